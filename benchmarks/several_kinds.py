@@ -1,34 +1,43 @@
 """Joint models by every back-end that fits them: effective sample sizes per CPU second, and how far
-means are from those of long NUTS, on simulated crowds.
+means are from those of long NUTS.
 
-*labels and votes*: accuracies tied to signed competences, 20 people and 150 items. *votes and
-rankings*: one worth of 50 items. Seconds are of the CPU, of whole calls with the settings that are
-given, after one call that is not counted and in which JAX compiles. *Off*: largest distance of a
-mean from that of NUTS with four times the draws, in its standard deviations, over all sites but the
-scales, which have long tails.
+*labels and votes*: accuracies tied to signed competences, 20 people and 150 items, simulated.
+*votes and rankings*: one worth of 50 items, simulated. *sushi*, with --data: 300 people's rankings
+of ten sushi, and a pair from each ranking of 300 others. Seconds are of the CPU, of whole calls
+with the settings that are given, after one call that is not counted and in which JAX compiles.
+*Off*: largest distance of a mean from that of NUTS with four times the draws, in its standard
+deviations, over all sites but the scales, which have long tails.
 """
 
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from _common import options, report, table, timed
+from rankings import read
 from scipy.special import expit
 
 import raters as rt
 
+ONE_WORTH = rt.JointModel(
+    {"votes": rt.BTL(), "ranked": rt.PlackettLuce()},
+    shared=[{"votes": "reward", "ranked": "worth"}],
+)
 BACKENDS = {"NUTS": rt.NUTS(), "PGGibbs": rt.PGGibbs(), "PGEM": rt.PGEM(), "SVI": rt.SVI()}
 
 
-def votes_of(items: int, people: int, number: int, rng: np.random.Generator) -> rt.Comparisons:
-    """Votes under signed competences around 1."""
-    reward, competence = rng.normal(size=items), rng.normal(1.0, 1.0, size=people)
+def votes_of(
+    reward: np.ndarray, competence: np.ndarray, number: int, rng: np.random.Generator
+) -> rt.Comparisons:
+    """Votes on random pairs by random people."""
+    items = len(reward)
     first = rng.integers(items, size=number)
     second = (first + rng.integers(1, items, size=number)) % items
-    who = rng.integers(people, size=number)
+    who = rng.integers(len(competence), size=number)
     wins = rng.random(number) < expit(competence[who] * (reward[first] - reward[second]))
     columns = {
         "winner": np.where(wins, first, second),
@@ -39,10 +48,11 @@ def votes_of(items: int, people: int, number: int, rng: np.random.Generator) -> 
 
 
 def labels_and_votes(seed: int, share: float) -> tuple[rt.JointModel, rt.Together]:
-    """Labels and votes of the same items by the same people."""
-    items, votes = int(150 * share), int(3000 * share)
+    """Labels and votes of the same items by the same people, of signed competences around 1."""
+    rng, items = np.random.default_rng(seed), int(150 * share)
     labels = rt.datasets.label_crowd(items, 20, 10, 2, seed=seed).labels
-    both = {"labels": labels, "votes": votes_of(items, 20, votes, np.random.default_rng(seed))}
+    reward, competence = rng.normal(size=items), rng.normal(1.0, 1.0, size=20)
+    both = {"labels": labels, "votes": votes_of(reward, competence, int(3000 * share), rng)}
     models = {"labels": rt.OneCoin(), "votes": rt.ExtendedBTL(competence="signed")}
     tied = [{"labels": "accuracy", "votes": "competence"}]
     return rt.JointModel(models, tied=tied), rt.Together.of(both)
@@ -51,12 +61,8 @@ def labels_and_votes(seed: int, share: float) -> tuple[rt.JointModel, rt.Togethe
 def votes_and_rankings(seed: int, share: float) -> tuple[rt.JointModel, rt.Together]:
     """Votes on items, and rankings of five of them."""
     rng, items = np.random.default_rng(seed), 50
-    worth, number = rng.normal(size=items), int(2000 * share)
-    first = rng.integers(items, size=number)
-    second = (first + rng.integers(1, items, size=number)) % items
-    wins = rng.random(number) < expit(worth[first] - worth[second])
-    columns = {"winner": np.where(wins, first, second), "loser": np.where(wins, second, first)}
-    votes = rt.Comparisons.from_frame(columns, winner="winner", loser="loser")
+    worth = rng.normal(size=items)
+    votes = votes_of(worth, np.ones(1), int(2000 * share), rng)
     rows = []
     for ranking in range(int(400 * share)):
         offered = rng.permutation(items)[:5]
@@ -66,9 +72,23 @@ def votes_and_rankings(seed: int, share: float) -> tuple[rt.JointModel, rt.Toget
     frame = dict(zip(names, zip(*rows, strict=True), strict=True))
     roles = dict(zip(names, names, strict=True))
     rankings = rt.Rankings.from_frame(frame, **roles, unranked="not offered")
-    models = {"votes": rt.BTL(), "ranked": rt.PlackettLuce()}
-    model = rt.JointModel(models, shared=[{"votes": "reward", "ranked": "worth"}])
-    return model, rt.Together.of({"votes": votes, "ranked": rankings})
+    return ONE_WORTH, rt.Together.of({"votes": votes, "ranked": rankings})
+
+
+def of_sushi(folder: Path, seed: int, share: float) -> tuple[rt.JointModel, rt.Together]:
+    """Rankings of ten sushi by some people, and a random pair of the ranking of each of others."""
+    rankings, orders = read(folder, "sushi10")
+    rng, number = np.random.default_rng(seed), int(300 * share)
+    pairs = [
+        [order[place] for place in np.sort(rng.choice(10, 2, replace=False))]
+        for order in orders[number : 2 * number]
+    ]
+    winner, loser = np.array(rankings.items)[np.array(pairs)].T
+    votes = rt.Comparisons.from_frame(
+        {"winner": winner, "loser": loser}, winner="winner", loser="loser"
+    )
+    ranked = rankings.take(slice(0, number))
+    return ONE_WORTH, rt.Together.of({"votes": votes, "ranked": ranked})
 
 
 def fitted(model: rt.JointModel, data: rt.Together, backend: Any, seed: int) -> xr.DataTree:
@@ -105,14 +125,17 @@ def rows_of(
 
 
 def main() -> None:
-    """Both pairs of kinds, each by every back-end."""
-    given = options(__doc__ or "")
+    """All pairs of kinds, each by every back-end."""
+    given = options(__doc__ or "", data=(None, "folder of the data sets, for sushi10"))
     share, rows = (0.1 if given.quick else 1.0), []
-    for name, make in (
-        ("labels and votes", labels_and_votes),
-        ("votes and rankings", votes_and_rankings),
-    ):
-        rows += rows_of(name, *make(given.seed, share), given.quick, given.seed)
+    crowds = {
+        "labels and votes": labels_and_votes(given.seed, share),
+        "votes and rankings": votes_and_rankings(given.seed, share),
+    }
+    if given.data is not None:
+        crowds["sushi"] = of_sushi(Path(given.data), given.seed, share)
+    for name, crowd in crowds.items():
+        rows += rows_of(name, *crowd, given.quick, given.seed)
     header = ["kinds", "back-end", "CPU s", "smallest ESS", "ESS / CPU s", "k̂", "off"]
     report("several_kinds", "Joint models", [table(header, rows)], given.quick)
 

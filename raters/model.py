@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 import types
 import typing
 from collections.abc import Mapping
@@ -254,6 +255,27 @@ class Own:
 # Of each, the prior says how probable a point and its image are.
 Mirror = Sign | Exchange
 Symmetry = Shift | CommonShift | Scale | Transfer | Mirror | Permute | Rotation | Affine
+
+
+def moved_sites(symmetry: Symmetry) -> tuple[str, ...]:
+    """Sites that a symmetry moves.
+
+    Parameters
+    ----------
+    symmetry : Symmetry
+
+    Returns
+    -------
+    tuple of str
+    """
+    sites: list[str] = []
+    for field in dataclasses.fields(symmetry):
+        value = getattr(symmetry, field.name)
+        if isinstance(value, str):
+            sites.append(value)
+        elif isinstance(value, tuple):
+            sites += [one if isinstance(one, str) else one[0] for one in value]
+    return tuple(dict.fromkeys(sites))
 
 
 class Marginal(NamedTuple):

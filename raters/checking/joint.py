@@ -18,6 +18,7 @@ from numpyro.distributions.transforms import biject_to
 from raters.distributions import GroupedMixture
 from raters.errors import BackendError
 from raters.errors.validation import checked, whole
+from raters.fitting.simulate import with_whole_counts
 from raters.inference import mirror
 from raters.inference.base import progress_bar
 from raters.inference.polya_gamma import panel_gibbs, panels, several_plan
@@ -108,7 +109,7 @@ def geweke(
     if reason := model.why_not(questions) or of_kernel.why_not(program):
         raise BackendError(reason)
     with jax.enable_x64(True):
-        asked = _with_whole_counts(jax.tree.map(jnp.asarray, questions.unanswered()))
+        asked = with_whole_counts(jax.tree.map(jnp.asarray, questions.unanswered()))
         prior_key, start_key, chain_key = jax.random.split(jax.random.key(seed), 3)
         direct = _in_pieces(
             partial(_direct, model, asked), jax.random.split(prior_key, prior_draws)
@@ -139,15 +140,6 @@ def geweke(
             "prior_draws": prior_draws,
         },
     )
-
-
-def _with_whole_counts(asked: Any) -> Any:
-    """Return questions with counts that NumPyro's Binomial draws from."""
-    if isinstance(asked, Together):
-        return dataclasses.replace(asked, parts=tuple(map(_with_whole_counts, asked.parts)))
-    if asked.count is None:
-        return asked
-    return dataclasses.replace(asked, count=asked.count.astype(int))
 
 
 def _compare(

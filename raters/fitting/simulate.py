@@ -84,7 +84,7 @@ def simulate(
     if reason := model.why_not(asked):
         raise BackendError(reason)
     program = Program(model, asked)
-    table = _with_whole_counts(jax.tree.map(jnp.asarray, asked))
+    table = with_whole_counts(jax.tree.map(jnp.asarray, asked))
     held = _held(model, program.sites, given or {})
     seeded = handlers.substitute(handlers.seed(model.generate, jax.random.key(seed)), held)
     trace = handlers.trace(seeded).get_trace(table)
@@ -99,10 +99,19 @@ def simulate(
     return Simulated(asked.answered(outcomes if program.parts else outcomes[""]), truth)
 
 
-def _with_whole_counts(table: Any) -> Any:
-    """The table with integer counts, as NumPyro draws binomial outcomes out of these only."""
+def with_whole_counts(table: Any) -> Any:
+    """The table with integer counts, as NumPyro draws binomial outcomes out of these only.
+
+    Parameters
+    ----------
+    table : Judgements
+
+    Returns
+    -------
+    Judgements
+    """
     if isinstance(table, Together):
-        return dataclasses.replace(table, parts=tuple(map(_with_whole_counts, table.parts)))
+        return dataclasses.replace(table, parts=tuple(map(with_whole_counts, table.parts)))
     if table.count is None:
         return table
     return dataclasses.replace(table, count=table.count.astype(int))

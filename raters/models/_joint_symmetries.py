@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from raters.model import Exchange, Permute, Scale, Shift, Sign, Symmetry
+from raters.model import Exchange, Permute, Scale, Shift, Sign, Symmetry, moved_sites
 
 
 def joint_symmetries(model: Any) -> tuple[Symmetry, ...]:
@@ -63,27 +63,6 @@ def named(model: Any, part: str, symmetry: Any) -> Any:
 
     fields = {field.name: getattr(symmetry, field.name) for field in dataclasses.fields(symmetry)}
     return type(symmetry)(**{name: of(value, name) for name, value in fields.items()})
-
-
-def moved_sites(symmetry: Any) -> tuple[str, ...]:
-    """Sites that a symmetry moves.
-
-    Parameters
-    ----------
-    symmetry : Symmetry
-
-    Returns
-    -------
-    tuple of str
-    """
-    sites: list[str] = []
-    for field in dataclasses.fields(symmetry):
-        value = getattr(symmetry, field.name)
-        if isinstance(value, str):
-            sites.append(value)
-        elif isinstance(value, tuple):
-            sites += [one if isinstance(one, str) else one[0] for one in value]
-    return tuple(dict.fromkeys(sites))
 
 
 def _completed(

@@ -47,14 +47,10 @@ def check_blocks(program: Program[Any], values: Values) -> None:
         jax.tree.map(jnp.asarray, program.data),
         {name: jnp.asarray(value, float) for name, value in values.items()},
     )
-    classes: Any = None
-    if isinstance(plan, several_plan.Plan):
-        classes = several.expected_classes(plan, data, values)
-    elif plan.classes:
-        classes = latent_classes.expected(model, data, values)[0]
+    classes = several.expected_classes(plan, data, values)
     slope = densities(model, data, values).slope
     for block in plan.blocks:
-        if block.kind == "rows" and not plan.several:  # Rows of each part are those of its model.
+        if block.kind == "rows" and not program.parts:  # Those of a part are those of its model.
             _check_rows(model, data, values, block, classes)
         _check_slope(plan, data, values, block, classes, slope)
 

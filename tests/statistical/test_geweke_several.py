@@ -32,6 +32,10 @@ def votes_and_rankings() -> rt.Together:
     return rt.Together.of({"votes": votes_of(0, 8), "ranked": rankings_of(1, 4)})
 
 
+def rankings() -> rt.Together:
+    return rt.Together.of({"one": rankings_of(0, 4), "two": rankings_of(1, 4)})
+
+
 def tasks() -> rt.Together:
     one, two = (labelled(seed, 5, 3).part("labels") for seed in (0, 1))
     return rt.Together.of({"one": one, "two": two})
@@ -55,6 +59,23 @@ KERNELS = {
             shared=[{"votes": "reward", "ranked": "worth"}],
         ),
         votes_and_rankings,
+    ),
+    "votes and rankings, one competence": (
+        rt.JointModel(
+            {"votes": _UNIT, "ranked": rt.ExtendedPlackettLuce(competence="unit", worth_scale=1.0)},
+            shared=[{"votes": "reward", "ranked": "worth"}, "competence"],
+        ),
+        votes_and_rankings,
+    ),
+    "two sets of rankings": (
+        rt.JointModel(
+            {
+                "one": rt.PlackettLuce(worth_scale=1.0),
+                "two": rt.ExtendedPlackettLuce(worth_scale=1.0),
+            },
+            shared=["worth"],
+        ),
+        rankings,
     ),
     "learned scales": (
         rt.JointModel({"one": rt.ExtendedBTL(), "two": rt.BTL()}, shared=["reward"]),
@@ -98,12 +119,12 @@ def test_kernel_of_several_kinds_leaves_the_joint_distribution_invariant(kernel:
 
 
 def _always(plan, tie, row, values, proposed, current):
-    """Every proposal for a tied entry is accepted."""
+    """Accept every proposal for a tied entry."""
     return np.zeros(len(proposed))
 
 
 def _of_the_first_alone(readings, draws):
-    """What is shared is updated given the rows of one part."""
+    """Update a shared site given the rows of one part."""
     one = readings[0]
     prior, rows = one.rows()
     normal = several._normal(prior, rows, draws, dense=False)
@@ -113,7 +134,7 @@ def _of_the_first_alone(readings, draws):
 
 
 def _with_two_priors(readings, draws):
-    """The prior of a shared site is counted once for each part."""
+    """Count the prior of a shared site once for each part."""
     full = _together(readings, draws)
     full.diagonal = full.diagonal + full.prior.precision
     return full

@@ -230,11 +230,8 @@ class PGEM(Backend):
             warmup = _GIBBS_SWEEPS // 3 if start is None else 0
             first = first if start is None else centre(model, start)
             climbs, held = [], sets.Held(plan.steady)
-            if (
-                plan.classes
-                and plan.blocks
-                and not (plan.several or placing.stays_on_devices(data))
-            ):
+            of_one = plan.classes and plan.blocks and not program.parts
+            if of_one and not placing.stays_on_devices(data):
                 held.table = ClassTable.of(model, data, first) or PooledRows.of(program, first)
             hyper, fitted = self._hyper(plan, data, first, seeds[-1], warmup, held)
             first = fitted if start is None else first
@@ -337,8 +334,9 @@ class PGEM(Backend):
         climber = _Climber(plan.holding_hyper(), data, self.update, held)
         newton = self.accelerate and self.update == "block"
         # Newton's method in one block converges quadratically: nothing is left to extrapolate.
-        moved = plan.classes or plan.steep or climber.plan.free or climber.plan.scales or plan.tied
-        alone = newton and len(plan.blocks) == 1 and not moved
+        moved = plan.classes or plan.steep or climber.plan.free or climber.plan.scales
+        tied = isinstance(plan, several_plan.Plan) and any(plan.ties)
+        alone = newton and len(plan.blocks) == 1 and not (moved or tied)
         value, ahead = climber.sweep(values, newton)
         objective = [value]
         while climber.sweeps < self.max_sweeps:
@@ -383,12 +381,15 @@ class PGEM(Backend):
         Of annotators whose labels are each other's image, a shift say, the votes take no side, and
         the point between the modes has a gradient of 0.
         """
-        exchanged = any(isinstance(symmetry, Exchange) for symmetry in plan.model.symmetries)
-        if plan.several or not exchanged:
+        if not any(isinstance(symmetry, Exchange) for symmetry in plan.model.symmetries):
             return climb
-        classes = latent_classes.expected_by(held.table, plan.model, data, climb.values)[1]
-        groups = classes.groups if isinstance(classes, ClassCounts) else classes
-        if np.mean(np.max(groups, axis=1) < _EVEN) < _EVEN_UNITS:
+        if isinstance(plan, several_plan.Plan):
+            by_part = several.expected_classes(plan, data, climb.values).values()
+            even = any(_is_even(classes) for classes in by_part if classes is not None)
+        else:
+            classes = latent_classes.expected_by(held.table, plan.model, data, climb.values)[1]
+            even = _is_even(classes)
+        if not even:
             return climb
         rng = np.random.default_rng(seed)
         near = scattered(climb.values, plan.supports, rng, least=0.9)
@@ -414,6 +415,12 @@ class PGEM(Backend):
             "starts_at_best": int(np.sum(maxima > maxima.max() - 0.01)),
             "sweeps": len(best.objective),
         }
+
+
+def _is_even(classes: Any) -> bool:
+    """Return whether many units have no class of a higher probability."""
+    groups = classes.groups if isinstance(classes, ClassCounts) else classes
+    return bool(np.mean(np.max(groups, axis=1) < _EVEN) >= _EVEN_UNITS)
 
 
 def _why_not_one_by_one(program: Program[Any]) -> str | None:
@@ -471,21 +478,8 @@ class _Climber:
             augmentation.curvature if newton else augmentation.expectation
         )
         self.sweeps += 1
-        start, data, objective = values, self.data, -np.inf
-        classes: Any = None
-        if isinstance(self.plan, several_plan.Plan):
-            classes = several.expected_classes(self.plan, data, start)
-            objective = float(several.objective(self.plan, data, start)) + self._volume(start)
-        elif self.plan.classes:
-            data, classes, likelihood = latent_classes.expected_by(
-                self.held.table, self.plan.model, data, start
-            )
-            objective = (
-                float(likelihood)
-                + float(prior_of(self.plan.model, self.row, start))
-                + self._volume(start)
-            )
-
+        start = values
+        data, classes, objective = self._begun(start)
         of_types: dict[Any, Any] = {}
         for index, block in enumerate(self.plan.blocks):
             if isinstance(self.held.table, PooledRows) and block.kind == "type":
@@ -502,7 +496,7 @@ class _Climber:
             if index == 0 and isinstance(conditional, sets.SetConditional):
                 weights.log_likelihood += conditional.log_likelihood(block.current(start))
             # The first block's weights were computed at `start`.
-            if index == 0 and not (self.plan.classes or self.plan.several):
+            if objective is None:
                 likelihood = weights.log_likelihood
                 objective = likelihood + self._rest(start, likelihood)
             solve = conditional.coordinate if self.update == "coordinate" else conditional.mode
@@ -517,7 +511,24 @@ class _Climber:
             values = sweep.climb_steep(self.plan, self.data, values).values
         if self.plan.free or self.plan.scales:
             values = sweep.visit_free(self.plan, self.row, self.data, values, self.key, False)
+        assert objective is not None
         return objective, {name: np.asarray(value) for name, value in values.items()}
+
+    def _begun(self, values: Values) -> tuple[Any, Any, float | None]:
+        """Return the data that a sweep from these values reads, the expected classes, and the log
+        joint density; None where the weights of the first block give it."""
+        plan, data = self.plan, self.data
+        if isinstance(plan, several_plan.Plan):
+            density = float(several.objective(plan, data, values))
+            classes = several.expected_classes(plan, data, values)
+            return data, classes, density + self._volume(values)
+        if not plan.classes:
+            return data, None, None
+        data, classes, likelihood = latent_classes.expected_by(
+            self.held.table, plan.model, data, values
+        )
+        prior = float(prior_of(plan.model, self.row, values))
+        return data, classes, float(likelihood) + prior + self._volume(values)
 
     def _volume(self, values: Values) -> float:
         """Return the log volume element of the sites with modes in logarithmic coordinates."""

@@ -140,7 +140,7 @@ class HMC(Backend):
         coordinates."""
         if reason := PGGibbs().why_not(program):
             return reason
-        if program.parts:  # Whose metric would be that of one kind of judgement.
+        if program.parts:  # The metric is of the rows of one kind of judgement.
             return sweep.why_not(program)
         if program.counts_classes:
             return "HMC has no metric for latent classes; use PGGibbs or NUTS"

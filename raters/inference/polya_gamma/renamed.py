@@ -14,7 +14,7 @@ from scipy.special import gammaln
 
 from raters.distributions.type_mixture import log_beta
 from raters.inference import mirror
-from raters.inference.polya_gamma import latent_classes, sweep
+from raters.inference.polya_gamma import latent_classes, several_plan, sweep
 from raters.inference.polya_gamma.latent_classes import Counts, Parameters
 from raters.model import Exchange, Mirror, Model, Values
 from raters.program import Program, log_prior
@@ -26,7 +26,7 @@ _ROUNDING = 1e-9
 def is_collapsed(plan: sweep.Plan, move: mirror.Images) -> bool:
     """Return whether classes can be drawn and then renamed: none may be known, and all are of one
     kind of judgement."""
-    counted = plan.classes and not plan.broken and not plan.several
+    counted = plan.classes and not plan.broken and not isinstance(plan, several_plan.Plan)
     return counted and isinstance(move.symmetry, Exchange) and not move.broken
 
 

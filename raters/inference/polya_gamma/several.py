@@ -61,16 +61,15 @@ def _drawn(
     return values, classes
 
 
-def expected_classes(plan: Plan, data: Any, values: Values) -> dict[str, Any]:
-    """Return the expected number of units of each class, by part; None without latent classes."""
-    return {
-        part.name: latent_classes.expected(
-            part.plan.model, data.part(part.name), part.values(values)
-        )[0]
-        if part.plan.classes
-        else None
-        for part in plan.parts
-    }
+def expected_classes(plan: sweep.Plan, data: Any, values: Values) -> Any:
+    """Return the expected number of units of each class, array (unit, class), or by part; None
+    without latent classes."""
+    if isinstance(plan, Plan):
+        return {
+            part.name: expected_classes(part.plan, data.part(part.name), part.values(values))
+            for part in plan.parts
+        }
+    return latent_classes.expected(plan.model, data, values)[0] if plan.classes else None
 
 
 @partial(jax.jit, static_argnums=0)

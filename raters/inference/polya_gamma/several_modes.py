@@ -4,22 +4,21 @@ coordinates, given the hyper-parameters."""
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
-from numpyro.distributions.transforms import biject_to
 
 from raters.inference.polya_gamma import line, several_plan, sweep
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.coordinates import inverse_factor
 from raters.inference.polya_gamma.integrated import integrated
-from raters.model import Scale, Values
-from raters.program import Program, log_joint, log_likelihoods, start_of
+from raters.inference.polya_gamma.metric import flat_of, sites_at
+from raters.model import Model, Scale, Values
+from raters.program import Program, Supports, log_joint, log_likelihoods, start_of
 from raters.program.values import inside
 
 # Steps to the mode in unconstrained coordinates, and columns of the curvature computed at a time.
@@ -32,10 +31,13 @@ def why_not(program: Program[Any], draws: int) -> str | None:
     if not program.parts:
         return None
     for name, part in program.parts.items():
-        if part.model.marginal(part.data) is not None:
+        marginal = part.model.marginal(part.data)
+        if isinstance(marginal, str):
+            return f"part {name!r}: {marginal}"
+        if marginal is not None:
             return (
-                f"part {name!r}: PGEM integrates a site of {part.model.title} out, which it does"
-                " for one kind of judgement only; use PGGibbs, NUTS or SVI"
+                f"part {name!r}: PGEM integrates {marginal.site!r} of {part.model.title} out, which"
+                " it does for one kind of judgement only; use PGGibbs, NUTS or SVI"
             )
     with jax.enable_x64(True):
         plan = several_plan.plan(program, start_of(program.model, program.data))
@@ -60,50 +62,31 @@ def why_not(program: Program[Any], draws: int) -> str | None:
     return None
 
 
-class _Coordinates(NamedTuple):
-    """Unconstrained coordinates of some sites, in one vector.
-
-    Attributes
-    ----------
-    plan : several_plan.Plan
-    names : tuple of str
-    """
-
-    plan: several_plan.Plan
-    names: tuple[str, ...]
-
-    def flat(self, values: Values) -> tuple[Array, Any]:
-        """Return the vector, and the map back to the unconstrained sites."""
-        free = {
-            name: biject_to(self.plan.supports[name]).inv(jnp.asarray(values[name], float))
-            for name in self.names
-        }
-        vector: tuple[Array, Any] = ravel_pytree(free)
-        return vector
-
-    def sites(self, free: Values) -> tuple[Values, Array]:
-        """Return the sites at unconstrained coordinates, and the log volume element."""
-        sites, volume = {}, jnp.zeros(())
-        for name in self.names:
-            transform = biject_to(self.plan.supports[name])
-            sites[name] = transform(free[name])
-            volume += transform.log_abs_det_jacobian(free[name], sites[name]).sum()
-        return sites, volume
+def _density(
+    model: Model[Any], supports: Supports, data: Any, values: Values, point: Array
+) -> Array:
+    """Return the log density at a point in the unconstrained coordinates of the sites that have a
+    support here; the others are held."""
+    sites, volume = sites_at(supports, values, point)
+    return log_joint(model, data, values | sites) + volume
 
 
-@partial(jax.jit, static_argnums=0)
-def _slope(own: _Coordinates, data: Any, values: Values, point: Array) -> tuple[Array, Array]:
-    """Return the log density in unconstrained coordinates, and its gradient."""
-    density: tuple[Array, Array] = jax.value_and_grad(partial(_density, own, data, values))(point)
-    return density
+@partial(jax.jit, static_argnums=(0, 1))
+def _slope(
+    model: Model[Any], supports: Supports, data: Any, values: Values, point: Array
+) -> tuple[Array, Array]:
+    """Return the log density and its gradient."""
+    density = partial(_density, model, supports, data, values)
+    both: tuple[Array, Array] = jax.value_and_grad(density)(point)
+    return both
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=(0, 1))
 def _curvature(
-    own: _Coordinates, data: Any, values: Values, point: Array
+    model: Model[Any], supports: Supports, data: Any, values: Values, point: Array
 ) -> Float[Array, "entry entry"]:
     """Return the negative second derivative of the log density, some columns at a time."""
-    slope = jax.grad(partial(_density, own, data, values))
+    slope = jax.grad(partial(_density, model, supports, data, values))
 
     def column(direction: Array) -> Array:
         second: Array = jax.jvp(slope, (point,), (direction,))[1]
@@ -113,16 +96,12 @@ def _curvature(
     return (curvature + curvature.T) / 2
 
 
-def _density(own: _Coordinates, data: Any, values: Values, point: Array) -> Array:
-    sites, volume = own.sites(own.flat(values)[1](point))
-    return log_joint(own.plan.model, data, values | sites) + volume
-
-
 @partial(jax.jit, static_argnums=0)
-def _placed(own: _Coordinates, values: Values, points: Array) -> tuple[Values, Array]:
+def _placed(
+    supports: Supports, values: Values, points: Float[Array, "draw entry"]
+) -> tuple[Values, Array]:
     """Return the sites at several points, and the log volume elements."""
-    unravel = own.flat(values)[1]
-    placed: tuple[Values, Array] = jax.vmap(lambda point: own.sites(unravel(point)))(points)
+    placed: tuple[Values, Array] = jax.vmap(partial(sites_at, supports, values))(points)
     return placed
 
 
@@ -137,21 +116,22 @@ def _on_orbits(plan: several_plan.Plan, row: Any, values: Values) -> Values:
     return moved
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=(0, 1))
 def _directions(
-    own: _Coordinates, values: Values, points: Float[Array, "draw entry"]
+    scales: tuple[Scale, ...],
+    supports: Supports,
+    values: Values,
+    points: Float[Array, "draw entry"],
 ) -> Float[Array, "draw orbit entry"]:
     """Return the directions of the scale orbits at some points."""
-    unravel = own.flat(values)[1]
 
     def along(point: Array) -> Array:
-        sites = own.sites(unravel(point))[0]
+        there = values | sites_at(supports, values, point)[0]
 
         def moved(scale: Scale, log_factor: Array) -> Array:
-            return own.flat(sweep.orbit(values | sites, scale, log_factor))[0]
+            return flat_of(supports, sweep.orbit(there, scale, log_factor))
 
-        slopes = [jax.jacfwd(partial(moved, scale))(jnp.zeros(())) for scale in own.plan.scales]
-        return jnp.stack(slopes)
+        return jnp.stack([jax.jacfwd(partial(moved, one))(jnp.zeros(())) for one in scales])
 
     directions: Array = jax.vmap(along)(points)
     return directions
@@ -176,46 +156,55 @@ def draws(
     if number == 0:
         return {name: value[None, None] for name, value in given.items()}, {}
     row = data.first_unit()
-    own = _Coordinates(plan, tuple(name for name in plan.supports if name not in plan.hyper))
+    own = Supports({name: one for name, one in plan.supports.items() if name not in plan.hyper})
     given = {name: np.asarray(value) for name, value in _on_orbits(plan, row, given).items()}
-    within = inside(given, plan.supports)
-    given |= {name: within[name] for name in own.names}
-    start = np.asarray(own.flat(given)[0])
+    given |= inside({name: given[name] for name in own}, own)
+    like = {name: jnp.asarray(value) for name, value in given.items()}
+    start = np.asarray(flat_of(own, like))
     normals = np.zeros((0, len(start)))
     if plan.scales:
-        normals = np.asarray(_directions(own, given, start[None]))[0]
+        normals = np.asarray(_directions(plan.scales, own, like, start[None]))[0]
         normals = np.linalg.qr(normals.T)[0].T
-    centre = _highest(own, data, given, start, normals)
-    curvature = np.asarray(_curvature(own, data, given, centre))
-    across = normals.T @ normals
-    rest = np.eye(len(start)) - across
-    precision = rest @ curvature @ rest
-    # Any precision across the section would do: draws are put onto it.
-    level = np.trace(precision) / len(start)
-    factor = inverse_factor((precision + level * across)[None])[0]
-    apart = rng.standard_normal((number, len(start))) @ factor.T @ rest
-    points = centre + apart
-    sites, volume = _placed(own, given, points)
-    orbits = len(normals)
-    constant = np.linalg.slogdet(factor)[1] + orbits * np.log(level) / 2
-    constant += (len(start) - orbits) * np.log(2 * np.pi) / 2
-    square = np.einsum("di,ij,dj->d", apart, precision, apart)
-    log_q = -square / 2 - constant - np.asarray(volume)
+    centre = _highest(plan.model, own, data, like, start, normals)
+    curvature = np.asarray(_curvature(plan.model, own, data, like, centre))
+    apart, log_q = _on_section(curvature, normals, number, rng)
+    sites, volume = _placed(own, like, centre + apart)
+    log_q -= np.asarray(volume)
     if plan.scales:
-        crossing = np.asarray(_directions(own, given, points)) @ normals.T
+        crossing = np.asarray(_directions(plan.scales, own, like, centre + apart)) @ normals.T
         log_q -= np.linalg.slogdet(crossing)[1]
-    drawn = {
-        name: np.asarray(sites[name]) if name in sites else np.repeat(value[None], number, 0)
-        for name, value in given.items()
-    }
+    drawn = {name: np.repeat(value[None], number, 0) for name, value in given.items()} | sites
     log_prior, drawn = integrated(plan, row, drawn, rng)
     log_p = log_prior + np.asarray(log_likelihoods(plan.model, data, drawn))
     values = {name: np.asarray(drawn[name])[None] for name in plan.supports}
     return values, {"log_p": log_p[None], "log_q": log_q[None]}
 
 
+def _on_section(
+    curvature: Float[np.ndarray, "entry entry"],
+    normals: Float[np.ndarray, "orbit entry"],
+    number: int,
+    rng: np.random.Generator,
+) -> tuple[Float[np.ndarray, "draw entry"], Float[np.ndarray, " draw"]]:
+    """Return draws about 0 on the section across some directions, which are orthonormal, and their
+    log densities there."""
+    size, orbits = len(curvature), len(normals)
+    across = normals.T @ normals
+    rest = np.eye(size) - across
+    precision = rest @ curvature @ rest
+    # Any precision across the section would do: draws are put onto it.
+    level = np.trace(precision) / size
+    factor = inverse_factor((precision + level * across)[None])[0]
+    apart = rng.standard_normal((number, size)) @ factor.T @ rest
+    constant = np.linalg.slogdet(factor)[1] + orbits * np.log(level) / 2
+    constant += (size - orbits) * np.log(2 * np.pi) / 2
+    square = np.einsum("di,ij,dj->d", apart, precision, apart)
+    return apart, -square / 2 - constant
+
+
 def _highest(
-    own: _Coordinates,
+    model: Model[Any],
+    supports: Supports,
     data: Any,
     values: Values,
     start: np.ndarray,
@@ -226,7 +215,7 @@ def _highest(
 
     def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
         at = start + rest @ (point - start)
-        value, slope = _slope(own, data, values, at)
+        value, slope = _slope(model, supports, data, values, at)
         return -float(value), -rest @ np.asarray(slope)
 
     options = {"maxiter": _MOST_STEPS, "maxfun": 10 * _MOST_STEPS, "ftol": 1e-13, "gtol": 1e-6}

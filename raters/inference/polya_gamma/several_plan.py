@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.rows import Block, rows_of
 from raters.inference.polya_gamma.set_likelihood import Separate
 from raters.inference.polya_gamma.ties import Tie
-from raters.model import Affine, CommonShift, Scale, Symmetry, Transfer, Values
+from raters.model import Affine, CommonShift, Scale, Symmetry, Transfer, Values, moved_sites
 from raters.program import Program, pointwise_log_likelihood, start_of
 from raters.program.remembered import remembered
 
@@ -74,13 +74,6 @@ class Plan(sweep.Plan):
     members: tuple[tuple[Member, ...], ...] = ()
     ties: tuple[Tie | None, ...] = ()
 
-    several: ClassVar[bool] = True
-
-    @property
-    def tied(self) -> bool:
-        """True where the entries of a block are tied to those of others."""
-        return any(tie is not None for tie in self.ties)
-
 
 # ------------------------------------------------------------------------------------ planning
 
@@ -136,14 +129,12 @@ def _plan(program: Program[Any], values: Values) -> Plan:
             tied.append(tie)
     in_blocks = {name for block in blocks for name in block.sites}
     loose = {name: site for name, site in sites.items() if name not in in_blocks}
-    steep = tuple(n for n, site in loose.items() if np.prod(site.shape) > sweep.STEEP)
+    steep = tuple(name for name, one in loose.items() if np.prod(one.shape) > sweep.STEEP)
     free = tuple(name for name in loose if name not in steep)
     symmetries = [one for one in model.symmetries if not _is_broken(model, one)]
 
     def named(facts: Callable[[sweep.Plan], frozenset[str]]) -> frozenset[str]:
-        return frozenset(
-            part.names[site] for part in parts for site in facts(part.plan) if site in part.names
-        )
+        return frozenset(part.names[site] for part in parts for site in facts(part.plan))
 
     of_ties = {name for block, tie in zip(blocks, tied, strict=True) if tie for name in block.sites}
     return Plan(
@@ -260,20 +251,7 @@ def _is_entrywise(
 def _is_broken(model: Any, symmetry: Symmetry) -> bool:
     """Return whether a symmetry needs normal priors of sites that are tied."""
     tied = {model.site_name(*member) for group in model.tied for member in group}
-    if not isinstance(symmetry, _BY_NORMAL_PRIORS):
-        return False
-    return bool(tied & set(_moved(symmetry)))
-
-
-def _moved(symmetry: Symmetry) -> tuple[str, ...]:
-    """Return the sites that a symmetry moves."""
-    if isinstance(symmetry, CommonShift):
-        return symmetry.sites
-    if isinstance(symmetry, Affine):
-        return symmetry.point, symmetry.slope, symmetry.intercept
-    assert isinstance(symmetry, Transfer)
-    moved = (symmetry.common, symmetry.own)
-    return moved if symmetry.factor is None else (*moved, symmetry.factor)
+    return isinstance(symmetry, _BY_NORMAL_PRIORS) and bool(tied & set(moved_sites(symmetry)))
 
 
 def _reaching(program: Program[Any], values: Values, parts: tuple[Part, ...]) -> frozenset[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -102,8 +102,6 @@ class Plan:
         Block that is integrated out where Gibbs draws the collapsed sites.
     collapsed : tuple of str
         Sites that are drawn so.
-    several : bool
-        True for a plan of several kinds of judgement.
     """
 
     model: Model[Any]
@@ -124,13 +122,6 @@ class Plan:
     steady: frozenset[Block] = frozenset()
     integrated: Block | None = None
     collapsed: tuple[str, ...] = ()
-
-    several: ClassVar[bool] = False
-
-    @property
-    def tied(self) -> bool:
-        """True where the entries of a block are tied to those of others."""
-        return False
 
     @property
     def hyper(self) -> tuple[str, ...]:
@@ -363,8 +354,11 @@ def on_devices(program: Program[Any]) -> Any:
     """Return the data where a sweep reads them: on the devices of a mesh, on an accelerator, or on
     the CPU, unless they are read in pieces there."""
     data = program.data
-    if program.parts:  # On an accelerator compiled functions copy what they need.
-        return jax.device_put(data) if jax.default_backend() == "cpu" else data
+    if program.parts:
+        if jax.default_backend() != "cpu":  # Compiled functions copy what they need.
+            return data
+        parts = {name: on_devices(part) for name, part in program.parts.items()}
+        return replace(data, parts=tuple(parts[name] for name in data.part_names))
     if program.mesh is None and jax.default_backend() == "cpu":
         return jax.device_put(data) if next(iter(data.chunks(placing.CHUNK))) is data else data
     return program.placed()

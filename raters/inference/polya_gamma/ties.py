@@ -86,6 +86,17 @@ def to_scores(
 
 
 @partial(jax.jit, static_argnums=(0, 1))
+def _log_score(
+    plan: Any, tie: Tie, row: Any, values: Values, entries: Array
+) -> Float[Array, " judge"]:
+    """Return the log density of the score of each entry given those tied to it, less that of the
+    entry by itself."""
+    score, mean, spread, log_prob = _score(plan, tie, row, values, entries)
+    difference: Array = dist.Normal(mean, spread).log_prob(score) - log_prob
+    return difference
+
+
+@partial(jax.jit, static_argnums=(0, 1))
 def _log_ratio(
     plan: Any, tie: Tie, row: Any, values: Values, proposed: Array, current: Array
 ) -> Float[Array, " judge"]:
@@ -137,12 +148,14 @@ class Tied:
 
     def _density(self, entries: np.ndarray) -> np.ndarray:
         """Return the log density of each entry in normal scores, but for a constant."""
-        copula, volume = (np.asarray(of(*self.given, entries)) for of in (log_copula, to_scores))
-        return log_density(self.own, entries) + copula + volume
+        return log_density(self.own, entries) + np.asarray(_log_score(*self.given, entries))
 
     def mode(self, current: np.ndarray) -> np.ndarray:
         """Return a point of each entry with a higher density, by golden-section search near the
-        current one; this, where there is none."""
+        current one; this, where there is none.
+
+        All entries are searched at once, in NumPy, where their conditionals are.
+        """
         transform = biject_to(self.support)
         start = np.asarray(transform.inv(jnp.asarray(current)))
 
