@@ -11,7 +11,9 @@ shape (equal votes are put together up to a fixed number of rows), so each compi
 
 from __future__ import annotations
 
+import json
 import warnings
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -62,6 +64,8 @@ MODELS = {
 BACKENDS = {
     "gibbs": rt.PGGibbs(draws=120, warmup=80, chains=1),
     "hmc": rt.HMC(draws=120, warmup=80, chains=1),
+    "nuts": rt.NUTS(draws=120, warmup=80, chains=1, target_accept=0.8, max_tree_depth=5),
+    "svi": rt.SVI(steps=2000, draws=200),
     "em": rt.PGEM(draws=0, starts=1, tolerance=1e-4),
     "vi": rt.PGVI(draws=0, tolerance=1e-4),
 }
@@ -196,6 +200,7 @@ class Job(NamedTuple):
     model: str
     backend: str
     seed: int
+    keep: str | None
 
 
 class Cell(NamedTuple):
@@ -213,7 +218,23 @@ def cell_of(job: Job) -> Cell:
     model, backend = MODELS[job.model], BACKENDS[job.backend]
     cell = job.items, job.workers, VOTES[job.column]
     run = timed(lambda: measure(cell, job.match, job.replicates, model, backend, job.seed), most=1)
+    if job.keep is not None:
+        line = json.dumps({"job": job, "scored": run.value.tolist(), "seconds": run.seconds})
+        with Path(job.keep).open("a") as file:
+            file.write(line + "\n")
     return Cell(job.items, job.workers, job.column, run.value, run.seconds)
+
+
+def kept(jobs: list[Job]) -> dict[Job, Cell]:
+    """Cells that an earlier run, which may have been stopped, wrote to the file of the jobs."""
+    path = jobs[0].keep
+    lines = Path(path).read_text().splitlines() if path and Path(path).exists() else []
+    cells = {}
+    for found in map(json.loads, lines):
+        job = Job(*found["job"])._replace(keep=path)
+        scored = np.array(found["scored"], float)
+        cells[job] = Cell(job.items, job.workers, job.column, scored, found["seconds"])
+    return {job: cells[job] for job in jobs if job in cells}
 
 
 def mean_and_error(values: np.ndarray) -> tuple[float, float]:
@@ -285,18 +306,22 @@ def main() -> None:
             "no",
         ),
         processes=(1, "cells at a time"),
+        keep=(None, "file of measured cells: a run that was stopped goes on from it"),
     )
     sizes, columns = (
         (list(PRINTED)[:2], (0, 1)) if arguments.quick else (list(PRINTED), range(len(VOTES)))
     )
     replicates = min(arguments.replicates, 3) if arguments.quick else arguments.replicates
     settings = (
-        arguments.match == "yes", replicates, arguments.model, arguments.backend, arguments.seed
+        arguments.match == "yes", replicates, arguments.model, arguments.backend, arguments.seed,
+        arguments.keep,
     )  # fmt: skip
     jobs = [Job(*size, column, *settings) for size in sizes for column in columns]
     # Those that take longest first.
     jobs.sort(key=lambda job: -VOTES[job.column] * job.items * job.workers)
-    cells = in_processes(cell_of, jobs, arguments.processes, "cells")
+    done = kept(jobs)
+    left = [job for job in jobs if job not in done]
+    cells = [*done.values(), *in_processes(cell_of, left, arguments.processes, "cells")]
     cells.sort(key=lambda cell: (sizes.index((cell.items, cell.workers)), cell.column))
     header = ["N, K", "votes", "ours", "paper", "ours − paper", "β known", "base", "paper's base"]
     header += ["MSE", "MSE rescaled", "ρ of β", "verdict", "s"]
