@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
+from numpyro.distributions import constraints
 
 from raters.errors import DataError
 from raters.errors.validation import checked, share
@@ -176,7 +177,8 @@ def coefficients(program: Program[Choices], result: xr.DataTree, level: float) -
     Returns
     -------
     xarray.Dataset
-        Axis ``term``, with the coordinate ``parameter`` (``"coefficient"``, ``"constant"``, …):
+        Axis ``term``, with the coordinate ``parameter`` (``"coefficient"``, ``"constant"``, …;
+        ``"correlation"`` of each pair in place of a Cholesky factor):
         ``value``, ``value_low``, ``value_high``, ``sd`` and ``p_positive``.
     """
     draws, _ = draws_of(program, result)
@@ -184,11 +186,16 @@ def coefficients(program: Program[Choices], result: xr.DataTree, level: float) -
     of: list[str] = []
     values: list[Float[np.ndarray, " draw"]] = []
     for name, site in program.sites.items():
-        flat = draws[name].reshape(len(draws[name]), -1)
-        for place, index in enumerate(np.ndindex(*site.shape)):
-            terms.append(_term(program, name, site.dims, index))
-            of.append(name)
-            values.append(flat[:, place])
+        if site.support is constraints.corr_cholesky:
+            # What a factor means is in its product with itself, of which one half tells all.
+            drawn, kind = draws[name] @ np.swapaxes(draws[name], -1, -2), "correlation"
+            places = np.argwhere(np.tri(site.shape[0], k=-1, dtype=bool))
+        else:
+            drawn, kind, places = draws[name], name, np.array(list(np.ndindex(*site.shape)))
+        for index in map(tuple, places):
+            terms.append(_term(program, kind, site.dims, index))
+            of.append(kind)
+            values.append(drawn[(slice(None), *index)])
     table = np.stack(values)
     low, high = np.quantile(table, ((1 - level) / 2, (1 + level) / 2), axis=1)
     columns = {

@@ -40,6 +40,8 @@ COMMANDS = {
 # Options that take a path.
 _PATHS = ("--out", "--report", "--texts")
 CONTEXT = {"help_option_names": ["-h", "--help"]}
+# Words that are taken for the value of a switch.
+_YES_OR_NO = frozenset(("yes", "no", "true", "false", "on", "off", "1", "0"))
 # Signs in tables and sentences, for consoles that lack them.
 _SIGNS = {"…": "...", "–": "-", "—": "-", "−": "-", "·": "|", "→": "->", "≥": ">=", "½": "1/2"}
 # Typer has carried its own copy of click since 0.26, so the base class of usage errors is found
@@ -120,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except _UsageError as error:
-        return _stop(_usage(error), 2)
+        return _stop(_value_of_switch(error, given) or _usage(error), 2)
     except RatersError as error:
         return _stop(error.worded(lambda name: f"--{name.replace('_', '-')}"), 2)
     except MemoryError:
@@ -185,6 +187,25 @@ def _usage(error: Any) -> str:
     for reason in (check.get("ctx", {}).get("error") for check in checks):
         error.message = str(reason or error.message)
     return str(error.format_message())
+
+
+def _value_of_switch(error: Any, given: Sequence[str]) -> str | None:
+    """What to write for a switch that was given a value, such as ``--quiet yes``."""
+    if error.ctx is None or "extra argument" not in str(error.message):
+        return None
+    switches = {
+        name: (*parameter.secondary_opts, None)[0]
+        for parameter in error.ctx.command.params
+        for name in parameter.opts
+        if getattr(parameter, "is_flag", False)
+    }
+    for switch, word in pairwise(given):
+        if switch not in switches or word.lower() not in _YES_OR_NO:
+            continue
+        other = switches[switch]
+        no = f", or {other} for the opposite" if other else ""
+        return f"{switch} is given the value {word!r}, and takes none; write {switch} alone{no}"
+    return None
 
 
 def _stop(message: str, code: int) -> int:

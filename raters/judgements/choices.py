@@ -23,7 +23,7 @@ from raters.judgements.roles import of_axes, static
 
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Choices(Offered):
     """Choices of one alternative from a set that was offered.
 

@@ -16,6 +16,10 @@ class PartByPart(Judgements):
     parts: tuple[Any, ...]
     part_names: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}={part!r}" for name, part in self.by_name())
+        return f"{type(self).__name__}({told})"
+
     def by_name(self) -> list[tuple[str, Any]]:
         """Name and judgements of each part."""
         return list(zip(self.part_names, self.parts, strict=True))

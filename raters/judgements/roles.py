@@ -14,7 +14,7 @@ from jaxtyping import Float, Num, Shaped
 
 from raters.errors import DataError, SettingError
 from raters.errors.validation import finite, one_of
-from raters.judgements.names import loosely, name_text, names_array
+from raters.judgements.names import loosely, name_text, names_array, plural
 
 
 def of_axes(*axes: str, default: Any = dataclasses.MISSING) -> Any:
@@ -370,6 +370,20 @@ class Roles(abc.ABC):
         """True for an array with an entry for each judge, such as a code of their family, −1 for
         none."""
         return cls.arrays()[column][0] == cls.judge
+
+    def __repr__(self) -> str:
+        if not hasattr(getattr(self, self.code_columns(self.judge)[0]), "shape"):
+            return f"{type(self).__name__}(...)"  # a tree of something else
+        sizes = {self.row: self.num_rows}
+        if self.unit not in self.names:
+            sizes[self.unit] = self.num_units
+        sizes |= {axis: len(getattr(self, names)) for axis, names in self.names.items()}
+        told = ", ".join(
+            f"{number:,} {(axis if number == 1 else plural(axis)).replace('_', ' ')}"
+            for axis, number in sizes.items()
+            if number or axis == self.row
+        )
+        return f"{type(self).__name__}({told})"
 
     @property
     def has_answers(self) -> bool:

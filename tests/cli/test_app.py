@@ -383,6 +383,12 @@ def test_a_bad_table_is_refused(name, content, message, tmp_path, capsys):
             " extended-plackett-luce, many-facet, and this is --model btl",
         ),
         (["extra"], "unexpected extra argument"),
+        (
+            ["--progress", "yes"],
+            "--progress is given the value 'yes', and takes none; write --progress alone, or"
+            " --no-progress for the opposite",
+        ),
+        (["-q", "no"], "-q is given the value 'no', and takes none; write -q alone"),
     ],
 )
 def test_a_bad_option_is_refused(arguments, message, votes, tmp_path, capsys):

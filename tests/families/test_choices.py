@@ -11,6 +11,7 @@ import pytest
 
 import raters as rt
 import raters.figures
+from raters.auditing.choices import coefficients
 from raters.cli import app
 from raters.errors import DataError, SettingError
 from raters.families.choices import sections
@@ -117,12 +118,34 @@ def test_tables_of_coefficients_and_shares(fitted, tmp_path) -> None:
         rt.figures.choice_shares(table)
 
 
-def test_nobody_is_judged_by_what_they_choose(fitted) -> None:
+def test_correlations_are_in_the_table_in_place_of_their_factor(fit_quietly) -> None:
+    """The mean of each pair is that of the correlations of the result; a short run tells it."""
+    choices, _ = rt.datasets.choice_crowd(30, 4, num_features=3, spread=1.0, seed=0)
+    model = rt.MixedLogit(correlated=True)
+    result = fit_quietly(model, choices, rt.PGGibbs(draws=20, warmup=10, chains=2))
+    table = coefficients(program_of(model, result), result, 0.9).to_dataframe()
+    own = table[table["parameter"] == "correlation"]
+    assert "correlation_factor" not in set(table["parameter"])
+    mean = result.posterior["correlation"].mean(("chain", "draw")).values
+    pairs = {
+        f"feature {low} × feature {high}": mean[low, high] for low, high in ((0, 1), (0, 2), (1, 2))
+    }
+    assert own["value"].to_dict() == pytest.approx(pairs, abs=1e-6)
+
+
+def test_nobody_is_judged_by_what_they_choose(fitted, tmp_path) -> None:
     choices, result = fitted()
     with pytest.raises(SettingError, match="Nobody is right or wrong in what they choose"):
         rt.audit(MODEL, result)
-    with pytest.raises(SettingError, match="which sets to offer next"):
-        rt.Candidates.of(choices)
+    truth = {name: value[0, 0] for name, value in result["posterior"].data_vars.items()}
+    for ask in (
+        lambda: rt.Candidates.of(choices),
+        lambda: rt.suggest(MODEL, result, choices),
+        lambda: rt.Campaign(tmp_path / "campaign", MODEL, choices),
+        lambda: rt.acquisition.simulate_campaign(MODEL, truth, choices, {"ours": rt.Policy()}),
+    ):
+        with pytest.raises(SettingError, match="which sets to offer next"):
+            ask()
     with pytest.raises(DataError, match="this is a Choices"):
         rt.agreement(choices)
 

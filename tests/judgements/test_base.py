@@ -110,3 +110,18 @@ def test_equal_rows_of_numbers_are_put_together_within_groups():
         (1, 0, 0.5, 1),
         (1, 0, 1.5, 2),
     ]
+
+
+def test_a_container_is_shown_by_its_sizes() -> None:
+    """In one line, whatever it holds, also of no rows and as a tree of something else."""
+    votes, _ = rt.datasets.crowd(num_items=6, num_annotators=3, num_votes=2000, seed=0)
+    labels = rt.datasets.label_crowd(6, 3, 2, seed=0).labels
+    choices = rt.datasets.choice_crowd(9, 2, seed=0).choices
+    assert repr(votes.take([0])) == "Comparisons(1 comparison, 6 items, 3 annotators)"
+    assert repr(votes.rows([])) == "Comparisons(0 comparisons, 6 items, 3 annotators)"
+    assert repr(jax.tree.map(lambda _: None, votes)) == "Comparisons(...)"
+    assert repr(choices) == (
+        f"Choices({choices.num_rows} offers, 18 sets, 4 alternatives, 9 annotators, 2 features)"
+    )
+    both = rt.Together.of({"votes": votes, "labels": labels})
+    assert repr(both) == f"Together(votes={both.part('votes')!r}, labels={both.part('labels')!r})"

@@ -447,6 +447,29 @@ def test_warns_of_spreads_that_rest_on_the_prior() -> None:
         rt.fit(model, each, rt.PGEM(draws=0), seed=0, progress=False)
 
 
+def test_warns_of_a_group_beside_its_complement(choices) -> None:
+    """Of two groups, one has all that the other lacks; three have differences of their own."""
+    first, second, third, *rest = map(str, choices.alternatives)
+    others = (second, third, *rest)
+    (sentence,) = rt.MixedLogit(error_components=((first,), others)).data_warnings(choices)
+    assert f"('{first}',) and {others} make the same difference" in sentence
+    apart = rt.MixedLogit(error_components=((first,), (second,), others))
+    assert len(apart.data_warnings(choices)) == 1
+    assert not rt.MixedLogit(error_components=((first,), (second,))).data_warnings(choices)
+    # Where no set offers more, a group is the complement of another which is none by its names.
+    table = {"set": [1, 1, 2, 2], "what": ["a", "b"] * 2, "taken": [1, 0] * 2, "who": [0] * 4}
+    pairs = rt.Choices.from_frame(
+        table,
+        set="set",
+        alternative="what",
+        chosen="taken",
+        annotator="who",
+        alternatives=["a", "b", "c"],
+    )
+    both = rt.MixedLogit(features=False, error_components=(("a",), ("b", "c")))
+    assert any("same difference" in sentence for sentence in both.data_warnings(pairs))
+
+
 @pytest.mark.parametrize("backend", [rt.HMC(), rt.PGVI()])
 def test_other_backends_say_why_not(backend, choices) -> None:
     assert "NUTS" in backend.why_not(rt.Program(rt.MixedLogit(), choices))

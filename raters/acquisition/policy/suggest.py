@@ -10,6 +10,7 @@ import xarray as xr
 from jaxtyping import Shaped
 
 from raters.acquisition.policy.policy import Policy, Target, check_names
+from raters.acquisition.questions.arguments import check_askable
 from raters.acquisition.scoring import scores
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import DataWarning, SettingError
@@ -89,7 +90,7 @@ def suggest(
         are not finite, or outside of their supports.
     SettingError
         When the policy has no meaning for the model, the result has one draw, or `target` and
-        `policy` are both given.
+        `policy` are both given; when a question has several rows, as a set of `Choices` has.
 
     Warns
     -----
@@ -119,6 +120,7 @@ def suggest(
         whole("draws", draws, least=2)
     check_one_kind(model)
     check_data(candidates, "candidates", model)
+    check_askable(candidates, "candidates")
     if target is not None and policy is not None:
         raise SettingError(
             parameter="target",

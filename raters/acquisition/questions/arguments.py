@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Bool, Int, Shaped
 
 from raters.acquisition.questions.numbered import Abilities
-from raters.errors import DataError
+from raters.errors import DataError, SettingError
 from raters.errors.validation import is_list
+from raters.judgements.base import Judgements
 from raters.judgements.names import (
     check_once,
     check_ordered,
@@ -19,6 +20,7 @@ from raters.judgements.names import (
     name_list,
     plural,
 )
+from raters.kinds import kind_of
 
 Mask = (
     Shaped[np.ndarray, "item item"]
@@ -31,6 +33,17 @@ Allowed = Callable[
     [Int[np.ndarray, " pair"], Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]],
     Bool[np.ndarray, " pair"],
 ]
+
+
+def check_askable(data: Judgements, name: str) -> None:
+    """Raise unless the rows of the data are questions by themselves."""
+    if data.together:
+        raise SettingError(
+            f"raters does not suggest which {plural(data.unit)} to offer next; to compare two"
+            f" things at a time, read the {kind_of(data).words.many} between them as"
+            " rt.Comparisons",
+            parameter=name,
+        )
 
 
 def names_given(names: Iterable[Any] | None, role: str, verb: str) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ from raters.acquisition.questions.arguments import (
     Mask,
     abilities_given,
     as_boolean,
+    check_askable,
     codes_given,
     listed_pairs,
     mask_function,
@@ -59,7 +60,7 @@ class Candidates:
         Raises
         ------
         SettingError
-            When the kind is not registered, or has no such option.
+            When the kind is not registered, has no such option, or has questions of several rows.
         DataError
             When a name is unknown, or nothing is left to ask.
 
@@ -71,6 +72,7 @@ class Candidates:
         18
         """
         questions = kind_of(data).questions
+        check_askable(data, "data")
         if questions is None:
             return _combinations(data, **options)
         parameters = inspect.signature(questions).parameters

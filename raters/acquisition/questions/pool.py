@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
+from raters.acquisition.questions.arguments import check_askable
 from raters.errors import DataError
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_from_json, names_to_json, plural
@@ -31,7 +32,10 @@ def prepared(pool: Any, data: Any | None) -> tuple[Any, Any]:
     DataError
         When there is no question; when `data` are of another kind, lack outcomes, or lack names of
         the pool; when codes of the pool are out of range.
+    SettingError
+        When questions have several rows.
     """
+    check_askable(pool, "pool")
     what = type(pool).__name__
     if data is not None and type(data) is not type(pool):
         raise DataError(

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from raters.errors import SettingError
 from raters.families.choices import discrepancies, sections
 from raters.judgements.choices import Choices
 from raters.kinds import Kind, Reader, Words, register
 from raters.models import choices as models
 from raters.models.choices import MultinomialLogit
-
-
-def _questions(data: Choices) -> Choices:
-    """Refuse: which sets to offer next is a design of its own, and not made here."""
-    raise SettingError(
-        "raters does not suggest which sets to offer next; to compare two things at a time, read"
-        " the choices between them as rt.Comparisons",
-        parameter="data",
-    )
-
 
 CHOICES = register(
     Kind(
@@ -29,7 +18,6 @@ CHOICES = register(
         models=tuple(vars(models)[name] for name in models.__all__),
         default=MultinomialLogit(),
         words=Words("choice", "choices"),
-        questions=_questions,
         sections=(sections.terms, sections.shares, sections.checks),
         discrepancies=discrepancies.CHOICES,
         threshold=0.0,  # Of nothing: `raters audit` wants one of every kind.

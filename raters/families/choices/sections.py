@@ -30,6 +30,7 @@ _MEANINGS = {
     "coefficient_spread": (
         "standard deviation of the coefficient between choosers, in the same unit"
     ),
+    "correlation": "correlation of the two coefficients between choosers",
     "component_spread": "standard deviation between choosers of what they add to the group",
     "constant": "utility of the alternative, all else equal, less the mean of all alternatives",
     "interaction": (

@@ -331,7 +331,7 @@ class MixedLogit(Utility):
     def data_warnings(self, data: Choices) -> tuple[str, ...]:
         """Warn of spreads about which the choices say little."""
         number = data.judgements_by("annotator")
-        sentences = super().data_warnings(data)
+        sentences = super().data_warnings(data) + self._warnings_of_groups(data)
         if (number > 0).sum() < 2:
             return (
                 *sentences,
@@ -347,6 +347,24 @@ class MixedLogit(Utility):
                 " choices",
             )
         return sentences
+
+    def _warnings_of_groups(self, data: Choices) -> tuple[str, ...]:
+        """Warn of two groups that make the same difference within all sets, as a group and all
+        other alternatives do: their variances only count added up."""
+        inside = self._inside(data)[np.asarray(data.alternative)]
+        rows = np.bincount(data.group, minlength=data.num_units)[:, None]
+        mean = np.zeros((data.num_units, inside.shape[1]))
+        np.add.at(mean, np.asarray(data.group), inside)
+        centred = inside - (mean / np.maximum(rows, 1))[np.asarray(data.group)]
+        product = centred.T @ centred
+        size = np.sqrt(np.diag(product))
+        alike = np.abs(product) > (1 - 1e-9) * np.outer(size, size)
+        return tuple(
+            f"the error components {self.error_components[one]} and {self.error_components[other]}"
+            " make the same difference in every set, so that the choices tell the sum of their"
+            " variances, and the prior divides it; leave one of them out"
+            for one, other in np.argwhere(np.triu(alike, 1))
+        )
 
 
 def _random(given: Any) -> tuple[str, ...]:
