@@ -68,7 +68,8 @@ class Check:
     @property
     def remarks(self) -> list[str]:
         """Sentences, or that nothing fails, and what was not measured."""
-        nothing = f"Nothing fails: {self.model} replicates these data in all that was measured."
+        name, _, _ = self.model.partition("(")
+        nothing = f"Nothing fails: {name} replicates these data in all that was measured."
         lines = list(self.sentences) or [nothing]
         return lines + [
             f"Not measured: {name}, as {why}." for name, why in self.not_measured.items()

@@ -13,6 +13,7 @@ from raters.errors import SettingError
 from raters.fitting.result import fit_warnings
 from raters.fitting.storage import from_json
 from raters.inference import NUTS, SVI, Backend, PGGibbs
+from raters.inference.importance import largest_k
 from raters.inference.mixing import FEWEST_DRAWS, LARGEST_RHAT
 from raters.inference.svi import still_rising
 from raters.program import Program
@@ -144,7 +145,9 @@ def _far(numbers: dict[str, Any]) -> str:
     k, ess = (float(numbers.get(key, np.nan)) for key in ("pareto_k", "min_ess"))
     if numbers["draws"] > 1 and np.isnan(ess):
         unchecked = "have not been checked against the posterior"
-        far = f"are far from the posterior by their own check (Pareto k̂ {k:.2f})"
+        few = ", and they hold less than a tenth as many draws of it"
+        few = few if k <= largest_k(numbers["draws"]) else ""
+        far = f"are far from the posterior by their own check (Pareto k̂ {k:.2f}{few})"
         return (
             f"The draws of this approximation {unchecked if np.isnan(k) else far}: means and"
             " intervals on this page may be off."
