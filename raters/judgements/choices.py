@@ -18,7 +18,12 @@ from raters.judgements.names import encode_names, shorten
 from raters.judgements.offered import Offered
 from raters.judgements.reading import choice_features
 from raters.judgements.reading import choices as reading
-from raters.judgements.reading.columns import column_name, read_columns
+from raters.judgements.reading.columns import (
+    column_name,
+    column_names,
+    number_of_rows,
+    read_columns,
+)
 from raters.judgements.roles import of_axes, static
 
 
@@ -217,7 +222,7 @@ class Choices(Offered):
         cls,
         frame: Any,
         *,
-        choice: str,
+        choice: str | None = None,
         alternatives: Iterable[Any],
         features: Mapping[str, Sequence[str] | Mapping[Any, str]] | None = None,
         specific: Sequence[str] = (),
@@ -233,8 +238,9 @@ class Choices(Offered):
         Parameters
         ----------
         frame : pandas, polars or pyarrow table, or mapping of arrays
-        choice : str
-            Column with the alternative that was chosen.
+        choice : str, optional
+            Column with the alternative that was chosen. Without it these are sets to predict the
+            choices from.
         alternatives : iterable
             All alternatives. In Python a mapping from the values in the column to names does, too.
         features : mapping, optional
@@ -283,15 +289,17 @@ class Choices(Offered):
         """
         boolean("aggregate", aggregate)
         values, names = reading.alternative_names(alternatives)
-        columns = read_columns(frame, choice=column_name("choice", choice), annotator=annotator)
-        code = reading.choice_codes(columns["choice"], values)
-        rows = len(code)
+        columns = read_columns(frame, choice=choice, annotator=annotator)
+        rows = number_of_rows(frame, next(iter(column_names(frame)), "choice"))
         offered = reading.availability(frame, available, names, rows)
-        reading.check_available(offered, code, names)
+        code = None
+        if choice is not None:
+            code = reading.choice_codes(columns["choice"], values)
+            reading.check_available(offered, code, names)
         wide, own_features = choice_features.wide_features(frame, features, names, offered)
         who, own = reading.annotator_codes(columns, annotators, rows)
         group, what = np.nonzero(offered)
-        times = (code[group] == what).astype(float)
+        times = None if code is None else (code[group] == what).astype(float)
         table = reading.Offers(group, what, who[group], times, wide[group, what])
         each = choice_features.feature_columns(frame, choosers, "choosers", rows)
         sets = reading.SetNames(tuple(range(rows)), tuple(names))

@@ -272,6 +272,22 @@ def test_new_sets_are_read_on_the_scale_of_a_fit() -> None:
         rt.Choices.from_frame(table, **roles, features=["price"], like=read())
 
 
+def test_new_sets_of_a_wide_table_need_no_choice() -> None:
+    options = {"annotator": "who", "choosers": ["income"]}
+    fitted = wide(**options)
+    table = {name: column for name, column in WIDE.items() if name != "took"}
+    new = rt.Choices.from_wide(table, **WIDE_ROLES | {"choice": None}, **options, like=fitted)
+    new.check()
+    for name in ("group", "alternative", "annotator", "features", "chooser_features"):
+        np.testing.assert_array_equal(getattr(new, name), getattr(fitted, name))
+    assert new.chosen is None
+    assert new.num_sets == 3
+    with raises_about(DataError, "data"):
+        rt.fit(rt.MultinomialLogit(), new, rt.PGEM(draws=0), seed=0, progress=False)
+    with raises_about(DataError, "choice"):
+        rt.Choices.from_wide({}, alternatives=["car", "bus"])
+
+
 def test_what_the_choices_cannot_tell_is_said() -> None:
     choices = read({"taken": [1, 0, 0, 0, 1, 1, 0]}, alternatives=["car", "bus", "train", "bike"])
     with pytest.warns(DataWarning) as caught:
