@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from raters.inference import renaming
 from raters.judgements.connection import connected
-from raters.model import Exchange, Mirror, Model, Sign, Values
+from raters.model import Exchange, Mirror, Model, Sign, Values, moved_sites
 from raters.program import Program
 from raters.program.densities import log_joint, log_prior
 
@@ -162,7 +162,7 @@ def _of_parts(program: Program[Any], whole: list[Images]) -> list[Images]:
     images = []
     for move in whole:
         parts = {}
-        for name in _moved_sites(move.symmetry):
+        for name in moved_sites(move.symmetry):
             axis = next(
                 (one for one in (program.data.judge, *found.part) if one in dims[name]), None
             )
@@ -170,7 +170,7 @@ def _of_parts(program: Program[Any], whole: list[Images]) -> list[Images]:
                 own = found.part[axis] == np.arange(number)[:, None]
                 parts[name] = _along(own, axis, dims[name])
         # What all parts share, as the class frequencies, stays, and then the likelihood changes.
-        shared = set(_moved_sites(move.symmetry)) - set(parts)
+        shared = set(moved_sites(move.symmetry)) - set(parts)
         alone = isinstance(move.symmetry, Sign) and not (shared or move.symmetry.exchanged)
         if parts:
             images.append(move._replace(broken=not alone, parts=parts))
@@ -203,14 +203,6 @@ def _along(
 ) -> Bool[np.ndarray, "part ..."]:
     """Entries of each part along one axis of a site, to be broadcast over its others."""
     return own.reshape(len(own), *(-1 if one == axis else 1 for one in dims))
-
-
-def _moved_sites(symmetry: Mirror) -> tuple[str, ...]:
-    """Sites that a symmetry changes."""
-    if isinstance(symmetry, Sign):
-        return symmetry.sites
-    named = (name for name, _ in symmetry.sites)
-    return tuple(dict.fromkeys((*named, *symmetry.negated, *symmetry.complemented)))
 
 
 def mirrored(

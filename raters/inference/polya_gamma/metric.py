@@ -26,7 +26,7 @@ from numpyro.distributions.transforms import biject_to
 from raters.inference.polya_gamma import sweep
 from raters.inference.polya_gamma.conditionals import Dense, Diagonal
 from raters.inference.polya_gamma.laplace import information
-from raters.model import Values
+from raters.model import Model, Values
 from raters.program import Supports, log_joint, log_prior, placing
 
 # Least precision of a coordinate, which the prior may not have at a point, and the largest ratio of
@@ -62,7 +62,7 @@ class Metric(NamedTuple):
 
 
 def flat_of(supports: Supports, values: Values) -> Float[Array, " coordinate"]:
-    """Return the unconstrained coordinates of all sites."""
+    """Return the unconstrained coordinates of the sites that have a support here."""
     coordinates = {name: biject_to(one).inv(values[name]) for name, one in supports.items()}
     flat: Array = ravel_pytree(coordinates)[0]
     return flat
@@ -105,8 +105,8 @@ def metric_at(
     slope = np.concatenate([np.ravel(slopes[name]) for name in sites])
     mass = np.diag(np.maximum(np.asarray(own), _LEAST))
     mass[np.ix_(where, where)] += slope[:, None] * rows * slope
-    full = np.asarray(_curvature(plan, data, like, centre))
-    ratio, directions = scipy.linalg.eigh((full + full.T) / 2, mass)
+    full = np.asarray(curvature(plan.model, plan.supports, data, like, centre))
+    ratio, directions = scipy.linalg.eigh(full, mass)
     across = mass @ directions
     mass = (across * np.clip(ratio, 1 / _APART, _APART)) @ across.T
     lower = scipy.linalg.cholesky(mass, lower=True)
@@ -128,36 +128,47 @@ def _at(
         values, volume = sites_at(plan.supports, like, flat)
         return log_prior(plan.model, row, values) + volume
 
-    def curvature(place: Array) -> Array:
+    def along(place: Array) -> Array:
         direction = jnp.zeros_like(flat).at[place].set(1.0)
         own: Array = -jax.jvp(jax.grad(density), (flat,), (direction,))[1][place]
         return own
 
-    own: Array = jax.lax.map(curvature, jnp.arange(flat.size))
+    own: Array = jax.lax.map(along, jnp.arange(flat.size))
     return values, slopes, own
 
 
-@partial(jax.jit, static_argnums=0)
-def _curvature(
-    plan: sweep.Plan, data: Any, like: Values, flat: Float[Array, " coordinate"]
+@partial(jax.jit, static_argnums=(0, 1), static_argnames="batch_size")
+def curvature(
+    model: Model[Any],
+    supports: Supports,
+    data: Any,
+    like: Values,
+    flat: Float[Array, " coordinate"],
+    *,
+    batch_size: int | None = None,
 ) -> Float[Array, "coordinate coordinate"]:
-    """Return the negative Hessian of the log density in unconstrained coordinates."""
-    slope = jax.grad(partial(_unconstrained, plan, data, like))
+    """Return the negative Hessian of `log_density`, so many columns at a time, by default one."""
+    slope = jax.grad(partial(log_density, model, supports, data, like))
 
     def along(direction: Array) -> Array:
         column: Array = -jax.jvp(slope, (flat,), (direction,))[1]
         return column
 
-    columns: Array = jax.lax.map(along, jnp.eye(flat.size))
-    return columns
+    columns: Array = jax.lax.map(along, jnp.eye(flat.size), batch_size=batch_size)
+    return (columns + columns.T) / 2
 
 
-def _unconstrained(
-    plan: sweep.Plan, data: Any, like: Values, flat: Float[Array, " coordinate"]
+def log_density(
+    model: Model[Any],
+    supports: Supports,
+    data: Any,
+    like: Values,
+    flat: Float[Array, " coordinate"],
 ) -> Float[Array, ""]:
-    """Return the log density in unconstrained coordinates."""
-    values, volume = sites_at(plan.supports, like, flat)
-    return log_joint(plan.model, data, values) + volume
+    """Return the log density in the unconstrained coordinates of the sites that have a support
+    here; the others are as in `like`."""
+    values, volume = sites_at(supports, like, flat)
+    return log_joint(model, data, like | values) + volume
 
 
 @partial(jax.jit, static_argnums=0)
@@ -165,5 +176,6 @@ def density_at(
     plan: sweep.Plan, data: Any, like: Values, metric: Metric, place: Float[Array, " coordinate"]
 ) -> Float[Array, ""]:
     """Return the log density at a place in the coordinates of a metric, but for a constant."""
-    density: Array = _unconstrained(plan, data, like, metric.unconstrained(place))
+    flat = metric.unconstrained(place)
+    density: Array = log_density(plan.model, plan.supports, data, like, flat)
     return density

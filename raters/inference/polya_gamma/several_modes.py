@@ -16,13 +16,15 @@ from raters.inference.polya_gamma import line, several_plan, sweep
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.coordinates import inverse_factor
 from raters.inference.polya_gamma.integrated import integrated
-from raters.inference.polya_gamma.metric import flat_of, sites_at
+from raters.inference.polya_gamma.metric import curvature, flat_of, log_density, sites_at
 from raters.model import Model, Scale, Values
-from raters.program import Program, Supports, log_joint, log_likelihoods, start_of
+from raters.program import Program, Supports, log_likelihoods, start_of
 from raters.program.values import inside
 
 # Steps to the mode in unconstrained coordinates, and columns of the curvature computed at a time.
 _MOST_STEPS, _COLUMNS = 2000, 16
+# Least curvature along a coordinate that units are made of.
+_LEAST = 1e-6
 
 
 def why_not(program: Program[Any], draws: int) -> str | None:
@@ -62,38 +64,14 @@ def why_not(program: Program[Any], draws: int) -> str | None:
     return None
 
 
-def _density(
-    model: Model[Any], supports: Supports, data: Any, values: Values, point: Array
-) -> Array:
-    """Return the log density at a point in the unconstrained coordinates of the sites that have a
-    support here; the others are held."""
-    sites, volume = sites_at(supports, values, point)
-    return log_joint(model, data, values | sites) + volume
-
-
 @partial(jax.jit, static_argnums=(0, 1))
 def _slope(
     model: Model[Any], supports: Supports, data: Any, values: Values, point: Array
 ) -> tuple[Array, Array]:
     """Return the log density and its gradient."""
-    density = partial(_density, model, supports, data, values)
+    density = partial(log_density, model, supports, data, values)
     both: tuple[Array, Array] = jax.value_and_grad(density)(point)
     return both
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _curvature(
-    model: Model[Any], supports: Supports, data: Any, values: Values, point: Array
-) -> Float[Array, "entry entry"]:
-    """Return the negative second derivative of the log density, some columns at a time."""
-    slope = jax.grad(partial(_density, model, supports, data, values))
-
-    def column(direction: Array) -> Array:
-        second: Array = jax.jvp(slope, (point,), (direction,))[1]
-        return -second
-
-    curvature: Array = jax.lax.map(column, jnp.eye(point.size), batch_size=_COLUMNS)
-    return (curvature + curvature.T) / 2
 
 
 @partial(jax.jit, static_argnums=0)
@@ -166,8 +144,9 @@ def draws(
         normals = np.asarray(_directions(plan.scales, own, like, start[None]))[0]
         normals = np.linalg.qr(normals.T)[0].T
     centre = _highest(plan.model, own, data, like, start, normals)
-    curvature = np.asarray(_curvature(plan.model, own, data, like, centre))
-    apart, log_q = _on_section(curvature, normals, number, rng)
+    columns = {"batch_size": _COLUMNS}
+    second = np.asarray(curvature(plan.model, own, data, like, jnp.asarray(centre), **columns))
+    apart, log_q = _on_section(second, normals, number, rng)
     sites, volume = _placed(own, like, centre + apart)
     log_q -= np.asarray(volume)
     if plan.scales:
@@ -181,25 +160,26 @@ def draws(
 
 
 def _on_section(
-    curvature: Float[np.ndarray, "entry entry"],
+    second: Float[np.ndarray, "entry entry"],
     normals: Float[np.ndarray, "orbit entry"],
     number: int,
     rng: np.random.Generator,
 ) -> tuple[Float[np.ndarray, "draw entry"], Float[np.ndarray, " draw"]]:
     """Return draws about 0 on the section across some directions, which are orthonormal, and their
-    log densities there."""
-    size, orbits = len(curvature), len(normals)
-    across = normals.T @ normals
-    rest = np.eye(size) - across
-    precision = rest @ curvature @ rest
-    # Any precision across the section would do: draws are put onto it.
-    level = np.trace(precision) / size
-    factor = inverse_factor((precision + level * across)[None])[0]
-    apart = rng.standard_normal((number, size)) @ factor.T @ rest
-    constant = np.linalg.slogdet(factor)[1] + orbits * np.log(level) / 2
-    constant += (size - orbits) * np.log(2 * np.pi) / 2
-    square = np.einsum("di,ij,dj->d", apart, precision, apart)
-    return apart, -square / 2 - constant
+    log densities there.
+
+    Flat and falling directions are bounded from below. This is done in units of each coordinate's
+    own curvature, so that much data on one do not make another flat.
+    """
+    size, orbits = len(second), len(normals)
+    unit = 1 / np.sqrt(np.maximum(np.abs(np.diagonal(second)), _LEAST))
+    # The section in those units, and its place in its own coordinates.
+    basis = np.linalg.qr((normals * unit).T, mode="complete")[0][:, orbits:] * unit[:, None]
+    plane = np.linalg.qr(normals.T, mode="complete")[0][:, orbits:]
+    factor = basis @ inverse_factor((basis.T @ second @ basis)[None])[0]
+    normal = rng.standard_normal((number, size - orbits))
+    constant = np.linalg.slogdet(plane.T @ factor)[1] + (size - orbits) * np.log(2 * np.pi) / 2
+    return normal @ factor.T, -(normal**2).sum(1) / 2 - constant
 
 
 def _highest(

@@ -91,8 +91,8 @@ def _log_score(
 ) -> Float[Array, " judge"]:
     """Return the log density of the score of each entry given those tied to it, less that of the
     entry by itself."""
-    score, mean, spread, log_prob = _score(plan, tie, row, values, entries)
-    difference: Array = dist.Normal(mean, spread).log_prob(score) - log_prob
+    at = plan, tie, row, values, entries
+    difference: Array = log_copula(*at) + to_scores(*at)
     return difference
 
 
