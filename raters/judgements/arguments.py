@@ -104,6 +104,9 @@ class Arguments(Judgements):
     judge: ClassVar[str] = "observation"
     divisible: ClassVar[bool] = False
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.number:,} observations of {self.outcome!r})"
+
     # ---------------------------------------------------------------- facts
 
     def arguments(self) -> dict[str, Any]:

@@ -18,17 +18,12 @@ from raters.judgements.names import encode_names, shorten
 from raters.judgements.offered import Offered
 from raters.judgements.reading import choice_features
 from raters.judgements.reading import choices as reading
-from raters.judgements.reading.columns import (
-    column_name,
-    column_names,
-    number_of_rows,
-    read_columns,
-)
+from raters.judgements.reading.columns import column_name, read_columns
 from raters.judgements.roles import of_axes, static
 
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Choices(Offered):
     """Choices of one alternative from a set that was offered.
 
@@ -290,7 +285,7 @@ class Choices(Offered):
         boolean("aggregate", aggregate)
         values, names = reading.alternative_names(alternatives)
         columns = read_columns(frame, choice=choice, annotator=annotator)
-        rows = number_of_rows(frame, next(iter(column_names(frame)), "choice"))
+        rows = reading.rows_of(frame, columns, available, features, choosers)
         offered = reading.availability(frame, available, names, rows)
         code = None
         if choice is not None:

@@ -26,7 +26,7 @@ from raters.judgements.separation import is_even, is_separated
 
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Comparisons(Scanned, Pairs):
     """Pairwise votes: annotator k compared two items; how many of the votes went to the first.
 

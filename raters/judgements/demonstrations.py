@@ -29,7 +29,7 @@ _PROCESS = tuple(one.name for one in dataclasses.fields(MDP))
 
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Demonstrations(Judgements):
     """Actions that demonstrators took in the states of a decision process.
 

@@ -20,7 +20,7 @@ from raters.judgements.scanned import Scanned
 
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class GradedResponses(Scanned, OnScale):
     """Responses of persons to items on one ordered scale, such as a questionnaire's "no",
     "perhaps", "yes", or marks from 0 to 5.

@@ -26,7 +26,7 @@ from raters.judgements.side_information import SideInformation
 
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Labels(Scanned, SideInformation):
     """Labels of items by annotators: annotator k said that item i is of class j.
 

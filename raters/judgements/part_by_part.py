@@ -17,8 +17,10 @@ class PartByPart(Judgements):
     part_names: tuple[str, ...]
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{name}={part!r}" for name, part in self.by_name())
-        return f"{type(self).__name__}({told})"
+        if not isinstance(self.parts, tuple):
+            return f"{type(self).__name__}(...)"
+        parts = ", ".join(f"{name}={part!r}" for name, part in self.by_name())
+        return f"{type(self).__name__}({parts})"
 
     def by_name(self) -> list[tuple[str, Any]]:
         """Name and judgements of each part."""

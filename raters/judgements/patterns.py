@@ -17,7 +17,7 @@ from raters.judgements.roles import of_axes, static
 
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Patterns(Grouped):
     """Patterns of answers along one of two axes, each with the number of names that have it.
 

@@ -23,7 +23,7 @@ from raters.judgements.roles import of_axes, static
 
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Rankings(Ordered):
     """Rankings of items by annotators, full or in part.
 

@@ -27,7 +27,7 @@ _SAME = 5
 
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Ratings(Scanned, OnScale):
     """Ratings of items by annotators on one ordered scale, such as the scores of LLM judges.
 

@@ -24,7 +24,7 @@ from raters.judgements.scanned import Scanned
 
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Responses(Scanned, Judgements):
     """Responses of persons to items, each right or wrong.
 

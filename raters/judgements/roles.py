@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Num, Shaped
@@ -83,6 +84,9 @@ class Roles(abc.ABC):
             cls.predicted = cls.observed
         if "row" in cls.__dict__ and "unit" not in cls.__dict__:
             cls.unit = cls.row
+        # Of its own, so that `dataclass` does not write one with all columns.
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
 
     # ---------------------------------------------------------------- what can be answered
 
@@ -372,18 +376,21 @@ class Roles(abc.ABC):
         return cls.arrays()[column][0] == cls.judge
 
     def __repr__(self) -> str:
-        if not hasattr(getattr(self, self.code_columns(self.judge)[0]), "shape"):
-            return f"{type(self).__name__}(...)"  # a tree of something else
-        sizes = {self.row: self.num_rows}
-        if self.unit not in self.names:
-            sizes[self.unit] = self.num_units
-        sizes |= {axis: len(getattr(self, names)) for axis, names in self.names.items()}
-        told = ", ".join(
-            f"{number:,} {(axis if number == 1 else plural(axis)).replace('_', ' ')}"
-            for axis, number in sizes.items()
-            if number or axis == self.row
-        )
-        return f"{type(self).__name__}({told})"
+        own = getattr(self, self.code_columns(self.judge)[0])
+        axes = self.arrays()
+        if own is None or not all(_has_axes(getattr(self, name), axes[name]) for name in axes):
+            return f"{type(self).__name__}(...)"  # a tree of something else, or traced
+        number = self.num_units if self.together else self.num_rows
+        if self.has_answers:
+            number = self.num_judgements
+        sizes = [_counted(number, "judgement" if self.has_answers else "question")]
+        if number != self.num_rows:
+            sizes[0] += f" in {_counted(self.num_rows, 'row')}"
+        by_field = {field: axis for axis, field in reversed([*self.names.items()])}
+        for field, axis in reversed([*by_field.items()]):
+            number = self.num_units if axis == self.unit else len(getattr(self, field))
+            sizes += [_counted(number, axis)] if number else []
+        return f"{type(self).__name__}({', '.join(sizes)})"
 
     @property
     def has_answers(self) -> bool:
@@ -510,3 +517,17 @@ def _plain(numbers: Any) -> Shaped[np.ndarray, " row"]:
     values: np.ndarray = np.asarray(numbers)
     whole = values.dtype.kind in "biu" or bool(np.all(values == np.round(values)))
     return values.astype(np.int64) if whole else values
+
+
+def _has_axes(column: Any, axes: tuple[str, ...]) -> bool:
+    """True for an array of numbers with these axes, and for None."""
+    if isinstance(column, jax.core.Tracer):
+        return False
+    return column is None or (
+        isinstance(column, (np.ndarray, jax.Array)) and column.ndim == len(axes)
+    )
+
+
+def _counted(number: int, word: str) -> str:
+    """``1 true class``, ``2 true classes``."""
+    return f"{number:,} {(word if number == 1 else plural(word)).replace('_', ' ')}"

@@ -25,7 +25,7 @@ Groups = dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]
 
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Together(PartByPart):
     """Several kinds of judgement, which inform parameters that they share.
 

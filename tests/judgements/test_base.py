@@ -113,15 +113,50 @@ def test_equal_rows_of_numbers_are_put_together_within_groups():
 
 
 def test_a_container_is_shown_by_its_sizes() -> None:
-    """In one line, whatever it holds, also of no rows and as a tree of something else."""
+    """In one line: judgements, rows where these are fewer or more, and names."""
     votes, _ = rt.datasets.crowd(num_items=6, num_annotators=3, num_votes=2000, seed=0)
     labels = rt.datasets.label_crowd(6, 3, 2, seed=0).labels
-    choices = rt.datasets.choice_crowd(9, 2, seed=0).choices
-    assert repr(votes.take([0])) == "Comparisons(1 comparison, 6 items, 3 annotators)"
-    assert repr(votes.rows([])) == "Comparisons(0 comparisons, 6 items, 3 annotators)"
-    assert repr(jax.tree.map(lambda _: None, votes)) == "Comparisons(...)"
-    assert repr(choices) == (
-        f"Choices({choices.num_rows} offers, 18 sets, 4 alternatives, 9 annotators, 2 features)"
+    offered = rt.datasets.choice_crowd(9, 2, seed=0, available=1).choices
+    names = "6 items, 3 annotators"
+    assert repr(votes) == f"Comparisons(2,000 judgements in 45 rows, {names})"
+    assert repr(votes.padded(64)) == f"Comparisons(2,000 judgements in 64 rows, {names})"
+    assert repr(rt.Candidates.pairs(votes)) == f"Comparisons(45 questions, {names})"
+    assert repr(votes.rows([])) == f"Comparisons(0 judgements, {names})"
+    assert repr(labels.take(slice(0, 1))) == (
+        "Labels(2 judgements, 1 item, 3 annotators, 3 true classes)"
+    )
+    sizes = "4 alternatives, 9 annotators, 2 features"
+    assert repr(offered) == f"Choices(18 judgements in 72 rows, 18 sets, {sizes})"
+    assert repr(offered.take(slice(0, 1)).unanswered()) == (
+        f"Choices(1 question in 4 rows, 1 set, {sizes})"
     )
     both = rt.Together.of({"votes": votes, "labels": labels})
     assert repr(both) == f"Together(votes={both.part('votes')!r}, labels={both.part('labels')!r})"
+    own = choices(("ann", "a|b", "a"), ("ann", "b|c", "c"))
+    assert repr(own).startswith("Choices(2 judgements")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda array: None,
+        lambda array: array[0],
+        lambda array: array.dtype,
+        lambda array: np.stack([array, array]),
+    ],
+)
+def test_a_tree_of_something_else_can_be_shown(change) -> None:
+    votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=20, seed=0)
+    both = rt.Together.of({"votes": votes, "others": votes.take(slice(0, 5))})
+    assert repr(jax.tree.map(change, votes)) == "Comparisons(...)"
+    shown = "Together(votes=Comparisons(...), others=Comparisons(...))"
+    assert repr(jax.tree.map(change, both)) == shown
+    assert repr(dataclasses.replace(both, parts=None)) == "Together(...)"
+
+
+def test_traced_containers_can_be_shown() -> None:
+    votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=20, seed=0)
+    shown = []
+    jax.jit(lambda data: shown.append(repr(data)))(votes)
+    jax.vmap(lambda data: shown.append(repr(data)))(votes)
+    assert shown == ["Comparisons(...)"] * 2

@@ -284,8 +284,20 @@ def test_new_sets_of_a_wide_table_need_no_choice() -> None:
     assert new.num_sets == 3
     with raises_about(DataError, "data"):
         rt.fit(rt.MultinomialLogit(), new, rt.PGEM(draws=0), seed=0, progress=False)
-    with raises_about(DataError, "choice"):
+    with pytest.raises(DataError, match="no columns"):
         rt.Choices.from_wide({}, alternatives=["car", "bus"])
+
+
+def test_only_columns_that_are_named_say_how_many_sets_there_are() -> None:
+    other = {"junk": [1, 2], "pictures": np.zeros((3, 2))}
+    for without in ({}, {"choice": None}, {"choice": None, "annotator": "who"}):
+        sets = rt.Choices.from_wide(other | WIDE, **WIDE_ROLES | without)
+        np.testing.assert_array_equal(sets.group, wide().group)
+    for column, parameter in (("bus_there", "available"), ("car.price", "features")):
+        with raises_about(DataError, parameter, column):
+            wide({column: WIDE[column][:2]})
+    with raises_about(DataError, "choosers", "income"):
+        wide({"income": [5, 5]}, choosers=["income"])
 
 
 def test_what_the_choices_cannot_tell_is_said() -> None:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from raters.errors import DataError
 from raters.judgements.names import Names, check_once, name_list, name_text, shorten
-from raters.judgements.reading.choices import EXAMPLES, Offers, columns_by_alternative
+from raters.judgements.reading.choices import EXAMPLES, Offers, check_length, columns_by_alternative
 from raters.judgements.reading.columns import _array, _column, _opened, read_columns, read_numbers
 
 
@@ -46,13 +46,8 @@ def feature_columns(
         read_numbers(read_columns(frame, part_of=part_of, **{parameter: name})[parameter])
         for name in listed
     ]
-    if wrong := [name for name, one in zip(listed, columns, strict=True) if len(one) != rows]:
-        raise DataError(
-            parameter=parameter,
-            value=wrong[0],
-            problem=f"is a column of another length than {rows}",
-            expected="every column needs one value per row",
-        )
+    for name, one in zip(listed, columns, strict=True):
+        check_length(parameter, name, len(one), rows)
     return np.stack(columns, axis=1) if columns else np.zeros((rows, 0))
 
 
@@ -94,16 +89,19 @@ def wide_features(
     for feature, (name, columns) in enumerate(listed.items()):
         for place, column in columns_by_alternative("features", name, columns, names):
             rows = np.flatnonzero(offered[:, place])
-            values[rows, place, feature] = _cells(frame, column, rows)
+            values[rows, place, feature] = _cells(frame, column, rows, len(offered))
     return values, tuple(map(name_text, listed))
 
 
-def _cells(frame: Any, name: str, rows: Int[np.ndarray, " some"]) -> Float[np.ndarray, " some"]:
-    """Numbers in some rows of a column, which may be empty elsewhere."""
+def _cells(
+    frame: Any, name: str, rows: Int[np.ndarray, " some"], size: int
+) -> Float[np.ndarray, " some"]:
+    """Numbers in some rows of a column of this size, which may be empty elsewhere."""
     names, fetch = _opened(frame, [name])
     if name not in names:
         read_columns(frame, features=name)  # says which columns there are
     whole = np.asarray(_array(fetch(name), name, "features"), dtype=object)
+    check_length("features", name, len(whole), size)
     if not len(rows):
         return np.zeros(0)
     return read_numbers(_column(whole[rows], name, "features"))

@@ -21,7 +21,14 @@ from raters.judgements.names import (
     shorten,
     shown,
 )
-from raters.judgements.reading.columns import Column, first_row, read_columns, read_numbers
+from raters.judgements.reading.columns import (
+    Column,
+    column_names,
+    first_row,
+    number_of_rows,
+    read_columns,
+    read_numbers,
+)
 
 #: How columns of alternatives are given, by parameter.
 EXAMPLES = {
@@ -307,6 +314,50 @@ def choice_codes(column: Column, values: Sequence[Any]) -> Int[np.ndarray, " set
     return places
 
 
+def rows_of(
+    frame: Any,
+    columns: Mapping[str, Column],
+    available: Any,
+    features: Any,
+    choosers: Sequence[str],
+) -> int:
+    """Number of rows of a wide table, by a column that is named; without any, by its first.
+
+    Parameters
+    ----------
+    frame : table
+    columns : mapping
+        Columns that were read, by role.
+    available, features, choosers
+        As of `Choices.from_wide`, and not checked yet.
+
+    Returns
+    -------
+    int
+    """
+    if columns:
+        return len(next(iter(columns.values())).code)
+    own = [*available.values()] if isinstance(available, Mapping) else []
+    for some in features.values() if isinstance(features, Mapping) else ():
+        own += some.values() if isinstance(some, Mapping) else some if is_list(some) else ()
+    there = column_names(frame)
+    named = [name for name in [*own, *(choosers if is_list(choosers) else ())] if name in there]
+    if not there:
+        raise DataError("the table has no columns")
+    return number_of_rows(frame, [*named, *there][0])
+
+
+def check_length(parameter: str, name: str, number: int, rows: int) -> None:
+    """Raise unless a column has as many rows as the others."""
+    if number != rows:
+        raise DataError(
+            parameter=parameter,
+            value=name,
+            problem=f"is a column of another length than {rows}",
+            expected="every column needs one value per row",
+        )
+
+
 def availability(
     frame: Any, columns: Mapping[Any, str] | None, names: Sequence[Any], rows: int
 ) -> Bool[np.ndarray, "set alternative"]:
@@ -328,6 +379,7 @@ def availability(
     offered = np.ones((rows, len(names)), bool)
     for place, column in columns_by_alternative("available", "available", columns or {}, names):
         numbers = read_numbers(read_columns(frame, available=column)["available"])
+        check_length("available", column, len(numbers), rows)
         if (wrong := ~np.isin(numbers, (0, 1))).any():
             row = int(np.flatnonzero(wrong)[0])
             raise DataError(
