@@ -11,8 +11,10 @@ shape (equal votes are put together up to a fixed number of rows), so each compi
 
 from __future__ import annotations
 
+import contextlib
 import json
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -200,7 +202,6 @@ class Job(NamedTuple):
     model: str
     backend: str
     seed: int
-    keep: str | None
 
 
 class Cell(NamedTuple):
@@ -213,28 +214,36 @@ class Cell(NamedTuple):
     seconds: float
 
 
-def cell_of(job: Job) -> Cell:
-    """Measure one cell."""
+def cell_of(job: Job, keep: str | None = None) -> Cell:
+    """Measure one cell, and write it to a file of measured cells."""
     model, backend = MODELS[job.model], BACKENDS[job.backend]
     cell = job.items, job.workers, VOTES[job.column]
     run = timed(lambda: measure(cell, job.match, job.replicates, model, backend, job.seed), most=1)
-    if job.keep is not None:
-        line = json.dumps({"job": job, "scored": run.value.tolist(), "seconds": run.seconds})
-        with Path(job.keep).open("a") as file:
-            file.write(line + "\n")
+    if keep is not None:
+        line = json.dumps([settings_of(job), run.value.tolist(), run.seconds])
+        with Path(keep).open("a") as file:
+            file.write("\n" + line)
     return Cell(job.items, job.workers, job.column, run.value, run.seconds)
 
 
-def kept(jobs: list[Job]) -> dict[Job, Cell]:
-    """Cells that an earlier run, which may have been stopped, wrote to the file of the jobs."""
-    path = jobs[0].keep
-    lines = Path(path).read_text().splitlines() if path and Path(path).exists() else []
+def settings_of(job: Job) -> str:
+    """All that the scores of a cell depend on."""
+    return repr((job, MODELS[job.model], BACKENDS[job.backend]))
+
+
+def measured_before(jobs: list[Job], keep: str | None) -> dict[Job, Cell]:
+    """Cells that an earlier run with the same settings wrote to the file."""
     cells = {}
-    for found in map(json.loads, lines):
-        job = Job(*found["job"])._replace(keep=path)
-        scored = np.array(found["scored"], float)
-        cells[job] = Cell(job.items, job.workers, job.column, scored, found["seconds"])
-    return {job: cells[job] for job in jobs if job in cells}
+    lines = Path(keep).read_text().splitlines() if keep and Path(keep).exists() else []
+    for line in lines:
+        with contextlib.suppress(json.JSONDecodeError):  # Of a run that was stopped as it wrote.
+            settings, scored, seconds = json.loads(line)
+            cells[settings] = np.array(scored, float), seconds
+    return {
+        job: Cell(job.items, job.workers, job.column, *cells[settings_of(job)])
+        for job in jobs
+        if settings_of(job) in cells
+    }
 
 
 def mean_and_error(values: np.ndarray) -> tuple[float, float]:
@@ -313,15 +322,15 @@ def main() -> None:
     )
     replicates = min(arguments.replicates, 3) if arguments.quick else arguments.replicates
     settings = (
-        arguments.match == "yes", replicates, arguments.model, arguments.backend, arguments.seed,
-        arguments.keep,
+        arguments.match == "yes", replicates, arguments.model, arguments.backend, arguments.seed
     )  # fmt: skip
     jobs = [Job(*size, column, *settings) for size in sizes for column in columns]
     # Those that take longest first.
     jobs.sort(key=lambda job: -VOTES[job.column] * job.items * job.workers)
-    done = kept(jobs)
+    done = measured_before(jobs, arguments.keep)
     left = [job for job in jobs if job not in done]
-    cells = [*done.values(), *in_processes(cell_of, left, arguments.processes, "cells")]
+    measure_one = partial(cell_of, keep=arguments.keep)
+    cells = [*done.values(), *in_processes(measure_one, left, arguments.processes, "cells")]
     cells.sort(key=lambda cell: (sizes.index((cell.items, cell.workers)), cell.column))
     header = ["N, K", "votes", "ours", "paper", "ours − paper", "β known", "base", "paper's base"]
     header += ["MSE", "MSE rescaled", "ρ of β", "verdict", "s"]

@@ -186,13 +186,12 @@ def coefficients(program: Program[Choices], result: xr.DataTree, level: float) -
     of: list[str] = []
     values: list[Float[np.ndarray, " draw"]] = []
     for name, site in program.sites.items():
+        drawn, kind, places = draws[name], name, np.ones(site.shape, bool)
         if site.support is constraints.corr_cholesky:
-            # What a factor means is in its product with itself, of which one half tells all.
-            drawn, kind = draws[name] @ np.swapaxes(draws[name], -1, -2), "correlation"
-            places = np.argwhere(np.tri(site.shape[0], k=-1, dtype=bool))
-        else:
-            drawn, kind, places = draws[name], name, np.array(list(np.ndindex(*site.shape)))
-        for index in map(tuple, places):
+            # The correlations are L Lᵀ, which is symmetric: those below its diagonal.
+            drawn, kind = drawn @ np.swapaxes(drawn, -1, -2), "correlation"
+            places = np.tril(places, -1)
+        for index in map(tuple, np.argwhere(places)):
             terms.append(_term(program, kind, site.dims, index))
             of.append(kind)
             values.append(drawn[(slice(None), *index)])

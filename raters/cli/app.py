@@ -41,7 +41,7 @@ COMMANDS = {
 _PATHS = ("--out", "--report", "--texts")
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 # Words that are taken for the value of a switch.
-_YES_OR_NO = frozenset(("yes", "no", "true", "false", "on", "off", "1", "0"))
+_YES, _NO = frozenset(("yes", "true", "on", "1")), frozenset(("no", "false", "off", "0"))
 # Signs in tables and sentences, for consoles that lack them.
 _SIGNS = {"…": "...", "–": "-", "—": "-", "−": "-", "·": "|", "→": "->", "≥": ">=", "½": "1/2"}
 # Typer has carried its own copy of click since 0.26, so the base class of usage errors is found
@@ -190,21 +190,24 @@ def _usage(error: Any) -> str:
 
 
 def _value_of_switch(error: Any, given: Sequence[str]) -> str | None:
-    """What to write for a switch that was given a value, such as ``--quiet yes``."""
+    """Sentence on a switch that was given a value, as in ``--quiet yes``, where that is the error.
+
+    It names the switch that means the same.
+    """
     if error.ctx is None or "extra argument" not in str(error.message):
         return None
-    switches = {
-        name: (*parameter.secondary_opts, None)[0]
-        for parameter in error.ctx.command.params
-        for name in parameter.opts
-        if getattr(parameter, "is_flag", False)
-    }
+    opposite: dict[str, str | None] = {}
+    for parameter in error.ctx.command.params:
+        if getattr(parameter, "is_flag", False):
+            on, off = parameter.opts, parameter.secondary_opts
+            opposite |= dict.fromkeys(on, (*off, None)[0]) | dict.fromkeys(off, on[0])
+    extra = str(error.message).rpartition(" (")[2].rstrip(").").split()
     for switch, word in pairwise(given):
-        if switch not in switches or word.lower() not in _YES_OR_NO:
+        if switch not in opposite or word not in extra or word.lower() not in _YES | _NO:
             continue
-        other = switches[switch]
-        no = f", or {other} for the opposite" if other else ""
-        return f"{switch} is given the value {word!r}, and takes none; write {switch} alone{no}"
+        meant = switch if word.lower() in _YES else opposite[switch]
+        line = f"write {meant} alone" if meant else f"leave {switch} out"
+        return f"{switch} is given the value {word!r}, and takes none; {line}"
     return None
 
 

@@ -145,7 +145,7 @@ def _far(numbers: dict[str, Any]) -> str:
     k, ess = (float(numbers.get(key, np.nan)) for key in ("pareto_k", "min_ess"))
     if numbers["draws"] > 1 and np.isnan(ess):
         unchecked = "have not been checked against the posterior"
-        few = ", and they hold less than a tenth as many draws of it"
+        few = ", with weights that are worth less than a tenth as many draws"
         few = few if k <= largest_k(numbers["draws"]) else ""
         far = f"are far from the posterior by their own check (Pareto k̂ {k:.2f}{few})"
         return (

@@ -383,12 +383,12 @@ def test_a_bad_table_is_refused(name, content, message, tmp_path, capsys):
             " extended-plackett-luce, many-facet, and this is --model btl",
         ),
         (["extra"], "unexpected extra argument"),
-        (
-            ["--progress", "yes"],
-            "--progress is given the value 'yes', and takes none; write --progress alone, or"
-            " --no-progress for the opposite",
-        ),
-        (["-q", "no"], "-q is given the value 'no', and takes none; write -q alone"),
+        (["--progress", "yes"], "--progress is given the value 'yes', and takes none; write --pro"),
+        (["--progress", "no"], "takes none; write --no-progress alone"),
+        (["--no-progress", "No"], "takes none; write --progress alone"),
+        (["-q", "on"], "-q is given the value 'on', and takes none; write -q alone"),
+        (["-q", "off"], "-q is given the value 'off', and takes none; leave -q out"),
+        (["-q", "extra"], "unexpected extra argument"),
     ],
 )
 def test_a_bad_option_is_refused(arguments, message, votes, tmp_path, capsys):

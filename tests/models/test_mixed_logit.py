@@ -74,7 +74,9 @@ def test_probabilities_are_those_of_own_coefficients(choices) -> None:
 
 
 def test_axes_have_the_names_of_features_and_groups(choices) -> None:
-    result = rt.fit(MODELS["components"], choices, rt.PGEM(draws=0), seed=0, progress=False)
+    # Of three alternatives, one is the complement of the two others.
+    with pytest.warns(DataWarning, match="same difference"):
+        result = rt.fit(MODELS["components"], choices, rt.PGEM(draws=0), seed=0, progress=False)
     own = result.posterior["own_coefficient"]
     assert own.dims[2:] == ("annotator", "random_feature")
     assert own["random_feature"].values.tolist() == ["feature 1"]
@@ -468,6 +470,37 @@ def test_warns_of_a_group_beside_its_complement(choices) -> None:
     )
     both = rt.MixedLogit(features=False, error_components=(("a",), ("b", "c")))
     assert any("same difference" in sentence for sentence in both.data_warnings(pairs))
+
+
+@pytest.mark.parametrize(
+    ("menus", "alike"),
+    [
+        ({"ann": ["ab"], "bob": ["cd"]}, True),  # complements for ann, and the same for bob
+        ({"ann": ["ab"], "bob": ["ad"]}, False),
+        ({"ann": ["ab", "ad"]}, False),
+        ({"ann": ["ab", "cd"]}, False),  # the same person in both ways
+    ],
+)
+def test_groups_are_compared_within_choosers(menus, alike) -> None:
+    rows = [
+        (f"{who}{menu}", what, float(what == menu[0]), who)
+        for who, own in menus.items()
+        for menu in own
+        for what in menu
+    ]
+    table = dict(zip(("set", "what", "taken", "who"), zip(*rows, strict=True), strict=True))
+    data = rt.Choices.from_frame(
+        table,
+        set="set",
+        alternative="what",
+        chosen="taken",
+        annotator="who",
+        alternatives=list("abcd"),
+    )
+    model = rt.MixedLogit(features=False, error_components=(("a", "c"), ("b", "c")))
+    for choices in (data, data.padded(20)):
+        warned = any("same difference" in text for text in model.data_warnings(choices))
+        assert warned is alike
 
 
 @pytest.mark.parametrize("backend", [rt.HMC(), rt.PGVI()])

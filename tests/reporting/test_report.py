@@ -527,7 +527,10 @@ def test_a_check_is_by_a_sampler_that_can_do_it(monkeypatch):
     ("attrs", "words"),
     [
         ({"pareto_k": 1.2}, "far from the posterior by their own check (Pareto k̂ 1.20)"),
-        ({"pareto_k": 0.3}, "Pareto k̂ 0.30, and they hold less than a tenth as many draws of it)"),
+        (
+            {"pareto_k": 0.3},
+            "Pareto k̂ 0.30, with weights that are worth less than a tenth as many draws)",
+        ),
         ({"pareto_k": np.nan}, "have not been checked"),
         ({}, "have not been checked"),
         (NEAR | {"min_ess": 50.0}, "as much as 50 independent draws"),

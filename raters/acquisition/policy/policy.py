@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int, Num
 from raters.acquisition.policy.annotator_rules import AnnotatorRule, Joint, by_annotator, plain
 from raters.acquisition.policy.batches import Batch, Sequential, Unique
 from raters.acquisition.policy.choosers import Chooser
+from raters.acquisition.questions.arguments import check_askable
 from raters.acquisition.scoring.criteria import Bald, Criterion, Epig, order_site
 from raters.acquisition.scoring.order_criteria import OrderVariance
 from raters.acquisition.scoring.posterior import Posterior
@@ -236,6 +237,7 @@ class Policy:
         for name, questions in (("candidates", candidates), ("pending", pending)):
             if name == "candidates" or questions is not None:
                 instance(name, questions, kind, "questions in the codes of the draws", such)
+                check_askable(questions, name)
         whole("number", number, least=0)
         if not candidates.num_rows:
             raise DataError(

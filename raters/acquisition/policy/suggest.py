@@ -10,7 +10,6 @@ import xarray as xr
 from jaxtyping import Shaped
 
 from raters.acquisition.policy.policy import Policy, Target, check_names
-from raters.acquisition.questions.arguments import check_askable
 from raters.acquisition.scoring import scores
 from raters.acquisition.scoring.posterior import Posterior
 from raters.errors import DataWarning, SettingError
@@ -120,7 +119,6 @@ def suggest(
         whole("draws", draws, least=2)
     check_one_kind(model)
     check_data(candidates, "candidates", model)
-    check_askable(candidates, "candidates")
     if target is not None and policy is not None:
         raise SettingError(
             parameter="target",

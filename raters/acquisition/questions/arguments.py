@@ -20,7 +20,6 @@ from raters.judgements.names import (
     name_list,
     plural,
 )
-from raters.kinds import kind_of
 
 Mask = (
     Shaped[np.ndarray, "item item"]
@@ -39,9 +38,8 @@ def check_askable(data: Judgements, name: str) -> None:
     """Raise unless the rows of the data are questions by themselves."""
     if data.together:
         raise SettingError(
-            f"raters does not suggest which {plural(data.unit)} to offer next; to compare two"
-            f" things at a time, read the {kind_of(data).words.many} between them as"
-            " rt.Comparisons",
+            f"raters does not suggest which {plural(data.unit)} to offer next; where each is of two"
+            " things, read the answers as rt.Comparisons",
             parameter=name,
         )
 

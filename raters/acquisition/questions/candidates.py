@@ -72,8 +72,8 @@ class Candidates:
         18
         """
         questions = kind_of(data).questions
-        check_askable(data, "data")
         if questions is None:
+            check_askable(data, "data")
             return _combinations(data, **options)
         parameters = inspect.signature(questions).parameters
         if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):

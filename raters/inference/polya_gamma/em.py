@@ -230,8 +230,8 @@ class PGEM(Backend):
             warmup = _GIBBS_SWEEPS // 3 if start is None else 0
             first = first if start is None else centre(model, start)
             climbs, held = [], sets.Held(plan.steady)
-            of_one = plan.classes and plan.blocks and not program.parts
-            if of_one and not placing.stays_on_devices(data):
+            single_with_classes = plan.classes and plan.blocks and not program.parts
+            if single_with_classes and not placing.stays_on_devices(data):
                 held.table = ClassTable.of(model, data, first) or PooledRows.of(program, first)
             hyper, fitted = self._hyper(plan, data, first, seeds[-1], warmup, held)
             first = fitted if start is None else first
@@ -479,7 +479,7 @@ class _Climber:
         )
         self.sweeps += 1
         start = values
-        data, classes, objective = self._begun(start)
+        data, classes, objective = self._expectation(start)
         of_types: dict[Any, Any] = {}
         for index, block in enumerate(self.plan.blocks):
             if isinstance(self.held.table, PooledRows) and block.kind == "type":
@@ -514,7 +514,7 @@ class _Climber:
         assert objective is not None
         return objective, {name: np.asarray(value) for name, value in values.items()}
 
-    def _begun(self, values: Values) -> tuple[Any, Any, float | None]:
+    def _expectation(self, values: Values) -> tuple[Any, Any, float | None]:
         """Return the data that a sweep from these values reads, the expected classes, and the log
         joint density; None where the weights of the first block give it."""
         plan, data = self.plan, self.data

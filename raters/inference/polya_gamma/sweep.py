@@ -357,8 +357,8 @@ def on_devices(program: Program[Any]) -> Any:
     if program.parts:
         if jax.default_backend() != "cpu":  # Compiled functions copy what they need.
             return data
-        parts = {name: on_devices(part) for name, part in program.parts.items()}
-        return replace(data, parts=tuple(parts[name] for name in data.part_names))
+        parts = tuple(on_devices(program.parts[name]) for name in data.part_names)
+        return replace(data, parts=parts)
     if program.mesh is None and jax.default_backend() == "cpu":
         return jax.device_put(data) if next(iter(data.chunks(placing.CHUNK))) is data else data
     return program.placed()

@@ -312,6 +312,7 @@ class MixedLogit(Utility):
     def _why_not_of_groups(self, data: Choices) -> str | None:
         """Refuse a group that no set offers beside another alternative: only differences of
         utilities within a set count."""
+        data = data.unpadded()
         inside = self._inside(data)[np.asarray(data.alternative)]
         size = np.bincount(data.group, minlength=data.num_units)
         for place, group in enumerate(self.error_components):
@@ -349,21 +350,24 @@ class MixedLogit(Utility):
         return sentences
 
     def _warnings_of_groups(self, data: Choices) -> tuple[str, ...]:
-        """Warn of two groups that make the same difference within all sets, as a group and all
-        other alternatives do: their variances only count added up."""
+        """Warn of two groups that make the same difference within all sets of each chooser, as a
+        group and all other alternatives do: their variances only count added up."""
+        data = data.unpadded()
         inside = self._inside(data)[np.asarray(data.alternative)]
         rows = np.bincount(data.group, minlength=data.num_units)[:, None]
         mean = np.zeros((data.num_units, inside.shape[1]))
         np.add.at(mean, np.asarray(data.group), inside)
         centred = inside - (mean / np.maximum(rows, 1))[np.asarray(data.group)]
-        product = centred.T @ centred
-        size = np.sqrt(np.diag(product))
-        alike = np.abs(product) > (1 - 1e-9) * np.outer(size, size)
+        product = np.zeros((len(data.annotators), *2 * inside.shape[1:]))
+        np.add.at(product, np.asarray(data.annotator), centred[:, :, None] * centred[:, None, :])
+        size = np.sqrt(np.einsum("kcc->kc", product))
+        one, other = size[:, :, None], size[:, None, :]
+        alike = (np.abs(product) >= (1 - 1e-9) * one * other) & ((one > 0) == (other > 0))
         return tuple(
             f"the error components {self.error_components[one]} and {self.error_components[other]}"
             " make the same difference in every set, so that the choices tell the sum of their"
             " variances, and the prior divides it; leave one of them out"
-            for one, other in np.argwhere(np.triu(alike, 1))
+            for one, other in np.argwhere(np.triu(alike.all(0), 1))
         )
 
 
