@@ -406,8 +406,9 @@ def test_draws_of_a_small_part_beside_a_large_one(fit_quietly) -> None:
 
 def test_weights_of_draws_across_an_orbit_give_the_evidence() -> None:
     """One annotator on two items, and votes by everybody: the mean weight of 4,000 draws against
-    quadrature, within 5 standard errors (false-alarm rate below 1e-4). Scales are fixed, and the
-    place on the orbit of rewards and competence is integrated out."""
+    quadrature, within 5 standard errors. With one seed, since weights have a long tail, which is
+    longer with fewer votes. Scales are fixed, and the place on the orbit of rewards and competence
+    is integrated out."""
 
     def votes(*number: int) -> rt.Comparisons:
         """So many votes for the one item and for the other."""
@@ -416,7 +417,7 @@ def test_weights_of_draws_across_an_orbit_give_the_evidence() -> None:
 
     signed = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
     model = rt.JointModel({"one": signed, "two": _VOTES})
-    data = rt.Together.of({"one": votes(7, 2), "two": votes(3, 1)})
+    data = rt.Together.of({"one": votes(40, 10), "two": votes(30, 12)})
     plan = planned(model, data)
     assert len(plan.scales) == 1
     assert plan.hyper == ()
