@@ -68,8 +68,7 @@ class Check:
     @property
     def remarks(self) -> list[str]:
         """Sentences, or that nothing fails, and what was not measured."""
-        name, _, _ = self.model.partition("(")
-        nothing = f"Nothing fails: {name} replicates these data in all that was measured."
+        nothing = "Nothing fails: the model replicates these data in all that was measured."
         lines = list(self.sentences) or [nothing]
         return lines + [
             f"Not measured: {name}, as {why}." for name, why in self.not_measured.items()

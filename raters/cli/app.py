@@ -200,7 +200,7 @@ def _value_of_switch(error: Any, given: Sequence[str]) -> str | None:
     for parameter in error.ctx.command.params:
         if getattr(parameter, "is_flag", False):
             on, off = parameter.opts, parameter.secondary_opts
-            opposite |= dict.fromkeys(on, (*off, None)[0]) | dict.fromkeys(off, on[0])
+            opposite |= dict.fromkeys(on, next(iter(off), None)) | dict.fromkeys(off, on[0])
     extra = str(error.message).rpartition(" (")[2].rstrip(").").split()
     for switch, word in pairwise(given):
         if switch not in opposite or word not in extra or word.lower() not in _YES | _NO:

@@ -171,7 +171,7 @@ def _of_parts(program: Program[Any], whole: list[Images]) -> list[Images]:
                 parts[name] = _along(own, axis, dims[name])
         # What all parts share, as the class frequencies, stays, and then the likelihood changes.
         shared = set(moved_sites(move.symmetry)) - set(parts)
-        alone = isinstance(move.symmetry, Sign) and not (shared or move.symmetry.exchanged)
+        alone = isinstance(move.symmetry, Sign) and not shared
         if parts:
             images.append(move._replace(broken=not alone, parts=parts))
     return images

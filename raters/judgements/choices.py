@@ -285,7 +285,7 @@ class Choices(Offered):
         boolean("aggregate", aggregate)
         values, names = reading.alternative_names(alternatives)
         columns = read_columns(frame, choice=choice, annotator=annotator)
-        rows = reading.rows_of(frame, columns, available, features, choosers)
+        rows = reading.rows_of(frame, columns, available, features, names)
         offered = reading.availability(frame, available, names, rows)
         code = None
         if choice is not None:

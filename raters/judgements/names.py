@@ -558,3 +558,20 @@ def plural(word: str) -> str:
     if word.endswith("y") and word[-2:-1] not in tuple("aeiou"):
         return f"{word[:-1]}ies"
     return f"{word}es" if word.endswith("s") else f"{word}s"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with its noun, by default with the regular plural.
+
+    Parameters
+    ----------
+    number : int
+    one, many : str
+        Singular and plural.
+
+    Returns
+    -------
+    str
+        Such as ``"1 item"``, or ``"2,000 items"``.
+    """
+    return f"{number:,} {one if number == 1 else many or plural(one)}"

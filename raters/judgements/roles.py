@@ -15,7 +15,7 @@ from jaxtyping import Float, Num, Shaped
 
 from raters.errors import DataError, SettingError
 from raters.errors.validation import finite, one_of
-from raters.judgements.names import loosely, name_text, names_array, plural
+from raters.judgements.names import counted, loosely, name_text, names_array
 
 
 def of_axes(*axes: str, default: Any = dataclasses.MISSING) -> Any:
@@ -383,13 +383,15 @@ class Roles(abc.ABC):
         number = self.num_units if self.together else self.num_rows
         if self.has_answers:
             number = self.num_judgements
-        sizes = [_counted(number, "judgement" if self.has_answers else "question")]
+        sizes = [counted(number, "judgement" if self.has_answers else "question")]
         if number != self.num_rows:
-            sizes[0] += f" in {_counted(self.num_rows, 'row')}"
-        by_field = {field: axis for axis, field in reversed([*self.names.items()])}
-        for field, axis in reversed([*by_field.items()]):
-            number = self.num_units if axis == self.unit else len(getattr(self, field))
-            sizes += [_counted(number, axis)] if number else []
+            sizes[0] += f" in {counted(self.num_rows, 'row')}"
+        of_field: dict[str, str] = {}
+        for axis, field in self.names.items():
+            of_field.setdefault(field, axis)
+        for field, axis in of_field.items():
+            size = self.num_units if axis == self.unit else len(getattr(self, field))
+            sizes += [counted(size, axis.replace("_", " "))] if size else []
         return f"{type(self).__name__}({', '.join(sizes)})"
 
     @property
@@ -526,8 +528,3 @@ def _has_axes(column: Any, axes: tuple[str, ...]) -> bool:
     return column is None or (
         isinstance(column, (np.ndarray, jax.Array)) and column.ndim == len(axes)
     )
-
-
-def _counted(number: int, word: str) -> str:
-    """``1 true class``, ``2 true classes``."""
-    return f"{number:,} {(word if number == 1 else plural(word)).replace('_', ' ')}"

@@ -16,8 +16,9 @@ from raters.inference import NUTS, SVI, Backend, PGGibbs
 from raters.inference.importance import largest_k
 from raters.inference.mixing import FEWEST_DRAWS, LARGEST_RHAT
 from raters.inference.svi import still_rising
+from raters.judgements.names import counted
 from raters.program import Program
-from raters.reporting.sentences import counted, listing
+from raters.reporting.sentences import listing
 from raters.reporting.standing import Standing, standing
 from raters.reporting.steps import better
 
@@ -145,9 +146,10 @@ def _far(numbers: dict[str, Any]) -> str:
     k, ess = (float(numbers.get(key, np.nan)) for key in ("pareto_k", "min_ess"))
     if numbers["draws"] > 1 and np.isnan(ess):
         unchecked = "have not been checked against the posterior"
-        few = ", with weights that are worth less than a tenth as many draws"
-        few = few if k <= largest_k(numbers["draws"]) else ""
-        far = f"are far from the posterior by their own check (Pareto k̂ {k:.2f}{few})"
+        shown = f"Pareto k̂ {k:.2f}"
+        if k <= largest_k(numbers["draws"]):
+            shown += ", with weights that are worth less than a tenth as many draws"
+        far = f"are far from the posterior by their own check ({shown})"
         return (
             f"The draws of this approximation {unchecked if np.isnan(k) else far}: means and"
             " intervals on this page may be off."

@@ -11,6 +11,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from raters.judgements.display import ISOLATED, SHORT, WHOLE, display_name, isolated, visible
+from raters.judgements.names import counted
 from raters.reporting.render import (
     escape_markdown,
     in_backticks,
@@ -18,7 +19,6 @@ from raters.reporting.render import (
     percent_or_dash,
     shade,
 )
-from raters.reporting.sentences import counted
 
 
 @lru_cache(maxsize=1)

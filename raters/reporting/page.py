@@ -18,6 +18,7 @@ from raters.auditing.verdicts import DIFFERS, IN_QUESTION, VERDICTS
 from raters.errors import DataWarning
 from raters.inference.mixing import FEWEST_DRAWS
 from raters.judgements.base import Judgements
+from raters.judgements.names import counted
 from raters.kinds import AuditContext, Column, Kind, Section, Table, kind_of
 from raters.program import Program
 from raters.reporting import convergence, facts, sentences, steps
@@ -49,7 +50,7 @@ def facts_of(
     fitted = convergence.convergence(real.program, result, audit, command)
     page = {
         "schema_version": SCHEMA_VERSION,
-        "title": title or f"Audit of {sentences.counted(len(people), data.judge, _judges(data))}",
+        "title": title or f"Audit of {counted(len(people), data.judge, _judges(data))}",
         "kind": kind.name,
         "judge": data.judge,
         "judged": audit.judged,

@@ -7,9 +7,10 @@ import numpy as np
 from raters.auditing.audit import audit
 from raters.errors import SettingError
 from raters.judgements.display import isolated
+from raters.judgements.names import counted
 from raters.kinds import AuditContext, Section, kind_of
 from raters.reporting.facts import plural_noun
-from raters.reporting.sentences import about, counted, joined
+from raters.reporting.sentences import about, joined
 
 _KEY = "without_flagged"
 _MOST = 5

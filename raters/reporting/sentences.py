@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from raters.auditing.verdicts import DIFFERS
 from raters.inference.mixing import FEWEST_DRAWS
 from raters.judgements.display import isolated
-from raters.judgements.names import plural
+from raters.judgements.names import counted
 from raters.kinds import Words
 from raters.reporting.facts import percent, plural_noun
 
@@ -30,11 +30,6 @@ def listing(names: Sequence[Any], most: int = 6) -> str:
 def joined(parts: Sequence[str]) -> str:
     """Join parts of a sentence, the last two by "and"."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def counted(count: int, one: str, many: str = "") -> str:
-    """Format a count with its noun, by default with its regular plural."""
-    return f"{count:,} {one if count == 1 else many or plural(one)}"
 
 
 def about(value: float) -> str:

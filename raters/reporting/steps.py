@@ -12,10 +12,11 @@ from raters.auditing.verdicts import DIFFERS, IN_QUESTION
 from raters.inference import NUTS, PGEM, PGVI, SVI, Backend, PGGibbs
 from raters.judgements.base import Judgements
 from raters.judgements.display import isolated
+from raters.judgements.names import counted
 from raters.kinds import AuditContext, kind_of
 from raters.program import Program
 from raters.reporting.facts import plural_noun
-from raters.reporting.sentences import CLEAR, about, counted, listing, questions_of
+from raters.reporting.sentences import CLEAR, about, listing, questions_of
 
 # How the command line calls the exact samplers, the one that is taken first at the front.
 _EXACT: dict[type[Backend], str] = {PGGibbs: "gibbs", NUTS: "nuts"}

@@ -383,21 +383,23 @@ def test_draws_on_a_section_have_their_spreads_and_densities(diagonal, orbits) -
     assert (np.abs(unit.T @ unit / 4000 - np.eye(len(variance))) < 5 * error).all()
 
 
+def on_a_pair(*number: int) -> rt.Comparisons:
+    """So many votes for the one item and for the other."""
+    table = {"a": ["x"] * 2, "b": ["y"] * 2, "o": ["first", "second"], "n": number}
+    return rt.Comparisons.from_frame(table, first="a", second="b", outcome="o", count="n")
+
+
 def test_draws_of_a_small_part_beside_a_large_one(fit_quietly) -> None:
     """Parts that share nothing: the spread of the small one is that of a fit by itself, as that of
     10^8 votes does not tell it. Its sd of 1,000 draws is within 5 standard errors, 11 percent
     (false-alarm rate below 1e-6)."""
     fixed, backend = rt.BTL(reward_scale=1.0), rt.PGEM(draws=1000)
 
-    def votes(*number: int) -> rt.Comparisons:
-        table = {"a": ["x"] * 2, "b": ["y"] * 2, "o": ["first", "second"], "n": number}
-        return rt.Comparisons.from_frame(table, first="a", second="b", outcome="o", count="n")
-
     def spread(draws: Any) -> float:
         return float((draws[..., 0] - draws[..., 1]).std())
 
-    small = votes(3, 1)
-    data = rt.Together.of({"large": votes(70_000_000, 20_000_000), "small": small})
+    small = on_a_pair(3, 1)
+    data = rt.Together.of({"large": on_a_pair(70_000_000, 20_000_000), "small": small})
     model = rt.JointModel({"large": fixed, "small": fixed})
     both = fit_quietly(model, data, backend).posterior["small.reward"].values
     alone = fit_quietly(fixed, small, backend).posterior["reward"].values
@@ -406,18 +408,12 @@ def test_draws_of_a_small_part_beside_a_large_one(fit_quietly) -> None:
 
 def test_weights_of_draws_across_an_orbit_give_the_evidence() -> None:
     """One annotator on two items, and votes by everybody: the mean weight of 4,000 draws against
-    quadrature, within 5 standard errors. With one seed, since weights have a long tail, which is
-    longer with fewer votes. Scales are fixed, and the place on the orbit of rewards and competence
-    is integrated out."""
-
-    def votes(*number: int) -> rt.Comparisons:
-        """So many votes for the one item and for the other."""
-        table = {"a": ["x"] * 2, "b": ["y"] * 2, "o": ["first", "second"], "n": number}
-        return rt.Comparisons.from_frame(table, first="a", second="b", outcome="o", count="n")
-
+    quadrature, within 5 standard errors. The seed is fixed, as weights have a long tail, so that a
+    standard error says less than it does of a normal. Scales are fixed, and the place on the orbit
+    of rewards and competence is integrated out."""
     signed = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
     model = rt.JointModel({"one": signed, "two": _VOTES})
-    data = rt.Together.of({"one": votes(40, 10), "two": votes(30, 12)})
+    data = rt.Together.of({"one": on_a_pair(40, 10), "two": on_a_pair(30, 12)})
     plan = planned(model, data)
     assert len(plan.scales) == 1
     assert plan.hyper == ()

@@ -449,6 +449,21 @@ def test_warns_of_spreads_that_rest_on_the_prior() -> None:
         rt.fit(model, each, rt.PGEM(draws=0), seed=0, progress=False)
 
 
+def from_menus(menus: dict[str, list[str]], alternatives: str) -> rt.Choices:
+    """Choices of the first alternative of each menu, by chooser."""
+    rows = [
+        (f"{who} {place}", what, float(what == menu[0]), who)
+        for who, own in menus.items()
+        for place, menu in enumerate(own)
+        for what in menu
+    ]
+    roles = ("set", "alternative", "chosen", "annotator")
+    table = dict(zip(roles, zip(*rows, strict=True), strict=True))
+    return rt.Choices.from_frame(
+        table, **dict(zip(roles, roles, strict=True)), alternatives=[*alternatives]
+    )
+
+
 def test_warns_of_a_group_beside_its_complement(choices) -> None:
     """Of two groups, one has all that the other lacks; three have differences of their own."""
     first, second, third, *rest = map(str, choices.alternatives)
@@ -459,15 +474,7 @@ def test_warns_of_a_group_beside_its_complement(choices) -> None:
     assert len(apart.data_warnings(choices)) == 1
     assert not rt.MixedLogit(error_components=((first,), (second,))).data_warnings(choices)
     # Where no set offers more, a group is the complement of another which is none by its names.
-    table = {"set": [1, 1, 2, 2], "what": ["a", "b"] * 2, "taken": [1, 0] * 2, "who": [0] * 4}
-    pairs = rt.Choices.from_frame(
-        table,
-        set="set",
-        alternative="what",
-        chosen="taken",
-        annotator="who",
-        alternatives=["a", "b", "c"],
-    )
+    pairs = from_menus({"ann": ["ab", "ab"]}, "abc")
     both = rt.MixedLogit(features=False, error_components=(("a",), ("b", "c")))
     assert any("same difference" in sentence for sentence in both.data_warnings(pairs))
 
@@ -482,21 +489,7 @@ def test_warns_of_a_group_beside_its_complement(choices) -> None:
     ],
 )
 def test_groups_are_compared_within_choosers(menus, alike) -> None:
-    rows = [
-        (f"{who}{menu}", what, float(what == menu[0]), who)
-        for who, own in menus.items()
-        for menu in own
-        for what in menu
-    ]
-    table = dict(zip(("set", "what", "taken", "who"), zip(*rows, strict=True), strict=True))
-    data = rt.Choices.from_frame(
-        table,
-        set="set",
-        alternative="what",
-        chosen="taken",
-        annotator="who",
-        alternatives=list("abcd"),
-    )
+    data = from_menus(menus, "abcd")
     model = rt.MixedLogit(features=False, error_components=(("a", "c"), ("b", "c")))
     for choices in (data, data.padded(20)):
         warned = any("same difference" in text for text in model.data_warnings(choices))

@@ -549,6 +549,7 @@ def _unlabelled(
 def _check_kind(data: Any, container: type) -> None:
     """Raise `DataError` unless the data are of the kind of this container."""
     if kind_of(data).data is not container:
+        check_askable(data, "data")
         raise DataError(
             parameter="data",
             value=data,

@@ -8,10 +8,10 @@ from raters import figures
 from raters.auditing.choices import coefficients, kinds_of_terms, shares_of
 from raters.checking.predictive import check
 from raters.judgements.display import isolated
+from raters.judgements.names import counted
 from raters.kinds import AuditContext, Column, Section, Table
 from raters.reporting.cells import write_csv
 from raters.reporting.facts import percent
-from raters.reporting.sentences import counted
 
 # Probability of a sign from which on it is called known.
 _KNOWN = 0.975

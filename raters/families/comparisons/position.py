@@ -10,10 +10,10 @@ import pandas as pd
 from raters import figures
 from raters.auditing.position import PositionBias, position_bias
 from raters.judgements.display import isolated
+from raters.judgements.names import counted
 from raters.judgements.separation import MIXED_ORDER, order_share
 from raters.kinds import AuditContext, Column, Section, Table
 from raters.reporting.facts import percent
-from raters.reporting.sentences import counted
 
 _COLUMNS = (
     Column("annotator", "annotator", "name"),

@@ -11,10 +11,11 @@ import xarray as xr
 from raters import figures
 from raters.fitting.result import program_of
 from raters.judgements.display import isolated
+from raters.judgements.names import counted
 from raters.kinds import AuditContext, Column, Section, Table
 from raters.models.comparisons.directions import has_directions
 from raters.reporting import facts
-from raters.reporting.sentences import CLEAR, counted, joined, reason_of
+from raters.reporting.sentences import CLEAR, joined, reason_of
 
 COLUMNS = (
     Column(

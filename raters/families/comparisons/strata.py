@@ -8,9 +8,9 @@ import pandas as pd
 import xarray as xr
 
 from raters.judgements.display import isolated
+from raters.judgements.names import counted
 from raters.kinds import AuditContext, Column, Section, Table
 from raters.reporting import facts
-from raters.reporting.sentences import counted
 
 _COLUMNS = (
     Column("rank", "rank", "range"),

@@ -9,9 +9,10 @@ import numpy as np
 
 from raters.auditing import demonstrations as audited
 from raters.judgements.display import isolated
+from raters.judgements.names import counted
 from raters.kinds import AuditContext, Column, Section, Table
 from raters.reporting.cells import write_csv
-from raters.reporting.sentences import counted, reason_of
+from raters.reporting.sentences import reason_of
 
 # Probability of a sign from which on it is called known.
 _KNOWN = 0.975

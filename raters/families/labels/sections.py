@@ -13,10 +13,11 @@ from raters.auditing.audit import Audit
 from raters.auditing.labels import item_labels
 from raters.fitting.result import data_of, program_of
 from raters.judgements.display import isolated
+from raters.judgements.names import counted
 from raters.kinds import AuditContext, Column, Matrix, Section, Table
 from raters.reporting import facts
 from raters.reporting.cells import write_csv
-from raters.reporting.sentences import about, counted, reason_of
+from raters.reporting.sentences import about, reason_of
 
 # Most doubtful items in a report.
 _DOUBTFUL = 200

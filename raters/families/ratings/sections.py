@@ -11,10 +11,10 @@ from raters import figures
 from raters.auditing.ratings import items as items_table
 from raters.families.comparisons import sections as of_comparisons
 from raters.judgements.display import isolated
-from raters.judgements.names import shorten
+from raters.judgements.names import counted, shorten
 from raters.kinds import AuditContext, Column, Section
 from raters.reporting.cells import write_csv
-from raters.reporting.sentences import counted, reason_of
+from raters.reporting.sentences import reason_of
 
 COLUMNS = (
     Column(

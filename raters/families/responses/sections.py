@@ -8,10 +8,9 @@ from typing import Any
 from raters import figures
 from raters.auditing.responses import items as items_table
 from raters.judgements.display import isolated
-from raters.judgements.names import shorten
+from raters.judgements.names import counted, shorten
 from raters.kinds import AuditContext, Column, Section, Table
 from raters.reporting.cells import write_csv
-from raters.reporting.sentences import counted
 
 # An item whose discrimination is below this on average hardly tells persons apart.
 _FLAT = 0.25

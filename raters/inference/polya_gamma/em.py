@@ -230,8 +230,8 @@ class PGEM(Backend):
             warmup = _GIBBS_SWEEPS // 3 if start is None else 0
             first = first if start is None else centre(model, start)
             climbs, held = [], sets.Held(plan.steady)
-            single_with_classes = plan.classes and plan.blocks and not program.parts
-            if single_with_classes and not placing.stays_on_devices(data):
+            elsewhere = program.parts or placing.stays_on_devices(data)
+            if plan.classes and plan.blocks and not elsewhere:
                 held.table = ClassTable.of(model, data, first) or PooledRows.of(program, first)
             hyper, fitted = self._hyper(plan, data, first, seeds[-1], warmup, held)
             first = fitted if start is None else first

@@ -144,9 +144,8 @@ def draws(
         normals = np.asarray(_directions(plan.scales, own, like, start[None]))[0]
         normals = np.linalg.qr(normals.T)[0].T
     centre = _highest(plan.model, own, data, like, start, normals)
-    columns = {"batch_size": _COLUMNS}
-    second = np.asarray(curvature(plan.model, own, data, like, jnp.asarray(centre), **columns))
-    apart, log_q = _on_section(second, normals, number, rng)
+    second = curvature(plan.model, own, data, like, jnp.asarray(centre), batch_size=_COLUMNS)
+    apart, log_q = _on_section(np.asarray(second), normals, number, rng)
     sites, volume = _placed(own, like, centre + apart)
     log_q -= np.asarray(volume)
     if plan.scales:

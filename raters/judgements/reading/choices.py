@@ -315,11 +315,7 @@ def choice_codes(column: Column, values: Sequence[Any]) -> Int[np.ndarray, " set
 
 
 def rows_of(
-    frame: Any,
-    columns: Mapping[str, Column],
-    available: Any,
-    features: Any,
-    choosers: Sequence[str],
+    frame: Any, columns: Mapping[str, Column], available: Any, features: Any, names: Sequence[Any]
 ) -> int:
     """Number of rows of a wide table, by a column that is named; without any, by its first.
 
@@ -328,8 +324,10 @@ def rows_of(
     frame : table
     columns : mapping
         Columns that were read, by role.
-    available, features, choosers
+    available, features
         As of `Choices.from_wide`, and not checked yet.
+    names : sequence
+        Alternatives.
 
     Returns
     -------
@@ -337,14 +335,14 @@ def rows_of(
     """
     if columns:
         return len(next(iter(columns.values())).code)
-    own = [*available.values()] if isinstance(available, Mapping) else []
-    for some in features.values() if isinstance(features, Mapping) else ():
-        own += some.values() if isinstance(some, Mapping) else some if is_list(some) else ()
+    by_alternative = [("available", "available", available or {})]
+    if isinstance(features, Mapping):
+        by_alternative += [("features", name, own) for name, own in features.items()]
+    named = [name for one in by_alternative for _, name in columns_by_alternative(*one, names)]
     there = column_names(frame)
-    named = [name for name in [*own, *(choosers if is_list(choosers) else ())] if name in there]
     if not there:
         raise DataError("the table has no columns")
-    return number_of_rows(frame, [*named, *there][0])
+    return number_of_rows(frame, next((name for name in named if name in there), there[0]))
 
 
 def check_length(parameter: str, name: str, number: int, rows: int) -> None:

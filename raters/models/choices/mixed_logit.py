@@ -361,8 +361,9 @@ class MixedLogit(Utility):
         product = np.zeros((len(data.annotators), *2 * inside.shape[1:]))
         np.add.at(product, np.asarray(data.annotator), centred[:, :, None] * centred[:, None, :])
         size = np.sqrt(np.einsum("kcc->kc", product))
-        one, other = size[:, :, None], size[:, None, :]
-        alike = (np.abs(product) >= (1 - 1e-9) * one * other) & ((one > 0) == (other > 0))
+        largest = size[:, :, None] * size[:, None, :]
+        both_or_none = (size[:, :, None] > 0) == (size[:, None, :] > 0)
+        alike = (np.abs(product) >= (1 - 1e-9) * largest) & both_or_none
         return tuple(
             f"the error components {self.error_components[one]} and {self.error_components[other]}"
             " make the same difference in every set, so that the choices tell the sum of their"
