@@ -3,6 +3,8 @@ PYTHON := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12,\
 	$(shell $(name) -c 'import sys; sys.version_info >= (3, 12) and print("$(name)")' 2>/dev/null)))
 VENV := .venv
 BIN := $(VENV)/bin
+# Containers turn it off: then each worker of the tests, and each command that they start, would compile all files anew.
+export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25
 
 .PHONY: demo test test-slow test-all lint benchmark docs clean

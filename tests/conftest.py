@@ -54,15 +54,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what lies in some folders, and docstrings that compile much."""
+    """Mark as slow what lies in some folders, docstrings that compile much, and what is
+    exhaustive."""
     for item in items:
         folders = item.path.relative_to(item.config.rootpath).parts[:-1]
         examples = item.dtest.examples if isinstance(item, pytest.DoctestItem) else ()
         compiles = any(_SLOW_CALLS.search(example.source) for example in examples)
-        if compiles or _SLOW_FOLDERS & set(folders):
-            item.add_marker(pytest.mark.slow)
         if item.name in _LONG_EXAMPLES:
             item.add_marker(pytest.mark.exhaustive)
+        long = item.get_closest_marker("exhaustive")
+        if long or compiles or _SLOW_FOLDERS & set(folders):
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -230,7 +230,7 @@ def entropy(table: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classes", [pytest.param(2, marks=pytest.mark.exhaustive), 3])
 def test_every_column_follows_from_the_draws(classes, fit_quietly_module):
     labels, _ = rt.datasets.label_crowd(40, 5, 4, classes, seed=2)
     result = fit_quietly_module(MODEL, labels, rt.PGEM(draws=50))
@@ -316,11 +316,9 @@ def test_items_of_a_class_are_averaged_where_difficulty_differs(difficult, monke
     [
         MODEL,
         rt.OneCoin(),
-        rt.ItemDifficulty(),
-        rt.Raykar(),
         *(
             pytest.param(model, marks=pytest.mark.exhaustive)
-            for model in (rt.HierarchicalDawidSkene(), rt.Yan())
+            for model in (rt.ItemDifficulty(), rt.Raykar(), rt.HierarchicalDawidSkene(), rt.Yan())
         ),
     ],
     ids=repr,

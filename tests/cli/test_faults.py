@@ -139,7 +139,17 @@ def swept(
 
 
 EVERY = pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-SOME = pytest.mark.parametrize("command", [COMMANDS[name] for name in ("fit", "audit", "ask")])
+FEW = ("fit", "audit", "ask")
+SOME = pytest.mark.parametrize("command", [COMMANDS[name] for name in FEW])
+# Every command, most of them not at every change.
+FEW_FIRST = pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(command, marks=() if name in FEW else pytest.mark.exhaustive)
+        for name, command in COMMANDS.items()
+    ],
+    ids=COMMANDS,
+)
 
 
 @EVERY
@@ -164,7 +174,7 @@ def test_a_call_that_fails_once(command, place, template, capsys):
     swept(command, place, template, capsys, faults.failing(errno.EACCES), old=True)
 
 
-@EVERY
+@FEW_FIRST
 def test_an_interruption(command, place, template, capsys):
     swept(command, place, template, capsys, faults.interrupt, old=True)
 

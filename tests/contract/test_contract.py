@@ -114,10 +114,20 @@ BACKENDS = (
     rt.PGVI(draws=40),
 )
 # Compiling is what costs: in `make test`, one configuration of each model, PGGibbs on each, and the
-# other back-ends on one model of each kind.
+# other back-ends on two models; `make test-slow` adds the other configurations, and PGEM where it
+# goes its own way; `make test-all` is every model on every back-end.
 FIRST = tuple({type(model): model for model in reversed(ALL_MODELS)}.values())
-# Whose modes take half a minute each.
-LONG = (rt.GuesserDawidSkene, rt.GuesserOneCoin, rt.HierarchicalDawidSkene, rt.Raykar, rt.Yan)
+# Models whose modes differ in how they are found.
+FOR_EM = (
+    rt.ExtendedBTL(),
+    rt.MixtureBTL(),
+    rt.ExtendedPlackettLuce(),
+    rt.Rasch(),
+    rt.ManyFacet(),
+    rt.MultinomialLogit(),
+    rt.MixedLogit(),
+    rt.BehaviouralCloning(),
+)
 FOR_EVERY_BACKEND = (rt.BTL(), rt.DawidSkene())
 
 
@@ -214,17 +224,13 @@ def _fits() -> list:
         sampled = isinstance(backend, rt.PGGibbs) and _is_first(data, model)
         quick = sampled or model in FOR_EVERY_BACKEND
         # NUTS and SVI read nothing of a model but its density, which `check_model` checks, and HMC
-        # and PGVI nothing else but the rows of PGGibbs.
-        # What PGEM does with further settings, PGGibbs does on the same blocks.
-        again = (
-            isinstance(backend, (rt.SVI, rt.HMC, rt.PGVI))
-            or (isinstance(backend, rt.NUTS) and model != TYPE_MODELS[0])
-            or (isinstance(backend, rt.PGEM) and (model not in FIRST or type(model) in LONG))
-        )
-        slow = pytest.mark.exhaustive if again else pytest.mark.slow
-        fits.append(
-            pytest.param(data, model, backend, marks=() if quick else (pytest.mark.slow, slow))
-        )
+        # and PGVI nothing else but the rows of PGGibbs. What PGEM does with the blocks of a model,
+        # PGGibbs does too; what it does by itself differs between kinds.
+        alone = isinstance(backend, rt.NUTS) and model == TYPE_MODELS[0]
+        own = isinstance(backend, rt.PGEM) and model in FOR_EM and data != "best_worst"
+        slow = () if alone or own else (pytest.mark.exhaustive,)
+        marks = () if quick else (pytest.mark.slow, *slow)
+        fits.append(pytest.param(data, model, backend, marks=marks))
     return fits
 
 

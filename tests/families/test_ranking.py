@@ -2,6 +2,7 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pytest
 
 import raters as rt
 from raters.families.comparisons import sections
@@ -17,6 +18,7 @@ def ranked(result, audit):
     return section, rows
 
 
+@pytest.mark.exhaustive
 def test_ranking_is_the_true_one_where_orders_are_known(misled, tmp_path):  # noqa: F811
     _, result, truth = misled
     by_crowd, crowd = ranked(result, rt.audit(MODEL, result))

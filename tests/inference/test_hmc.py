@@ -73,6 +73,7 @@ class Easiness(Model[rt.Responses]):
         return {"easiness": np.zeros(data.num_items)}
 
 
+@pytest.mark.exhaustive
 def test_entries_that_share_no_rows_have_a_metric_too(fit_quietly) -> None:
     table = {"who": np.arange(60) // 3, "item": np.arange(60) % 3, "right": np.arange(60) % 7 < 4}
     data = rt.Responses.from_frame(table, person="who", item="item", correct="right")

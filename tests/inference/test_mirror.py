@@ -29,6 +29,8 @@ from raters.models.labels import _names
 from raters.program import log_prior, pointwise_log_likelihood, scattered
 
 MODEL = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
+# One at every change.
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in (1, 2))]
 
 
 def votes(*wins: int, of: int | tuple[int, ...]) -> rt.Comparisons:
@@ -270,7 +272,7 @@ def test_classes_against_quadrature(backend, error, alike, apart):
     np.testing.assert_allclose(below, adversaries(alike, apart), atol=error)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_two_annotators_who_never_agree_are_as_likely_to_be_right(seed, fit_quietly):
     """The data are symmetric: P = ½, within 5 standard errors of 400 effective draws."""
     data = labels(0, 30)
@@ -495,7 +497,7 @@ def test_half_a_crowd_with_another_order(backend, error, orders, right, expected
         assert any("leave open which of the classes" in str(one.message) for one in caught)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_symmetric_crowd_of_three_classes(seed):
     """Six namings are as probable as each other: 4.5 standard errors of 1,000 draws."""
     data = crowd((shift(3, 0), shift(3, 1), shift(3, 2)), 30, 1.0)

@@ -74,7 +74,7 @@ def exact(*wins: int, of: int) -> np.ndarray:
     ],
     ids=lambda value: type(value).__name__,
 )
-@pytest.mark.parametrize("wins", [(13, 3, 8), (14, 2)])
+@pytest.mark.parametrize("wins", [pytest.param((13, 3, 8), marks=pytest.mark.exhaustive), (14, 2)])
 def test_probabilities_of_types_against_quadrature(backend, error, wins, fit_quietly) -> None:
     """Exact back-ends within 5 standard errors of at least 1,000 effective draws, of probabilities
     that are averaged: a false alarm in a thousand runs or fewer. In the second crowd each is the

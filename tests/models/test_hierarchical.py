@@ -104,7 +104,17 @@ def test_a_judge_who_agrees_takes_nothing_over() -> None:
     assert sentences(rt.ExtendedBTL(), beside_a_judge(judge_agrees=True)[0]) == []
 
 
-@pytest.mark.parametrize("generator", ["crowd", "separated", "paper", "position_biased"])
+@pytest.mark.parametrize(
+    "generator",
+    [
+        "crowd",
+        "separated",
+        *(
+            pytest.param(name, marks=pytest.mark.exhaustive)
+            for name in ("paper", "position_biased")
+        ),
+    ],
+)
 def test_no_takeover_in_an_ordinary_crowd(generator: str) -> None:
     votes = getattr(rt.datasets, generator)(
         num_items=8, num_annotators=5, num_votes=600, seed=0

@@ -496,6 +496,18 @@ def test_groups_are_compared_within_choosers(menus, alike) -> None:
         assert warned is alike
 
 
+def test_sets_of_count_zero_tell_nothing_of_groups() -> None:
+    counted = from_menus({"ann": ["ab", "cd", "ac"]}, "abcd")
+    without = dataclasses.replace(counted, count=np.array([1, 1, 1, 1, 0, 0], np.int32))
+    alike = rt.MixedLogit(features=False, error_components=(("a",), ("b",)))
+    single = rt.MixedLogit(features=False, error_components=(("a", "b"),))
+    for data, tells in ((counted, True), (without, False)):
+        warned = any("same difference" in text for text in alike.data_warnings(data))
+        assert warned is not tells
+        reason = single.why_not(data)
+        assert reason is None if tells else "beside another one" in reason
+
+
 @pytest.mark.parametrize("backend", [rt.HMC(), rt.PGVI()])
 def test_other_backends_say_why_not(backend, choices) -> None:
     assert "NUTS" in backend.why_not(rt.Program(rt.MixedLogit(), choices))

@@ -104,7 +104,9 @@ def test_nothing_is_said_of_crowds_that_agree_or_tell_nothing() -> None:
         assert reversal(draws, hand.votes(*rows), 1.0, 0.5, 1.0) == 0
 
 
-@pytest.mark.parametrize("competence", ["unit", "positive"])
+@pytest.mark.parametrize(
+    "competence", ["unit", pytest.param("positive", marks=pytest.mark.exhaustive)]
+)
 def test_two_annotators_who_never_agree(competence) -> None:
     pairs = [(one, other) for one in range(5) for other in range(one + 1, 5)] * 3
     votes = hand.votes(

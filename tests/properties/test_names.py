@@ -358,8 +358,8 @@ class Asked(NamedTuple):
 
 @st.composite
 def pools(draw: st.DrawFn) -> tuple[rt.Model, rt.Judgements]:
-    """Questions about pairs, or about the classes of items."""
-    items, people = draw(names(2, 4)), draw(names(1, 2))
+    """Questions about pairs, or about the classes of items; of few sizes, as each is compiled."""
+    items, people = draw(names(3, 3)), draw(names(2, 2))
     if draw(st.booleans()):
         return rt.BTL(), rt.Candidates.pairs(items=items, annotators=people)
     classes = draw(names(2, 3))
