@@ -76,11 +76,9 @@ def around_classes(
         both are computed.
     """
     held = {name: jnp.asarray(mode[name]) for name in plan.hyper}
-    start = {
-        name: biject_to(plan.supports[name]).inv(jnp.asarray(value))
-        for name, value in mode.items()
-        if name not in plan.hyper
-    }
+    start = _unbounded(
+        plan, {name: value for name, value in mode.items() if name not in plan.hyper}
+    )
     size = sum(value.size for value in start.values())
     # The normal is not on a section across the orbits, so that it covers them.
     free = dataclasses.replace(plan, scales=())
@@ -90,7 +88,7 @@ def around_classes(
         return (integrated(free, row, drawn, rng)[1] if plan.hyper else drawn), {}
     counted = tuple(block.sites[0] for block in plan.blocks if block.kind == "counts")
     points, log_q = _unconstrained(plan, data, held, start, counted, num_draws, rng)
-    draws, volume = jax.vmap(partial(_constrained, plan, held))(points)
+    draws, volume = _constrained_draws(plan, held, points)
     log_p = np.asarray(log_likelihoods(plan.model, data, draws) + volume)
     log_prior, draws = integrated(
         free, row, {name: np.asarray(value) for name, value in draws.items()}, rng
@@ -122,14 +120,14 @@ def _unconstrained(
     flat, unravel = ravel_pytree(start)
 
     def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = _density(plan, data, held, unravel(jnp.asarray(point)))
-        return -float(value), -np.asarray(ravel_pytree(gradient)[0])
+        value, gradient = _density(plan, data, held, start, point)
+        return -float(value), -np.asarray(gradient)
 
     best = scipy.optimize.minimize(
         loss, np.asarray(flat), jac=True, method="L-BFGS-B", options={"maxiter": 500}
     ).x
     eigenvalues, eigenvectors = np.linalg.eigh(
-        np.asarray(_information(plan, data, held, unravel(jnp.asarray(best))))
+        np.asarray(_information(plan, data, held, start, best))
     )
     deviation = 1 / np.sqrt(np.maximum(eigenvalues, 1e-4))
     standard = rng.standard_normal((num_draws, flat.size))
@@ -228,9 +226,28 @@ def _log_density(plan: sweep.Plan, data: Any, held: Values, point: Values) -> ja
 
 
 @partial(jax.jit, static_argnums=0)
-def _density(plan: sweep.Plan, data: Any, held: Values, point: Values) -> tuple[jax.Array, Values]:
-    """Return the log-density and its gradient."""
-    return jax.value_and_grad(lambda point: _log_density(plan, data, held, point))(point)
+def _unbounded(plan: sweep.Plan, values: Values) -> Values:
+    """Return the unconstrained coordinates of values."""
+    return {
+        name: biject_to(plan.supports[name]).inv(jnp.asarray(value))
+        for name, value in values.items()
+    }
+
+
+@partial(jax.jit, static_argnums=0)
+def _constrained_draws(plan: sweep.Plan, held: Values, points: Values) -> tuple[Values, jax.Array]:
+    """Return the values of each draw, and their log volume elements, shape (draw,)."""
+    return jax.vmap(partial(_constrained, plan, held))(points)
+
+
+@partial(jax.jit, static_argnums=0)
+def _density(
+    plan: sweep.Plan, data: Any, held: Values, start: Values, point: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return the log-density at a point, of coordinates in the order of those of `start`, and its
+    gradient."""
+    unravel = ravel_pytree(start)[1]
+    return jax.value_and_grad(lambda point: _log_density(plan, data, held, unravel(point)))(point)
 
 
 def _moved(
@@ -269,13 +286,15 @@ def _steps(
 
 
 @partial(jax.jit, static_argnums=0)
-def _information(plan: sweep.Plan, data: Any, held: Values, point: Values) -> jax.Array:
-    """Return the observed information matrix, computed column by column."""
-    flat, unravel = ravel_pytree(point)
-    gradient = jax.grad(lambda flat: -_log_density(plan, data, held, unravel(flat)))
+def _information(
+    plan: sweep.Plan, data: Any, held: Values, start: Values, point: jax.Array
+) -> jax.Array:
+    """Return the observed information matrix at such a point, computed column by column."""
+    unravel = ravel_pytree(start)[1]
+    gradient = jax.grad(lambda point: -_log_density(plan, data, held, unravel(point)))
     columns: jax.Array = jax.lax.map(
-        lambda direction: jax.jvp(gradient, (flat,), (direction,))[1],
-        jnp.eye(flat.size, dtype=flat.dtype),
+        lambda direction: jax.jvp(gradient, (point,), (direction,))[1],
+        jnp.eye(point.size, dtype=point.dtype),
     )
     return columns
 

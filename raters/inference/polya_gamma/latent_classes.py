@@ -206,24 +206,31 @@ def site_prior(model: Model[Any], data: Any, values: Values, site: str) -> dist.
     return fn
 
 
+def _type_of_prior(model: Model[Any], data: Any, values: Values, site: str) -> type:
+    """Return the class of a site's prior; nothing is computed, which would be compiled."""
+    seen: list[type] = []
+    row = data.take(slice(0, 1))
+    jax.eval_shape(lambda values: seen.append(type(site_prior(model, row, values, site))), values)
+    return seen[0]
+
+
 def is_counted(model: Model[Any], data: Any, values: Values, site: str) -> bool:
     """Return whether a site's prior is Dirichlet, stick-breaking, Beta or a mixture of these over
     types."""
-    return isinstance(
-        site_prior(model, data.take(slice(0, 1)), values, site),
+    return issubclass(
+        _type_of_prior(model, data, values, site),
         (dist.Dirichlet, StickBreaking, dist.Beta, TypeMixture),
     )
 
 
 def is_broken(model: Model[Any], data: Any, values: Values, site: str) -> bool:
     """Return whether a site's prior is stick-breaking."""
-    return isinstance(site_prior(model, data.take(slice(0, 1)), values, site), StickBreaking)
+    return issubclass(_type_of_prior(model, data, values, site), StickBreaking)
 
 
 def is_plain(model: Model[Any], data: Any, values: Values, site: str) -> bool:
     """Return whether a site's prior is Dirichlet or Beta."""
-    prior = site_prior(model, data.take(slice(0, 1)), values, site)
-    return isinstance(prior, (dist.Dirichlet, dist.Beta))
+    return issubclass(_type_of_prior(model, data, values, site), (dist.Dirichlet, dist.Beta))
 
 
 def is_unbounded(model: Model[Any], data: Any, values: Values, site: str) -> bool:
@@ -243,7 +250,7 @@ def is_unbounded(model: Model[Any], data: Any, values: Values, site: str) -> boo
     return bool(jnp.min(low) < 1)
 
 
-@partial(jax.jit, static_argnums=(0, 4, 5))
+@partial(jax.jit, static_argnums=(0, 4))
 def parameters(
     model: Model[Any], data: Any, values: Values, classes: jax.Array, site: str, at: float = 0.0
 ) -> Parameters:
