@@ -141,7 +141,6 @@ def test_the_oldest_facts_are_dropped() -> None:
     assert len(cache._facts) == 32
 
 
-@pytest.mark.slow
 @pytest.mark.exhaustive
 def test_backends_are_checked_whatever_was_found_before(votes, fit_quietly) -> None:
     """What is known of data, whose compiled functions are gone, is compiled at the first run."""

@@ -249,7 +249,6 @@ def test_sets_of_more_orders_than_a_number_holds_begin_no_campaign(tmp_path) -> 
         rt.Campaign(tmp_path / "many.db", rt.PlackettLuce(), pool)
 
 
-@pytest.mark.slow
 @pytest.mark.exhaustive
 def test_campaigns_choose_sets_by_fits(tmp_path, ranked) -> None:
     pool = rt.Candidates.sets(ranked, size=3, depth=3)

@@ -228,9 +228,8 @@ def _fits() -> list:
         # PGGibbs does too; what it does by itself differs between kinds.
         alone = isinstance(backend, rt.NUTS) and model == TYPE_MODELS[0]
         own = isinstance(backend, rt.PGEM) and model in FOR_EM and data != "best_worst"
-        slow = () if alone or own else (pytest.mark.exhaustive,)
-        marks = () if quick else (pytest.mark.slow, *slow)
-        fits.append(pytest.param(data, model, backend, marks=marks))
+        slow = pytest.mark.slow if alone or own else pytest.mark.exhaustive
+        fits.append(pytest.param(data, model, backend, marks=() if quick else slow))
     return fits
 
 
@@ -288,7 +287,6 @@ def test_backend_says_why_not(backend, tiny, labelled) -> None:
     rt.testing.check_backend(backend, rt.Raykar(), plain)
 
 
-@pytest.mark.slow
 @pytest.mark.exhaustive
 def test_rows_on_eight_devices(request, tmp_path) -> None:
     """Draws of every model that Gibbs takes are those of one device, but for rounding."""

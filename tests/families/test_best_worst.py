@@ -162,7 +162,6 @@ def test_audits_on_the_command_line(tmp_path, monkeypatch, capsys) -> None:
     assert "--best needs --offered and --worst as well" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 @pytest.mark.exhaustive
 def test_campaigns_on_the_command_line(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)

@@ -253,7 +253,6 @@ def test_places_are_read_as_comparisons_where_a_model_of_those_is_asked_for(
     assert isinstance(rt.model_of(read_result(Path("r.nc"))), rt.BTL)
 
 
-@pytest.mark.slow
 @pytest.mark.exhaustive
 def test_sets_are_suggested_and_asked_for_on_the_command_line(
     result, tmp_path, monkeypatch, capsys

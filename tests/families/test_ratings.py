@@ -69,7 +69,6 @@ def test_known_qualities_tell_who_is_wrong(anchored, generated) -> None:
         assert set(anchored.settling.questions["item"]) <= set(range(20, 60))
 
 
-@pytest.mark.slow
 @pytest.mark.exhaustive
 def test_a_trusted_annotator_tells_the_order(result, generated) -> None:
     kind = np.asarray(generated.truth["kind"])

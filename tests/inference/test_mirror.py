@@ -509,17 +509,14 @@ def test_a_symmetric_crowd_of_three_classes(seed):
     np.testing.assert_allclose(believed(result), 1 / 6, atol=0.053)
 
 
-_RARELY = (pytest.mark.slow, pytest.mark.exhaustive)
-
-
 @pytest.mark.parametrize(
     ("model", "number"),
     [
         (rt.DawidSkene(diagonal=2.0), 3),
         pytest.param(rt.HierarchicalDawidSkene(), 3, marks=pytest.mark.slow),
-        pytest.param(rt.Pooled(), 4, marks=_RARELY),
+        pytest.param(rt.Pooled(), 4, marks=pytest.mark.exhaustive),
         (COIN, 2),
-        pytest.param(rt.ItemDifficulty(), 2, marks=_RARELY),
+        pytest.param(rt.ItemDifficulty(), 2, marks=pytest.mark.exhaustive),
         pytest.param(rt.Raykar(), 3, marks=pytest.mark.slow),
     ],
     ids=lambda value: type(value).__name__,

@@ -80,7 +80,6 @@ def test_default_batches_are_of_bounded_rows_and_not_items(settings, size, of_fi
     assert rt.SVI(**settings)._batch_size(rt.Program(rt.OneCoin(), of_five)) == size
 
 
-@pytest.mark.slow
 @pytest.mark.exhaustive
 def test_windows_of_items_find_the_classes_of_all(of_five, fit_quietly):
     """The posterior of no class is near one half, so that noise cannot turn one: both fits are of

@@ -17,7 +17,7 @@ from raters.inference.polya_gamma import averages, bilinear, integrated, respons
 from raters.inference.polya_gamma.mean_field import MeanField
 from raters.program import log_prior
 
-_SELDOM = (pytest.mark.slow, pytest.mark.exhaustive)
+_SELDOM = pytest.mark.exhaustive
 
 
 @pytest.fixture(autouse=True)

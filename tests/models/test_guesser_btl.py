@@ -62,15 +62,9 @@ def exact(*wins: int, of: int) -> np.ndarray:
     ("backend", "error"),
     [
         (rt.PGGibbs(draws=3000, warmup=300, chains=2), 0.03),
-        pytest.param(
-            rt.NUTS(draws=3000, warmup=500, chains=2),
-            0.03,
-            marks=[pytest.mark.slow, pytest.mark.exhaustive],
-        ),
+        pytest.param(rt.NUTS(draws=3000, warmup=500, chains=2), 0.03, marks=pytest.mark.exhaustive),
         pytest.param(rt.PGEM(draws=4000), 0.15, marks=pytest.mark.slow),
-        pytest.param(
-            rt.SVI(draws=4000, steps=4000), 0.15, marks=[pytest.mark.slow, pytest.mark.exhaustive]
-        ),
+        pytest.param(rt.SVI(draws=4000, steps=4000), 0.15, marks=pytest.mark.exhaustive),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -326,7 +326,6 @@ def test_labels_are_counted_by_annotator_class_and_label():
     np.testing.assert_allclose(counts, [[[1.5, 0], [1.5, 0]], [[0, 0.25], [0, 0.75]]])
 
 
-@pytest.mark.slow
 @pytest.mark.exhaustive
 def test_a_hidden_layer_learns_what_a_line_cannot(fit_quietly):
     """Classes by the sign of a product of two features; items without labels are told apart by the

@@ -214,7 +214,6 @@ def test_gibbs_has_the_moments_of_importance_sampling(name: str, choices) -> Non
         assert np.abs(np.log(ratio)).max() < 0.35, (site, ratio)
 
 
-@pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MODELS)
 def test_gibbs_and_nuts_agree(name: str) -> None:

@@ -85,7 +85,6 @@ def test_a_local_site_that_several_units_share_is_refused() -> None:
         rt.fit(Wrong(), labels, rt.PGGibbs(draws=2, warmup=0, chains=1), seed=0, progress=False)
 
 
-@pytest.mark.slow
 @pytest.mark.exhaustive
 def test_a_family_counts_for_less_and_its_effect_is_found(fit_quietly) -> None:
     """Against the truth, over three crowds: a family that is wrong together on a quarter of the

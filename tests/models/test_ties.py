@@ -35,7 +35,6 @@ def simulated() -> tuple[rt.Comparisons, dict]:
     return drawn.data.aggregate(), truth
 
 
-@pytest.mark.slow
 @pytest.mark.exhaustive
 def test_truth_is_recovered(simulated, fit_quietly) -> None:
     """Each within 4.5 posterior standard deviations; false-alarm rate below 1e-4."""

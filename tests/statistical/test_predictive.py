@@ -138,7 +138,6 @@ def checked(model: rt.Model, data: Any, seed: int = 0, **options: Any) -> rt.Che
     return rt.check(model, result, replicates=500, seed=seed, **options)
 
 
-@pytest.mark.slow
 @pytest.mark.exhaustive
 @QUIET
 @pytest.mark.parametrize("name", ["BTL", "DawidSkene"])
