@@ -4,6 +4,7 @@ functions."""
 from __future__ import annotations
 
 import dataclasses
+import gc
 import itertools
 import re
 import warnings
@@ -65,6 +66,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         long = item.get_closest_marker("exhaustive")
         if long or compiles or _SLOW_FOLDERS & set(folders):
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected out of the rounds of the garbage collector, and make
+    these few: traces of JAX are many objects and hardly any cycles."""
+    gc.freeze()
+    gc.set_threshold(20_000, 50, 100)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

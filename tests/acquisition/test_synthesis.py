@@ -83,15 +83,14 @@ def of_labels(data, result, features: np.ndarray, who: int) -> np.ndarray:
     )
 
 
-VOTES, LABELS = ("votes", CONTEXTUAL, of_votes), ("labels", RAYKAR, of_labels)
+CASES = [
+    pytest.param("votes", CONTEXTUAL, of_votes, id="votes"),
+    pytest.param("labels", RAYKAR, of_labels, id="labels", marks=pytest.mark.exhaustive),
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "model", "by_hand"),
-    [VOTES, pytest.param(*LABELS, marks=pytest.mark.exhaustive)],
-    ids=["votes", "labels"],
-)
+@pytest.mark.parametrize(("name", "model", "by_hand"), CASES)
 def test_no_point_of_a_dense_search_is_better(name, model, by_hand, request):
     """20,000 points of the box at random, by the definition in NumPy; the score and the bounds."""
     data, result = request.getfixturevalue(name)
@@ -117,7 +116,7 @@ def test_no_point_of_a_dense_search_is_better(name, model, by_hand, request):
 @pytest.mark.parametrize(
     "criterion", [Bald(), pytest.param(Epig(targets=20), marks=pytest.mark.slow)], ids=repr
 )
-@pytest.mark.parametrize(("name", "model", "by_hand"), [VOTES, LABELS], ids=["votes", "labels"])
+@pytest.mark.parametrize(("name", "model", "by_hand"), CASES)
 def test_the_gradient_is_that_of_finite_differences(name, model, by_hand, criterion, request):
     _, result = request.getfixturevalue(name)
     posterior = Posterior.of(model, result, draws=60, seed=0)
