@@ -128,6 +128,18 @@ FOR_EM = (
     rt.MixedLogit(),
     rt.BehaviouralCloning(),
 )
+# Configurations that only leave out what the first one of the model has.
+LESS = (
+    rt.BTL(reward_scale=1.0),
+    rt.ExtendedBTL(reward_scale=1.0, competence_spread=0.5),
+    rt.GuesserBTL(reward_scale=1.0, competence_spread=0.5, position_bias=True),
+    rt.HierarchicalBTL(reward_scale=1.0, taste_spread=0.5),
+    rt.PlackettLuce(worth_scale=1.0),
+    rt.ExtendedPlackettLuce(competence="unit", worth_scale=1.0),
+    rt.Rasch(ability_scale=1.0),
+    rt.MultinomialLogit(features=False),
+    rt.LatentClassLogit(ignored=("price",)),
+)
 FOR_EVERY_BACKEND = (rt.BTL(), rt.DawidSkene())
 
 
@@ -202,9 +214,13 @@ def _models() -> list:
     """Every model and its data; all but the first configuration of each are slow."""
     more = [("labelled", rt.Raykar(hidden=2))]
     pairs = [(data, model) for data, zoo in MODELS_ON.items() for model in zoo] + more
-    return [
-        pytest.param(*pair, marks=() if _is_first(*pair) else pytest.mark.slow) for pair in pairs
-    ]
+
+    def marks(data: str, model: rt.Model) -> tuple:
+        if _is_first(data, model):
+            return ()
+        return (pytest.mark.exhaustive if model in LESS else pytest.mark.slow,)
+
+    return [pytest.param(*pair, marks=marks(*pair)) for pair in pairs]
 
 
 def _is_first(data: str, model) -> bool:
