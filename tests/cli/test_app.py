@@ -45,14 +45,19 @@ def columns(**given: object) -> ColumnOptions:
 
 def refused(capsys, folder: Path, *arguments: object) -> str:
     """The one line of a command that must be refused with exit code 2 and leave nothing behind."""
-    before = sorted(folder.rglob("*"))
+
+    def files() -> list[Path]:
+        """All but the bytecode of modules that were imported."""
+        return sorted(path for path in folder.rglob("*") if "__pycache__" not in path.parts)
+
+    before = files()
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (2, "")
     assert err.startswith("raters: ")
     assert err.count("\n") == 1
     assert err.endswith("\n")
     assert "Traceback" not in err
-    assert sorted(folder.rglob("*")) == before
+    assert files() == before
     return err
 
 
