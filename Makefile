@@ -46,7 +46,7 @@ benchmark: $(VENV)/.installed
 
 docs: $(VENV)/.installed
 	$(BIN)/pip install --quiet --editable '.[docs]'
-	$(BIN)/python -m sphinx -W --keep-going -j auto -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 $(VENV)/bin/pip:
 	@test -n "$(PYTHON)" || { echo "raters needs Python 3.12 or newer; found: $$(python3 --version 2>&1)" >&2; exit 1; }
