@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -21,6 +22,9 @@ from model_graph import graph_of, svg
 from sphinx.util.docutils import SphinxDirective
 
 import raters as rt
+
+# Back-ends are asked why not and nothing is fitted: compiling is all that takes time.
+jax.config.update("jax_disable_most_optimizations", True)
 
 BACKENDS = (rt.PGGibbs(), rt.HMC(), rt.NUTS(), rt.PGEM(), rt.PGVI(), rt.SVI())
 # Models that need a setting.
