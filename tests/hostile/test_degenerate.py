@@ -106,7 +106,7 @@ def test_labels(case, backend) -> None:
     check(rt.OneCoin(), data, backend, said)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("backend", [rt.PGEM(draws=0), BACKENDS["gibbs"]], ids=["em", "gibbs"])
 def test_a_hundred_thousand_annotators_of_one_label_each(backend) -> None:
     # Of Gibbs fewer: R-hat and effective sample sizes take a millisecond for each.

@@ -84,7 +84,7 @@ def test_against_quadrature(backend, error, wins):
     np.testing.assert_allclose(below, exact(*wins, of=16), atol=error)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("backend", "error"),
     [
@@ -461,7 +461,7 @@ def believed(result) -> np.ndarray:
     return (right > 0.5).mean((0, 1))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("backend", "error"),
     [
@@ -669,7 +669,7 @@ def test_a_part_has_an_image_of_its_own(kind):
         np.testing.assert_array_equal(again[name], value)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("backend", "error"),
     [

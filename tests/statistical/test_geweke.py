@@ -33,6 +33,8 @@ _EXHAUSTIVE = {
     "ExtendedPlackettLuce, unit",
     "BTL",
     "BTL, position bias",
+    "LatentClassLogit, of each choice",
+    "SharedMistakes, effects of items",
     "positive",
     "unit",
     "signed",
@@ -268,7 +270,7 @@ def of_choices(kernel: str, to_choose) -> xr.Dataset:
     )
 
 
-@pytest.mark.parametrize("kernel", _CHOICE_KERNELS)
+@pytest.mark.parametrize("kernel", cases(_CHOICE_KERNELS))
 def test_kernel_of_choices_leaves_the_joint_distribution_invariant(kernel: str, to_choose) -> None:
     """False-alarm rate 1e-4 for each statistic (|z| > 4.2 under Student's t with 78 degrees of
     freedom)."""
