@@ -87,6 +87,7 @@ def test_weighted_classes_are_those_of_a_fit_without(labels):
     assert np.abs(after - expected).mean() < 0.02
 
 
+@pytest.mark.exhaustive
 def test_judges_of_few_answers_change_little(labels):
     _, result = labels
     found = influence(program_of(rt.DawidSkene(), result), result)

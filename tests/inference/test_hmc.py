@@ -83,6 +83,7 @@ def test_entries_that_share_no_rows_have_a_metric_too(fit_quietly) -> None:
     assert float(result["posterior"]["easiness"].std()) > 0
 
 
+@pytest.mark.exhaustive
 def test_along_the_orbit_of_a_scale_the_metric_is_bounded(tiny) -> None:
     """The Hessian is indefinite there, and the mass matrix is not."""
     mass, hessian = metric_of(rt.ExtendedBTL(), tiny)
