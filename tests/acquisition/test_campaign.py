@@ -1013,7 +1013,7 @@ def test_an_altered_journal_is_refused(start, what, before, after):
         Campaign.open(path)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_a_mixture_begins_with_its_prior(tmp_path):
     """Types cannot be fitted before as many annotators have voted; until then questions come from
     draws of the prior."""

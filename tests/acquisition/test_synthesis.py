@@ -85,7 +85,7 @@ def of_labels(data, result, features: np.ndarray, who: int) -> np.ndarray:
 
 CASES = [
     pytest.param("votes", CONTEXTUAL, of_votes, id="votes"),
-    pytest.param("labels", RAYKAR, of_labels, id="labels", marks=pytest.mark.exhaustive),
+    pytest.param("labels", RAYKAR, of_labels, id="labels", marks=pytest.mark.slow),
 ]
 
 

@@ -201,7 +201,7 @@ def test_truths_of_doubtful_items_are_no_random_sample(plain):
         rt.calibrate(rt.DawidSkene(), result, truth.iloc[doubt])
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_random_truths_give_no_warning(plain):
     """Ten samples: a false alarm in one of five hundred runs at most."""
     _, result, truth = plain

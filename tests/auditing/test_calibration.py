@@ -268,7 +268,7 @@ def test_names_of_classes_do_not_matter(crowd):
     assert one == pytest.approx(two, rel=0.1)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_counts_are_repeated_labels(crowd):
     labels, _result, _ = crowd
     counts = np.full(labels.num_rows, 2.0)

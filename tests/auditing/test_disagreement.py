@@ -183,7 +183,7 @@ def test_the_errors_are_those_of_the_jackknife():
         assert error == pytest.approx(jackknife, rel=0.03), name
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_coverage_with_distances():
     """1,000 tables of 150 items; each interval covers the value of a large table in 86 to 94 %.
 

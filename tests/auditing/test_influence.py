@@ -71,7 +71,7 @@ def test_weighted_rewards_are_those_of_a_fit_without(votes):
         np.testing.assert_allclose(weight[:, judge] @ draws["reward"], expected, atol=0.15)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_weighted_classes_are_those_of_a_fit_without(labels):
     """Class probabilities of 80 items; their mean difference is below .02 where weights hold."""
     data, result = labels
@@ -87,7 +87,7 @@ def test_weighted_classes_are_those_of_a_fit_without(labels):
     assert np.abs(after - expected).mean() < 0.02
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_judges_of_few_answers_change_little(labels):
     _, result = labels
     found = influence(program_of(rt.DawidSkene(), result), result)

@@ -238,7 +238,7 @@ def test_an_item_is_not_above_itself(misled):
         rt.audit(MODEL, result, [(0, 0)])
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_known_orders_do_not_turn_guessers_into_adversaries(fit_quietly):
     """Orders of pairs tell of the truth, and not who votes at random: the probabilities of types
     stay those of types, within the error of 400 draws (standard error .025 at most)."""

@@ -85,7 +85,7 @@ def test_the_interval_by_fifty_truths(crowds):
     assert held >= 12
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_it_stays_between_one_and_all(fit_quietly):
     """Two who agree on twelve hard items, and have a hundred easy ones each."""
     truth = np.arange(212) % 2
@@ -100,7 +100,7 @@ def test_it_stays_between_one_and_all(fit_quietly):
     assert shared.correlation["questions"].values[0, 1] == 12
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_three_classes_few_answers_and_truths_of_the_fit(fit_quietly):
     rng = np.random.default_rng(0)
     truth = rng.integers(3, size=200)

@@ -141,8 +141,8 @@ def swept(
 EVERY = pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 FEW = ("fit", "audit", "ask")
 SOME = pytest.mark.parametrize("command", [COMMANDS[name] for name in FEW])
-# Every command, most of them not at every change.
-FEW_FIRST = pytest.mark.parametrize(
+# Some at every change, all of them at `make test-all`.
+SOME_OR_ALL = pytest.mark.parametrize(
     "command",
     [
         pytest.param(command, marks=() if name in FEW else pytest.mark.exhaustive)
@@ -174,7 +174,7 @@ def test_a_call_that_fails_once(command, place, template, capsys):
     swept(command, place, template, capsys, faults.failing(errno.EACCES), old=True)
 
 
-@FEW_FIRST
+@SOME_OR_ALL
 def test_an_interruption(command, place, template, capsys):
     swept(command, place, template, capsys, faults.interrupt, old=True)
 

@@ -132,13 +132,10 @@ FOR_EM = (
 LESS = (
     rt.BTL(reward_scale=1.0),
     rt.ExtendedBTL(reward_scale=1.0, competence_spread=0.5),
-    rt.GuesserBTL(reward_scale=1.0, competence_spread=0.5, position_bias=True),
     rt.HierarchicalBTL(reward_scale=1.0, taste_spread=0.5),
     rt.PlackettLuce(worth_scale=1.0),
-    rt.ExtendedPlackettLuce(competence="unit", worth_scale=1.0),
     rt.Rasch(ability_scale=1.0),
     rt.MultinomialLogit(features=False),
-    rt.LatentClassLogit(ignored=("price",)),
 )
 FOR_EVERY_BACKEND = (rt.BTL(), rt.DawidSkene())
 

@@ -18,7 +18,7 @@ def ranked(result, audit):
     return section, rows
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_ranking_is_the_true_one_where_orders_are_known(misled, tmp_path):  # noqa: F811
     _, result, truth = misled
     by_crowd, crowd = ranked(result, rt.audit(MODEL, result))

@@ -106,8 +106,12 @@ def test_labels(case, backend) -> None:
     check(rt.OneCoin(), data, backend, said)
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("backend", [rt.PGEM(draws=0), BACKENDS["gibbs"]], ids=["em", "gibbs"])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "backend",
+    [rt.PGEM(draws=0), pytest.param(BACKENDS["gibbs"], marks=pytest.mark.exhaustive)],
+    ids=["em", "gibbs"],
+)
 def test_a_hundred_thousand_annotators_of_one_label_each(backend) -> None:
     # Of Gibbs fewer: R-hat and effective sample sizes take a millisecond for each.
     rng = np.random.default_rng(0)

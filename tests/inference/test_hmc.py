@@ -15,7 +15,7 @@ from scipy.special import expit
 
 import raters as rt
 from raters.distributions import Votes
-from raters.inference.polya_gamma import hmc, metric, sweep
+from raters.inference.polya_gamma import hmc, metric, sweep, unconstrained
 from raters.model import Model
 from raters.program import log_joint
 
@@ -36,11 +36,11 @@ def metric_of(model, data):
         start = {name: jnp.asarray(value, float) for name, value in model.start(data).items()}
         plan = sweep.plan(program, {name: np.asarray(value) for name, value in start.items()})
         on_device = jax.tree.map(jnp.asarray, data)
-        flat = metric.flat_of(plan.supports, start)
+        flat = unconstrained.flat_of(plan.supports, start)
         found = metric.metric_at(plan, on_device, flat, start)
 
         def density(flat):
-            values, volume = metric.sites_at(plan.supports, start, flat)
+            values, volume = unconstrained.sites_at(plan.supports, start, flat)
             return log_joint(model, on_device, values) + volume
 
         hessian = -np.asarray(jax.hessian(density)(flat))
@@ -73,7 +73,7 @@ class Easiness(Model[rt.Responses]):
         return {"easiness": np.zeros(data.num_items)}
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_entries_that_share_no_rows_have_a_metric_too(fit_quietly) -> None:
     table = {"who": np.arange(60) // 3, "item": np.arange(60) % 3, "right": np.arange(60) % 7 < 4}
     data = rt.Responses.from_frame(table, person="who", item="item", correct="right")
@@ -83,7 +83,7 @@ def test_entries_that_share_no_rows_have_a_metric_too(fit_quietly) -> None:
     assert float(result["posterior"]["easiness"].std()) > 0
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_along_the_orbit_of_a_scale_the_metric_is_bounded(tiny) -> None:
     """The Hessian is indefinite there, and the mass matrix is not."""
     mass, hessian = metric_of(rt.ExtendedBTL(), tiny)

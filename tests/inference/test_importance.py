@@ -166,7 +166,7 @@ def test_the_integral_does_not_depend_on_the_place_on_the_orbit() -> None:
     np.testing.assert_allclose(found + (3 - 2) * np.log(factors), found[1], atol=0.08)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "competence", ["signed", pytest.param("unit", marks=pytest.mark.exhaustive)]
 )

@@ -343,7 +343,6 @@ def test_a_classifier_that_says_nothing_leaves_dawid_skene(fit_quietly) -> None:
     np.testing.assert_allclose(likelihood(rt.Raykar(), plain, **ours), same, rtol=1e-9)
 
 
-@pytest.mark.exhaustive
 def test_draws_of_sparse_counts_are_those_of_their_dirichlet(fit_quietly) -> None:
     """All truths known, eight annotators with few labels in each of twelve classes: means within
     five Monte-Carlo errors of the exact posterior (960 entries of 1,000 draws, false-alarm rate
@@ -361,7 +360,6 @@ def test_draws_of_sparse_counts_are_those_of_their_dirichlet(fit_quietly) -> Non
     assert np.abs((draws.mean(0) - exact) / error).max() < 6.5
 
 
-@pytest.mark.exhaustive
 def test_the_scale_of_coefficients_follows_the_features(fit_quietly) -> None:
     """The mode of coefficients and scale together is at a scale of 0, whatever the data, so EM
     holds the scale at its average over a Gibbs run: about that of a long one."""

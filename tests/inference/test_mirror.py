@@ -84,7 +84,7 @@ def test_against_quadrature(backend, error, wins):
     np.testing.assert_allclose(below, exact(*wins, of=16), atol=error)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "error"),
     [
@@ -461,7 +461,7 @@ def believed(result) -> np.ndarray:
     return (right > 0.5).mean((0, 1))
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "error"),
     [
@@ -482,7 +482,9 @@ def believed(result) -> np.ndarray:
             [0.85, 0.34, 0.91, 0.81],
             marks=pytest.mark.exhaustive,
         ),
-        ((shift(5, 0), shift(5, 1)), 0.85, [0.09, 0.09, 0.91, 0.90]),
+        pytest.param(
+            (shift(5, 0), shift(5, 1)), 0.85, [0.09, 0.09, 0.91, 0.90], marks=pytest.mark.exhaustive
+        ),
     ],
     ids=["three reversed", "five reversed", "five shifted"],
 )
@@ -669,12 +671,12 @@ def test_a_part_has_an_image_of_its_own(kind):
         np.testing.assert_array_equal(again[name], value)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "error"),
     [
         (rt.PGGibbs(draws=3000, warmup=200, chains=2), 0.2),
-        (rt.NUTS(draws=1500, warmup=300, chains=2), 0.2),
+        pytest.param(rt.NUTS(draws=1500, warmup=300, chains=2), 0.2, marks=pytest.mark.exhaustive),
         (rt.PGEM(draws=1000), 0.2),
     ],
     ids=lambda value: type(value).__name__,

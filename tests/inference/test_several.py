@@ -185,7 +185,7 @@ def test_counts_of_a_shared_site_are_those_of_both_tasks(tasks) -> None:
         pytest.param("crowds", marks=pytest.mark.exhaustive),
         "rankings",
         pytest.param("tasks", marks=pytest.mark.exhaustive),
-        pytest.param("labels and votes", marks=pytest.mark.exhaustive),
+        pytest.param("labels and votes", marks=pytest.mark.slow),
     ],
 )
 def test_conditionals_have_the_slope_of_the_joint_density(

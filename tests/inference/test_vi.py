@@ -177,7 +177,7 @@ def test_draws_have_the_moments_of_quadrature(fit_quietly, monkeypatch) -> None:
     assert off() > 0.1
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "off"),
     [

@@ -72,7 +72,7 @@ def test_density_is_the_one_written_down(votes) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_items_that_an_annotator_never_compared_are_predicted(votes, fitted, fit_quietly) -> None:
     """Tastes of single items know nothing of them."""
     data, own = votes

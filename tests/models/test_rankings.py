@@ -229,7 +229,7 @@ def of_two_tastes() -> tuple[rt.Rankings, np.ndarray]:
     return rt.Rankings.from_wide(table | who, places=["pos*"], annotator="who"), taste
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_planted_types_of_rankers_are_found(of_two_tastes, fit_quietly) -> None:
     rankings, taste = of_two_tastes
     result = fit_quietly(rt.MixturePlackettLuce(worth_scale=1.5), rankings, rt.PGEM(draws=100))

@@ -33,7 +33,6 @@ _EXHAUSTIVE = {
     "ExtendedPlackettLuce, unit",
     "BTL",
     "BTL, position bias",
-    "SharedMistakes, effects of items",
     "positive",
     "unit",
     "signed",

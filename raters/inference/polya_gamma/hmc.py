@@ -26,7 +26,8 @@ from raters.inference.base import (
 from raters.inference.polya_gamma import sets, sweep
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.gibbs import PGGibbs
-from raters.inference.polya_gamma.metric import Metric, density_at, flat_of, metric_at, sites_at
+from raters.inference.polya_gamma.metric import Metric, density_at, metric_at
+from raters.inference.polya_gamma.unconstrained import flat_of, sites_at
 from raters.model import Mirror, Values
 from raters.program import Program
 

@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
@@ -21,8 +20,15 @@ from scipy.stats import norm
 from raters.errors import ConvergenceWarning
 from raters.inference.polya_gamma import augmentation, latent_classes, sets, sweep
 from raters.inference.polya_gamma.integrated import integrated
+from raters.inference.polya_gamma.unconstrained import (
+    coordinates_of,
+    curvature,
+    flat_of,
+    sites_at_each,
+    slope,
+)
 from raters.model import Values
-from raters.program import log_joint, log_likelihoods, placing
+from raters.program import Supports, log_likelihoods, placing
 
 # Largest number of parameters, and of rows times parameters, for which the information matrix is
 # computed: each of its columns needs a pass over the rows.
@@ -75,20 +81,20 @@ def around_classes(
         Draws of each site, shape (draw, ...), and ``log_p`` and ``log_q``, shape (1, draw), where
         both are computed.
     """
-    held = {name: jnp.asarray(mode[name]) for name in plan.hyper}
-    start = _unbounded(
-        plan, {name: value for name, value in mode.items() if name not in plan.hyper}
-    )
-    size = sum(value.size for value in start.values())
+    own = Supports({name: one for name, one in plan.supports.items() if name not in plan.hyper})
+    like = {name: jnp.asarray(value) for name, value in mode.items()}
+    start = np.asarray(flat_of(own, like))
     # The normal is not on a section across the orbits, so that it covers them.
     free = dataclasses.replace(plan, scales=())
     row = placing.first_unit(data)
-    if not is_small(size, data.num_rows):
+    if not is_small(start.size, data.num_rows):
         drawn = _by_block(plan, data, mode, num_draws, rng, read)
         return (integrated(free, row, drawn, rng)[1] if plan.hyper else drawn), {}
     counted = tuple(block.sites[0] for block in plan.blocks if block.kind == "counts")
-    points, log_q = _unconstrained(plan, data, held, start, counted, num_draws, rng)
-    draws, volume = _constrained_draws(plan, held, points)
+    points, log_q = _unconstrained(plan, own, data, like, start, counted, num_draws, rng)
+    sites, volume = sites_at_each(own, like, points)
+    held = {name: np.repeat(like[name][None], num_draws, 0) for name in plan.hyper}
+    draws = held | sites
     log_p = np.asarray(log_likelihoods(plan.model, data, draws) + volume)
     log_prior, draws = integrated(
         free, row, {name: np.asarray(value) for name, value in draws.items()}, rng
@@ -103,62 +109,67 @@ def around_classes(
 
 def _unconstrained(
     plan: sweep.Plan,
+    own: Supports,
     data: Any,
-    held: Values,
-    start: Values,
+    like: Values,
+    start: Float[np.ndarray, " coordinate"],
     counted: tuple[str, ...],
     num_draws: int,
     rng: np.random.Generator,
-) -> tuple[Values, Float[np.ndarray, " draw"]]:
-    """Draw the unconstrained coordinates around their mode, given the hyper-parameters.
+) -> tuple[Float[np.ndarray, "draw coordinate"], Float[np.ndarray, " draw"]]:
+    """Draw the unconstrained coordinates of the `own` sites around their mode, given the others.
 
     Returns
     -------
-    tuple
-        Draws of each site, shape (draw, ...), and their log-densities.
+    tuple of array
+        The draws, and their log-densities.
     """
-    flat, unravel = ravel_pytree(start)
 
     def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = _density(plan, data, held, start, point)
+        value, gradient = slope(plan.model, own, data, like, point)
         return -float(value), -np.asarray(gradient)
 
     best = scipy.optimize.minimize(
-        loss, np.asarray(flat), jac=True, method="L-BFGS-B", options={"maxiter": 500}
+        loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}
     ).x
     eigenvalues, eigenvectors = np.linalg.eigh(
-        np.asarray(_information(plan, data, held, start, best))
+        np.asarray(curvature(plan.model, own, data, like, best))
     )
     deviation = 1 / np.sqrt(np.maximum(eigenvalues, 1e-4))
-    standard = rng.standard_normal((num_draws, flat.size))
+    standard = rng.standard_normal((num_draws, start.size))
     points = best + (standard * deviation) @ eigenvectors.T
     log_q = norm.logpdf(standard).sum(1) - np.log(deviation).sum()
-    offset = np.asarray(ravel_pytree(_offsets(plan.supports, counted, start))[0])
     spread = np.sqrt(((eigenvectors * deviation) ** 2).sum(1))
+    shapes = {name: biject_to(one).inverse_shape(np.shape(like[name])) for name, one in own.items()}
+    offset = _flat(
+        {n: _offset(own[n], shape) if n in counted else np.nan for n, shape in shapes.items()},
+        shapes,
+    )
     points, log_ratio = _as_betas(points, best, spread, offset)
-    draws = jax.vmap(unravel)(jnp.asarray(points))
     bounded = {
         name
-        for name in start
-        if isinstance(plan.supports[name], constraints.interval) and name not in counted
+        for name, support in own.items()
+        if isinstance(support, constraints.interval) and name not in counted
     }
-    _warn_of_wide(bounded, unravel(jnp.asarray(spread)))
-    draws |= {name: jnp.clip(draws[name], -_FARTHEST, _FARTHEST) for name in bounded}
-    return draws, log_q + log_ratio
+    _warn_of_wide(bounded, coordinates_of(own, like, spread))
+    end = _flat({name: _FARTHEST if name in bounded else np.inf for name in shapes}, shapes)
+    return np.clip(points, -end, end), log_q + log_ratio
 
 
-def _offsets(supports: dict[str, Any], counted: tuple[str, ...], start: Values) -> Values:
-    """Return what to take from each coordinate to have the log odds of a probability; NaN where it
-    is none of a counted site."""
-    offsets = {name: jnp.full(jnp.shape(value), jnp.nan) for name, value in start.items()}
-    for name in counted:
-        entries = jnp.shape(start[name])
-        if supports[name] is constraints.simplex:  # Breaks of a stick.
-            left = jnp.log(jnp.arange(entries[-1], 0, -1.0))
-            offsets[name] = jnp.broadcast_to(left, entries)
-        elif isinstance(supports[name], constraints.interval):
-            offsets[name] = jnp.zeros(entries)
-    return offsets
+def _flat(
+    values: dict[str, Any], shapes: dict[str, tuple[int, ...]]
+) -> Float[np.ndarray, " coordinate"]:
+    """Return values of the coordinates of sites as one row, in the order of `flat_of`."""
+    each = {name: np.broadcast_to(values[name], shape) for name, shape in shapes.items()}
+    return np.concatenate([np.ravel(one) for one in jax.tree.leaves(each)])
+
+
+def _offset(support: Any, shape: tuple[int, ...]) -> Any:
+    """Return what to take from the coordinates of a counted site to have the log odds of
+    probabilities; NaN where they are of none."""
+    if support is constraints.simplex:  # Breaks of a stick.
+        return np.log(np.arange(shape[-1], 0, -1.0))
+    return 0.0 if isinstance(support, constraints.interval) else np.nan
 
 
 def _as_betas(
@@ -208,48 +219,6 @@ def _warn_of_wide(bounded: set[str], deviations: Values) -> None:
             )
 
 
-def _constrained(plan: sweep.Plan, held: Values, point: Values) -> tuple[Values, jax.Array]:
-    """Return the values at a point in unconstrained coordinates, and the log volume element."""
-    values, volume = dict(held), jnp.zeros(())
-    for name, support in plan.supports.items():
-        if name in point:
-            transform = biject_to(support)
-            values[name] = transform(point[name])
-            volume += transform.log_abs_det_jacobian(point[name], values[name]).sum()
-    return values, volume
-
-
-def _log_density(plan: sweep.Plan, data: Any, held: Values, point: Values) -> jax.Array:
-    """Return the log joint density in unconstrained coordinates."""
-    values, volume = _constrained(plan, held, point)
-    return volume + log_joint(plan.model, data, values)
-
-
-@partial(jax.jit, static_argnums=0)
-def _unbounded(plan: sweep.Plan, values: Values) -> Values:
-    """Return the unconstrained coordinates of values."""
-    return {
-        name: biject_to(plan.supports[name]).inv(jnp.asarray(value))
-        for name, value in values.items()
-    }
-
-
-@partial(jax.jit, static_argnums=0)
-def _constrained_draws(plan: sweep.Plan, held: Values, points: Values) -> tuple[Values, jax.Array]:
-    """Return the values of each draw, and their log volume elements, shape (draw,)."""
-    return jax.vmap(partial(_constrained, plan, held))(points)
-
-
-@partial(jax.jit, static_argnums=0)
-def _density(
-    plan: sweep.Plan, data: Any, held: Values, start: Values, point: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Return the log-density at a point, of coordinates in the order of those of `start`, and its
-    gradient."""
-    unravel = ravel_pytree(start)[1]
-    return jax.value_and_grad(lambda point: _log_density(plan, data, held, unravel(point)))(point)
-
-
 def _moved(
     plan: sweep.Plan, data: Any, draws: Values, counted: tuple[str, ...], rng: np.random.Generator
 ) -> Values:
@@ -283,20 +252,6 @@ def _steps(
 
     moved: Values = jax.lax.map(move, (draws, keys))
     return moved
-
-
-@partial(jax.jit, static_argnums=0)
-def _information(
-    plan: sweep.Plan, data: Any, held: Values, start: Values, point: jax.Array
-) -> jax.Array:
-    """Return the observed information matrix at such a point, computed column by column."""
-    unravel = ravel_pytree(start)[1]
-    gradient = jax.grad(lambda point: -_log_density(plan, data, held, unravel(point)))
-    columns: jax.Array = jax.lax.map(
-        lambda direction: jax.jvp(gradient, (point,), (direction,))[1],
-        jnp.eye(point.size, dtype=point.dtype),
-    )
-    return columns
 
 
 def _by_block(

@@ -19,15 +19,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
-from numpyro.distributions.transforms import biject_to
 
 from raters.inference.polya_gamma import sweep
 from raters.inference.polya_gamma.conditionals import Dense, Diagonal
 from raters.inference.polya_gamma.laplace import information
-from raters.model import Model, Values
-from raters.program import Supports, log_joint, log_prior, placing
+from raters.inference.polya_gamma.unconstrained import (
+    coordinates_of,
+    curvature,
+    log_density,
+    sites_at,
+)
+from raters.model import Values
+from raters.program import log_prior, placing
 
 # Least precision of a coordinate, which the prior may not have at a point, and the largest ratio of
 # the precision in any direction to that of the rows and the diagonal of the prior.
@@ -61,34 +65,6 @@ class Metric(NamedTuple):
         return place
 
 
-def flat_of(supports: Supports, values: Values) -> Float[Array, " coordinate"]:
-    """Return the unconstrained coordinates of the sites that have a support here."""
-    coordinates = {name: biject_to(one).inv(values[name]) for name, one in supports.items()}
-    flat: Array = ravel_pytree(coordinates)[0]
-    return flat
-
-
-def _coordinates(supports: Supports, like: Values, flat: Float[Array, " coordinate"]) -> Values:
-    """Return the unconstrained coordinates of each site, of which `like` has the shapes."""
-    shapes = {name: biject_to(one).inv(jnp.asarray(like[name])) for name, one in supports.items()}
-    split: Values = ravel_pytree(shapes)[1](flat)
-    return split
-
-
-def sites_at(
-    supports: Supports, like: Values, flat: Float[Array, " coordinate"]
-) -> tuple[Values, Float[Array, ""]]:
-    """Return the sites at unconstrained coordinates, and the log volume element there."""
-    transforms = {name: biject_to(one) for name, one in supports.items()}
-    coordinates = _coordinates(supports, like, flat)
-    values = {name: transform(coordinates[name]) for name, transform in transforms.items()}
-    volumes = (
-        transform.log_abs_det_jacobian(coordinates[name], values[name]).sum()
-        for name, transform in transforms.items()
-    )
-    return values, sum(volumes, jnp.zeros(()))
-
-
 def metric_at(
     plan: sweep.Plan, data: Any, centre: Float[Array, " coordinate"], like: Values
 ) -> Metric:
@@ -100,7 +76,7 @@ def metric_at(
     rows -= np.diag(normal.prior.precision)
     rows -= 0.0 if normal.prior.across is None else normal.prior.across
     # Places of the sites of the blocks among the coordinates, and their slopes along these.
-    places = _coordinates(plan.supports, like, jnp.arange(centre.size, dtype=float))
+    places = coordinates_of(plan.supports, like, jnp.arange(centre.size, dtype=float))
     where = np.concatenate([np.ravel(places[name]) for name in sites]).astype(int)
     slope = np.concatenate([np.ravel(slopes[name]) for name in sites])
     mass = np.diag(np.maximum(np.asarray(own), _LEAST))
@@ -135,40 +111,6 @@ def _at(
 
     own: Array = jax.lax.map(along, jnp.arange(flat.size))
     return values, slopes, own
-
-
-@partial(jax.jit, static_argnums=(0, 1), static_argnames="batch_size")
-def curvature(
-    model: Model[Any],
-    supports: Supports,
-    data: Any,
-    like: Values,
-    flat: Float[Array, " coordinate"],
-    *,
-    batch_size: int | None = None,
-) -> Float[Array, "coordinate coordinate"]:
-    """Return the negative Hessian of `log_density`, so many columns at a time, by default one."""
-    slope = jax.grad(partial(log_density, model, supports, data, like))
-
-    def along(direction: Array) -> Array:
-        column: Array = -jax.jvp(slope, (flat,), (direction,))[1]
-        return column
-
-    columns: Array = jax.lax.map(along, jnp.eye(flat.size), batch_size=batch_size)
-    return (columns + columns.T) / 2
-
-
-def log_density(
-    model: Model[Any],
-    supports: Supports,
-    data: Any,
-    like: Values,
-    flat: Float[Array, " coordinate"],
-) -> Float[Array, ""]:
-    """Return the log density in the unconstrained coordinates of the sites that have a support
-    here; the others are as in `like`."""
-    values, volume = sites_at(supports, like, flat)
-    return log_joint(model, data, like | values) + volume
 
 
 @partial(jax.jit, static_argnums=0)

@@ -16,7 +16,13 @@ from raters.inference.polya_gamma import line, several_plan, sweep
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.coordinates import inverse_factor
 from raters.inference.polya_gamma.integrated import integrated
-from raters.inference.polya_gamma.metric import curvature, flat_of, log_density, sites_at
+from raters.inference.polya_gamma.unconstrained import (
+    curvature,
+    flat_of,
+    sites_at,
+    sites_at_each,
+    slope,
+)
 from raters.model import Model, Scale, Values
 from raters.program import Program, Supports, log_likelihoods, start_of
 from raters.program.values import inside
@@ -64,25 +70,6 @@ def why_not(program: Program[Any], draws: int) -> str | None:
     return None
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _slope(
-    model: Model[Any], supports: Supports, data: Any, values: Values, point: Array
-) -> tuple[Array, Array]:
-    """Return the log density and its gradient."""
-    density = partial(log_density, model, supports, data, values)
-    both: tuple[Array, Array] = jax.value_and_grad(density)(point)
-    return both
-
-
-@partial(jax.jit, static_argnums=0)
-def _placed(
-    supports: Supports, values: Values, points: Float[Array, "draw entry"]
-) -> tuple[Values, Array]:
-    """Return the sites at several points, and the log volume elements."""
-    placed: tuple[Values, Array] = jax.vmap(partial(sites_at, supports, values))(points)
-    return placed
-
-
 @partial(jax.jit, static_argnums=0)
 def _on_orbits(plan: several_plan.Plan, row: Any, values: Values) -> Values:
     """Move to the highest density on the orbit of each scale symmetry, with the volume element and
@@ -107,7 +94,8 @@ def _directions(
         there = values | sites_at(supports, values, point)[0]
 
         def moved(scale: Scale, log_factor: Array) -> Array:
-            return flat_of(supports, sweep.orbit(there, scale, log_factor))
+            flat: Array = flat_of(supports, sweep.orbit(there, scale, log_factor))
+            return flat
 
         return jnp.stack([jax.jacfwd(partial(moved, one))(jnp.zeros(())) for one in scales])
 
@@ -146,7 +134,7 @@ def draws(
     centre = _highest(plan.model, own, data, like, start, normals)
     second = curvature(plan.model, own, data, like, jnp.asarray(centre), batch_size=_COLUMNS)
     apart, log_q = _on_section(np.asarray(second), normals, number, rng)
-    sites, volume = _placed(own, like, centre + apart)
+    sites, volume = sites_at_each(own, like, centre + apart)
     log_q -= np.asarray(volume)
     if plan.scales:
         crossing = np.asarray(_directions(plan.scales, own, like, centre + apart)) @ normals.T
@@ -194,8 +182,8 @@ def _highest(
 
     def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
         at = start + rest @ (point - start)
-        value, slope = _slope(model, supports, data, values, at)
-        return -float(value), -rest @ np.asarray(slope)
+        value, gradient = slope(model, supports, data, values, at)
+        return -float(value), -rest @ np.asarray(gradient)
 
     options = {"maxiter": _MOST_STEPS, "maxfun": 10 * _MOST_STEPS, "ftol": 1e-13, "gtol": 1e-6}
     found = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=options)

@@ -1,0 +1,103 @@
+"""Unconstrained coordinates of a model's sites, in one row, and the log density in them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+from numpyro.distributions.transforms import biject_to
+
+from raters.model import Model, Values
+from raters.program import Supports, log_joint
+
+
+@partial(jax.jit, static_argnums=0)
+def flat_of(supports: Supports, values: Values) -> Float[Array, " coordinate"]:
+    """Return the unconstrained coordinates of the sites that have a support here."""
+    coordinates = {name: biject_to(one).inv(values[name]) for name, one in supports.items()}
+    flat: Array = ravel_pytree(coordinates)[0]
+    return flat
+
+
+@partial(jax.jit, static_argnums=0)
+def coordinates_of(supports: Supports, like: Values, flat: Float[Array, " coordinate"]) -> Values:
+    """Return the unconstrained coordinates of each site, of which `like` has the shapes."""
+    shapes = {name: biject_to(one).inv(jnp.asarray(like[name])) for name, one in supports.items()}
+    split: Values = ravel_pytree(shapes)[1](flat)
+    return split
+
+
+def sites_at(
+    supports: Supports, like: Values, flat: Float[Array, " coordinate"]
+) -> tuple[Values, Float[Array, ""]]:
+    """Return the sites at unconstrained coordinates, and the log volume element there."""
+    transforms = {name: biject_to(one) for name, one in supports.items()}
+    coordinates = coordinates_of(supports, like, flat)
+    values = {name: transform(coordinates[name]) for name, transform in transforms.items()}
+    volumes = (
+        transform.log_abs_det_jacobian(coordinates[name], values[name]).sum()
+        for name, transform in transforms.items()
+    )
+    return values, sum(volumes, jnp.zeros(()))
+
+
+@partial(jax.jit, static_argnums=0)
+def sites_at_each(
+    supports: Supports, like: Values, points: Float[Array, "draw coordinate"]
+) -> tuple[Values, Float[Array, " draw"]]:
+    """Return the sites at several points, and the log volume elements."""
+    placed: tuple[Values, Array] = jax.vmap(partial(sites_at, supports, like))(points)
+    return placed
+
+
+def log_density(
+    model: Model[Any],
+    supports: Supports,
+    data: Any,
+    like: Values,
+    flat: Float[Array, " coordinate"],
+) -> Float[Array, ""]:
+    """Return the log density in the unconstrained coordinates of the sites that have a support
+    here; the others are as in `like`."""
+    values, volume = sites_at(supports, like, flat)
+    return log_joint(model, data, like | values) + volume
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def slope(
+    model: Model[Any],
+    supports: Supports,
+    data: Any,
+    like: Values,
+    flat: Float[Array, " coordinate"],
+) -> tuple[Float[Array, ""], Float[Array, " coordinate"]]:
+    """Return the `log_density` and its gradient."""
+    both: tuple[Array, Array] = jax.value_and_grad(
+        partial(log_density, model, supports, data, like)
+    )(flat)
+    return both
+
+
+@partial(jax.jit, static_argnums=(0, 1), static_argnames="batch_size")
+def curvature(
+    model: Model[Any],
+    supports: Supports,
+    data: Any,
+    like: Values,
+    flat: Float[Array, " coordinate"],
+    *,
+    batch_size: int | None = None,
+) -> Float[Array, "coordinate coordinate"]:
+    """Return the negative Hessian of `log_density`, so many columns at a time, by default one."""
+    gradient = jax.grad(partial(log_density, model, supports, data, like))
+
+    def along(direction: Array) -> Array:
+        column: Array = -jax.jvp(gradient, (flat,), (direction,))[1]
+        return column
+
+    columns: Array = jax.lax.map(along, jnp.eye(flat.size), batch_size=batch_size)
+    return (columns + columns.T) / 2
