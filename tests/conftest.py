@@ -3,10 +3,12 @@ functions."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gc
 import itertools
 import re
+import time
 import warnings
 from pathlib import Path
 
@@ -14,13 +16,15 @@ import hypothesis
 import jax
 import numpy as np
 import pytest
+from platformdirs import user_cache_path
 
 import raters as rt
 from raters import kinds
 from raters.errors import ConvergenceWarning, DataWarning
 
-# Compiling is most of what the suite does; a second run takes it from here.
-_CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"
+# Compiling is half of what the suite does; a second run takes it from here, in another clone too.
+_CACHE = Path(user_cache_path("raters-tests", appauthor=False))
+_UNUSED = 30 * 24 * 3600  # Seconds after which a compiled function that no run asked for may go.
 
 # Linux ends a process that has more than 65,530 memory maps (vm.max_map_count), and each compiled
 # function takes some: the whole suite would have more than that.
@@ -47,11 +51,24 @@ _LONG_EXAMPLES = {
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep compiled functions between runs; an example that compiles has no deadline."""
+    """Keep compiled functions between runs, in the user's cache directory or in
+    ``JAX_COMPILATION_CACHE_DIR``; an example that compiles has no deadline."""
     hypothesis.settings.register_profile("raters", deadline=None)
     hypothesis.settings.load_profile("raters")
-    jax.config.update("jax_compilation_cache_dir", str(_CACHE))
+    if jax.config.jax_compilation_cache_dir is None:
+        jax.config.update("jax_compilation_cache_dir", str(_CACHE))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Let old functions go: no key of theirs comes again after a change of code or of JAX."""
+    if hasattr(config, "workerinput") or not _CACHE.exists():
+        return
+    oldest = time.time() - _UNUSED
+    for file in _CACHE.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # Another run let it go.
+            if file.stat().st_atime < oldest:
+                file.unlink()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

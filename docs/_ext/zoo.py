@@ -22,9 +22,11 @@ from model_graph import graph_of, svg
 from sphinx.util.docutils import SphinxDirective
 
 import raters as rt
+from raters.cli.app import keep_compiled
 
 # Back-ends are asked why not and nothing is fitted: compiling is all that takes time.
 jax.config.update("jax_disable_most_optimizations", True)
+keep_compiled()
 
 BACKENDS = (rt.PGGibbs(), rt.HMC(), rt.NUTS(), rt.PGEM(), rt.PGVI(), rt.SVI())
 # Models that need a setting.
