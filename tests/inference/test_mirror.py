@@ -671,6 +671,26 @@ def test_a_part_has_an_image_of_its_own(kind):
         np.testing.assert_array_equal(again[name], value)
 
 
+def test_coefficients_that_parts_share_stay_where_they_are():
+    """Then competences of one part that change their signs change the likelihood."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        data = opposed_votes()
+    features = np.random.default_rng(0).normal(size=(data.num_items, 2))
+    program = rt.Program(
+        rt.LinearExtendedBTL(competence="signed"), data.with_features(features, names=["x", "y"])
+    )
+    whole, move = mirror.images(program)
+    assert (whole.broken, move.broken, set(move.parts)) == (False, True, {"competence"})
+    values = {"coefficient": np.array([0.7, -0.4]), "competence": np.linspace(0.5, 2.0, 5)}
+    image = mirror.mirrored(move.symmetry, values, np.array([0]), move.within(1))
+    np.testing.assert_array_equal(image["coefficient"], values["coefficient"])
+    likelihoods = [
+        pointwise_log_likelihood(program.model, program.data, one).sum() for one in (values, image)
+    ]
+    assert abs(np.diff(likelihoods)) > 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "error"),
