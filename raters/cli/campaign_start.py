@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import raters as rt
 from raters.acquisition import ExpectedAccuracy, ExpectedTau, Policy, Random
 from raters.acquisition.policy.policy import Target
+from raters.acquisition.questions.arguments import check_askable
 from raters.cli import campaign_files as files
 from raters.cli import outputs, tables
 from raters.cli.asking import candidates, own_names
@@ -200,6 +201,8 @@ def _kind_of_names(columns: ColumnOptions) -> tuple[Kind, list[str]]:
         When there is none.
     """
     own = kind_asked(columns.kind)
+    if own is not None:
+        check_askable(own.data, "kind")
     needs: list[tuple[Kind, list[str]]] = []
     for kind in registered_kinds() if own is None else (own,):
         if kind.questions is not None:
@@ -209,12 +212,14 @@ def _kind_of_names(columns: ColumnOptions) -> tuple[Kind, list[str]]:
                 for name, one in accepted.items()
                 if shape_of(one.annotation).metavar == "A,B,..."
             ]
-            needs.append((kind, listed))
+            if listed:  # States to act in, for one, have a world around them.
+                needs.append((kind, listed))
     every = {name for _, listed in needs for name in listed}
     given = every & set(columns.given)
     possible = [(kind, listed) for kind, listed in needs if given <= set(listed)]
     if not possible:
-        raise SettingError("without judgements to begin with, this kind needs FILE")
+        kind_name = "this kind" if own is None else f"a campaign of {own.name}"
+        raise SettingError(f"without judgements to begin with, {kind_name} needs FILE")
     return min(possible, key=lambda one: len(one[1]))
 
 

@@ -229,6 +229,12 @@ OPTIONS = [
     ((*START, "--out", "c.db", "--items", '"a" b,c'), "put a name with a comma between quotation"),
     ((*LABELS, "--out", "r.nc", "--classes", "clases.txt"), "there is no file 'clases.txt'"),
     ((*START, "--out", "c.db", "--label", "x"), "--label is about FILE"),
+    (("campaign", "start", "--kind", "choices", "--out", "c.db"), "does not suggest which sets"),
+    (
+        ("campaign", "start", "--kind", "demonstrations", "--out", "c.db"),
+        "a campaign of demonstrations needs FILE",
+    ),
+    (("campaign", "start", "--kind", "ratings", "--out", "c.db"), "of ratings needs FILE"),
     (("nope",), "nope"),
     (("--nope",), "--nope"),
     (("campaign", "nope"), "nope"),

@@ -34,7 +34,7 @@ Allowed = Callable[
 ]
 
 
-def check_askable(data: Judgements, name: str) -> None:
+def check_askable(data: Judgements | type[Judgements], name: str) -> None:
     """Raise unless the rows of the data are questions by themselves."""
     if data.together:
         raise SettingError(
