@@ -257,7 +257,7 @@ def test_command_lines_are_understood(page: Path, tables, monkeypatch) -> None:
 # Audits and fits use the quickest back-end here, and types fewer numbers of types: the lines are
 # tested, not the samplers.
 _WITHOUT_BLOCKS = ["--backend", "svi", "--steps", "500", "--draws", "50"]
-_QUICK = {name: ["--backend", "em"] for name in ("audit", "check", "fit", "types")}
+_QUICK = {name: ["--backend", "em"] for name in ("audit", "check", "fit", "joint", "types")}
 # Commands that wait for answers, or for the export of another program, or take NUTS.
 _NOT_RUN = (
     "raters audit trips.csv --set trip --alternative mode --chosen taken --model nested-logit",

@@ -31,6 +31,8 @@ COMMANDS = {
     " which.",
     "check": "Find where a model does not fit the judgements, and which one would mend it.",
     "fit": "Fit a model and save the result, for `raters suggest` or for arviz.from_netcdf.",
+    "joint": "Fit one model of several kinds of judgement, such as labels and votes of the same"
+    " people.",
     "suggest": "Say which questions, put to whom, would tell most of what is wanted.",
     "campaign": "Ask people, question by question: what to ask next, whom, and when to stop. No"
     " answer is lost in a crash.",
@@ -46,7 +48,7 @@ _YES, _NO = frozenset(("yes", "true", "on", "1")), frozenset(("no", "false", "of
 _SIGNS = {"…": "...", "–": "-", "—": "-", "−": "-", "·": "|", "→": "->", "≥": ">=", "½": "1/2"}
 # Typer has carried its own copy of click since 0.26, so the base class of usage errors is found
 # through Typer.
-_UsageError: Any = next(
+UsageError: Any = next(
     base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
 )
 
@@ -121,8 +123,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Python flushes standard output once more on its way out; let that go nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except _UsageError as error:
-        return _stop(_value_of_switch(error, given) or _usage(error), 2)
+    except UsageError as error:
+        return _stop(usage_sentence(error, given), 2)
     except RatersError as error:
         return _stop(error.worded(lambda name: f"--{name.replace('_', '-')}"), 2)
     except MemoryError:
@@ -178,6 +180,22 @@ def keep_compiled() -> None:
     set_value: Any = jax.config.update
     set_value("jax_compilation_cache_dir", str(folder))
     set_value("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def usage_sentence(error: Any, given: Sequence[str]) -> str:
+    """Say what is wrong with arguments that cannot be parsed.
+
+    Parameters
+    ----------
+    error : UsageError
+    given : sequence of str
+        The arguments.
+
+    Returns
+    -------
+    str
+    """
+    return _value_of_switch(error, given) or _usage(error)
 
 
 def _usage(error: Any) -> str:

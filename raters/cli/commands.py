@@ -18,6 +18,7 @@ from raters.cli import campaign as campaigns
 from raters.cli import campaign_start as starting
 from raters.cli import campaign_stream as streaming
 from raters.cli import check as checking
+from raters.cli import joint as joining
 from raters.cli import simulate as simulating
 from raters.cli import types as typing_of
 from raters.cli.app import COMMANDS, CONTEXT
@@ -54,7 +55,7 @@ def add_command(app: typer.Typer, name: str, arguments: Sequence[str]) -> None:
         app.add_typer(_campaign(), name=name)
         return
     generated = None
-    if name in ("agreement", "audit", "check", "fit"):
+    if name in ("agreement", "audit", "check", "fit", "joint"):
         generated = GeneratedOptions.of(registered_kinds())
     elif name == "types":
         models = typing_of.MODELS
@@ -140,6 +141,11 @@ def fit(
 ) -> None:
     """Fit a model and save the result."""
     auditing.fit(file, columns, model, fitting, out, force)
+
+
+def joint(options: joining.JointOptions, fitting: FitOptions) -> None:
+    """Fit one model of several kinds of judgement."""
+    joining.joint(options, fitting)
 
 
 # ---------------------------------------------------------------- questions
@@ -238,6 +244,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "types": types,
     "check": check,
     "fit": fit,
+    "joint": joint,
     "suggest": suggest,
     "simulate": simulate,
 }

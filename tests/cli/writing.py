@@ -17,7 +17,7 @@ import xarray as xr
 import raters as rt
 from raters.acquisition.campaign import campaign as campaigns
 from raters.acquisition.campaign.journal import Journal
-from raters.cli import app, audit, check, outputs, types
+from raters.cli import app, audit, check, joint, outputs, types
 from raters.fitting.result import as_tree
 from raters.fitting.storage import to_json
 from raters.inference.base import Draws
@@ -63,6 +63,10 @@ COMMANDS = {
                 "summary.json",
             )
         ),
+    ),
+    "joint": Command(
+        "joint --part one=votes.csv --part two=votes.csv --out out",
+        ("out/result.nc", "out/one.nc", "out/two.nc"),
     ),
     "suggest": Command("suggest result.nc --out next.csv", ("next.csv",)),
     "simulate": Command("simulate --votes 50 --out drawn.csv", ("drawn.csv", "drawn-truth.json")),
@@ -160,6 +164,9 @@ def compute_nothing(patch: pytest.MonkeyPatch, picture: bytes = b"a picture") ->
         return AuditContext(program, fitted, None, 0.9)
 
     patch.setattr(rt, "fit", lambda *_, **__: fitted)
+    both = rt.JointModel({"one": rt.BTL(), "two": rt.BTL()}, shared=["reward"])
+    parts = dict.fromkeys(both.parts, fitted)
+    patch.setattr(joint, "_fitted", lambda *_: joint.Fitted(both, fitted, parts))
     patch.setattr(campaigns, "check_possible", lambda *_: None)
     patch.setattr(app, "command_line", lambda words: _command_line(words[0]))
     patch.setattr(audit, "_audited", audited)
