@@ -23,8 +23,8 @@ from raters import kinds
 from raters.errors import ConvergenceWarning, DataWarning
 
 # Compiling is half of what the suite does; a second run takes it from here, in another clone too.
-_CACHE = Path(user_cache_path("raters-tests", appauthor=False))
-_UNUSED = 30 * 24 * 3600  # Seconds after which a compiled function that no run asked for may go.
+_CACHE = user_cache_path("raters-tests", appauthor=False)
+_UNUSED = 30 * 24 * 3600  # Seconds.
 
 # Linux ends a process that has more than 65,530 memory maps (vm.max_map_count), and each compiled
 # function takes some: the whole suite would have more than that.
@@ -61,12 +61,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Let old functions go: no key of theirs comes again after a change of code or of JAX."""
+    """Delete compiled functions that no run has asked for in 30 days."""
     if hasattr(config, "workerinput") or not _CACHE.exists():
         return
     oldest = time.time() - _UNUSED
     for file in _CACHE.iterdir():
-        with contextlib.suppress(FileNotFoundError):  # Another run let it go.
+        with contextlib.suppress(FileNotFoundError):  # Another run deleted it.
             if file.stat().st_atime < oldest:
                 file.unlink()
 

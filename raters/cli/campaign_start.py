@@ -212,7 +212,7 @@ def _kind_of_names(columns: ColumnOptions) -> tuple[Kind, list[str]]:
                 for name, one in accepted.items()
                 if shape_of(one.annotation).metavar == "A,B,..."
             ]
-            if listed:  # States to act in, for one, have a world around them.
+            if listed:  # Of demonstrations, names of states give no process.
                 needs.append((kind, listed))
     every = {name for _, listed in needs for name in listed}
     given = every & set(columns.given)

@@ -240,7 +240,7 @@ def _of_table(file: Path, columns: ColumnOptions, model: ModelOptions) -> _Part:
 
 
 def _print(found: Fitted) -> None:
-    """What the parts have in common: correlations of tied sites, as far as they are learned."""
+    """Print the correlations of tied sites, where they are learned."""
     model = found.model
     if not model.tied or model.correlation is not None:
         return
