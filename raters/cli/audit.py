@@ -21,13 +21,12 @@ from raters.cli.fitting import (
     backend_name,
     backend_of,
     check_anchor,
-    check_features,
-    check_needs,
     collected_warnings,
     limits_of,
-    model_of,
+    program_of,
     read_result,
     refit,
+    source_and_model,
 )
 from raters.cli.generated import dashed
 from raters.cli.kinds import check_asked, kind_asked, model_flag
@@ -40,7 +39,7 @@ from raters.cli.options import (
     note,
     settings,
 )
-from raters.cli.reading import Source, read, source_for, source_of
+from raters.cli.reading import Source
 from raters.errors import SettingError
 from raters.figures.audits import AUDITED
 from raters.fitting.result import data_of
@@ -117,21 +116,16 @@ def audit(request: AuditCommand) -> None:
     check_reports(request.output, request.file)
     output = request.output
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings() as caught:
-        source = source_of(request.file, request.columns, request.model)
-        model = model_of(request.model, source.kind, source.described)
-        source = source_for(source, model)
+        source, model = source_and_model(request.file, request.columns, request.model)
         backend_of(request.fit, model)  # Wrong options are said before the table is read.
         limits = limits_of(request.audit, source.kind)
         anchor = anchor_of(request.audit, source.kind)
-        check_needs(model, source.kind, source.options)
         outputs.check_writable(output.out, folder=True, force=output.force, names=_SURE)
-        table = read(source)
-        backend = backend_of(request.fit, model, table.data)
-        program = Program(model, table.data)
-        check_features(program, source.options)
+        program, notes = program_of(source, model)
+        backend = backend_of(request.fit, model, program.data)
         _check_judged(request, program)
-        check_anchor(table.data, anchor)
-        request.fit.note(*table.notes)
+        check_anchor(program.data, anchor)
+        request.fit.note(*notes)
         findings = _findings(request, _audited(request, program, backend, limits | anchor))
         pages = _reports(request, findings)
     summary = _summary(request, source, findings) | {"warnings": caught}
@@ -356,17 +350,14 @@ def fit(
 ) -> None:
     """Fit and save."""
     with outputs.if_interrupted(outputs.NOTHING), collected_warnings():
-        source = source_of(file, columns, model)
-        fitted = model_of(model, source.kind, source.described)
-        source = source_for(source, fitted)
+        source, fitted = source_and_model(file, columns, model)
         backend_of(fitting, fitted)  # Wrong options are said before the table is read.
-        check_needs(fitted, source.kind, columns)
         outputs.check_writable(out, folder=False, force=force, inputs=[file])
-        table = read(source)
-        backend = backend_of(fitting, fitted, table.data)
-        check_features(Program(fitted, table.data), columns)
-        fitting.note(*table.notes)
-        result = rt.fit(fitted, table.data, backend, seed=fitting.seed, progress=fitting.bars)
+        program, notes = program_of(source, fitted)
+        data = program.data
+        backend = backend_of(fitting, fitted, data)
+        fitting.note(*notes)
+        result = rt.fit(fitted, data, backend, seed=fitting.seed, progress=fitting.bars)
     outputs.write_file(out, partial(outputs.to_netcdf, result), force=force)
     fitting.note(f"wrote {out} ({fitted!r}, {result.attrs['seconds']:.1f} s)")
 

@@ -15,11 +15,17 @@ from raters.acquisition.questions.arguments import check_askable
 from raters.cli import campaign_files as files
 from raters.cli import outputs, tables
 from raters.cli.asking import candidates, own_names
-from raters.cli.fitting import backend_of, check_needs, collected_warnings, model_of
+from raters.cli.fitting import (
+    backend_of,
+    check_needs,
+    collected_warnings,
+    model_of,
+    source_and_model,
+)
 from raters.cli.generated import keywords, shape_of
 from raters.cli.kinds import kind_asked
 from raters.cli.options import ColumnOptions, FitOptions, ModelOptions, option
-from raters.cli.reading import read, source_for, source_of
+from raters.cli.reading import read
 from raters.errors import DataError, SettingError
 from raters.judgements.base import Judgements
 from raters.judgements.names import check_once, name_text, plural
@@ -146,10 +152,7 @@ def _from_table(request: StartCommand, file: Path) -> _Parts:
     }
     rest = {name: value for name, value in request.columns.given.items() if name not in fields}
     columns = dataclasses.replace(request.columns, given=rest)
-    source = source_of(file, columns, request.model)
-    model = model_of(request.model, source.kind, source.described)
-    source = source_for(source, model)
-    check_needs(model, source.kind, columns)
+    source, model = source_and_model(file, columns, request.model)
     data, notes = read(source)
     request.fit.note(*notes)
     names = {field: _with_new(getattr(data, field), given) for field, given in wanted.items()}

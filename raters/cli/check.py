@@ -17,20 +17,17 @@ from raters.checking.dependence import NothingShared, known_classes
 from raters.cli import console, outputs, tables
 from raters.cli.fitting import (
     backend_of,
-    check_features,
-    check_needs,
     collected_warnings,
-    model_of,
+    program_of,
     read_result,
+    source_and_model,
 )
 from raters.cli.options import ColumnOptions, FitOptions, Force, ModelOptions, option, settings
-from raters.cli.reading import read, source_for, source_of
 from raters.errors import DataError, SettingError, validation
 from raters.fitting.result import data_of
 from raters.fitting.result import model_of as fitted_model
 from raters.judgements.base import Judgements
 from raters.model import Model
-from raters.program import Program
 from raters.reporting import facts
 
 _SHARED = ("dependence.csv", "dependence.png")
@@ -123,19 +120,15 @@ def _result(
         result = read_result(request.file)
         _check_gold(data_of(result), gold)
         return fitted_model(result), result
-    source = source_of(request.file, request.columns, request.model)
-    model = model_of(request.model, source.kind, source.described)
-    source = source_for(source, model)
-    backend_of(request.fit, model)  # Wrong options are said before the table is read.
-    check_needs(model, source.kind, source.options)
-    outputs.check_writable(where.out, folder=True, force=where.force, names=sure)
-    table = read(source)
-    backend = backend_of(request.fit, model, table.data)
-    check_features(Program(model, table.data), source.options)
-    _check_gold(table.data, gold)
-    request.fit.note(*table.notes)
     fitting = request.fit
-    return model, rt.fit(model, table.data, backend, seed=fitting.seed, progress=fitting.bars)
+    source, model = source_and_model(request.file, request.columns, request.model)
+    backend_of(fitting, model)  # Wrong options are said before the table is read.
+    outputs.check_writable(where.out, folder=True, force=where.force, names=sure)
+    program, notes = program_of(source, model)
+    backend = backend_of(fitting, model, program.data)
+    _check_gold(program.data, gold)
+    fitting.note(*notes)
+    return model, rt.fit(model, program.data, backend, seed=fitting.seed, progress=fitting.bars)
 
 
 def _shared(

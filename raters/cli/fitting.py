@@ -28,6 +28,7 @@ from raters.cli.generated import (
 from raters.cli.kinds import model_flag
 from raters.cli.options import AuditOptions, ColumnOptions, FitOptions, ModelOptions
 from raters.cli.outputs import has_changed
+from raters.cli.reading import Source, read, source_for, source_of
 from raters.errors import ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.inference import Backend
 from raters.inference.defaults import default_backend
@@ -65,6 +66,36 @@ def model_of(options: ModelOptions, kind: Kind, where: str) -> Model[Any]:
         )
     model: Model[Any] = built(own[name], kind.default, options, f"--model {name}")
     return model
+
+
+def source_and_model(
+    file: Path, columns: ColumnOptions, options: ModelOptions
+) -> tuple[Source, Model[Any]]:
+    """A table with how to read it for the model that the options describe, and this model.
+
+    Raises
+    ------
+    SettingError, DataError
+        As `raters.cli.reading.source_of`, `model_of` and `check_needs`.
+    """
+    source = source_of(file, columns, options)
+    model = model_of(options, source.kind, source.described)
+    check_needs(model, source.kind, columns)
+    return source_for(source, model), model
+
+
+def program_of(source: Source, model: Model[Any]) -> tuple[Program[Any], tuple[str, ...]]:
+    """The model with the judgements in the table, and notes on how they were read.
+
+    Raises
+    ------
+    SettingError, DataError
+        As `raters.cli.reading.read` and `check_features`.
+    """
+    table = read(source)
+    program = Program(model, table.data)
+    check_features(program, source.options)
+    return program, table.notes
 
 
 def built(cls: type, default: Any, options: ModelOptions | FitOptions, flag: str) -> Any:

@@ -14,7 +14,7 @@ import xarray as xr
 import raters as rt
 from raters.cli import console, outputs
 from raters.cli.app import CONTEXT, UsageError, usage_sentence
-from raters.cli.fitting import backend_of, check_features, check_needs, collected_warnings, model_of
+from raters.cli.fitting import backend_of, collected_warnings, program_of, source_and_model
 from raters.cli.kinds import kind_asked, kind_in
 from raters.cli.options import (
     ColumnOptions,
@@ -25,13 +25,11 @@ from raters.cli.options import (
     option,
     with_options,
 )
-from raters.cli.reading import read, source_for, source_of
 from raters.errors import RatersError, SettingError
 from raters.judgements.base import Judgements
 from raters.judgements.common_names import check_part_name
 from raters.kinds import registered_kinds
 from raters.model import Model
-from raters.program import Program
 
 PART = (
     "One kind of judgement, all in quotation marks: its name, its table, and the options that"
@@ -228,12 +226,8 @@ def _read(name: str, words: Sequence[str]) -> _Part:
 
 def _of_table(file: Path, columns: ColumnOptions, model: ModelOptions) -> _Part:
     """The judgements of a table, and a model of them."""
-    source = source_of(file, columns, model)
-    fitted = model_of(model, source.kind, source.described)
-    check_needs(fitted, source.kind, columns)
-    table = read(source_for(source, fitted))
-    check_features(Program(fitted, table.data), columns)
-    return _Part(fitted, table.data, table.notes)
+    program, notes = program_of(*source_and_model(file, columns, model))
+    return _Part(program.model, program.data, notes)
 
 
 # ---------------------------------------------------------------- printing
