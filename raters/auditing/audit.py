@@ -17,7 +17,7 @@ from raters.auditing.influence import DECIDES
 from raters.auditing.influence import influence as influence_of
 from raters.auditing.intervals import mean_and_interval
 from raters.auditing.settling import Settling, settling
-from raters.auditing.together import combined, judged_parts
+from raters.auditing.together import combined, joint_anchor, judged_parts
 from raters.auditing.verdicts import DIFFERS, Costs, rule, verdicts
 from raters.errors import DataWarning, SettingError
 from raters.errors.validation import checked, finite, positive, share, whole
@@ -526,7 +526,6 @@ def _of_several_kinds(
     }
     costs = options["costs"] or Costs()
     found = combined(program, audits, costs, min_judgements)
-    anchors = [one.anchor for one in audits.values()]
     return Audit(
         found.table,
         found.rule,
@@ -537,7 +536,7 @@ def _of_several_kinds(
         min_judgements=min_judgements,
         costs=costs,
         judged="p_above",
-        anchor=next((one for one in anchors if one.is_missing), anchors[0]),
+        anchor=joint_anchor({name: one.anchor for name, one in audits.items()}),
         fit=identity_of(program),
     )
 

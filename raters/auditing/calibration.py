@@ -59,6 +59,8 @@ class Anchor:
         Reasons to doubt that the known truths are true, or a random sample.
     takes_truths : bool
         True for a kind of judgement of which truths can be given.
+    parts : tuple of (str, Anchor)
+        Of several kinds of judgement, that of each part by its name.
     """
 
     known: int = 0
@@ -70,6 +72,7 @@ class Anchor:
     told: int = 0
     doubts: tuple[str, ...] = ()
     takes_truths: bool = True
+    parts: tuple[tuple[str, Anchor], ...] = ()
 
     @property
     def is_missing(self) -> bool:
@@ -78,7 +81,9 @@ class Anchor:
 
     @property
     def sentence(self) -> str:
-        """The source, in one sentence."""
+        """The source, in one sentence; of several kinds that differ, in one for each part."""
+        if len({one.sentence for _, one in self.parts}) > 1:
+            return " ".join(f"{name}: {one.sentence}" for name, one in self.parts)
         who = self.judges.capitalize()
         if self.is_missing and not self.known:
             remedy = " Known truths of a random part of the questions would."

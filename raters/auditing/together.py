@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,7 @@ from raters.program import Program
 
 if TYPE_CHECKING:
     from raters.auditing.audit import Audit
+    from raters.auditing.calibration import Anchor
 
 # Columns of the audit of a part that the table of all repeats, beside the judged quantity.
 _REPEATED = ("p_adversarial", "p_below")
@@ -42,7 +44,7 @@ class Verdicts(NamedTuple):
 
 
 def judged_parts(program: Program[Any]) -> tuple[str, ...]:
-    """Parts whose model tells judges apart.
+    """Parts whose model tells judges apart, of kinds in which somebody can be right or wrong.
 
     Parameters
     ----------
@@ -72,7 +74,8 @@ def judged_parts(program: Program[Any]) -> tuple[str, ...]:
     telling = tuple(
         name
         for name, one in program.parts.items()
-        if any(one.data.judge in site.dims for site in one.sites.values())
+        if not kind_of(one.data).unjudged
+        and any(one.data.judge in site.dims for site in one.sites.values())
     )
     if not telling:
         raise SettingError(
@@ -83,6 +86,23 @@ def judged_parts(program: Program[Any]) -> tuple[str, ...]:
             instead="rt.LinearExtendedBTL()",
         )
     return telling
+
+
+def joint_anchor(anchors: Mapping[str, Anchor]) -> Anchor:
+    """What an audit of several kinds stands on: it is missing where it is of any part.
+
+    Parameters
+    ----------
+    anchors : mapping of str to Anchor
+        That of each part, by its name.
+
+    Returns
+    -------
+    Anchor
+    """
+    first = next((one for one in anchors.values() if one.is_missing), next(iter(anchors.values())))
+    doubts = [f"{name}: {doubt}" for name, one in anchors.items() for doubt in one.doubts]
+    return dataclasses.replace(first, doubts=tuple(doubts), parts=tuple(anchors.items()))
 
 
 def combined(
@@ -193,7 +213,7 @@ def _rule(
     )
     others = [name for name in program.parts if name not in audits]
     left_out = (
-        f" Without {', '.join(others)}, where the model takes all annotators as alike."
+        f" Without {', '.join(others)}, where nobody is told apart, or nobody can be wrong."
         if others
         else ""
     )

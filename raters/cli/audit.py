@@ -47,7 +47,7 @@ from raters.fitting.result import model_of as fitted_model
 from raters.inference import Backend
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
-from raters.kinds import AuditContext, Section, kind_of
+from raters.kinds import AuditContext, Column, Section, kind_of
 from raters.program import Program
 from raters.reporting import facts, sentences, steps
 from raters.reporting.cells import write_csv
@@ -119,7 +119,7 @@ def audit(request: AuditCommand) -> None:
         source, model = source_and_model(request.file, request.columns, request.model)
         backend_of(request.fit, model)  # Wrong options are said before the table is read.
         limits = limits_of(request.audit, source.kind)
-        anchor = anchor_of(request.audit, source.kind)
+        anchor = anchor_of(request.audit, request.audit.gold, source.kind)
         outputs.check_writable(output.out, folder=True, force=output.force, names=_SURE)
         program, notes = program_of(source, model)
         backend = backend_of(request.fit, model, program.data)
@@ -270,7 +270,10 @@ def _print(request: AuditCommand, findings: Findings) -> None:
     for section in first:
         page.print_section(out, section, context.level, rows)
     if audited is not None:
-        page.print_judges(out, audited, judges(audited, kind), columns(audited, kind), kind, rows)
+        below = Column("p_below", f"below {audited.threshold:g}", "percent")
+        shown = [one for one in columns(audited, kind) if one.name != below.name]
+        words = (kind.words.many, kind.lowest)
+        page.print_judges(out, audited, judges(audited, kind), [*shown, below], words, rows)
     for section in others:
         page.print_section(out, section, context.level, rows)
     if is_measurable(context.program.data):

@@ -23,6 +23,7 @@ from raters.cli import simulate as simulating
 from raters.cli import types as typing_of
 from raters.cli.app import COMMANDS, CONTEXT
 from raters.cli.generated import dashed
+from raters.cli.joint_audit import JointAuditOptions
 from raters.cli.kinds import kind_asked, kind_in
 from raters.cli.options import (
     AuditOptions,
@@ -143,9 +144,9 @@ def fit(
     auditing.fit(file, columns, model, fitting, out, force)
 
 
-def joint(options: joining.JointOptions, fitting: FitOptions) -> None:
-    """Fit one model of several kinds of judgement."""
-    joining.joint(options, fitting)
+def joint(options: joining.JointOptions, fitting: FitOptions, limits: JointAuditOptions) -> None:
+    """Fit one model of several kinds of judgement, and audit who gave them."""
+    joining.joint(options, fitting, limits)
 
 
 # ---------------------------------------------------------------- questions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from raters.cli.generated import (
     model_names,
 )
 from raters.cli.kinds import model_flag
-from raters.cli.options import AuditOptions, ColumnOptions, FitOptions, ModelOptions
+from raters.cli.options import AuditOptions, ColumnOptions, FitOptions, ModelOptions, VerdictOptions
 from raters.cli.outputs import has_changed
 from raters.cli.reading import Source, read, source_for, source_of
 from raters.errors import ConvergenceWarning, DataError, DataWarning, SettingError
@@ -137,32 +137,27 @@ def backend_name(options: FitOptions, model: Model[Any], data: Any = None) -> st
 
 def limits_of(options: AuditOptions, kind: Kind) -> dict[str, Any]:
     """Keyword arguments of the audit, checked before a fit."""
-    costs = rt.Costs(options.cost_keep_bad, options.cost_drop_good, options.cost_review)
     threshold = kind.threshold if options.threshold is None else options.threshold
-    limits = {
-        "threshold": threshold,
-        "level": options.level,
-        "margin": options.margin,
-        "min_judgements": options.min_judgements,
-        "costs": costs,
-    }
+    limits = options.limits | {"threshold": threshold}
     check_limits(**limits)
     return limits | {"influence": options.influence}
 
 
-def anchor_of(options: AuditOptions, kind: Kind) -> dict[str, Any]:
+def anchor_of(
+    options: VerdictOptions, gold_files: Sequence[Path] | None, kind: Kind
+) -> dict[str, Any]:
     """Keyword arguments of the audit that say who is right, read before a fit."""
-    if kind.truths is None and (options.gold or options.reference):
+    if kind.truths is None and (gold_files or options.reference):
         raise SettingError(
             f"--gold and --reference need a calibration, and {kind.words.many} have none; leave"
             " them out"
         )
-    if options.trust_crowd and (options.gold or options.reference):
+    if options.trust_crowd and (gold_files or options.reference):
         raise SettingError(
             "--trust-crowd takes the crowd to be right, and --gold and --reference tell where it is"
             " not; leave one out"
         )
-    gold = [tables.read_table(path) for path in options.gold or ()]
+    gold = [tables.read_table(path) for path in gold_files or ()]
     columns = set() if kind.truths is None else set(kind.truths.columns)
     if len({frozenset(columns & set(map(str, table.columns))) for table in gold}) > 1:
         raise SettingError("the tables of --gold must have the same columns for the known truths")

@@ -12,9 +12,10 @@ import typer
 import xarray as xr
 
 import raters as rt
-from raters.cli import console, outputs
+from raters.cli import console, outputs, tables
 from raters.cli.app import CONTEXT, UsageError, usage_sentence
 from raters.cli.fitting import backend_of, collected_warnings, program_of, source_and_model
+from raters.cli.joint_audit import JointAuditOptions, anchored, audited, print_audit
 from raters.cli.kinds import kind_asked, kind_in
 from raters.cli.options import (
     ColumnOptions,
@@ -23,6 +24,7 @@ from raters.cli.options import (
     GeneratedOptions,
     ModelOptions,
     option,
+    settings,
     with_options,
 )
 from raters.errors import RatersError, SettingError
@@ -30,6 +32,8 @@ from raters.judgements.base import Judgements
 from raters.judgements.common_names import check_part_name
 from raters.kinds import registered_kinds
 from raters.model import Model
+from raters.program import Program
+from raters.reporting import facts
 
 PART = (
     "One kind of judgement, all in quotation marks: its name, its table, and the options that"
@@ -45,7 +49,7 @@ TIED = (
     " PART.SITE=PART.SITE. May be given again."
 )
 _SAME = "PART.SITE=PART.SITE"
-RESULT = "result.nc"
+RESULT, SUMMARY = "result.nc", "summary.json"
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,9 @@ class JointOptions:
     out: Annotated[
         Path,
         option(
-            None, help="Folder for result.nc and the result of each part, NAME.nc.", metavar="DIR"
+            None,
+            help="Folder for result.nc, the result of each part, NAME.nc, and the verdicts.",
+            metavar="DIR",
         ),
     ] = Path("raters-joint")
     force: Force = False
@@ -78,50 +84,74 @@ class _Part(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """A joint model, its result, and the result of each part by its name."""
+    """A joint model, its result, the result of each part by its name, and the audit."""
 
     model: rt.JointModel
     result: xr.DataTree
     of_parts: Mapping[str, xr.DataTree]
+    audit: rt.Audit | str
 
 
-def joint(options: JointOptions, fitting: FitOptions) -> None:
-    """Read the parts, fit, and write the whole and each part."""
+def joint(options: JointOptions, fitting: FitOptions, limits: JointAuditOptions) -> None:
+    """Read the parts, fit, audit, and write the whole and each part."""
     asked = _asked(options.part)
     groups = {
         name: [_group(text, name, asked) for text in getattr(options, name) or ()]
         for name in ("shared", "tied")
     }
-    sure = [RESULT, *(f"{name}.nc" for name in asked)]
-    with outputs.if_interrupted(outputs.NOTHING), collected_warnings():
+    sure = [RESULT, SUMMARY, *(f"{name}.nc" for name in asked)]
+    with outputs.if_interrupted(outputs.NOTHING), collected_warnings() as cautions:
         outputs.check_writable(options.out, folder=True, force=options.force, names=sure)
-        found = _fitted(asked, groups | {"correlation": options.correlation}, fitting)
+        found = _fitted(asked, groups | {"correlation": options.correlation}, fitting, limits)
+        summary = _summary(found, settings(options, fitting, limits)) | {"warnings": cautions}
 
         def write(folder: Path) -> None:
             outputs.to_netcdf(found.result, folder / RESULT)
             for name, result in found.of_parts.items():
                 outputs.to_netcdf(result, folder / f"{name}.nc")
+            if isinstance(found.audit, rt.Audit):
+                tables.write_for_people(facts.audit_frame(found.audit), folder / "annotators.csv")
+            facts.write_json(summary, folder / SUMMARY)
 
         written = outputs.write_folder(options.out, write, force=options.force)
     seconds = found.result.attrs["seconds"]
     note = f"wrote {', '.join(written)} to {options.out} ({seconds:.1f} s)"
     with outputs.already(note):
-        _print(found)
+        out = console.Output()
+        _print_correlations(out, found)
+        print_audit(out, found.audit, limits.rows)
     fitting.note(note)
 
 
+def _summary(found: Fitted, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked for, the fit, and the verdicts."""
+    verdicts = found.audit if isinstance(found.audit, str) else facts.audit_summary(found.audit)
+    return {
+        "settings": given,
+        "model": repr(found.model),
+        "versions": facts.versions(),
+        "fit": facts.fit_facts(found.result),
+        "audit": verdicts,
+    }
+
+
 def _fitted(
-    asked: Mapping[str, Sequence[str]], common: Mapping[str, Any], fitting: FitOptions
+    asked: Mapping[str, Sequence[str]],
+    common: Mapping[str, Any],
+    fitting: FitOptions,
+    limits: JointAuditOptions,
 ) -> Fitted:
-    """Fit to the tables of all parts."""
+    """Fit to the tables of all parts, and audit those who judge."""
     parts = {name: _read(name, words) for name, words in asked.items()}
     model = rt.JointModel({name: part.model for name, part in parts.items()}, **common)
     data = rt.Together.of({name: part.data for name, part in parts.items()})
     backend = backend_of(fitting, model, data)
+    anchor = anchored(Program(model, data), limits)
     for name, part in parts.items():
         fitting.note(*(f"{name}: {note}" for note in part.notes))
     result = rt.fit(model, data, backend, seed=fitting.seed, progress=fitting.bars)
-    return Fitted(model, result, {name: rt.part(model, result, name).result for name in parts})
+    of_parts = {name: rt.part(model, result, name).result for name in parts}
+    return Fitted(model, result, of_parts, audited(model, result, anchor, limits, fitting.seed))
 
 
 # ---------------------------------------------------------------- what was asked for
@@ -233,7 +263,7 @@ def _of_table(file: Path, columns: ColumnOptions, model: ModelOptions) -> _Part:
 # ---------------------------------------------------------------- printing
 
 
-def _print(found: Fitted) -> None:
+def _print_correlations(out: console.Output, found: Fitted) -> None:
     """Print the correlations of tied sites, where they are learned."""
     model = found.model
     if not model.tied or model.correlation is not None:
@@ -247,4 +277,5 @@ def _print(found: Fitted) -> None:
         low, high = draws.quantile([0.05, 0.95]).values
         sites = " and ".join(f"{part}.{site}" for part, site in group)
         grid.add_row(sites, f"{float(draws.mean()):.2f}", f"{low:.2f}…{high:.2f}")
-    console.Output().print(grid)
+    out.print(grid)
+    out.print()

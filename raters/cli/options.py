@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from raters.auditing.verdicts import Costs
 from raters.cli.generated import (
     GeneratedOption,
     backend_names,
@@ -141,15 +142,20 @@ MARGIN = "How near to knowing nothing is guessing: of an accuracy, or of informa
 
 
 @dataclass(frozen=True)
-class AuditOptions:
-    """Limits and costs of an audit, and what to do about it."""
+class GoldOption:
+    """Known truths of one kind of judgement."""
 
     gold: Annotated[list[Path] | None, option("Audit", "--gold", help=GOLD, metavar="FILE")] = None
+
+
+@dataclass(frozen=True)
+class VerdictOptions:
+    """Who is taken to be right, and limits and costs of verdicts."""
+
     reference: Annotated[
         list[str] | None, option("Audit", "--reference", help=REFERENCE, metavar="NAME")
     ] = None
     trust_crowd: Annotated[bool, option("Audit", "--trust-crowd", help=TRUST_CROWD)] = False
-    threshold: Annotated[float | None, option("Audit", help=THRESHOLD)] = None
     level: Annotated[float, option("Audit", help="Posterior probability of the intervals.")] = 0.9
     margin: Annotated[float, option("Audit", help=MARGIN)] = 0.05
     min_judgements: Annotated[
@@ -160,6 +166,23 @@ class AuditOptions:
     cost_review: Annotated[
         float, option("Audit", help="Cost of looking into somebody's judgements.")
     ] = 0.2
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """Keyword arguments of `raters.audit`."""
+        return {
+            "level": self.level,
+            "margin": self.margin,
+            "min_judgements": self.min_judgements,
+            "costs": Costs(self.cost_keep_bad, self.cost_drop_good, self.cost_review),
+        }
+
+
+@dataclass(frozen=True)
+class AuditOptions(VerdictOptions, GoldOption):
+    """Options of an audit of one kind of judgement, and what to do about it."""
+
+    threshold: Annotated[float | None, option("Audit", help=THRESHOLD)] = None
     influence: Annotated[bool, option("Audit", "--influence", help=INFLUENCE)] = False
     drop: Annotated[
         bool, option("Audit", "--drop", help="Fit again without the flagged; report what changes.")
@@ -167,6 +190,9 @@ class AuditOptions:
     batch_size: Annotated[int, typer.Option(min=1, help="Questions to suggest.")] = 10
 
 
+Rows = Annotated[
+    int, typer.Option(min=2, help="Most rows of a printed table; of more, both ends are shown.")
+]
 REPORT = (
     "Also a report to hand on: .html (a page), .md (for a pull request) or .json; may be given"
     " again."
@@ -186,9 +212,7 @@ class OutputOptions:
         Path,
         typer.Option(help="Folder for result.nc, summary.json, tables and figures.", metavar="DIR"),
     ] = Path("raters-audit")
-    rows: Annotated[
-        int, typer.Option(min=2, help="Most rows of a printed table; of more, both ends are shown.")
-    ] = 20
+    rows: Rows = 20
     report: Annotated[
         list[Path] | None, option("Audit", "--report", help=REPORT, metavar="FILE")
     ] = None
@@ -356,8 +380,13 @@ def with_options(
 
 def _written_fields(options: type) -> dict[str, inspect.Parameter]:
     """Fields of a class of options that say how they are written."""
-    every = inspect.signature(options, eval_str=True).parameters
-    return {name: one for name, one in every.items() if hasattr(one.annotation, "__metadata__")}
+    every = inspect.signature(options).parameters
+    hints = get_type_hints(options, include_extras=True)  # In the modules of all base classes.
+    return {
+        name: one.replace(annotation=hints[name])
+        for name, one in every.items()
+        if hasattr(hints[name], "__metadata__")
+    }
 
 
 def settings(*options: Any) -> dict[str, Any]:

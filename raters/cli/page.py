@@ -13,7 +13,7 @@ import raters as rt
 from raters.auditing.verdicts import DIFFERS
 from raters.cli import console
 from raters.judgements.base import Judgements
-from raters.kinds import Column, Kind, Section, Table
+from raters.kinds import Column, Section, Table
 from raters.reporting.facts import STATISTICS, percent, plural_noun, span
 from raters.reporting.page import question_columns, question_roles
 from raters.reporting.sentences import worlds
@@ -136,7 +136,7 @@ def print_judges(
     audit: rt.Audit,
     judges: Sequence[Mapping[str, Any]],
     columns: Sequence[Column],
-    kind: Kind,
+    words: tuple[str, str],
     rows: int,
 ) -> None:
     """Print the audit's table, the verdicts, and what dropping the flagged would cost.
@@ -148,25 +148,26 @@ def print_judges(
     judges : sequence of mapping
         Rows, the least trusted first.
     columns : sequence of Column
-        The judged quantity first. A narrow terminal shows those that fit.
-    kind : Kind
+        The judged quantity first. A narrow terminal shows those that fit, and always the first and
+        the last.
+    words : tuple of str
+        Words for judgements, and for whoever comes first: ``("votes", "least competent")``.
     rows : int
         Most rows to print.
     """
-    below = Column("p_below", f"below {audit.threshold:g}", "percent")
+    many, lowest = words
     name = PrintedColumn(audit.judge, lambda row: console.shown_name(row[audit.judge]), text=True)
-    count = PrintedColumn(kind.words.many, lambda row: f"{row['judgements']:,.0f}")
+    count = PrintedColumn(many, lambda row: f"{row['judgements']:,.0f}")
     verdict = PrintedColumn("verdict", lambda row: _verdict(row["verdict"]), text=True)
-    columns = [column for column in columns if column.name != below.name]
-    first, *others = (printed_columns(column, audit.level) for column in columns)
-    last = [*printed_columns(below, audit.level), verdict]
+    first, *others, below = (printed_columns(column, audit.level) for column in columns)
+    last = [*below, verdict]
     room = out.width - _NAME - sum(map(_width, [count, *first, *last]))
     num_shown = sum(
         taken <= room for taken in accumulate(sum(map(_width, column)) for column in others)
     )
     shown = [one for column in others[:num_shown] for one in column]
     printed = [name, count, *first, *shown, *last]
-    grid = console.new_grid(f"{plural_noun(audit.judge).capitalize()}, {kind.lowest} first")
+    grid = console.new_grid(f"{plural_noun(audit.judge).capitalize()}, {lowest} first")
     for one in printed:
         add_column(grid, one)
     dropped = sum(row["verdict"] == "drop" for row in judges)
@@ -179,7 +180,7 @@ def print_judges(
     if "worlds" in audit.tables:
         out.print(worlds(audit), highlight=False)
         out.print()
-    hidden = ", ".join(column.heading for column in columns[1 + num_shown :])
+    hidden = ", ".join(column.heading for column in columns[1 + num_shown : -1])
     more = f" A wider terminal also shows: {hidden}." if hidden else ""
     console.print_verdicts(out, audit, more)
 

@@ -89,16 +89,21 @@ def _judges(data: Judgements) -> str:
 def judges(audit: Audit, kind: Kind) -> list[dict[str, Any]]:
     """Rows of the audit's table with a reason: those who should go, then those to look at, each
     least trusted first."""
+    in_worlds = _in_worlds(audit)
+    return [
+        row
+        | {"reason": _reason(row, audit, kind)}
+        | ({"worlds": in_worlds[row[audit.judge]]} if in_worlds else {})
+        for row in by_verdict(audit)
+    ]
+
+
+def by_verdict(audit: Audit) -> list[dict[str, Any]]:
+    """Rows of the audit's table in the order of `judges`."""
     frame = facts.audit_frame(audit)
     place = frame["verdict"].map(dict(zip(VERDICTS, range(len(VERDICTS)), strict=True)))
     rows = frame.iloc[np.argsort(place.to_numpy(), kind="stable")].to_dict("records")
-    in_worlds = _in_worlds(audit)
-    return [
-        {str(name): value for name, value in row.items()}
-        | {"reason": _reason(row, audit, kind)}
-        | ({"worlds": in_worlds[row[audit.judge]]} if in_worlds else {})
-        for row in rows
-    ]
+    return [{str(name): value for name, value in row.items()} for row in rows]
 
 
 def _in_worlds(audit: Audit) -> dict[Any, list[dict[str, Any]]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
+import re
 import warnings
 from pathlib import Path
 
@@ -19,11 +21,17 @@ from tests.hand import stored, visible
 LABELS = "labels=labels.csv --item page --label says --annotator who --model one-coin"
 VOTES = "votes=votes.csv --winner better --loser worse --annotator who --competence signed"
 TIED = ("--tied", "labels.accuracy=votes.competence")
-FITTED = ("--backend", "em", "--draws", 20, "--seed", 3)
+FITTED = ("--backend", "em", "--draws", 150, "--seed", 3)
+TOLD = ("--gold", "labels=truths.csv")
 MODEL = rt.JointModel(
     {"labels": rt.OneCoin(), "votes": rt.ExtendedBTL(competence="signed")},
     tied=[{"labels": "accuracy", "votes": "competence"}],
 )
+
+
+def truths(pages: list[str]) -> pd.DataFrame:
+    """The classes of six of the pages."""
+    return pd.DataFrame({"item": pages[:6], "truth": list("yyyyyx")})
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +43,7 @@ def folder(tmp_path_factory) -> Path:
     rows = [(page, who, "xy"[rng.random() < 0.7]) for page in pages for who in "abcde"]
     labels = pd.DataFrame(rows, columns=["page", "who", "says"])
     labels.to_csv(folder / "labels.csv", index=False)
+    truths(pages).to_csv(folder / "truths.csv", index=False)
     with_a_hole = pd.concat([labels, labels.iloc[:1].assign(says=None)])
     with_a_hole.to_csv(folder / "hole.csv", index=False)
     pairs = [rng.choice(pages, 2, replace=False) for _ in range(60)]
@@ -51,7 +60,7 @@ def found(folder) -> Path:
     out = folder.parent / "found"
     labels = f"{LABELS} --drop-bad-rows".replace("labels.csv", "hole.csv")
     parts = ("--part", labels, "--part", VOTES)
-    arguments = ("joint", *parts, *TIED, *FITTED, "--out", out)
+    arguments = ("joint", *parts, *TIED, *TOLD, *FITTED, "--out", out)
     with (
         contextlib.chdir(folder),
         contextlib.redirect_stdout(io.StringIO()) as printed,
@@ -73,7 +82,7 @@ def test_it_is_the_fit_of_the_library(found, folder):
     both = rt.Together.of({"labels": labels, "votes": votes})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = rt.fit(MODEL, both, rt.PGEM(draws=20), seed=3, progress=False)
+        result = rt.fit(MODEL, both, rt.PGEM(draws=150), seed=3, progress=False)
     written = stored(found / "result.nc")
     assert rt.model_of(written) == MODEL
     for name, draws in result.posterior.items():
@@ -81,7 +90,8 @@ def test_it_is_the_fit_of_the_library(found, folder):
 
 
 def test_each_part_is_a_result_that_verbs_take(found):
-    assert visible(found) == {"result.nc", "labels.nc", "votes.nc"}
+    names = {"result.nc", "labels.nc", "votes.nc", "annotators.csv", "summary.json"}
+    assert visible(found) == names
     whole = stored(found / "result.nc")
     for name in ("labels", "votes"):
         own = stored(found / f"{name}.nc")
@@ -90,16 +100,47 @@ def test_each_part_is_a_result_that_verbs_take(found):
         for site, draws in own.posterior.items():
             np.testing.assert_array_equal(again.posterior[site], draws)
     votes = stored(found / "votes.nc")
-    assert rt.predict(rt.model_of(votes), votes).sizes["draw"] == 20
+    assert rt.predict(rt.model_of(votes), votes).sizes["draw"] == 150
 
 
 def test_it_prints_the_correlation_and_says_which_part_a_note_is_about(found):
     draws = stored(found / "result.nc").posterior["accuracy_correlation"]
     low, high = np.quantile(draws, [0.05, 0.95])
     printed = (found.parent / "printed.txt").read_text().split()
-    assert printed[-2:] == [f"{float(draws.mean()):.2f}", f"{low:.2f}…{high:.2f}"]
+    place = printed.index("votes.competence")
+    ends = [f"{float(draws.mean()):.2f}", f"{low:.2f}…{high:.2f}"]
+    assert printed[place + 1 : place + 3] == ends
     notes = (found.parent / "notes.txt").read_text()
     assert "raters: labels: left out 1 of 41 rows" in notes
+
+
+def test_the_verdicts_are_those_of_the_library(found, folder):
+    gold = {"labels": truths([f"page {number}" for number in range(8)])}
+    audit = rt.audit(MODEL, stored(found / "result.nc"), gold, seed=3)
+    table = pd.read_csv(found / "annotators.csv").set_index("annotator")
+    expected = audit.table.to_dataframe().loc[table.index]
+    pd.testing.assert_frame_equal(table, expected, check_dtype=False, check_index_type=False)
+    summary = json.loads((found / "summary.json").read_text())
+    assert summary["settings"]["gold"] == ["labels=truths.csv"]
+    assert summary["audit"]["stands_on"] == audit.anchor.sentence
+    printed = " ".join((found.parent / "printed.txt").read_text().split())
+    assert "labels: Annotators were measured against 6 known truths" in printed
+    assert "votes: Annotators were measured against the crowd alone" in printed
+    for name, verdict in audit.table["verdict"].to_series().items():
+        assert re.search(f"{name} .* {verdict.split()[0]}", printed)
+
+
+def test_without_anybody_to_judge_it_says_why(folder, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    pooled = ("--part", LABELS.replace("one-coin", "pooled"))
+    pooled += ("--part", VOTES.replace("--competence signed", "--model btl"))
+    words = ("joint", *pooled, *FITTED[:2], "--draws", 0, "--out", tmp_path / "pooled")
+    code, printed, _ = run(capsys, *words)
+    assert code == 0
+    why = "the model takes all annotators as alike in every part"
+    assert f"Nobody is judged: {why}" in " ".join(printed.split())
+    assert visible(tmp_path / "pooled") == {"result.nc", "labels.nc", "votes.nc", "summary.json"}
+    assert why in refused(capsys, folder, *words[:-1], "new", "--trust-crowd")
 
 
 WRONG = {
@@ -145,6 +186,26 @@ WRONG = {
     "a shared site": (
         ("--part", VOTES, "--part", LABELS, "--shared", "reward"),
         "--shared reward is no site of part 'labels'",
+    ),
+    "truths of no part": (
+        ("--part", VOTES, "--part", LABELS, "--gold", "truths.csv"),
+        "--gold truths.csv names no part and no file; write NAME=FILE, with a part out of votes",
+    ),
+    "truths of a part where nobody is judged": (
+        *(("--part", VOTES, "--part", LABELS.replace("one-coin", "pooled"), *TOLD),),
+        "nobody is judged by the part 'labels'; give known truths of 'votes'",
+    ),
+    "truths of another part": (
+        ("--part", VOTES, "--part", LABELS, "--gold", "votes=truths.csv"),
+        "--gold: item, truth are its columns; it must have columns winner and loser",
+    ),
+    "a trusted annotator": (
+        ("--part", VOTES, "--part", LABELS, "--reference", "zoe"),
+        "--reference zoe is not among the annotators",
+    ),
+    "a cost": (
+        ("--part", VOTES, "--part", LABELS, "--cost-review", "-1"),
+        "--cost-review -1.0 is not possible",
     ),
     "a correlation": (
         ("--part", VOTES, "--part", LABELS, "--correlation", "0.5"),

@@ -66,7 +66,10 @@ COMMANDS = {
     ),
     "joint": Command(
         "joint --part one=votes.csv --part two=votes.csv --out out",
-        ("out/result.nc", "out/one.nc", "out/two.nc"),
+        tuple(
+            f"out/{name}"
+            for name in ("result.nc", "one.nc", "two.nc", "annotators.csv", "summary.json")
+        ),
     ),
     "suggest": Command("suggest result.nc --out next.csv", ("next.csv",)),
     "simulate": Command("simulate --votes 50 --out drawn.csv", ("drawn.csv", "drawn-truth.json")),
@@ -153,6 +156,16 @@ def nothing_shared() -> rt.Dependence:
     return rt.Dependence(table, 0.0, (0.0, 0.0), 2.0, (2.0, 2.0), 2, "annotator", 0, True, 0.9)
 
 
+def everybody_stays() -> rt.Audit:
+    """Two judges who are kept."""
+    columns = {"judgements": [9, 9], "p_above": [1.0, 1.0], "p_below": [0.0, 0.0]}
+    table = {name: ("annotator", one) for name, one in columns.items()}
+    table |= {f"one.competence{end}": ("annotator", [1.0, 1.0]) for end in ("", "_low", "_high")}
+    table["verdict"] = ("annotator", ["keep", "keep"])
+    names = {"annotator": ["ann", "bob"]}
+    return rt.Audit(xr.Dataset(table, names), "A rule.", judged="p_above")
+
+
 def compute_nothing(patch: pytest.MonkeyPatch, picture: bytes = b"a picture") -> None:
     """Let fits, figures and choices take no time."""
     fitted = result()
@@ -166,7 +179,7 @@ def compute_nothing(patch: pytest.MonkeyPatch, picture: bytes = b"a picture") ->
     patch.setattr(rt, "fit", lambda *_, **__: fitted)
     both = rt.JointModel({"one": rt.BTL(), "two": rt.BTL()}, shared=["reward"])
     parts = dict.fromkeys(both.parts, fitted)
-    patch.setattr(joint, "_fitted", lambda *_: joint.Fitted(both, fitted, parts))
+    patch.setattr(joint, "_fitted", lambda *_: joint.Fitted(both, fitted, parts, everybody_stays()))
     patch.setattr(campaigns, "check_possible", lambda *_: None)
     patch.setattr(app, "command_line", lambda words: _command_line(words[0]))
     patch.setattr(audit, "_audited", audited)
