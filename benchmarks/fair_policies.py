@@ -62,7 +62,7 @@ def rewards(model: Any, data: Any, seed: int) -> np.ndarray:
         result = rt.fit(model, data, backend, seed=seed, progress=False, log_likelihood=False)
     shares = result["posterior"]["type_weight"].mean(("chain", "draw")).values
     print(f"{model!r}: shares {np.round(shares, 2)}", flush=True)
-    return alignment.type_rewards(result)
+    return alignment.type_rewards(result).values
 
 
 def compared(draws: np.ndarray, elsewhere: np.ndarray, together: np.ndarray) -> list[list[Any]]:

@@ -33,6 +33,11 @@ def as_array(name: str, value: ArrayLike) -> Float[np.ndarray, "*batch response"
     return array
 
 
+def has_draws(value: ArrayLike) -> bool:
+    """True for an array whose axes have names, such as that of `type_rewards`, one of them draw."""
+    return "draw" in getattr(value, "dims", ())
+
+
 def as_policy(name: str, value: ArrayLike) -> Float[np.ndarray, "*batch response"]:
     """Return probabilities, which add up to one over the last axis."""
     array = as_array(name, value)

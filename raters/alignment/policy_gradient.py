@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 from scipy.special import softmax
 
-from raters.alignment._checks import as_array
+from raters.alignment._checks import as_array, has_draws
 from raters.alignment.saddle import Costs, FairPolicy, costs_of
 from raters.errors import ConvergenceWarning, DataError, SettingError
 from raters.errors.validation import checked, positive, whole
@@ -60,8 +60,8 @@ def policy_gradient(
     Parameters
     ----------
     reward : array (type, prompt, response), (type, response) or (draw, type, prompt, response)
-        Finite. With draws, the worst regret is that of each draw, and its mean is minimised, as by
-        `bayes_policy`.
+        Finite; or the draws of `type_rewards`. With draws, the worst regret is that of each draw,
+        and its mean is minimised, as by `bayes_policy`.
     own : array (type, prompt, response) or (type, response), optional
         Policies with which the types compare; the best response to each prompt unless given.
     prompt_weights : array (prompt,), optional
@@ -132,10 +132,16 @@ def policy_gradient(
             expected="it must be (type, prompt, response), (type, response) or (draw, type, prompt,"
             " response)",
         )
-    costs = costs_of(
-        value if value.ndim == 4 else value[None], own, prompt_weights, one_draw=value.ndim < 4
-    )
+    of_draws = value.ndim == 4 or has_draws(reward)
+    costs = costs_of(value if of_draws else value[None], own, prompt_weights, one_draw=not of_draws)
     if features is None and logits is None:
+        if start is not None:
+            raise SettingError(
+                parameter="start",
+                value=start,
+                problem="is of the parameters of a class of policies, and a free policy has none",
+                expected="leave it out, or give the class as `features` or `logits`",
+            )
         return _free(costs, steps, rate)
     function, first = _class(costs, features, logits, start)
     return _of_class(costs, function, first, steps, rate)

@@ -13,12 +13,14 @@ from raters.errors.validation import checked, whole
 from raters.fitting.draws import check_finite
 
 _OF_ITEMS = ("reward", "worth")
+_DRAWN = ("chain", "draw", "type")
+_OF_ONE_PROMPT = ("draw", "type", "response")
 
 
 @checked
 def type_rewards(
     result: xr.DataTree, features: ArrayLike | None = None, *, draws: int = 200, seed: int = 0
-) -> Float[np.ndarray, "draw type *prompt response"]:
+) -> xr.DataArray:
     """Return posterior draws of the rewards of each type, in the shape that policies need.
 
     Parameters
@@ -35,8 +37,9 @@ def type_rewards(
 
     Returns
     -------
-    numpy.ndarray (draw, type, item) or (draw, type, prompt, response)
-        In logits, each prompt's centred. Types have the numbers that each draw gives them.
+    xarray.DataArray (draw, type, response) or (draw, type, prompt, response)
+        In logits, each prompt's centred; of items with their names as responses. Types have the
+        numbers that each draw gives them.
 
     Raises
     ------
@@ -49,8 +52,9 @@ def type_rewards(
     >>> import raters as rt
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
     >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
-    >>> rt.alignment.type_rewards(result, draws=50).shape
-    (50, 1, 4)
+    >>> draws = rt.alignment.type_rewards(result, draws=50)
+    >>> draws.dims, draws.shape
+    (('draw', 'type', 'response'), (50, 1, 4))
     """
     whole("draws", draws)
     posterior = result["posterior"] if "posterior" in result.children else None
@@ -64,7 +68,8 @@ def type_rewards(
             instead="rt.fit(rt.MixtureBTL(num_types=2), votes)",
         )
     check_finite(result)
-    every = _with_types(posterior.to_dataset()[site])
+    drawn = posterior.to_dataset()[site]
+    every = _with_types(drawn)
     keep = np.arange(len(every))
     if len(every) > draws:
         keep = np.sort(np.random.default_rng(seed).choice(len(every), draws, replace=False))
@@ -79,13 +84,17 @@ def type_rewards(
         reward = every[keep]
     else:
         reward = np.einsum("xyf,skf->skxy", _features(features, every.shape[-1]), every[keep])
-    return reward - reward.mean(-1, keepdims=True)
+    axes = ("draw", "type", "prompt", "response") if site == "coefficient" else _OF_ONE_PROMPT
+    centred = xr.DataArray(reward - reward.mean(-1, keepdims=True), dims=axes)
+    items = [drawn[name].values for name in drawn.coords if name not in _DRAWN]
+    named = site in _OF_ITEMS and len(items) == 1
+    return centred.assign_coords(response=items[0]) if named else centred
 
 
 def _with_types(site: xr.DataArray) -> Float[np.ndarray, "draw type entry"]:
     """All draws of a site, with an axis of types."""
     site = site if "type" in site.dims else site.expand_dims("type")
-    rest = [name for name in site.dims if name not in ("chain", "draw", "type")]
+    rest = [name for name in site.dims if name not in _DRAWN]
     if len(rest) != 1:
         raise DataError(
             parameter="result",

@@ -11,7 +11,14 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.optimize import linprog
 
-from raters.alignment._checks import as_array, as_policy, check_shape, prompt_probs, with_prompts
+from raters.alignment._checks import (
+    as_array,
+    as_policy,
+    check_shape,
+    has_draws,
+    prompt_probs,
+    with_prompts,
+)
 from raters.errors import DataError
 from raters.errors.validation import checked
 
@@ -267,6 +274,13 @@ def costs_of(
 
 
 def _one_draw(reward: ArrayLike) -> Float[np.ndarray, "1 type *prompt response"]:
+    if has_draws(reward):
+        raise DataError(
+            parameter="reward",
+            problem="has an axis of draws",
+            expected="it must be of one draw, or of their mean; all of them are for bayes_policy",
+            instead="rt.alignment.bayes_policy(reward)",
+        )
     value = as_array("reward", reward)
     with_prompts("reward", value)
     return value[None]

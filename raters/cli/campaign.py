@@ -64,9 +64,9 @@ class JournalOptions:
         """A further command on this journal, as one would type it."""
         return files.command(name, self.journal, self.kind)
 
-    def note(self, text: str) -> None:
-        """Print a line on standard error, unless ``--quiet``."""
-        note(text, quiet=self.quiet)
+    def note(self, *lines: str) -> None:
+        """Print lines on standard error, unless ``--quiet``."""
+        note(*lines, quiet=self.quiet)
 
 
 def on_journal(command: Callable[..., None]) -> Callable[..., None]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import nullcontext
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,23 +49,53 @@ def consider(options: JournalOptions, request: ConsiderCommand) -> None:
         outputs.check_writable(request.out, folder=False, force=request.force, inputs=inputs)
     campaign = options.open()
     arriving = _arriving(campaign, request)
-    taken: list[str] = []
+    taken: list[Decision] = []
     for place, question in enumerate(arriving):
         before = f"{place} question(s) before it are decided on, and {len(taken)} are open"
-        with outputs.already(before) if place else nullcontext():
+        with outputs.already(before) if place else nullcontext(), _of_row(request.file, place):
             decision = campaign.consider(question, rate=request.rate)
-        taken += [decision.id] if decision.id else []
+        taken += [decision] if decision.ask else []
         _print(question, decision)
+    where = ""
     if request.out is not None and taken:
         again = f"{options.command('export')} --to csv --out FILE"
         with outputs.already(f"{len(taken)} question(s) are open; write them with {again}"):
-            questions = campaign.outstanding().sel(id=taken)
+            # All of the stream, so that those of an earlier call are not lost with their table.
+            ids, questions = campaign.considered["id"].values, campaign.outstanding()
+            questions = questions.isel(id=np.isin(questions["id"].values, ids))
             files.write_questions(questions, request.out, force=request.force)
-    where = "" if request.out is None or not taken else f", in {request.out}"
+        where, number = f", in {request.out}", questions.sizes["id"]
+        where += "" if number == len(taken) else f" with all {number} of the stream that are open"
     options.note(
         f"{len(taken)} of {len(arriving)} question(s) to be asked{where}; answers:"
-        f" {options.command('tell')}"
+        f" {options.command('tell')}",
+        *_regret(taken),
     )
+
+
+@contextmanager
+def _of_row(file: Path | None, place: int) -> Iterator[None]:
+    """Say which row of a table an error is about."""
+    try:
+        yield
+    except DataError as error:
+        if file is None or error.parameter != "question":
+            raise
+        text = error.worded(lambda _: "the question")
+        raise DataError(f"row {place + 1} of {str(file)!r}: {text}") from error
+
+
+def _regret(taken: Sequence[Decision]) -> list[str]:
+    """Regret of those asked against a pool of those seen lately, in a line."""
+    scored = [one for one in taken if math.isfinite(one.best)]
+    best = sum(one.best for one in scored)
+    if not best > 0:
+        return []
+    regret = sum(one.best - one.score for one in scored)
+    return [
+        f"regret against a pool of those seen lately: {regret:.3g} of {best:.3g}, the scores of the"
+        " best of them each time"
+    ]
 
 
 def _print(question: Mapping[str, Any], decision: Decision) -> None:
@@ -100,9 +131,9 @@ def _rows_of(campaign: Campaign, file: Path) -> list[Mapping[str, str]]:
             f" the table {list(map(str, table.columns))}"
         )
     for name in columns:
-        if table[name].isna().any():
+        if (empty := table[name].isna() | (table[name] == "")).any():
             raise DataError(
-                f"row {int(table[name].isna().argmax()) + 1} of {str(file)!r} has no {name}; fill"
+                f"row {int(empty.to_numpy().argmax()) + 1} of {str(file)!r} has no {name}; fill"
                 " it in, or leave the row out"
             )
     if table.empty:

@@ -9,7 +9,7 @@ from raters.distributions.ordered_normal import OrderedNormal
 from raters.distributions.probit_choice import ProbitChoice
 from raters.distributions.repeated import Repeated
 from raters.distributions.row_mixture import RowMixture
-from raters.distributions.scaled_normal import ScaledNormal
+from raters.distributions.scaled_normal import ScaledMultivariateNormal, ScaledNormal
 from raters.distributions.stick_breaking import StickBreaking
 from raters.distributions.tabulated import Tabulated
 from raters.distributions.ties import Davidson, RaoKupper, TiedVotes
@@ -30,6 +30,7 @@ __all__ = [
     "Repeated",
     "RightOrWrongLabel",
     "RowMixture",
+    "ScaledMultivariateNormal",
     "ScaledNormal",
     "StickBreaking",
     "Tabulated",

@@ -94,3 +94,42 @@ class ScaledNormal(dist.Normal):
     def support(self) -> constraints.Constraint:
         """The real line, in these units."""
         return ScaledReal(self.unit)
+
+
+class ScaledMultivariateNormal(dist.MultivariateNormal):
+    """Multivariate normal distribution in units in which its entries are of size 1.
+
+    See `ScaledNormal`.
+
+    Parameters
+    ----------
+    loc : array, shape (..., entry)
+        Mean.
+    scale_tril : array, shape (..., entry, entry)
+        Cholesky factor of the covariance.
+    unit : array, shape (entry,)
+        Values over this are what samplers and optimisers move in.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from numpyro.distributions import biject_to
+    >>> from raters.distributions import ScaledMultivariateNormal
+    >>> taste = ScaledMultivariateNormal(jnp.zeros(2), jnp.eye(2), jnp.array([1.0, 0.25]))
+    >>> biject_to(taste.support)(jnp.ones(2)).tolist()
+    [1.0, 0.25]
+    """
+
+    pytree_data_fields = ("unit",)
+
+    @checked
+    def __init__(
+        self, loc: Any, scale_tril: Any, unit: Any, *, validate_args: bool | None = None
+    ) -> None:
+        super().__init__(loc, scale_tril=scale_tril, validate_args=validate_args)
+        self.unit = unit
+
+    @constraints.dependent_property(is_discrete=False, event_dim=1)
+    def support(self) -> constraints.Constraint:
+        """Vectors of real numbers, in these units."""
+        return constraints.independent(ScaledReal(self.unit), 1)

@@ -203,7 +203,9 @@ def instance(name: str, value: Any, base: type, what: str, such: str) -> None:
 def share(name: str, value: float) -> None:
     """A number strictly between 0 and 1."""
     if not is_number(value) or not 0 < value < 1:
-        raise SettingError(parameter=name, value=value, expected="it must lie between 0 and 1")
+        raise SettingError(
+            parameter=name, value=value, expected="it must lie between 0 and 1, both excluded"
+        )
 
 
 def boolean(name: str, value: bool) -> None:

@@ -27,7 +27,7 @@ from raters.errors.validation import one_of, plain_whole, positive
 from raters.inference.base import NUMPYRO, Backend, Draws, centre, progress_bar
 from raters.judgements.names import plural
 from raters.model import Model, Values
-from raters.program import Program, inside, log_joint, placing
+from raters.program import Program, Supports, inside, log_joint, placing
 
 Guide = Literal["mean_field", "low_rank", "full_rank"]
 
@@ -246,7 +246,7 @@ class SVI(Backend):
         batch, batched = _batches(program, batch_size, step_key)
         row = jax.tree.map(jnp.asarray, data.take(slice(0, 1)))
         factor = 1.0 if batch is None else batched.num_units / batch.units
-        svi = _svi(self, model, factor, jax.tree.structure(batched))
+        svi = _svi(self, model, factor, jax.tree.structure(batched), program.supports)
         # The guide may be that of an earlier run on data of this shape, whose start is replaced.
         svi.guide.init_loc_fn = init_to_value(values=location)
         svi.guide.prototype_trace = None
@@ -293,8 +293,11 @@ def _batches(program: Program[Any], units: int, key: jax.Array) -> tuple[_Batch 
 
 
 @lru_cache(maxsize=32)
-def _svi(settings: SVI, model: Model[Any], factor: float, shape: Any) -> numpyro.infer.SVI:
-    """Return NumPyro's SVI for a model, settings and shape of data.
+def _svi(
+    settings: SVI, model: Model[Any], factor: float, shape: Any, supports: Supports
+) -> numpyro.infer.SVI:
+    """Return NumPyro's SVI for a model, settings, shape of data, and supports of the sites, which
+    may be of the data: the guide and what is compiled keep the unit of a feature.
 
     It is cached, so that a second run does not compile again.
     """

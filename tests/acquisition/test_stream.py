@@ -100,10 +100,13 @@ def test_the_rate_is_kept_in_whatever_order_questions_come(order, rate):
 
 def test_questions_of_high_scores_are_asked(crowded):
     score = Bald()(crowd.POSTERIOR, crowd.PAIRS)
-    asked, left = [], []
+    asked, left, seen = [], [], []
     for question in arrivals(crowd.PAIRS, 80):
         decision = crowded.consider(question, rate=0.2)
         row = stream.row_of(crowd.PAIRS, question)
+        seen += [] if math.isnan(decision.score) else [score[row]]
+        assert math.isnan(decision.best) or decision.best == pytest.approx(max(seen), abs=1e-6)
+        assert math.isnan(decision.best) == math.isnan(decision.score)
         if decision.ask:
             crowded.withdraw(decision.id)
         if not math.isnan(decision.score):
@@ -276,6 +279,20 @@ def test_labels_arrive_too(tmp_path):
     campaign.tell(decision.id, "spam")
     assert campaign.data.num_labels == 1
     assert campaign.consider({"item": 2, "by": "bob"}).reason == "it has been answered already"
+    assert math.isnan(campaign.consider({"item": 1, "by": "bob"}).best)  # At random.
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (TEA | {"second": "wine"}, "has second 'wine', which no question of the pool has"),
+        (TEA | {"second": "tea"}, "compares 'tea' with itself"),
+        (TEA | {"by": "eve"}, "is to 'eve', whom the pool does not have"),
+    ],
+)
+def test_an_error_says_what_the_pool_does_not_have(start, wrong, words):
+    with pytest.raises(DataError, match=words):
+        start().consider(wrong)
 
 
 def test_questions_that_are_none(start):

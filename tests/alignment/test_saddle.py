@@ -228,13 +228,30 @@ def test_rewards_of_results(site):
     reward = RNG.normal(size=(2, 15, 3, 2))
     result = fitted(**{site: (("chain", "draw", "item", "type"), reward)})
     found = type_rewards(result)
+    assert found.dims == ("draw", "type", "response")
     centred = reward - reward.mean(2, keepdims=True)
     np.testing.assert_allclose(found, centred.reshape(30, 3, 2).transpose(0, 2, 1))
     few = type_rewards(result, draws=5, seed=1)
     assert few.shape == (5, 2, 3)
-    assert all((draw == found).all((1, 2)).any() for draw in few)
+    assert all((draw == found.values).all((1, 2)).any() for draw in few.values)
     alone = fitted(**{site: (("chain", "draw", "item"), reward[..., 0])})
     np.testing.assert_allclose(type_rewards(alone), found[:, :1])
+
+
+def test_draws_of_rewards_are_read_by_the_names_of_their_axes():
+    """(draw, type, response) has as many axes as (type, prompt, response)."""
+    reward = RNG.normal(size=(1, 30, 3, 2))
+    names = {"item": ["tea", "milk", "rum"]}
+    sites = xr.Dataset({"reward": (("chain", "draw", "item", "type"), reward)}, names)
+    draws = type_rewards(xr.DataTree.from_dict({"posterior": sites}))
+    assert list(draws["response"].values) == names["item"]
+    near, exact = policy_gradient(draws), bayes_policy(draws)
+    assert near.policy.shape == (3,)
+    assert near.type_weights.shape == (30, 2)
+    assert exact.value <= near.value <= exact.value + near.gap + 1e-9
+    with pytest.raises(DataError, match=r"reward.*has an axis of draws.*bayes_policy\(reward\)"):
+        minmax_policy(draws)
+    assert minmax_policy(draws.mean("draw")).policy.shape == (3,)
 
 
 def test_rewards_of_features():
@@ -242,6 +259,7 @@ def test_rewards_of_features():
     result = fitted(coefficient=(("chain", "draw", "feature", "type"), coefficient))
     reward = np.einsum("xyf,sfk->skxy", features, coefficient[0])
     found = type_rewards(result, features)
+    assert found.dims == ("draw", "type", "prompt", "response")
     np.testing.assert_allclose(found, reward - reward.mean(-1, keepdims=True), atol=1e-12)
     np.testing.assert_allclose(policy(found), policy(reward))
 

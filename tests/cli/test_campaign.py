@@ -7,6 +7,7 @@ import csv
 import dataclasses
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -137,6 +138,43 @@ def test_questions_that_arrive(journal, capsys):
     ]
     assert run(capsys, "campaign", "consider", journal, *one, "--quiet")[0] == 0
     assert "4 arrived, " in run(capsys, "campaign", "status", journal, "--quick")[1]
+
+
+def test_the_table_keeps_what_an_earlier_call_asked(journal, capsys):
+    arriving, out = journal.with_name("arriving.csv"), journal.with_name("taken.csv")
+    words = ("campaign", "consider", journal, arriving, "--rate", 0.999, "--out", out)
+    for rows, number in (("tea,milk,ann\n", 1), ("beer,tea,bob\nbeer,milk,ann\n", 3)):
+        arriving.write_text(f"first,second,by\n{rows}")
+        code, _, err = run(capsys, *words)
+        assert code == 0
+        assert len(pd.read_csv(out)) == number
+    assert "2 of 2 question(s) to be asked" in err
+    assert "with all 3 of the stream that are open" in err
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ("tea,milk,ann\ntea,gin,ann\n", "row 2 of '{}': the question {{'first': 'tea', 'second':"),
+        ("tea,milk,\n", "row 1 of '{}' has no by; fill it in"),
+    ],
+    ids=["a name", "a hole"],
+)
+def test_a_row_that_is_no_question_is_named(journal, capsys, rows, words):
+    arriving = journal.with_name("arriving.csv")
+    arriving.write_text(f"first,second,by\n{rows}")
+    code, _, err = run(capsys, "campaign", "consider", journal, arriving, "--rate", 0.999)
+    assert code == 2
+    assert words.format(arriving) in err
+
+
+def test_the_regret_of_a_stream_is_printed(tmp_path, capsys):
+    path, arriving = tmp_path / "scored.db", tmp_path / "arriving.csv"
+    assert run(capsys, "campaign", "start", *STARTED[:4], "--out", path)[0] == 0
+    arriving.write_text("first,second,by\ntea,milk,ann\nbeer,tea,bob\n")
+    code, _, err = run(capsys, "campaign", "consider", path, arriving, "--rate", 0.999)
+    assert code == 0
+    assert re.search(r"regret against a pool of those seen lately: \S+ of \S+, the scores", err)
 
 
 def test_nothing_is_left_to_ask(journal, capsys):

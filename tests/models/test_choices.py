@@ -87,6 +87,37 @@ def test_samplers_move_in_units_of_their_own() -> None:
     assert prior.support != ScaledNormal(0.0, 1.0, 1.0).support
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "model",
+    [
+        rt.MultinomialLogit(constants=False),
+        rt.MixedLogit(constants=False),
+        rt.MixedLogit(constants=False, correlated=True),
+    ],
+    ids=["one taste", "own tastes", "correlated"],
+)
+def test_svi_of_a_second_table_moves_in_its_own_units(model, fit_quietly) -> None:
+    """Neither the unit of a feature matters, nor that of a table of this shape before it."""
+    panel, _ = rt.datasets.choice_crowd(6, 5, 3, 2, seed=0, spread=1.0)
+    posteriors = []
+    for unit in (1.0, 1e4, 1e-4):
+        table = panel.to_frame()
+        table["feature 1"] *= unit
+        data = rt.Choices.from_frame(
+            table,
+            set="set",
+            alternative="alternative",
+            chosen="chosen",
+            features=["feature 0", "feature 1"],
+            annotator="annotator",
+        )
+        fitted = fit_quietly(model, data, rt.SVI(steps=500, draws=20))
+        posteriors.append(fitted.posterior["coefficient"].values * [1.0, unit])
+    for posterior in posteriors[1:]:
+        np.testing.assert_allclose(posterior, posteriors[0], rtol=1e-2, atol=1e-3)
+
+
 def test_rows_that_pad_are_not_offered(choices) -> None:
     model = rt.MultinomialLogit(interactions=True)
     with jax.enable_x64(True):

@@ -18,7 +18,7 @@ from raters.acquisition.campaign.answers import as_ids, as_mapping, outcome_of
 from raters.acquisition.campaign.journal import Journal, Question, Snapshot, TellResult
 from raters.acquisition.campaign.ledger import Ledger
 from raters.acquisition.campaign.refits import Refits
-from raters.acquisition.campaign.seen import Seen, read_seen, write_seen
+from raters.acquisition.campaign.seen import read_seen, write_seen
 from raters.acquisition.campaign.settings import (
     DEFAULT_SETTINGS,
     Rule,
@@ -321,7 +321,7 @@ class Campaign:
         Returns
         -------
         Decision
-            With ``ask``, ``id``, ``score``, ``threshold`` and ``reason``.
+            With ``ask``, ``id``, ``score``, ``threshold``, ``reason`` and ``best``.
 
         Raises
         ------
@@ -351,26 +351,27 @@ class Campaign:
         with self._lock:
             while True:
                 snapshot, stream = self._journal.read(), streams.Stream.of(self._journal, rate)
-                seen, asked = self._decided(snapshot, stream, row)
+                seen, asked, best = self._decided(snapshot, stream, row)
                 known = {"known": len(snapshot), "known_seen": stream.place}
                 place = write_seen(self._journal, seen, asked, **known)
                 # None when another process has written since: the decision may be another now.
                 if place is not None:
                     score = math.nan if seen.score is None else seen.score
                     name = place or None
-                    return Decision(bool(name), name, score, seen.threshold, seen.reason)
+                    return Decision(bool(name), name, score, seen.threshold, seen.reason, best)
 
-    def _decided(
-        self, snapshot: Snapshot, stream: streams.Stream, row: int
-    ) -> tuple[Seen, Question | None]:
-        """Decide on the question in a row, and give it where it is asked."""
+    def _decided(self, snapshot: Snapshot, stream: streams.Stream, row: int) -> streams.Decided:
+        """Decide on the question in a row."""
         free = self._ledger.free(snapshot)
         if reason := self._why_done(snapshot, free):
-            return stream.let_go(row, f"there is nothing more to ask: {reason}", moves=False), None
+            done = f"there is nothing more to ask: {reason}"
+            return streams.Decided(stream.let_go(row, done, moves=False))
         if reason := self._ledger.why_not(snapshot, free, row, self.budget):
-            return stream.let_go(row, reason), None
+            return streams.Decided(stream.let_go(row, reason))
         posterior = self._posterior(snapshot)
-        return stream.decide(row, snapshot, self._ledger, self.policy, posterior, self.seed)
+        found = stream.decide(row, snapshot, self._ledger, self.policy, posterior, self.seed)
+        # By chance nothing is better than anything else.
+        return found._replace(best=math.nan) if chooses_at_random(self.policy) else found
 
     def tell(
         self, answers: Mapping[str, Any] | str, answer: Any = None, *, correct: bool = False

@@ -50,6 +50,10 @@ class Decision(NamedTuple):
         exceeds by the same draws. Infinite where the lot decides alone, as for the first questions.
     reason : str
         The decision in words.
+    best : float
+        Highest score among this question and those seen lately, by the same draws: the regret
+        against a pool of them is ``best - score``. NaN where the question could not be asked, or
+        the policy asks at random.
     """
 
     ask: bool
@@ -57,6 +61,15 @@ class Decision(NamedTuple):
     score: float
     threshold: float
     reason: str
+    best: float = math.nan
+
+
+class Decided(NamedTuple):
+    """Decision for the journal, the question where it is asked, and `Decision.best`."""
+
+    seen: Seen
+    question: Question | None = None
+    best: float = math.nan
 
 
 class Rank(NamedTuple):
@@ -170,8 +183,8 @@ class Stream(NamedTuple):
         policy: Policy,
         posterior: Posterior,
         seed: int,
-    ) -> tuple[Seen, Question | None]:
-        """Decision on a question that can be asked, and the question where it is asked."""
+    ) -> Decided:
+        """Decision on a question that can be asked."""
         judge, asked = int(ledger.judge[row]), ledger.asked(snapshot)
         is_short = asked[judge] < policy.least_share * (asked.sum() + 1)
         short = display_name(ledger.pool.judges[judge]) if is_short else None
@@ -183,7 +196,7 @@ class Stream(NamedTuple):
         level = next_level(self.level, self.rate, ask)
         seen = Seen(row, own, ranked.threshold, level, self.rate, None, reason)
         question = Question(row, *ledger.sides(row), judge, own, float(ledger.cost[judge]))
-        return seen, question if ask else None
+        return Decided(seen, question if ask else None, float(score.max()))
 
     def _scores(
         self,
@@ -266,11 +279,24 @@ def row_of(pool: Judgements, question: Any) -> int:
     if not len(found):
         raise DataError(
             parameter="question",
-            problem="is none of the pool of this campaign",
+            value=question if isinstance(question, Mapping) else type(question).__name__,
+            problem=_why_none(pool, question) or "is none of the pool of this campaign",
             expected="start a campaign whose pool has every question that may arrive",
             instead="rt.Candidates.pairs(items=..., annotators=...)",
         )
     return int(found[0])
+
+
+def _why_none(pool: Judgements, question: Any) -> str:
+    """What the pool does not have of a question by names; empty where it is the whole alone."""
+    if not isinstance(question, Mapping):
+        return ""
+    if pool.pair is not None and question[pool.pair[0]] == question[pool.pair[1]]:
+        return f"compares {question[pool.pair[0]]!r} with itself"
+    for name, column in pool.question_names().items():
+        if not np.any(column == question[name]):
+            return f"has {name} {question[name]!r}, which no question of the pool has"
+    return ""
 
 
 def _such(pool: Judgements) -> str:

@@ -12,7 +12,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.distributions import Choice
+from raters.distributions import Choice, ScaledMultivariateNormal, ScaledNormal
 from raters.errors import Reason, SettingError
 from raters.errors.validation import boolean, is_list, plain_positive
 from raters.judgements.choices import Choices
@@ -225,15 +225,16 @@ class MixedLogit(Utility):
     ) -> Float[Array, "annotator feature"]:
         """Sample the spreads, the correlations, and everybody's deviations."""
         number, axis = len(places), self._axis
-        scale = self.spread_scale / jnp.asarray(data.scale)[places]
+        unit = 1 / data.scale[places]
         with numpyro.plate(axis, number):
-            spread = numpyro.sample("coefficient_spread", dist.HalfNormal(scale))
+            half = dist.HalfNormal(self.spread_scale * jnp.asarray(unit))
+            spread = numpyro.sample("coefficient_spread", half)
         people = len(data.annotators)
-        prior: dist.Distribution = dist.Normal(0.0, spread).expand((people, number)).to_event(1)
+        prior: dist.Distribution = ScaledNormal(0.0, spread, unit)
+        prior = prior.expand((people, number)).to_event(1)
         if self.correlated:
-            factor = self._sample_correlations(number)
-            tril = spread[:, None] * factor
-            prior = dist.MultivariateNormal(jnp.zeros(number), scale_tril=tril)
+            tril = spread[:, None] * self._sample_correlations(number)
+            prior = ScaledMultivariateNormal(jnp.zeros(number), tril, unit)
         with numpyro.plate("annotator", people):
             taste: Array = numpyro.sample("taste", prior, infer={"event_dims": [axis]})
         return taste
