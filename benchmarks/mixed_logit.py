@@ -1,5 +1,5 @@
 """Mixed logit: the maximum of the likelihood beside xlogit with 200 draws, by either of its
-optimisers, and effective sample sizes beside NumPyro's NUTS, on a simulated panel and a
+optimisers, and effective sample sizes beside NumPyro's NUTS, on simulated panels and a
 stated-preference survey.
 
 The likelihood with everybody's coefficients integrated out is computed at all maxima by the same
@@ -140,13 +140,15 @@ def main() -> None:
     if not chosen.quick:
         cases["swissmetro"] = survey(Path(chosen.data))
     maxima = [row for name, case in cases.items() for row in of_maxima(name, case)]
+    few, _ = rt.datasets.choice_crowd(50, 5, 4, 2, available=1, spread=1.0, seed=0)
     samplers = [
         row
+        for number, choices in ((people, panel), (50, few))
         for name, model in {
             "independent": rt.MixedLogit(),
             "correlated": rt.MixedLogit(correlated=True),
         }.items()
-        for row in of_samplers(name, model, panel, chosen.quick)
+        for row in of_samplers(f"{name}, {number} people", model, choices, chosen.quick)
     ]
     header = ["data", "solver", "CPU seconds", "to xlogit, L-BFGS-B"]
     report(
@@ -155,7 +157,7 @@ def main() -> None:
         [
             "## Maximum of the likelihood, independent coefficients",
             table([*header, "its own log-likelihood", "by importance sampling"], maxima),
-            "## Draws on the simulated panel, with warm-up: smallest bulk effective sample size",
+            "## Draws on simulated panels, with warm-up: smallest bulk effective sample size",
             table(
                 [
                     "coefficients",

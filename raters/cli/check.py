@@ -110,7 +110,7 @@ def _result(
     """The saved result, or a fit to the table; known classes that are not of it are refused before
     the fit."""
     where = request.check
-    if request.file.suffix == ".nc":
+    if tables.is_result(request.file):
         if request.columns.given or request.model.model or request.model.given:
             raise SettingError(
                 f"{str(request.file)!r} is a saved result, which has its data and its model; leave"

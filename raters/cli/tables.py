@@ -39,6 +39,8 @@ _ENDING = re.compile(r"(?<=.)(\.csv|\.tsv|\.jsonl|\.ndjson|\.parquet)((?<!\.parq
 # Files of Parquet with more rows are read batch by batch.
 _MOST_ROWS = 1_000_000
 
+# Beginning of HDF 5, and so of netCDF 4.
+_NETCDF = b"\x89HDF\r\n\x1a\n"
 # What a name hardly holds, and a path does: an ending of files with text, or a folder.
 _FILE = re.compile(
     rf"\.(csv|tsv|txt|jsonl?|ndjson|parquet|xlsx?|ods|gz)\s*$|[/{re.escape(os.sep)}]", re.I
@@ -53,6 +55,16 @@ def table_format(path: Path) -> str:
             " .ndjson (each also with .gz), or .parquet"
         )
     return _FORMATS[ending[1].lower()]
+
+
+def is_result(path: Path) -> bool:
+    """True for a file that is called as a result is, or begins as netCDF 4 does."""
+    if path.suffix == ".nc":
+        return True
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_NETCDF)) == _NETCDF
 
 
 def companion(path: Path, mark: str) -> Path:

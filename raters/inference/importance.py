@@ -92,9 +92,11 @@ def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
     ess = float(1 / (weight**2).sum())
     whole = np.floor(ess)
     limit = largest_k(number)
-    shown = f"Pareto k̂ {beyond(k, limit, 2)}" if np.isfinite(k) else "Pareto k̂ beyond all bounds"
+    written = beyond(k, limit, 2) if np.isfinite(k) else "beyond all bounds"
+    shown = f"Pareto k̂ {written}"
     if not k <= limit or ess < number / _WORST:
-        why = f"{shown}; should be at most {limit:.2f}"
+        digits = max(len(written.partition(".")[2]), 2)
+        why = f"{shown}; should be at most {limit:.{digits}f}"
         if k <= limit:
             why = f"{shown}; {number} of them hold as much as {whole:.0f} draws of it"
         _warn(

@@ -109,7 +109,8 @@ def synthesize(
         ``nearest`` (features of the nearest real question or item), its name (``nearest_item``, or
         ``nearest_first`` and ``nearest_second``), ``distance`` (root mean square of the differences
         of the features, each per standard deviation of the real ones), and ``nearest_score``, the
-        score of a new question with those features. With `questions` also ``first`` and ``second``.
+        score of a new question with those features, which need not lie within `bounds` and may then
+        tell more. With `questions` also ``first`` and ``second``.
 
     Raises
     ------

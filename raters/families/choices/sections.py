@@ -40,13 +40,17 @@ _MEANINGS = {
 }
 
 
-def _columns(meaning: str, level: float) -> tuple[Column, ...]:
+def _columns(name: str, level: float) -> tuple[Column, ...]:
+    meaning = _MEANINGS.get(name, "")
+    sign = Column(
+        "p_positive", "above 0", "percent", "Above 0: the probability that it is positive."
+    )
     return (
         Column("term", "term", "name"),
         # As text: coefficients of different units have no scale in common.
         Column("written", "value", "text", f"Value: {meaning}." if meaning else ""),
         Column("interval", f"{level:.0%} interval", "text"),
-        Column("p_positive", "above 0", "percent", "Above 0: the probability that it is positive."),
+        *(() if name.endswith("spread") else (sign,)),  # A standard deviation is.
     )
 
 
@@ -76,7 +80,7 @@ def terms(context: AuditContext) -> Section | None:
         Table(
             name,
             f"{many[0].upper()}{many[1:]}",
-            _columns(_MEANINGS.get(name, ""), context.level),
+            _columns(name, context.level),
             shown[shown["parameter"] == name].to_dict("records"),
         )
         for name, many in kinds_of_terms(table).items()

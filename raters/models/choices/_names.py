@@ -70,10 +70,10 @@ def unknown_name(
     if not unknown:
         return None
     return Reason(
-        f"{parameter}= names {unknown[0]!r}, which is no {what} of these choices"
-        f" ({shorten(known)})",
+        f"{parameter}= names {unknown[0]!r}, which is no {what} of these choices; name some of"
+        f" {shorten(known)}",
         parameter=parameter,
         value=unknown[0],
         problem=f"is no {what} of these choices",
-        expected=f"these are {shorten(known)}",
+        expected=f"name some of {shorten(known)}",
     )

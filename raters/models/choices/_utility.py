@@ -89,7 +89,7 @@ class Utility(Model[Choices]):
         if self.features and not data.feature_names:
             return Reason(
                 "these choices have no features of the alternatives; read them with features=[...],"
-                f" or write {own}(features=False)",
+                f" or write {self._without_features(data)}",
                 parameter="features",
                 value=True,
                 problem="needs features of the alternatives, and these choices have none",
@@ -116,6 +116,10 @@ class Utility(Model[Choices]):
                 expected="leave these out of `alternatives`",
             )
         return None
+
+    def _without_features(self, data: Choices) -> str:
+        """A model of choices that have no features of the alternatives."""
+        return f"{type(self).__name__}(features=False)"
 
     def data_warnings(self, data: Choices) -> tuple[str, ...]:
         """Warn of features of the choosers that the utility leaves out."""

@@ -330,6 +330,13 @@ class MixedLogit(Utility):
             )
         return None
 
+    def _without_features(self, data: Choices) -> str:
+        group = self.error_components or ((name_text(data.alternatives[0]),),)
+        return (
+            f"MixedLogit(features=False, error_components={group!r}), or"
+            " MultinomialLogit(features=False)"
+        )
+
     def data_warnings(self, data: Choices) -> tuple[str, ...]:
         """Warn of spreads about which the choices say little."""
         number = data.judgements_by("annotator")
