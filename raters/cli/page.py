@@ -119,6 +119,11 @@ def print_table(out: console.Output, table: Table, level: float, rows: int) -> N
     out.print()
 
 
+def _score(value: float) -> str:
+    """Three decimals, or two digits of what would be 0 then."""
+    return f"{value:.3f}" if abs(value) >= 0.001 or not value else f"{value:.1e}"
+
+
 def add_column(grid: Any, column: PrintedColumn) -> None:
     """Add a column to a grid: text is folded where it is long, numbers are not."""
     heading = escape(column.heading)
@@ -269,7 +274,7 @@ def print_questions(out: console.Output, data: Judgements, table: pd.DataFrame, 
         columns = question_columns(data, table)
         asked = sum(column.name in question_roles(data) for column in columns)
         printed = [one for column in columns for one in printed_columns(column, 0.0)]
-        printed.insert(asked, PrintedColumn("score", lambda row: f"{row['score']:.3f}"))
+        printed.insert(asked, PrintedColumn("score", lambda row: _score(row["score"])))
         grid = console.new_grid("Next questions, in the order in which they were chosen")
         for one in printed:
             add_column(grid, one)

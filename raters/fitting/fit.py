@@ -204,7 +204,7 @@ def _warn_of_data(program: Program[Any]) -> None:
         data.warn()
         return
     # A model without parameters of items does not mind what is never asked about them.
-    if data.unit != data.row or program.axes & set(data.axes.values()) - {data.judge}:
+    if data.unit != data.row or program.axes & data.warned_axes:
         data.warn()
 
 

@@ -43,14 +43,17 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
     model : Model
         The model that was fitted.
     result : xarray.DataTree
-    by : {"comparison", "annotator", "item", "set"}, optional
-        By default what the likelihood is a product over: a comparison, an item with all its labels,
-        a set that something was chosen from, or, for models of types, an annotator with all votes.
+    by : str, optional
+        Axis on which each row has one place, such as ``"comparison"``, ``"annotator"``, ``"item"``,
+        ``"set"``, ``"state"`` or ``"trajectory"``. By default what the likelihood is a product
+        over: a comparison, an item with all its labels, a set that something was chosen from, or,
+        for models of types, an annotator with all votes.
 
     Returns
     -------
     xarray.DataTree
-        A copy with group ``log_likelihood``: variable ``outcome`` with axes ``chain``, ``draw`` and
+        A copy with group ``log_likelihood``: the observed variable (``outcome`` of comparisons,
+        ``action`` of demonstrations) with axes ``chain``, ``draw`` and
         `by`. Of several kinds of judgement (`raters.JointModel`) a variable ``part.outcome`` for
         each, which ``arviz.loo(result, var_name=...)`` takes; `by` is for one part at a time, as
         ``rt.log_likelihood(*rt.part(model, result, "votes"), by="annotator")``.

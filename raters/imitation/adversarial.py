@@ -170,6 +170,9 @@ def _better(
     # -log(1 - h) = log(1 + rho_E / rho_pi), the same where the learner has never been.
     ratio = good / np.maximum(own, 1e-300)
     reward = np.log1p(ratio)
+    # Less its mean: where nothing is discounted a longer walk has a larger share of what is divided
+    # by the sum of the occupancy. Elsewhere that sum is the same for all policies.
+    reward = reward - (own * reward).sum()
     gain = backed_up(mdp, reward, values_of(mdp, reward, policy))
     for _ in range(_HALVINGS):
         with np.errstate(divide="ignore"):

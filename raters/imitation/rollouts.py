@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from raters.errors import DataError
 from raters.errors.validation import checked, numbers, whole
 from raters.imitation._checks import as_policy, as_start
+from raters.imitation.values import uniform_policy
 from raters.judgements import MDP
 
 
@@ -145,8 +146,10 @@ def empirical_occupancy(mdp: MDP, rollout: Rollout) -> Float[np.ndarray, "state 
     Returns
     -------
     numpy.ndarray (state, action)
-        Of episodes that are cut after :math:`T` steps before they end, the rest is missing, which
-        adds up to :math:`\gamma^T / (1 - \gamma)` at most.
+        An episode that got to an end stays there for ever, as in `occupancy`: after :math:`T` steps
+        it has :math:`\gamma^T / (1 - \gamma)` in the ends that its last action may lead to, in
+        proportion to their probabilities, and alike over their actions; nothing where nothing is
+        discounted. Of episodes that are cut before they end, that much is missing.
 
     Raises
     ------
@@ -163,7 +166,29 @@ def empirical_occupancy(mdp: MDP, rollout: Rollout) -> Float[np.ndarray, "state 
      [0.   0.25 0.   0.  ]]
     """
     steps = np.arange(np.shape(rollout.states)[-1] if np.ndim(rollout.states) else 0)
-    return _weighed(mdp, rollout, mdp.discount**steps) / len(rollout.states)
+    done = _weighed(mdp, rollout, mdp.discount**steps)
+    if mdp.discount < 1:
+        done = done + _stay(mdp, rollout)[:, None] * uniform_policy(mdp)
+    return done / len(rollout.states)
+
+
+def _stay(mdp: MDP, rollout: Rollout) -> Float[np.ndarray, " state"]:
+    """Sums over episodes of the discounted times in the ends that they got to.
+
+    A rollout does not have the end itself. One that stops before the last step got to one; of one
+    that does not it is as likely as the last action makes it.
+    """
+    states, actions = (np.asarray(one).astype(int) for one in rollout)
+    done = (states >= 0) & (actions >= 0)
+    length = done.sum(1)
+    rows, last = np.arange(len(states)), np.maximum(length - 1, 0)
+    after = mdp.transition[np.maximum(states[rows, last], 0), np.maximum(actions[rows, last], 0)]
+    after = np.where((length > 0)[:, None], after, np.asarray(mdp.start)) * mdp.ends
+    total = after.sum(1, keepdims=True)
+    stopped = (length < done.shape[1])[:, None]
+    chance = np.where(stopped, after / np.where(total > 0, total, 1.0), after)
+    weight = mdp.discount**length / (1 - mdp.discount)
+    return np.asarray(weight @ chance)
 
 
 def _weighed(

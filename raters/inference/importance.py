@@ -76,7 +76,8 @@ def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
         _warn(
             "the draws have not been checked against the posterior: the density of this"
             f" approximation is not known ({_size(draws):,} parameters); means and intervals may be"
-            " off, and exact sampling, with PGGibbs or NUTS, shows by how much"
+            " off, and exact sampling, with NUTS or (where it takes the model) PGGibbs, shows by"
+            " how much"
         )
         return _with_facts(draws, pareto_k=np.nan)
     # Fewer draws show no tail of their weights.
@@ -101,14 +102,15 @@ def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
             why = f"{shown}; {number} of them hold as much as {whole:.0f} draws of it"
         _warn(
             f"the draws are far from the posterior ({why}): means and intervals may be off;"
-            " use exact sampling, with PGGibbs or NUTS, for what is acted upon"
+            " use exact sampling, with NUTS or (where it takes the model) PGGibbs, for what is"
+            " acted upon"
         )
         return _with_facts(draws, pareto_k=k)
     if ess < FEWEST_DRAWS:
         _warn(
             f"the draws, corrected by importance weights (Pareto k̂ {k:.2f}), hold as much as"
             f" {whole:.0f} draws of the posterior (should be at least {FEWEST_DRAWS}); draw more,"
-            " or use exact sampling, with PGGibbs or NUTS"
+            " or use exact sampling, with NUTS or (where it takes the model) PGGibbs"
         )
     return _with_facts(_resampled(draws, weight, rng), pareto_k=k, min_ess=ess)
 

@@ -119,7 +119,7 @@ def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -
     if divergences:
         warnings.warn(
             f"{divergences} of {chains * number} transitions diverged; raise the target acceptance"
-            " rate, or use Gibbs sampling",
+            " rate, or use PGGibbs where it takes the model",
             ConvergenceWarning,
             stacklevel=3,
         )

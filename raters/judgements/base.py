@@ -374,6 +374,11 @@ class Judgements(Parts, Storing):
         names = [self.names[self.axes[name]] for name in columns if name in self.axes]
         return {name: getattr(self, name) for name in (*columns, *names)}
 
+    @property
+    def warned_axes(self) -> set[str]:
+        """Axes that `warn` is about: models without parameters of one of them do not mind it."""
+        return set(self.axes.values()) - {self.judge}
+
     @classmethod
     def question_axes(cls) -> tuple[str, ...]:
         """Axes whose names say what is asked, and whom."""

@@ -347,6 +347,13 @@ class Demonstrations(Judgements):
                 instead="rt.Demonstrations.from_frame(table, trajectory=..., ...)",
             )
         known = np.asarray(self.trajectory) >= 0
+        if (np.asarray(self.weight)[known] != 1).any():
+            raise DataError(
+                parameter="count",
+                problem="is not 1 in steps of trajectories, which happen once",
+                expected="read trajectories without count=, a row for each step",
+                instead="rt.Demonstrations.from_frame(table, trajectory=..., ...)",
+            )
         code, time = (np.asarray(column)[known] for column in (self.trajectory, self.time))
         state, action = (np.asarray(column)[known] for column in (self.state, self.action))
         # Steps may be numbered from any number on.
@@ -398,6 +405,11 @@ class Demonstrations(Judgements):
             possible = np.asarray(self.allowed, bool)[np.asarray(self.state)]
             taken = np.take_along_axis(possible, np.asarray(self.action)[:, None], axis=1)[:, 0]
             self._refuse("action", ~taken, "it must be allowed in its state")
+
+    @property
+    def warned_axes(self) -> set[str]:
+        """That of the demonstrators: nothing is said of states that nobody was in."""
+        return {self.judge}
 
     def warn(self) -> None:
         """Warn about what these demonstrations cannot tell: demonstrators without a step, with one,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from raters.errors import PACKAGE, DataError, DataWarning, SettingError
 from raters.errors.validation import is_number, numbers
-from raters.judgements.names import check_names, shorten
+from raters.judgements.names import check_names, check_once, shorten
 
 if TYPE_CHECKING:
     from raters.judgements.mdp_facts import Process
@@ -152,6 +152,7 @@ def _check_shape(name: str, array: Any, shape: tuple[int, ...], axes: str) -> No
 
 def _check_names(parameter: str, names: Any, length: int) -> None:
     check_names(names, parameter, parameter.removesuffix("_names").removesuffix("s"))
+    check_once(names, parameter)  # Tables name them as text.
     if len(names) != length:
         raise DataError(
             parameter=parameter,

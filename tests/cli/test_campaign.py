@@ -332,7 +332,7 @@ def test_an_answer_that_was_noted_survives_the_process(journal, asked, capsys):
     one = fill(asked, [])[0]
     assert f"noted {one}" in line
     found = Campaign.open(journal)
-    assert found.asked["state"].values.tolist() == ["answered", "open", "open"]
+    assert found.asked["status"].values.tolist() == ["answered", "open", "open"]
     assert run(capsys, "campaign", "tell", journal, "--id", one, "--answer", "first")[2].startswith(
         "raters: 0 new answer(s), 1 told"
     )

@@ -211,6 +211,48 @@ def test_the_command_line(crowd, files, capsys) -> None:
     assert (code, "next_state" in err or "'state'" in err) == (2, True)
 
 
+@pytest.mark.slow
+def test_a_campaign_on_the_command_line(files, capsys, monkeypatch) -> None:
+    """The name that a question is about is a state, and no status."""
+    monkeypatch.chdir(files)
+    columns = "--kind demonstrations --trajectory t --step s --state st --action a --annotator who"
+    tables = "--transitions transitions.csv --state-features features.csv --discount 0.9"
+    start = f"campaign start demos.csv {columns} {tables} --target random --out a.db"
+    assert app.main(start.split()) == 0
+    assert app.main(["campaign", "ask", "a.db", "--number", "2", "--out", "asked.csv"]) == 0
+    asked = pd.read_csv("asked.csv")
+    assert list(asked.columns) == ["id", "state", "by", "score", "answer"]
+    asked.assign(answer="up").to_csv("asked.csv", index=False)
+    assert app.main(["campaign", "tell", "a.db", "asked.csv"]) == 0
+    every = rt.Campaign.open("a.db").asked
+    assert every["state"].values.tolist() == asked["state"].tolist()
+    assert every["status"].values.tolist() == ["answered", "answered"]
+    assert app.main(["campaign", "ask", "a.db", "--number", "1"]) == 0
+    capsys.readouterr()
+    assert (
+        app.main(["campaign", "export", "a.db", "--to", "label-studio", "--out", "tasks.json"]) == 0
+    )
+    assert "wrote 1 question(s)" in capsys.readouterr().err
+
+
+def test_names_that_are_one_as_text_are_refused(crowd) -> None:
+    mdp = crowd[0].mdp
+    names = [1, "1", *map(str, range(2, mdp.num_states))]
+    with raises_about(DataError, "states"):
+        rt.MDP.from_arrays(mdp.transition, states=names)
+    each = np.stack([np.full((mdp.num_states, mdp.num_actions), 1 / mdp.num_actions)] * 2)
+    with raises_about(DataError, "annotators"):
+        rt.Demonstrations.rollouts(
+            mdp, each, trajectories=1, steps=1, seed=0, annotators=["a", "a"]
+        )
+
+
+def test_steps_of_trajectories_happen_once(crowd) -> None:
+    twice = dataclasses.replace(crowd[0], count=np.full(crowd[0].num_rows, 2.0))
+    with raises_about(DataError, "count"):
+        twice.trajectory_features()
+
+
 def test_features_beside_transitions(crowd, files) -> None:
     data = crowd[0]
     steps, moves, cells = (

@@ -167,6 +167,29 @@ def test_gail_has_the_occupancy_of_the_demonstrator(seed):
     np.testing.assert_allclose(imitation.gail(mdp, 7 * shown).policy, learned.policy, atol=1e-9)
 
 
+def test_gail_of_walks_that_end():
+    """Nothing is discounted, so that the sum of an occupancy is the mean length of a walk."""
+    mdp = rt.MDP.grid(4, 4, ends=[(3, 3)], start=(0, 0), discount=1.0)
+    own = imitation.soft_policy(mdp, np.full(mdp.allowed.shape, -2.0)).policy
+    shown = imitation.occupancy(mdp, own)
+    learned = imitation.gail(mdp, shown, steps=2000)
+    assert learned.divergence < 1e-5
+    found = imitation.occupancy(mdp, learned.policy)
+    np.testing.assert_allclose(found / found.sum(), shown / shown.sum(), atol=0.003)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_gail_of_episodes_that_got_to_an_end(seed):
+    """4,000 episodes give the policy within .1 where the demonstrator often was."""
+    mdp, reward, _, _ = world(seed, ending=True, discount=0.9)
+    own = imitation.soft_policy(mdp, reward, temperature=0.5).policy
+    walks = imitation.rollout(mdp, own, episodes=4000, steps=200, seed=seed)
+    learned = imitation.gail(mdp, imitation.empirical_occupancy(mdp, walks))
+    busy = imitation.action_counts(mdp, walks).sum(1) > 2000
+    assert busy.sum() >= 2
+    np.testing.assert_allclose(learned.policy[busy], own[busy], atol=0.1)
+
+
 def test_gail_of_a_demonstrator_who_never_errs():
     mdp = rt.MDP.grid(3, 3, slip=0.1, start=(0, 0))
     goal = np.eye(9)[8]

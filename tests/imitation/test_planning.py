@@ -49,6 +49,15 @@ def test_the_soft_policy_is_the_fixed_point(given_world):
         np.testing.assert_allclose(plan.policy.sum(1), 1, atol=1e-12)
 
 
+def test_the_reward_of_an_end_counts_for_nothing():
+    """Nothing is discounted; by hand: V = log(2 exp(-3 + V / 2))."""
+    mdp = rt.MDP.from_arrays([[[0.5, 0.5]] * 2, [[0, 1]] * 2], discount=1.0)
+    for at_the_end in (0.0, 5.0):
+        plan = imitation.soft_policy(mdp, [[-3, -3], [at_the_end, at_the_end]])
+        np.testing.assert_allclose(plan.state_values, [2 * (np.log(2) - 3), 0], atol=1e-9)
+        np.testing.assert_allclose(plan.policy[0], 0.5)
+
+
 @SETTINGS
 @given(discounted_worlds)
 def test_the_soft_policy_has_most_reward_and_entropy(given_world):

@@ -106,10 +106,21 @@ def test_values_of_a_walk_that_ends_by_hand():
     assert imitation.occupancy(mdp, [[1], [1]]).ravel().tolist() == pytest.approx([4, 0])
 
 
+@pytest.mark.parametrize("steps", [3, 5])
+def test_an_episode_that_ended_stays_in_the_end(steps):
+    mdp = rt.MDP.grid(1, 3, slip=0, ends=[(0, 2)], discount=0.5)
+    right = [[0, 1, 0, 0]] * 3 + [[1, 0, 0, 0]]
+    for start in (0, 1, 2):
+        walks = imitation.rollout(mdp, right, episodes=3, steps=steps, seed=0, start=start)
+        found = imitation.empirical_occupancy(mdp, walks).sum(1)
+        np.testing.assert_allclose(found, imitation.occupancy(mdp, right, start=start).sum(1))
+
+
+@pytest.mark.parametrize("discount", [1.0, 0.9])
 @given(st.integers(0, 10))
 @SETTINGS
-def test_a_rollout_is_of_the_policy(seed):
-    mdp, _, policy, _ = world(seed, ending=True)
+def test_a_rollout_is_of_the_policy(discount, seed):
+    mdp, _, policy, _ = world(seed, ending=True, discount=discount)
     walks = imitation.rollout(mdp, policy, episodes=4000, steps=200, seed=seed)
     again = imitation.rollout(mdp, policy, episodes=4000, steps=200, seed=seed)
     np.testing.assert_array_equal(walks.states, again.states)
@@ -117,7 +128,7 @@ def test_a_rollout_is_of_the_policy(seed):
     assert (counts[~mdp.allowed] == 0).all()
     assert not counts[-1].any()  # nothing is done in an end
     # Means of 4,000 episodes, the number of visits of each with a standard deviation below 12,
-    # within 5.5 standard errors; some 200 in all: a false alarm in 1e-5.
+    # within 5.5 standard errors; some 400 in all: a false alarm in 1e-5.
     found = imitation.empirical_occupancy(mdp, walks)
     np.testing.assert_allclose(found, imitation.occupancy(mdp, policy), atol=5.5 * 12 / 4000**0.5)
     total = counts.sum(1, keepdims=True)

@@ -4,6 +4,7 @@ what is identified, and recovery."""
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from typing import Any
 
 import jax
@@ -45,6 +46,30 @@ def demonstrated(mdp: rt.MDP, policy: np.ndarray, weight: np.ndarray) -> rt.Demo
     table["action"] = [mdp.actions[code] for code in action]
     data = rt.Demonstrations.from_frame(table, mdp=mdp, state="state", action="action")
     return dataclasses.replace(data, count=(weight[:, None] * policy)[state, action])
+
+
+def warnings_of(model: rt.MaxEntIRL, data: rt.Demonstrations) -> str:
+    """What a fit warns of, as one text; the fit itself is as short as it can be."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        rt.fit(model, data, rt.SVI(steps=500, draws=10), seed=0, progress=False)
+    return " ".join(str(one.message) for one in caught)
+
+
+@pytest.mark.slow
+def test_a_fit_warns_of_who_showed_nothing_and_of_features_that_the_prior_rules_out() -> None:
+    mdp = rt.MDP.grid(2, 2, slip=0, start=(0, 0), discount=0.9)
+    table = {"who": [*"aaabbb", "c"], "at": ["(0, 0)"] * 7, "do": ["right", "down", "right"] * 2}
+    table["do"] += ["right"]
+    names = {"state": "at", "action": "do", "annotator": "who"}
+    data = rt.Demonstrations.from_frame(table, mdp=mdp, annotators=[*"abcd"], **names)
+    said = warnings_of(rt.MaxEntIRL(), data)
+    assert "1 annotator(s) demonstrated nothing, and keep their prior: d" in said
+    assert "1 annotator(s) demonstrated one step, which tells next to nothing of them: c" in said
+    assert "coefficient_scale" not in said
+    small = dataclasses.replace(mdp, features=0.02 * np.asarray(mdp.features))
+    data = rt.Demonstrations.from_frame(table, mdp=small, annotators=[*"abcd"], **names)
+    assert "write MaxEntIRL(coefficient_scale=50)" in warnings_of(rt.MaxEntIRL(), data)
 
 
 def policy_of(mdp: rt.MDP, reward: Any, **options: Any) -> np.ndarray:

@@ -457,7 +457,7 @@ class Campaign:
 
     @property
     def asked(self) -> xr.Dataset:
-        """All questions ever handed out, as `outstanding` returns them, with ``batch``, ``state``
+        """All questions ever handed out, as `outstanding` returns them, with ``batch``, ``status``
         (``"answered"``, ``"open"`` or ``"withdrawn"``) and ``answer`` (the name of an item or a
         class, or ``"tie"``; empty where there is none).
         """

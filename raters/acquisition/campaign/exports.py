@@ -14,7 +14,7 @@ from raters.judgements.names import check_once, name_list, name_text, shorten
 from raters.judgements.pairs import Side
 
 # Columns of questions that are not names of what is asked about.
-_BESIDE = {"by", "score", "answers", "batch", "state", "answer"}
+_BESIDE = {"by", "score", "answers", "batch", "status", "answer"}
 # Choices of the interfaces about pairs, which are also possible names of classes.
 SIDES = ("first", "second", "tie")
 # Keys that only records of Argilla have, flat or not.

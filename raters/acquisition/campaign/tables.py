@@ -52,13 +52,13 @@ def of_objects(values: Sequence[Any]) -> Shaped[np.ndarray, " value"]:
 
 
 def history_table(pool: Judgements, ids: list[str], snapshot: Snapshot) -> xr.Dataset:
-    """Table of all questions ever handed out, with their batch, state and answer."""
+    """Table of all questions ever handed out, with their batch, status and answer."""
     table = question_table(pool, ids, snapshot.row, snapshot.score)
-    state = np.where(snapshot.withdrawn, "withdrawn", "open")
-    state = np.where(snapshot.answered, "answered", state).astype(object)
+    status = np.where(snapshot.withdrawn, "withdrawn", "open")
+    status = np.where(snapshot.answered, "answered", status).astype(object)
     answer = [
         "" if np.isnan(outcome) else pool.words_of(row, outcome)
         for row, outcome in zip(snapshot.row.tolist(), snapshot.value.tolist(), strict=True)
     ]
-    columns = {"batch": snapshot.batch, "state": state, "answer": np.array(answer, object)}
+    columns = {"batch": snapshot.batch, "status": status, "answer": np.array(answer, object)}
     return table.assign({name: ("id", column) for name, column in columns.items()})

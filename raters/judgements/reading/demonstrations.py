@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from raters.errors import DataError
 from raters.errors.validation import numbers
 from raters.judgements.mdp import MDP
-from raters.judgements.names import encode_names, match_names, name_list, name_text
+from raters.judgements.names import check_once, encode_names, match_names, name_list, name_text
 from raters.judgements.reading.columns import Column, first_row, read_numbers
 
 Names = tuple[Any, ...]
@@ -267,6 +267,7 @@ def policies(
         )
     default = ("all",) if probs.ndim == 2 else tuple(range(len(every)))
     names = default if annotators is None else tuple(name_list(annotators, "annotators"))
+    check_once(names, "annotators")
     if len(names) != len(every):
         raise DataError(
             parameter="annotators",

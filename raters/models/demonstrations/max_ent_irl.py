@@ -25,6 +25,9 @@ from raters.models.mirror import open_reward
 
 # A feature of which so much lies in directions that no demonstration tells is said to be open.
 _OPEN = 0.5
+# Of a feature that differs by so little, per standard deviation of the prior and in logits, the
+# prior says that it does not matter.
+_LEAST_LOGITS = 0.2
 
 
 @dataclass(frozen=True)
@@ -198,6 +201,7 @@ class MaxEntIRL(Model[Demonstrations]):
                 "all demonstrations are by one annotator, whose rationality cannot be told from the"
                 " scale of the reward; read rationality × coefficient"
             )
+        sentences += self._warnings_of_size(data)
         directions = unidentified(data.mdp)
         if len(directions):
             share = (directions**2).sum(0)
@@ -208,6 +212,24 @@ class MaxEntIRL(Model[Demonstrations]):
                 " no policy, as a constant does; the prior alone says how large they are"
             )
         return tuple(sentences)
+
+    def _warnings_of_size(self, data: Demonstrations) -> list[str]:
+        """Warn of features that differ so little that the prior rules out any preference, which
+        would make everybody look rational."""
+        mdp = data.mdp
+        steps = np.asarray(mdp.features)[np.asarray(mdp.allowed) & ~mdp.ends[:, None]]
+        size = np.ptp(steps, axis=0) if len(steps) else np.zeros(data.num_features)
+        small = (size > 0) & (size * self.coefficient_scale < _LEAST_LOGITS)
+        if not small.any():
+            return []
+        names = [data.feature_names[code] for code in np.flatnonzero(small)]
+        largest = size[small].max()
+        wider = float(f"{1 / largest:.1g}")
+        return [
+            f"feature(s) {shorten(names)} differ by {largest:.2g} at most, so that with a prior of"
+            f" coefficient_scale={self.coefficient_scale:g} they can hardly matter to anybody; give"
+            f" features in larger units, or write MaxEntIRL(coefficient_scale={wider:g})"
+        ]
 
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Demonstrations
