@@ -44,8 +44,16 @@ class Process:
 
     @property
     def ends(self) -> Bool[np.ndarray, " state"]:
-        """States that every allowed action keeps, shape (state,)."""
-        return keeping(np.asarray(self.transition), np.asarray(self.allowed))
+        """States that every allowed action keeps, shape (state,). With a discount below 1 only
+        those whose actions have the same features: otherwise there is something to choose for ever,
+        as at a row of slot machines."""
+        allowed, features = np.asarray(self.allowed), np.asarray(self.features)
+        kept = keeping(np.asarray(self.transition), allowed)
+        if self.discount == 1:
+            return kept
+        first = features[np.arange(len(features)), allowed.argmax(-1)]
+        differs = (features != first[:, None]).any(-1) & allowed
+        return np.asarray(kept & ~differs.any(-1))
 
     def reward(self, weights: ArrayLike) -> Float[np.ndarray, "state action"]:
         """Reward of each action in each state, linear in the features.

@@ -111,6 +111,21 @@ def test_discounts_are_shares(discount):
         rt.MDP.from_arrays(TWO, discount=discount)
 
 
+def test_a_state_in_which_there_is_something_to_choose_is_no_end():
+    """One state of three slot machines, and a state that keeps itself and offers nothing else."""
+    arms = rt.MDP.from_arrays(np.ones((1, 3, 1)), features=[[[0], [1], [2]]], discount=0.5)
+    assert arms.ends.tolist() == [False]
+    assert rt.MDP.from_arrays(np.ones((1, 3, 1)), features=[[1.0]], discount=0.5).ends.all()
+    policy = np.array([[0.2, 0.3, 0.5]])
+    walks = rt.Demonstrations.rollouts(arms, policy, trajectories=2, steps=4, seed=0)
+    assert walks.num_steps == 8
+    # A feature of an action that is not allowed is none to choose.
+    shut = rt.MDP.from_arrays(
+        np.ones((1, 2, 1)), features=[[[0], [1]]], allowed=[[True, False]], discount=0.5
+    )
+    assert shut.ends.all()
+
+
 def test_ends_without_discount_add_nothing_up():
     with raises_about(DataError, "features") as caught:
         rt.MDP.from_arrays(TWO, discount=1.0, features=np.eye(2), states=["in", "out"])
