@@ -34,7 +34,7 @@ from raters.model import Model
         ),
         (
             lambda: check.share("level", 1),
-            "level=1 is not possible; it must lie between 0 and 1",
+            "level=1 is not possible; it must lie between 0 and 1, both excluded",
             "level",
             1,
         ),

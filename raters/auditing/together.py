@@ -211,12 +211,14 @@ def _rule(
         f"P({name}.{one.judged} < {one.threshold:g}) of {words[name]}"
         for name, one in audits.items()
     )
-    others = [name for name in program.parts if name not in audits]
-    left_out = (
-        f" Without {', '.join(others)}, where nobody is told apart, or nobody can be wrong."
-        if others
-        else ""
-    )
+    others = {
+        name: "nobody is right or wrong"
+        if kind_of(one.data).unjudged
+        else "the model takes all annotators as alike"
+        for name, one in program.parts.items()
+        if name not in audits
+    }
+    left_out = "".join(f" Without {name}, where {why}." for name, why in others.items())
     anchored = all(not one.anchor.is_missing for one in audits.values())
     return (
         f"Verdict: with fewer than {min_judgements} judgements, 'too few judgements'; with fewer"

@@ -120,10 +120,10 @@ def test_a_state_in_which_there_is_something_to_choose_is_no_end():
     walks = rt.Demonstrations.rollouts(arms, policy, trajectories=2, steps=4, seed=0)
     assert walks.num_steps == 8
     # A feature of an action that is not allowed is none to choose.
-    shut = rt.MDP.from_arrays(
-        np.ones((1, 2, 1)), features=[[[0], [1]]], allowed=[[True, False]], discount=0.5
-    )
-    assert shut.ends.all()
+    moves = [[[0, 1], [0, 1]], [[0, 1], [0, 1]]]
+    allowed, features = [[True, True], [True, False]], [[[0], [1]], [[0], [1]]]
+    shut = rt.MDP.from_arrays(moves, features=features, allowed=allowed, discount=0.5)
+    assert shut.ends.tolist() == [False, True]
 
 
 def test_ends_without_discount_add_nothing_up():
