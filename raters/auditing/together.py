@@ -89,7 +89,7 @@ def judged_parts(program: Program[Any]) -> tuple[str, ...]:
 
 
 def joint_anchor(anchors: Mapping[str, Anchor]) -> Anchor:
-    """What an audit of several kinds stands on: it is missing where it is of any part.
+    """Anchor of an audit of several kinds, which is missing where that of any part is.
 
     Parameters
     ----------

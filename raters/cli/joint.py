@@ -124,7 +124,7 @@ def joint(options: JointOptions, fitting: FitOptions, limits: JointAuditOptions)
 
 
 def _summary(found: Fitted, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked for, the fit, and the verdicts."""
+    """Options, facts of the fit, and verdicts."""
     verdicts = found.audit if isinstance(found.audit, str) else facts.audit_summary(found.audit)
     return {
         "settings": given,

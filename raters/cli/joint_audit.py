@@ -16,6 +16,7 @@ from raters.cli import console, page
 from raters.cli.fitting import anchor_of, check_anchor
 from raters.cli.options import Rows, VerdictOptions, option
 from raters.errors import SettingError
+from raters.fitting.draws import check_several
 from raters.kinds import Column, kind_of
 from raters.program import Program
 from raters.reporting.page import by_verdict
@@ -116,9 +117,10 @@ def audited(
     """The audit, or the sentence why there is none."""
     if anchor.why_not:
         return anchor.why_not
-    sizes = result["posterior"].sizes
-    if sizes["chain"] * sizes["draw"] < 2:
-        return "Nobody is judged: an audit says how sure it is, and the mode is one draw."
+    try:
+        check_several(result, "an audit says how sure it is")
+    except SettingError as error:
+        return f"Nobody is judged: the result {error.problem}."
     return rt.audit(model, result, seed=seed, **anchor.anchor, **options.limits)
 
 

@@ -150,7 +150,7 @@ class GoldOption:
 
 @dataclass(frozen=True)
 class VerdictOptions:
-    """Who is taken to be right, and limits and costs of verdicts."""
+    """Trusted annotators, and limits and costs of verdicts."""
 
     reference: Annotated[
         list[str] | None, option("Audit", "--reference", help=REFERENCE, metavar="NAME")

@@ -149,7 +149,8 @@ def empirical_occupancy(mdp: MDP, rollout: Rollout) -> Float[np.ndarray, "state 
         An episode that got to an end stays there for ever, as in `occupancy`: after :math:`T` steps
         it has :math:`\gamma^T / (1 - \gamma)` in the ends that its last action may lead to, in
         proportion to their probabilities, and alike over their actions; nothing where nothing is
-        discounted. Of episodes that are cut before they end, that much is missing.
+        discounted. Of episodes that are cut before they end, that much is missing. One that stops
+        before the last column counts as ended if its last action may lead to an end.
 
     Raises
     ------

@@ -312,6 +312,7 @@ def test_bad_arrays(call, about):
         ({"features": FEATURES, "logits": lambda one: one}, "logits"),
         ({"logits": lambda one: one}, "logits"),
         ({"logits": "linear", "start": HALF}, "logits"),
+        ({"start": HALF}, "start"),
     ],
 )
 def test_bad_settings(given, about):

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import xarray as xr
 from pyarrow import parquet
 
 import raters as rt
@@ -282,3 +283,11 @@ def test_large_files_of_other_shapes_are_read_whole(tmp_path, monkeypatch):
 def test_a_folder_without_tables_is_refused(tmp_path):
     with pytest.raises(DataError, match="is a directory"):
         source_of(tmp_path, columns())
+
+
+def test_a_result_is_known_by_its_name_or_its_beginning(tmp_path):
+    named, unnamed, table = (tmp_path / name for name in ("gone.nc", "result", "votes.csv"))
+    xr.Dataset({"x": 1.0}).to_netcdf(unnamed, engine="netcdf4")
+    table.write_text("a,b\n1,2\n")
+    assert [tables.is_result(path) for path in (named, unnamed, table)] == [True, True, False]
+    assert not tables.is_result(tmp_path)

@@ -49,7 +49,7 @@ def demonstrated(mdp: rt.MDP, policy: np.ndarray, weight: np.ndarray) -> rt.Demo
 
 
 def warnings_of(model: rt.MaxEntIRL, data: rt.Demonstrations) -> str:
-    """What a fit warns of, as one text; the fit itself is as short as it can be."""
+    """Warnings of a fit as short as it can be, as one text."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         rt.fit(model, data, rt.SVI(steps=500, draws=10), seed=0, progress=False)

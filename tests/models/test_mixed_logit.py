@@ -299,6 +299,18 @@ def test_refuses_what_the_choices_do_not_have(model, words, choices) -> None:
         rt.simulate(model, choices, seed=0)
 
 
+def test_the_line_to_write_without_features_is_taken() -> None:
+    table = {"set": [0, 0, 1, 1], "what": ["x", "y"] * 2, "taken": [1, 0, 0, 1], "who": [*"aabb"]}
+    data = rt.Choices.from_frame(
+        table, set="set", alternative="what", chosen="taken", annotator="who"
+    )
+    said = rt.MixedLogit().why_not(data)
+    written = "MixedLogit(features=False, error_components=(('x',),))"
+    assert f"write {written}, or MultinomialLogit(features=False)" in said
+    for model in (eval(f"rt.{written}"), rt.MultinomialLogit(features=False)):
+        assert model.why_not(data) is None
+
+
 def test_a_refused_model_leaves_nothing_behind() -> None:
     """JAX keeps constants of arrays that a program read in single precision."""
     choices, _ = rt.datasets.choice_crowd(20, 4, spread=1.0, seed=3)

@@ -369,9 +369,7 @@ class Campaign:
         if reason := self._ledger.why_not(snapshot, free, row, self.budget):
             return streams.Decided(stream.let_go(row, reason))
         posterior = self._posterior(snapshot)
-        found = stream.decide(row, snapshot, self._ledger, self.policy, posterior, self.seed)
-        # By chance nothing is better than anything else.
-        return found._replace(best=math.nan) if chooses_at_random(self.policy) else found
+        return stream.decide(row, snapshot, self._ledger, self.policy, posterior, self.seed)
 
     def tell(
         self, answers: Mapping[str, Any] | str, answer: Any = None, *, correct: bool = False

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from raters.acquisition.campaign.journal import Journal, Question, Snapshot
 from raters.acquisition.campaign.ledger import Ledger
 from raters.acquisition.campaign.seen import Seen, read_seen
+from raters.acquisition.campaign.settings import chooses_at_random
 from raters.acquisition.policy.policy import Policy
 from raters.acquisition.questions.pool import seed_of
 from raters.acquisition.scoring.posterior import Posterior
@@ -196,7 +197,9 @@ class Stream(NamedTuple):
         level = next_level(self.level, self.rate, ask)
         seen = Seen(row, own, ranked.threshold, level, self.rate, None, reason)
         question = Question(row, *ledger.sides(row), judge, own, float(ledger.cost[judge]))
-        return Decided(seen, question if ask else None, float(score.max()))
+        # By chance nothing is better than anything else.
+        best = math.nan if chooses_at_random(policy) else float(score.max())
+        return Decided(seen, question if ask else None, best)
 
     def _scores(
         self,
@@ -288,11 +291,9 @@ def row_of(pool: Judgements, question: Any) -> int:
 
 
 def _why_none(pool: Judgements, question: Any) -> str:
-    """What the pool does not have of a question by names; empty where it is the whole alone."""
+    """Sentence on a name that no question of the pool has; empty where each name has one."""
     if not isinstance(question, Mapping):
         return ""
-    if pool.pair is not None and question[pool.pair[0]] == question[pool.pair[1]]:
-        return f"compares {question[pool.pair[0]]!r} with itself"
     for name, column in pool.question_names().items():
         if not np.any(column == question[name]):
             return f"has {name} {question[name]!r}, which no question of the pool has"
@@ -313,6 +314,13 @@ def _named(pool: Judgements, question: dict[str, Any]) -> Int[np.ndarray, " foun
             problem=f"has {sorted(map(str, question))}",
             expected=f"give a name for each of {', '.join(columns)}",
             instead=_such(pool),
+        )
+    if pool.pair is not None and question[pool.pair[0]] == question[pool.pair[1]]:
+        raise DataError(
+            parameter="question",
+            value=question,
+            problem=f"compares {question[pool.pair[0]]!r} with itself",
+            expected="name two",
         )
     judges = [name == question["by"] for name in pool.judges]
     if not any(judges):
