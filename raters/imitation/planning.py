@@ -166,8 +166,6 @@ def soft_plan(
     values: Float[np.ndarray, " state"] | None = None,
 ) -> Plan:
     """The soft-optimal policy, from values that may be near already."""
-    if mdp.discount == 1:  # What is had in an end counts for nothing, as in `state_values`.
-        reward = np.where(mdp.ends[:, None], 0.0, reward)
     policy = uniform_policy(mdp)
     if values is not None:
         policy = _softened(mdp, reward, values, temperature)[0]
@@ -192,7 +190,7 @@ def _softened(
     """Policy, values and values of actions from values of the next states."""
     gain = np.where(mdp.allowed, backed_up(mdp, reward, values), -np.inf)
     after = temperature * logsumexp(gain / temperature, axis=1)
-    if mdp.discount == 1:
+    if mdp.discount == 1:  # What is had in an end counts for nothing, as in `state_values`.
         after = np.where(mdp.ends, 0.0, after)
     return softmax(gain / temperature, axis=1), after, gain
 
