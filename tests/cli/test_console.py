@@ -45,7 +45,8 @@ def test_names_in_the_table_of_judges():
     _, result, audit = judged([*NAMES, "new"])
     kind = kind_of(judged(["guess", "good", "new"])[0].data_type.from_result(result))
     rows, shown = judges(audit, kind), columns(audit, kind)
-    text = printed(lambda out: page.print_judges(out, audit, rows, shown, kind, 20))
+    words = (kind.words.many, kind.lowest)
+    text = printed(lambda out: page.print_judges(out, audit, rows, shown, words, 20))
     assert not STEERING.search(text)
     for name in ("[U+001B][31mred", "new↵line", "[U+202E]gpj.exe", "[bold]not[/bold]", "[U+200B]"):
         assert name in text
@@ -56,13 +57,14 @@ def test_both_worlds_are_printed():
     model, result, audit = mirrored(0.3)
     kind = kind_of(model.data_type.from_result(result))
     rows, shown = judges(audit, kind), columns(audit, kind)
-    text = printed(lambda out: page.print_judges(out, audit, rows, shown, kind, 20))
+    words = (kind.words.many, kind.lowest)
+    text = printed(lambda out: page.print_judges(out, audit, rows, shown, words, 20))
     first, other = next(row["worlds"] for row in rows if row["annotator"] == "ann")
     line = next(place for place, line in enumerate(text.splitlines()) if line.startswith("ann "))
     own, mirror = text.splitlines()[line : line + 2]
-    for words, world in ((own, first), (mirror, other)):
-        assert f" {world['competence']:.2f} " in words
-        assert f"{world['competence_low']:.2f}…{world['competence_high']:.2f}" in words
+    for said, world in ((own, first), (mirror, other)):
+        assert f" {world['competence']:.2f} " in said
+        assert f"{world['competence_low']:.2f}…{world['competence_high']:.2f}" in said
     assert "the first one given holds with probability 70%" in text
 
 
