@@ -10,6 +10,7 @@ import warnings
 
 from rich.table import Table
 
+import raters as rt
 from raters.cli import app, console, page
 from raters.cli.fitting import collected_warnings
 from raters.cli.options import note
@@ -66,6 +67,20 @@ def test_both_worlds_are_printed():
         assert f" {world['competence']:.2f} " in said
         assert f"{world['competence_low']:.2f}…{world['competence_high']:.2f}" in said
     assert "the first one given holds with probability 70%" in text
+
+
+def test_small_scores_of_questions_keep_their_digits():
+    """A score that three decimals would print as 0 has two digits; 0 is 0."""
+    model, result, _ = mirrored(0.3)
+    votes = model.data_type.from_result(result)
+    pool = rt.Candidates.pairs(votes)
+    table = (
+        rt.suggest(model, result, pool, batch_size=3)
+        .to_dataframe()
+        .assign(score=[0.25, 0.00012, 0.0])
+    )
+    text = printed(lambda out: page.print_questions(out, votes, table, ""))
+    assert all(text.count(score) == 1 for score in ("0.250", "1.2e-04", "0.000"))
 
 
 def test_names_and_sentences_of_a_section():

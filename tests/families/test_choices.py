@@ -133,6 +133,17 @@ def test_correlations_are_in_the_table_in_place_of_their_factor(fit_quietly) -> 
     assert own["value"].to_dict() == pytest.approx(pairs, abs=1e-6)
 
 
+def test_signs_are_those_of_coefficients_and_not_of_spreads(fit_quietly) -> None:
+    choices, _ = rt.datasets.choice_crowd(30, 4, num_features=3, spread=1.0, seed=0)
+    result = fit_quietly(rt.MixedLogit(), choices, rt.PGGibbs(draws=20, warmup=10, chains=2))
+    context = AuditContext(program_of(rt.MixedLogit(), result), result, None, 0.9)
+    signed = {
+        table.key: "p_positive" in [column.name for column in table.columns]
+        for table in sections.terms(context).tables
+    }
+    assert signed == {"coefficient": True, "constant": True, "coefficient_spread": False}
+
+
 def test_nobody_is_judged_by_what_they_choose(fitted, tmp_path) -> None:
     choices, result = fitted()
     with pytest.raises(SettingError, match="Nobody is right or wrong in what they choose"):

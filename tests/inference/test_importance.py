@@ -68,6 +68,12 @@ def test_far_draws_stay_with_a_warning(draws) -> None:
     assert "min_ess" not in found.facts
 
 
+def test_k_beyond_its_limit_is_written_with_the_digits_that_tell_them_apart(monkeypatch) -> None:
+    monkeypatch.setattr(importance, "smoothed", lambda ratios: (np.zeros(len(ratios)), 0.7004))
+    with pytest.warns(ConvergenceWarning, match=r"k̂ 0\.7004; should be at most 0\.7000\)"):
+        importance.corrected(drawn(0, 1), np.random.default_rng(1))
+
+
 @pytest.mark.parametrize(
     ("draws", "said"),
     [
