@@ -11,17 +11,21 @@ from raters.errors.validation import numbers
 
 # Sums of single-precision probabilities are one within this.
 ROUNDING = 1e-5
+# A line that makes an array of one type or prompt, and two responses.
+_TABLE = "np.array([[0.5, 0.5]])"
 
 
-def as_array(name: str, value: ArrayLike) -> Float[np.ndarray, "*batch response"]:
-    """Return finite numbers in double precision."""
-    array = numbers(name, value)
+def as_array(
+    name: str, value: ArrayLike, such: str = _TABLE
+) -> Float[np.ndarray, "*batch response"]:
+    """Return finite numbers in double precision, such as those of a line of Python."""
+    array = numbers(name, value, such)
     if array.ndim == 0 or array.size == 0:
         raise DataError(
             parameter=name,
             problem=f"has shape {array.shape}",
-            expected="it must have an axis of responses or types",
-            instead=f"{name}=[0.5, 0.5]",
+            expected="it must have an axis, and at least one number",
+            instead=f"{name}={such}",
         )
     if not np.isfinite(array).all():
         raise DataError(
@@ -33,14 +37,38 @@ def as_array(name: str, value: ArrayLike) -> Float[np.ndarray, "*batch response"
     return array
 
 
+def as_reward(
+    name: str, value: ArrayLike, such: str = _TABLE
+) -> Float[np.ndarray, "*batch response"]:
+    """Return rewards, whose differences between responses are finite too."""
+    array = as_array(name, value, such)
+    with np.errstate(over="ignore"):
+        spread = np.ptp(array, -1)
+    if not np.isfinite(spread).all():
+        raise DataError(
+            parameter=name,
+            problem="has differences that overflow",
+            expected="responses to a prompt must differ by less than 1e308",
+            instead=f"{name}=np.divide({name}, np.abs({name}).max())",
+        )
+    return array
+
+
 def has_draws(value: ArrayLike) -> bool:
     """True for an array whose axes have names, such as that of `type_rewards`, one of them draw."""
     return "draw" in getattr(value, "dims", ())
 
 
-def as_policy(name: str, value: ArrayLike) -> Float[np.ndarray, "*batch response"]:
+def uniform(shape: tuple[int, ...]) -> str:
+    """Line that makes the uniform policy of a shape."""
+    return f"np.full({shape}, 1 / {shape[-1]})"
+
+
+def as_policy(
+    name: str, value: ArrayLike, such: str = _TABLE
+) -> Float[np.ndarray, "*batch response"]:
     """Return probabilities, which add up to one over the last axis."""
-    array = as_array(name, value)
+    array = as_array(name, value, such)
     total = array.sum(-1)
     if array.min() < 0 or np.abs(total - 1).max() > ROUNDING:
         wrong = (
@@ -67,7 +95,7 @@ def as_reference(
     """Return the reference policy, uniform unless given, broadcast to `shape`."""
     if reference is None:
         return np.full(shape, 1 / shape[-1])
-    base = as_policy("reference", reference)
+    base = as_policy("reference", reference, uniform(shape))
     check_shape("reference", base, shape)
     return np.broadcast_to(base, shape)
 
@@ -91,7 +119,7 @@ def with_prompts(
             parameter=name,
             problem=f"has shape {array.shape}",
             expected=f"it must be {expected}",
-            instead=f"{name}={name}[None] for one type",
+            instead=f"{name}=[{name}] for one type" if array.ndim == 1 else None,
         )
     return array if array.ndim == 3 else array[:, None]
 
@@ -120,7 +148,7 @@ def prompt_probs(prompt_weights: ArrayLike | None, number: int) -> Float[np.ndar
     """Return the frequencies of the prompts, which add up to one."""
     if prompt_weights is None:
         return np.full(number, 1 / number)
-    weights = as_array("prompt_weights", prompt_weights)
+    weights = as_array("prompt_weights", prompt_weights, f"np.ones({number})")
     check_shape("prompt_weights", weights, (number,))
     if weights.min() < 0 or weights.sum() == 0:
         raise DataError(

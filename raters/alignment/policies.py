@@ -16,6 +16,7 @@ from raters.alignment._checks import (
     as_reference,
     check_positive,
     check_shape,
+    uniform,
     with_prompts,
 )
 from raters.errors import DataError
@@ -76,7 +77,7 @@ def dpo_loss(
     values = [
         value
         if isinstance(value, jax.Array) and not jnp.iscomplexobj(value)
-        else jnp.asarray(numbers(name, value))
+        else jnp.asarray(numbers(name, value, "np.log([0.25, 0.5])"))
         for name, value in zip(names, given, strict=True)
     ]
     shapes = [value.shape for value in values]
@@ -246,7 +247,8 @@ def ensemble(policies: ArrayLike, weights: ArrayLike) -> Float[np.ndarray, "*pro
     >>> print(ensemble([[0.8, 0.2], [0.4, 0.6]], [0.25, 0.75]))
     [0.5 0.5]
     """
-    probs, type_probs = as_policy("policies", policies), as_policy("weights", weights)
+    probs = as_policy("policies", policies)
     with_prompts("policies", probs)
+    type_probs = as_policy("weights", weights, uniform(probs.shape[:1]))
     check_shape("weights", type_probs, probs.shape[:1])
     return np.tensordot(type_probs, probs, 1)

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 from scipy.special import softmax
 
-from raters.alignment._checks import as_array, has_draws
+from raters.alignment._checks import as_array, as_reward, has_draws
 from raters.alignment.saddle import Costs, FairPolicy, costs_of
 from raters.errors import ConvergenceWarning, DataError, SettingError
 from raters.errors.validation import checked, positive, whole
@@ -25,6 +25,9 @@ from raters.errors.validation import checked, positive, whole
 _WIDE = 0.02
 # Ridge of the natural gradient, per mean squared feature: directions that change no probability.
 _RIDGE = 1e-6
+# A feature that varies among the responses by less, per its largest entry, is constant but for
+# rounding.
+_CONSTANT = 1e-12
 
 Logits = Callable[[Any], Float[Array, "prompt response"]]
 
@@ -68,11 +71,12 @@ def policy_gradient(
         Relative frequency of each prompt; all alike unless given.
     features : array (prompt, response, feature), optional
         For policies :math:`\pi(y \mid x) \propto \exp(\phi^\top f(x, y))`; those of other prompts
-        are ``alignment.policy(other_features @ fair.parameters)``.
+        are ``alignment.policy(other_features @ fair.parameters)``. The units of features, and what
+        all responses to a prompt share, change nothing.
     logits : callable, optional
         Any other class: from parameters (a tree of arrays) to logits (prompt, response), in JAX.
         The gradient has a Jacobian of (prompt × response, parameter) numbers, so that it suits
-        small networks.
+        small networks. Its inputs should be of like sizes.
     start : tree of arrays, optional
         First parameters of `logits`; zeros for `features`.
     steps : int
@@ -124,7 +128,7 @@ def policy_gradient(
     whole("steps", steps)
     rate = 0.5 if step_size is None else step_size
     positive("step_size", rate)
-    value = as_array("reward", reward)
+    value = as_reward("reward", reward)
     if value.ndim not in (2, 3, 4):
         raise DataError(
             parameter="reward",
@@ -143,8 +147,11 @@ def policy_gradient(
                 expected="leave it out, or give the class as `features` or `logits`",
             )
         return _free(costs, steps, rate)
-    function, first = _class(costs, features, logits, start)
-    return _of_class(costs, function, first, steps, rate)
+    function, first, unit = _class(costs, features, logits, start)
+    fair = _of_class(costs, function, first, steps, rate)
+    return fair._replace(
+        parameters=jax.tree.map(lambda leaf: np.asarray(leaf / unit), fair.parameters)
+    )
 
 
 # ---------------------------------------------------------------- free policies
@@ -195,31 +202,37 @@ def _check_finite(values: Float[np.ndarray, " ..."]) -> None:
 
 def _class(
     costs: Costs, features: ArrayLike | None, logits: Logits | None, start: Any
-) -> tuple[Logits, Any]:
-    """Logits as a function of parameters, and the first parameters."""
+) -> tuple[Logits, Any, Any]:
+    """Logits as a function of parameters, the first parameters, and what divides the last ones."""
     shape = costs.table.shape[2:]
     if features is not None and logits is not None:
         raise SettingError(
             parameter="logits", problem="and `features` are both given", expected="give one of them"
         )
     if logits is None:
-        table = as_array("features", features if features is not None else ())
+        own = (shape[1:] if costs.one_prompt else shape) + (2,)
+        table = as_array("features", () if features is None else features, f"np.zeros({own})")
         if table.ndim == 2 and costs.one_prompt:
             table = table[None]
         if table.shape[:-1] != shape:
             raise DataError(
                 parameter="features",
                 problem=f"has shape {table.shape}",
-                expected=f"it must be {(*shape, 'feature')}",
+                expected=f"it must be {(*own[:-1], 'feature')}",
             )
-        first = np.zeros(table.shape[-1]) if start is None else as_array("start", start)
+        none = np.zeros(table.shape[-1])
+        first = none if start is None else as_array("start", start, f"np.zeros({len(none)})")
         if first.shape != table.shape[-1:]:
             raise DataError(
                 parameter="start",
                 problem=f"has shape {first.shape}",
                 expected=f"it must be {table.shape[-1:]}, a number for each feature",
             )
-        return partial(_linear, table), first
+        # The ridge is the same for all parameters, so that features must be of one size.
+        centred = table - table.mean(1, keepdims=True)
+        spread = np.sqrt(np.einsum("xyf,x->f", centred**2, costs.probs) / shape[1])
+        unit = np.where(spread > _CONSTANT * np.abs(table).max((0, 1)), spread, 1.0)
+        return partial(_linear, centred / unit), first * unit, unit
     if not callable(logits) or start is None:
         raise SettingError(
             parameter="logits",
@@ -234,7 +247,7 @@ def _class(
             problem=f"gives shape {jax.eval_shape(logits, start).shape}",
             expected=f"it must be {shape}, as (prompt, response) of the rewards",
         )
-    return logits, start
+    return logits, start, 1.0
 
 
 def _linear(

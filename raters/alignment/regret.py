@@ -8,18 +8,20 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
-from scipy.optimize import linprog
 from scipy.special import softmax
 
 from raters.alignment._checks import (
     as_array,
     as_policy,
     as_reference,
+    as_reward,
     check_positive,
     check_shape,
     mean_over_prompts,
+    uniform,
     with_prompts,
 )
+from raters.alignment._programme import least_worst, warn_of_gap
 from raters.errors import ConvergenceWarning, DataError, SettingError
 from raters.errors.validation import checked, positive, whole
 
@@ -132,8 +134,8 @@ def regrets(
     >>> print(regrets([0.5, 0.25, 0.25], [[4, 0, 0], [0, 8, 4]]))
     [2. 5.]
     """
-    value = with_prompts("reward", as_array("reward", reward))
-    probs = as_policy("policy", policy)
+    value = with_prompts("reward", as_reward("reward", reward))
+    probs = as_policy("policy", policy, uniform(value.shape[-1:]))
     check_shape("policy", probs, value.shape[1:])
     return mean_over_prompts(
         np.sum(probs * (value.max(-1, keepdims=True) - value), -1), prompt_weights
@@ -182,6 +184,12 @@ def linear_programme(regret: ArrayLike) -> MinMax:
     DataError
         When `regret` is not a matrix of finite numbers.
 
+    Warns
+    -----
+    ConvergenceWarning
+        When regrets differ so much in size that rounding leaves a gap of more than a thousandth of
+        the worst regret.
+
     Examples
     --------
     >>> solution = linear_programme(regret_matrix([[0.8, 0.1, 0.1], [0.2, 0.6, 0.2]]))
@@ -189,15 +197,12 @@ def linear_programme(regret: ArrayLike) -> MinMax:
     [0.69 0.31] 0.38
     """
     matrix, scale = _scaled(regret)
-    num_rows, num_types = matrix.shape
-    # The variables are the weights and the worst regret, which is the objective.
-    objective = np.append(np.zeros(num_types), 1)
-    excess = np.column_stack([matrix, -np.ones(num_rows)])
-    bounds = [(0, None)] * num_types + [(None, None)]
-    result = linprog(objective, excess, np.zeros(num_rows), [[1] * num_types + [0]], [1], bounds)
-    weights = np.maximum(result.x[:-1], 0)
-    weights /= weights.sum()
-    return MinMax(weights, scale * float(np.max(matrix @ weights)))
+    # Rows are as the types of one draw, and types as the responses to one prompt.
+    [weights], [rows] = least_worst(matrix[None, :, None], np.ones(1))
+    worst = float(np.max(matrix @ weights))
+    gap = max(worst - float(np.min(matrix.T @ rows)), 0.0)
+    warn_of_gap(worst, gap, scale)
+    return MinMax(weights, scale * worst, scale * gap)
 
 
 @checked

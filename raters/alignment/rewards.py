@@ -57,6 +57,14 @@ def type_rewards(
     (('draw', 'type', 'response'), (50, 1, 4))
     """
     whole("draws", draws)
+    if not isinstance(result, xr.DataTree):
+        raise DataError(
+            parameter="result",
+            value=result,
+            problem="is no result",
+            expected="it must be a fit of rewards or worths of items, or coefficients of features",
+            instead="rt.fit(rt.MixtureBTL(num_types=2), votes)",
+        )
     posterior = result["posterior"] if "posterior" in result.children else None
     names = () if posterior is None else tuple(map(str, posterior.data_vars))
     site = next((name for name in (*_OF_ITEMS, "coefficient") if name in names), None)
@@ -115,7 +123,7 @@ def _features(
             problem="are missing",
             expected="give those of each response to each prompt, as (prompt, response, feature)",
         )
-    table = as_array("features", features)
+    table = as_array("features", features, f"np.zeros((1, 2, {number}))")
     if table.ndim != 3 or table.shape[-1] != number:
         raise DataError(
             parameter="features",

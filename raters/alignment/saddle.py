@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
-from scipy import sparse
-from scipy.optimize import linprog
 
 from raters.alignment._checks import (
-    as_array,
     as_policy,
+    as_reward,
     check_shape,
     has_draws,
     prompt_probs,
+    uniform,
     with_prompts,
 )
+from raters.alignment._programme import least_worst, warn_of_gap
 from raters.errors import DataError
 from raters.errors.validation import checked
 
@@ -134,6 +134,12 @@ def minmax_policy(
     DataError
         When `reward` is not finite, `own` are not policies, or shapes do not match.
 
+    Warns
+    -----
+    ConvergenceWarning
+        When regrets differ so much in size that rounding leaves a gap of more than a thousandth of
+        the worst regret.
+
     Notes
     -----
     The paper prints :math:`L_z(\pi) = R_z(\pi) - R_z(\pi_z)`, which is the regret with its sign
@@ -186,6 +192,11 @@ def bayes_policy(
     DataError
         When `reward_draws` is not finite, `own` are not policies, or shapes do not match.
 
+    Warns
+    -----
+    ConvergenceWarning
+        As of `minmax_policy`.
+
     Examples
     --------
     >>> import numpy as np
@@ -236,7 +247,7 @@ def regret_draws(
      [1. 2.]]
     """
     costs = costs_of(_draws("reward_draws", reward_draws), own, prompt_weights)
-    probs = as_policy("policy", policy)
+    probs = as_policy("policy", policy, uniform(costs.table.shape[-1:]))
     check_shape("policy", probs, costs.table.shape[2:])
     if not costs.one_prompt:
         probs = np.broadcast_to(probs, costs.table.shape[2:])
@@ -259,12 +270,16 @@ def costs_of(
     if own is None:
         best = value.max(-1, keepdims=True)
     else:
-        policies = with_prompts("own", as_policy("own", own))
+        shape = reward.shape[1:]
+        given = as_policy("own", own, uniform(shape))
+        policies = given[:, None] if given.ndim == 2 else given
         if policies.shape != value.shape[1:]:
+            of_one = given.shape in (shape[1:], shape[-1:])
             raise DataError(
                 parameter="own",
-                problem=f"has shape {np.shape(own)}",
-                expected=f"it must be {value.shape[1:]}, as the rewards",
+                problem=f"has shape {given.shape}",
+                expected=f"it must be {shape}, as the rewards",
+                instead=f"own=np.broadcast_to(own, {shape}) for one policy" if of_one else None,
             )
         best = np.sum(value * policies, -1, keepdims=True)
     table = best - value
@@ -274,56 +289,33 @@ def costs_of(
 
 
 def _one_draw(reward: ArrayLike) -> Float[np.ndarray, "1 type *prompt response"]:
-    if has_draws(reward):
+    value = as_reward("reward", reward)
+    if has_draws(reward) or value.ndim == 4:
         raise DataError(
             parameter="reward",
             problem="has an axis of draws",
             expected="it must be of one draw, or of their mean; all of them are for bayes_policy",
             instead="rt.alignment.bayes_policy(reward)",
         )
-    value = as_array("reward", reward)
     with_prompts("reward", value)
     return value[None]
 
 
 def _draws(name: str, reward: ArrayLike) -> Float[np.ndarray, "draw type *prompt response"]:
     """Draws of rewards, checked."""
-    value = as_array(name, reward)
+    value = as_reward(name, reward, "np.array([[[0.5, 0.5]]])")
     if value.ndim not in (3, 4):
         raise DataError(
             parameter=name,
             problem=f"has shape {value.shape}",
             expected="it must be (draw, type, prompt, response) or (draw, type, response)",
-            instead=f"{name}={name}[None] for one draw",
+            instead=f"{name}=[{name}] for one draw" if value.ndim == 2 else None,
         )
     return value
 
 
 def _solved(costs: Costs) -> FairPolicy:
-    """The policy of the linear programme, whose variables are the policy and a bound on the worst
-    regret in each draw."""
-    draws, types, prompts, responses = costs.table.shape
-    objective = np.append(np.zeros(prompts * responses), np.full(draws, 1 / draws))
-    weighted = costs.table * costs.probs[:, None]
-    excess = sparse.hstack(
-        [
-            sparse.csr_array(weighted.reshape(draws * types, -1)),
-            sparse.kron(-sparse.eye_array(draws), np.ones((types, 1))),
-        ],
-        format="csr",
-    )
-    total = sparse.hstack(
-        [
-            sparse.kron(sparse.eye_array(prompts), np.ones((1, responses))),
-            sparse.csr_array((prompts, draws)),
-        ],
-        format="csr",
-    )
-    bounds = [(0, None)] * (prompts * responses) + [(None, None)] * draws
-    result = linprog(
-        objective, excess, np.zeros(draws * types), total, np.ones(prompts), bounds, "highs"
-    )
-    policy = np.maximum(result.x[: prompts * responses].reshape(prompts, responses), 0)
-    dual = np.maximum(-result.ineqlin.marginals.reshape(draws, types), 0)
-    dual = np.where(dual.sum(-1, keepdims=True) > 0, dual, 1.0)
-    return costs.fair(policy / policy.sum(-1, keepdims=True), dual / dual.sum(-1, keepdims=True))
+    """The policy of the linear programme."""
+    fair = costs.fair(*least_worst(costs.table, costs.probs))
+    warn_of_gap(fair.value / costs.scale, fair.gap / costs.scale, costs.scale)
+    return fair

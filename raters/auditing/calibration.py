@@ -315,7 +315,8 @@ def truths_of(data: Judgements) -> Truths:
             parameter="result",
             value=data,
             problem=f"holds {kind.words.many}, which have no calibration",
-            expected="calibrate a fit of labels, comparisons, rankings or ratings",
+            expected="calibrate a fit of labels, comparisons, rankings or ratings, and audit others"
+            " without gold and reference",
         )
     return kind.truths
 

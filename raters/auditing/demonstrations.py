@@ -3,6 +3,7 @@ policy."""
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import Any
 
@@ -10,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from raters.auditing.intervals import mean_and_interval
-from raters.errors import SettingError
+from raters.errors import PACKAGE, DataWarning, SettingError
 from raters.errors.validation import share
 from raters.fitting.result import draws_of
 from raters.judgements.demonstrations import Demonstrations
@@ -26,6 +27,8 @@ from raters.program import Program
 
 # Draws of which policies are computed.
 _DRAWS = 400
+# Draws by which demonstrations are compared with acting at random.
+_FEW = 50
 # Within so many margins of 0 of the crowd's mean a demonstrator acts at random.
 _MARGINS = 2
 
@@ -36,10 +39,14 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
     With `MaxEntIRL` the rationality :math:`\beta_k` is judged. ``relative`` is
     :math:`\beta_k / \operatorname{mean}_j |\beta_j|`, which no choice of scale changes;
     ``p_guessing`` the probability that it is within twice the margin of 0, and ``p_adversarial``
-    the probability that the rationality is below 0. With `BehaviouralCloning` the competence is
-    judged, ``p_guessing`` is the probability that it is below twice the margin, and there is no
-    adversary. ``agreement`` is the share of the demonstrator's steps, among those with a choice,
-    with the most probable action under the `policies`.
+    the probability that the rationality is below 0. Where nobody's actions depend on the reward,
+    there is none to find, and rationalities are those of the prior: draws in which `at_random`
+    finds the whole crowd so count with a rationality of 0 for everybody.
+
+    With `BehaviouralCloning` the competence is judged, ``p_guessing`` is the probability that it is
+    below twice the margin, and there is no adversary. ``agreement`` is the share of the
+    demonstrator's steps, among those with a choice, with the most probable action under the
+    `policies`.
 
     Parameters
     ----------
@@ -57,6 +64,11 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
     ------
     SettingError
         When the model has neither, or the margin is not a share.
+
+    Warns
+    -----
+    DataWarning
+        When the crowd's actions are hardly told from random ones.
     """
     share("margin", limits.margin)
     draws, policy = draws_of(program, result)[0], policies(program, result)
@@ -65,6 +77,16 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
     if "rationality" in program.sites:
         rationality = np.asarray(draws["rationality"], np.float64)
         scale = np.abs(rationality).mean(1, keepdims=True)
+        chance = at_random(program, draws, near)
+        if chance.any():
+            warnings.warn(
+                "the demonstrations are hardly more probable under any reward than at random:"
+                f" with probability {chance.mean():.0%} nobody acts for a goal; with more of them,"
+                " or features that the goal depends on, it shows",
+                DataWarning,
+                skip_file_prefixes=PACKAGE,
+            )
+        rationality = np.where(chance[:, None], 0.0, rationality)
         relative = rationality / np.where(scale > 0, scale, 1.0)
         chances = {
             "relative": relative.mean(0),
@@ -86,6 +108,41 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
         expected="fit MaxEntIRL or BehaviouralCloning, and pass that model and its result",
         instead="rt.MaxEntIRL()",
     )
+
+
+def at_random(program: Program[Any], draws: Values, near: float) -> Bool[np.ndarray, " draw"]:
+    r"""Draws in which the whole crowd acts at random, where demonstrations leave that open.
+
+    They do where no draw is more probable than acting at random by as much as its parameters can
+    be without a goal, which is half the logarithm of the number of steps for each (Schwarz 1978,
+    Annals of Statistics 6, 461–464), those of a demonstrator for a rationality. A draw counts
+    where, over the demonstrated steps, the policy of the crowd's mean rationality differs from
+    acting at random by less than `near` in total variation.
+
+    Parameters
+    ----------
+    program : Program
+        Of `MaxEntIRL`.
+    draws : dict of str to array, shape (draw, ...)
+    near : float
+
+    Returns
+    -------
+    bool array, shape (draw,)
+    """
+    data, number = program.data, len(draws["rationality"])
+    steps = np.asarray(data.weight, float) * (data.num_choices() > 1)[np.asarray(data.state)]
+    by_each = np.bincount(np.asarray(data.annotator), steps, data.num_annotators)
+    limit = (data.num_features * np.log1p(steps.sum()) + np.log1p(by_each).sum()) / 2
+    some = np.unique(np.linspace(0, number - 1, _FEW).astype(int))
+    with jax.enable_x64(True):
+        traced = jax.tree.map(jnp.asarray, data)
+        both = [jnp.asarray(draws[name], float) for name in ("coefficient", "rationality")]
+        gain = _gains(program.model, traced, jnp.asarray(steps), *(one[some] for one in both))
+        if np.asarray(gain).max() > limit:
+            return np.zeros(number, bool)
+        own = _distances(program.model, traced, jnp.asarray(steps), *both)
+        return np.asarray(own) < near
 
 
 def rewards(program: Program[Any], result: xr.DataTree, level: float) -> xr.Dataset:
@@ -169,6 +226,40 @@ def _mean_policy(model: MaxEntIRL, data: Any, draws: Values) -> Float[Array, "st
     shape = (data.num_states, data.num_actions)
     total = jax.lax.scan(add, jnp.zeros(shape), draws["coefficient"])[0]
     return total / len(draws["coefficient"])
+
+
+@partial(jax.jit, static_argnums=0)
+def _gains(
+    model: MaxEntIRL, data: Any, weight: Array, coefficient: Array, rationality: Array
+) -> Float[Array, " draw"]:
+    """How much more probable the demonstrations are than at random, in nats."""
+
+    def gain(own: tuple[Array, Array]) -> Array:
+        taken = model.log_policies(data, *own)[data.annotator, data.state, data.action]
+        total: Array = jnp.sum(weight * (taken + jnp.log(jnp.sum(data.allowed, 1))[data.state]))
+        return total
+
+    gains: Array = jax.lax.map(gain, (coefficient, rationality))
+    return gains
+
+
+@partial(jax.jit, static_argnums=0)
+def _distances(
+    model: MaxEntIRL, data: Any, weight: Array, coefficient: Array, rationality: Array
+) -> Float[Array, " draw"]:
+    """Total variation between acting at random and the policy of the mean rationality, over the
+    demonstrated steps."""
+    chance = data.allowed / jnp.sum(data.allowed, 1, keepdims=True)
+
+    def distance(own: tuple[Array, Array]) -> Array:
+        coefficient, rationality = own
+        policy = jnp.exp(model.log_policies(data, coefficient, rationality[None])[0])
+        apart = jnp.abs(policy - chance).sum(1) / 2
+        mean: Array = jnp.sum(weight * apart[data.state]) / jnp.maximum(weight.sum(), 1.0)
+        return mean
+
+    distances: Array = jax.lax.map(distance, (coefficient, jnp.abs(rationality).mean(1)))
+    return distances
 
 
 def _agreement(

@@ -13,7 +13,8 @@ from jaxtyping import Bool, Float, Int, Shaped
 from raters.auditing.verdicts import Costs, unanchored, verdicts
 from raters.errors import SettingError
 from raters.inference.mixing import FEWEST_DRAWS
-from raters.judgements.names import names_array, plural
+from raters.judgements.display import isolated
+from raters.judgements.names import names_array, plural, shorten
 from raters.judgements.together import Together
 from raters.kinds import kind_of
 from raters.program import Program
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 # Columns of the audit of a part that the table of all repeats, beside the judged quantity.
 _REPEATED = ("p_adversarial", "p_below")
+# Probability of being below the threshold of one kind that is told of who is kept over all.
+_SURE = 0.9
 
 
 class Verdicts(NamedTuple):
@@ -159,7 +162,27 @@ def combined(
             *((f"{name}.{key}", t) for key, t in own.tables.items()),
         )
     }
-    return Verdicts(table, _rule(program, audits, costs, min_judgements), tables)
+    rule = _rule(program, audits, costs, min_judgements)
+    return Verdicts(table, rule + _kept_all_the_same(table, audits, number), tables)
+
+
+def _kept_all_the_same(
+    table: xr.Dataset, audits: Mapping[str, Audit], number: Int[np.ndarray, "part judge"]
+) -> str:
+    """Those who are kept over all kinds, and are not wanted by one of them."""
+    kept = table["verdict"].values == "keep"
+    names = next(iter(table.coords.values())).values
+    found = [
+        f"{isolated(names[judge])} in {part}"
+        for own, (part, one) in zip(number, audits.items(), strict=True)
+        for judge in np.flatnonzero(kept & (own > 0) & (one.table["p_below"].values >= _SURE))
+    ]
+    if not found:
+        return ""
+    return (
+        f" Kept over all kinds, and yet below the threshold of one with a probability of {_SURE:g}"
+        f" or more: {shorten(found)}."
+    )
 
 
 def _columns(

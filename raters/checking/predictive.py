@@ -105,7 +105,9 @@ def check(
     time : array, shape (row,), optional
         When each row of the fitted data was made, as numbers, to check for drift. Containers keep
         no times, and by default put equal rows together: read the table with ``aggregate=False``.
-        Rows of comparisons are then those of the table; rows of labels are sorted by item, stably.
+        Rows of comparisons and demonstrations are then those of the table; rows of labels are
+        sorted by item, stably, and those of choices by set and alternative, as
+        ``choices.to_frame()`` has them.
 
     Returns
     -------

@@ -25,6 +25,7 @@ _OBJECTS = {
     "Audit": ("an audit", "rt.audit(model, result)"),
     "Backend": ("a back-end", "rt.PGGibbs(), or rt.NUTS()"),
     "Comparisons": ("comparisons", "rt.Comparisons.from_frame(table, ...)"),
+    "Criterion": ("a criterion", "rt.acquisition.Epig()"),
     "DataFrame": ("a table of pandas", "pandas.DataFrame(...)"),
     "Dataset": ("a dataset of xarray", "xarray.Dataset(...)"),
     "MDP": ("a Markov decision process", "rt.MDP.from_arrays(transition)"),
@@ -58,8 +59,10 @@ def is_list(value: Any) -> bool:
     return several and getattr(value, "ndim", 1) > 0
 
 
-def numbers(name: str, value: Any) -> Float[np.ndarray, " ..."]:
-    """An array of numbers in double precision."""
+def numbers(
+    name: str, value: Any, such: str = "np.array([[0.5, 0.5]])"
+) -> Float[np.ndarray, " ..."]:
+    """An array of numbers in double precision, such as that of a line of Python."""
     try:
         array = np.asarray(value)
         if array.dtype == object and any(one is None for one in array.flat):
@@ -72,7 +75,7 @@ def numbers(name: str, value: Any) -> Float[np.ndarray, " ..."]:
             value=value,
             problem="is no array of numbers",
             expected="give numbers, in rows of one length",
-            instead=f"{name}=np.array([[0.5, 0.5]])",
+            instead=f"{name}={such}",
         ) from error
     raise SettingError(
         parameter=name,

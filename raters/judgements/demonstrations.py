@@ -144,7 +144,7 @@ class Demonstrations(Judgements):
         Returns
         -------
         Demonstrations
-            With the steps of each trajectory in order, one trajectory after the other.
+            With the steps in the order of the rows.
 
         Raises
         ------
@@ -176,10 +176,8 @@ class Demonstrations(Judgements):
         way = reading.trajectories_of(columns)
         table = reading.Steps(at, taken, who, way.code, way.time)
         reading.check_allowed(table, mdp)
-        order = np.lexsort((table.time, table.trajectory))
-        reading.check_trajectories(table.taken_at(order), mdp, way.names)
+        reading.check_trajectories(table, mdp, way.names)
         number = None if count is None else read_counts(columns["count"])
-        table, number = table.taken_at(order), None if number is None else number[order]
         return cls._of(table, number, mdp, people, way.names)._slim()
 
     @classmethod

@@ -40,7 +40,7 @@ def open_mirror(competence: np.ndarray, data: Judgements, what: str) -> tuple[st
     )
 
 
-def open_reward(competence: np.ndarray, what: str) -> tuple[str, ...]:
+def open_reward(competence: np.ndarray, what: str, remedy: str) -> tuple[str, ...]:
     """Say when judgements leave open the sign of a reward that is linear in features, which all
     annotators have in common.
 
@@ -50,6 +50,8 @@ def open_reward(competence: np.ndarray, what: str) -> tuple[str, ...]:
         Competences or rationalities.
     what : str
         Word for the judgements, such as ``"votes"``.
+    remedy : str
+        Clause on what would decide it.
 
     Returns
     -------
@@ -62,6 +64,6 @@ def open_reward(competence: np.ndarray, what: str) -> tuple[str, ...]:
         (
             f"the {what} leave open which way round the reward is: by this model and its prior it"
             f" is, with probability {less:.2f}, the opposite, in which those who seem to act for"
-            " the goal act against it; one annotator who is known to be good would decide it"
+            f" the goal act against it; {remedy}"
         ),
     )

@@ -392,7 +392,7 @@ def computed(context: AuditContext, command: str) -> dict[str, Any]:
     sizes = facts.data_facts(data)
     return {
         "model": repr(model),
-        "model_sentence": documentation.splitlines()[0] if documentation else "",
+        "model_sentence": " ".join(documentation.partition("\n\n")[0].split()),
         "fit": facts.fit_facts(context.result),
         "data": sizes,
         "data_sentence": sentences.data_sentence(sizes, data, kind_of(data).words),

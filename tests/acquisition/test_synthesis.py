@@ -194,6 +194,14 @@ def test_bounds_that_are_none(labels, bounds):
         synthesize(RAYKAR, labels[1], bounds=bounds)
 
 
+@pytest.mark.parametrize("bounds", ["ab", [("a", "b")], {"x1": ("a", "b")}, {"x2": None}])
+def test_the_line_that_a_refusal_of_bounds_proposes_is_accepted(labels, bounds):
+    with pytest.raises(DataError, match=": write bounds=") as caught:
+        synthesize(RAYKAR, labels[1], bounds=bounds)
+    line = eval(str(caught.value).partition(": write bounds=")[2], {"np": np})
+    synthesize(RAYKAR, labels[1], bounds=line, annotators=0, starts=1, draws=20)
+
+
 def test_models_without_features(votes):
     data, _ = votes
     plain = data.without_features()
@@ -217,6 +225,8 @@ def test_criteria_and_settings_that_cannot_be(votes, labels):
     ):
         with raises_about(SettingError, about):
             synthesize(RAYKAR, labels[1], **given)
+    with pytest.raises(SettingError, match=r"a criterion: write rt\.acquisition\.Epig\(\)"):
+        synthesize(RAYKAR, labels[1], criterion="epig")
     for nobody in (["eve"], []):
         with pytest.raises(DataError):
             synthesize(RAYKAR, labels[1], annotators=nobody)

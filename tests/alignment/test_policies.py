@@ -26,7 +26,7 @@ from raters.alignment import (
     regret_matrix,
     regrets,
 )
-from raters.errors import DataError, SettingError
+from raters.errors import ConvergenceWarning, DataError, SettingError
 from tests.refusals import raises_about
 
 SETTINGS = settings(deadline=None, max_examples=60)
@@ -258,6 +258,33 @@ def test_no_weights_do_better_than_the_linear_programme(problem):
     assert found.weights.sum() == pytest.approx(1)
     # The row of z₀ changes nothing: the worst regret of all types is not negative.
     assert linear_programme(matrix[1:]).value == pytest.approx(found.value, abs=1e-6)
+
+
+def test_one_huge_regret_hides_no_others():
+    """By hand: the third is never given, and the third row is never the worst."""
+    found = linear_programme([[0, 0, 1e9], [0, 1, 0], [1, 0, 0]])
+    np.testing.assert_allclose(found.weights, [0.5, 0.5, 0], atol=1e-8)
+    assert found.value == pytest.approx(0.5, rel=1e-6)
+    assert found.gap < 1e-6
+    assert linear_programme([[0, 1], [1, 0], [-1e9, -1e9]]).value == pytest.approx(0.5)
+
+
+def test_the_gap_that_rounding_leaves_is_stated_and_warned_of():
+    """A billionth of the first would be the best, of value 1 + 1e-9."""
+    with pytest.warns(ConvergenceWarning, match="the worst regret 2 may be above"):
+        found = linear_programme([[-1e9, 2], [2, 1]])
+    assert found.value - found.gap <= 1 + 1e-9 <= found.value
+
+
+@pytest.mark.parametrize("spread", [3, 9])
+def test_the_linear_programme_bounds_itself_at_every_size_of_regrets(spread):
+    rng = np.random.default_rng(spread)
+    for _ in range(50):
+        size = tuple(rng.integers(2, 6, size=2))
+        matrix = rng.exponential(size=size) * 10 ** rng.uniform(-spread, spread, size)
+        found = linear_programme(matrix)
+        assert 0 <= found.gap < 1e-5 * found.value
+        assert found.value == pytest.approx(max(matrix @ found.weights), rel=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:the worst regret:raters.errors.ConvergenceWarning")

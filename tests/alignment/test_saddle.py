@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import jax.numpy as jnp
 import numpy as np
@@ -79,6 +80,20 @@ def test_an_ensemble_is_never_better_and_types_may_compare_with_their_own():
         assert of_mixture.max() == pytest.approx(mixed.value, abs=1e-9)
 
 
+def test_a_response_that_is_awful_for_one_type_is_not_given():
+    """At all sizes of rewards, against the best responses and against policies of the types."""
+    fair = minmax_policy([[0, 0, -1e9], [1, 0, 0], [0, 1, 0]])
+    np.testing.assert_allclose(fair.policy, [0.5, 0.5, 0], atol=1e-8)
+    assert fair.value == pytest.approx(0.5, rel=1e-6)
+    assert fair.gap < 1e-6
+    for trial in range(40):
+        rng = np.random.default_rng(trial)
+        reward = rng.normal(size=(3, 4, 3)) * 10 ** rng.uniform(-5, 5, (3, 4, 3))
+        own = rng.dirichlet(np.ones(3), (3, 4)) if trial % 2 else None
+        found = minmax_policy(reward, own, OFTEN)
+        assert found.gap <= 1e-5 * abs(found.value)
+
+
 # ---------------------------------------------------------------- policy gradient
 
 
@@ -124,6 +139,27 @@ def test_features_that_name_the_cells_are_free_policies():
     assert found.value == pytest.approx(minmax_policy(REWARD, None, OFTEN).value, abs=2e-3)
     served = policy(features @ found.parameters)
     np.testing.assert_allclose(served, found.policy, atol=1e-9)
+
+
+def test_the_units_of_features_change_nothing():
+    """Nor what all responses to a prompt share; parameters are in the units of the features, the
+    first ones too."""
+    rng = np.random.default_rng(0)
+    features = rng.uniform(size=(40, 4, 2))
+    reward = np.einsum("xyf,zf->zxy", features, [[-4, 1], [-1, 4]])
+    one = policy_gradient(reward, features=features, start=[-2.0, 1.0], steps=300)
+    for unit, shared in ((1e4, 0.0), (1e-4, 0.0), (1e12, 0.0), (1.0, 1e4)):
+        table, start = features * [unit, 1] + [shared, 0], [-2 / unit, 1.0]
+        first = policy_gradient(reward, features=table, start=start, steps=1)
+        np.testing.assert_allclose(first.parameters, start, rtol=1e-12)
+        found = policy_gradient(reward, features=table, start=start, steps=300)
+        assert found.value == pytest.approx(one.value, rel=1e-6)
+        np.testing.assert_allclose(found.parameters * [unit, 1], one.parameters, rtol=1e-5)
+        np.testing.assert_allclose(policy(table @ found.parameters), found.policy, atol=1e-7)
+    constant = np.concatenate([features, np.full((40, 4, 1), 0.1)], -1)
+    found = policy_gradient(reward, features=constant, start=[-2.0, 1.0, 3.0], steps=300)
+    assert found.value == pytest.approx(one.value, rel=1e-3)
+    assert found.parameters[2] == pytest.approx(3.0)
 
 
 def test_the_best_of_a_class_by_another_method():
@@ -270,6 +306,7 @@ HALF = np.full((2, 3), 0.5)
 FEATURES = np.zeros((4, 3, 2))
 OF_ITEMS = fitted(reward=(("chain", "draw", "item"), np.zeros((1, 2, 3))))
 OF_FEATURES = fitted(coefficient=(("chain", "draw", "feature"), np.zeros((1, 2, 3))))
+HUGE = [[1e308, -1e308], [-1e308, 1e308]]
 FAILED = fitted(reward=(("chain", "draw", "item"), np.full((1, 2, 3), np.nan)))
 
 
@@ -292,6 +329,11 @@ FAILED = fitted(reward=(("chain", "draw", "item"), np.full((1, 2, 3), np.nan)))
         (lambda: policy_gradient(REWARD, logits=lambda one: one[:2], start=HALF), "logits"),
         (lambda: type_rewards(fitted(ability=(("chain", "draw"), np.zeros((1, 2))))), "result"),
         (lambda: type_rewards(FAILED), "result"),
+        (lambda: type_rewards(None), "result"),
+        (lambda: minmax_policy(HUGE), "reward"),
+        (lambda: bayes_policy([HUGE]), "reward_draws"),
+        (lambda: policy_gradient(HUGE), "reward"),
+        (lambda: regrets([0.5, 0.5], HUGE), "reward"),
         (lambda: type_rewards(OF_ITEMS, FEATURES), "features"),
         (lambda: type_rewards(OF_FEATURES), "features"),
         (lambda: type_rewards(OF_FEATURES, FEATURES), "features"),
@@ -318,3 +360,39 @@ def test_bad_arrays(call, about):
 def test_bad_settings(given, about):
     with raises_about(SettingError, about):
         policy_gradient(REWARD, **given)
+
+
+TWO = np.eye(2)
+
+
+@pytest.mark.parametrize(
+    ("function", "given"),
+    [
+        (minmax_policy, {"reward": TWO, "own": np.full(2, 0.5)}),
+        (minmax_policy, {"reward": REWARD, "own": np.full((4, 3), 1 / 3)}),
+        (minmax_policy, {"reward": REWARD, "own": np.full(3, 1 / 3)}),
+        (minmax_policy, {"reward": TWO, "own": "a"}),
+        (minmax_policy, {"reward": [1.0, 2.0]}),
+        (minmax_policy, {"reward": np.zeros((0, 3))}),
+        (minmax_policy, {"reward": HUGE}),
+        (minmax_policy, {"reward": REWARD, "prompt_weights": "a"}),
+        (minmax_policy, {"reward": REWARD, "prompt_weights": []}),
+        (bayes_policy, {"reward_draws": TWO}),
+        (bayes_policy, {"reward_draws": np.zeros((0, 2, 3))}),
+        (regret_draws, {"policy": "a", "reward_draws": DRAWS}),
+        (regrets, {"policy": [], "reward": TWO}),
+        (ensemble, {"policies": TWO, "weights": ["a", "b"]}),
+        (regret_matrix, {"policies": [0.5, 0.5]}),
+        (regret_matrix, {"policies": np.full((2, 4, 3), 1 / 3), "reference": "a"}),
+        (policy_gradient, {"reward": TWO, "features": []}),
+        (policy_gradient, {"reward": REWARD, "features": "a"}),
+        (policy_gradient, {"reward": REWARD, "features": FEATURES, "start": "a"}),
+        (type_rewards, {"result": OF_FEATURES, "features": []}),
+    ],
+)
+def test_the_line_that_a_refusal_proposes_is_accepted(function, given):
+    with pytest.raises(DataError, match=r": write \w+=") as caught:
+        function(**given)
+    proposed = re.search(r": write (\w+)=(.+?)( for one \w+)?$", str(caught.value))
+    line = eval(proposed[2], {"np": np}, given)
+    function(**given | {proposed[1]: line})

@@ -72,6 +72,19 @@ def test_the_shares_of_the_judgements_decide(program) -> None:
     }
 
 
+def test_who_is_kept_and_below_the_threshold_of_one_kind_is_named(program) -> None:
+    labels, votes = audited(LABELS, BELOW[0], known=1000), audited(VOTES, BELOW[1], known=1000)
+    rule = combined(program, {"labels": labels, "votes": votes}, rt.Costs(), 5).rule
+    assert rule.endswith(
+        "below the threshold of one with a probability of 0.9 or more: eve in labels."
+    )
+    wanted = audited(LABELS, 0 * BELOW[0], known=1000)
+    assert (
+        "Kept over"
+        not in combined(program, {"labels": wanted, "votes": wanted}, rt.Costs(), 5).rule
+    )
+
+
 def test_a_part_without_judgements_of_somebody_has_no_say_on_them(program) -> None:
     """Nobody knows of what the labels are, or their draws are too few: bob has only votes."""
     known = audited(VOTES, BELOW[1], known=1000)

@@ -12,10 +12,11 @@ import pytest
 import raters as rt
 import raters.figures
 from raters.auditing.choices import coefficients
+from raters.checking.discrepancies import Draw, Layout
 from raters.cli import app
 from raters.errors import DataError, SettingError
-from raters.families.choices import sections
-from raters.fitting.replicates import replicated
+from raters.families.choices import discrepancies, sections
+from raters.fitting.replicates import answer_counts, replicated
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext
 from tests.refusals import raises_about
@@ -75,6 +76,124 @@ def test_a_red_and_a_blue_bus_are_no_independent_alternatives(fitted) -> None:
 
 def test_choosers_with_habits_are_found(fitted) -> None:
     assert "habits" in failed(fitted(habits=True)[1])
+
+
+def weeks(inertia: float, seed: int = 0) -> pd.DataFrame:
+    """A table of 8 choices by 60 choosers with tastes of their own, to whom what they chose last is
+    worth more. Trips are named in no order of time."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    names = rng.permutation(480)
+    for who in range(60):
+        taste, last = np.array([1 + rng.normal(), -1.0]), -1
+        for week in range(8):
+            x = rng.normal(size=(3, 2))
+            was = np.arange(3) == last
+            last = int((x @ taste + inertia * was + rng.gumbel(size=3)).argmax())
+            trip = names[8 * who + week]
+            rows += [
+                (trip, f"p{who}", week, mode, *x[code], float(was[code]), int(code == last))
+                for code, mode in enumerate(["bus", "car", "tram"])
+            ]
+    return pd.DataFrame(rows, columns=["trip", "who", "week", "mode", "x", "y", "last", "taken"])
+
+
+@pytest.mark.parametrize(
+    ("inertia", "features", "fails"),
+    [(2.0, ["x", "y"], True), (0.0, ["x", "y"], False), (2.0, ["x", "y", "last"], False)],
+)
+def test_inertia_is_found_in_time(inertia, features, fails, fit_quietly) -> None:
+    table = weeks(inertia)
+    choices = rt.Choices.from_frame(table, **ROLES, features=features)
+    model = rt.MixedLogit(random=("x", "y"), error_components=(("bus",), ("car",)))
+    result = fit_quietly(model, choices, rt.PGEM(draws=100))
+    when = choices.to_frame()["set"].map(table.groupby("trip")["week"].first())
+    found = rt.check(model, result, replicates=400, time=when)
+    assert found.failed == (["repeats"] if fails else [])
+    # Other checks do not see it, and without times nothing does.
+    without = rt.check(model, result, replicates=400)
+    assert not without.failed
+    assert without.not_measured["repeats"] == "no times were given"
+    if fails:
+        for text in ("inertia", "the spreads of tastes may be nothing else", "'last'"):
+            assert text in found.sentences[0]
+        with raises_about(DataError, "time"):
+            rt.check(model, result, time=table["week"].sample(frac=1, random_state=0))
+        # The order of the sets counts, and not the unit of time.
+        other = rt.check(model, result, replicates=400, time=10.0 * when - 70)
+        assert other.table["observed"].sel(discrepancy="repeats") == found.table["observed"].sel(
+            discrepancy="repeats"
+        )
+
+
+def measured_repeats(table: dict, time: dict, **options) -> float | str:
+    """Share of repeats in a table, given the time of each trip, or why there is none."""
+    choices = rt.Choices.from_frame(table, **ROLES, aggregate=False, **options)
+    when = choices.to_frame()["set"].map(time).to_numpy(float)
+    measure = discrepancies.REPEATS.prepare(Layout(rt.Program(MODEL, choices), when))
+    counts = answer_counts(choices)
+    return measure if isinstance(measure, str) else measure(Draw(counts, 0 * counts + 0.5, None))
+
+
+def of_menus(chosen: dict[int, str], who: dict[int, str], times: int = 1) -> dict:
+    """A table of trips: the modes that are offered, the one taken first."""
+    rows = [
+        (trip, mode, times * int(mode == menu[0]), who[trip])
+        for trip, menu in chosen.items()
+        for mode in menu
+    ]
+    names = ("trip", "mode", "taken", "who")
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def test_repeats_by_hand() -> None:
+    """Ann chooses b, b, a, a, c; what she chose last is missing before her third. Bob's trips lie
+    between hers, and he repeats nothing."""
+    menus = {7: "ba", 3: "bac", 5: "ac", 1: "acb", 2: "cab", 4: "ab", 6: "ba"}
+    who = dict.fromkeys(menus, "ann") | {4: "bob", 6: "bob"}
+    time = {7: 0, 3: 2, 5: 4, 1: 6, 2: 8, 4: 1, 6: 3}
+    # 7 → 3 yes, 3 → 5 not offered, 5 → 1 yes, 1 → 2 no; bob's 4 → 6 no.
+    assert measured_repeats(of_menus(menus, who), time) == pytest.approx(2 / 4)
+    # At one time nobody knows which was first: 5 and 1 fall out, and what follows them.
+    assert measured_repeats(of_menus(menus, who), time | {1: 4}) == pytest.approx(1 / 2)
+    never = measured_repeats(of_menus(menus, who), dict.fromkeys(menus, 0))
+    assert "later offered again" in never
+    counted = measured_repeats(of_menus(menus, who, times=2), time, counted=True)
+    assert counted == never
+
+
+@pytest.mark.parametrize(
+    ("model", "line"),
+    [
+        (
+            rt.MixedLogit(random=("x",)),
+            "rt.MixedLogit(random=('x',), error_components=(('car',), ('tram',)))",
+        ),
+        (
+            rt.MixedLogit(error_components=(("bus", "car"), ("car",))),
+            "rt.MixedLogit(error_components=(('bus', 'car'), ('car',), ('tram',)))",
+        ),
+        (rt.MultinomialLogit(), "rt.MixedLogit(error_components=(('car',), ('tram',)))"),
+    ],
+)
+def test_habits_are_mended_by_another_model(model, line) -> None:
+    table = weeks(0.0)
+    codes = table.groupby("trip").cumcount()
+    # The bus is taken least.
+    table["taken"] = (codes == 1 + table["trip"] % 2).astype(int)
+    choices = rt.Choices.from_frame(table, **ROLES, features=["x", "y"])
+    text = discrepancies.HABITS.mend(rt.Program(model, choices), True)
+    assert text.startswith(f"{line} lets the constants of single alternatives differ")
+    assert eval(line, {"rt": rt}).why_not(choices) is None
+    together = "correlated=True lets their tastes go together"
+    assert (together in text) == (
+        model == rt.MixedLogit(error_components=(("bus", "car"), ("car",)))
+    )
+    if isinstance(model, rt.MixedLogit):
+        assert text.endswith("rt.check(..., time=...) says whether it is inertia")
+        more = eval(line, {"rt": rt})
+        again = discrepancies.HABITS.mend(rt.Program(more, choices), True)
+        assert "rt.MixedLogit" not in again
 
 
 def test_replicated_choices_have_the_probabilities_of_the_model() -> None:
@@ -142,6 +261,7 @@ def test_signs_are_those_of_coefficients_and_not_of_spreads(fit_quietly) -> None
         for table in sections.terms(context).tables
     }
     assert signed == {"coefficient": True, "constant": True, "coefficient_spread": False}
+    assert "the shape of tastes" in sections.checks(context).sentence
 
 
 def test_nobody_is_judged_by_what_they_choose(fitted, tmp_path) -> None:

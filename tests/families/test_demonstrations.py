@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pandas as pd
 import pytest
 
 import raters as rt
+from raters.auditing.demonstrations import at_random
 from raters.cli import app
 from raters.errors import DataError
 from raters.families.demonstrations import read_demonstrations
@@ -59,6 +61,46 @@ def test_the_audit_tells_adversaries_and_the_careless(crowd, model, result) -> N
     assert reward["identified"].values.tolist() == [1, 1]
     np.testing.assert_allclose(policy["probability"].sum("action"), 1, atol=1e-6)
     assert int(policy["steps"].sum()) == crowd[0].num_steps
+
+
+def test_nobody_is_kept_where_all_act_at_random() -> None:
+    """Rationalities are then those of the prior, near 1, about a reward of nearly none."""
+    mdp = rt.MDP.grid(3, 3, features={"sun": np.eye(3), "mud": np.eye(3)[::-1]})
+    model, rng = rt.MaxEntIRL(), np.random.default_rng(0)
+    rewards, who = rng.normal(0, 0.03, (300, 2)), rng.normal(1, 0.2, (300, 6))
+    chance, goal = np.full((6, 9, 4), 0.25), np.tile(_towards(mdp, model, [2.0, -2.0]), (6, 1, 1))
+    found = {}
+    for name, policy in (("random", chance), ("good", goal)):
+        shown = rt.Demonstrations.rollouts(mdp, policy, trajectories=6, steps=10, seed=0)
+        found[name] = rt.Program(model, shown)
+    draws = {"coefficient": rewards, "rationality": who}
+    assert at_random(found["random"], draws, 0.1).all()
+    strong = np.tile([2.0, -2.0], (300, 1))
+    assert not at_random(found["random"], draws | {"coefficient": strong}, 0.1).any()
+    # Where demonstrations are far more probable under a goal, weak ones are not called random.
+    near = np.where(np.arange(300)[:, None] < 150, strong, rewards)
+    assert not at_random(found["good"], draws | {"coefficient": near}, 0.1).any()
+
+
+def test_the_audit_warns_of_a_crowd_that_acts_at_random(fit_quietly) -> None:
+    mdp = rt.MDP.grid(3, 3, features={"sun": np.eye(3), "mud": np.eye(3)[::-1]})
+    shown = rt.Demonstrations.rollouts(
+        mdp, np.full((6, 9, 4), 0.25), trajectories=6, steps=10, seed=0
+    )
+    model = rt.MaxEntIRL()
+    result = fit_quietly(model, shown, _SVI)
+    with pytest.warns(rt.errors.DataWarning, match="hardly more probable under any reward"):
+        table = rt.audit(model, result).table
+    assert (table["p_guessing"] > 0.9).all()
+    assert (table["p_below"] > 0.9).all()
+    assert "keep" not in set(table["verdict"].values)
+
+
+def _towards(mdp: rt.MDP, model: rt.MaxEntIRL, coefficient: list[float]) -> np.ndarray:
+    """The policy of a rationality of 1, shape (state, action)."""
+    data = rt.Demonstrations.rollouts(mdp, np.full((9, 4), 0.25), trajectories=1, steps=1, seed=0)
+    policy = np.exp(model.log_policies(data, np.array(coefficient), np.ones(1))[0], dtype=float)
+    return policy / policy.sum(1, keepdims=True)
 
 
 def test_the_report_has_the_reward_and_the_policy(model, result) -> None:
@@ -270,13 +312,16 @@ def test_features_beside_transitions(crowd, files) -> None:
     assert paid.feature_names == ("pay", "warm", "high")
     np.testing.assert_allclose(paid.features[..., 0], 2.0)
     assert read_demonstrations(steps, transitions=moves, **roles).num_features == 9
-    for wrong in (
-        cells.drop(index=0),
-        cells.assign(warm="x"),
-        cells.rename(columns={"state": "z"}),
+    twice = pd.concat([cells, cells[:1]])
+    for wrong, said in (
+        (cells.drop(index=0), "has no row of state '"),
+        (cells.assign(warm="x"), "holds 'x' for state '.*' in column 'warm'"),
+        (twice, f"has two rows of state '{re.escape(str(cells['state'][0]))}'"),
+        (cells.rename(columns={"state": "z"}), "has the columns"),
     ):
-        with raises_about(DataError, "state_features"):
+        with pytest.raises(DataError, match=said) as caught:
             read_demonstrations(steps, transitions=moves, state_features=wrong, **roles)
+        assert caught.value.parameter == "state_features"
     with raises_about(DataError, "transitions"):
         read_demonstrations(steps, transitions=cells, **roles)
 

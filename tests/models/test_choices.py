@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -187,6 +189,58 @@ def test_features_of_choosers_that_are_not_used_are_named(choices) -> None:
             seed=0,
             progress=False,
         )
+
+
+def with_feature(make, *others) -> rt.Choices:
+    """Choices of 3 alternatives with features x, y and more, made of these and of the place of each
+    alternative."""
+    rng = np.random.default_rng(0)
+    code = np.tile(np.arange(3), 60)
+    x, y = rng.normal(size=(2, 180)).round(2) + 50 * np.repeat(rng.normal(size=60), 3)
+    table = {
+        "trip": np.repeat(np.arange(60), 3),
+        "mode": np.array(["bus", "car", "tram"])[code],
+        "taken": (code == np.repeat(rng.integers(3, size=60), 3)).astype(int),
+        "x": x,
+        "y": y,
+    }
+    more = {f"z{place}": one(x, y, code, rng) for place, one in enumerate((make, *others))}
+    roles = {"set": "trip", "alternative": "mode", "chosen": "taken"}
+    return rt.Choices.from_frame(table | more, **roles, features=["x", "y", *more])
+
+
+@pytest.mark.parametrize("model", [rt.MultinomialLogit(), rt.MixedLogit()])
+def test_collinear_features_are_named(model) -> None:
+    def sentences(*makes, constants: bool = True) -> list[str]:
+        own = dataclasses.replace(model, constants=constants)
+        found = own.data_warnings(with_feature(*makes))
+        return [text for text in found if "prior divides" in text]
+
+    (twice,) = sentences(lambda x, y, code, rng: 2 * x)
+    assert "the features x, z0 are exactly collinear within sets" in twice
+    (summed,) = sentences(lambda x, y, code, rng: x - 0.03 * y + 1)
+    assert "the features x, y, z0 are" in summed
+    # What is the same within a set tells nothing.
+    (level,) = sentences(lambda x, y, code, rng: x + np.repeat(np.arange(60.0), 3))
+    assert "the features x, z0 are" in level
+    one, two = sentences(lambda x, y, code, rng: -x, lambda x, y, code, rng: y / 7)
+    assert "the features x, z0 are" in one
+    assert "the features y, z1 are" in two
+    for noise in (1e-2, 1e-4):
+        assert not sentences(lambda x, y, code, rng, noise=noise: x + noise * rng.normal(size=180))
+    (constant,) = sentences(lambda x, y, code, rng: (code == 1) * 3.0)
+    assert "can take the place of the feature(s) z0," in constant
+    assert not sentences(lambda x, y, code, rng: (code == 1) * 3.0, constants=False)
+    (both,) = sentences(lambda x, y, code, rng: x + code)
+    assert "can take the place of the feature(s) x, z0," in both
+
+
+def test_a_fit_warns_of_collinear_features() -> None:
+    choices = with_feature(lambda x, y, code, rng: 2 * x)
+    with pytest.warns(DataWarning, match="exactly collinear"):
+        rt.fit(rt.MultinomialLogit(), choices, rt.PGEM(draws=0), seed=0, progress=False)
+    assert len(rt.MultinomialLogit().data_warnings(choices.padded(256))) == 1
+    assert not rt.MultinomialLogit(features=False).data_warnings(choices)
 
 
 # ---------------------------------------------------------------- latent classes

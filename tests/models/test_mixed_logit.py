@@ -18,7 +18,13 @@ import scipy.stats
 import raters as rt
 from raters.errors import BackendError, ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.inference import whitening
-from raters.inference.polya_gamma import panel_averages, panel_em, panel_marginal, panels
+from raters.inference.polya_gamma import (
+    panel_averages,
+    panel_em,
+    panel_gibbs,
+    panel_marginal,
+    panels,
+)
 from raters.program import log_joint, pointwise_log_likelihood
 
 PEOPLE, SETS = 5, 4
@@ -41,6 +47,35 @@ MODELS = {
     "correlated": rt.MixedLogit(correlated=True, constants=False),
     "components": rt.MixedLogit(random=("feature 1",), error_components=(("0", "2"), ("1",))),
 }
+
+
+def test_normals_of_vectors_whose_correlations_are_near_1(choices) -> None:
+    """The sum of both precisions has entries of 1e18 and a curvature that they drown."""
+    model = rt.MixedLogit(correlated=True, constants=False)
+    with jax.enable_x64(True):
+        panel = panels.panel_of(rt.Program(model, choices), model.start(choices))
+    own = np.zeros((PEOPLE, panel.num_own))
+    at = panel_gibbs.referred(panel, own, np.zeros(panel.shared.shape[2] + panel.num_own))
+    of_all = panel.shared_utilities(np.zeros(panel.shared.shape[2]))
+    for gap in (1e-1, 1e-9):
+        factor = np.array([[2.0, 0.0], [2.0 * (1 - gap), gap]])
+        found = panel_gibbs.normals(panel, at, of_all, factor)
+        covariance = np.matmul(found.root, found.root.transpose(0, 2, 1))
+        # By the lemma of Woodbury, which inverts no prior.
+        prior = factor @ factor.T
+        told = at.curvature
+        expected = prior - prior @ np.linalg.solve(np.eye(2) + told @ prior, told @ prior)
+        np.testing.assert_allclose(covariance, expected, rtol=1e-6, atol=1e-12)
+        volume = -np.log(
+            np.abs(
+                found.root[:, 0, 0] * found.root[:, 1, 1]
+                - found.root[:, 0, 1] * found.root[:, 1, 0]
+            )
+        )
+        np.testing.assert_allclose(found.log_volume, volume, rtol=1e-6)
+        if gap == 1e-1:
+            precision = np.matmul(found.factor, found.factor.transpose(0, 2, 1))
+            np.testing.assert_allclose(precision, told + np.linalg.inv(prior), rtol=1e-9)
 
 
 def somewhere(model: rt.MixedLogit, data: rt.Choices) -> dict[str, np.ndarray]:

@@ -193,7 +193,7 @@ def _box(
                 expected=f"choose among {list(names)}",
             )
         for name, ends in bounds.items():
-            pair = numbers("bounds", ends)
+            pair = numbers("bounds", ends, f"{{{name!r}: (-1.0, 1.0)}}")
             if pair.shape != (2,):
                 raise DataError(
                     parameter="bounds",
@@ -204,7 +204,7 @@ def _box(
                 )
             box[names.index(name)] = pair
     elif bounds is not None:
-        box = numbers("bounds", bounds)
+        box = numbers("bounds", bounds, f"np.tile([-1.0, 1.0], ({len(names)}, 1))")
     if box.shape != (len(names), 2):
         raise DataError(
             parameter="bounds",

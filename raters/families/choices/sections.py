@@ -10,6 +10,7 @@ from raters.checking.predictive import check
 from raters.judgements.display import isolated
 from raters.judgements.names import counted
 from raters.kinds import AuditContext, Column, Section, Table
+from raters.models.choices import MixedLogit
 from raters.reporting.cells import write_csv
 from raters.reporting.facts import percent
 
@@ -22,7 +23,15 @@ _MEASURES = {
     "habits": "shares by chooser",
     "agreement": "choosers of one set",
     "drift": "choices along time",
+    "repeats": "choices of the last one again",
 }
+# What no discrepancy sees of a model with tastes of each chooser's own.
+_SHAPE = (
+    "Not measured: the shape of tastes, which MixedLogit takes as normal. Where choosers may be of"
+    ' few types, compare: az.compare({"normal": rt.log_likelihood(model, result, by="annotator"),'
+    ' "types": rt.log_likelihood(other, other_result, by="annotator")}), with other ='
+    " rt.LatentClassLogit()."
+)
 _MEANINGS = {
     "coefficient": (
         "change of utility, in logits, with one unit of the feature as the table has it"
@@ -201,7 +210,8 @@ def checks(context: AuditContext) -> Section:
         Column("replicated", "95% of replicated", "text"),
         Column("p", "p-value (adjusted)", "number"),
     )
-    sentence = " ".join(found.remarks)
+    shape = [_SHAPE] if isinstance(context.program.model, MixedLogit) else []
+    sentence = " ".join([*found.remarks, *shape])
     headline = " ".join(found.sentences)
     return Section(
         key="checks",

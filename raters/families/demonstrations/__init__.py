@@ -107,12 +107,19 @@ def _with_state_features(mdp: MDP, table: pd.DataFrame, *, keep: bool) -> MDP:
     numbers = table[list(names)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
     code = match_names(np.arange(len(listed)), listed, mdp.states, "state", "state_features")
     lacking = sorted(set(range(mdp.num_states)) - set(code.tolist()) - set(_ends(mdp)))
-    if lacking or len(set(listed)) < len(listed) or not np.isfinite(numbers).all():
-        problem = (
-            f"has no row of state {name_text(mdp.states[lacking[0]])!r}"
-            if lacking
-            else "has a state twice, or a cell that is no number"
-        )
+    twice = [listed[row] for row in np.flatnonzero(pd.Series(listed).duplicated())]
+    wrong = np.argwhere(~np.isfinite(numbers))
+    if lacking or twice or len(wrong):
+        if lacking:
+            problem = f"has no row of state {name_text(mdp.states[lacking[0]])!r}"
+        elif twice:
+            problem = f"has two rows of state {twice[0]!r}"
+        else:
+            row, column = wrong[0]
+            problem = (
+                f"holds {table[names[column]].iloc[row]!r} for state {listed[row]!r} in column"
+                f" {names[column]!r}, which is no number"
+            )
         raise DataError(
             parameter="state_features",
             problem=problem,

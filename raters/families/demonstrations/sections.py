@@ -46,7 +46,7 @@ COLUMNS = (
         "P(random)",
         "percent",
         "P(random) is the probability that it is within twice {margin} of 0, a rationality relative"
-        " to the crowd's mean.",
+        " to the crowd's mean, or that the whole crowd acts at random.",
     ),
     Column(
         "p_adversarial",
@@ -128,8 +128,10 @@ def reward(context: AuditContext) -> Section | None:
         facts={"num_features": len(frame)},
         files={"reward.csv": lambda path: write_csv(frame, path)},
         limits=(
-            "The reward is what most demonstrators seek if the transitions are as given; whether it"
-            " is the one that is wanted, demonstrations alone do not tell.",
+            "The reward is the one that fits all demonstrators together if they have one goal and"
+            " the transitions are as given; whether it is the one that is wanted, demonstrations"
+            " alone do not tell. Groups with goals of their own may look like careless ones: fit"
+            " them separately and compare.",
         ),
     )
 

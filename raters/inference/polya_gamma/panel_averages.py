@@ -130,9 +130,8 @@ def drawn(
     of_sets = vectors.astype(np.float32)[panel.judge].transpose(0, 2, 1)
     utility = np.matmul(panel.own.astype(np.float32)[:, :, None], of_sets)[:, :, 0]
     square = (np.matmul(vectors - own.mean[:, None], own.factor) ** 2).sum(2)
-    volume = np.log(own.factor.diagonal(axis1=1, axis2=2)).sum(1)[:, None]
     density = np.logaddexp(
-        _log_t_density(square, panel.num_own) + volume, _log_prior(vectors, factor)
+        _log_t_density(square, panel.num_own) + own.log_volume[:, None], _log_prior(vectors, factor)
     )
     return Drawn(vectors, utility, density - np.log(2))
 

@@ -41,6 +41,8 @@ _CLIMBS = 12
 # Longest step of Newton's method, in standard deviations under the prior, the length of the last
 # one, and the largest number of them.
 _LONGEST, _NEAR, _STEPS = 3.0, 1e-2, 30
+# Of the trace of a precision, what its rounded entries are off by at most.
+_ROUNDING = 1e-13
 
 
 class Reference(NamedTuple):
@@ -69,12 +71,15 @@ class Normals(NamedTuple):
     root : array, shape (judge, entry, entry)
         Matrices A whose squares A Aᵀ are the covariances.
     factor : array, shape (judge, entry, entry)
-        Cholesky factors of the precisions.
+        Matrices F whose squares F Fᵀ are the precisions.
+    log_volume : array, shape (judge,)
+        Logarithms of the determinants of F.
     """
 
     mean: Float[np.ndarray, "judge entry"]
     root: Float[np.ndarray, "judge entry entry"]
     factor: Float[np.ndarray, "judge entry entry"]
+    log_volume: Float[np.ndarray, " judge"]
 
 
 def normals(
@@ -96,15 +101,23 @@ def normals(
     Normals
     """
     expected = panel.expected(of_all + panel.own_utilities(reference.own))
-    inverse = np.linalg.inv(factor)
-    precision = reference.curvature + inverse.T @ inverse
     shift = panel.slope(expected) + np.matmul(
         reference.curvature, reference.own[:, :, None]
     ).squeeze(2)
-    own_factor = np.linalg.cholesky(precision)
-    root = np.linalg.inv(own_factor).transpose(0, 2, 1)
+    # In units of the prior: with correlations near 1, its precision is too large for the sum of
+    # both to be a positive one in rounded numbers.
+    told = factor.T @ reference.curvature @ factor
+    least = 1 + _ROUNDING * told.trace(axis1=1, axis2=2)
+    white = np.linalg.cholesky(told + least[:, None, None] * np.eye(panel.num_own))
+    root = factor @ np.linalg.inv(white).transpose(0, 2, 1)
     along = np.matmul(root.transpose(0, 2, 1), shift[:, :, None])
-    return Normals(np.matmul(root, along)[:, :, 0], root, own_factor)
+    log_volume = np.log(white.diagonal(axis1=1, axis2=2)).sum(1)
+    return Normals(
+        mean=np.matmul(root, along)[:, :, 0],
+        root=root,
+        factor=np.linalg.inv(factor).T @ white,
+        log_volume=log_volume - np.log(np.abs(factor.diagonal())).sum(),
+    )
 
 
 def log_t(square: np.ndarray, size: int, freedom: int) -> np.ndarray:

@@ -146,13 +146,14 @@ def check_trajectories(steps: Steps, mdp: MDP, names: Names) -> None:
     Parameters
     ----------
     steps : Steps
-        Sorted by trajectory and by the number of the step.
+        In any order.
     mdp : MDP
     names : tuple
         Names of the trajectories; none where the steps are in none.
     """
     if not names:
         return
+    steps = steps.taken_at(np.lexsort((steps.time, steps.trajectory)))
     before, after = (steps.taken_at(np.arange(len(steps.state))[part]) for part in _PAIRS)
     same = before.trajectory == after.trajectory
     words = _Words(steps, mdp, names)
@@ -179,7 +180,8 @@ def check_trajectories(steps: Steps, mdp: MDP, names: Names) -> None:
         lambda row: (
             f"goes from {steps.time[row]} to {steps.time[row + 1]} in {words.trajectory(row)}"
         ),
-        "the steps of a trajectory are consecutive; give each part a trajectory of its own",
+        "the steps of a trajectory are consecutive; give each part a trajectory of its own, or"
+        " leave `trajectory` and `step` out, as the likelihood does not need them",
     )
     chance = np.asarray(mdp.transition)[before.state, before.action, after.state]
     _refuse(

@@ -19,6 +19,7 @@ from raters.errors.validation import boolean, plain_positive
 from raters.judgements.choices import Choices
 from raters.judgements.names import shorten
 from raters.model import Model, Shift, Symmetry, Values
+from raters.models.choices._collinear import collinear_features
 
 
 @dataclass(frozen=True)
@@ -122,11 +123,16 @@ class Utility(Model[Choices]):
         return f"{type(self).__name__}(features=False)"
 
     def data_warnings(self, data: Choices) -> tuple[str, ...]:
-        """Warn of features of the choosers that the utility leaves out."""
+        """Warn of features of the choosers that the utility leaves out, and of collinear ones of
+        the alternatives."""
+        collinear: tuple[str, ...] = ()
+        if self.features:
+            collinear = collinear_features(data, constants=self.constants)
         if self.interactions or not data.chooser_names:
-            return ()
+            return collinear
         own = type(self).__name__
         return (
+            *collinear,
             f"{own}() does not use the features of the choosers ({shorten(data.chooser_names)});"
             f" {own}(interactions=True) gives each alternative a coefficient of them",
         )

@@ -144,4 +144,5 @@ class LinearExtendedBTL(Model[Comparisons]):
         """Warn of votes that leave open whether the crowd or those who contradict it are right."""
         if self.competence != "signed":
             return ()
-        return open_reward(draws["competence"], "votes")
+        remedy = "one annotator who is known to be good would decide it"
+        return open_reward(draws["competence"], "votes", remedy)

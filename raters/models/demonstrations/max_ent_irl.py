@@ -235,4 +235,8 @@ class MaxEntIRL(Model[Demonstrations]):
         self, draws: Values, responsibility: np.ndarray | None, data: Demonstrations
     ) -> tuple[str, ...]:
         """Warn of demonstrations that leave open who acts for the goal, and who against it."""
-        return open_reward(draws["rationality"], "demonstrations")
+        remedy = (
+            "where some are known to act for the goal, a fit of their demonstrations alone would"
+            " decide it"
+        )
+        return open_reward(draws["rationality"], "demonstrations", remedy)

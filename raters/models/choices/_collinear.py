@@ -1,0 +1,103 @@
+"""Features of alternatives that choices cannot tell apart: one is a weighted sum of others within
+every set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from raters.judgements.choices import Choices
+from raters.judgements.names import shorten
+
+# Square of a sum of columns of length 1 up to which it is 0. Rounding leaves about 1e-14; two
+# columns that are the same but for 1/10,000 leave 1e-8.
+_NOTHING = 1e-10
+# Product of two weights of such a sum up to which one of them is 0.
+_NO_WEIGHT = 1e-5
+# Alternatives up to which features are compared with the constants.
+_MOST_ALTERNATIVES = 500
+
+
+def collinear_features(data: Choices, *, constants: bool) -> tuple[str, ...]:
+    """Sentences about features that are exactly collinear within sets, with one another or with the
+    constants of the alternatives.
+
+    Parameters
+    ----------
+    data : Choices
+        With features of the alternatives.
+    constants : bool
+        Whether each alternative has a constant.
+
+    Returns
+    -------
+    tuple of str
+    """
+    data = data.unpadded()
+    begin = np.flatnonzero(np.diff(np.asarray(data.group), prepend=-1))
+    size = np.diff(begin, append=data.num_rows)
+    values = np.asarray(data.features, float)
+    # Only differences within sets count.
+    values = values - np.repeat(np.add.reduceat(values, begin) / size[:, None], size, axis=0)
+    length = np.sqrt((values**2).sum(0))
+    differs = length > 0
+    if not differs.any():
+        return ()
+    columns = values[:, differs] / length[differs]
+    names = [name for name, own in zip(data.feature_names, differs, strict=True) if own]
+    product = columns.T @ columns
+    alike = _vanishing(product)
+    sentences = [
+        f"the features {shorten(names[place] for place in places)} are exactly collinear within"
+        " sets (some weighted sum of them is the same for all alternatives), so that the prior"
+        " divides their coefficients; leave one of them out of features=[...]"
+        for places in _groups(alike)
+    ]
+    if constants and len(data.alternatives) <= _MOST_ALTERNATIVES:
+        explained = _explained(columns, size, np.asarray(data.alternative), len(data.alternatives))
+        sentences += [
+            "within sets the constants of the alternatives can take the place of the feature(s)"
+            f" {shorten(names[place] for place in places)}, so that the prior divides what the"
+            " choices tell; leave one of these out of features=[...], or write"
+            " constants=False"
+            for places in _groups(_vanishing(product - explained) - alike)
+        ]
+    return tuple(sentences)
+
+
+def _explained(
+    columns: Float[np.ndarray, "offer column"],
+    size: Int[np.ndarray, " set"],
+    alternative: Int[np.ndarray, " offer"],
+    number: int,
+) -> Float[np.ndarray, "column column"]:
+    """Products of the columns' projections on the constants of the alternatives, less their means
+    within sets."""
+    row = np.repeat(np.arange(len(size)), size), alternative
+    offered = sparse.csr_array((1 / np.sqrt(size)[row[0]], row), shape=(len(size), number))
+    between = (offered.T @ offered).toarray()
+    own = np.diag(np.bincount(alternative, minlength=number)) - between
+    sums = np.stack([np.bincount(alternative, column, number) for column in columns.T])
+    explained: np.ndarray = sums @ np.linalg.pinv(own, rcond=_NOTHING, hermitian=True) @ sums.T
+    return explained
+
+
+def _vanishing(product: Float[np.ndarray, "column column"]) -> Float[np.ndarray, "column column"]:
+    """Projection on the weights with which columns add up to 0, from their products."""
+    square, weights = np.linalg.eigh(product)
+    vanishing = weights[:, square < _NOTHING]
+    return vanishing @ vanishing.T
+
+
+def _groups(projection: Float[np.ndarray, "column column"]) -> Iterator[Int[np.ndarray, " some"]]:
+    """Places of the columns of each sum that is 0."""
+    joined = np.abs(projection) > _NO_WEIGHT
+    number, group = connected_components(joined, directed=False)
+    for code in range(number):
+        places = np.flatnonzero(group == code)
+        if joined[places, places].any():
+            yield places
