@@ -106,16 +106,17 @@ def normals(
     ).squeeze(2)
     # In units of the prior: with correlations near 1, its precision is too large for the sum of
     # both to be a positive one in rounded numbers.
-    told = factor.T @ reference.curvature @ factor
+    half = np.tensordot(reference.curvature, factor, 1)
+    told = np.tensordot(half.transpose(0, 2, 1), factor, 1)
     least = 1 + _ROUNDING * told.trace(axis1=1, axis2=2)
     white = np.linalg.cholesky(told + least[:, None, None] * np.eye(panel.num_own))
-    root = factor @ np.linalg.inv(white).transpose(0, 2, 1)
+    root = np.tensordot(np.linalg.inv(white), factor.T, 1).transpose(0, 2, 1)
     along = np.matmul(root.transpose(0, 2, 1), shift[:, :, None])
     log_volume = np.log(white.diagonal(axis1=1, axis2=2)).sum(1)
     return Normals(
         mean=np.matmul(root, along)[:, :, 0],
         root=root,
-        factor=np.linalg.inv(factor).T @ white,
+        factor=np.tensordot(white.transpose(0, 2, 1), np.linalg.inv(factor), 1).transpose(0, 2, 1),
         log_volume=log_volume - np.log(np.abs(factor.diagonal())).sum(),
     )
 
