@@ -27,6 +27,8 @@ from raters.program import Program
 
 # Draws of which policies are computed.
 _DRAWS = 400
+# Probability of a crowd that acts at random from which on it is warned of.
+_LIKELY = 0.5
 # Draws by which demonstrations are compared with acting at random.
 _FEW = 50
 # Within so many margins of 0 of the crowd's mean a demonstrator acts at random.
@@ -68,7 +70,7 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
     Warns
     -----
     DataWarning
-        When the crowd's actions are hardly told from random ones.
+        When the crowd acts at random more probably than not.
     """
     share("margin", limits.margin)
     draws, policy = draws_of(program, result)[0], policies(program, result)
@@ -78,7 +80,7 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
         rationality = np.asarray(draws["rationality"], np.float64)
         scale = np.abs(rationality).mean(1, keepdims=True)
         chance = at_random(program, draws, near)
-        if chance.any():
+        if chance.mean() >= _LIKELY:
             warnings.warn(
                 "the demonstrations are hardly more probable under any reward than at random:"
                 f" with probability {chance.mean():.0%} nobody acts for a goal; with more of them,"
