@@ -27,7 +27,7 @@ from raters.program import Program
 
 # Draws of which policies are computed.
 _DRAWS = 400
-# Probability of a crowd that acts at random from which on it is warned of.
+# Least probability of a crowd that acts at random that is warned of.
 _LIKELY = 0.5
 # Draws by which demonstrations are compared with acting at random.
 _FEW = 50
@@ -83,8 +83,8 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
         if chance.mean() >= _LIKELY:
             warnings.warn(
                 "the demonstrations are hardly more probable under any reward than at random:"
-                f" with probability {chance.mean():.0%} nobody acts for a goal; with more of them,"
-                " or features that the goal depends on, it shows",
+                f" by this model, nobody acts for a goal with probability {chance.mean():.0%}; add"
+                " demonstrations, or features that their goal may depend on",
                 DataWarning,
                 skip_file_prefixes=PACKAGE,
             )
@@ -113,13 +113,17 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
 
 
 def at_random(program: Program[Any], draws: Values, near: float) -> Bool[np.ndarray, " draw"]:
-    r"""Draws in which the whole crowd acts at random, where demonstrations leave that open.
+    r"""Draws in which the whole crowd acts at random.
 
-    They do where no draw is more probable than acting at random by as much as its parameters can
-    be without a goal, which is half the logarithm of the number of steps for each (Schwarz 1978,
-    Annals of Statistics 6, 461–464), those of a demonstrator for a rationality. A draw counts
-    where, over the demonstrated steps, the policy of the crowd's mean rationality differs from
-    acting at random by less than `near` in total variation.
+    There are none where the demonstrations rule it out: where the log-likelihood ratio of some draw
+    to acting at random exceeds the penalty of the Bayesian information criterion,
+
+    .. math:: \tfrac12 \Big(F \log(1 + n) + \sum_k \log(1 + n_k)\Big),
+
+    for F coefficients and a rationality of each demonstrator k, with n steps in all and
+    :math:`n_k` of their own (Schwarz 1978, Annals of Statistics 6, 461–464). Otherwise they are the
+    draws whose policy, at the crowd's mean absolute rationality, differs from acting at random by
+    less than `near`: in total variation, averaged over the demonstrated steps.
 
     Parameters
     ----------
@@ -234,7 +238,7 @@ def _mean_policy(model: MaxEntIRL, data: Any, draws: Values) -> Float[Array, "st
 def _gains(
     model: MaxEntIRL, data: Any, weight: Array, coefficient: Array, rationality: Array
 ) -> Float[Array, " draw"]:
-    """How much more probable the demonstrations are than at random, in nats."""
+    """Log-likelihood ratio of each draw to acting at random, in nats."""
 
     def gain(own: tuple[Array, Array]) -> Array:
         taken = model.log_policies(data, *own)[data.annotator, data.state, data.action]

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 # Columns of the audit of a part that the table of all repeats, beside the judged quantity.
 _REPEATED = ("p_adversarial", "p_below")
-# Probability of being below the threshold of one kind that is told of who is kept over all.
+# Least probability of being below the threshold of one kind for which an annotator who is kept is
+# named.
 _SURE = 0.9
 
 
@@ -169,7 +170,7 @@ def combined(
 def _kept_all_the_same(
     table: xr.Dataset, audits: Mapping[str, Audit], number: Int[np.ndarray, "part judge"]
 ) -> str:
-    """Those who are kept over all kinds, and are not wanted by one of them."""
+    """Sentence that names annotators who are kept, but are below the threshold of one kind."""
     kept = table["verdict"].values == "keep"
     names = next(iter(table.coords.values())).values
     found = [
@@ -180,8 +181,8 @@ def _kept_all_the_same(
     if not found:
         return ""
     return (
-        f" Kept over all kinds, and yet below the threshold of one with a probability of {_SURE:g}"
-        f" or more: {shorten(found)}."
+        " Kept over all kinds, but below the threshold of one with a probability of at least"
+        f" {_SURE:g}: {shorten(found)}."
     )
 
 

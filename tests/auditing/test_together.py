@@ -76,13 +76,14 @@ def test_who_is_kept_and_below_the_threshold_of_one_kind_is_named(program) -> No
     labels, votes = audited(LABELS, BELOW[0], known=1000), audited(VOTES, BELOW[1], known=1000)
     rule = combined(program, {"labels": labels, "votes": votes}, rt.Costs(), 5).rule
     assert rule.endswith(
-        "below the threshold of one with a probability of 0.9 or more: eve in labels."
+        "below the threshold of one with a probability of at least 0.9: eve in labels."
     )
-    wanted = audited(LABELS, 0 * BELOW[0], known=1000)
-    assert (
-        "Kept over"
-        not in combined(program, {"labels": wanted, "votes": wanted}, rt.Costs(), 5).rule
-    )
+    # Bob has no label.
+    unjudged = audited(LABELS, np.array([0.0, 1.0, 0.0, 0.0]), known=1000)
+    wanted = audited(VOTES, 0 * BELOW[1], known=1000)
+    found = combined(program, {"labels": unjudged, "votes": wanted}, rt.Costs(), 5)
+    assert found.table["verdict"].sel(annotator="bob") == "keep"
+    assert "Kept over" not in found.rule
 
 
 def test_a_part_without_judgements_of_somebody_has_no_say_on_them(program) -> None:

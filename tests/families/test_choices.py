@@ -147,9 +147,9 @@ def of_menus(chosen: dict[int, str], who: dict[int, str], times: int = 1) -> dic
 
 
 def test_repeats_by_hand() -> None:
-    """Ann chooses b, b, a, a, c; what she chose last is missing before her third. Bob's trips lie
-    between hers, and he repeats nothing."""
-    menus = {7: "ba", 3: "bac", 5: "ac", 1: "acb", 2: "cab", 4: "ab", 6: "ba"}
+    """Ann chooses b, b, a, a, c; what she chose last is missing in her third. Bob, whose first set
+    offers what she chose last, repeats nothing; his trips lie between hers."""
+    menus = {7: "ba", 3: "bac", 5: "ac", 1: "acb", 2: "cab", 4: "abc", 6: "ba"}
     who = dict.fromkeys(menus, "ann") | {4: "bob", 6: "bob"}
     time = {7: 0, 3: 2, 5: 4, 1: 6, 2: 8, 4: 1, 6: 3}
     # 7 → 3 yes, 3 → 5 not offered, 5 → 1 yes, 1 → 2 no; bob's 4 → 6 no.

@@ -47,8 +47,10 @@ def walked() -> rt.Demonstrations:
 # ---------------------------------------------------------------- reading
 
 
-def test_rows_in_any_order() -> None:
-    order = np.random.default_rng(0).permutation(6)
+@pytest.mark.parametrize(
+    "order", [np.arange(6)[::-1], *(np.random.default_rng(seed).permutation(6) for seed in (0, 1))]
+)
+def test_rows_in_any_order(order) -> None:
     shuffled = {name: [column[row] for row in order] for name, column in TABLE.items()}
     one, other = read(), read(shuffled)
     one.check()
@@ -59,6 +61,8 @@ def test_rows_in_any_order() -> None:
     for name in ("state", "action", "annotator", "trajectory", "time"):
         np.testing.assert_array_equal(getattr(one, name)[order], getattr(other, name))
     assert one.mdp == corridor()
+    with raises_about(DataError, "step"):
+        read(shuffled | {"t": [{5: 6}.get(step, step) for step in shuffled["t"]]})
 
 
 def test_steps_without_numbers_follow_each_other_as_rows() -> None:

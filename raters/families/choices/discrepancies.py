@@ -156,7 +156,7 @@ def _repeats(layout: Layout) -> Measure | str:
 
 
 def _mend_repeats(program: Program[Any], is_high: bool) -> str:
-    """What dependence on the last choice may mean, and a feature that has it."""
+    """Meanings of a dependence on the last choice, and a feature that models it."""
     model, judge = program.model, program.data.judge
     last = (
         f"give the alternatives a feature that is 1 for what the {judge} chose last and 0 for the"
@@ -166,9 +166,9 @@ def _mend_repeats(program: Program[Any], is_high: bool) -> str:
         return f"{plural(judge)} may seek variety: {last}"
     if isinstance(model, (MixedLogit, LatentClassLogit)):
         found = "the types" if isinstance(model, LatentClassLogit) else "the spreads of tastes"
-        return f"this is inertia or a habit that forms, and {found} may be nothing else: {last}"
+        return f"this may be inertia or a habit that forms, and {found} may be nothing else: {last}"
     return (
-        "this is inertia, a habit that forms, or tastes that last. Tastes are in"
+        "this may be inertia, a habit that forms, or tastes that last. Tastes are in"
         f" {_line(_with_components(program))}; if that fails too, {last}"
     )
 
