@@ -21,20 +21,7 @@ _WIDE, _ROUNDING = 1e-3, 1e-12
 def least_worst(
     table: Float[np.ndarray, "draw type prompt response"], probs: Float[np.ndarray, " prompt"]
 ) -> tuple[Float[np.ndarray, "prompt response"], Float[np.ndarray, "draw type"]]:
-    """Solve the linear programme of the least mean worst regret.
-
-    Parameters
-    ----------
-    table : array (draw, type, prompt, response)
-        Regret of each type for each response to each prompt.
-    probs : array (prompt,)
-        Frequency of each prompt; adds up to one.
-
-    Returns
-    -------
-    tuple of arrays (prompt, response) and (draw, type)
-        The policy, and the weights of the types in each draw for which no policy is better.
-    """
+    """Solve the linear programme of the least mean worst regret."""
     draws, types, prompts, responses = table.shape
     # The least that each type can lose, and how much less it is than that of the worst off.
     best = table.min(-1, keepdims=True)
@@ -80,15 +67,7 @@ def least_worst(
 
 
 def warn_of_gap(value: float, gap: float, scale: float) -> None:
-    """Warn where the worst regret may be well above the least.
-
-    Parameters
-    ----------
-    value, gap : float
-        Worst regret, and the bound on its distance from the least, per `scale`.
-    scale : float
-        Largest absolute regret.
-    """
+    """Warn where the worst regret may be well above the least."""
     if gap > max(_WIDE * abs(value), _ROUNDING):
         warnings.warn(
             f"the worst regret {scale * value:.3g} may be above the least possible by"

@@ -52,19 +52,7 @@ class FairPolicy(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """Regret of each type for each response to each prompt, per largest entry.
-
-    Attributes
-    ----------
-    table : numpy.ndarray (draw, type, prompt, response)
-        Regrets, divided by `scale`.
-    probs : numpy.ndarray (prompt,)
-        Frequency of each prompt; adds up to one.
-    scale : float
-        Largest absolute regret.
-    one_prompt, one_draw : bool
-        Whether the axis was left out.
-    """
+    """Regret of each type for each response to each prompt, per largest entry."""
 
     table: Float[np.ndarray, "draw type prompt response"]
     probs: Float[np.ndarray, " prompt"]

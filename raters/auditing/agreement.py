@@ -227,16 +227,7 @@ def agreement(
 
 def is_measurable(data: Judgements) -> bool:
     """True if answers to the same question can be equal by more than chance: they are names, sides
-    of a pair, or orders.
-
-    Parameters
-    ----------
-    data : Judgements
-
-    Returns
-    -------
-    bool
-    """
+    of a pair, or orders."""
     names = data.answer in data.axes or data.pair is not None
     return names or _own(data) is not None
 

@@ -46,20 +46,7 @@ _GRID = np.linspace(-4, 4, 41)
 
 
 class Marks(NamedTuple):
-    """Right and wrong answers of annotators, known and expected.
-
-    Attributes
-    ----------
-    right, labels : array, shape (annotator,)
-        Labels of items of known class that are right, and all of them.
-    credit : array, shape (draw, annotator)
-        Expected number of right labels among those of the other items, under draws of the unknowns
-        of the classes.
-    others : array, shape (annotator,)
-        Number of labels of the other items.
-    luck : float
-        Standard deviation of η, by which the items of known class may be easier than the others.
-    """
+    """Right and wrong answers of annotators, known and expected."""
 
     right: Float[np.ndarray, " annotator"]
     labels: Float[np.ndarray, " annotator"]
@@ -78,18 +65,7 @@ class Marks(NamedTuple):
 
 
 def luck_of(right: Float[np.ndarray, " item"], labels: Float[np.ndarray, " item"]) -> float:
-    """Standard deviation of the log-odds by which a sample of items is easier than all.
-
-    Parameters
-    ----------
-    right, labels : array, shape (item,)
-        Number of right labels of each item of the sample, and of all of them.
-
-    Returns
-    -------
-    float
-        0 where labels are right independently of each other, as far as it can be seen.
-    """
+    """Standard deviation of the log-odds by which a sample of items is easier than all."""
     right, labels = right[labels > 0], labels[labels > 0]
     number, total = len(labels), labels.sum()
     if number < 2 or total <= number:
@@ -161,34 +137,14 @@ def _log_likelihood(
 
 
 class Accuracies(NamedTuple):
-    """Draws of annotators' accuracies.
-
-    Attributes
-    ----------
-    own : array, shape (draw, annotator)
-        Share of the labels given that are right: a statement that known classes of all items would
-        check. Of an annotator without labels, the probability that a label is right.
-    ability : array, shape (draw, annotator)
-        Probability that a further label is right.
-    """
+    """Draws of annotators' accuracies."""
 
     own: Float[np.ndarray, "draw annotator"]
     ability: Float[np.ndarray, "draw annotator"]
 
 
 def draw_accuracies(marks: Marks, seed: int) -> Accuracies:
-    """Draw the accuracies of annotators.
-
-    Parameters
-    ----------
-    marks : Marks
-    seed : int
-
-    Returns
-    -------
-    Accuracies
-        With as many draws as `marks`.
-    """
+    """Draw the accuracies of annotators."""
     rng = np.random.default_rng(seed)
     num_draws, crowd = len(marks.credit), marks.crowd
     share = (marks.credit + _WEIGHT * crowd[:, None]) / (marks.others + _WEIGHT)

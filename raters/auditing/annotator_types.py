@@ -21,16 +21,7 @@ _COLUMNS = {"guesser": "p_spammer", "adversary": "p_adversarial"}
 
 
 def type_site(program: Program[Any]) -> str | None:
-    """Site whose prior is a mixture over types of judges; None where there is none.
-
-    Parameters
-    ----------
-    program : Program
-
-    Returns
-    -------
-    str or None
-    """
+    """Site whose prior is a mixture over types of judges; None where there is none."""
     mixture = TypeMixture.__name__
     return next(
         (name for name, site in program.sites.items() if site.distribution == mixture), None
@@ -38,17 +29,7 @@ def type_site(program: Program[Any]) -> str | None:
 
 
 def type_names(program: Program[Any], site: str) -> tuple[str, ...]:
-    """Names of the types of the site.
-
-    Parameters
-    ----------
-    program : Program
-    site : str
-
-    Returns
-    -------
-    tuple of str
-    """
+    """Names of the types of the site."""
     found: list[tuple[str, ...]] = []
     part = program.data.first_unit()
     jax.eval_shape(lambda: found.append(skeleton(program.model, part)[site]["fn"].names))
@@ -56,21 +37,7 @@ def type_names(program: Program[Any], site: str) -> tuple[str, ...]:
 
 
 def type_probs(program: Program[Any], draws: Values) -> dict[str, Float[np.ndarray, " annotator"]]:
-    r"""Posterior probability of each type of each annotator, from draws of the parameters.
-
-    .. math:: P(z_a = t \mid y) = \operatorname{E}\left[
-        \frac{\eta_t \, p_t(\theta_a)}{\sum_u \eta_u \, p_u(\theta_a)} \,\middle|\, y \right]
-
-    Parameters
-    ----------
-    program : Program
-    draws : dict of str to array, shape (draw, ...)
-
-    Returns
-    -------
-    dict of str to array
-        Empty for models without types.
-    """
+    """Posterior probability of each type of each annotator, from draws of the parameters."""
     site = type_site(program)
     if site is None:
         return {}
@@ -97,27 +64,7 @@ def _at_draws(
 def type_probs_given(
     program: Program[Any], draws: Values, true_class: Int[np.ndarray, "draw unit"]
 ) -> dict[str, Float[np.ndarray, " annotator"]]:
-    r"""Probability of each type of each annotator under draws of the true classes.
-
-    The annotator's probabilities are integrated out: with n for the counts of labels by true
-    class,
-
-    .. math:: P(z_a = t \mid n) \propto \eta_t \int p_t(\theta_a) \, p(n_a \mid \theta_a)
-        \, d\theta_a
-
-    Parameters
-    ----------
-    program : Program
-    draws : dict of str to array, shape (draw, ...)
-        Of the parameters, for the shares of the types and what is learned of each.
-    true_class : int array, shape (draw, unit)
-        As many draws of the codes of the classes.
-
-    Returns
-    -------
-    dict of str to array
-        Empty for models without types.
-    """
+    """Probability of each type of each annotator under draws of the true classes."""
     site = type_site(program)
     if site is None:
         return {}
@@ -148,15 +95,5 @@ def _at_classes(
 def type_columns(
     probs: dict[str, Float[np.ndarray, " annotator"]],
 ) -> dict[str, Float[np.ndarray, " annotator"]]:
-    """Columns of an audit's table that the probabilities of types give.
-
-    Parameters
-    ----------
-    probs : dict of str to array
-        Probability of each type, by its name.
-
-    Returns
-    -------
-    dict of str to array
-    """
+    """Columns of an audit's table that the probabilities of types give."""
     return {column: probs[name] for name, column in _COLUMNS.items() if name in probs}

@@ -629,20 +629,7 @@ def check_limits(threshold: Any, level: Any, margin: Any, min_judgements: Any, c
 
 
 def check_audit(audit: Any, what: str) -> None:
-    """Raise unless this is an audit.
-
-    Parameters
-    ----------
-    audit : object
-        Value to check.
-    what : str
-        Name of the value in messages.
-
-    Raises
-    ------
-    SettingError
-        When it is none.
-    """
+    """Raise unless this is an audit."""
     if not isinstance(audit, Audit):
         raise SettingError(
             f"{what} must be an audit, such as rt.audit(model, result); it is a"

@@ -48,21 +48,7 @@ class ComparisonCalibration(OrderCalibration):
         return codes
 
     def quantities(self, limits: AuditLimits) -> Quantities:
-        r"""Quantities of each annotator, against the true order.
-
-        The accuracy is the calibrated one. Competence is the β at which the probability of choosing
-        the better of two random items of the crowd's scale, the mean of
-        :math:`\sigma(\beta |r_i - r_j|)`, is the calibrated ability. The probabilities of guessers
-        and adversaries of a model with such types are those of the types.
-
-        Parameters
-        ----------
-        limits : AuditLimits
-
-        Returns
-        -------
-        Quantities
-        """
+        """Quantities of each annotator, against the true order."""
         found = comparisons.quantities(self.program, self.result, limits)
         ability = self.accuracies.ability[:AUDIT_DRAWS]
         competence = self._competence(ability)
@@ -82,8 +68,7 @@ class ComparisonCalibration(OrderCalibration):
         return dataclasses.replace(found, values=values, columns=columns, tables={})
 
     def _types(self) -> dict[str, Float[np.ndarray, " annotator"]]:
-        """Probability that each annotator is a guesser, and an adversary. Who guesses does so
-        whatever is true; who contradicts the crowd is right where the truth contradicts it, too."""
+        """Probability that each annotator is a guesser, and an adversary."""
         draws, _ = draws_of(self.program, self.result, AUDIT_DRAWS)
         competence = comparisons.competences(self.program, draws)
         crowd, truth = (
@@ -120,21 +105,7 @@ def calibrate_comparisons(
     level: float,
     seed: int,
 ) -> ComparisonCalibration:
-    """Calibrate a fit of comparisons; see `raters.calibrate`.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    gold : known orders, as `raters.auditing.known_orders.KnownOrders.read` takes them, or None
-    reference : tuple of names
-    level : float
-    seed : int
-
-    Returns
-    -------
-    ComparisonCalibration
-    """
+    """Calibrate a fit of comparisons; see `raters.calibrate`."""
     if program.sites.get("reward") is None or program.sites["reward"].dims != ("item",):
         raise SettingError(
             parameter="model",

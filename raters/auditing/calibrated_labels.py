@@ -54,23 +54,7 @@ _NUMBERS = 10_000_000
 
 @dataclass(frozen=True)
 class LabelCalibration(Calibration):
-    """Statements about labels, from `raters.calibrate`.
-
-    Attributes
-    ----------
-    items : xarray.Dataset
-        For each item its most probable class (``label``), the ``probability`` of that class and the
-        one that the model states (``probability_by_model``), the ``entropy`` of the class in bits,
-        and the number of ``judgements``.
-    class_probability : xarray.DataArray
-        Probability of each class of each item, axes item and true_class.
-    labels : Labels
-        Those that were fitted, with all known classes.
-    accuracies : Accuracies
-    types : dict of str to array, shape (annotator,)
-        Probability of each type of each annotator, under the calibrated classes; empty for models
-        without types.
-    """
+    """Statements about labels, from `raters.calibrate`."""
 
     class_probability: xr.DataArray
     labels: Labels
@@ -101,19 +85,7 @@ class LabelCalibration(Calibration):
         return codes
 
     def quantities(self, limits: AuditLimits) -> Quantities:
-        """Quantities of each annotator, from draws of confusion matrices.
-
-        The matrices are those of the labels against drawn true classes, their diagonals moved by
-        equally many logits so that their accuracy is the calibrated ability.
-
-        Parameters
-        ----------
-        limits : AuditLimits
-
-        Returns
-        -------
-        Quantities
-        """
+        """Quantities of each annotator, from draws of confusion matrices."""
         most = self.class_probability.values.argmax(1)
         parts = self._confusion()
         made = label_audit.quantities_of(self.labels, parts, self._prevalence(), most, limits)
@@ -217,17 +189,7 @@ def _moved(
 
 
 def known_classes(labels: Labels, gold: Any) -> int:
-    """Number of items of known class.
-
-    Parameters
-    ----------
-    labels : Labels
-    gold : known classes, as `raters.Labels.with_truth` takes them
-
-    Returns
-    -------
-    int
-    """
+    """Number of items of known class."""
     return labels.with_truth(gold).num_known
 
 
@@ -239,21 +201,7 @@ def calibrate_labels(
     level: float,
     seed: int,
 ) -> LabelCalibration:
-    """Calibrate a fit of labels; see `raters.calibrate`.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    gold : mapping, pandas.Series or pandas.DataFrame, or None
-    reference : tuple of names
-    level : float
-    seed : int
-
-    Returns
-    -------
-    LabelCalibration
-    """
+    """Calibrate a fit of labels; see `raters.calibrate`."""
     labels: Labels = program.data.unpadded()
     label_audit.check_can_audit(program)
     trusted = trusted_codes(labels, reference)
@@ -339,22 +287,7 @@ def class_probs_by_draw(
     chances: Float[np.ndarray, "item true_class"],
 ) -> Float[np.ndarray, "draw item true_class"]:
     """Calibrated class probabilities, one draw of the unknowns of the crowd for each draw of the
-    parameters.
-
-    Parameters
-    ----------
-    program : Program
-        The model on labels, with the classes that are known.
-    draws : dict of str to array, shape (draw, ...)
-    share : array, shape (draw,)
-        Of each draw; they sum to 1.
-    chances : array, shape (item, true class)
-        Posterior probabilities of the classes by the model.
-
-    Returns
-    -------
-    array, shape (draw, item, true class)
-    """
+    parameters."""
     labels: Labels = program.data.unpadded()
     truth, rng = _codes(labels), np.random.default_rng(0)
     known, chances = np.flatnonzero(truth >= 0), np.array(chances, float)
@@ -375,23 +308,7 @@ def _codes(labels: Labels) -> Int[np.ndarray, " item"]:
 
 
 def with_gold(labels: Labels, gold: Any) -> Int[np.ndarray, " item"]:
-    """Known classes of the fit and of `gold`.
-
-    Parameters
-    ----------
-    labels : Labels
-    gold : known classes, as `raters.Labels.with_truth` takes them, or None
-
-    Returns
-    -------
-    int array, shape (item,)
-        Codes; −1 where none is known.
-
-    Raises
-    ------
-    DataError
-        When `gold` has other items or classes, or contradicts what was known to the fit.
-    """
+    """Known classes of the fit and of `gold`."""
     fitted = _codes(labels)
     if gold is None:
         return fitted
@@ -463,13 +380,8 @@ def _as_if_unknown(
     items: Int[np.ndarray, " some"],
     fitted: Int[np.ndarray, " item"],
 ) -> Float[np.ndarray, "some true_class"]:
-    r"""Class probabilities of items by the labels of those who are not taken to be right, as if
-    their class were not known.
-
-    The draws, with their shares, were made with the class :math:`t` known. Weighted by
-    :math:`1 / p(t \mid y, \theta)` they are those without it (importance sampling for leaving one
-    out, with weights truncated at :math:`\sqrt{S}` times their mean; Ionides 2008).
-    """
+    """Class probabilities of items by the labels of those who are not taken to be right, as if
+    their class were not known."""
     bare = dataclasses.replace(judged, truth=None)
     parts = []
     for begin in range(0, len(items), _AT_ONCE):

@@ -37,23 +37,7 @@ _LINKS = 1
 
 @dataclass(frozen=True)
 class OrderCalibration(Calibration):
-    """Statements about an order, from `raters.calibrate`.
-
-    Attributes
-    ----------
-    truth : xarray.DataArray
-        Draws of the true rewards (or worths), axes draw and item.
-    items : xarray.Dataset
-        For each item its true ``reward`` and ``rank``, with ``_low`` and ``_high``, and the
-        posterior mean of the crowd's (``reward_by_model``).
-    unknowns : xarray.Dataset
-        Draws of the size of the errors that annotators share, relative to the spread of the crowd's
-        rewards (``shared``).
-    accuracies : Accuracies
-    orders : KnownOrders
-    program : Program
-    result : xarray.DataTree
-    """
+    """Statements about an order, from `raters.calibrate`."""
 
     accuracies: Accuracies
     orders: KnownOrders
@@ -61,21 +45,7 @@ class OrderCalibration(Calibration):
     result: xr.DataTree
 
     def p_above(self, one: Any, other: Any) -> float:
-        """Probability that one item is truly above another.
-
-        Parameters
-        ----------
-        one, other : names
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        DataError
-            When one of them is no item.
-        """
+        """Probability that one item is truly above another."""
         codes = {name_text(name): code for code, name in enumerate(self.items["item"].values)}
         for parameter, name in (("one", one), ("other", other)):
             if name_text(name) not in codes:
@@ -90,16 +60,7 @@ class OrderCalibration(Calibration):
 
 
 class Truth(NamedTuple):
-    """Known orders, those of trusted annotators among them, and draws of the true rewards.
-
-    Attributes
-    ----------
-    orders : KnownOrders
-    reward : array, shape (draw, item)
-    shared : array, shape (draw,)
-        Size of the errors that annotators share.
-    anchor : Anchor
-    """
+    """Known orders, those of trusted annotators among them, and draws of the true rewards."""
 
     orders: KnownOrders
     reward: Float[np.ndarray, "draw item"]
@@ -108,17 +69,7 @@ class Truth(NamedTuple):
 
 
 def known_orders(data: Any, gold: Any) -> int:
-    """Number of pairs of known order.
-
-    Parameters
-    ----------
-    data : Judgements
-    gold : known orders, as `raters.auditing.known_orders.KnownOrders.read` takes them
-
-    Returns
-    -------
-    int
-    """
+    """Number of pairs of known order."""
     return len(KnownOrders.read(gold, data.items).better)
 
 
@@ -131,25 +82,7 @@ def true_order(
     reference: tuple[Any, ...],
     seed: int,
 ) -> Truth:
-    """Draw the true rewards of items that were ranked or rated.
-
-    Parameters
-    ----------
-    program : Program
-    draws : mapping
-        Posterior draws of each site, shape (draw, ...).
-    site : str
-        That of the rewards or worths.
-    stated : StatedOrders
-    orders : KnownOrders
-    reference : tuple of names
-        Annotators who are taken to be right.
-    seed : int
-
-    Returns
-    -------
-    Truth
-    """
+    """Draw the true rewards of items that were ranked or rated."""
     data, reward = program.data.unpadded(), np.asarray(draws[site], float)
     trusted = trusted_codes(data, reference)
     of_gold, doubts = len(orders.better), doubts_about(orders, reward)
@@ -168,19 +101,7 @@ def true_order(
 
 
 def doubts_about(orders: KnownOrders, reward: Float[np.ndarray, "draw item"]) -> tuple[str, ...]:
-    """Warn of known orders most of which are against the crowd's.
-
-    Parameters
-    ----------
-    orders : KnownOrders
-    reward : array, shape (draw, item)
-        Posterior draws of the crowd's rewards.
-
-    Returns
-    -------
-    tuple of str
-        The sentence; empty without a doubt.
-    """
+    """Warn of known orders most of which are against the crowd's."""
     crowd = reward.mean(0)
     wrong = int((crowd[orders.better] < crowd[orders.worse]).sum())
     return warn_of(contradiction(wrong, len(orders.better), "orders"))
@@ -226,18 +147,7 @@ def _links(pairs: Int[np.ndarray, "pair 2"]) -> Int[np.ndarray, "link 2"]:
 
 def marks_of(stated: StatedOrders, truth: Truth, num_annotators: int, num_items: int) -> Marks:
     """Right orders of each annotator: of pairs of known order, and expected of the others, counted
-    as so many independent ones.
-
-    Parameters
-    ----------
-    stated : StatedOrders
-    truth : Truth
-    num_annotators, num_items : int
-
-    Returns
-    -------
-    Marks
-    """
+    as so many independent ones."""
     sign = truth.orders.signs(stated.better, stated.worse, num_items)
     known, who = sign != 0, stated.annotator
     known_weight = stated.number * stated.known_share(sign, num_items)
@@ -279,27 +189,7 @@ def calibrate_orders[Statements: OrderCalibration](
     level: float,
     seed: int,
 ) -> Statements:
-    """Statements about an order of items.
-
-    Parameters
-    ----------
-    made : type
-        Class of the result.
-    program : Program
-    result : xarray.DataTree
-    truth : Truth
-    marks : Marks
-        Right and wrong orders of each annotator.
-    reward : array, shape (draw, item)
-        Posterior draws of the crowd's rewards.
-    level : float
-        Probability of the intervals.
-    seed : int
-
-    Returns
-    -------
-    OrderCalibration
-    """
+    """Statements about an order of items."""
     data = program.data.unpadded()
     accuracies = draw_accuracies(marks, seed)
     names = {axis: names_array(data.coords[axis]) for axis in ("item", "annotator")}

@@ -35,20 +35,7 @@ class RankingCalibration(OrderCalibration):
     `OrderCalibration`."""
 
     def quantities(self, limits: AuditLimits) -> Quantities:
-        r"""Quantities of each annotator, against the true order.
-
-        The accuracy is the share of the pairs of items that they put in the true order. Competence
-        is the β at which the probability of putting a random pair of the crowd's scale in the right
-        order, the mean of :math:`\sigma(\beta |u_i - u_j|)`, is the calibrated ability.
-
-        Parameters
-        ----------
-        limits : AuditLimits
-
-        Returns
-        -------
-        Quantities
-        """
+        """Quantities of each annotator, against the true order."""
         ability = self.accuracies.ability[:AUDIT_DRAWS]
         competence, own = self._competence(ability), self.accuracies.own[:AUDIT_DRAWS]
         data, worth = self.program.data.unpadded(), self.truth.values.mean(0)
@@ -80,26 +67,7 @@ def calibrate_rankings(
     level: float,
     seed: int,
 ) -> RankingCalibration:
-    """Calibrate a fit of rankings; see `raters.calibrate`.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    gold : known orders, as `raters.auditing.known_orders.KnownOrders.read` takes them, or None
-    reference : tuple of names
-    level : float
-    seed : int
-
-    Returns
-    -------
-    RankingCalibration
-
-    Raises
-    ------
-    SettingError
-        When the model has no one order.
-    """
+    """Calibrate a fit of rankings; see `raters.calibrate`."""
     rankings.check_worths(program)
     data: Rankings = program.data.unpadded()
     stated, orders = of_rankings(data), KnownOrders.read(gold, data.items)

@@ -44,21 +44,7 @@ class RatingCalibration(OrderCalibration):
         return codes
 
     def quantities(self, limits: AuditLimits) -> Quantities:
-        r"""Quantities of each annotator, against the true order.
-
-        The accuracy is the share of the pairs of items on different levels of an annotator that are
-        in the true order. Competence is that at which an annotator of average severity, with the
-        average thresholds, has the calibrated ability: to put two random items that they put on
-        different levels in the right order. Correlation, severity and bias are the model's.
-
-        Parameters
-        ----------
-        limits : AuditLimits
-
-        Returns
-        -------
-        Quantities
-        """
+        """Quantities of each annotator, against the true order."""
         found = ratings.quantities(self.program, self.result, limits)
         ability = self.accuracies.ability[:AUDIT_DRAWS]
         competence = np.interp(ability, self._accuracies(), _COMPETENCES)
@@ -105,26 +91,7 @@ def calibrate_ratings(
     level: float,
     seed: int,
 ) -> RatingCalibration:
-    """Calibrate a fit of ratings; see `raters.calibrate`.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    gold : known orders, as `raters.auditing.known_orders.KnownOrders.read` takes them, or None
-    reference : tuple of names
-    level : float
-    seed : int
-
-    Returns
-    -------
-    RatingCalibration
-
-    Raises
-    ------
-    SettingError
-        When the model is another than `ManyFacet`.
-    """
+    """Calibrate a fit of ratings; see `raters.calibrate`."""
     ratings.check_many_facet(program)
     data: Ratings = program.data.unpadded()
     orders = KnownOrders.read(gold, data.items)

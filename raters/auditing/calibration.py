@@ -261,26 +261,7 @@ def calibrated(
     level: float,
     seed: int,
 ) -> Calibration:
-    """Calibration of a fit; see `calibrate`.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    gold : known truths, or None
-    reference : tuple of names
-    level : float
-    seed : int
-
-    Returns
-    -------
-    Calibration
-
-    Raises
-    ------
-    DataError
-        When `gold` is given and holds no truth.
-    """
+    """Calibration of a fit; see `calibrate`."""
     truths = truths_of(program.data)
     empty = isinstance(gold, Sized) and not len(gold)
     if gold is not None and (empty or not truths.number(program.data, gold)):
@@ -294,21 +275,7 @@ def calibrated(
 
 
 def truths_of(data: Judgements) -> Truths:
-    """How truths of a kind of judgement are known and stated.
-
-    Parameters
-    ----------
-    data : Judgements
-
-    Returns
-    -------
-    Truths
-
-    Raises
-    ------
-    SettingError
-        For a kind without.
-    """
+    """How truths of a kind of judgement are known and stated."""
     kind = kind_of(data)
     if kind.truths is None:
         raise SettingError(
@@ -322,18 +289,7 @@ def truths_of(data: Judgements) -> Truths:
 
 
 def check_crowd(reference: str, gold: Any) -> None:
-    """Raise unless the crowd is taken to be right, and nothing contradicts that.
-
-    Parameters
-    ----------
-    reference : str
-    gold : object
-
-    Raises
-    ------
-    SettingError
-        When it is another text, or truths are known.
-    """
+    """Raise unless the crowd is taken to be right, and nothing contradicts that."""
     if reference != CROWD:
         raise SettingError(
             parameter="reference",
@@ -352,36 +308,12 @@ def check_crowd(reference: str, gold: Any) -> None:
 
 
 def number_of_draws(num_items: int, num_classes: int) -> int:
-    """Number of draws of the truth that stay in memory.
-
-    Parameters
-    ----------
-    num_items, num_classes : int
-
-    Returns
-    -------
-    int
-    """
+    """Number of draws of the truth that stay in memory."""
     return int(np.clip(_NUMBERS // max(num_items * num_classes, 1), _FEWEST, _MOST))
 
 
 def trusted_codes(data: Judgements, reference: Sequence[Any]) -> Int[np.ndarray, " trusted"]:
-    """Codes of the annotators who are taken to be right.
-
-    Parameters
-    ----------
-    data : Judgements
-    reference : sequence
-
-    Returns
-    -------
-    int array
-
-    Raises
-    ------
-    SettingError
-        When somebody is not among those who judged.
-    """
+    """Codes of the annotators who are taken to be right."""
     codes = {str(name): place for place, name in enumerate(data.judges)}
     if unknown := [name for name in reference if str(name) not in codes]:
         raise SettingError(
@@ -403,20 +335,7 @@ def trusted_codes(data: Judgements, reference: Sequence[Any]) -> Int[np.ndarray,
 
 
 def contradiction(wrong: int, known: int, what: str) -> str:
-    """Doubt in known truths most of which are not what the crowd's answers point to.
-
-    Parameters
-    ----------
-    wrong, known : int
-        Number of known truths against the crowd, and of all.
-    what : str
-        Such as ``"classes"``.
-
-    Returns
-    -------
-    str
-        Empty where no more than half of them are.
-    """
+    """Doubt in known truths most of which are not what the crowd's answers point to."""
     if wrong < 2 or 2 * wrong <= known:
         return ""
     remedy = (
@@ -429,18 +348,7 @@ def contradiction(wrong: int, known: int, what: str) -> str:
 
 
 def warn_of(doubt: str) -> tuple[str, ...]:
-    """Warn of a doubt in known truths.
-
-    Parameters
-    ----------
-    doubt : str
-        Empty where there is none.
-
-    Returns
-    -------
-    tuple of str
-        The doubt, if there is one.
-    """
+    """Warn of a doubt in known truths."""
     if not doubt:
         return ()
     warnings.warn(doubt, DataWarning, skip_file_prefixes=PACKAGE)
@@ -450,17 +358,7 @@ def warn_of(doubt: str) -> tuple[str, ...]:
 def summary(
     draws: dict[str, Float[np.ndarray, "draw annotator"]], level: float
 ) -> dict[str, tuple[str, Float[np.ndarray, " annotator"]]]:
-    """Means and intervals of quantities of annotators, as the columns of a table.
-
-    Parameters
-    ----------
-    draws : dict of str to array, shape (draw, annotator)
-    level : float
-
-    Returns
-    -------
-    dict
-    """
+    """Means and intervals of quantities of annotators, as the columns of a table."""
     columns: dict[str, Float[np.ndarray, " annotator"]] = {}
     for name, values in draws.items():
         columns |= mean_and_interval(name, values, level)

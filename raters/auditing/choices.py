@@ -25,16 +25,7 @@ _MOST_DRAWS = 400
 
 
 class Menus(NamedTuple):
-    """Menus, which are the alternatives that sets offer, and the alternatives of each as cells.
-
-    Attributes
-    ----------
-    of_set : int array, shape (set,)
-        Menu of each set.
-    cell : int array, shape (offer,)
-        Cell of each row.
-    menu, alternative : int array, shape (cell,)
-    """
+    """Menus, which are the alternatives that sets offer, and the alternatives of each as cells."""
 
     of_set: Int[np.ndarray, " set"]
     cell: Int[np.ndarray, " offer"]
@@ -48,16 +39,7 @@ class Menus(NamedTuple):
 
 
 def menus(data: Choices) -> Menus:
-    """Menus of the sets, those from which most choices were made first.
-
-    Parameters
-    ----------
-    data : Choices
-
-    Returns
-    -------
-    Menus
-    """
+    """Menus of the sets, those from which most choices were made first."""
     group, alternative = np.asarray(data.group), np.asarray(data.alternative, np.int64)
     offered = np.zeros((data.num_units, len(data.alternatives)), bool)
     offered[group, alternative] = np.asarray(data.weight) > 0
@@ -123,18 +105,7 @@ def choice_shares(model: Model[Any], result: xr.DataTree, *, level: float = 0.9)
 
 
 def shares_of(program: Program[Choices], result: xr.DataTree, level: float) -> xr.Dataset:
-    """Shares as `choice_shares` gives them.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    level : float
-
-    Returns
-    -------
-    xarray.Dataset
-    """
+    """Shares as `choice_shares` gives them."""
     data = program.data.unpadded()
     found, rng = menus(data), np.random.default_rng(0)
     total = np.bincount(found.of_set, data.set_counts)[found.menu]
@@ -165,22 +136,7 @@ def shares_of(program: Program[Choices], result: xr.DataTree, level: float) -> x
 
 
 def coefficients(program: Program[Choices], result: xr.DataTree, level: float) -> xr.Dataset:
-    """Posterior means and intervals of all parameters, in the user's units.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    level : float
-        Posterior probability of the intervals.
-
-    Returns
-    -------
-    xarray.Dataset
-        Axis ``term``, with the coordinate ``parameter`` (``"coefficient"``, ``"constant"``, …;
-        ``"correlation"`` of each pair in place of a Cholesky factor):
-        ``value``, ``value_low``, ``value_high``, ``sd`` and ``p_positive``.
-    """
+    """Posterior means and intervals of all parameters, in the user's units."""
     draws, _ = draws_of(program, result)
     terms: list[str] = []
     of: list[str] = []
@@ -224,15 +180,6 @@ def _term(
 
 
 def kinds_of_terms(table: xr.Dataset) -> dict[str, str]:
-    """Kinds of parameters in a table of `coefficients`, and their plurals in words.
-
-    Parameters
-    ----------
-    table : xarray.Dataset
-
-    Returns
-    -------
-    dict of str to str
-    """
+    """Kinds of parameters in a table of `coefficients`, and their plurals in words."""
     names = dict.fromkeys(table["parameter"].values.tolist())
     return {name: plural(name.replace("_", " ")) for name in names}

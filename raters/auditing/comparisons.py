@@ -33,36 +33,7 @@ _DRAWS = 1000
 
 
 def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
-    r"""Competence and accuracy of each annotator, and their position bias where it is fitted.
-
-    Competence is the site of that name; of a model with types of guessers and adversaries, 0 for a
-    guesser and its negative for an adversary, whose probabilities are those of the types. Accuracy
-    is the probability of choosing the better of two random items (of two that were compared, where
-    the comparisons fall into components), the mean over pairs of
-    :math:`\sigma(\beta_k |r_i - r_j|)`, which no choice of scale changes; with a model of ties, a
-    tie counts as half. Position bias :math:`\gamma_k` is the site ``position_bias``;
-    ``first_share``, :math:`\sigma(\gamma_k)`, is the probability of choosing the first of two equal
-    items.
-
-    Annotators with rewards of their own (a site ``taste``) are judged by these; see
-    `raters.auditing.tastes.quantities`.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    limits : AuditLimits
-
-    Returns
-    -------
-    Quantities
-        Each of shape (draw, annotator).
-
-    Raises
-    ------
-    SettingError
-        When the model has no competences, or the margin is not a share.
-    """
+    """Competence and accuracy of each annotator, and their position bias where it is fitted."""
     share("margin", limits.margin)
     kind = getattr(program.model, "competence", "signed")
     low, high = {"unit": (0, 1), "positive": (0, np.inf)}.get(kind, (-np.inf, np.inf))
@@ -160,18 +131,7 @@ def _by_features(
 
 def competences(program: Program[Any], draws: Values) -> Float[np.ndarray, "draw annotator"]:
     """Competence of each annotator under each draw; with types of guessers and adversaries, that of
-    a drawn type: 0 of a guesser, below 0 of an adversary.
-
-    Parameters
-    ----------
-    program : Program
-        Of a model with competences.
-    draws : dict of str to array, shape (draw, ...)
-
-    Returns
-    -------
-    array, shape (draw, annotator)
-    """
+    a drawn type: 0 of a guesser, below 0 of an adversary."""
     if not has_directions(program):
         return np.asarray(draws["competence"])
     return directed(program.model, program.data, draws)
@@ -235,18 +195,7 @@ def _chooses_one_side(data: Comparisons) -> Bool[np.ndarray, " annotator"]:
 def in_other_world(
     program: Program[Any], competence: Float[np.ndarray, "draw annotator"]
 ) -> Bool[np.ndarray, " draw"]:
-    """Draws in the less probable of two mirrored worlds.
-
-    Parameters
-    ----------
-    program : Program
-    competence : array, shape (draw, annotator)
-
-    Returns
-    -------
-    boolean array, shape (draw,)
-        None of them where the model has no such worlds, or one of them is out of the question.
-    """
+    """Draws in the less probable of two mirrored worlds."""
     other = in_mirror(competence)
     mirrored = any(
         isinstance(one, Sign) and {"reward", "worth", "coefficient"} & set(one.sites)
@@ -284,10 +233,7 @@ def _accuracy(
 ) -> Float[np.ndarray, "draw annotator"]:
     """Mean of σ(β |r_i − r_j|) over random pairs of different items, shape (draw, annotator), each
     in a random stratum where there are strata; with a model of ties, of the probability of choosing
-    the better one and half that of a tie.
-
-    The rewards (draw, item, type) are those of the annotator's type.
-    """
+    the better one and half that of a tie."""
     one, other = random_pairs(program.data)
     gap = reward[:, one] - reward[:, other]
     if "deviation" in draws:
@@ -305,21 +251,7 @@ def _accuracy(
 def score_of_better(
     program: Program[Any], draws: Values, logits: Float[np.ndarray, "draw pair"], annotator: int
 ) -> Float[np.ndarray, "draw pair"]:
-    """Probability of a vote for one of two items, and half that of a tie.
-
-    Parameters
-    ----------
-    program : Program
-    draws : dict of str to array, shape (draw, ...)
-    logits : array, shape (draw, pair)
-        Log-odds of that item.
-    annotator : int
-        Code of who votes.
-
-    Returns
-    -------
-    array, shape (draw, pair)
-    """
+    """Probability of a vote for one of two items, and half that of a tie."""
     votes = votes_with_ties(program.model, draws, logits, annotator)
     if votes is None:
         return np.asarray(expit(logits))
@@ -327,19 +259,7 @@ def score_of_better(
 
 
 def random_pairs(data: Comparisons) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
-    """Random pairs of different items, always the same ones.
-
-    Where the comparisons fall into components they are among those that were compared: the others
-    cannot be told apart.
-
-    Parameters
-    ----------
-    data : Comparisons
-
-    Returns
-    -------
-    one, other : int array, shape (pair,)
-    """
+    """Random pairs of different items, always the same ones."""
     rng, data = np.random.default_rng(0), data.unpadded()
     if len(data.components()) == 1 or not data.num_comparisons:
         one = rng.integers(data.num_items, size=_PAIRS)
@@ -354,22 +274,8 @@ def agreement(
     of_type: Int[np.ndarray, " annotator"],
     deviation: Float[np.ndarray, "stratum item"] | None = None,
 ) -> Float[np.ndarray, " annotator"]:
-    """Share of each annotator's votes that go to the item with the higher reward; of a tie, half.
-
-    Parameters
-    ----------
-    data : Comparisons
-    reward : array, shape (item, type)
-    of_type : int array, shape (annotator,)
-        Type whose rewards each annotator is judged by.
-    deviation : array, shape (stratum, item), optional
-        What is added to the rewards in the stratum of each vote.
-
-    Returns
-    -------
-    array, shape (annotator,)
-        NaN without votes.
-    """
+    """Share of each annotator's votes that go to the item with the higher reward; of a tie,
+    half."""
     data = data.halved()
     count = np.ones(data.num_comparisons) if data.count is None else data.count
     kind = of_type[data.annotator]

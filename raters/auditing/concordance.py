@@ -33,34 +33,7 @@ def agreement(rankings: Rankings, level: float, metric: str | None, by_class: bo
 
 
 def pair_agreement(rankings: Rankings, level: float) -> pd.DataFrame:
-    r"""Probability that two annotators who both order a pair of items order it alike.
-
-    .. math:: A = \frac{\sum_q \sum_{j \ne k} [p_{jq} p_{kq} + (1 - p_{jq})(1 - p_{kq})]}
-        {\sum_q m_q (m_q - 1)}
-
-    of pairs q, each ordered by :math:`m_q` annotators, of whose rankings the share :math:`p_{jq}`
-    puts the one item ahead. Annotators who rank at random agree on half of the pairs. Rankings may
-    be of different sets of items: all pairs that two annotators order count.
-
-    Parameters
-    ----------
-    rankings : Rankings
-        An annotator's rankings that order the same pair count once, with their shares.
-    level : float
-        Coverage of the interval, by the jackknife over annotators; three take part or more, or it
-        is NaN.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row, ``observed_agreement``, with columns ``estimate``, ``low``, ``high``, ``rankings``
-        (the number with a pair that another annotator orders too) and ``rankings_left_out``.
-
-    Raises
-    ------
-    DataError
-        When no two annotators order the same pair, or there are no outcomes.
-    """
+    """Probability that two annotators who both order a pair of items order it alike."""
     if rankings.place is None:
         raise DataError("these rankings have no outcomes, so there is no agreement to measure")
     data = rankings.unpadded()
@@ -112,37 +85,7 @@ def _shared_pairs(
 
 
 def kendall_w(rankings: Rankings, level: float) -> pd.DataFrame:
-    r"""Kendall's coefficient of concordance W of the rankings of the same items.
-
-    .. math:: W = \frac{12 \sum_i (R_i - \bar R)^2}{m^2 (n^3 - n) - m \sum_r T_r}
-
-    of m rankings of n items, with :math:`R_i` the sum of the ranks of item i and :math:`T_r = \sum
-    (t^3 - t)` over ties of t items. Items without a place share the mean of the ranks that are
-    left; where the worst of them is named, it has the last rank. W is 1 where all rank alike, and
-    has the expectation 1/m where they rank at random.
-
-    Parameters
-    ----------
-    rankings : Rankings
-        Of rankings of several sets of items, those of the most frequent set are used.
-    level : float
-        Coverage of the interval, by the jackknife over rankings.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row, ``kendall_w``, with columns ``estimate``, ``low``, ``high``, ``rankings`` (the
-        number used) and ``rankings_left_out``.
-
-    Raises
-    ------
-    DataError
-        When no two rankings are of the same items, or there are no outcomes.
-
-    References
-    ----------
-    Kendall, M. and Gibbons, J. D. (1990). Rank Correlation Methods, 5th edition. Edward Arnold.
-    """
+    """Kendall's coefficient of concordance W of the rankings of the same items."""
     if rankings.place is None:
         raise DataError("these rankings have no outcomes, so there is no agreement to measure")
     rank, tied, count = _of_one_set(rankings.unpadded())

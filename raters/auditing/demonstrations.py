@@ -36,42 +36,7 @@ _MARGINS = 2
 
 
 def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
-    r"""Rationality, or competence, of each demonstrator.
-
-    With `MaxEntIRL` the rationality :math:`\beta_k` is judged. ``relative`` is
-    :math:`\beta_k / \operatorname{mean}_j |\beta_j|`, which no choice of scale changes;
-    ``p_guessing`` the probability that it is within twice the margin of 0, and ``p_adversarial``
-    the probability that the rationality is below 0. Where nobody's actions depend on the reward,
-    there is none to find, and rationalities are those of the prior: draws in which `at_random`
-    finds the whole crowd so count with a rationality of 0 for everybody.
-
-    With `BehaviouralCloning` the competence is judged, ``p_guessing`` is the probability that it is
-    below twice the margin, and there is no adversary. ``agreement`` is the share of the
-    demonstrator's steps, among those with a choice, with the most probable action under the
-    `policies`.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    limits : AuditLimits
-
-    Returns
-    -------
-    Quantities
-        With the tables ``"reward"`` of `rewards`, where there is one, and ``"policy"`` of
-        `policies`.
-
-    Raises
-    ------
-    SettingError
-        When the model has neither, or the margin is not a share.
-
-    Warns
-    -----
-    DataWarning
-        When the crowd acts at random more probably than not.
-    """
+    """Rationality, or competence, of each demonstrator."""
     share("margin", limits.margin)
     draws, policy = draws_of(program, result)[0], policies(program, result)
     agreement = {"agreement": _agreement(program.data, policy["probability"].values)}
@@ -113,29 +78,7 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
 
 
 def at_random(program: Program[Any], draws: Values, near: float) -> Bool[np.ndarray, " draw"]:
-    r"""Draws in which the whole crowd acts at random.
-
-    There are none where the demonstrations rule it out: where the log-likelihood ratio of some draw
-    to acting at random exceeds the penalty of the Bayesian information criterion,
-
-    .. math:: \tfrac12 \Big(F \log(1 + n) + \sum_k \log(1 + n_k)\Big),
-
-    for F coefficients and a rationality of each demonstrator k, with n steps in all and
-    :math:`n_k` of their own (Schwarz 1978, Annals of Statistics 6, 461–464). Otherwise they are the
-    draws whose policy, at the crowd's mean absolute rationality, differs from acting at random by
-    less than `near`: in total variation, averaged over the demonstrated steps.
-
-    Parameters
-    ----------
-    program : Program
-        Of `MaxEntIRL`.
-    draws : dict of str to array, shape (draw, ...)
-    near : float
-
-    Returns
-    -------
-    bool array, shape (draw,)
-    """
+    """Draws in which the whole crowd acts at random."""
     data, number = program.data, len(draws["rationality"])
     steps = np.asarray(data.weight, float) * (data.num_choices() > 1)[np.asarray(data.state)]
     by_each = np.bincount(np.asarray(data.annotator), steps, data.num_annotators)
@@ -152,23 +95,7 @@ def at_random(program: Program[Any], draws: Values, near: float) -> Bool[np.ndar
 
 
 def rewards(program: Program[Any], result: xr.DataTree, level: float) -> xr.Dataset:
-    """Coefficients of the reward, as far as demonstrations can tell them.
-
-    Parameters
-    ----------
-    program : Program
-        Of a model with coefficients.
-    result : xarray.DataTree
-    level : float
-        Posterior probability of the intervals.
-
-    Returns
-    -------
-    xarray.Dataset
-        Axis feature: ``coefficient`` with ``_low`` and ``_high``, without the directions that
-        change no policy; ``p_positive``; and ``identified``, the share of the feature that lies in
-        no such direction.
-    """
+    """Coefficients of the reward, as far as demonstrations can tell them."""
     mdp = program.data.mdp
     draws = np.asarray(draws_of(program, result)[0]["coefficient"], np.float64)
     told = without_unidentified(draws, mdp)
@@ -183,19 +110,7 @@ def rewards(program: Program[Any], result: xr.DataTree, level: float) -> xr.Data
 
 def policies(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
     """Posterior mean of the policy: of `MaxEntIRL` that of a demonstrator of rationality 1, of
-    `BehaviouralCloning` the one that all share.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-
-    Returns
-    -------
-    xarray.Dataset
-        ``probability`` (state, action), 0 for actions that are not allowed, and ``steps`` (state),
-        how many were demonstrated.
-    """
+    `BehaviouralCloning` the one that all share."""
     data, few = program.data, draws_of(program, result, _DRAWS)[0]
     if isinstance(program.model, MaxEntIRL):
         with jax.enable_x64(True):

@@ -17,20 +17,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Answers:
-    """Share of each class among an annotator's answers to a question, a row for each of these.
-
-    Attributes
-    ----------
-    question, label : int array, shape (row,)
-        Numbers of the question and of the class.
-    cell : int array, shape (row,)
-        Number of the annotator's answers to the question, from 0.
-    share : float array, shape (row,)
-        They sum to 1 over the rows of a cell.
-    num_classes : int
-    exchangeable : bool
-        Whether the two answers to a question may change places, as sides without an order.
-    """
+    """Share of each class among an annotator's answers to a question, a row for each of these."""
 
     question: Int[np.ndarray, " row"]
     label: Int[np.ndarray, " row"]
@@ -41,16 +28,7 @@ class Answers:
 
     @classmethod
     def of(cls, data: Judgements) -> Answers:
-        """Aggregate the answers of each annotator to each question into shares.
-
-        Parameters
-        ----------
-        data : Judgements
-
-        Returns
-        -------
-        Answers
-        """
+        """Aggregate the answers of each annotator to each question into shares."""
         annotator, question, label, count = data.question_tallies()
         question, label = np.asarray(question, np.int64), np.asarray(label, np.int64)
         num_classes = len(data.answers())
@@ -68,16 +46,7 @@ class Answers:
         return np.asarray(np.rint(np.bincount(self.question, self.share)))
 
     def of_questions(self, used: Bool[np.ndarray, " question"]) -> Answers:
-        """Select some questions, and renumber these.
-
-        Parameters
-        ----------
-        used : bool array, shape (question,)
-
-        Returns
-        -------
-        Answers
-        """
+        """Select some questions, and renumber these."""
         keep = used[self.question]
         question = (np.cumsum(used) - 1)[self.question[keep]]
         cell = np.unique(self.cell[keep], return_inverse=True)[1]
@@ -86,17 +55,7 @@ class Answers:
         )
 
     def against_the_rest(self, label: int) -> Answers:
-        """Put all classes but one together.
-
-        Parameters
-        ----------
-        label : int
-            Number of the class, which becomes class 1; the others become class 0.
-
-        Returns
-        -------
-        Answers
-        """
+        """Put all classes but one together."""
         key, inverse = np.unique(self.cell * 2 + (self.label == label), return_inverse=True)
         cell, is_label = np.divmod(key, 2)
         question = np.zeros(len(key), np.int64)
@@ -106,16 +65,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Ratio D / E of the disagreement to that by chance, both functions of means over questions.
-
-    Attributes
-    ----------
-    disagreement, chance : float
-    influence : array, shape (question,)
-        Derivative of the ratio in the weight of each question.
-    largest : float
-        Largest value of the ratio.
-    """
+    """Ratio D / E of the disagreement to that by chance, both functions of means over questions."""
 
     disagreement: float
     chance: float
@@ -132,26 +82,7 @@ class Ratio:
         further: Float[np.ndarray, " question"] | float = 0.0,
         largest: float | None = None,
     ) -> Ratio:
-        """Compute D and the influences from each question's disagreement and weight.
-
-        Parameters
-        ----------
-        disagree : array, shape (question,)
-            Between 0 and 1.
-        weight : array, shape (question,)
-            1 on average.
-        chance : float
-        chance_influence : array, shape (question,)
-            Derivative of E in the weight of each question.
-        further : array, shape (question,)
-            Derivative of D in these weights through the distances of the classes.
-        largest : float, optional
-            Largest value of D / E; 1 / E by default.
-
-        Returns
-        -------
-        Ratio
-        """
+        """Compute D and the influences from each question's disagreement and weight."""
         mean = float(np.mean(weight * disagree))
         # E is 0, but for rounding, when there is one class.
         chance = chance if chance > _ROUNDING else np.nan
@@ -165,16 +96,7 @@ class Ratio:
         return self.disagreement / self.chance
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return an interval for 1 − D / E; NaN for one question.
-
-        Parameters
-        ----------
-        level : float
-
-        Returns
-        -------
-        tuple of float and float
-        """
+        """Return an interval for 1 − D / E; NaN for one question."""
         num_questions = len(self.influence)
         if num_questions == 1 or np.isnan(self.chance):
             return np.nan, np.nan
@@ -224,17 +146,7 @@ def _disagreements(answers: Answers) -> Float[np.ndarray, " question"]:
 
 
 def nominal(answers: Answers) -> dict[str, Ratio]:
-    """Compute the statistics that take classes as names.
-
-    Parameters
-    ----------
-    answers : Answers
-        Of questions that at least two annotators answered.
-
-    Returns
-    -------
-    dict of str to Ratio
-    """
+    """Compute the statistics that take classes as names."""
     num_raters, disagree = answers.num_raters, _disagreements(answers)
     equal, by_answers = np.ones(len(num_raters)), num_raters / num_raters.mean()
     ratios = {"observed_agreement": Ratio.of(disagree, equal, 1.0)}
@@ -265,19 +177,7 @@ def nominal(answers: Answers) -> dict[str, Ratio]:
 
 
 def of_class(answers: Answers) -> tuple[dict[str, Ratio], float]:
-    """Compute the statistics of one class against the rest.
-
-    Parameters
-    ----------
-    answers : Answers
-        As of `Answers.against_the_rest`.
-
-    Returns
-    -------
-    dict of str to Ratio
-    float
-        Share of the class among the answers.
-    """
+    """Compute the statistics of one class against the rest."""
     num_raters = answers.num_raters
     by_answers = num_raters / num_raters.mean()
     of_question = (
@@ -300,11 +200,7 @@ def of_class(answers: Answers) -> tuple[dict[str, Ratio], float]:
 
 
 class _Moments(NamedTuple):
-    """Sums of a score over the answers to each question.
-
-    `total` and `squares` are those of the score and its square, `own` of the squares of each
-    annotator's mean score, and `cell` has that mean for each row of the answers.
-    """
+    """Sums of a score over the answers to each question."""
 
     total: Float[np.ndarray, " question"]
     squares: Float[np.ndarray, " question"]
@@ -324,36 +220,14 @@ def _moments(answers: Answers, score: Float[np.ndarray, " class"]) -> _Moments:
 
 
 def scored(answers: Answers, score: Float[np.ndarray, " class"]) -> Ratio:
-    """Compute Krippendorff's α for classes at the given distances (interval).
-
-    Parameters
-    ----------
-    answers : Answers
-        Of questions that at least two annotators answered.
-    score : array, shape (class,)
-        Value of each class; two classes disagree by the square of the difference.
-
-    Returns
-    -------
-    Ratio
-    """
+    """Compute Krippendorff's α for classes at the given distances (interval)."""
     used = score[np.unique(answers.label)]
     width = float(np.ptp(used)) or 1.0
     return _alpha(answers, (score - used.min()) / width, ranks=False)
 
 
 def ordinal(answers: Answers) -> Ratio:
-    """Compute Krippendorff's α for classes of which the order alone is known.
-
-    Parameters
-    ----------
-    answers : Answers
-        Of questions that at least two annotators answered; classes in their order.
-
-    Returns
-    -------
-    Ratio
-    """
+    """Compute Krippendorff's α for classes of which the order alone is known."""
     share = np.bincount(answers.label, answers.share, answers.num_classes) / answers.share.sum()
     return _alpha(answers, np.cumsum(share) - share / 2, ranks=True)
 

@@ -51,17 +51,7 @@ _OWN = 30
 
 
 class Influence(NamedTuple):
-    """Influence of each judge.
-
-    Attributes
-    ----------
-    change : array, shape (judge,)
-        Share of the conclusions that would change without each; NaN where it is not known.
-    pareto_k : array, shape (judge,)
-        Shape of the tail of the weights; NaN for those who were not looked at.
-    refitted : boolean array, shape (judge,)
-        True for those without whom the mode was looked for.
-    """
+    """Influence of each judge."""
 
     change: Float[np.ndarray, " judge"]
     pareto_k: Float[np.ndarray, " judge"]
@@ -69,23 +59,7 @@ class Influence(NamedTuple):
 
 
 def influence(program: Program[Any], result: xr.DataTree, seed: int = 0) -> Influence | None:
-    """Share of the conclusions that would change without each judge.
-
-    Of more than 300 judges, those with the most judgements are looked at.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    seed : int
-        Of the fits without a judge.
-
-    Returns
-    -------
-    Influence or None
-        None for a model with neither true classes nor one ranking, with fewer than three judges,
-        and for data that are too large.
-    """
+    """Share of the conclusions that would change without each judge."""
     data, num_judges = program.data, len(program.data.judges)
     ranked = "reward" in program.sites and program.sites["reward"].dims == ("item",)
     if num_judges < 3 or not (program.has_truth or ranked):
@@ -134,16 +108,7 @@ def _turned(one: Float[np.ndarray, " item"], other: Float[np.ndarray, " item"]) 
 
 
 class _Labels(NamedTuple):
-    """Most probable class of each item.
-
-    Attributes
-    ----------
-    probs : array, shape (draw, item, class)
-        With all labels.
-    without : array, shape (draw, cell, class)
-        Of the item of each cell, without the judge of the cell.
-    judge, unit : int array, shape (cell,)
-    """
+    """Most probable class of each item."""
 
     probs: Float[np.ndarray, "draw unit true_class"]
     without: Float[np.ndarray, "draw cell true_class"]
@@ -184,20 +149,7 @@ class _Cells(NamedTuple):
 
 
 class _LeftOut(NamedTuple):
-    """Densities of single judges under each draw.
-
-    Attributes
-    ----------
-    log_likelihood : array, shape (draw, judge)
-        Of the judgements of each, given all others.
-    log_prior : array, shape (draw, judge)
-        Of the own parameters of each, in unconstrained coordinates.
-    own : array, shape (draw, judge, parameter)
-        These coordinates.
-    cells : _Cells
-    without : array, shape (draw, cell, class), or None
-        Probabilities of the class of the unit of each cell, without the judge of the cell.
-    """
+    """Densities of single judges under each draw."""
 
     log_likelihood: Float[np.ndarray, "draw judge"]
     log_prior: Float[np.ndarray, "draw judge"]
@@ -334,10 +286,7 @@ def _mode(program: Program[Any], backend: PGEM, start: Values, seed: int) -> Val
 
 
 def _likelier_image(program: Program[Any], values: Values) -> Values | None:
-    """The mirror image of a mode where that is likelier, else None.
-
-    Without a judge who decides, the mode nearby may be that of the others upside down.
-    """
+    """The mirror image of a mode where that is likelier, else None."""
     here, data = {name: value[0] for name, value in values.items()}, program.data
     for move in mirror.images(program):
         # Names of many classes have many images, each of which would have to be weighed.

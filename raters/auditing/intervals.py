@@ -9,20 +9,6 @@ from jaxtyping import Float
 def mean_and_interval(
     name: str, draws: Float[np.ndarray, "draw ..."], level: float
 ) -> dict[str, Float[np.ndarray, " ..."]]:
-    """Columns of a table that describe a posterior.
-
-    Parameters
-    ----------
-    name : str
-    draws : array, shape (draw, ...)
-    level : float
-        Posterior probability of the interval.
-
-    Returns
-    -------
-    dict of str to array
-        The mean as ``NAME``, and the ends of the central interval as ``NAME_low`` and
-        ``NAME_high``.
-    """
+    """Columns of a table that describe a posterior."""
     low, high = np.quantile(draws, ((1 - level) / 2, (1 + level) / 2), axis=0)
     return {name: draws.mean(0), f"{name}_low": low, f"{name}_high": high}

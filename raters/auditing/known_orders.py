@@ -32,15 +32,7 @@ _ADVICE = "Give orders of items that were judged"
 
 
 class KnownOrders(NamedTuple):
-    """Pairs of items whose true order is known, as codes.
-
-    Attributes
-    ----------
-    better, worse : int array, shape (pair,)
-        All of them.
-    chain : array, shape (link, 2)
-        Those among them that all the others follow from.
-    """
+    """Pairs of items whose true order is known, as codes."""
 
     better: Int[np.ndarray, " pair"]
     worse: Int[np.ndarray, " pair"]
@@ -48,26 +40,7 @@ class KnownOrders(NamedTuple):
 
     @classmethod
     def read(cls, gold: Any, items: Names) -> KnownOrders:
-        """Known orders from what a user has.
-
-        Parameters
-        ----------
-        gold : mapping, pandas.Series, table, sequence of pairs, or None
-            The known value of items, the higher the better; or pairs (better, worse); or a table
-            with columns winner and loser; first, second and winner; or item and value. Rows without
-            a winner and without a value are left out.
-        items : tuple of names
-
-        Returns
-        -------
-        KnownOrders
-
-        Raises
-        ------
-        DataError
-            When there are other items, values that are no numbers, or orders that contradict each
-            other.
-        """
+        """Known orders from what a user has."""
         table = _table({"winner": [], "loser": []} if gold is None else gold)
         names = column_names(table)
         form = next((form for form in FORMS if set(form) <= set(names)), None)

@@ -36,24 +36,7 @@ _TIE = 1e-9
 
 def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
     """Competence, accuracy and information of each annotator from draws of confusion matrices; with
-    the matrices and the item labels.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    limits : AuditLimits
-
-    Returns
-    -------
-    Quantities
-        Each of shape (draw, annotator).
-
-    Raises
-    ------
-    SettingError
-        When the model takes all annotators as alike, or sums no true class out.
-    """
+    the matrices and the item labels."""
     check_can_audit(program)
     labels: Labels = program.data
     draws, _ = draws_of(program, result, _DRAWS)
@@ -96,23 +79,7 @@ def quantities_of(
     chosen: Int[np.ndarray, " item"],
     limits: AuditLimits,
 ) -> Quantities:
-    """Quantities of each annotator that follow from confusion matrices.
-
-    Parameters
-    ----------
-    labels : Labels
-    parts : iterable of array, shape (draw, annotator, true class, label)
-        Draws of the matrices, in parts of the annotators.
-    prevalence : array, shape (draw, true class)
-    chosen : int array, shape (item,)
-        Class that agreement is measured with.
-    limits : AuditLimits
-
-    Returns
-    -------
-    Quantities
-        With the table ``confusion``.
-    """
+    """Quantities of each annotator that follow from confusion matrices."""
     _check_limits(limits, labels.num_classes)
     tails = ((1 - limits.level) / 2, (1 + limits.level) / 2)
     found, excess, matrices = [], [], []
@@ -144,17 +111,7 @@ def quantities_of(
 
 
 def check_can_audit(program: Program[Any]) -> None:
-    """Raise unless a model tells annotators apart and sums a true class out.
-
-    Parameters
-    ----------
-    program : Program
-
-    Raises
-    ------
-    SettingError
-        When it does not.
-    """
+    """Raise unless a model tells annotators apart and sums a true class out."""
     judge = program.data.judge
     if judge not in program.axes:
         raise SettingError(
@@ -185,17 +142,8 @@ def confusion_draws(
     draws: Values,
     responsibility: Float[np.ndarray, "item true_class"],
 ) -> Iterator[Float[np.ndarray, "draw annotator true_class label"]]:
-    r"""Draws of P(label | annotator, true class), read off the model's program, in parts of the
-    annotators.
-
-    The program is run on every label by every annotator for the same items, and gives the
-    probability of each label under each true class. Where that depends on the item, it is averaged
-    over (at most `_ITEMS`) items: for class k with the posterior probability of class k as weight.
-
-    Yields
-    ------
-    array, shape (draw, annotator, true class, label)
-    """
+    """Draws of P(label | annotator, true class), read off the model's program, in parts of the
+    annotators."""
     num_draws, num_classes = len(next(iter(draws.values()))), labels.num_classes
     rng = np.random.default_rng(0)
     units = np.sort(rng.choice(labels.num_units, min(labels.num_units, _ITEMS), replace=False))
@@ -352,17 +300,7 @@ def item_labels(result: xr.DataTree, labels: Labels) -> xr.Dataset:
 
 def item_table(probability: Float[np.ndarray, "item true_class"], labels: Labels) -> xr.Dataset:
     """Most probable class of each item, that class's probability, the entropy of the class in bits,
-    and the number of labels.
-
-    Parameters
-    ----------
-    probability : array, shape (item, true class)
-    labels : Labels
-
-    Returns
-    -------
-    xarray.Dataset
-    """
+    and the number of labels."""
     chosen = most_probable(probability)
     positive = np.where(probability > 0, probability, 1.0)
     columns = {

@@ -12,36 +12,14 @@ from raters.judgements.base import Judgements
 
 
 class Pairwise(NamedTuple):
-    """Agreement of each pair of annotators.
-
-    Attributes
-    ----------
-    share : array, shape (annotator, annotator)
-        Probability that the two give the same answer, averaged over the questions that both
-        answered; NaN where there is none, and on the diagonal.
-    common : int array, shape (annotator, annotator)
-        Number of those questions; 0 on the diagonal.
-    """
+    """Agreement of each pair of annotators."""
 
     share: Float[np.ndarray, "annotator annotator"]
     common: Int[np.ndarray, "annotator annotator"]
 
 
 def pairwise(data: Judgements, who: Int[np.ndarray, " annotator"]) -> Pairwise:
-    """Measure the agreement of each pair of annotators.
-
-    Parameters
-    ----------
-    data : Judgements
-        A question is an item to label, or a pair of items in either order. An annotator who
-        answered it several times has a share in each answer; a tie is half an answer for each side.
-    who : int array, shape (annotator,)
-        Codes of the annotators, in the order of the result.
-
-    Returns
-    -------
-    Pairwise
-    """
+    """Measure the agreement of each pair of annotators."""
     position = np.full(len(data.judges), -1)
     position[who] = np.arange(len(who))
     tallies = data.tallies()

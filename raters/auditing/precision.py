@@ -16,20 +16,7 @@ from raters.program import Program, Site
 def mixing_of(
     program: Program[Any], result: xr.DataTree, sites: Mapping[str, Site] | None = None
 ) -> dict[str, Mixing]:
-    """Mixing of the draws of each site.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    sites : mapping of str to Site, optional
-        Default: all of the program.
-
-    Returns
-    -------
-    dict of str to Mixing
-        Without entries for draws that are not finite, or fewer than four of a chain.
-    """
+    """Mixing of the draws of each site."""
     posterior = result["posterior"]
     draws = {
         name: posterior[name].transpose("chain", "draw", *site.dims).values
@@ -41,22 +28,7 @@ def mixing_of(
 def effective_draws(
     program: Program[Any], result: xr.DataTree, mixed: Mapping[str, Mixing] | None = None
 ) -> Float[np.ndarray, " judge"]:
-    """Effective number of draws behind each judge: the smallest over the entries of their sites.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    mixed : mapping of str to Mixing, optional
-        Of all sites, where it is known already.
-
-    Returns
-    -------
-    array, shape (judge,)
-        0 for draws that are not finite, or fewer than four of a chain. Of a model without sites of
-        judges, the smallest over all sites. At most the number that a corrected approximation
-        records; see `raters.inference.importance`.
-    """
+    """Effective number of draws behind each judge: the smallest over the entries of their sites."""
     judge, judges = program.data.judge, len(program.data.judges)
     recorded = float(result.attrs.get("min_ess", np.inf))
     most = recorded if "pareto_k" in result.attrs else np.inf
@@ -77,17 +49,7 @@ def effective_draws(
 
 
 def enough(program: Program[Any], result: xr.DataTree) -> Bool[np.ndarray, " judge"]:
-    """True for each judge whose draws are enough for a verdict.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-
-    Returns
-    -------
-    array, shape (judge,)
-    """
+    """True for each judge whose draws are enough for a verdict."""
     if float(result.attrs.get("min_ess", 0.0)) >= FEWEST_DRAWS:
         return np.ones(len(program.data.judges), bool)
     return np.asarray(effective_draws(program, result) >= FEWEST_DRAWS)
@@ -96,18 +58,6 @@ def enough(program: Program[Any], result: xr.DataTree) -> Bool[np.ndarray, " jud
 def margin_of_error(
     probability: Float[np.ndarray, " judge"], draws: Float[np.ndarray, " judge"]
 ) -> Float[np.ndarray, " judge"]:
-    """Two Monte-Carlo standard errors of a probability from so many effective draws.
-
-    Half a draw is added to each side, so that 0 and 1 are not certain.
-
-    Parameters
-    ----------
-    probability : array, shape (judge,)
-    draws : array, shape (judge,)
-
-    Returns
-    -------
-    array, shape (judge,)
-    """
+    """Two Monte-Carlo standard errors of a probability from so many effective draws."""
     middle = (probability * draws + 0.5) / (draws + 1)
     return np.asarray(2 * np.sqrt(middle * (1 - middle) / np.maximum(draws, 1)))

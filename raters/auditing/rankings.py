@@ -18,23 +18,7 @@ from raters.program import Program
 
 
 def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
-    """Competence of each annotator, the probability that it is negative, and their agreement.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    limits : AuditLimits
-
-    Returns
-    -------
-    Quantities
-
-    Raises
-    ------
-    SettingError
-        When the model has no competences.
-    """
+    """Competence of each annotator, the probability that it is negative, and their agreement."""
     if "competence" not in program.sites:
         raise SettingError(
             parameter="model",
@@ -55,16 +39,7 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
 
 
 def check_worths(program: Program[Any]) -> None:
-    """Raise unless the model has one worth for each item.
-
-    Parameters
-    ----------
-    program : Program
-
-    Raises
-    ------
-    SettingError
-    """
+    """Raise unless the model has one worth for each item."""
     if "worth" not in program.sites or program.sites["worth"].dims != ("item",):
         raise SettingError(
             parameter="model",
@@ -76,19 +51,7 @@ def check_worths(program: Program[Any]) -> None:
 
 
 def agreement(data: Rankings, worth: Float[np.ndarray, " item"]) -> Float[np.ndarray, " annotator"]:
-    """Share of the pairs of items that each annotator puts in the order of some worths.
-
-    Parameters
-    ----------
-    data : Rankings
-        With outcomes. Pairs that a ranking leaves open do not count.
-    worth : array, shape (item,)
-
-    Returns
-    -------
-    array, shape (annotator,)
-        NaN without a pair.
-    """
+    """Share of the pairs of items that each annotator puts in the order of some worths."""
     right, pairs = np.zeros(data.num_annotators), np.zeros(data.num_annotators)
     for piece in data.chunks(10_000):
         offered, number = np.asarray(piece.offered), standing(np.asarray(piece.place))

@@ -33,37 +33,7 @@ _MARGINS = 2
 
 
 def quantities(program: Program[Ratings], result: xr.DataTree, limits: AuditLimits) -> Quantities:
-    r"""Competence, correlation, severity and bias of each annotator.
-
-    Competence and severity are the sites of these names. With r a standard normal reward and
-    :math:`y_k(r)` the level on which annotator k puts it, the lowest being 1,
-
-    .. math::
-
-        \text{correlation}_k = \operatorname{Corr}(y_k, r), \qquad
-        \text{bias}_k = E\, y_k - \frac{1}{K} \sum_{k'} E\, y_{k'}
-
-    so that correlation is 1 for nobody, since a scale is coarse, 0 for a guesser, and below 0 for
-    one who reads the scale the wrong way round; and bias is by how many levels the annotator's
-    ratings lie above those that the average annotator would give to the same items.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    limits : AuditLimits
-
-    Returns
-    -------
-    Quantities
-        With the tables ``"item_parameters"`` of `items`, and ``"levels"``: ``share`` of each
-        annotator's ratings on each level.
-
-    Raises
-    ------
-    SettingError
-        When the model has no competences, or the margin is not a share.
-    """
+    """Competence, correlation, severity and bias of each annotator."""
     share("margin", limits.margin)
     model, data = check_many_facet(program), program.data
     draws, few = draws_of(program, result)[0], draws_of(program, result, _DRAWS)[0]
@@ -91,21 +61,7 @@ def quantities(program: Program[Ratings], result: xr.DataTree, limits: AuditLimi
 
 
 def check_many_facet(program: Program[Ratings]) -> ManyFacet:
-    """The model of a program, which must be `ManyFacet`.
-
-    Parameters
-    ----------
-    program : Program
-
-    Returns
-    -------
-    ManyFacet
-
-    Raises
-    ------
-    SettingError
-        When it is another model.
-    """
+    """The model of a program, which must be `ManyFacet`."""
     if not isinstance(program.model, ManyFacet):
         raise SettingError(
             parameter="model",
@@ -147,26 +103,7 @@ def _level_probs(model: ManyFacet, values: Values) -> Float[Array, "node annotat
 
 
 def items(program: Program[Ratings], result: xr.DataTree, level: float) -> xr.Dataset:
-    r"""Reward and fair rating of each item with their intervals, and what was rated.
-
-    The fair rating is the mean rating that an annotator of the crowd's average competence, severity
-    and thresholds would give, on the scale of the levels where these are numbers, otherwise with
-    the lowest level as 1: whatever the severity of those who happened to rate the item (the fair
-    average of Linacre 1989).
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    level : float
-        Posterior probability of the intervals.
-
-    Returns
-    -------
-    xarray.Dataset
-        Axis item: ``ratings``, ``mean_rating``, ``reward`` and ``fair_rating``, with ``_low`` and
-        ``_high``.
-    """
+    """Reward and fair rating of each item with their intervals, and what was rated."""
     model, data = program.model, program.data
     assert isinstance(model, ManyFacet)
     draws = draws_of(program, result, _DRAWS)[0]

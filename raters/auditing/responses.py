@@ -19,20 +19,8 @@ from raters.program import Program
 
 
 def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
-    """Ability of each person, and the share of their responses that are right, or the mean level
-    of graded ones.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    limits : AuditLimits
-
-    Returns
-    -------
-    Quantities
-        With the table ``"item_parameters"`` of `items`.
-    """
+    """Ability of each person, and the share of their responses that are right, or the mean level of
+    graded ones."""
     if "ability" not in program.sites:
         raise SettingError(
             parameter="model",
@@ -59,23 +47,7 @@ def _answered(data: Responses | GradedResponses, axis: str) -> dict[str, np.ndar
 
 
 def items(program: Program[Any], result: xr.DataTree, level: float) -> xr.Dataset:
-    """Parameters of each item with their intervals, and what was answered.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    level : float
-        Posterior probability of the intervals.
-
-    Returns
-    -------
-    xarray.Dataset
-        Axis item: ``responses``, ``share_right`` or ``mean_level``, and the posterior mean of each
-        parameter of items, such as ``difficulty``, with ``_low`` and ``_high``; of graded
-        responses, whose steps have a difficulty each, their mean, and ``difficulty_LEVEL`` for each
-        step into a level.
-    """
+    """Parameters of each item with their intervals, and what was answered."""
     data, draws = program.data, draws_of(program, result)[0]
     columns = {"responses": data.judgements_by("item")} | _answered(data, "item")
     for name, site in program.sites.items():

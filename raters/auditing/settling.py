@@ -21,21 +21,7 @@ _MOST = 300
 
 
 class Settling(NamedTuple):
-    """Known truths that would settle the verdicts that are open.
-
-    Attributes
-    ----------
-    open : int
-        Number of verdicts that are open: ``review``, and ``differs from the crowd``.
-    number : int
-        Number of known truths; the fewest that are expected to settle most of those verdicts, or of
-        all questions where that is not enough.
-    settled : float
-        Expected number of verdicts that they settle: as ``keep`` or ``drop``.
-    questions : DataFrame
-        So many questions whose truth to find out, drawn at random among those that annotators with
-        an open verdict answered and whose truth is not known.
-    """
+    """Known truths that would settle the verdicts that are open."""
 
     open: int
     number: int
@@ -58,37 +44,7 @@ def settling(
     seed: int,
     known: Int[np.ndarray, " question"] | None = None,
 ) -> Settling | None:
-    r"""Known truths that would settle the verdicts that are open.
-
-    An annotator who answered a share s of the questions has about :math:`g = s m` answers among m
-    that are drawn at random, of which :math:`x \sim \operatorname{Binomial}(g, a)` are right, with
-    a the accuracy. Over the draws, given x,
-
-    .. math:: P(\text{bad} \mid x) \propto \sum_d [\text{bad}_d]
-        \operatorname{Binomial}(x \mid g, a_d).
-
-    A verdict is settled where the least expected cost is then not that of a review. What the known
-    truths tell of the crowd as a whole is left out, so that fewer may be enough.
-
-    Parameters
-    ----------
-    data : Judgements
-    is_open : boolean array, shape (judge,)
-    accuracy : array, shape (draw, judge)
-        Probability that an answer of each is right.
-    is_bad : boolean array, shape (draw, judge)
-        Whether the judged quantity is below the threshold, under the same draws.
-    costs : Costs
-    seed : int
-    known : int array, shape (question,), optional
-        Codes of the questions whose truth is known already, which are not asked for.
-
-    Returns
-    -------
-    Settling or None
-        None where no verdict is open, or nobody with an open verdict answered a question whose
-        truth is not known.
-    """
+    """Known truths that would settle the verdicts that are open."""
     judge, about, _, weight = data.tallies()
     asked = is_open[judge] & (weight > 0)
     if known is not None:

@@ -17,24 +17,7 @@ def sample(
     num_draws: int,
     rng: np.random.Generator,
 ) -> Float[np.ndarray, "draw unknown"]:
-    """Draw unknowns given data, by elliptical slice sampling.
-
-    Chains start at points from the prior, drawn by their likelihood. A step of a chain needs no
-    tuning, and always moves (Murray, Adams and MacKay 2010).
-
-    Parameters
-    ----------
-    log_likelihood : callable
-        Of each of some points.
-    num_unknowns : int
-        Each is standard normal without the data.
-    num_draws : int
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    array, shape (draw, unknown)
-    """
+    """Draw unknowns given data, by elliptical slice sampling."""
     points = rng.standard_normal((_POINTS, num_unknowns))
     parts = [log_likelihood(part) for part in np.split(points, _POINTS // _CHAINS)]
     log_weight = np.concatenate(parts)
@@ -56,21 +39,7 @@ def step(
     rng: np.random.Generator,
 ) -> tuple[Float[np.ndarray, "chain unknown"], Float[np.ndarray, " chain"]]:
     """Move each chain along an ellipse through its state and a draw from the prior, to a point
-    whose likelihood is above a random share of its own.
-
-    Parameters
-    ----------
-    log_likelihood : callable
-    state : array, shape (chain, unknown)
-    value : array, shape (chain,)
-        Log-likelihood there.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    state : array, shape (chain, unknown)
-    value : array, shape (chain,)
-    """
+    whose likelihood is above a random share of its own."""
     other, level = rng.standard_normal(state.shape), value - rng.exponential(size=len(state))
     angle = rng.uniform(0, 2 * np.pi, len(state))
     low, high = angle - 2 * np.pi, angle.copy()

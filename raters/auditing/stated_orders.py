@@ -33,19 +33,7 @@ _MOST_PAIRS = 2_000_000
 
 
 class StatedOrders(NamedTuple):
-    """Pairs of items that annotators put in order.
-
-    Attributes
-    ----------
-    annotator, better, worse : int array, shape (stated,)
-        Codes.
-    number : array, shape (stated,)
-        How often it was stated.
-    block : int array, shape (stated,)
-        Number of the ranking, or of the annotator whose ratings they are from.
-    share : array, shape (block,)
-        Number of independent pairs that each of a block counts as, if all of them are asked about.
-    """
+    """Pairs of items that annotators put in order."""
 
     annotator: Int[np.ndarray, " stated"]
     better: Int[np.ndarray, " stated"]
@@ -57,20 +45,7 @@ class StatedOrders(NamedTuple):
     def known_share(
         self, sign: Int[np.ndarray, " stated"], num_items: int
     ) -> Float[np.ndarray, " stated"]:
-        """Number of independent pairs that each pair of known order counts as.
-
-        Parameters
-        ----------
-        sign : int array, shape (stated,)
-            1 where the order stated is known to be right, −1 where it is wrong, 0 where nothing is
-            known.
-        num_items : int
-
-        Returns
-        -------
-        array, shape (stated,)
-            0 where nothing is known.
-        """
+        """Number of independent pairs that each pair of known order counts as."""
         rows = np.flatnonzero(sign)
         ends = (
             np.where(sign > 0, self.better, self.worse),
@@ -92,17 +67,7 @@ class StatedOrders(NamedTuple):
 
 def of_rankings(data: Rankings) -> StatedOrders:
     """Orders stated by rankings: each item that has a place is above those with later places or
-    none, and the worst is below all others.
-
-    Parameters
-    ----------
-    data : Rankings
-        With outcomes.
-
-    Returns
-    -------
-    StatedOrders
-    """
+    none, and the worst is below all others."""
     offered, place = np.asarray(data.offered, np.int64), np.asarray(data.place)
     ahead = standing(place)
     ends, blocks = [], []
@@ -133,20 +98,7 @@ def _share(
 
 
 def of_ratings(data: Ratings, first: Bool[np.ndarray, " item"]) -> StatedOrders:
-    """Orders stated by ratings: of two items that an annotator put on different levels.
-
-    Parameters
-    ----------
-    data : Ratings
-        With outcomes. Equal ratings of an item by an annotator count once.
-    first : boolean array, shape (item,)
-        Items that are taken first, where an annotator rated more than are taken of each, so that
-        there are two million pairs at most.
-
-    Returns
-    -------
-    StatedOrders
-    """
+    """Orders stated by ratings: of two items that an annotator put on different levels."""
     rng = np.random.default_rng(0)
     who, item = np.asarray(data.annotator, np.int64), np.asarray(data.item, np.int64)
     level = np.asarray(data.rating)

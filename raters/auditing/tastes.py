@@ -34,51 +34,7 @@ class Compared(NamedTuple):
 
 
 def quantities(program: Program[Any], result: xr.DataTree, margin: float) -> Quantities:
-    r"""Own rewards of each annotator, beside those of the crowd.
-
-    With :math:`u_k = \beta_k (r + d_k)` for an annotator's own rewards (β is 1 in models without
-    competences; of `FactorBTL` the taste d is the product of position and loading), and sums and
-    means over their votes on pairs (i, j), where Δ is the difference between the two items,
-
-    .. math::
-
-        \text{competence} = \frac{\sum \Delta u_k \, \Delta r}{\sum (\Delta r)^2}, \qquad
-        \text{consistency} = \sqrt{\frac{\sum (\Delta u_k)^2}{\sum (\Delta r)^2}}, \qquad
-        \text{taste agreement} = \frac{\text{competence}}{\text{consistency}}, \\
-        \text{accuracy} = \operatorname{mean} \sigma(\Delta u_k \operatorname{sign} \Delta r),
-        \qquad
-        \text{own accuracy} = \operatorname{mean} \sigma(|\Delta u_k|).
-
-    Competence is the slope of the annotator's own rewards on the crowd's: 1 for one who votes as
-    the crowd does, 0 for a guesser and for one whose taste is unrelated to the crowd's, and below 0
-    for an adversary. Taste agreement, the correlation of the two, and consistency tell these apart.
-    Items that the annotator never compared do not enter, because their tastes have only the prior.
-
-    ``p_careless`` is :math:`w_k + (1 - w_k) P(\text{own accuracy} < ½ + \text{margin})`, where
-    :math:`w_k = 1 / (1 + \exp(e_k - c_k))` is the weight of coin flips against own rewards as
-    predictions of the annotator's votes: e (own rewards) and c (coin flips, or the position bias
-    alone) are expected log predictive densities by WAIC, and w is the pseudo-BMA weight of Yao et
-    al. (2018), Bayesian Analysis 13, 917–1007. The posterior alone would not do: with few votes the
-    own rewards of a guesser are uncertain, and each draw of them is consistent.
-    Competence and accuracy are averaged over the two: with probability :math:`w_k` they are 0 and
-    ½, those of coin flips. Without competences in the model, the own rewards of a guesser with few
-    votes stay near the crowd's, and would speak for competence.
-    ``p_different_taste`` is P(−½ ≤ taste agreement < ½ and own accuracy ≥ ½ + margin), times 1 − w,
-    and ``p_adversarial`` the same of a taste agreement below −½: the reverse of the crowd's order.
-
-    Parameters
-    ----------
-    program : Program
-        With the sites ``reward`` and ``taste``, or ``position`` and ``loading``.
-    result : xarray.DataTree
-    margin : float
-        Distance of an accuracy from ½ below which an annotator guesses.
-
-    Returns
-    -------
-    Quantities
-        Each of shape (draw, annotator).
-    """
+    """Own rewards of each annotator, beside those of the crowd."""
     draws, _ = draws_of(program, result, _DRAWS)
     rng, data = np.random.default_rng(0), program.data.unpadded()
     of_each = [

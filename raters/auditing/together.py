@@ -31,16 +31,7 @@ _SURE = 0.9
 
 
 class Verdicts(NamedTuple):
-    """Verdicts on those who judge in several kinds.
-
-    Attributes
-    ----------
-    table : xarray.Dataset
-    rule : str
-        Rule behind the verdicts, in words.
-    tables : mapping of str to xarray.Dataset
-        Table of each part's audit, by its name, and its further tables, as ``part.table``.
-    """
+    """Verdicts on those who judge in several kinds."""
 
     table: xr.Dataset
     rule: str
@@ -48,22 +39,7 @@ class Verdicts(NamedTuple):
 
 
 def judged_parts(program: Program[Any]) -> tuple[str, ...]:
-    """Parts whose model tells judges apart, of kinds in which somebody can be right or wrong.
-
-    Parameters
-    ----------
-    program : Program
-        Of several kinds of judgement.
-
-    Returns
-    -------
-    tuple of str
-
-    Raises
-    ------
-    SettingError
-        When there is none, or the parts are not judged by the same.
-    """
+    """Parts whose model tells judges apart, of kinds in which somebody can be right or wrong."""
     data: Together = program.data
     judges = {data.axis_name(name, one.data.judge) for name, one in program.parts.items()}
     if len(judges) > 1:
@@ -93,17 +69,7 @@ def judged_parts(program: Program[Any]) -> tuple[str, ...]:
 
 
 def joint_anchor(anchors: Mapping[str, Anchor]) -> Anchor:
-    """Anchor of an audit of several kinds, which is missing where that of any part is.
-
-    Parameters
-    ----------
-    anchors : mapping of str to Anchor
-        That of each part, by its name.
-
-    Returns
-    -------
-    Anchor
-    """
+    """Anchor of an audit of several kinds, which is missing where that of any part is."""
     first = next((one for one in anchors.values() if one.is_missing), next(iter(anchors.values())))
     doubts = [f"{name}: {doubt}" for name, one in anchors.items() for doubt in one.doubts]
     return dataclasses.replace(first, doubts=tuple(doubts), parts=tuple(anchors.items()))
@@ -112,31 +78,7 @@ def joint_anchor(anchors: Mapping[str, Anchor]) -> Anchor:
 def combined(
     program: Program[Any], audits: Mapping[str, Audit], costs: Costs, min_judgements: int
 ) -> Verdicts:
-    r"""One verdict on each judge.
-
-    Expected costs are averaged over the kinds with their shares of the judge's judgements, so that
-    the probability that decides is
-
-    .. math:: p_k = \sum_p \frac{n_{pk}}{\sum_q n_{qk}} P(x_{pk} < t_p)
-
-    with :math:`n_{pk}` judgements of kind p, in which the quantity :math:`x_{pk}` has the threshold
-    :math:`t_p`: the probability that one of their judgements, taken at random, is of a kind in
-    which they are below the threshold.
-
-    Parameters
-    ----------
-    program : Program
-        Of several kinds of judgement.
-    audits : mapping of str to Audit
-        Audit of each part whose model tells judges apart, without regard to few judgements.
-    costs : Costs
-    min_judgements : int
-        Of all kinds that are audited.
-
-    Returns
-    -------
-    Verdicts
-    """
+    """One verdict on each judge."""
     number = np.stack([one.table["judgements"].values for one in audits.values()])
     columns = _columns(audits, number)
     enough = [_enough(one) for one in audits.values()]

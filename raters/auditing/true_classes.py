@@ -43,16 +43,7 @@ _LEAST = 1e-6
 
 
 class Evidence(NamedTuple):
-    """Class probabilities and votes of some items.
-
-    Attributes
-    ----------
-    log_chances : array, shape (item, class)
-        Logarithm of the model's class probabilities.
-    votes : array, shape (item, class)
-    confused : array, shape (class, class)
-        Distribution of the class that each class is confused with.
-    """
+    """Class probabilities and votes of some items."""
 
     log_chances: Float[np.ndarray, "item true_class"]
     votes: Float[np.ndarray, "item true_class"]
@@ -64,52 +55,19 @@ class Evidence(NamedTuple):
         chances: Float[np.ndarray, "item true_class"],
         votes: Float[np.ndarray, "item true_class"],
     ) -> Evidence:
-        """Evidence of a model's class probabilities and the votes.
-
-        Classes are confused as often as the votes for one meet the probability of the other.
-
-        Parameters
-        ----------
-        chances, votes : array, shape (item, class)
-
-        Returns
-        -------
-        Evidence
-        """
+        """Evidence of a model's class probabilities and the votes."""
         pairs = chances.T @ votes
         confused = (pairs + pairs.T + 1) * (1 - np.eye(len(pairs)))
         log_chances = np.log(np.maximum(chances, 1e-30))
         return cls(log_chances, votes, confused / confused.sum(1, keepdims=True))
 
     def at(self, items: Int[np.ndarray, " some"]) -> Evidence:
-        """Evidence of some of the items.
-
-        Parameters
-        ----------
-        items : int array
-
-        Returns
-        -------
-        Evidence
-        """
+        """Evidence of some of the items."""
         return self._replace(log_chances=self.log_chances[items], votes=self.votes[items])
 
 
 class Prior(NamedTuple):
-    """Prior of the unknowns of a crowd.
-
-    Attributes
-    ----------
-    dependence, shared : tuple of (float, float)
-        Centre and scale of log ρ and of logit ε, which have Student distributions of `FREEDOM`
-        degrees of freedom: known classes can show a crowd to be unlike those before it.
-    by_vote : tuple of (float, float)
-        Parameters of the beta distribution of λ.
-    tilt : float
-        Standard deviation of δ.
-    independent : float
-        Probability that a crowd's mistakes are independent.
-    """
+    """Prior of the unknowns of a crowd."""
 
     dependence: tuple[float, float]
     shared: tuple[float, float]
@@ -118,17 +76,7 @@ class Prior(NamedTuple):
     independent: float
 
     def unknowns(self, points: Float[np.ndarray, "draw unknown"]) -> Values:
-        """Unknowns at points whose coordinates are standard normal.
-
-        Parameters
-        ----------
-        points : array, shape (draw, 4 + number of classes)
-
-        Returns
-        -------
-        dict of str to array, shape (draw, ...)
-            ``dependence``, ``shared``, ``by_vote``, and ``tilt`` of each class.
-        """
+        """Unknowns at points whose coordinates are standard normal."""
         far = scipy.stats.t.ppf(scipy.stats.norm.cdf(points[:, :2]), FREEDOM)
         (centre, spread), (logit_centre, logit_spread) = self.dependence, self.shared
         together = scipy.stats.norm.cdf(points[:, 3]) >= self.independent
@@ -148,17 +96,7 @@ PRIOR = Prior((-1.56, 0.94), (-4.56, 1.27), (0.78, 2.18), 0.4, 1 / 16)
 
 
 def true_class_probs(evidence: Evidence, unknowns: Values) -> Float[Array, "item true_class"]:
-    """Probability of each class of each item under one draw of the unknowns.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    unknowns : dict of str to array
-
-    Returns
-    -------
-    array, shape (item, class)
-    """
+    """Probability of each class of each item under one draw of the unknowns."""
     number = jnp.maximum(evidence.votes.sum(-1, keepdims=True), 1.0)
     weight = 1 / (1 + (number - 1) * unknowns["dependence"])
     tempered = jax.nn.softmax(weight * evidence.log_chances, -1)
@@ -178,23 +116,7 @@ def draw_unknowns(
     rng: np.random.Generator,
     prior: Prior = PRIOR,
 ) -> Values:
-    """Draw the unknowns given items of known class.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        Of these items, as if their class were not known.
-    truth : int array, shape (item,)
-        Without items, draws are from the prior.
-    num_draws : int
-    rng : numpy.random.Generator
-    prior : Prior
-
-    Returns
-    -------
-    dict of str to array, shape (draw, ...)
-        See `Prior.unknowns`.
-    """
+    """Draw the unknowns given items of known class."""
     num_unknowns = 4 + evidence.votes.shape[-1]
     if not len(truth):
         return prior.unknowns(rng.standard_normal((num_draws, num_unknowns)))
@@ -229,17 +151,7 @@ _probs = jax.jit(true_class_probs)
 
 @jax.jit
 def class_probs_of(evidence: Evidence, unknowns: Values) -> Float[Array, "draw item true_class"]:
-    """Probability of each class of each item under each draw of the unknowns.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    unknowns : dict of str to array, shape (draw, ...)
-
-    Returns
-    -------
-    array, shape (draw, item, class)
-    """
+    """Probability of each class of each item under each draw of the unknowns."""
     probs: Array = jax.lax.map(lambda values: true_class_probs(evidence, values), unknowns)
     return probs
 
@@ -247,22 +159,7 @@ def class_probs_of(evidence: Evidence, unknowns: Values) -> Float[Array, "draw i
 def draw_true_classes(
     evidence: Evidence, unknowns: Values, truth: Int[np.ndarray, " item"], rng: np.random.Generator
 ) -> tuple[Float[np.ndarray, "item true_class"], Int[np.ndarray, "draw item"]]:
-    """Draw the true class of each item under each draw of the unknowns.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    unknowns : dict of str to array, shape (draw, ...)
-    truth : int array, shape (item,)
-        −1 where it is not known.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    probability : array, shape (item, class)
-        Averaged over the unknowns.
-    drawn : array, shape (draw, item)
-    """
+    """Draw the true class of each item under each draw of the unknowns."""
     given = jax.tree.map(jnp.asarray, evidence)
     num_draws, (num_items, num_classes) = len(unknowns["shared"]), evidence.votes.shape
     drawn = np.empty((num_draws, num_items), np.int8 if num_classes < 128 else np.int32)

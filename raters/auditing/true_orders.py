@@ -47,28 +47,7 @@ def draw_true_rewards(
     rng: np.random.Generator,
     size: tuple[float, float] = SIZE,
 ) -> tuple[Float[np.ndarray, "draw item"], Float[np.ndarray, " draw"]]:
-    r"""Draw the true rewards given known orders.
-
-    Those of the items of known order, with the crowd's rewards normal about their posterior mean,
-    are drawn by elliptical slice sampling; the others follow by their covariance under the draws
-    (Matheron's rule), :math:`r^d_o + \Sigma_{og} \Sigma_{gg}^{-1} (r_g - r^d_g)`.
-
-    Parameters
-    ----------
-    reward : array, shape (draw, item)
-        Posterior draws of the crowd's rewards.
-    orders : KnownOrders
-    num_draws : int
-    rng : numpy.random.Generator
-    size : tuple of (float, float)
-        Mean and standard deviation of log s.
-
-    Returns
-    -------
-    truth : array, shape (draw, item)
-    size : array, shape (draw,)
-        Draws of s.
-    """
+    """Draw the true rewards given known orders."""
     reward = np.asarray(reward, float)
     spread = float(reward.std(axis=1).mean()) or 1.0
     sizes = draw_sizes(reward, orders, num_draws, rng, size)
@@ -112,23 +91,7 @@ def draw_true_rewards_of_worlds(
     num_draws: int,
     rng: np.random.Generator,
 ) -> tuple[Float[np.ndarray, "draw item"], Float[np.ndarray, " draw"]]:
-    """Draw the true rewards of two mirrored worlds, in the shares that known orders leave.
-
-    Parameters
-    ----------
-    reward : array, shape (draw, item)
-    other : boolean array, shape (draw,)
-        Draws in the other world.
-    orders : KnownOrders
-    num_draws : int
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    truth : array, shape (draw, item)
-    size : array, shape (draw,)
-        Draws of s.
-    """
+    """Draw the true rewards of two mirrored worlds, in the shares that known orders leave."""
     if not (other.any() and len(orders.better)):
         return draw_true_rewards(reward, orders, num_draws, rng)
     worlds = [reward[~other], reward[other]]
@@ -159,21 +122,7 @@ def draw_sizes(
     rng: np.random.Generator,
     size: tuple[float, float] = SIZE,
 ) -> Float[np.ndarray, " draw"]:
-    """Draw the size of the errors that annotators share, relative to the spread of the rewards.
-
-    Parameters
-    ----------
-    reward : array, shape (draw, item)
-    orders : KnownOrders
-    num_draws : int
-    rng : numpy.random.Generator
-    size : tuple of (float, float)
-        Mean and standard deviation of its logarithm without known orders.
-
-    Returns
-    -------
-    array, shape (draw,)
-    """
+    """Draw the size of the errors that annotators share, relative to the spread of the rewards."""
     grid = size[0] + size[1] * _GRID
     gap = reward[:, orders.chain[:, 0]] - reward[:, orders.chain[:, 1]]
     spread = float(reward.std(axis=1).mean()) or 1.0

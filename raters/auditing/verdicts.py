@@ -43,21 +43,7 @@ class Costs:
 def verdicts(
     p_bad: Float[np.ndarray, " judge"], costs: Costs, may_drop: Bool[np.ndarray, " judge"]
 ) -> Shaped[np.ndarray, " judge"]:
-    """The action of least expected cost.
-
-    Parameters
-    ----------
-    p_bad : array, shape (judge,)
-        Probability that each is below the threshold.
-    costs : Costs
-    may_drop : boolean array, shape (judge,)
-        Whether there is more to drop each by than disagreement with the crowd.
-
-    Returns
-    -------
-    array, shape (judge,)
-        ``keep``, ``review``, ``drop`` or ``differs from the crowd``.
-    """
+    """The action of least expected cost."""
     expected = np.stack(
         [p_bad * costs.keep_bad, np.full(len(p_bad), costs.review), (1 - p_bad) * costs.drop_good]
     )
@@ -78,12 +64,7 @@ def rule(many: str, judged: str, threshold: float, least: int, costs: Costs, anc
 
 
 def unanchored() -> str:
-    """Sentence of the rule where little but the crowd tells who is right.
-
-    Returns
-    -------
-    str
-    """
+    """Sentence of the rule where little but the crowd tells who is right."""
     return (
         f" As little but the crowd tells who is right, '{DIFFERS}' stands in place of drop, but for"
         " those whose answers do not depend on the question."
@@ -95,19 +76,5 @@ def gives_one_answer(
     number: Float[np.ndarray, " judge"],
     chance: Float[np.ndarray, " judge"],
 ) -> Bool[np.ndarray, " judge"]:
-    """Judges who always answer alike, which by chance less than one of a thousand would.
-
-    Parameters
-    ----------
-    same : array, shape (judge,)
-        Number of answers of each that are the one given most.
-    number : array, shape (judge,)
-        Number of all their answers.
-    chance : array, shape (judge,)
-        Share of that answer among all answers to the same questions.
-
-    Returns
-    -------
-    boolean array, shape (judge,)
-    """
+    """Judges who always answer alike, which by chance less than one of a thousand would."""
     return np.asarray((same == number) & (chance**number < 1e-3))

@@ -245,25 +245,7 @@ def dependence(
 
 
 def known_classes(data: Judgements, gold: Any) -> Int[np.ndarray, " item"] | None:
-    """Known classes of the fit and of `gold`.
-
-    Parameters
-    ----------
-    data : Judgements
-    gold : known classes, or None
-
-    Returns
-    -------
-    int array, shape (item,), or None
-        Codes, −1 where none is known. None for judgements without true classes.
-
-    Raises
-    ------
-    SettingError
-        When `gold` is given and there are no true classes.
-    DataError
-        When `gold` has other items or classes, or contradicts what was known to the fit.
-    """
+    """Known classes of the fit and of `gold`."""
     if isinstance(data, Labels):
         return with_gold(data, gold)
     if gold is not None:
@@ -294,22 +276,7 @@ def _interval(
 
 @dataclass(frozen=True)
 class _Crossed:
-    """Cells of one judge and one question, sorted by judge: entries of sparse matrices.
-
-    Attributes
-    ----------
-    rows : int array, shape (row,)
-        Rows of judges that are looked at.
-    place : int array, shape (row,)
-        Cell of each of them.
-    question : int array, shape (cell,)
-    ends : int array
-        Where the cells of each judge end, from 0 on.
-    codes : int array, shape (some,)
-        Judges that are looked at.
-    num_judges, num_questions : int
-        Judges with an answer, and questions that two judges answered.
-    """
+    """Cells of one judge and one question, sorted by judge: entries of sparse matrices."""
 
     rows: Int[np.ndarray, " row"]
     place: Int[np.ndarray, " row"]

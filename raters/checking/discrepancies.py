@@ -18,15 +18,7 @@ _MOST_PAIRS = 100_000
 
 
 class Draw(NamedTuple):
-    """Answers, observed or replicated, beside their probabilities under one draw.
-
-    Attributes
-    ----------
-    counts, probs : array, shape (answer, row)
-        Number of judgements of each row with each answer, and the probability of the answer.
-    classes : int array, shape (unit,), or None
-        Drawn class of each unit of the likelihood, where it sums one out.
-    """
+    """Answers, observed or replicated, beside their probabilities under one draw."""
 
     counts: Float[np.ndarray, "answer row"]
     probs: Float[np.ndarray, "answer row"]
@@ -35,17 +27,7 @@ class Draw(NamedTuple):
     def surprise(
         self, number: Float[np.ndarray, " row"]
     ) -> tuple[Float[np.ndarray, " row"], Float[np.ndarray, " row"]]:
-        """Log-probability of each row's answers less its expectation, and the variance of it.
-
-        Parameters
-        ----------
-        number : array, shape (row,)
-            Number of judgements of each row.
-
-        Returns
-        -------
-        surprise, variance : array, shape (row,)
-        """
+        """Log-probability of each row's answers less its expectation, and the variance of it."""
         log_probs = np.log(np.maximum(self.probs, 1e-9))
         mean = (self.probs * log_probs).sum(0)
         variance = number * ((self.probs * log_probs**2).sum(0) - mean**2)
@@ -58,15 +40,7 @@ Measure = Callable[[Any], float]
 
 @dataclass(frozen=True)
 class Layout:
-    """Judgements as discrepancies read them.
-
-    Parameters
-    ----------
-    program : Program
-        Of the model on judgements with one row each, or with one row for each sum.
-    time : array, shape (row,), optional
-        When each was made.
-    """
+    """Judgements as discrepancies read them."""
 
     program: Program[Any]
     time: Float[np.ndarray, " row"] | None = None
@@ -101,16 +75,7 @@ class Layout:
         return np.asarray(first > second)
 
     def residuals(self, draw: Draw) -> Float[np.ndarray, "answer row"]:
-        """Counts less their expectation; of pairs, for the answer of the smaller code first.
-
-        Parameters
-        ----------
-        draw : Draw
-
-        Returns
-        -------
-        array, shape (answer, row)
-        """
+        """Counts less their expectation; of pairs, for the answer of the smaller code first."""
         own = draw.counts - self.number * draw.probs
         turned: np.ndarray = np.where(self.turned, own[::-1], own)
         return turned
@@ -118,25 +83,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """A number that measures in one way how far judgements are from a model.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``"agreement"``.
-    title : str
-        What it measures and in which unit, for tables and figures.
-    prepare : callable
-        ``prepare(layout)`` gives the function of a `Draw` that measures, or the sentence why these
-        judgements cannot be measured.
-    high, low : str
-        Sentence on a model from which the observed value is above, or below, what it replicates.
-        Without `low`, only large values count against a model. In these and in `title` and the
-        sentence of `prepare`, ``{model}``, ``{judge}`` and ``{judges}`` stand for the name of the
-        model and for those who judge.
-    mend : callable, optional
-        ``mend(program, is_high)`` gives the sentence with the model that would mend it.
-    """
+    """A number that measures in one way how far judgements are from a model."""
 
     name: str
     title: str
@@ -147,16 +94,7 @@ class Discrepancy:
 
 
 def words_of(program: Program[Any]) -> dict[str, str]:
-    """Words that stand for the braces in texts of discrepancies.
-
-    Parameters
-    ----------
-    program : Program
-
-    Returns
-    -------
-    dict of str to str
-    """
+    """Words that stand for the braces in texts of discrepancies."""
     judge = program.data.judge
     names = {"judge": judge.replace("_", " "), "judges": plural(judge).replace("_", " ")}
     return names | {"model": type(program.model).__name__}
@@ -165,34 +103,12 @@ def words_of(program: Program[Any]) -> dict[str, str]:
 def sums(
     place: Int[np.ndarray, " row"], size: int, values: Float[np.ndarray, "answer row"]
 ) -> Float[np.ndarray, "answer cell"]:
-    """Sums of rows by cell, for each answer.
-
-    Parameters
-    ----------
-    place : int array, shape (row,)
-        Cell of each row.
-    size : int
-        Number of cells.
-    values : array, shape (answer, row)
-
-    Returns
-    -------
-    array, shape (answer, cell)
-    """
+    """Sums of rows by cell, for each answer."""
     return np.stack([np.bincount(place, row, size) for row in values])
 
 
 class _Cells(NamedTuple):
-    """Judgements of one judge about one subject, as a cell.
-
-    Attributes
-    ----------
-    place : int array, shape (row,)
-        Cell of each row.
-    judge, subject : int array, shape (cell,)
-    number : array, shape (cell,)
-        Judgements.
-    """
+    """Judgements of one judge about one subject, as a cell."""
 
     place: Int[np.ndarray, " row"]
     judge: Int[np.ndarray, " cell"]

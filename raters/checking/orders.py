@@ -26,16 +26,7 @@ _PIECE = 20_000_000
 
 
 class Stage(NamedTuple):
-    """One choice of each ranking beside its probabilities, given the choices before.
-
-    Attributes
-    ----------
-    residual, variance : array, shape (ranking, position)
-        1 for the item chosen less the probability of each, and the variance of that.
-    surprise, surprise_variance : array, shape (ranking,)
-        Log-probability of the choice less its expectation, and its variance: 0 where one item was
-        left, or nothing was to be chosen.
-    """
+    """One choice of each ranking beside its probabilities, given the choices before."""
 
     residual: Float[np.ndarray, "ranking position"]
     variance: Float[np.ndarray, "ranking position"]
@@ -49,17 +40,7 @@ class Stage(NamedTuple):
         left: Bool[np.ndarray, "ranking position"],
         chosen: Bool[np.ndarray, "ranking position"],
     ) -> Stage:
-        """Stage from the items that are left, in the rankings that choose one.
-
-        Parameters
-        ----------
-        utility : array, shape (ranking, position)
-        left, chosen : boolean array, shape (ranking, position)
-
-        Returns
-        -------
-        Stage
-        """
+        """Stage from the items that are left, in the rankings that choose one."""
         left = left & chosen.any(1, keepdims=True)
         highest = np.where(left, utility, -np.inf).max(1, keepdims=True)
         log_weight = np.where(left, utility - np.where(np.isfinite(highest), highest, 0.0), 0.0)
@@ -76,15 +57,8 @@ class Stage(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """Choices of the best of the items that are left, place by place, and of the worst of the rest.
-
-    Attributes
-    ----------
-    places : tuple of Stage
-        Of the first place, the second, and so on.
-    worst : Stage
-        By the utilities turned round.
-    """
+    """Choices of the best of the items that are left, place by place, and of the worst of the
+    rest."""
 
     places: tuple[Stage, ...]
     worst: Stage
@@ -110,19 +84,7 @@ class Stages(NamedTuple):
 
 @dataclass(frozen=True)
 class OrderDraw:
-    """Orders, observed or replicated, beside the utilities of one draw.
-
-    Given the choices before, each stage is a choice by a softmax of the utilities (of the worst, by
-    one of the utilities turned round), so that the residuals of all stages are uncorrelated under
-    the model.
-
-    Parameters
-    ----------
-    place : int array, shape (ranking, position)
-        From 1; 0 for an item without a place, and −1 for the worst of these where it is named.
-    utility : array, shape (ranking, position)
-        Very low where there is no item.
-    """
+    """Orders, observed or replicated, beside the utilities of one draw."""
 
     place: Int[np.ndarray, "ranking position"]
     utility: Float[np.ndarray, "ranking position"]
@@ -142,17 +104,7 @@ class OrderDraw:
         self, number: Float[np.ndarray, " ranking"]
     ) -> tuple[Float[np.ndarray, " ranking"], Float[np.ndarray, " ranking"]]:
         """Log-probability of each ranking less its expectation, choice by choice, and the variance
-        of it.
-
-        Parameters
-        ----------
-        number : array, shape (ranking,)
-            Not used: each row is one ranking.
-
-        Returns
-        -------
-        surprise, variance : array, shape (ranking,)
-        """
+        of it."""
         choices = (*self.stages.places, self.stages.worst)
         surprise = np.sum([one.surprise for one in choices], axis=0)
         return surprise, np.sum([one.surprise_variance for one in choices], axis=0)
@@ -161,19 +113,7 @@ class OrderDraw:
 def order_draws(
     program: Program[Any], draws: Values, seed: int
 ) -> Iterator[tuple[OrderDraw, OrderDraw]]:
-    """Observed orders, and replicated ones, one draw after the other.
-
-    Parameters
-    ----------
-    program : Program
-        Of the model on judgements with one row each.
-    draws : dict of str to array, shape (draw, ...)
-    seed : int
-
-    Yields
-    ------
-    observed, replicated : OrderDraw
-    """
+    """Observed orders, and replicated ones, one draw after the other."""
     data = program.data
     observed, shape = np.asarray(data.place), np.shape(data.offered)
     num_draws = len(next(iter(draws.values())))
@@ -205,21 +145,7 @@ def _drawn(
 def utility_and_places(
     fn: dist.Distribution, value: Array, key: Key[Array, ""]
 ) -> tuple[Float[Array, " row"], Int[Array, " row"]]:
-    """Utility of each item offered, and places drawn anew.
-
-    Parameters
-    ----------
-    fn : numpyro distribution
-        Distribution of the observed site.
-    value : array, shape (row,)
-        Observed places.
-    key : jax.Array
-
-    Returns
-    -------
-    utility : array, shape (row,)
-    place : int array, shape (row,)
-    """
+    """Utility of each item offered, and places drawn anew."""
     raise SettingError(
         f"checks of orders are written for PlackettLuce, and the model draws them from"
         f" {type(fn).__name__}; draw orders with rt.simulate and compare them yourself"

@@ -290,23 +290,7 @@ def _p_value(values: Float[np.ndarray, "2 draw"], two_sided: bool) -> tuple[floa
 
 
 def holm(p_values: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
-    """Holm's adjustment of p-values, for all tests together.
-
-    Parameters
-    ----------
-    p_values : array, shape (test,)
-
-    Returns
-    -------
-    array, shape (test,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from raters.checking.predictive import holm
-    >>> holm(np.array([0.01, 0.5, 0.02])).round(3).tolist()
-    [0.03, 0.5, 0.04]
-    """
+    """Holm's adjustment of p-values, for all tests together."""
     order = np.argsort(p_values, kind="stable")
     factors = np.arange(len(p_values), 0, -1)
     adjusted = np.empty(len(p_values))

@@ -15,11 +15,8 @@ from typing import Any
 
 @contextmanager
 def ended_by_interrupt() -> Iterator[None]:
-    """Let an interrupt end the process at once, with its line, while there is nothing to clean up.
-
-    Raised in the middle of an import, KeyboardInterrupt would leave a traceback, or be lost where
-    a library takes whatever it meets for a missing optional part.
-    """
+    """Let an interrupt end the process at once, with its line, while there is nothing to clean
+    up."""
     before = signal.getsignal(signal.SIGINT)
     here = threading.current_thread() is threading.main_thread()
     if not here or before is not signal.default_int_handler:  # Ignored, or another program's.

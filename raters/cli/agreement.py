@@ -29,16 +29,7 @@ _METRIC = (
 
 @dataclass(frozen=True)
 class AgreementOptions:
-    """Statistics to compute, and where to write them.
-
-    Parameters
-    ----------
-    metric : {"nominal", "ordinal", "interval"}, optional
-    by_class : bool
-    level : float
-    out : Path, optional
-    force, quiet : bool
-    """
+    """Statistics to compute, and where to write them."""
 
     metric: Annotated[Metric | None, option(_PANEL, help=_METRIC)] = None
     by_class: Annotated[bool, option(_PANEL, "--by-class", help="Each class against the rest.")] = (
@@ -53,14 +44,7 @@ class AgreementOptions:
 
 
 def agreement(file: Path, columns: ColumnOptions, options: AgreementOptions) -> None:
-    """Measure the agreement in a table, write it if that is wanted, and print it.
-
-    Parameters
-    ----------
-    file : Path
-    columns : ColumnOptions
-    options : AgreementOptions
-    """
+    """Measure the agreement in a table, write it if that is wanted, and print it."""
     if options.out is not None:
         tables.table_format(options.out)
         outputs.check_writable(options.out, folder=False, force=options.force, inputs=[file])

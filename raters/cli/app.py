@@ -72,10 +72,7 @@ def _raters(
 
 
 def command_line(arguments: Sequence[str]) -> typer.Typer:
-    """The application; only the command that is asked for is given its options.
-
-    What the options of a command are depends on the kinds of judgement, which take long to import.
-    """
+    """The application; only the command that is asked for is given its options."""
     app = typer.Typer(add_completion=False, context_settings=CONTEXT, help=ABOUT, epilog=EPILOG)
     app.callback(invoke_without_command=True)(_raters)
     asked = next((word for word in arguments if not word.startswith("-")), None)
@@ -95,11 +92,7 @@ def _listed() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the value is the exit code.
-
-    0: done; 2: bad arguments or bad data, with one line on standard error; 130: interrupted; 141:
-    the reader of standard output went away.
-    """
+    """Run the command line; the value is the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if sys.stdout is None:  # Closed by the caller: to print is to be an error.
         sys.stdout = Path(os.devnull).open()  # noqa: SIM115
@@ -163,10 +156,7 @@ def _in_ascii(error: UnicodeError) -> tuple[str, int]:
 
 
 def keep_compiled() -> None:
-    """Let JAX keep compiled functions between runs, in the user's cache directory.
-
-    The environment variable ``JAX_COMPILATION_CACHE_DIR`` and a folder that is set already win.
-    """
+    """Let JAX keep compiled functions between runs, in the user's cache directory."""
     import jax
     from platformdirs import user_cache_path
 
@@ -183,18 +173,7 @@ def keep_compiled() -> None:
 
 
 def usage_sentence(error: Any, given: Sequence[str]) -> str:
-    """Say what is wrong with arguments that cannot be parsed.
-
-    Parameters
-    ----------
-    error : UsageError
-    given : sequence of str
-        The arguments.
-
-    Returns
-    -------
-    str
-    """
+    """Say what is wrong with arguments that cannot be parsed."""
     return _value_of_switch(error, given) or _usage(error)
 
 
@@ -208,10 +187,8 @@ def _usage(error: Any) -> str:
 
 
 def _value_of_switch(error: Any, given: Sequence[str]) -> str | None:
-    """Sentence on a switch that was given a value, as in ``--quiet yes``, where that is the error.
-
-    It names the switch that means the same.
-    """
+    """Sentence on a switch that was given a value, as in ``--quiet yes``, where that is the
+    error."""
     if error.ctx is None or "extra argument" not in str(error.message):
         return None
     opposite: dict[str, str | None] = {}

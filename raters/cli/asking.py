@@ -42,19 +42,7 @@ def candidates(
     size: int | None = None,
     seed: int = 0,
 ) -> Judgements:
-    """Everything that can be asked, about the given names only.
-
-    Parameters
-    ----------
-    data : Judgements
-    names : mapping
-        From axes, such as ``"item"``, to names.
-    again : bool, optional
-        Whether what was answered may be asked again; by default as the kind has it.
-    size : int, optional
-        Number of items of a set to rank.
-    seed : int
-    """
+    """Everything that can be asked, about the given names only."""
     accepted = question_options(data)
     given: dict[str, Any] = {} if again is None else {"again": again}
     if again is not None and "again" not in accepted:

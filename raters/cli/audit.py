@@ -63,15 +63,7 @@ _SURE = ("result.nc", "summary.json")
 
 @dataclass(frozen=True)
 class AuditCommand:
-    """Everything that was asked of an audit.
-
-    Parameters
-    ----------
-    file : Path
-    columns, model, fit, audit, output : options
-    command : str
-        What was typed.
-    """
+    """Everything that was asked of an audit."""
 
     file: Path
     columns: ColumnOptions
@@ -84,21 +76,7 @@ class AuditCommand:
 
 @dataclass(frozen=True)
 class Findings:
-    """Everything that an audit found.
-
-    Parameters
-    ----------
-    context : AuditContext
-    sections : tuple of Section
-        Of the kind.
-    questions : DataFrame
-        Questions to ask next.
-    questions_note : str
-    agreement : DataFrame or None
-        Statistics of agreement, where the answers are names or sides of a pair.
-    agreement_note : str
-        Why they cannot be measured.
-    """
+    """Everything that an audit found."""
 
     context: AuditContext
     sections: tuple[Section, ...]
@@ -367,22 +345,7 @@ def fit(
 
 @dataclass(frozen=True)
 class SuggestCommand:
-    """Everything that was asked of ``raters suggest``.
-
-    Parameters
-    ----------
-    result : Path
-    names : mapping
-        From axes to the names that questions may be about.
-    policy : Policy
-    again : bool
-    size : int, optional
-    batch_size, seed : int
-    draws : int, optional
-    out : Path, optional
-    quiet, force : bool
-    kind : str, optional
-    """
+    """Everything that was asked of ``raters suggest``."""
 
     result: Path
     names: Mapping[str, list[str]]

@@ -43,13 +43,7 @@ class JournalOptions:
     quiet: QuietOption = False
 
     def open(self, budget: float | None = None) -> Campaign:
-        """The campaign.
-
-        Raises
-        ------
-        DataError
-            When there is no such journal, or a damaged one.
-        """
+        """The campaign."""
         asked = kind_asked(self.kind)
         if not self.journal.exists():
             raise DataError(
@@ -161,8 +155,7 @@ def _own(campaign: Campaign, names: list[str] | None) -> list[Any] | None:
 
 
 def _one_by_one(options: JournalOptions, campaign: Campaign, judges: list[str] | None) -> None:
-    """Put every open question to whoever is at the terminal. Each answer is in the journal before
-    the next question."""
+    """Put every open question to whoever is at the terminal."""
     questions = campaign.outstanding(annotator=_own(campaign, judges))
     ids, count = questions["id"].values.tolist(), 0
     if not ids:

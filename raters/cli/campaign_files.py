@@ -112,13 +112,7 @@ def shown(questions: xr.Dataset) -> pd.DataFrame:
 def write_for(
     tool: str, out: Path, questions: xr.Dataset, texts: Path | None, *, ties: bool, force: bool
 ) -> tuple[int, Path]:
-    """Write questions for another tool, and beside them its interface.
-
-    Returns
-    -------
-    tuple
-        Number of questions, and the file with the interface.
-    """
+    """Write questions for another tool, and beside them its interface."""
     text_of = _texts(texts)
     beside = tables.companion(out, _MARK[tool])
     outputs.check_writable(beside, folder=False, force=force, of=out.name)

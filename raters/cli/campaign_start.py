@@ -196,13 +196,7 @@ def _from_names(request: StartCommand) -> _Parts:
 
 
 def _kind_of_names(columns: ColumnOptions) -> tuple[Kind, list[str]]:
-    """The kind whose questions can be made of the names given, and the names that it needs.
-
-    Raises
-    ------
-    SettingError
-        When there is none.
-    """
+    """The kind whose questions can be made of the names given, and the names that it needs."""
     own = kind_asked(columns.kind)
     if own is not None:
         check_askable(own.data, "kind")

@@ -160,17 +160,7 @@ def _facts(found: rt.Dependence) -> dict[str, Any]:
 
 
 def frame(found: rt.Check) -> pd.DataFrame:
-    """The table of a check, with one row for each discrepancy.
-
-    Parameters
-    ----------
-    found : Check
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``discrepancy``, those of `raters.Check`, and ``meaning``.
-    """
+    """The table of a check, with one row for each discrepancy."""
     table = found.table.to_dataframe().reset_index()
     return table.rename(columns={"title": "meaning"})
 

@@ -40,21 +40,7 @@ from raters.program import Program
 
 
 def model_of(options: ModelOptions, kind: Kind, where: str) -> Model[Any]:
-    """The model that the options describe.
-
-    Parameters
-    ----------
-    options : ModelOptions
-    kind : Kind
-        Of the judgements.
-    where : str
-        What the judgements are, for messages: ``"a table of labels (--item page ...)"``.
-
-    Raises
-    ------
-    SettingError
-        When the model is of another kind, or has no field of the name of an option.
-    """
+    """The model that the options describe."""
     default = type(kind.default)
     name = options.model or dashed(default.__name__)
     own = model_names((kind,))
@@ -71,13 +57,7 @@ def model_of(options: ModelOptions, kind: Kind, where: str) -> Model[Any]:
 def source_and_model(
     file: Path, columns: ColumnOptions, options: ModelOptions
 ) -> tuple[Source, Model[Any]]:
-    """A table with how to read it for the model that the options describe, and this model.
-
-    Raises
-    ------
-    SettingError, DataError
-        As `raters.cli.reading.source_of`, `model_of` and `check_needs`.
-    """
+    """A table with how to read it for the model that the options describe, and this model."""
     source = source_of(file, columns, options)
     model = model_of(options, source.kind, source.described)
     check_needs(model, source.kind, columns)
@@ -85,13 +65,7 @@ def source_and_model(
 
 
 def program_of(source: Source, model: Model[Any]) -> tuple[Program[Any], tuple[str, ...]]:
-    """The model with the judgements in the table, and notes on how they were read.
-
-    Raises
-    ------
-    SettingError, DataError
-        As `raters.cli.reading.read` and `check_features`.
-    """
+    """The model with the judgements in the table, and notes on how they were read."""
     table = read(source)
     program = Program(model, table.data)
     check_features(program, source.options)
@@ -268,14 +242,7 @@ def collected_warnings() -> Iterator[list[str]]:
 
 
 def read_result(path: Path) -> xr.DataTree:
-    """A result that was saved.
-
-    Raises
-    ------
-    DataError
-        When the file is no netCDF file, or no result of raters, or not as raters wrote it: the
-        library that reads netCDF may never return from a damaged file.
-    """
+    """A result that was saved."""
     tables.must_be_file(path)
     if has_changed(path):
         raise DataError(

@@ -27,17 +27,7 @@ NOTHING = inspect.Parameter.empty
 
 @dataclass(frozen=True)
 class Meaning:
-    """An option in the words of one reader, model or back-end.
-
-    Parameters
-    ----------
-    owner : str
-        Name of the kind, model or back-end, as the command line has it.
-    annotation, default : object
-        Of the parameter or field.
-    help : str
-        First sentence of its documentation.
-    """
+    """An option in the words of one reader, model or back-end."""
 
     owner: str
     annotation: Any
@@ -47,17 +37,7 @@ class Meaning:
 
 @dataclass(frozen=True)
 class GeneratedOption:
-    """One option, with a meaning for each owner that has a parameter of its name.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter.
-    key, flag : str
-        Name among the parsed parameters, and on the command line.
-    panel : str
-    meanings : tuple of Meaning
-    """
+    """One option, with a meaning for each owner that has a parameter of its name."""
 
     name: str
     key: str
@@ -71,11 +51,7 @@ class GeneratedOption:
         return tuple(dict.fromkeys(meaning.owner for meaning in self.meanings))
 
     def parameter(self) -> inspect.Parameter:
-        """The parameter that Typer reads; None stands for an option that is not given.
-
-        Of an option for one column Typer takes several, which `value` refuses, and of one for a
-        list of names too, which it joins: Typer would keep the last.
-        """
+        """The parameter that Typer reads; None stands for an option that is not given."""
         form, choices = self._form()
         names = [f"{self.flag}/--no-{self.flag[2:]}"] if form is bool else [self.flag]
         hint = typer.Option(
@@ -96,13 +72,7 @@ class GeneratedOption:
         )
 
     def value(self, parsed: Mapping[str, Any]) -> Any:
-        """Value given for the option; None where there is none.
-
-        Raises
-        ------
-        SettingError
-            When it is for one column, and was given several times.
-        """
+        """Value given for the option; None where there is none."""
         given = parsed[self.key]
         if self._names and given:
             return ",".join(given)

@@ -222,13 +222,7 @@ def _group(text: str, option_name: str, parts: Mapping[str, Any]) -> str | dict[
 
 
 def _read(name: str, words: Sequence[str]) -> _Part:
-    """One part, by the options that ``raters fit`` has for a table and its model.
-
-    Raises
-    ------
-    RatersError
-        As there, with the part in front.
-    """
+    """One part, by the options that ``raters fit`` has for a table and its model."""
     found: list[_Part] = []
 
     def part(

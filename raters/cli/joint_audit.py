@@ -49,13 +49,7 @@ class Anchored(NamedTuple):
 
 
 def anchored(program: Program[Any], options: JointAuditOptions) -> Anchored:
-    """Known truths and trusted annotators, read and checked before a fit.
-
-    Raises
-    ------
-    SettingError, DataError
-        When they are not of these data, or nobody is judged.
-    """
+    """Known truths and trusted annotators, read and checked before a fit."""
     check_limits(threshold=0.5, **options.limits)
     files = _files(options.gold, program)
     if why := _why_unjudged(program):

@@ -34,13 +34,7 @@ def kind_in(arguments: Sequence[str]) -> str | None:
 
 
 def kind_asked(text: str | None) -> Kind | None:
-    """The kind of this name, or the object MODULE:NAME of the user's, registered.
-
-    Raises
-    ------
-    SettingError
-        When there is none.
-    """
+    """The kind of this name, or the object MODULE:NAME of the user's, registered."""
     if text is None:
         return None
     if ":" not in text:
@@ -141,13 +135,7 @@ def _sides(given: Iterable[str], shapes: Sequence[Shape]) -> list[str]:
 
 
 def chosen_shape(columns: ColumnOptions, shapes: Sequence[Shape]) -> Shape | None:
-    """The shape that the options describe, or None when they name no column of a side.
-
-    Raises
-    ------
-    SettingError
-        When they describe two shapes, or a part of one.
-    """
+    """The shape that the options describe, or None when they name no column of a side."""
     sides = _sides(columns.given, shapes)
     if not sides:
         only = [shape for shape in shapes if set(shape.roles) <= set(columns.given)]
@@ -173,13 +161,7 @@ def chosen_shape(columns: ColumnOptions, shapes: Sequence[Shape]) -> Shape | Non
 def guessed(
     columns: ColumnOptions, shapes: Sequence[Shape], names: Sequence[str]
 ) -> tuple[Shape, dict[str, str]]:
-    """The only shape whose roles are columns of the table, and those columns.
-
-    Raises
-    ------
-    DataError
-        When no shape or several have their columns; when two columns may name who judged.
-    """
+    """The only shape whose roles are columns of the table, and those columns."""
     by_lower = {name.lower(): name for name in names}
     possible = [shape for shape in shapes if _has_columns(shape, by_lower, columns.given)]
     if len(possible) != 1:
@@ -208,16 +190,8 @@ def guessed(
 def optional_columns(
     shape: Shape, given: Mapping[str, Any], names: Sequence[str]
 ) -> dict[str, str]:
-    """Columns that have the names of optional roles, such as ``count``, and are in no role given.
-
-    Parameters
-    ----------
-    shape : Shape
-    given : mapping
-        Columns and settings by parameter of the reader.
-    names : sequence of str
-        Columns of the table.
-    """
+    """Columns that have the names of optional roles, such as ``count``, and are in no role
+    given."""
     by_lower = {name.lower(): name for name in names}
     others = {role for roles in (shape.roles, *shape.reader.shapes) for role in roles}
     used = [one for value in given.values() for one in (value if is_list(value) else [value])]

@@ -56,17 +56,7 @@ BAD_ROWS = "Leave out rows that hold no judgement, such as those with a missing 
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """Columns to read, and how to read them.
-
-    Parameters
-    ----------
-    kind : str, optional
-    drop_bad_rows : bool
-    given : mapping
-        From parameters of readers to what was given for them.
-    options : tuple of GeneratedOption
-        Options of those parameters.
-    """
+    """Columns to read, and how to read them."""
 
     kind: KindName = None
     drop_bad_rows: Annotated[bool, option("Columns", "--drop-bad-rows", help=BAD_ROWS)] = False
@@ -84,15 +74,7 @@ class ColumnOptions:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """Model and its settings.
-
-    Parameters
-    ----------
-    model : str, optional
-        Name on the command line.
-    given : mapping
-        From fields to what was given for them.
-    """
+    """Model and its settings."""
 
     model: str | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
@@ -221,15 +203,7 @@ class OutputOptions:
 
 @dataclass(frozen=True)
 class GeneratedOptions:
-    """Options that follow from kinds, models and back-ends.
-
-    Parameters
-    ----------
-    columns, model, backend : tuple of GeneratedOption
-    models : tuple of str
-        Names to choose from; none where the command has one model.
-    backend_default : str
-    """
+    """Options that follow from kinds, models and back-ends."""
 
     columns: tuple[GeneratedOption, ...] = ()
     model: tuple[GeneratedOption, ...] = ()
@@ -333,11 +307,7 @@ def with_options(
     generated: GeneratedOptions | None,
     further: Iterable[inspect.Parameter] = (),
 ) -> Callable[..., None]:
-    """The command as Typer takes it.
-
-    Parameters that are classes of options become their options; what is given for `further`
-    parameters is one mapping, ``given``.
-    """
+    """The command as Typer takes it."""
     further = list(further)
     own = inspect.signature(command, eval_str=True).parameters
     classes: dict[str, Any] = {

@@ -39,29 +39,7 @@ def check_writable(
     names: Sequence[str] = (),
     of: str | None = None,
 ) -> None:
-    """Raise unless `path` can be written, before hours are spent on what should go there.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-    folder : bool
-        Whether it is a folder for several files.
-    option : str
-        Option that names it.
-    force : bool
-        Whether files that raters did not write may be replaced.
-    inputs : sequence of pathlib.Path or None
-        Files that are read, and are never replaced.
-    names : sequence of str
-        Files that are sure to be written into the folder.
-    of : str, optional
-        File that `path` belongs to, for one written beside another; itself by default.
-
-    Raises
-    ------
-    SettingError
-        When it cannot.
-    """
+    """Raise unless `path` can be written, before hours are spent on what should go there."""
     if folder and path.exists() and not path.is_dir():
         raise SettingError(f"{option} {str(path)!r} is a file; name a folder")
     if not folder and path.is_dir():
@@ -90,21 +68,7 @@ def check_writable(
 
 
 def write_file(path: Path, write: Callable[[Path], object], *, force: bool = False) -> None:
-    """Write one file whole, or not at all.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-    write : callable
-        Writes to the path that it is given, which has the same name.
-    force : bool
-        Whether a file that raters did not write may be replaced.
-
-    Raises
-    ------
-    SettingError
-        When it cannot be written, or not there; the message says where it is then.
-    """
+    """Write one file whole, or not at all."""
     _publish(path.parent, lambda stage: write(stage / path.name), force, whole=False, of=path.name)
 
 
@@ -116,39 +80,12 @@ def write_folder(
     whole: bool = True,
     of: str | None = None,
 ) -> list[str]:
-    """Write several files into a folder, all or none.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-    write : callable
-        Writes into the folder that it is given.
-    force : bool
-        Whether files that raters did not write may be replaced.
-    whole : bool
-        Whether these are all files of the folder: those of an earlier run that this one has not
-        written are removed.
-    of : str, optional
-        File that they all belong to. One that belongs to another file is not replaced.
-
-    Returns
-    -------
-    list of str
-        Names of the files.
-
-    Raises
-    ------
-    SettingError
-        When they cannot be written, or not there; the message says where they are then.
-    """
+    """Write several files into a folder, all or none."""
     return _publish(folder, write, force, whole=whole, of=of)
 
 
 def to_netcdf(result: xr.DataTree, path: Path) -> None:
-    """Write a result.
-
-    netCDF reports a full disk as a RuntimeError of HDF; writing as much again tells the reason.
-    """
+    """Write a result."""
     try:
         result.to_netcdf(path)
     except RuntimeError as error:
@@ -171,13 +108,7 @@ def _check_room(path: Path, size: int) -> None:
 
 @contextmanager
 def if_interrupted(text: str) -> Iterator[None]:
-    """Give an interruption a text, unless it has one.
-
-    Parameters
-    ----------
-    text : str
-        What was written by then, and where it is.
-    """
+    """Give an interruption a text, unless it has one."""
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -186,12 +117,7 @@ def if_interrupted(text: str) -> Iterator[None]:
 
 @contextmanager
 def already(text: str) -> Iterator[None]:
-    """Add what is written already to an error or an interruption of the rest.
-
-    Parameters
-    ----------
-    text : str
-    """
+    """Add what is written already to an error or an interruption of the rest."""
     try:
         yield
         sys.stdout.flush()
@@ -312,11 +238,7 @@ def _is_moved(source: Path, target: Path) -> bool:
 def _move(
     stage: Path, folder: Path, names: Sequence[str], there: set[str], entry: Mapping[str, Any]
 ) -> None:
-    """Note what is written, move files to their place, and remove those of an earlier run.
-
-    The note comes first and holds the digests before and after, so that whatever ends this, the
-    files there are known as those of raters.
-    """
+    """Note what is written, move files to their place, and remove those of an earlier run."""
     written = _manifest(folder)
     earlier = {name: own for name, own in written.items() if own["whole"] and entry["whole"]}
     for name in names:
@@ -339,13 +261,7 @@ def _move(
 
 
 def _link(source: Path, target: Path) -> None:
-    """Give a file its place, but not that of one that has come meanwhile.
-
-    Raises
-    ------
-    SettingError
-        When one has.
-    """
+    """Give a file its place, but not that of one that has come meanwhile."""
     try:
         os.link(source, target)
     except FileExistsError as error:
@@ -406,17 +322,7 @@ def _manifest(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def has_changed(path: Path) -> bool:
-    """True for a file that raters wrote and that is not as it was written.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-
-    Returns
-    -------
-    bool
-        False for files of others.
-    """
+    """True for a file that raters wrote and that is not as it was written."""
     entry = _manifest(path.parent).get(path.name)
     return entry is not None and _digest(path) not in entry["sha256"]
 

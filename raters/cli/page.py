@@ -85,10 +85,7 @@ def _split(heading: str) -> str:
 
 
 def print_section(out: console.Output, section: Section, level: float, rows: int) -> None:
-    """Print the sentence of a section, and its tables in so many rows each.
-
-    Matrices are for a page; where a section has nothing else, nothing is printed.
-    """
+    """Print the sentence of a section, and its tables in so many rows each."""
     if section.matrices and not section.tables:
         return
     out.print(section.sentence, highlight=False, markup=False)
@@ -144,22 +141,7 @@ def print_judges(
     words: tuple[str, str],
     rows: int,
 ) -> None:
-    """Print the audit's table, the verdicts, and what dropping the flagged would cost.
-
-    Parameters
-    ----------
-    out : Output
-    audit : Audit
-    judges : sequence of mapping
-        Rows, the least trusted first.
-    columns : sequence of Column
-        The judged quantity first. A narrow terminal shows those that fit, and always the first and
-        the last.
-    words : tuple of str
-        Words for judgements, and for whoever comes first: ``("votes", "least competent")``.
-    rows : int
-        Most rows to print.
-    """
+    """Print the audit's table, the verdicts, and what dropping the flagged would cost."""
     many, lowest = words
     name = PrintedColumn(audit.judge, lambda row: console.shown_name(row[audit.judge]), text=True)
     count = PrintedColumn(many, lambda row: f"{row['judgements']:,.0f}")

@@ -36,23 +36,7 @@ from raters.model import Model
 
 @dataclass(frozen=True)
 class Source:
-    """A table, the shape that it is read in, and what its reader is given.
-
-    Parameters
-    ----------
-    table : DataFrame
-    shape : Shape
-    given : mapping
-        Columns and settings by parameter of the reader.
-    options : ColumnOptions
-    guessed : bool
-        Whether the columns were found by their usual names.
-    beside : mapping of str to str
-        Columns with the names of optional roles, such as ``count``: of a table whose columns were
-        found by their usual names they are read, and otherwise they are not.
-    scanned : int, optional
-        Number of rows of a file too large for memory, of which `table` has the different ones.
-    """
+    """A table, the shape that it is read in, and what its reader is given."""
 
     table: pd.DataFrame
     shape: Shape
@@ -92,20 +76,7 @@ class Source:
 
 
 def source_of(file: Path, columns: ColumnOptions, model: ModelOptions | None = None) -> Source:
-    """The table, and how to read it.
-
-    Parameters
-    ----------
-    file : Path
-    columns : ColumnOptions
-    model : ModelOptions, optional
-        Of the kinds that read the same columns, that of the model named is taken.
-
-    Raises
-    ------
-    SettingError, DataError
-        When the options or the columns describe no shape of table, or an option is of another kind.
-    """
+    """The table, and how to read it."""
     kind = kind_asked(columns.kind)
     if kind is None:
         name = None if model is None else model.model
@@ -154,13 +125,7 @@ def _is_counted(source: Source) -> bool:
 
 
 def source_for(source: Source, model: Model[Any]) -> Source:
-    """The table as this model takes it: with what its settings imply, unless it was given.
-
-    Parameters
-    ----------
-    source : Source
-    model : Model
-    """
+    """The table as this model takes it: with what its settings imply, unless it was given."""
     accepted = source.shape.accepted
     own = source.kind.implied(model).items()
     settings = {name: value for name, value in own if name in accepted}
@@ -175,14 +140,7 @@ class Table(NamedTuple):
 
 
 def read(source: Source, **names: Sequence[Any]) -> Table:
-    """The judgements in the table.
-
-    Parameters
-    ----------
-    source : Source
-    **names : sequence
-        All names of an axis, such as ``items=[...]``, also those that the table does not mention.
-    """
+    """The judgements in the table."""
     table, left_out, reason = _usable_rows(source)
     given = dict(source.given) | names
     reader = source.shape.reader
@@ -224,13 +182,7 @@ def _unread(source: Source) -> list[str]:
 
 
 def _usable_rows(source: Source) -> tuple[pd.DataFrame, int, str]:
-    """Rows that hold a judgement, how many others there are, and what is wrong with those.
-
-    Raises
-    ------
-    DataError
-        When there are others, unless they may be left out.
-    """
+    """Rows that hold a judgement, how many others there are, and what is wrong with those."""
     table, reader = source.table.reset_index(drop=True), source.shape.reader
     single = {role: name for role, name in source.columns.items() if isinstance(name, str)}
     used = [

@@ -74,24 +74,7 @@ def companion(path: Path, mark: str) -> Path:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Read a table from CSV, TSV, Parquet or JSON lines.
-
-    Cells of CSV and TSV are text as it stands in the file: 007, 1.0 and NA are names like any
-    other, and only an empty cell is missing.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-
-    Returns
-    -------
-    pandas.DataFrame
-
-    Raises
-    ------
-    DataError
-        When there is no such file, or it is no such table.
-    """
+    """Read a table from CSV, TSV, Parquet or JSON lines."""
     must_be_file(path)
     kind = table_format(path)
     if path.stat().st_size == 0:
@@ -232,11 +215,7 @@ def _separated(path: Path, usual: str) -> pd.DataFrame:
 
 
 class _Quotes:
-    """The quotation marks of a table of text, line by line.
-
-    pandas takes text behind a closing mark as a part of the cell, so that a mark that lacks its
-    other would make one cell of all lines up to the next mark.
-    """
+    """The quotation marks of a table of text, line by line."""
 
     def __init__(self, mark: str) -> None:
         sign = re.escape(mark)
@@ -304,11 +283,8 @@ class _Quotes:
 
 
 def _check_quotes(path: Path, mark: str, skipped: int) -> None:
-    """Raise `ValueError` where quotation marks are not in pairs; warn where rows may be one cell.
-
-    A row of several lines, each of which would be a row by its number of marks, is what a lost
-    quotation mark leaves; a text of several lines rarely has that number in each of them.
-    """
+    """Raise `ValueError` where quotation marks are not in pairs; warn where rows may be one
+    cell."""
     with _opened(path) as file:
         # A tenth of the time that reading a million lines one by one takes.
         parts = iter(partial(file.read, 1 << 20), b"")
@@ -384,14 +360,7 @@ def _whole(text: str) -> int | str:
 
 
 def names_in(text: str) -> list[str]:
-    """Names separated by commas, or from a file with one a line: there, as they stand.
-
-    Raises
-    ------
-    DataError
-        When the file is a table or no text; when one name looks like a file that is not there, or
-        quotation marks are not in pairs.
-    """
+    """Names separated by commas, or from a file with one a line: there, as they stand."""
     # Of a text that is too long for a path, `Path.is_file` raises.
     if not os.path.isfile(path := Path(text)):
         return _listed_names(text)

@@ -20,14 +20,7 @@ Truth = dict[str, np.ndarray]
 
 
 class Generated(NamedTuple):
-    """Votes, and the parameters that generated them.
-
-    Attributes
-    ----------
-    votes : Comparisons
-    truth : dict of str to array
-        Parameters by name.
-    """
+    """Votes, and the parameters that generated them."""
 
     votes: Comparisons
     truth: Truth

@@ -20,15 +20,7 @@ NOT_OFFERED = -1e8
 
 
 class OfSets(dist.Distribution):
-    """Observations of sets of rows, of which the likelihood is a product over sets.
-
-    Attributes
-    ----------
-    set : int array, shape (row,)
-        Code of each row's set. Rows whose code is `num_sets` only pad.
-    num_sets : int
-        Number of sets.
-    """
+    """Observations of sets of rows, of which the likelihood is a product over sets."""
 
     set: Int[Array, " row"]
     num_sets: int

@@ -19,18 +19,7 @@ _WIDEST, _HALVINGS = 40.0, 60
 
 def normal_score(fn: dist.Distribution, value: Any) -> Float[Array, " ..."]:
     r"""Normal score of a value, :math:`\Phi^{-1}(F(x))`: standard normal, where the value is of a
-    distribution with the distribution function F.
-
-    Parameters
-    ----------
-    fn : numpyro distribution
-        Continuous, of single numbers, with a ``cdf``.
-    value : array
-
-    Returns
-    -------
-    array
-    """
+    distribution with the distribution function F."""
     one = unwrapped(fn)
     if isinstance(one, dist.Normal):
         score: Array = (value - one.loc) / one.scale
@@ -41,17 +30,7 @@ def normal_score(fn: dist.Distribution, value: Any) -> Float[Array, " ..."]:
 
 
 def of_score(fn: dist.Distribution, score: Any) -> Float[Array, " ..."]:
-    """Value of a normal score: the inverse of `normal_score`.
-
-    Parameters
-    ----------
-    fn : numpyro distribution
-    score : array
-
-    Returns
-    -------
-    array
-    """
+    """Value of a normal score: the inverse of `normal_score`."""
     one = unwrapped(fn)
     if isinstance(one, dist.Normal):
         value: Array = one.loc + one.scale * score
@@ -137,22 +116,8 @@ class Correlated(dist.Distribution):
 def given_scores(
     scores: list[Float[Array, " ..."]], correlation: Any
 ) -> tuple[Float[Array, " ..."], Float[Array, " ..."]]:
-    r"""Mean and standard deviation of a score given n others, any two of which have the same
-    correlation ρ.
-
-    .. math:: \mu = \frac{\rho \sum_j u_j}{1 + (n - 1) \rho}, \qquad
-        s^2 = 1 - \frac{n \rho^2}{1 + (n - 1) \rho}
-
-    Parameters
-    ----------
-    scores : list of array
-    correlation : array
-        At least 0, and below 1.
-
-    Returns
-    -------
-    tuple of array
-    """
+    """Mean and standard deviation of a score given n others, any two of which have the same
+    correlation ρ."""
     number = len(scores)
     total = 1 + (number - 1) * correlation
     variance = 1 - number * correlation**2 / total

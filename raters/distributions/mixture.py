@@ -15,14 +15,7 @@ from raters.errors.validation import checked
 
 
 class ClassCounts(NamedTuple):
-    """Expected numbers of groups, and of rows, of each class.
-
-    Attributes
-    ----------
-    groups : array, shape (group, class)
-    rows : array, shape (row, class)
-        Of rows that are in several groups, the sums over them.
-    """
+    """Expected numbers of groups, and of rows, of each class."""
 
     groups: Float[Array, "group class"]
     rows: Float[Array, "row class"]

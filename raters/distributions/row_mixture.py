@@ -58,16 +58,5 @@ class RowMixture(GroupedMixture):
         )
 
     def log_prob(self, value: Array, intermediates: Any = None) -> Float[Array, " row"]:
-        """Return the log-probability of each row.
-
-        Parameters
-        ----------
-        value : array, shape (row,)
-        intermediates : object
-            Not used.
-
-        Returns
-        -------
-        array, shape (row,)
-        """
+        """Return the log-probability of each row."""
         return super().log_prob(value)

@@ -15,13 +15,7 @@ from raters.errors.validation import checked
 
 
 class ScaledReal(constraints.Constraint):
-    """The real line, of which the unconstrained coordinate is the value over `unit`.
-
-    Parameters
-    ----------
-    unit : array
-        Positive numbers.
-    """
+    """The real line, of which the unconstrained coordinate is the value over `unit`."""
 
     def __init__(self, unit: Any) -> None:
         self.unit = unit

@@ -238,19 +238,7 @@ def one_of(name: str, value: Any, options: Iterable[str]) -> None:
 
 
 def nearest(value: Any, options: Iterable[str], least: float = 0.6) -> str | None:
-    """The word offered that is nearest to a value; None where none is near.
-
-    Parameters
-    ----------
-    value : object
-    options : iterable of str
-    least : float
-        Least similarity, from 0 to 1, as of `difflib.get_close_matches`.
-
-    Returns
-    -------
-    str or None
-    """
+    """The word offered that is nearest to a value; None where none is near."""
     return next(iter(get_close_matches(str(value), tuple(options), n=1, cutoff=least)), None)
 
 
@@ -258,19 +246,7 @@ def nearest(value: Any, options: Iterable[str], least: float = 0.6) -> str | Non
 
 
 class _Choice(NamedTuple):
-    """One alternative of an annotation.
-
-    Attributes
-    ----------
-    accepts : callable
-        Whether a value is of it.
-    words : str
-        It in words; empty for None.
-    base : type or None
-        Class of which it must be an object.
-    options : tuple of str
-        Words of which it must be one.
-    """
+    """One alternative of an annotation."""
 
     accepts: Callable[[Any], bool]
     words: str
@@ -279,21 +255,7 @@ class _Choice(NamedTuple):
 
 
 def checked[F: Callable[..., Any]](function: F) -> F:
-    """Let a public function refuse arguments that its annotations do not allow.
-
-    Numbers, flags, words, texts, paths, lists, mappings, arrays with named axes and objects of a
-    class are checked, and seeds by the name ``seed``. Judgements and results are not: whoever uses
-    them looks at more than their type.
-
-    Parameters
-    ----------
-    function : callable
-
-    Returns
-    -------
-    callable
-        The function. It raises `SettingError` before it begins.
-    """
+    """Let a public function refuse arguments that its annotations do not allow."""
     signature = inspect.signature(function)
     rules = functools.cache(lambda: _rules(function, signature))
 

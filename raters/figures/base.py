@@ -42,32 +42,10 @@ _NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError, Permissi
 
 
 class Plots(PlotCollection):
-    """ArviZ plot collection of a Matplotlib figure that is not registered with pyplot.
-
-    As in ArviZ, ``data`` is the dataset that is drawn, ``viz["figure"]`` and ``viz["plot"]`` are
-    Matplotlib's figure and axes, and `get_viz` returns one of them. As the last expression of a
-    notebook's cell it shows itself.
-    """
+    """ArviZ plot collection of a Matplotlib figure that is not registered with pyplot."""
 
     def savefig(self, filename: Any, **kwargs: Any) -> None:
-        """Save the figure.
-
-        Parameters
-        ----------
-        filename : str, pathlib.Path or binary file
-        **kwargs
-            Passed to ``matplotlib.figure.Figure.savefig``, such as ``dpi``.
-
-        Raises
-        ------
-        SettingError
-            When this is no file, its format is none of Matplotlib's, or it cannot be written there.
-
-        Warns
-        -----
-        DataWarning
-            When the font lacks characters of the names.
-        """
+        """Save the figure."""
         figure = self.get_viz("figure")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -93,13 +71,7 @@ class Plots(PlotCollection):
         return self
 
     def show(self) -> None:
-        """Show the figure in a notebook.
-
-        Raises
-        ------
-        SettingError
-            Outside of a notebook: a figure that is not pyplot's has no window.
-        """
+        """Show the figure in a notebook."""
         # A notebook has imported IPython; elsewhere it need not be installed.
         shell = sys.modules.get("IPython")
         if shell is None or shell.get_ipython() is None:
@@ -169,10 +141,7 @@ def collected_over(
     names: Sequence[Any] | np.ndarray,
     columns: int,
 ) -> Plots:
-    """Return the plot collection of a figure with a panel for each of `names`.
-
-    The panels are in rows of `columns`; ``get_viz("plot", axis=name)`` is one of them.
-    """
+    """Return the plot collection of a figure with a panel for each of `names`."""
     boxes = np.empty(len(panels), object)
     boxes[:] = panels
     row, column = np.divmod(np.arange(len(panels)), columns)
@@ -237,25 +206,7 @@ def cell(prob: float) -> str:
 def ends(
     num_rows: int, most: int, head: int | None = None
 ) -> tuple[Int[np.ndarray, " shown"], int, int]:
-    """Choose the rows to show from both ends of a list.
-
-    Parameters
-    ----------
-    num_rows, most : int
-        Number of rows, and largest number of rows to show.
-    head : int, optional
-        Number of rows to show from the top; half of `most` by default.
-
-    Returns
-    -------
-    tuple of array (shown,), int and int
-        The rows to show, how many of them are from the top, and how many rows are left out.
-
-    Examples
-    --------
-    >>> ends(10, 4)
-    (array([0, 1, 8, 9]), 2, 6)
-    """
+    """Choose the rows to show from both ends of a list."""
     whole("most", most)
     if num_rows <= most:
         return np.arange(num_rows), num_rows, 0
@@ -264,20 +215,7 @@ def ends(
 
 
 class Rows(NamedTuple):
-    """Names of which some are shown, one in a row, with a blank row for those left out.
-
-    Attributes
-    ----------
-    names : numpy.ndarray (name,)
-    shown : int array (shown,)
-        Indices of the names that are shown.
-    position : float array (shown,)
-        Vertical position of each row, from the top.
-    head : int
-        Number of rows above the blank one.
-    gap : int
-        Number of names left out.
-    """
+    """Names of which some are shown, one in a row, with a blank row for those left out."""
 
     names: Shaped[np.ndarray, " name"]
     shown: Int[np.ndarray, " shown"]

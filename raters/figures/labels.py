@@ -113,10 +113,7 @@ def confusions(audit: Audit, *, most: int = 12) -> Plots:
 
 
 def _panels(num_panels: int, classes: list[str]) -> tuple[Figure, list[Axes], Axes, int]:
-    """Lay out square panels in rows, and axes for the colour bar; return also the columns.
-
-    Sizes are in inches, since Matplotlib's own layouts do not reserve room for the names.
-    """
+    """Lay out square panels in rows, and axes for the colour bar; return also the columns."""
     columns = min(num_panels, 6 if len(classes) <= 3 else 4 if len(classes) <= _NUMBERED else 3)
     rows, names = -(-num_panels // columns), 0.15 + 0.073 * max(map(len, classes))
     side = min((_WIDTH - names - 1.2) / columns - _GAP, 2.6)

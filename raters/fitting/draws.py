@@ -19,24 +19,7 @@ _ROUNDING = 1e-4
 def check_values(
     program: Program[Any], result: xr.DataTree, group: str = "posterior", parameter: str = "result"
 ) -> None:
-    """Raise unless all draws of each site of a program are finite, and inside its support.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-        With draws of each site, along the names of the data.
-    group : str
-        Group of the draws, or ``"mode"``.
-    parameter : str
-        Parameter that has the result, for errors.
-
-    Raises
-    ------
-    DataError
-        When they are not, as after a fit that failed; the message gives the site and the number of
-        values.
-    """
+    """Raise unless all draws of each site of a program are finite, and inside its support."""
     for name, site in program.sites.items():
         values = np.asarray(result[group][name].values)
         wrong, what = ~np.isfinite(values), "not finite"
@@ -46,37 +29,15 @@ def check_values(
 
 
 def check_finite(result: xr.DataTree) -> None:
-    """Raise unless all draws in a result are finite, whatever it was fitted with.
-
-    Parameters
-    ----------
-    result : xarray.DataTree
-        With draws of sites.
-
-    Raises
-    ------
-    DataError
-        When they are not; the message gives the site and the number of values.
-    """
+    """Raise unless all draws in a result are finite, whatever it was fitted with."""
     for name, draws in result["posterior"].data_vars.items():
         if draws.dtype.kind in "iuf":
             _check_none(~np.isfinite(draws.values), str(name), "not finite", "result")
 
 
 def check_probabilities(values: Float[np.ndarray, "unit class"], name: str) -> None:
-    """Raise unless the probabilities of classes in a result are finite, at least 0, and sum to 1.
-
-    Parameters
-    ----------
-    values : array, shape (unit, class)
-    name : str
-        Group of the result, for errors.
-
-    Raises
-    ------
-    DataError
-        When they are not; the message gives the number of units.
-    """
+    """Raise unless the probabilities of classes in a result are finite, at least 0, and sum to
+    1."""
     _check_none(~np.isfinite(values).all(-1), name, "not finite", "result")
     _check_none(_off_simplex(values), name, "no probabilities", "result")
 
@@ -116,19 +77,7 @@ def _outside(values: Float[np.ndarray, " ..."], site: Site) -> Bool[np.ndarray, 
 
 
 def check_several(result: xr.DataTree, purpose: str) -> None:
-    """Raise unless a result has two draws or more.
-
-    Parameters
-    ----------
-    result : xarray.DataTree
-    purpose : str
-        Reason that one is too few, for errors.
-
-    Raises
-    ------
-    SettingError
-        When it has one, such as the mode alone.
-    """
+    """Raise unless a result has two draws or more."""
     sizes = result["posterior"].sizes
     if (num_draws := sizes["chain"] * sizes["draw"]) < 2:
         raise SettingError(

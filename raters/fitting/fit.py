@@ -277,20 +277,7 @@ def _has(model: type[Model[Any]], setting: str) -> bool:
 
 
 def check_types(model: Any, data: Any, backend: Any, seed: Any) -> None:
-    """Raise unless these are a model, judgements of its kind, a back-end or none, and a seed.
-
-    Parameters
-    ----------
-    model, data, backend, seed : object
-        Values to check.
-
-    Raises
-    ------
-    SettingError
-        When one of them is not; the message names the line to write.
-    DataError
-        When there are no judgements: a plate of NumPyro has one row at least.
-    """
+    """Raise unless these are a model, judgements of its kind, a back-end or none, and a seed."""
     check_model(model)
     check_data(data, "data", model)
     if data.num_rows == 0:

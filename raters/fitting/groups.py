@@ -148,18 +148,7 @@ def with_groups(
 
 
 def votes_of(data: Judgements) -> Any:
-    """One row for each judgement.
-
-    Parameters
-    ----------
-    data : Judgements
-
-    Returns
-    -------
-    Judgements
-        Without counts. Of a sum of judgements those with the first answer come first, and half a
-        vote is the last.
-    """
+    """One row for each judgement."""
     real: Any = data.unpadded()
     if real.count is None:
         return real
@@ -178,18 +167,7 @@ def votes_of(data: Judgements) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class _Writer:
-    """Groups of a result.
-
-    Parameters
-    ----------
-    program : Program
-        Of the model on the rows that outcomes are of.
-    result : xarray.DataTree
-    row : str
-        Axis of these rows.
-    name : str
-        Variable of the outcomes, as ``observed_data`` has it.
-    """
+    """Groups of a result."""
 
     program: Program[Any]
     result: xr.DataTree

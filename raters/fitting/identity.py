@@ -13,19 +13,7 @@ from raters.program import Program
 
 
 def identity_of(program: Program[Any]) -> str:
-    """Digest of a model and its data, the same once a fit of them is saved and read.
-
-    The draws are not in it: of two fits of one model to the same data, each may report the audit of
-    the other, as that of a longer run.
-
-    Parameters
-    ----------
-    program : Program
-
-    Returns
-    -------
-    str
-    """
+    """Digest of a model and its data, the same once a fit of them is saved and read."""
     model, data = program.model, program.data
     facts = [qualified_name(type(model)), repr(model), data.flags()]
     digest = hashlib.blake2b(json.dumps(facts).encode(), digest_size=16)

@@ -25,19 +25,7 @@ _VECTORS = 64
 
 
 def newcomers(program: Program[Any], questions: Any) -> tuple[Any, ...]:
-    """Return the judges of questions who were not in the fit, where they can be answered for.
-
-    Parameters
-    ----------
-    program : Program
-        Program that was fitted.
-    questions : Judgements
-
-    Returns
-    -------
-    tuple
-        Names; empty where judges have no vectors of their own.
-    """
+    """Return the judges of questions who were not in the fit, where they can be answered for."""
     if not program.model.own:
         return ()
     judge = program.data.judge
@@ -48,18 +36,7 @@ def newcomers(program: Program[Any], questions: Any) -> tuple[Any, ...]:
 
 
 def joined_by(program: Program[Any], names: tuple[Any, ...]) -> Program[Any]:
-    """Return the program on data whose judges include newcomers, who answered nothing.
-
-    Parameters
-    ----------
-    program : Program
-    names : tuple
-        Of the newcomers.
-
-    Returns
-    -------
-    Program
-    """
+    """Return the program on data whose judges include newcomers, who answered nothing."""
     data = program.data
     field = data.names[data.judge]
     longer = dataclasses.replace(data, **{field: (*getattr(data, field), *names)})
@@ -68,20 +45,7 @@ def joined_by(program: Program[Any], names: tuple[Any, ...]) -> Program[Any]:
 
 def with_newcomers(program: Program[Any], draws: Values, number: int) -> Iterator[Values]:
     """Yield draws in which newcomers have vectors, drawn anew each time, at points that spread
-    evenly over the population.
-
-    Parameters
-    ----------
-    program : Program
-        Program that was fitted.
-    draws : dict of str to array, shape (draw, ...)
-    number : int
-        Number of newcomers.
-
-    Yields
-    ------
-    dict of str to array, shape (draw, ...)
-    """
+    evenly over the population."""
     own = [one.site for one in program.model.own]
     widths = [draws[name].shape[-1] for name in own]
     row = jax.tree.map(jnp.asarray, program.data.first_unit())
@@ -100,17 +64,7 @@ def with_newcomers(program: Program[Any], draws: Values, number: int) -> Iterato
 
 
 def mean_of(tables: Iterable[Float[np.ndarray, ...]]) -> Float[np.ndarray, ...]:
-    """Return the mean of tables, of which one is held at a time.
-
-    Parameters
-    ----------
-    tables : iterable of array
-        Of one shape.
-
-    Returns
-    -------
-    array
-    """
+    """Return the mean of tables, of which one is held at a time."""
     total, number = np.zeros(()), 0
     for table in tables:
         total, number = total + table, number + 1

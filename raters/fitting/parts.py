@@ -159,19 +159,7 @@ def _add_computed(program: Program[Any], result: xr.DataTree, name: str, tree: x
 
 
 def pointwise(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
-    """Log-likelihood of each unit of the data under every draw, as a result stores it.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-
-    Returns
-    -------
-    xarray.Dataset
-        See `raters.fitting.result.pointwise`; of several kinds of judgement, a variable
-        ``part.site`` for each.
-    """
+    """Log-likelihood of each unit of the data under every draw, as a result stores it."""
     if not program.parts:
         return results.pointwise(program, result)
     tables = {}
@@ -184,18 +172,7 @@ def pointwise(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
 
 
 def responsibilities(program: Program[Any], result: xr.DataTree) -> dict[str, xr.Dataset]:
-    """Posterior probability of each class that the likelihood sums out, by group of the result.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-
-    Returns
-    -------
-    dict of str to xarray.Dataset
-        Of several kinds of judgement, groups ``part.group``.
-    """
+    """Posterior probability of each class that the likelihood sums out, by group of the result."""
     if not program.parts:
         if program.latent is None:
             return {}
@@ -212,17 +189,7 @@ def responsibilities(program: Program[Any], result: xr.DataTree) -> dict[str, xr
 
 
 def fit_warnings(program: Program[Any], result: xr.DataTree) -> tuple[str, ...]:
-    """Sentences of the models about a fit; see `raters.Model.fit_warnings`.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-
-    Returns
-    -------
-    tuple of str
-    """
+    """Sentences of the models about a fit; see `raters.Model.fit_warnings`."""
     if not program.parts:
         return results.fit_warnings(program, result)
     sentences = []

@@ -195,23 +195,7 @@ def _answer_table(
 
 
 def questions_of(program: Program[Any], questions: Any) -> Any:
-    """Questions as the model takes them, about sites of the shapes that were fitted.
-
-    Parameters
-    ----------
-    program : Program
-        Program that was fitted.
-    questions : object
-
-    Returns
-    -------
-    Judgements
-
-    Raises
-    ------
-    DataError
-        When sites have other shapes on them.
-    """
+    """Questions as the model takes them, about sites of the shapes that were fitted."""
     read = program.model.read(questions, program.data)
     if read is questions:
         return questions
@@ -229,30 +213,7 @@ def questions_of(program: Program[Any], questions: Any) -> Any:
 
 
 def recode(program: Program[Any], questions: Any, *, judges: bool = True) -> Any:
-    """Questions in the codes of the fitted data.
-
-    Names of judges, of answers and of every axis that has parameters are those that were fitted;
-    others may be new. Features are put in order and on the scale of the fitted ones, or left out
-    where the model does without; a question about a pair without features is one at equal features,
-    where the two things have parameters of their own.
-
-    Parameters
-    ----------
-    program : Program
-        Program that was fitted.
-    questions : Judgements
-    judges : bool
-        Whether those who answer must be known where they have no parameters either.
-
-    Returns
-    -------
-    Judgements
-
-    Raises
-    ------
-    DataError
-        When a name that must be known is not.
-    """
+    """Questions in the codes of the fitted data."""
     fitted = program.data
     answers = {fitted.axes[fitted.answer]} if fitted.answer in fitted.axes else set()
     unit = {program.unit} if program.latent is not None and program.unit != fitted.unit else set()

@@ -23,30 +23,14 @@ _PIECE = 20_000_000
 
 
 class AnswerProbs(NamedTuple):
-    """Probabilities of the answers of each row under one draw.
-
-    Attributes
-    ----------
-    probs : array, shape (answer, row)
-    classes : int array, shape (unit,), or None
-        The drawn class of each unit, where the likelihood sums one out and it is drawn.
-    """
+    """Probabilities of the answers of each row under one draw."""
 
     probs: Float[np.ndarray, "answer row"]
     classes: Int[np.ndarray, " unit"] | None
 
 
 def single(data: Judgements) -> Any:
-    """The judgements without rows of count 0; with one row each, unless a row holds their sum.
-
-    Parameters
-    ----------
-    data : Judgements
-
-    Returns
-    -------
-    Judgements
-    """
+    """The judgements without rows of count 0; with one row each, unless a row holds their sum."""
     real = data.unpadded()
     if real.summed or real.count is None:
         return real
@@ -55,16 +39,7 @@ def single(data: Judgements) -> Any:
 
 
 def source_rows(data: Judgements) -> Int[np.ndarray, " judgement"]:
-    """Row of `data` that each row of `single` is taken from.
-
-    Parameters
-    ----------
-    data : Judgements
-
-    Returns
-    -------
-    int array, shape (judgement,)
-    """
+    """Row of `data` that each row of `single` is taken from."""
     rows = np.arange(data.num_rows)
     if data.count is None:
         return rows
@@ -76,26 +51,7 @@ def source_rows(data: Judgements) -> Int[np.ndarray, " judgement"]:
 def probs_of_draws(
     program: Program[Any], draws: Values, seed: int, *, left_out: bool = False
 ) -> Iterator[AnswerProbs]:
-    """Probabilities of the answers of each row, one draw after the other.
-
-    A latent class is drawn for each unit from its posterior under the draw, given the judgements of
-    the unit: replicated answers are then about the same items (or by the same annotators), and not
-    about new ones.
-
-    Parameters
-    ----------
-    program : Program
-        Of the model on `single` judgements.
-    draws : dict of str to array, shape (draw, ...)
-    seed : int
-        For the classes.
-    left_out : bool
-        Sum the class of each row out given the other rows of its unit, instead of drawing it.
-
-    Yields
-    ------
-    AnswerProbs
-    """
+    """Probabilities of the answers of each row, one draw after the other."""
     data = program.data
     latent = program.latent is not None
     known = jax.tree.map(jnp.asarray, data)
@@ -148,22 +104,7 @@ def _tables(
 
 
 def answer_counts(data: Judgements) -> Float[np.ndarray, "answer row"]:
-    """Number of judgements of each row with each answer.
-
-    Parameters
-    ----------
-    data : Judgements
-        As `single` gives them.
-
-    Returns
-    -------
-    array, shape (answer, row)
-
-    Raises
-    ------
-    SettingError
-        When rows are sums of more than two kinds of answers, which do not say how many of each.
-    """
+    """Number of judgements of each row with each answer."""
     data.check_listed()
     answers = np.asarray(data.answers(), float)
     outcome, number = (np.asarray(x, float) for x in (getattr(data, data.answer), data.weight))
@@ -182,19 +123,7 @@ def answer_counts(data: Judgements) -> Float[np.ndarray, "answer row"]:
 def replicated(
     data: Judgements, probs: Float[np.ndarray, "answer row"], rng: np.random.Generator
 ) -> Float[np.ndarray, "answer row"]:
-    """Numbers of judgements with each answer, drawn.
-
-    Parameters
-    ----------
-    data : Judgements
-        As `single` gives them.
-    probs : array, shape (answer, row)
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    array, shape (answer, row)
-    """
+    """Numbers of judgements with each answer, drawn."""
     number = np.asarray(data.weight, float)
     if data.together:
         real = np.flatnonzero(number > 0)

@@ -48,40 +48,13 @@ _SHOWN, _FEWEST_SHOWN = 2_000_000, 50
 
 
 def check_model(model: Any) -> None:
-    """Raise unless this is a model, and not its class.
-
-    Parameters
-    ----------
-    model : object
-        Value to check.
-
-    Raises
-    ------
-    SettingError
-        When it is none.
-    """
+    """Raise unless this is a model, and not its class."""
     instance("model", model, Model, "a model", "rt.BTL()")
 
 
 def check_data(data: Any, name: str, model: Model[Any]) -> None:
     """Raise unless these are judgements of the model's kind, and not the table that they are read
-    from.
-
-    Parameters
-    ----------
-    data : object
-        Value to check.
-    name : str
-        Parameter that has the value, such as ``"questions"``.
-    model : Model
-
-    Raises
-    ------
-    SettingError
-        When they are not.
-    DataError
-        When their columns do not fit together; see `Judgements.check`.
-    """
+    from."""
     if model.parts and not isinstance(data, Together):
         raise SettingError(
             parameter=name,
@@ -122,20 +95,7 @@ def check_data(data: Any, name: str, model: Model[Any]) -> None:
 
 
 def as_tree(program: Program[Any], draws: Draws, facts: dict[str, Any]) -> xr.DataTree:
-    """Draws and data as a tree with names on every axis.
-
-    Parameters
-    ----------
-    program : Program
-    draws : Draws
-    facts : dict
-        Attributes of the result.
-
-    Returns
-    -------
-    xarray.DataTree
-        Groups as of `raters.fit`, without those computed from the draws.
-    """
+    """Draws and data as a tree with names on every axis."""
     sites, data = program.sites, program.data
     names = _names_of(program)
 
@@ -173,13 +133,7 @@ def as_tree(program: Program[Any], draws: Draws, facts: dict[str, Any]) -> xr.Da
 
 
 def add_deterministic(program: Program[Any], result: xr.DataTree) -> None:
-    """Add the deterministic sites under each draw to the posterior, up to so many numbers.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    """
+    """Add the deterministic sites under each draw to the posterior, up to so many numbers."""
     if not program.deterministic:
         return
     values, sizes = draws_of(program, result)
@@ -224,23 +178,7 @@ def _deterministic_draws(model: Model[Any], data: Any, draws: Values) -> Values:
 
 
 def data_of(result: Any) -> Any:
-    """The data that a result was fitted to.
-
-    Parameters
-    ----------
-    result : xarray.DataTree
-
-    Returns
-    -------
-    Judgements
-
-    Raises
-    ------
-    DataError
-        When this is not a result of `raters.fit`.
-    SettingError
-        When the class of the data is not imported.
-    """
+    """The data that a result was fitted to."""
     check_result(result)
     container: Any = imported_class(result.attrs["data"], (Judgements,))
     return container.from_result(result)
@@ -271,39 +209,13 @@ def model_of(result: xr.DataTree) -> Model[Any]:
 
 
 def program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
-    """The program that was fitted: the model on the data in the result.
-
-    Parameters
-    ----------
-    model : Model
-    result : xarray.DataTree
-
-    Returns
-    -------
-    Program
-
-    Raises
-    ------
-    SettingError
-        When the result was fitted with another model, or is one of several kinds of judgement.
-    DataError
-        When its draws are not finite, or outside of their supports.
-    """
+    """The program that was fitted: the model on the data in the result."""
     check_one_kind(model)
     return whole_program_of(model, result)
 
 
 def check_one_kind(model: Any) -> None:
-    """Raise for a model of several kinds of judgement, where one is asked for.
-
-    Parameters
-    ----------
-    model : Model
-
-    Raises
-    ------
-    SettingError
-    """
+    """Raise for a model of several kinds of judgement, where one is asked for."""
     check_model(model)
     if model.parts:
         first = next(iter(model.parts))
@@ -318,24 +230,7 @@ def check_one_kind(model: Any) -> None:
 
 
 def whole_program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
-    """The program that was fitted, also of several kinds of judgement; see `program_of`.
-
-    Parameters
-    ----------
-    model : Model
-    result : xarray.DataTree
-
-    Returns
-    -------
-    Program
-
-    Raises
-    ------
-    SettingError
-        When the result was fitted with another model.
-    DataError
-        When its draws are not finite, or outside of their supports.
-    """
+    """The program that was fitted, also of several kinds of judgement; see `program_of`."""
     check_model(model)
     data = data_of(result)
     check_data(data, "result", model)
@@ -354,16 +249,7 @@ def whole_program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
 
 
 def stored_model(result: xr.DataTree) -> str:
-    """Text of the model of a result; empty where it does not say.
-
-    Parameters
-    ----------
-    result : xarray.DataTree
-
-    Returns
-    -------
-    str
-    """
+    """Text of the model of a result; empty where it does not say."""
     text = result.attrs.get("model", "")
     return text if isinstance(text, str) else repr(text)
 
@@ -372,24 +258,7 @@ def check_posterior(
     program: Program[Any], result: xr.DataTree, group: str = "posterior", parameter: str = "result"
 ) -> None:
     """Raise unless a result has draws of each site of a program, along the names of its data,
-    finite and inside its support.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    group : str
-        Group of the draws, or ``"mode"``.
-    parameter : str
-        Parameter that has the result, for errors.
-
-    Raises
-    ------
-    SettingError
-        When it has not; the message gives the site.
-    DataError
-        When values are not finite, or outside of the support.
-    """
+    finite and inside its support."""
     tree: Any = result.children.get(group, {})
     if missing := [name for name in program.sites if name not in tree]:
         raise SettingError(
@@ -464,25 +333,7 @@ def _renamed(values: xr.DataArray, names: dict[str, np.ndarray]) -> str:
 def draws_of(
     program: Program[Any], result: xr.DataTree, most: int | None = None, seed: int = 0
 ) -> tuple[Values, tuple[int, int]]:
-    """Posterior draws with one leading axis, and the numbers of chains and draws.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-        As `program_of` has checked it, or as it was just fitted.
-    most : int, optional
-        Number of draws above which so many are chosen at random.
-    seed : int
-        For that choice.
-
-    Returns
-    -------
-    values : dict of str to array, shape (draw, ...)
-        By site.
-    sizes : tuple of (int, int)
-        Numbers of chains and draws in the result.
-    """
+    """Posterior draws with one leading axis, and the numbers of chains and draws."""
     posterior = result["posterior"]
     values = {}
     for name in program.sites:
@@ -496,17 +347,7 @@ def draws_of(
 
 
 def fit_warnings(program: Program[Any], result: xr.DataTree) -> tuple[str, ...]:
-    """Sentences of the model about a fit; see `raters.Model.fit_warnings`.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-
-    Returns
-    -------
-    tuple of str
-    """
+    """Sentences of the model about a fit; see `raters.Model.fit_warnings`."""
     draws = {name: np.asarray(result["posterior"][name].values) for name in program.sites}
     # A sentence about shares of the draws needs no more of them than show a share of a twentieth.
     chains, number = next(iter(draws.values())).shape[:2]
@@ -521,18 +362,7 @@ def fit_warnings(program: Program[Any], result: xr.DataTree) -> tuple[str, ...]:
 
 
 def pointwise(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
-    """Log-likelihood of each unit of the data under every draw, as a result stores it.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-
-    Returns
-    -------
-    xarray.Dataset
-        One variable, named as the observed site, with axes ``chain``, ``draw`` and the unit's.
-    """
+    """Log-likelihood of each unit of the data under every draw, as a result stores it."""
     values, sizes = draws_of(program, result)
     model, data = program.model, program.data
     # Computed in float32, the likeliest outcomes have equal log-likelihoods, and Pareto smoothing
@@ -573,19 +403,7 @@ def _mean_responsibility(model: Model[Any], data: Any, draws: Values) -> Float[A
 
 
 def responsibilities(program: Program[Any], result: xr.DataTree) -> xr.DataArray:
-    """Posterior probability of each class of each unit, averaged over (evenly thinned) draws.
-
-    Parameters
-    ----------
-    program : Program
-        Of a model whose likelihood sums a class out.
-    result : xarray.DataTree
-
-    Returns
-    -------
-    xarray.DataArray
-        With the axes of `raters.program.LatentClass`.
-    """
+    """Posterior probability of each class of each unit, averaged over (evenly thinned) draws."""
     latent, data = program.latent, program.data
     assert latent is not None
     values, sizes = draws_of(program, result)

@@ -23,15 +23,7 @@ from raters.program import Program
 
 
 class Simulated(NamedTuple):
-    """Outcomes drawn from a model, and the parameters that they were drawn under.
-
-    Attributes
-    ----------
-    data : Judgements
-        The questions with outcomes.
-    truth : dict of str to array
-        Value of each site, and latent class of each unit.
-    """
+    """Outcomes drawn from a model, and the parameters that they were drawn under."""
 
     data: Any
     truth: dict[str, Num[np.ndarray, " ..."]]
@@ -100,16 +92,7 @@ def simulate(
 
 
 def with_whole_counts(table: Any) -> Any:
-    """The table with integer counts, as NumPyro draws binomial outcomes out of these only.
-
-    Parameters
-    ----------
-    table : Judgements
-
-    Returns
-    -------
-    Judgements
-    """
+    """The table with integer counts, as NumPyro draws binomial outcomes out of these only."""
     if isinstance(table, Together):
         return dataclasses.replace(table, parts=tuple(map(with_whole_counts, table.parts)))
     if table.count is None:

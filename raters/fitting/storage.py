@@ -19,21 +19,7 @@ from raters.program.functions import function_name, registered_function, short_n
 
 
 def to_json(thing: Any) -> str:
-    """Text of a frozen dataclass whose fields are literals, or such dataclasses.
-
-    Parameters
-    ----------
-    thing : dataclass
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    SettingError
-        When a field holds something else.
-    """
+    """Text of a frozen dataclass whose fields are literals, or such dataclasses."""
     return json.dumps(_encoded(thing))
 
 
@@ -60,25 +46,7 @@ def _encoded(value: Any) -> Any:
 
 
 def from_json(text: str, expected: tuple[type, ...], what: str) -> Any:
-    """Build what `to_json` wrote.
-
-    Parameters
-    ----------
-    text : str
-    expected : tuple of type
-        Base classes; nothing else is built.
-    what : str
-        What it is, for the message, such as ``"model"``.
-
-    Returns
-    -------
-    dataclass
-
-    Raises
-    ------
-    SettingError
-        When the text is no such thing, or names a class that is not imported or of another type.
-    """
+    """Build what `to_json` wrote."""
     try:
         thing = _decoded(json.loads(text), expected)
         if not isinstance(thing, expected):
@@ -119,23 +87,7 @@ def _known_function(name: Any) -> Any:
 
 
 def stored_class(text: str, expected: tuple[type, ...]) -> type:
-    """The class of what `to_json` wrote, without building it.
-
-    Parameters
-    ----------
-    text : str
-    expected : tuple of type
-        Base classes of which it must be one.
-
-    Returns
-    -------
-    type
-
-    Raises
-    ------
-    SettingError
-        When the text is no such thing, or names a class that is not imported or of another type.
-    """
+    """The class of what `to_json` wrote, without building it."""
     try:
         name = str(json.loads(text)["class"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -144,17 +96,7 @@ def stored_class(text: str, expected: tuple[type, ...]) -> type:
 
 
 def shown(text: str) -> str:
-    """The text of `to_json` as Python would write it, for people.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    str
-        The text itself when it is not of `to_json`.
-    """
+    """The text of `to_json` as Python would write it, for people."""
     try:
         return _as_call(json.loads(text))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):

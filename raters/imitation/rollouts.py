@@ -174,11 +174,7 @@ def empirical_occupancy(mdp: MDP, rollout: Rollout) -> Float[np.ndarray, "state 
 
 
 def _stay(mdp: MDP, rollout: Rollout) -> Float[np.ndarray, " state"]:
-    """Sums over episodes of the discounted times in the ends that they got to.
-
-    A rollout does not have the end itself. One that stops before the last step got to one; of one
-    that does not it is as likely as the last action makes it.
-    """
+    """Sums over episodes of the discounted times in the ends that they got to."""
     states, actions = (np.asarray(one).astype(int) for one in rollout)
     done = (states >= 0) & (actions >= 0)
     length = done.sum(1)

@@ -111,23 +111,7 @@ class Backend(abc.ABC):
 
 def last_draws(start: Values, chains: int) -> list[Values]:
     """Starting point of each chain: the last draw of the earlier chain of its number, counted
-    round.
-
-    Chains that share an earlier one set out from draws evenly spaced along it, so that they do not
-    all begin at one point.
-
-    Parameters
-    ----------
-    start : dict of str to array, shape (chain, draw, ...)
-        Draws of each latent site.
-    chains : int
-        Number of chains to start.
-
-    Returns
-    -------
-    list of dict
-        Value of each latent site, in float64, for each chain.
-    """
+    round."""
     earlier, number = next(iter(start.values())).shape[:2]
     sharing = -(-chains // earlier)
     starts = []
@@ -144,76 +128,26 @@ def last_draws(start: Values, chains: int) -> list[Values]:
 
 def centre(model: Model[Any], start: Values) -> Values:
     """One point in the middle of draws: their mean; for a model whose numbering of types has no
-    meaning, the last draw.
-
-    Parameters
-    ----------
-    model : Model
-    start : dict of str to array, shape (chain, draw, ...)
-        Draws of each latent site.
-
-    Returns
-    -------
-    dict of str to array
-        Value of each latent site.
-    """
+    meaning, the last draw."""
     if any(isinstance(symmetry, Permute) for symmetry in model.symmetries):
         return last_draws(start, 1)[0]
     return {name: np.asarray(value, np.float64).mean((0, 1)) for name, value in start.items()}
 
 
 def progress_bar(total: int, what: str, shown: bool) -> tqdm:
-    """A tqdm bar, silent when not wanted.
-
-    Parameters
-    ----------
-    total : int
-        Number of steps.
-    what : str
-        Text in front of the bar.
-    shown : bool
-
-    Returns
-    -------
-    tqdm.tqdm
-    """
+    """A tqdm bar, silent when not wanted."""
     return tqdm(total=total, desc=what, disable=not shown, leave=False)
 
 
 def numpy_seeds(key: jax.Array, number: int) -> list[np.random.SeedSequence]:
-    """Independent seeds for NumPy generators from a JAX key.
-
-    Parameters
-    ----------
-    key : jax.Array
-    number : int
-
-    Returns
-    -------
-    list of numpy.random.SeedSequence
-    """
+    """Independent seeds for NumPy generators from a JAX key."""
     return np.random.SeedSequence(np.asarray(jax.random.key_data(key)).tolist()).spawn(number)
 
 
 def in_threads[Chain, Run](
     run: Callable[[Chain], Run], chains: Sequence[Chain], stop: Event, at_once: int | None = None
 ) -> list[Run]:
-    """Run chains, each in a thread of its own.
-
-    Parameters
-    ----------
-    run : callable
-        Runs a chain, and returns what is to be returned of it; ends early once `stop` is set.
-    chains : sequence
-    stop : threading.Event
-        Set after Ctrl-C, and after an error in one of the chains.
-    at_once : int, optional
-        Number of chains that run at a time; all by default.
-
-    Returns
-    -------
-    list
-    """
+    """Run chains, each in a thread of its own."""
     with ThreadPoolExecutor(at_once or len(chains)) as pool:
         try:
             futures = [pool.submit(run, chain) for chain in chains]
@@ -229,12 +163,7 @@ def in_threads[Chain, Run](
 
 def one_blas_thread() -> AbstractContextManager[Any]:
     """Context in which BLAS runs in one thread: the matrices of a sweep are small, and chains have
-    threads of their own.
-
-    Returns
-    -------
-    context manager
-    """
+    threads of their own."""
     limits: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
     return limits
 

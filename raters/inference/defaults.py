@@ -13,22 +13,7 @@ from raters.program import Program
 
 
 def default_backend(model: Any, data: Any, *, quick: bool = False) -> Backend:
-    """An exact back-end that suits a model.
-
-    Parameters
-    ----------
-    model : Model
-    data : Judgements or None
-        Data that it is to be fitted to, or questions, in which its blocks are found where it
-        declares none; None where they are not read yet, so that it is taken to have some.
-    quick : bool
-        Whether few draws are enough, as between two questions of a campaign.
-
-    Returns
-    -------
-    Backend
-        `PGGibbs` for a model with conjugate blocks, otherwise `NUTS`.
-    """
+    """An exact back-end that suits a model."""
     if _has_blocks(model, data):
         return PGGibbs(draws=250, warmup=100, chains=2) if quick else PGGibbs()
     return NUTS(draws=250, warmup=250, chains=2) if quick else NUTS()

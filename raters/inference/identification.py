@@ -22,21 +22,7 @@ _ROUNDS = 50
 
 
 def identified(program: Program[Any], draws: Draws) -> Draws:
-    """Draws, and the mode, on the identified section.
-
-    The numbers of a mixture's types are those that Stephens' (2000) algorithm gives: they minimise
-    the divergence of each draw's responsibilities from the mean of all draws. Types then come by
-    decreasing mean share.
-
-    Parameters
-    ----------
-    program : Program
-    draws : Draws
-
-    Returns
-    -------
-    Draws
-    """
+    """Draws, and the mode, on the identified section."""
     model = program.model
     values = identify(model, draws.values, 2)
     mode = identify(model, draws.mode, 0) if draws.mode else {}

@@ -21,50 +21,13 @@ _ROUGHEST = 0.8
 
 
 def largest_k(number: int) -> float:
-    r"""Largest :math:`\hat k` at which weights of so many draws can be relied on.
-
-    .. math:: \min\left(1 - \frac{1}{\log_{10} S}, 0.7\right)
-
-    Vehtari, Simpson, Gelman, Yao and Gabry (2024), JMLR 25(72), 1–58.
-
-    Parameters
-    ----------
-    number : int
-        Number S of draws.
-
-    Returns
-    -------
-    float
-    """
+    r"""Largest :math:`\hat k` at which weights of so many draws can be relied on."""
     return float(min(1 - 1 / np.log10(number), 0.7))
 
 
 def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
-    r"""Draws of an approximation, checked against the joint density, and corrected where possible.
-
-    The importance ratios :math:`p(\theta, y) / q(\theta)` are smoothed by a generalised Pareto
-    distribution, whose shape :math:`\hat k` says how far the approximation is from the posterior.
-    Where it is small enough, and the draws hold a tenth of their number of the posterior's, they
-    are resampled in proportion to the smoothed ratios. Otherwise they stay as they are, with a
-    warning.
-
-    Parameters
-    ----------
-    draws : Draws
-        Of one chain, with ``log_p`` and ``log_q`` where the back-end can compute them.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    Draws
-        With the facts ``pareto_k``, which is NaN where it is not known, and ``min_ess``, the
-        effective number of the draws, where they are resampled.
-
-    Warns
-    -----
-    ConvergenceWarning
-        When the draws are not finite, far from the posterior, few, or not checked.
-    """
+    """Draws of an approximation, checked against the joint density, and corrected where
+    possible."""
     number = next(iter(draws.values.values())).shape[1]
     if number == 1:  # The mode.
         return draws
@@ -116,37 +79,14 @@ def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
 
 
 def all_finite(values: Float[np.ndarray, " ..."]) -> bool:
-    """Return whether all values are finite numbers.
-
-    Parameters
-    ----------
-    values : array
-
-    Returns
-    -------
-    bool
-    """
+    """Return whether all values are finite numbers."""
     # A sum is finite only of finite values, and needs no array of its own.
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(np.sum(values)) or np.isfinite(values).all())
 
 
 def log_weights(draws: Draws) -> Float[np.ndarray, " draw"]:
-    r"""Log of the smoothed importance weights of draws, of mean 1.
-
-    Also draws that are not resampled by them are weighted, up to :math:`\hat k = 0.8`: a rough mean
-    over the posterior says more than an exact one over draws far from it.
-
-    Parameters
-    ----------
-    draws : Draws
-        Of one chain.
-
-    Returns
-    -------
-    float array, shape (draw,)
-        0 where the densities are not known, and from :math:`\hat k = 0.8` on.
-    """
+    """Log of the smoothed importance weights of draws, of mean 1."""
     number = next(iter(draws.values.values())).shape[1]
     if "log_q" in draws.stats and number >= FEWEST_DRAWS:
         log_weight, k = smoothed(draws.stats["log_p"].ravel() - draws.stats["log_q"].ravel())

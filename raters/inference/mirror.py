@@ -24,23 +24,7 @@ Within = Mapping[str, Bool[np.ndarray, "..."]]
 
 
 class Images(NamedTuple):
-    """Mirror images of a point under one symmetry.
-
-    Attributes
-    ----------
-    symmetry : Sign or Exchange
-    orders : tuple of tuple of int
-        Orders of the classes that may take the place of the declared one, with the inverse of each;
-        an empty one for a change of sign. They depend on the data alone.
-    chances : tuple of float
-        Probability with which a sampler tries each of them, the same for an order and its inverse.
-    broken : bool
-        True where the likelihood has a say too, as known classes break the symmetry.
-    parts : mapping of str to bool array, shape (part, ...)
-        For each of several parts of the judgements that share neither judges nor items, or for the
-        judge of most of them, the entries of each site that have an image while all others stay;
-        empty for images of all.
-    """
+    """Mirror images of a point under one symmetry."""
 
     symmetry: Mirror
     orders: tuple[tuple[int, ...], ...] = ((),)
@@ -54,32 +38,13 @@ class Images(NamedTuple):
         return next((len(entries) for entries in self.parts.values()), 1)
 
     def within(self, part: Any) -> Within:
-        """Return the entries of a part.
-
-        Parameters
-        ----------
-        part : int
-
-        Returns
-        -------
-        mapping of str to bool array
-        """
+        """Return the entries of a part."""
         return {name: entries[part] for name, entries in self.parts.items()}
 
     def tried(
         self, rng: np.random.Generator, size: tuple[int, ...] = ()
     ) -> Int[np.ndarray, "*size true_class"]:
-        """Return orders to try, shape (*size, class); of one, no random number is drawn.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-        size : tuple of int
-
-        Returns
-        -------
-        int array, shape (*size, class)
-        """
+        """Return orders to try, shape (*size, class); of one, no random number is drawn."""
         orders = np.array(self.orders, int)
         if len(orders) == 1:
             return np.broadcast_to(orders[0], (*size, orders.shape[1]))
@@ -88,34 +53,15 @@ class Images(NamedTuple):
     def tried_part(
         self, rng: np.random.Generator, size: tuple[int, ...] = ()
     ) -> Int[np.ndarray, "*size"]:
-        """Return parts to try; of images of all, no random number is drawn.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-        size : tuple of int
-
-        Returns
-        -------
-        int array, shape (*size,)
-        """
+        """Return parts to try; of images of all, no random number is drawn."""
         if not self.parts:
             return np.zeros(size, int)
         return np.asarray(rng.integers(self.num_parts, size=size))
 
 
 def images(program: Program[Any]) -> tuple[Images, ...]:
-    """Mirror images that leave the likelihood of the data as it is, but for known classes, for
-    what several parts of the data share, and for the few judgements beside those of one judge.
-
-    Parameters
-    ----------
-    program : Program
-
-    Returns
-    -------
-    tuple of Images
-    """
+    """Mirror images that leave the likelihood of the data as it is, but for known classes, for what
+    several parts of the data share, and for the few judgements beside those of one judge."""
     found: list[Images] = []
     model, data = program.model, program.data
     if program.parts:
@@ -208,23 +154,7 @@ def _along(
 def mirrored(
     symmetry: Mirror, values: Values, order: Any = (), within: Within = MappingProxyType({})
 ) -> Values:
-    """The mirror image of a point, or of draws.
-
-    Parameters
-    ----------
-    symmetry : Sign or Exchange
-    values : dict of str to array
-        Of NumPy, or of JAX within a compiled function: outside of one, JAX would compile for each
-        shape.
-    order : int array, shape (class,)
-        Class k of the image is class ``order[k]`` of the point, in all sites.
-    within : mapping of str to bool array
-        Entries of each site that have an image, while all else stays; by default all.
-
-    Returns
-    -------
-    dict of str to array
-    """
+    """The mirror image of a point, or of draws."""
     image = _image_of_all(symmetry, values, order)
     if not within:
         return image
@@ -254,28 +184,7 @@ def log_odds(
     order: Any,
     within: Within = MappingProxyType({}),
 ) -> Float[Array, ""]:
-    r"""Log odds of the mirror image of a point against the point itself.
-
-    .. math:: \log p(g\theta \mid y) - \log p(\theta \mid y) = \log p(g\theta) - \log p(\theta)
-
-    Parameters
-    ----------
-    model : Model
-    symmetry : Sign or Exchange
-    broken : bool
-        Whether known classes break the symmetry.
-    data : Judgements
-        Any part of the data, since the prior does not depend on them; all where known classes
-        break the symmetry.
-    values : dict of str to array
-    order : int array, shape (class,)
-    within : mapping of str to bool array
-        See `mirrored`.
-
-    Returns
-    -------
-    array, shape ()
-    """
+    """Log odds of the mirror image of a point against the point itself."""
     density = log_joint if broken else log_prior
     there = density(model, data, mirrored(symmetry, values, order, within))
     return there - density(model, data, values)
@@ -304,24 +213,7 @@ def step(
     values: Values,
     rng: np.random.Generator,
 ) -> Values:
-    """Metropolis step to a mirror image, which leaves the posterior invariant.
-
-    Parameters
-    ----------
-    model : Model
-    moves : tuple of Images
-        Of each, one image is tried, at random, of a part at random.
-    row : Judgements
-        Any part of the data, for images that leave the likelihood as it is.
-    data : Judgements
-    values : dict of str to array
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    dict of str to array
-        The point, or its mirror image; without images, no random number is drawn.
-    """
+    """Metropolis step to a mirror image, which leaves the posterior invariant."""
     for move in moves:
         part = data if move.broken else row
         within = move.within(move.tried_part(rng))

@@ -23,34 +23,14 @@ _LONG_CHAIN, _HARDLY = 500, 10
 
 
 class Mixing(NamedTuple):
-    """Diagnostics of the entries of a site, each of the site's shape.
-
-    Attributes
-    ----------
-    rhat : array
-        Rank-normalised R-hat; NaN for one chain, and 1 for entries that do not vary.
-    ess : array
-        Bulk effective sample size; that of independent draws for entries that do not vary.
-    """
+    """Diagnostics of the entries of a site, each of the site's shape."""
 
     rhat: Float[np.ndarray, " *entry"]
     ess: Float[np.ndarray, " *entry"]
 
 
 def mixing(draws: Float[np.ndarray, "chain draw *entry"]) -> Mixing:
-    """Mixing of the draws of a site.
-
-    Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Bayesian Analysis 16, 667–718.
-
-    Parameters
-    ----------
-    draws : array, shape (chain, draw, ...)
-        All finite, and at least four of each chain.
-
-    Returns
-    -------
-    Mixing
-    """
+    """Mixing of the draws of a site."""
     from arviz_stats.base import array_stats  # type: ignore[attr-defined]
 
     chains, number = draws.shape[:2]
@@ -66,42 +46,15 @@ def mixing(draws: Float[np.ndarray, "chain draw *entry"]) -> Mixing:
 
 
 def known(values: dict[str, np.ndarray]) -> bool:
-    """True if draws are enough, and finite, for `mixing`.
-
-    Parameters
-    ----------
-    values : dict of str to array, shape (chain, draw, ...)
-
-    Returns
-    -------
-    bool
-    """
+    """True if draws are enough, and finite, for `mixing`."""
     return next(iter(values.values())).shape[1] >= _FEWEST_OF_CHAIN and all(
         np.isfinite(draws).all() for draws in values.values()
     )
 
 
 def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -> dict[str, float]:
-    """Largest R-hat and smallest bulk effective sample size over all variables; warns when
-    either is poor.
-
-    Parameters
-    ----------
-    values : dict of str to array, shape (chain, draw, ...)
-        Draws, identified.
-    divergences : int
-        Number of transitions that diverged.
-
-    Returns
-    -------
-    dict
-        ``max_rhat``, which is NaN for one chain, and ``min_ess``.
-
-    Warns
-    -----
-    ConvergenceWarning
-        When draws are not finite, chains have not mixed, or transitions diverged.
-    """
+    """Largest R-hat and smallest bulk effective sample size over all variables; warns when either
+    is poor."""
     chains, number = next(iter(values.values())).shape[:2]
     if not known(values):
         _warn_of_unknown(values)
@@ -143,17 +96,7 @@ def _warn_of_unknown(values: dict[str, np.ndarray]) -> None:
 
 
 def beyond(value: float, limit: float, digits: int) -> str:
-    """A number with so many digits, or with as many as show that it is not the limit.
-
-    Parameters
-    ----------
-    value, limit : float
-    digits : int
-
-    Returns
-    -------
-    str
-    """
+    """A number with so many digits, or with as many as show that it is not the limit."""
     while digits < 9 and value != limit and float(f"{value:.{digits}f}") == round(limit, digits):
         digits += 1
     return f"{value:.{digits}f}"

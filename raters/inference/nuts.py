@@ -173,16 +173,7 @@ def _advance(
     tried: tuple[tuple[Int[Array, "chain step true_class"], Int[Array, "chain step"]], ...],
     steps: int,
 ) -> tuple[Any, tuple[Values, Values]]:
-    """Run at most `_BLOCK` steps of each chain, one chain after the other.
-
-    ``numpyro.infer.MCMC`` compiles in every run; this function compiles once for a model and a
-    shape of data.
-
-    Returns
-    -------
-    tuple
-        The states, and the draws and statistics of each step, shape (chain, `_BLOCK`, ...).
-    """
+    """Run at most `_BLOCK` steps of each chain, one chain after the other."""
 
     scales = _scales(model)
 

@@ -20,24 +20,7 @@ _FEW_CLASSES, _MOST_PAIRS, _MOST_SUGGESTED = 5, 200, 50
 
 
 def orders(data: Judgements, number: int) -> dict[Order, float]:
-    """Orders of the classes other than their own, and the probability of trying each.
-
-    Half of the time it is one that annotators suggest (`suggested`), otherwise any, since of 119
-    orders hardly one has a chance. An order and its inverse have the same probability, so that a
-    Metropolis step needs no correction. All is a function of the data alone.
-
-    Parameters
-    ----------
-    data : Judgements
-        Their answers are classes.
-    number : int
-        Number of classes.
-
-    Returns
-    -------
-    dict of order to float
-        Orders are tuples of the codes of all classes; the inverse of each is in it.
-    """
+    """Orders of the classes other than their own, and the probability of trying each."""
     votes = suggested(data, number) if number > 2 else Counter()
     if number <= _FEW_CLASSES:
         every = list(permutations(range(number)))[1:]
@@ -57,33 +40,12 @@ def orders(data: Judgements, number: int) -> dict[Order, float]:
 
 
 def inverse(order: Order) -> Order:
-    """Order that undoes another.
-
-    Parameters
-    ----------
-    order : tuple of int
-
-    Returns
-    -------
-    tuple of int
-    """
+    """Order that undoes another."""
     return tuple(np.argsort(order).tolist())
 
 
 def suggested(data: Judgements, number: int) -> dict[Order, int]:
-    """Orders of the classes under which annotators agree best with the others, and of how many.
-
-    Parameters
-    ----------
-    data : Judgements
-    number : int
-        Number of classes.
-
-    Returns
-    -------
-    dict of order to int
-        Without those who agree best as they are.
-    """
+    """Orders of the classes under which annotators agree best with the others, and of how many."""
     if getattr(data, data.answer) is None:
         return {}
     found = Counter(

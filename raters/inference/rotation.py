@@ -11,27 +11,8 @@ _ROUNDS, _STILL = 30, 1e-9
 
 
 def turned(symmetry: Rotation, values: Values, batch_ndim: int) -> Values:
-    r"""Draws turned, each as a whole, as close as possible to their mean (generalised orthogonal
-    Procrustes analysis, Gower 1975), on its principal axes.
-
-    .. math:: \min_{Q_s} \sum_s \| X_s Q_s - \bar X \|^2, \qquad Q_s^\top Q_s = I
-
-    with the sites of draw s below each other in :math:`X_s`.
-
-    Parameters
-    ----------
-    symmetry : Rotation
-    values : dict of str to array
-        Values of each site, behind the leading axes of the draws.
-    batch_ndim : int
-        Number of leading axes.
-
-    Returns
-    -------
-    dict of str to array
-        All sites, in the shapes given. The axes come by decreasing spread of the mean of the first
-        site, each in the direction in which its entry furthest from 0 is positive.
-    """
+    """Draws turned, each as a whole, as close as possible to their mean (generalised orthogonal
+    Procrustes analysis, Gower 1975), on its principal axes."""
     parts = []
     for name in symmetry.sites:
         site = np.asarray(values[name], np.float64)

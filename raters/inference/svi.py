@@ -33,11 +33,7 @@ Guide = Literal["mean_field", "low_rank", "full_rank"]
 
 
 class _ReadOnce(autoguide.AutoGuide):
-    """Guide that reads the model once, as one compiled function, and may start again elsewhere.
-
-    NumPyro would compute the density at each start, and its gradient, operation by operation, and
-    compile hundreds of them.
-    """
+    """Guide that reads the model once, as one compiled function, and may start again elsewhere."""
 
     _known: dict[str, Any] | None = None
     _init_locs: Values
@@ -297,10 +293,7 @@ def _svi(
     settings: SVI, model: Model[Any], factor: float, shape: Any, supports: Supports
 ) -> numpyro.infer.SVI:
     """Return NumPyro's SVI for a model, settings, shape of data, and supports of the sites, which
-    may be of the data: the guide and what is compiled keep the unit of a feature.
-
-    It is cached, so that a second run does not compile again.
-    """
+    may be of the data: the guide and what is compiled keep the unit of a feature."""
     total = -(-settings.steps // _BLOCK) * _BLOCK
 
     def cosine(step: jax.Array) -> jax.Array:
@@ -356,33 +349,13 @@ def _log_joint_of_draws(model: Model[Any], data: Any, values: Any) -> jax.Array:
 
 
 def default_rank(size: int) -> int:
-    """Rank of the part of low rank of the covariance of so many parameters.
-
-    NumPyro's default is the square root: of 100,000 parameters, 30 million numbers.
-
-    Parameters
-    ----------
-    size : int
-
-    Returns
-    -------
-    int
-    """
+    """Rank of the part of low rank of the covariance of so many parameters."""
     return min(round(math.sqrt(size)), _LARGEST_RANK, max(_LOW_RANK_NUMBERS // size, 1))
 
 
 def still_rising(elbo: Float[np.ndarray, " step"]) -> tuple[float, float] | None:
-    """Return the increase of the ELBO over the last tenth of the steps, or None if it has settled.
-
-    Parameters
-    ----------
-    elbo : array (step,)
-
-    Returns
-    -------
-    tuple of float, optional
-        The increase and its standard error, in nats.
-    """
+    """Return the increase of the ELBO over the last tenth of the steps, or None if it has
+    settled."""
     tenth = max(len(elbo) // 10, 1)
     last, before = elbo[-tenth:], elbo[-2 * tenth : -tenth]
     rise = float(last.mean() - before.mean())

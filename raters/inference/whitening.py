@@ -45,17 +45,7 @@ def name_of(site: str) -> str:
 
 
 def program_of(model: Model[Any]) -> Callable[..., None]:
-    """Return the program of a model, its vectors of single judges in units of their scales.
-
-    Parameters
-    ----------
-    model : Model
-
-    Returns
-    -------
-    callable
-        The program itself where it has no such vectors.
-    """
+    """Return the program of a model, its vectors of single judges in units of their scales."""
     if not model.own:
         return model.generate
     config = {own.site: _Whitened() for own in model.own}
@@ -64,19 +54,7 @@ def program_of(model: Model[Any]) -> Callable[..., None]:
 
 
 def whitened(model: Model[Any], data: Any, values: Values) -> Values:
-    """Return the values of the sites that this program samples.
-
-    Parameters
-    ----------
-    model : Model
-    data : Judgements
-    values : dict of str to array
-        Value of each latent site.
-
-    Returns
-    -------
-    dict of str to array
-    """
+    """Return the values of the sites that this program samples."""
     white = dict(values)
     for own in model.own:
         white[name_of(own.site)] = _white(model, own.site, data, values)

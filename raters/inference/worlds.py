@@ -27,32 +27,7 @@ _PIECE, _ROWS, _HOPELESS = 20, 2_000_000, -25.0
 
 
 def weighed(program: Program[Any], draws: Draws, rng: np.random.Generator) -> Draws:
-    r"""Draws from an approximation around one mode, with each mirrored mode in its share.
-
-    With :math:`q` for the approximation of the mode A, the odds of the mode gA are
-
-    .. math:: Z_g = \frac{\int_{gA} p(\theta \mid y)}{\int_A p(\theta \mid y)}
-        = \operatorname{E}_{\theta \sim q}\left[w(\theta) \frac{p(g\theta)}{p(\theta)}\right]
-
-    with the importance weights w of `raters.inference.importance.log_weights`, which are 1 where
-    the draws have been resampled by them, or cannot be weighted. Each draw stays with probability
-    :math:`1 / (1 + \sum_g Z_g)`; otherwise, the image of a draw that is taken in proportion to
-    what is averaged takes its place. Where latent classes have the image, the ratio is that of
-    `raters.inference.polya_gamma.renamed`, without the probabilities that are counted, on the
-    smallest of which it would hang. A single draw, which is the mode, and draws that are not finite
-    stay as they are, and so does the mode.
-
-    Parameters
-    ----------
-    program : Program
-    draws : Draws
-        Of one chain.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    Draws
-    """
+    """Draws from an approximation around one mode, with each mirrored mode in its share."""
     for move, within in _every_part(mirror.images(program)):
         flat = {
             name: np.asarray(value).reshape(-1, *np.shape(value)[2:])
@@ -133,11 +108,7 @@ def _densities(
     own: Float[np.ndarray, " draw"],
     more: Float[np.ndarray, " draw"],
 ) -> dict[str, Any]:
-    """Log densities of the draws under the posterior and under the mixture of all modes.
-
-    `own` is the log density of each draw less that of its source, of which it is the image; `more`
-    is added under the mixture.
-    """
+    """Log densities of the draws under the posterior and under the mixture of all modes."""
     if "log_q" not in stats:
         return stats
     shape = np.shape(stats["log_q"])

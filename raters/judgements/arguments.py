@@ -22,12 +22,7 @@ _MOST_ANSWERS = 200
 
 class Fixed(Mapping[str, Any]):
     """Arguments that are no part of what is traced: numbers, texts, and arrays whose values the
-    function looks at. Hashable, so that compiled functions can depend on them.
-
-    Parameters
-    ----------
-    values : mapping of str to object
-    """
+    function looks at."""
 
     def __init__(self, values: Mapping[str, Any] = {}) -> None:
         self._values = dict(values)
@@ -60,31 +55,7 @@ def _key(value: Any) -> Any:
 @dataclass(frozen=True, eq=False)
 class Arguments(Judgements):
     """Arguments of a NumPyro function that is no model of this package; `raters.numpyro_model`
-    makes them of a mapping or a table.
-
-    They have no parts: what the function makes of some rows alone, nobody knows. Their rows are the
-    outcomes, on an axis ``observation``.
-
-    Parameters
-    ----------
-    outcomes : array, or None
-        Argument that holds what is observed; None when it is not known yet.
-    count : None
-    columns : dict of str to array
-        The other arguments that are arrays.
-    fixed : Fixed
-        Arguments that are not traced.
-    outcome : str
-        Name of the argument of the outcomes.
-    site : str
-        Name of the site that observes them.
-    shape : tuple of int
-        Shape of the outcomes.
-    number : int
-        Number of observations.
-    largest : int
-        Largest outcome, of outcomes that are whole numbers from 0; −1 for others.
-    """
+    makes them of a mapping or a table."""
 
     outcomes: Any
     count: Any
@@ -156,13 +127,7 @@ class Arguments(Judgements):
         return ("p_1", 1.0) if self.largest == 1 else None
 
     def answers(self) -> Int[np.ndarray, " answer"]:
-        """Outcomes from 0 to the largest.
-
-        Raises
-        ------
-        DataError
-            When outcomes are no whole numbers, or too many.
-        """
+        """Outcomes from 0 to the largest."""
         if not 0 <= self.largest < _MOST_ANSWERS:
             many = "numbers without end" if self.largest < 0 else f"0 to {self.largest:,}"
             raise DataError(
@@ -215,12 +180,7 @@ class Arguments(Judgements):
         return {name: np.array(value) for name, value in {**self.columns, **fixed}.items()}
 
     def flags(self) -> dict[str, str]:
-        """Numbers, texts and other facts that are no arrays, as JSON.
-
-        Returns
-        -------
-        dict of str to str
-        """
+        """Numbers, texts and other facts that are no arrays, as JSON."""
         plain = {name: value for name, value in self.fixed.items() if not np.ndim(value)}
         facts = {
             "outcome": self.outcome,
@@ -235,14 +195,7 @@ class Arguments(Judgements):
         return {"arguments": json.dumps(facts)}
 
     def groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]]:
-        """Arrays as a result stores them.
-
-        Returns
-        -------
-        dict
-            By group (``observed_data`` and ``constant_data``) and by argument, the axes and a copy
-            of each array.
-        """
+        """Arrays as a result stores them."""
         rows = self.shape[0] if self.shape else -1
 
         def stored(name: str, array: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
@@ -283,15 +236,5 @@ class Arguments(Judgements):
         )
 
     def answered(self, outcomes: Any) -> Self:
-        """These arguments with outcomes.
-
-        Parameters
-        ----------
-        outcomes : array
-            Of the shape of the outcomes, or one after the other.
-
-        Returns
-        -------
-        Arguments
-        """
+        """These arguments with outcomes."""
         return dataclasses.replace(self, outcomes=np.asarray(outcomes).reshape(self.shape))

@@ -412,13 +412,7 @@ class Judgements(Parts, Storing):
 
     def check(self) -> None:
         """Raise unless the columns fit together: equally long, with codes of names that there are,
-        counts of at least 0, and outcomes that a question can have.
-
-        Raises
-        ------
-        DataError
-            When they do not; the message gives the column and a row.
-        """
+        counts of at least 0, and outcomes that a question can have."""
         for axis, name in self.names.items():
             check_names(getattr(self, name), name, axis)
         for name in self.statics():

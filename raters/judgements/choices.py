@@ -370,12 +370,7 @@ class Choices(Offered):
 
     def warn(self) -> None:
         """Warn about what these choices cannot tell: alternatives never offered, never chosen, or
-        chosen whenever they were offered.
-
-        Warns
-        -----
-        DataWarning
-        """
+        chosen whenever they were offered."""
         offered, taken = self.judgements_by("alternative"), self.chosen_by_alternative()
         always = (offered > 0) & (taken >= offered)
         sentences = {

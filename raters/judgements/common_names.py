@@ -27,16 +27,7 @@ def _is_open(axis: str, parts: Sequence[Judgements]) -> bool:
 
 
 def aligned(parts: Sequence[Any]) -> list[Any]:
-    """Parts with the same names along an axis, in the same order, where they can have them.
-
-    Parameters
-    ----------
-    parts : sequence of Judgements
-
-    Returns
-    -------
-    list of Judgements
-    """
+    """Parts with the same names along an axis, in the same order, where they can have them."""
     found = list(parts)
     for axis in dict.fromkeys(axis for part in parts for axis in _named(part)):
         found = _aligned_along(axis, found)
@@ -66,22 +57,7 @@ def _aligned_along(axis: str, parts: list[Any]) -> list[Any]:
 
 
 def check_containers(parts: Any, but: tuple[type, ...]) -> None:
-    """Raise unless these are two or more containers, each with judgements, by name.
-
-    Parameters
-    ----------
-    parts : object
-        Value to check.
-    but : tuple of type
-        Containers that are no part.
-
-    Raises
-    ------
-    SettingError
-        When they are not.
-    DataError
-        When a part is empty.
-    """
+    """Raise unless these are two or more containers, each with judgements, by name."""
     if not isinstance(parts, Mapping) or len(parts) < 2:
         raise SettingError(
             parameter="parts",
@@ -110,20 +86,7 @@ def check_containers(parts: Any, but: tuple[type, ...]) -> None:
 
 
 def check_part_name(parameter: str, name: Any) -> None:
-    """Raise unless this can be the name of a part, which sites and axes have before a dot.
-
-    Parameters
-    ----------
-    parameter : str
-        What has the parts.
-    name : object
-        Value to check.
-
-    Raises
-    ------
-    SettingError
-        When it cannot.
-    """
+    """Raise unless this can be the name of a part, which sites and axes have before a dot."""
     if not (isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)):
         raise SettingError(
             parameter=parameter,
@@ -134,17 +97,7 @@ def check_part_name(parameter: str, name: Any) -> None:
 
 
 def check_twice(names: Sequence[str], parts: Sequence[Any]) -> None:
-    """Raise where two parts are the same judgements, which would count twice.
-
-    Parameters
-    ----------
-    names : sequence of str
-    parts : sequence of Judgements
-
-    Raises
-    ------
-    DataError
-    """
+    """Raise where two parts are the same judgements, which would count twice."""
     for (one, left), (other, right) in itertools.combinations(zip(names, parts, strict=True), 2):
         if type(left) is type(right) and left.flags() == right.flags():
             arrays = left.packed(), right.packed()
@@ -160,17 +113,7 @@ def check_twice(names: Sequence[str], parts: Sequence[Any]) -> None:
 
 
 def check_common(names: Sequence[str], parts: Sequence[Any]) -> None:
-    """Raise where a part has no annotator, item or feature in common with any other.
-
-    Parameters
-    ----------
-    names : sequence of str
-    parts : sequence of Judgements
-
-    Raises
-    ------
-    DataError
-    """
+    """Raise where a part has no annotator, item or feature in common with any other."""
     known = [_texts(part, parts) for part in parts]
     for place, name in enumerate(names):
         others = [table for number, table in enumerate(known) if number != place]

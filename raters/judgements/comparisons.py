@@ -424,13 +424,8 @@ class Comparisons(Scanned, Pairs):
         return self.num_judgements
 
     def warn(self) -> None:
-        """Warn about what these data cannot tell: as of any pairs; votes that are even; and
-        votes of which none contradicts another, which give an order of the items and no distances.
-
-        Warns
-        -----
-        DataWarning
-        """
+        """Warn about what these data cannot tell: as of any pairs; votes that are even; and votes
+        of which none contradicts another, which give an order of the items and no distances."""
         super().warn()
         if self.num_judgements and self.has_answers and is_even(self):
             warnings.warn(
@@ -448,39 +443,13 @@ class Comparisons(Scanned, Pairs):
             )
 
     def tells_judges_apart(self) -> bool:
-        """True if judges can differ in how well they agree: there are several, and not only ties.
-
-        Returns
-        -------
-        bool
-        """
+        """True if judges can differ in how well they agree: there are several, and not only
+        ties."""
         return super().tells_judges_apart() and not is_even(self)
 
     def to_frame(self) -> pd.DataFrame:
         """The votes as a table, by name: ``annotator``, ``first``, ``second``, ``outcome`` and
-        ``count``, and ``stratum`` where votes have one.
-
-        Raises
-        ------
-        DataError
-            When these are questions without answers.
-
-        Examples
-        --------
-        >>> import raters as rt
-        >>> votes = rt.Comparisons.from_frame({"w": ["tea", "tea"], "l": ["milk", "beer"],
-        ...                                    "by": ["ann", "bob"]},
-        ...                                   winner="w", loser="l", annotator="by")
-        >>> votes.to_frame()
-          annotator first second outcome  count
-        0       bob  beer    tea  second      1
-        1       ann  milk    tea  second      1
-        >>> again = rt.Comparisons.from_frame(votes.to_frame(), first="first", second="second",
-        ...                                   annotator="annotator", outcome="outcome",
-        ...                                   count="count", ties="half")
-        >>> again.num_votes
-        2
-        """
+        ``count``, and ``stratum`` where votes have one."""
         if self.wins is None:
             raise DataError(
                 "these are questions without answers; simulate some: rt.simulate(model, questions,"

@@ -20,15 +20,7 @@ _FEWEST = 2
 
 
 class Connected(NamedTuple):
-    """Parts of judgements, the one with most rows first.
-
-    Attributes
-    ----------
-    number : int
-        Number of parts of two rows and more.
-    part : dict of str to int array
-        For each axis the part of each name; `number` for names in none of these.
-    """
+    """Parts of judgements, the one with most rows first."""
 
     number: int
     part: dict[str, Int[np.ndarray, " name"]]
@@ -39,16 +31,7 @@ _KNOWN: dict[int, tuple[weakref.ref[Judgements], Connected]] = {}
 
 
 def connected(data: Judgements) -> Connected:
-    """Find the connected components of the graph of judges and of what they are asked about.
-
-    Parameters
-    ----------
-    data : Judgements
-
-    Returns
-    -------
-    Connected
-    """
+    """Find the connected components of the graph of judges and of what they are asked about."""
     # Whoever fits and audits asks several times.
     place = id(data)
     known = _KNOWN.get(place)
@@ -101,16 +84,8 @@ def _linked(
 
 
 def judges_by_part(data: Judgements) -> list[Int[np.ndarray, " judge"]]:
-    """Return the codes of the judges of each part of two rows and more; of one part, of all judges.
-
-    Parameters
-    ----------
-    data : Judgements
-
-    Returns
-    -------
-    list of int array
-    """
+    """Return the codes of the judges of each part of two rows and more; of one part, of all
+    judges."""
     found = connected(data)
     part = found.part[str(data.judge)]
     if found.number < 2:
@@ -119,20 +94,7 @@ def judges_by_part(data: Judgements) -> list[Int[np.ndarray, " judge"]]:
 
 
 def part_of(parts: Sequence[Int[np.ndarray, " judge"]], place: int, data: Judgements) -> str:
-    """Return the words that say which part of the crowd a sentence is about.
-
-    Parameters
-    ----------
-    parts : sequence of int array
-        Of `judges_by_part`.
-    place : int
-    data : Judgements
-
-    Returns
-    -------
-    str
-        Empty where there is one part.
-    """
+    """Return the words that say which part of the crowd a sentence is about."""
     if len(parts) < 2:
         return ""
     names = [data.judges[code] for code in parts[place]]

@@ -52,22 +52,7 @@ def _places(column: Num[np.ndarray, " row"]) -> Int[np.ndarray, " row"]:
 
 
 def exact(counts: Num[np.ndarray, " row"]) -> Float[np.ndarray, " row"]:
-    """Numbers of judgements in the smallest type of floats that holds them as they are.
-
-    Parameters
-    ----------
-    counts : array, shape (row,)
-        Multiples of one half.
-
-    Returns
-    -------
-    float32 or float64 array, shape (row,)
-
-    Raises
-    ------
-    DataError
-        When one is above 2**53, the last that floats tell from its neighbours.
-    """
+    """Numbers of judgements in the smallest type of floats that holds them as they are."""
     most = float(counts.max(initial=0))
     if most > 2**53:
         raise DataError(
@@ -99,18 +84,7 @@ def pad_to(rows: int, least: int = 64) -> int:
 
 def standing(place: Int[np.ndarray, "row position"]) -> Int[np.ndarray, "row position"]:
     """Numbers by which things are in order: places, then one number for all things without a place,
-    and the next one for the worst.
-
-    Parameters
-    ----------
-    place : int array, shape (row, position)
-        From 1; 0 for things without a place, and −1 for the worst of these.
-
-    Returns
-    -------
-    int array, shape (row, position)
-        The lower is ahead; equal ones are in no known order.
-    """
+    and the next one for the worst."""
     open_place = place.shape[1] + 1
     return np.select([place > 0, place < 0], [place, open_place + 1], open_place)
 
@@ -118,19 +92,7 @@ def standing(place: Int[np.ndarray, "row position"]) -> Int[np.ndarray, "row pos
 def mean_ranks(
     place: Int[np.ndarray, "ranking position"], there: Bool[np.ndarray, "ranking position"]
 ) -> Float[np.ndarray, "ranking position"]:
-    """Ranks, of which items without a place share the mean of those that are left.
-
-    Parameters
-    ----------
-    place : int array, shape (ranking, position)
-        From 1; 0 for an item without one, and −1 for the worst of these, which is last.
-    there : boolean array, shape (ranking, position)
-        Positions with an item.
-
-    Returns
-    -------
-    array, shape (ranking, position)
-    """
+    """Ranks, of which items without a place share the mean of those that are left."""
     size, placed = there.sum(1, keepdims=True), (place > 0).sum(1, keepdims=True)
     left = size - placed - (place < 0).sum(1, keepdims=True)
     return np.select([place > 0, place < 0], [place, size], placed + (left + 1) / 2)
@@ -143,24 +105,7 @@ def ordered_pairs(
     count: Float[np.ndarray, " row"],
     num_items: int,
 ) -> Tallies:
-    """Count how often each judge ranked each pair of things in each order.
-
-    Parameters
-    ----------
-    judge : int array, shape (row,)
-    offered : int array, shape (row, position)
-        Codes of the things, ascending; −1 where a ranking has fewer.
-    place : int array, shape (row, position)
-        From 1; 0 for things without a place, and −1 for the worst of these. Pairs of two things
-        without a place do not count.
-    count : float array, shape (row,)
-    num_items : int
-
-    Returns
-    -------
-    tuple of arrays, shape (tally,)
-        Judge, number of the pair, answer (1 where the lower code is ahead), and count.
-    """
+    """Count how often each judge ranked each pair of things in each order."""
     ahead = standing(place)
     keys, counts = [], []
     for first, second in zip(*np.triu_indices(offered.shape[1], 1), strict=True):

@@ -370,17 +370,7 @@ class Demonstrations(Judgements):
         return (*super().row_axes(), *(["trajectory"] if known else []))
 
     def codes(self, axis: str) -> Any:
-        """Codes of each step along an axis; see `Judgements.codes`.
-
-        Parameters
-        ----------
-        axis : str
-            Also ``"trajectory"``, where there are such.
-
-        Returns
-        -------
-        int array, shape (step,)
-        """
+        """Codes of each step along an axis; see `Judgements.codes`."""
         if axis == "trajectory" and self.trajectory is not None:
             return self.trajectory
         return super().codes(axis)
@@ -390,13 +380,7 @@ class Demonstrations(Judgements):
         return np.asarray(self.allowed).sum(1)
 
     def check(self) -> None:
-        """Raise unless the columns fit together; see `Judgements.check`.
-
-        Raises
-        ------
-        DataError
-            When they do not, the process is none, or an action is not allowed in its state.
-        """
+        """Raise unless the columns fit together; see `Judgements.check`."""
         super().check()
         self.mdp.check()
         if self.action is not None:
@@ -411,12 +395,7 @@ class Demonstrations(Judgements):
 
     def warn(self) -> None:
         """Warn about what these demonstrations cannot tell: demonstrators without a step, with one,
-        or who never had a choice.
-
-        Warns
-        -----
-        DataWarning
-        """
+        or who never had a choice."""
         steps = self.judgements_by("annotator")
         free = np.asarray(self.num_choices() > 1)[np.asarray(self.state)]
         chosen = np.bincount(
@@ -436,17 +415,7 @@ class Demonstrations(Judgements):
         return np.arange(self.num_actions)
 
     def answer_words(self, row: int) -> dict[str, float]:
-        """Names of the actions that are allowed in the state of a question.
-
-        Parameters
-        ----------
-        row : int
-            Row of the question.
-
-        Returns
-        -------
-        dict of str to float
-        """
+        """Names of the actions that are allowed in the state of a question."""
         allowed = np.flatnonzero(np.asarray(self.allowed)[int(self.state[self._place(row)])])
         return {name_text(self.actions[code]): float(code) for code in allowed.tolist()}
 
@@ -473,10 +442,7 @@ class Demonstrations(Judgements):
 
     @checked
     def joined(self, more: Self) -> Self:
-        """These demonstrations and further ones, in this order; see `Judgements.joined`.
-
-        Where one of the two has no trajectories, its steps are each by themselves.
-        """
+        """These demonstrations and further ones, in this order; see `Judgements.joined`."""
         if (self.trajectory is None) == (more.trajectory is None):
             return super().joined(more)
         names = self.trajectories or more.trajectories
@@ -495,10 +461,7 @@ class Demonstrations(Judgements):
 
     @checked
     def recoded(self, like: Self, axes: Iterable[str]) -> Self:
-        """In the codes of `like` along the given axes; see `Judgements.recoded`.
-
-        With the states, the tables of the process are those of `like`.
-        """
+        """In the codes of `like` along the given axes; see `Judgements.recoded`."""
         axes = tuple(axes)
         moved = super().recoded(like, axes)
         if "state" not in axes:
@@ -507,10 +470,7 @@ class Demonstrations(Judgements):
 
     def to_frame(self) -> pd.DataFrame:
         """The steps as a table by name: ``trajectory`` and ``step``, where they are known,
-        ``state``, ``annotator``, ``action`` and ``count``; rows of count 0 are left out.
-
-        `from_frame` reads it back with the same process.
-        """
+        ``state``, ``annotator``, ``action`` and ``count``; rows of count 0 are left out."""
         real = np.flatnonzero(np.asarray(self.weight) > 0)
         columns: dict[str, Any] = {}
         if self.trajectory is not None:

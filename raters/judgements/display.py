@@ -25,25 +25,7 @@ _LETTERS = re.compile(r"\r\n|.", re.DOTALL)
 
 
 def visible(text: str) -> str:
-    """Text in which whatever cannot be seen is written as its code point, as in ``[U+202E]``.
-
-    Line feeds, tabs and spaces stay, and so do isolates around names (of `isolated`), joiners
-    inside of other scripts and emoji, and selectors of a variant behind the character that they
-    select one of.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> visible("a\\x1b[31mb\\u200b")
-    'a[U+001B][31mb[U+200B]'
-    """
+    """Text in which whatever cannot be seen is written as its code point, as in ``[U+202E]``."""
     if text.isascii() and text.isprintable():
         return text
     pieces = ISOLATED.split(text)
@@ -54,25 +36,7 @@ def visible(text: str) -> str:
 
 def display_name(name: Any, most: int = SHORT) -> str:
     """A name on one line: invisible characters and spaces at its ends are shown, and a long one is
-    cut in the middle.
-
-    Parameters
-    ----------
-    name : object
-    most : int
-        Largest number of letters.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> display_name("a very long name", 10)
-    'a very…ame'
-    >>> display_name("ann "), display_name("\\u200b"), display_name("two\\nlines")
-    ('ann␣', '[U+200B]', 'two↵lines')
-    """
+    cut in the middle."""
     text = str(name)
     if len(text) <= most and text.isascii() and text.isprintable() and text.strip(" ") == text:
         return text or "(empty)"
@@ -91,16 +55,7 @@ def display_name(name: Any, most: int = SHORT) -> str:
 
 def isolated(name: Any) -> str:
     """A name for a sentence: between isolates where it has letters from right to left, or is not
-    shown as it is.
-
-    Parameters
-    ----------
-    name : object
-
-    Returns
-    -------
-    str
-    """
+    shown as it is."""
     shown = display_name(name)
     if shown.isascii() and shown == str(name):
         return shown

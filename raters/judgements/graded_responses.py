@@ -193,12 +193,7 @@ class GradedResponses(Scanned, OnScale):
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: persons and items without a response, and items
-        that all answered alike.
-
-        Warns
-        -----
-        DataWarning
-        """
+        that all answered alike."""
         used = self.levels_by("item")
         alike = (used.sum(1) > 0) & ((used > 0).sum(1) == 1)
         sentences = {

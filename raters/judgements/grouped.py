@@ -86,43 +86,17 @@ class Grouped(Judgements):
         return cls.unit if column == "group" else super().axis_of(column)
 
     def codes(self, axis: str) -> Any:
-        """Codes of each row along an axis.
-
-        Parameters
-        ----------
-        axis : str
-
-        Returns
-        -------
-        int array, shape (row,)
-            Along `unit`, the code of the row's group.
-        """
+        """Codes of each row along an axis."""
         one_of("axis", axis, self.coords)
         return self.unit_code[self.group] if axis == self.unit else super().codes(axis)
 
     def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:
-        """Names of the group of each row, of what else it asks about, and of the judge.
-
-        Returns
-        -------
-        dict of str to array, shape (row,)
-            By column, except for the judge's, which is called ``by``.
-        """
+        """Names of the group of each row, of what else it asks about, and of the judge."""
         own = names_array(self.coords[self.unit])[np.asarray(self.codes(self.unit))]
         return {self.unit: own} | super().question_names()
 
     def judgements_by(self, axis: str) -> Int[np.ndarray, " axis"]:
-        """Number of judgements of each name of an axis.
-
-        Parameters
-        ----------
-        axis : str
-
-        Returns
-        -------
-        int array, shape (axis,)
-            Counts included; in the order of the names.
-        """
+        """Number of judgements of each name of an axis."""
         one_of("axis", axis, self.coords)
         codes = np.asarray(self.codes(axis))
         named = codes >= 0
@@ -130,17 +104,7 @@ class Grouped(Judgements):
         return np.bincount(codes[named], weights, len(self.coords[axis])).astype(np.int64)
 
     def rows(self, index: Any) -> Self:
-        """The given rows in their order; all groups stay.
-
-        Parameters
-        ----------
-        index : slice, int array or bool array
-            Rows to take. The groups of the result must ascend.
-
-        Returns
-        -------
-        Grouped
-        """
+        """The given rows in their order; all groups stay."""
         columns = self._at_rows(places("index", index, self.num_rows))
         return dataclasses.replace(
             self, **columns, most=_most(columns["group"]) if self.has_answers else 1
@@ -156,35 +120,11 @@ class Grouped(Judgements):
 
     def chunks(self, size: int) -> Iterator[Self]:
         """The data in one piece: rows of a group stay together, and pieces of many shapes would
-        each be compiled for.
-
-        Parameters
-        ----------
-        size : int
-            Not used.
-
-        Yields
-        ------
-        Grouped
-        """
+        each be compiled for."""
         yield self
 
     def take(self, units: Any) -> Self:
-        """The given groups with their rows; all names are kept.
-
-        With a traced index, and of `padded` data, every group comes with the same number of rows,
-        those that it lacks with a count of 0, so that shapes do not depend on which items are
-        taken.
-
-        Parameters
-        ----------
-        units : slice, int array (traced or not) or bool array
-            Places of the groups among `unit_code`.
-
-        Returns
-        -------
-        Grouped
-        """
+        """The given groups with their rows; all names are kept."""
         if not isinstance(units, jax.core.Tracer):
             # Also for places counted from the end.
             units = np.arange(self.num_units)[places("units", units, self.num_units)]
@@ -209,8 +149,7 @@ class Grouped(Judgements):
         return self._at(rows, units, xp, group=new_group, count=count)
 
     def window(self, begin: Any, units: int, rows: int) -> Self:
-        """Consecutive groups, counted round, with their rows: see `Judgements.window`. Rows that
-        the groups do not fill have a count of 0."""
+        """Consecutive groups, counted round, with their rows: see `Judgements.window`."""
         group = jnp.asarray(self.group)
         first, end = jnp.searchsorted(group, begin), begin + units
         last = jnp.searchsorted(group, end) + jnp.searchsorted(group, end - self.num_units)
@@ -251,39 +190,13 @@ class Grouped(Judgements):
         return dataclasses.replace(questions, **changes)
 
     def answered(self, outcomes: Any) -> Self:
-        """These questions with outcomes.
-
-        Parameters
-        ----------
-        outcomes : array, shape (row,)
-            Outcome of each row: a code where answers have names, otherwise a number.
-
-        Returns
-        -------
-        Grouped
-        """
+        """These questions with outcomes."""
         return dataclasses.replace(super().answered(outcomes), most=_most(self.group))
 
     @checked
     def asked_of(self, like: Self) -> Self:
         """These questions about the groups of other data, with all that is known of them, in its
-        codes.
-
-        Parameters
-        ----------
-        like : Grouped
-            Data that have all names of the questions.
-
-        Returns
-        -------
-        Grouped
-            Without answers.
-
-        Raises
-        ------
-        DataError
-            When a name is not among those of `like`.
-        """
+        codes."""
         columns = self.recoded(
             like, [axis for axis in self.question_axes() if axis != self.unit]
         )._at_rows(slice(None))
@@ -297,23 +210,7 @@ class Grouped(Judgements):
 
     @checked
     def keys(self, other: Self | None = None) -> Int[np.ndarray, " row"]:
-        """Number of each row that equal questions share, and no others.
-
-        Parameters
-        ----------
-        other : Grouped, optional
-            Questions in the same codes, numbered together with these.
-
-        Returns
-        -------
-        int array, shape (row,)
-            Numbers of these rows, then of those of `other`.
-
-        Raises
-        ------
-        DataError
-            When `other` has other groups.
-        """
+        """Number of each row that equal questions share, and no others."""
         if other is not None and not np.array_equal(self.unit_code, other.unit_code):
             raise DataError(
                 "questions of two parts of the data cannot be compared; give all groups"
@@ -322,17 +219,7 @@ class Grouped(Judgements):
 
     @checked
     def joined(self, more: Self) -> Self:
-        """These judgements and further ones, sorted by group.
-
-        Parameters
-        ----------
-        more : Grouped
-            Judgements with the same names, groups and columns.
-
-        Returns
-        -------
-        Grouped
-        """
+        """These judgements and further ones, sorted by group."""
         both = super().joined(more)
         return (
             both
@@ -342,26 +229,7 @@ class Grouped(Judgements):
 
     def padded(self, rows: int) -> Self:
         """The same judgements in so many rows: those added are copies of the last one with a count
-        of 0.
-
-        `most` becomes a power of two, for the same reason as `rows` should be one.
-
-        Parameters
-        ----------
-        rows : int
-            Number of rows of the result.
-
-        Returns
-        -------
-        Grouped
-
-        Raises
-        ------
-        SettingError
-            When there are more rows than that already.
-        DataError
-            When there are no rows, and no names of groups or judges either.
-        """
+        of 0."""
         if not self.num_rows and not (self.num_units and len(self.judges)):
             raise DataError(
                 f"padding without judgements needs names of {self.unit!r} and {self.judge!r}"
@@ -387,13 +255,7 @@ class Grouped(Judgements):
         return cells.rows(np.argsort(np.asarray(cells.group), kind="stable"))
 
     def check(self) -> None:
-        """Raise unless the rows are sorted by group, and each is in one; see `Judgements.check`.
-
-        Raises
-        ------
-        DataError
-            When they are not, or for what `Judgements.check` refuses.
-        """
+        """Raise unless the rows are sorted by group, and each is in one; see `Judgements.check`."""
         super().check()
         group = np.asarray(self.group)
         if group.size and (
@@ -413,14 +275,7 @@ class Grouped(Judgements):
     # ---------------------------------------------------------------- storing
 
     def groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]]:
-        """Arrays as a result stores them; the code of each row's group in place of `group`.
-
-        Returns
-        -------
-        dict
-            By group (``observed_data`` and ``constant_data``) and by name, the axes and a copy of
-            each array.
-        """
+        """Arrays as a result stores them; the code of each row's group in place of `group`."""
         groups = super().groups()
         constant = groups["constant_data"]
         del constant["group"], constant["unit_code_code"]
@@ -435,19 +290,7 @@ class Grouped(Judgements):
     def unpack(
         cls, arrays: Mapping[str, Shaped[np.ndarray, " ..."]], flags: Mapping[str, Any]
     ) -> Self:
-        """The judgements that `packed` and `flags` took apart.
-
-        Parameters
-        ----------
-        arrays : mapping of str to array
-            By field; a field that is missing becomes None.
-        flags : mapping of str to str
-            JSON by field. Other entries are left alone, so the attributes of a result will do.
-
-        Returns
-        -------
-        Grouped
-        """
+        """The judgements that `packed` and `flags` took apart."""
         judgements = super().unpack(arrays, flags)
         whole = dataclasses.replace(judgements, most=_most(judgements.group))
         return whole._evened() if judgements.even else whole

@@ -294,12 +294,7 @@ class Labels(Scanned, SideInformation):
         return shares
 
     def to_frame(self) -> pd.DataFrame:
-        """The labels as a table: ``item``, ``annotator`` and ``label`` by name, and ``count``.
-
-        Where families of annotators are known, the column ``family`` follows, which is empty for
-        annotators without one; where true classes are known, they are the last column, ``truth``,
-        which is empty for the other items.
-        """
+        """The labels as a table: ``item``, ``annotator`` and ``label`` by name, and ``count``."""
         codes = {"item": (self.items, self.item), "annotator": (self.annotators, self.annotator)}
         if self.label is not None:
             codes["label"] = self.classes, self.label

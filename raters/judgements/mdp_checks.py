@@ -23,10 +23,8 @@ _EXACT = 1e-12
 
 
 def scaled_rows(name: str, table: Float[np.ndarray, "*batch state"]) -> np.ndarray:
-    """Probabilities whose sums over the last axis are 1, or 0, but for rounding, made exactly so.
-
-    Sums that are neither stay, for `check_process` to name.
-    """
+    """Probabilities whose sums over the last axis are 1, or 0, but for rounding, made exactly
+    so."""
     total = table.sum(-1, keepdims=True)
     near = (np.abs(total - 1) <= _ROUNDING) & (total > 0)
     return np.asarray(np.where(near, table / np.where(near, total, 1.0), table))

@@ -39,19 +39,7 @@ class Names(NamedTuple):
 
 
 def completed(tables: Tables, *, undiscounted: bool) -> Tables:
-    """Arrays in double precision, with what is left out filled in.
-
-    Parameters
-    ----------
-    tables : Tables
-    undiscounted : bool
-        Whether ends have one action and no features by default.
-
-    Returns
-    -------
-    Tables
-        With probabilities of 0 for actions that are not allowed.
-    """
+    """Arrays in double precision, with what is left out filled in."""
     transition = numbers("transition", tables.transition)
     check_transition(transition)
     size = transition.shape[:2]

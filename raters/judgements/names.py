@@ -31,29 +31,7 @@ def encode_names(
     columns: Sequence[Column], known: Iterable[Any] | None, role: str
 ) -> tuple[list[Int[np.ndarray, " row"]], Names]:
     """Shared integer codes of one or several columns that name the same things, and the names in
-    code order.
-
-    Names are whole numbers when all of them are, and text otherwise; see `in_order`.
-
-    Parameters
-    ----------
-    columns : sequence of Column
-    known : iterable, optional
-        All names in the order wanted. Without it, those of the columns, sorted.
-    role : str
-        Word for a name in messages, such as ``"item"``.
-
-    Returns
-    -------
-    codes : list of int array, shape (row,)
-        Codes of each column.
-    names : tuple
-
-    Raises
-    ------
-    DataError
-        When `known` is no list of names, has a name twice, or lacks one of the columns'.
-    """
+    code order."""
     many = plural(role)
     check_ordered(known, many)
     given = None if known is None else name_list(known, many)
@@ -77,25 +55,7 @@ def encode_names(
 
 
 def name_list(names: Iterable[Any], parameter: str, such: str | None = None) -> list[Any]:
-    """Names that are given as a list.
-
-    Parameters
-    ----------
-    names : iterable
-    parameter : str
-        Parameter that they are given for, for errors.
-    such : str, optional
-        Such a list, for errors.
-
-    Returns
-    -------
-    list
-
-    Raises
-    ------
-    DataError
-        When it is no list, or an entry is no name.
-    """
+    """Names that are given as a list."""
     if not is_list(names):
         such = such or f"{parameter}=['a', 'b']"
         raise DataError(
@@ -118,19 +78,7 @@ def name_list(names: Iterable[Any], parameter: str, such: str | None = None) -> 
 
 
 def check_ordered(names: Any, parameter: str) -> None:
-    """Raise when names whose order counts are given as a set.
-
-    Parameters
-    ----------
-    names : object
-    parameter : str
-        Parameter that they are given for, for errors.
-
-    Raises
-    ------
-    DataError
-        When they are: codes would be another at each run, since text is hashed with a random key.
-    """
+    """Raise when names whose order counts are given as a set."""
     if isinstance(names, (set, frozenset)):
         written = f"[{', '.join(sorted(map(repr, names)))}]"
         raise DataError(
@@ -143,19 +91,7 @@ def check_ordered(names: Any, parameter: str) -> None:
 
 
 def check_once(names: Iterable[Any], parameter: str) -> None:
-    """Raise when a name comes twice, also as a number and as text.
-
-    Parameters
-    ----------
-    names : iterable
-    parameter : str
-        Parameter that they are given for, for errors.
-
-    Raises
-    ------
-    DataError
-        When one does.
-    """
+    """Raise when a name comes twice, also as a number and as text."""
     texts: set[str] = set()
     for name in names:
         if name_text(name) in texts:
@@ -171,17 +107,7 @@ def check_once(names: Iterable[Any], parameter: str) -> None:
 
 def alike(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
     """Names as whole numbers when those of all groups are, else all as text, so that 1 and "1" are
-    one name.
-
-    Parameters
-    ----------
-    groups : sequence of sequence
-
-    Returns
-    -------
-    list of list
-        The names of each group.
-    """
+    one name."""
     if all(map(_are_integers, groups)) or all(
         _is_whole(value) for group in groups for value in group
     ):
@@ -191,17 +117,7 @@ def alike(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 def in_order(groups: Iterable[Iterable[Any]]) -> Names:
     """The distinct names of some groups, sorted: text that is whole numbers by their size, 2 before
-    10, and other text by its characters.
-
-    Parameters
-    ----------
-    groups : iterable of iterable
-        Names as `alike` gives them.
-
-    Returns
-    -------
-    tuple
-    """
+    10, and other text by its characters."""
     names = set().union(*groups)
     if all(isinstance(name, str) and _WHOLE.fullmatch(name) for name in names):
         return tuple(sorted(names, key=int))
@@ -210,16 +126,7 @@ def in_order(groups: Iterable[Iterable[Any]]) -> Names:
 
 def loosely(text: str) -> str:
     """Text without what people do not see or do not mean: case, Unicode form, surrounding space and
-    characters of no width.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    str
-    """
+    characters of no width."""
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
         text = "".join(one for one in text if unicodedata.category(one) != "Cf")
@@ -228,16 +135,7 @@ def loosely(text: str) -> str:
 
 
 def meaning(text: str) -> str | Decimal:
-    """A name without what its spellings differ by: as a number where it is one, TRUE as 1.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    str or Decimal
-    """
+    """A name without what its spellings differ by: as a number where it is one, TRUE as 1."""
     loose = loosely(text)
     try:
         number = Decimal({"true": "1", "false": "0"}.get(loose, loose))
@@ -247,18 +145,7 @@ def meaning(text: str) -> str | Decimal:
 
 
 def warn_of_near(names: Names, many: str, stacklevel: int = 4, *, as_numbers: bool = False) -> None:
-    """Warn of names that differ by case, Unicode form, space or characters of no width only.
-
-    Parameters
-    ----------
-    names : tuple
-    many : str
-        Word for the names, such as ``"items"``.
-    as_numbers : bool
-        Whether to warn also of names that are one number, such as 1 and 1.0.
-    stacklevel : int
-        As of `warnings.warn`.
-    """
+    """Warn of names that differ by case, Unicode form, space or characters of no width only."""
     groups: dict[str | Decimal, list[str]] = {}
     for name in names if set(map(type, names)) != {int} else ():
         if isinstance(name, str):
@@ -279,15 +166,7 @@ def warn_of_near(names: Names, many: str, stacklevel: int = 4, *, as_numbers: bo
 
 
 def warn_of_each(sentences: Mapping[str, tuple[Names, Any]], stacklevel: int = 4) -> None:
-    """Warn of the names that each sentence is true of, with their number before it.
-
-    Parameters
-    ----------
-    sentences : mapping
-        From a sentence to names, and to an array that says of which of them it is true.
-    stacklevel : int
-        As of `warnings.warn`, for the caller's caller.
-    """
+    """Warn of the names that each sentence is true of, with their number before it."""
     for sentence, (names, which) in sentences.items():
         if found := [names[code] for code in np.flatnonzero(which)]:
             warnings.warn(
@@ -303,16 +182,7 @@ def ascii_shown(name: str) -> str:
 
 def name_text(value: Any) -> str:
     """A name as text: a whole number (also one that a missing value had turned into a float)
-    without its decimal point.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    str
-    """
+    without its decimal point."""
     return (
         str(int(value))
         if _is_whole(value)
@@ -391,28 +261,7 @@ def match_names(
     role: str,
     parameter: str | None = None,
 ) -> Int[np.ndarray, " ..."]:
-    """Codes into `names` as codes into `known`, matched by name.
-
-    Parameters
-    ----------
-    codes : int array
-    names, known : tuple
-        Names in code order, before and after.
-    role : str
-        Word for a name in messages, such as ``"item"``.
-    parameter : str, optional
-        Parameter that the names come from, for errors; by default that of the role.
-
-    Returns
-    -------
-    int array
-        In the shape of `codes`.
-
-    Raises
-    ------
-    DataError
-        When a name that is used is not known; the nearest one is offered.
-    """
+    """Codes into `names` as codes into `known`, matched by name."""
     codes, names, known = np.asarray(codes), tuple(names), tuple(known)
     if names == known:
         return codes
@@ -516,18 +365,7 @@ def staying(names: Sequence[Any], dropped: Iterable[Any], role: str) -> Bool[np.
 
 
 def shorten(names: Iterable[Any], most: int = 5) -> str:
-    """The first of many names, and how many there are.
-
-    Parameters
-    ----------
-    names : iterable
-    most : int
-        Number of names shown.
-
-    Returns
-    -------
-    str
-    """
+    """The first of many names, and how many there are."""
     names = list(names)
     return ", ".join(map(display_name, names[:most])) + (
         f", … ({len(names):,} in all)" if len(names) > most else ""
@@ -543,35 +381,12 @@ def shown(value: Any, most: int = 60) -> str:
 
 
 def plural(word: str) -> str:
-    """Plural of the name of an axis or of a judge.
-
-    Parameters
-    ----------
-    word : str
-        Such as ``"item"``, or ``"true_class"``.
-
-    Returns
-    -------
-    str
-        Such as ``"items"``, or ``"true_classes"``.
-    """
+    """Plural of the name of an axis or of a judge."""
     if word.endswith("y") and word[-2:-1] not in tuple("aeiou"):
         return f"{word[:-1]}ies"
     return f"{word}es" if word.endswith("s") else f"{word}s"
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """A number with its noun, by default with the regular plural.
-
-    Parameters
-    ----------
-    number : int
-    one, many : str
-        Singular and plural.
-
-    Returns
-    -------
-    str
-        Such as ``"1 item"``, or ``"2,000 items"``.
-    """
+    """A number with its noun, by default with the regular plural."""
     return f"{number:,} {one if number == 1 else many or plural(one)}"

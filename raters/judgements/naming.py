@@ -16,19 +16,7 @@ from raters.judgements.ordered import Ordered
 
 def takes_names(data: Judgements, axis: str, names: tuple[Any, ...]) -> bool:
     """True unless new names along an axis would need numbers that nobody knows, such as features of
-    new items.
-
-    Parameters
-    ----------
-    data : Judgements
-    axis : str
-    names : tuple
-        All names of the data, and perhaps more.
-
-    Returns
-    -------
-    bool
-    """
+    new items."""
     if not (isinstance(data, Grouped) and axis == data.unit):
         return True
     of_units = [name for name, axes in data.arrays().items() if axes[0] == "unit"]
@@ -38,25 +26,7 @@ def takes_names(data: Judgements, axis: str, names: tuple[Any, ...]) -> bool:
 
 
 def with_names(data: Any, axis: str, names: tuple[Any, ...]) -> Any:
-    """The same judgements in the codes of other names.
-
-    Parameters
-    ----------
-    data : Judgements
-    axis : str
-        One of the axes that have names.
-    names : tuple
-        All names of the data in any order, and perhaps more, of whom or which nothing is known.
-
-    Returns
-    -------
-    Judgements
-
-    Raises
-    ------
-    DataError
-        When a name of the data is missing.
-    """
+    """The same judgements in the codes of other names."""
     own = tuple(data.coords[axis])
     if own == tuple(names):
         return data

@@ -53,17 +53,7 @@ class Offered(Grouped):
 
     def judgements_by(self, axis: str) -> Int[np.ndarray, " axis"]:
         """Number of choices of each name of an axis: those made from a set or by a chooser, or in
-        which an alternative was offered.
-
-        Parameters
-        ----------
-        axis : str
-
-        Returns
-        -------
-        int array, shape (axis,)
-            Counts included; in the order of the names.
-        """
+        which an alternative was offered."""
         if axis not in ("set", "annotator"):
             return super().judgements_by(axis)
         codes, size = self.unit_codes(axis), len(self.coords[axis])
@@ -88,13 +78,7 @@ class Offered(Grouped):
 
     def check(self) -> None:
         """Raise unless each set has two alternatives or more, one chooser and one count, and as
-        many choices as are counted; see `Grouped.check`.
-
-        Raises
-        ------
-        DataError
-            When one has not, or for what `Grouped.check` refuses.
-        """
+        many choices as are counted; see `Grouped.check`."""
         super().check()
         group, real = np.asarray(self.group), np.asarray(self.weight, float) > 0
         size = np.bincount(group[real], minlength=self.num_units)
@@ -231,22 +215,7 @@ class Offered(Grouped):
         return dataclasses.replace(part, unit_code=codes, sets=names)
 
     def without_judges(self, names: Iterable[Any]) -> Self:
-        """The choices of everybody else, from their sets.
-
-        Parameters
-        ----------
-        names : iterable
-            Names of the choosers to leave out.
-
-        Returns
-        -------
-        Choices
-
-        Raises
-        ------
-        DataError
-            When a name is not that of a chooser, or no choice would be left.
-        """
+        """The choices of everybody else, from their sets."""
         stays = staying(self.annotators, names, self.judge)
         units = np.flatnonzero(stays[self.unit_codes("annotator")])
         if not len(units):
@@ -269,23 +238,7 @@ class Offered(Grouped):
 
     @checked
     def features_of(self, like: Self) -> Self:
-        """With features centred and scaled as those of other choices.
-
-        Parameters
-        ----------
-        like : Choices
-            Choices whose features a model was fitted with.
-
-        Returns
-        -------
-        Choices
-            Without features where `like` has none.
-
-        Raises
-        ------
-        DataError
-            When the features are not those of `like`, in the same order.
-        """
+        """With features centred and scaled as those of other choices."""
         changes: dict[str, Any] = {}
         for names, values, centre, scale in _FEATURES:
             own, known = getattr(self, names), getattr(like, names)

@@ -14,15 +14,7 @@ from raters.judgements.base import Judgements
 
 
 class OnScale(Judgements):
-    """Base of the containers whose answers are levels of one scale, the lowest first.
-
-    A subclass has the field below, the axis ``"level"`` of its answers, and two axes more.
-
-    Attributes
-    ----------
-    levels : tuple
-        Names of the levels.
-    """
+    """Base of the containers whose answers are levels of one scale, the lowest first."""
 
     levels: tuple[Any, ...]
 
@@ -93,13 +85,7 @@ class OnScale(Judgements):
         return standard
 
     def to_frame(self) -> pd.DataFrame:
-        """The judgements as a table, by name, with a column ``count``.
-
-        Raises
-        ------
-        DataError
-            When these are questions without answers.
-        """
+        """The judgements as a table, by name, with a column ``count``."""
         if not self.has_answers:
             raise DataError(
                 "these are questions without answers; simulate some: rt.simulate(model, questions,"

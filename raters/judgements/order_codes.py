@@ -12,17 +12,7 @@ _MOST = 2**53
 
 
 def check_codes(size: int, depth: int) -> None:
-    """Raise where the orders have more numbers than double precision tells apart.
-
-    Parameters
-    ----------
-    size, depth : int
-        Number of items, and of places to fill.
-
-    Raises
-    ------
-    DataError
-    """
+    """Raise where the orders have more numbers than double precision tells apart."""
     if math.perm(size, depth) > _MOST:
         raise DataError(
             parameter="depth",
@@ -35,25 +25,7 @@ def check_codes(size: int, depth: int) -> None:
 
 def order_code(positions: Sequence[int], size: int) -> int:
     """Number of an order: that of its first position among all, then of the next among the rest,
-    and so on, as the digits of a mixed radix.
-
-    Parameters
-    ----------
-    positions : sequence of int
-        Of the items placed, the first place in front.
-    size : int
-        Number of items.
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> from raters.judgements.order_codes import order_code, order_of
-    >>> order_code([2, 0], 3), order_of(4, 3, 2)
-    (4, [2, 0])
-    """
+    and so on, as the digits of a mixed radix."""
     code, rest = 0, list(range(size))
     for position in positions:
         code = code * len(rest) + rest.index(position)
@@ -62,24 +34,7 @@ def order_code(positions: Sequence[int], size: int) -> int:
 
 
 def order_of(code: int, size: int, depth: int) -> list[int]:
-    """The order of a number.
-
-    Parameters
-    ----------
-    code : int
-    size, depth : int
-        Number of items, and of places to fill.
-
-    Returns
-    -------
-    list of int
-        Positions of the items placed, the first place in front.
-
-    Raises
-    ------
-    DataError
-        When it is the number of no order.
-    """
+    """The order of a number."""
     digits = []
     left = code
     for number in range(size - depth + 1, size + 1):

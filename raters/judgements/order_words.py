@@ -26,17 +26,7 @@ class OrderWords(Judgements):
     items: tuple[Any, ...]
 
     def answer_words(self, row: int) -> dict[str, float]:
-        """Names of the items offered, and their positions.
-
-        Parameters
-        ----------
-        row : int
-            Row of the question.
-
-        Returns
-        -------
-        dict of str to float
-        """
+        """Names of the items offered, and their positions."""
         codes = np.asarray(self.offered)[self._place(row)]
         names = (name_text(self.items[code]) for code in codes[codes >= 0])
         return {name: float(position) for position, name in enumerate(names)}
@@ -46,27 +36,7 @@ class OrderWords(Judgements):
         return next(word for word, value in self.answer_words(row).items() if value == answer)
 
     def outcome_of(self, row: int, answer: Any) -> float | None:
-        """Number of the order that an answer in words stands for.
-
-        Parameters
-        ----------
-        row : int
-            Row of the question.
-        answer : str or sequence of str
-            Names of the items, the best first, such as ``"tea > milk > beer"`` or ``["tea",
-            "milk", "beer"]``. The last of all may be left out. Where the worst is asked for, it
-            comes last, such as ``"tea > ... > beer"`` for the best and the worst.
-
-        Returns
-        -------
-        float or None
-            None for what is no text and no sequence.
-
-        Raises
-        ------
-        DataError
-            When a name is not that of an item offered or comes twice, or places are missing.
-        """
+        """Number of the order that an answer in words stands for."""
         names = answer.split(">") if isinstance(answer, str) else answer
         if not isinstance(names, (list, tuple)):
             return None
@@ -104,21 +74,7 @@ class OrderWords(Judgements):
         return " > ".join([*names[:-1], *between, names[-1]])
 
     def words_of(self, row: int, outcome: float) -> str:
-        """The order that a number stands for, in words.
-
-        Parameters
-        ----------
-        row : int
-            Row of the question.
-        outcome : float
-            Number of an order, as of `outcome_of`.
-
-        Returns
-        -------
-        str
-            Names of the items placed, such as ``"tea > milk > beer"``, or ``"tea > ... > beer"``
-            where the last one is the worst.
-        """
+        """The order that a number stands for, in words."""
         names = list(self.answer_words(row))
         order = order_of(int(outcome), *self._shape_of(row))
         return self._written(row, [names[position] for position in order])

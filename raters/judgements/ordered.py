@@ -20,12 +20,7 @@ from raters.judgements.order_words import OrderWords
 
 
 class Ordered(OrderWords):
-    """Questions and answers of orders, as a mixin of `Rankings`.
-
-    Of the answers to a question, as many as there are orders, predictions and scores list those
-    about the first place: which of the items offered it is given to. By the models of Plackett and
-    Luce, the order of two items alone is the first place of the set of both.
-    """
+    """Questions and answers of orders, as a mixin of `Rankings`."""
 
     annotator: Any
     annotators: tuple[Any, ...]
@@ -98,17 +93,7 @@ class Ordered(OrderWords):
         return np.where(is_last & (np.asarray(self.lowest) > 0)[:, None], -1, placed)
 
     def answered(self, outcomes: Any) -> Self:
-        """These questions with outcomes.
-
-        Parameters
-        ----------
-        outcomes : array, shape (ranking, position), (ranking × position,), or (ranking,)
-            Place of each item offered; or number of each order, as of `outcome_of`.
-
-        Returns
-        -------
-        Rankings
-        """
+        """These questions with outcomes."""
         offered = np.asarray(self.offered)
         column = np.asarray(outcomes)
         if column.shape == (len(offered),) != (offered.size,) and column.dtype.kind in "iuf":
@@ -136,33 +121,13 @@ class Ordered(OrderWords):
         return place
 
     def joined(self, more: Self) -> Self:
-        """These rankings and further ones, in this order.
-
-        Parameters
-        ----------
-        more : Rankings
-            Rankings with the same names.
-
-        Returns
-        -------
-        Rankings
-        """
+        """These rankings and further ones, in this order."""
         one, other = self._alike(more)
         return super(Ordered, one).joined(other)
 
     @checked
     def keys(self, other: Self | None = None) -> Int[np.ndarray, " row"]:
-        """Number of each row that equal questions share, and no others; see `Judgements.keys`.
-
-        Parameters
-        ----------
-        other : Rankings, optional
-            Questions in the same codes, also with more or fewer positions.
-
-        Returns
-        -------
-        int array, shape (row,)
-        """
+        """Number of each row that equal questions share, and no others; see `Judgements.keys`."""
         if other is None:
             return super().keys()
         one, other = self._alike(other)
@@ -269,12 +234,7 @@ class Ordered(OrderWords):
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: items that were never offered, and rankings of a
-        single item.
-
-        Warns
-        -----
-        DataWarning
-        """
+        single item."""
         never = self.judgements_by("item") == 0
         if names := [self.items[code] for code in np.flatnonzero(never)]:
             warnings.warn(
@@ -293,13 +253,7 @@ class Ordered(OrderWords):
 
     def check(self) -> None:
         """Raise unless the columns fit together, and each ranking places its items from 1 without
-        gaps; see `Judgements.check`.
-
-        Raises
-        ------
-        DataError
-            When they do not.
-        """
+        gaps; see `Judgements.check`."""
         super().check()
         offered = np.asarray(self.offered)
         ascending = (np.diff(offered, axis=1) > 0) | (offered[:, 1:] < 0)

@@ -33,58 +33,18 @@ _WORDS = {"first": 1.0, "left": 1.0, "second": 0.0, "right": 0.0, "tie": 0.5}
 
 class Side(str):
     """Word for a side or a tie, from where an answer is no name: in `Pairs.outcome_of` it stands
-    for that side, whatever items are called.
-
-    Parameters
-    ----------
-    word : str
-        ``"first"``, ``"left"``, ``"second"``, ``"right"`` or ``"tie"``.
-    """
+    for that side, whatever items are called."""
 
     __slots__ = ()
 
 
 def side_words(first: str, second: str) -> tuple[str, str]:
-    """A word for each side that is not the name of the item on the other.
-
-    Parameters
-    ----------
-    first, second : str
-        The items.
-
-    Returns
-    -------
-    tuple of str and str
-
-    Examples
-    --------
-    >>> side_words("tea", "left")
-    ('first', 'right')
-    """
+    """A word for each side that is not the name of the item on the other."""
     return "first" if second == "left" else "left", "second" if first == "right" else "right"
 
 
 class Pairs(Ties):
-    """Base of `raters.Comparisons`: what follows from a question having two sides.
-
-    Attributes
-    ----------
-    first, second : int array, shape (row,)
-        Codes of the two items, in the order of presentation where that is known (`ordered`).
-    wins : float array, shape (row,), or None
-        Votes for the first item; a tie is half a vote. Where ties are kept, the outcome of each
-        vote.
-    features : float array, shape (row, feature), or None
-        Features of the first item less those of the second.
-    stratum : int array, shape (row,), or None
-        Codes of the strata.
-    items, annotators, feature_names, strata : tuple
-        The names, in code order.
-    ordered : bool
-        Whether `first` is known to have been shown first.
-    tied : bool
-        Whether a tie is an answer of its own.
-    """
+    """Base of `raters.Comparisons`: what follows from a question having two sides."""
 
     again: ClassVar[bool] = True
     pair: ClassVar[tuple[str, str] | None] = ("first", "second")
@@ -101,18 +61,8 @@ class Pairs(Ties):
     feature_names: tuple[str, ...]
 
     def answer_words(self, row: int) -> dict[str, float]:
-        """Words for the outcomes of one question: the sides, a tie, and the names of the two items.
-
-        Parameters
-        ----------
-        row : int
-            Row of the question.
-
-        Returns
-        -------
-        dict of str to float
-            Votes for the first item; half a vote for a tie.
-        """
+        """Words for the outcomes of one question: the sides, a tie, and the names of the two
+        items."""
         return _WORDS | self._sides(row)
 
     def _sides(self, row: int) -> dict[str, float]:
@@ -121,26 +71,7 @@ class Pairs(Ties):
         return {name_text(first): 1.0, name_text(second): 0.0}
 
     def outcome_of(self, row: int, answer: Any) -> float | None:
-        """Outcome that an answer in words stands for.
-
-        Parameters
-        ----------
-        row : int
-            Row of the question.
-        answer : str, int or float
-            The name of an item, a side (``"first"``, ``"left"``, ``"second"``, ``"right"``), or
-            ``"tie"``. A `Side` is never the name of an item.
-
-        Returns
-        -------
-        float or None
-            Votes for the first item; None for an answer that is none of the words.
-
-        Raises
-        ------
-        DataError
-            When the name of an item is also a word for the other side, or for a tie.
-        """
+        """Outcome that an answer in words stands for."""
         if isinstance(answer, Side):
             return _WORDS.get(answer)
         outcome = super().outcome_of(row, answer)
@@ -155,19 +86,7 @@ class Pairs(Ties):
         return outcome
 
     def words_of(self, row: int, outcome: float) -> str:
-        """The name of the item that won, or ``tie``.
-
-        Parameters
-        ----------
-        row : int
-            Row of the question.
-        outcome : float
-            1 for the first item, 0 for the second, ½ for a tie.
-
-        Returns
-        -------
-        str
-        """
+        """The name of the item that won, or ``tie``."""
         finite("outcome", outcome, 1.0)
         first, second = self._sides(row)
         words = {1.0: first, 0.5: "tie", 0.0: second}
@@ -197,31 +116,14 @@ class Pairs(Ties):
         return not self.ordered
 
     def about(self) -> Int[np.ndarray, " comparison"]:
-        """A number for the pair of each row, in either order.
-
-        Returns
-        -------
-        int array, shape (comparison,)
-        """
+        """A number for the pair of each row, in either order."""
         first, second = np.asarray(self.first), np.asarray(self.second)
         low, high = np.minimum(first, second), np.maximum(first, second)
         return low.astype(np.int64) * len(self.items) + high
 
     def tallies(self) -> Tallies:
         """Votes for the item of smaller code and for the other, each as a tally; half a tie to each
-        side.
-
-        Returns
-        -------
-        judge : int array, shape (tally,)
-            Code of the judge.
-        about : int array, shape (tally,)
-            Number of the pair, as of `about`.
-        answer : int array, shape (tally,)
-            0 for the item of smaller code, 1 for the other.
-        count : float array, shape (tally,)
-            Votes.
-        """
+        side."""
         if self.tied:
             return self.halved().tallies()
         judge, about, _, votes = super().tallies()
@@ -231,19 +133,7 @@ class Pairs(Ties):
 
     @checked
     def shuffled(self, seed: int) -> Self:
-        """The pairs with either item first, by chance: people favour what they see first.
-
-        Ordered ones stay as they are, and pairs that were shuffled come out as they went in.
-
-        Parameters
-        ----------
-        seed : int
-            Seed of ``numpy.random.default_rng``.
-
-        Returns
-        -------
-        Pairs
-        """
+        """The pairs with either item first, by chance: people favour what they see first."""
         if self.ordered:
             return self
         one = self.canonical()
@@ -264,17 +154,7 @@ class Pairs(Ties):
         return dataclasses.replace(self, **columns)
 
     def answered(self, outcomes: Any) -> Self:
-        """These questions with votes.
-
-        Parameters
-        ----------
-        outcomes : float array, shape (comparison,)
-            Votes for the first item; where ties are kept, the outcome of each vote.
-
-        Returns
-        -------
-        Pairs
-        """
+        """These questions with votes."""
         votes = super().answered(outcomes)
         halves = not self.tied and bool((np.asarray(votes.wins) % 1 != 0).any())
         if halves and votes.count is None:  # half a vote of one
@@ -282,13 +162,7 @@ class Pairs(Ties):
         return votes
 
     def check(self) -> None:
-        """Raise unless each question is about two different items; see `Judgements.check`.
-
-        Raises
-        ------
-        DataError
-            When one is not, or for what `Judgements.check` refuses; the message gives the row.
-        """
+        """Raise unless each question is about two different items; see `Judgements.check`."""
         super().check()
         if self.stratum is not None:
             codes = np.asarray(self.stratum)
@@ -340,12 +214,7 @@ class Pairs(Ties):
         return sorted(map(tuple, groups.values()), key=len, reverse=True)
 
     def warn(self) -> None:
-        """Warn about what these data cannot tell: items never compared, and components.
-
-        Warns
-        -----
-        DataWarning
-        """
+        """Warn about what these data cannot tell: items never compared, and components."""
         seen = self.judgements_by("item") > 0
         if not seen.all():
             names = [name for name, used in zip(self.items, seen, strict=True) if not used]
@@ -414,23 +283,7 @@ class Pairs(Ties):
 
     @checked
     def features_of(self, like: Self) -> Self:
-        """With the features of other data, in their order.
-
-        Parameters
-        ----------
-        like : Pairs
-            Data whose features a model was fitted with.
-
-        Returns
-        -------
-        Pairs
-            Without features where `like` has none.
-
-        Raises
-        ------
-        DataError
-            When features of `like` are missing.
-        """
+        """With the features of other data, in their order."""
         if like.features is None:
             return self.without_features()
         if missing := [name for name in like.feature_names if name not in self.feature_names]:
@@ -450,17 +303,7 @@ class Pairs(Ties):
     @checked
     def recoded(self, like: Self, axes: Iterable[str]) -> Self:
         """In the codes of `like` along the given axes, and in its strata; see
-        `Judgements.recoded`.
-
-        Parameters
-        ----------
-        like : Pairs
-        axes : iterable of str
-
-        Returns
-        -------
-        Pairs
-        """
+        `Judgements.recoded`."""
         votes = super().recoded(like, axes)
         codes = votes.stratum
         if codes is not None and like.strata:
@@ -522,13 +365,7 @@ class Pairs(Ties):
 
     def aggregate(self) -> Self:
         """Equal (pair, annotator) rows as one row with a count; the likelihood does not change but
-        for a constant.
-
-        Rows come out sorted by pair and annotator. When the order of presentation is unknown each
-        pair is first written with the smaller code in front. Rows with different features or
-        strata stay apart, and where ties are kept those with different outcomes; rows of count 0
-        are left out.
-        """
+        for a constant."""
         if self.tied:
             return super().aggregate()
         votes = self.unpadded().canonical()

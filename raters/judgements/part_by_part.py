@@ -46,16 +46,7 @@ class PartByPart(Judgements):
         return self._each(lambda part: part.aggregate())
 
     def without_judges(self, names: Iterable[Any]) -> Self:
-        """The judgements of everybody else, in every part; see `Judgements.without_judges`.
-
-        Parameters
-        ----------
-        names : iterable
-
-        Returns
-        -------
-        Together
-        """
+        """The judgements of everybody else, in every part; see `Judgements.without_judges`."""
         gone = tuple(names)
         return self._each(lambda part: part.without_judges(gone))
 
@@ -72,32 +63,12 @@ class PartByPart(Judgements):
         return self._each(lambda part: part.take(units))
 
     def answered(self, outcomes: Any) -> Self:
-        """These questions with outcomes.
-
-        Parameters
-        ----------
-        outcomes : mapping of str to array
-            Outcomes by part, each as `Judgements.answered` takes them.
-
-        Returns
-        -------
-        Together
-        """
+        """These questions with outcomes."""
         answered = [part.answered(outcomes[name]) for name, part in self.by_name()]
         return dataclasses.replace(self, parts=tuple(answered))
 
     def joined(self, more: Self) -> Self:
-        """These judgements and further ones, part by part; see `Judgements.joined`.
-
-        Parameters
-        ----------
-        more : Together
-            With the same parts and names.
-
-        Returns
-        -------
-        Together
-        """
+        """These judgements and further ones, part by part; see `Judgements.joined`."""
         others = dict(more.by_name())
         joined = [part.joined(others[name]) for name, part in self.by_name()]
         return dataclasses.replace(self, parts=tuple(joined))

@@ -19,33 +19,7 @@ from raters.judgements.roles import of_axes, static
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Patterns(Grouped):
-    """Patterns of answers along one of two axes, each with the number of names that have it.
-
-    Models that integrate what belongs to these names out, such as the abilities of persons, do not
-    tell names of one pattern apart: of 1,000 persons with 5 items there are 32 patterns at most.
-
-    Parameters
-    ----------
-    group : int array, shape (row,)
-        Pattern of each row; ascending.
-    facet : int array, shape (row,)
-        Code along the other axis, such as that of the item.
-    given : array, shape (row,)
-        Answer of one of the names.
-    count : float array, shape (row,), or None
-        Answers of one of the names in the row. None means one in each.
-    unit_code : int array, shape (pattern,)
-    repeats : float array, shape (pattern,)
-        Number of names with the pattern.
-    facets, patterns : tuple
-        Names.
-    num_answers : int
-        Number of different answers.
-    most : int
-        The largest number of rows of a pattern.
-    even : bool
-        Whether each pattern has as many rows, with those that it lacks of a count of 0.
-    """
+    """Patterns of answers along one of two axes, each with the number of names that have it."""
 
     group: Any
     facet: Any
@@ -69,21 +43,7 @@ class Patterns(Grouped):
 
     @classmethod
     def of(cls, data: Judgements, axis: str, other: str) -> Self:
-        """The patterns of these answers along one of their two axes.
-
-        Parameters
-        ----------
-        data : Judgements
-        axis : str
-            Axis whose names are put together, such as ``"person"``.
-        other : str
-            The other axis, such as ``"item"``.
-
-        Returns
-        -------
-        Patterns
-            In the order of the first name of each. Names without answers have none.
-        """
+        """The patterns of these answers along one of their two axes."""
         cells = data.unpadded().aggregate()
         name, facet = np.asarray(cells.codes(axis)), np.asarray(cells.codes(other))
         count = np.asarray(cells.weight, np.float64)
@@ -130,13 +90,8 @@ class Patterns(Grouped):
         return np.arange(float(self.num_answers))
 
     def counts(self) -> Float[np.ndarray, "facet answer"]:
-        """Number of each answer of each name along the other axis, all names of a pattern
-        counted; of answers that are codes.
-
-        Returns
-        -------
-        array, shape (facet, answer)
-        """
+        """Number of each answer of each name along the other axis, all names of a pattern counted;
+        of answers that are codes."""
         shape = (self.num_facets, self.num_answers)
         if self.given is None:
             return np.zeros(shape)

@@ -350,14 +350,8 @@ class Rankings(Ordered):
     def to_frame(self) -> pd.DataFrame:
         """The rankings as a long table, by name: ``ranking`` (its row), ``annotator``, ``item``,
         ``rank`` (missing for an item without a place), ``lowest`` (1 for an item named as the
-        worst, in data that ask for it) and ``count``, as `from_frame` reads it with
-        ``unranked="not offered"``.
-
-        Raises
-        ------
-        DataError
-            When these are questions without answers.
-        """
+        worst, in data that ask for it) and ``count``, as `from_frame` reads it with ``unranked="not
+        offered"``."""
         if self.place is None:
             raise DataError(
                 "these are questions without answers; simulate some: rt.simulate(model, questions,"

@@ -207,12 +207,7 @@ class Ratings(Scanned, OnScale):
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: items and annotators without a rating, annotators
-        who use one level only, and parts of the crowd that share no item.
-
-        Warns
-        -----
-        DataWarning
-        """
+        who use one level only, and parts of the crowd that share no item."""
         used = self.levels_by("annotator")
         same = (used.sum(1) >= _SAME) & ((used > 0).sum(1) == 1)
         sentences = {

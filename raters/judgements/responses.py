@@ -221,13 +221,7 @@ class Responses(Scanned, Judgements):
 
     def to_frame(self) -> pd.DataFrame:
         """The responses as a table, by name: ``person``, ``item``, ``correct`` (1 or 0) and
-        ``count``.
-
-        Raises
-        ------
-        DataError
-            When these are questions without answers.
-        """
+        ``count``."""
         if self.correct is None:
             raise DataError(
                 "these are questions without answers; simulate some: rt.simulate(model, questions,"
@@ -253,12 +247,7 @@ class Responses(Scanned, Judgements):
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: persons and items without a response, and items
-        that all answered alike.
-
-        Warns
-        -----
-        DataWarning
-        """
+        that all answered alike."""
         asked = {axis: self.judgements_by(axis) for axis in ("person", "item")}
         right = self.right_by("item")
         alike = (asked["item"] > 0) & ((right == 0) | (right == asked["item"]))
@@ -280,16 +269,6 @@ class Responses(Scanned, Judgements):
         return np.array([0.0, 1.0])
 
     def answer_words(self, row: int) -> dict[str, float]:
-        """Words for the outcomes of one question.
-
-        Parameters
-        ----------
-        row : int
-            Row of the question.
-
-        Returns
-        -------
-        dict of str to float
-        """
+        """Words for the outcomes of one question."""
         self._place(row)
         return {"0": 0.0, "false": 0.0, "wrong": 0.0, "1": 1.0, "true": 1.0, "right": 1.0}

@@ -20,17 +20,7 @@ MIXED_ORDER = 0.5
 
 
 def is_even(votes: Comparisons) -> bool:
-    """True if each row has as many wins for the one side as for the other.
-
-    Parameters
-    ----------
-    votes : Comparisons
-        With outcomes.
-
-    Returns
-    -------
-    bool
-    """
+    """True if each row has as many wins for the one side as for the other."""
     for piece in votes.halved().chunks(_FEW):
         count = np.ones(piece.num_rows) if piece.count is None else np.asarray(piece.count)
         if not np.array_equal(2 * np.asarray(piece.wins), count):
@@ -39,20 +29,7 @@ def is_even(votes: Comparisons) -> bool:
 
 
 def is_separated(votes: Comparisons) -> bool:
-    """True if the graph of who won against whom has several arcs and no cycle.
-
-    Ford (1957), American Mathematical Monthly 64, 28–33: without such a cycle through all items
-    there are no most likely finite rewards.
-
-    Parameters
-    ----------
-    votes : Comparisons
-        With outcomes.
-
-    Returns
-    -------
-    bool
-    """
+    """True if the graph of who won against whom has several arcs and no cycle."""
     number = votes.num_items
     arcs = np.empty(0, np.int64)  # winner · number of items + loser
     for piece in votes.halved().chunks(_FEW):
@@ -75,37 +52,12 @@ def is_separated(votes: Comparisons) -> bool:
 
 def order_share(votes: Comparisons) -> float:
     """Share of the information about an advantage of the first position that rewards cannot
-    imitate: 0 where each item was always shown on the same side, and close to 1 in random order.
-
-    Parameters
-    ----------
-    votes : Comparisons
-
-    Returns
-    -------
-    float
-        As of `free_share`, of a number that is the same in all votes.
-    """
+    imitate: 0 where each item was always shown on the same side, and close to 1 in random order."""
     return free_share(votes, None)
 
 
 def free_share(votes: Comparisons, values: Float[np.ndarray, " comparison"] | None) -> float:
-    r"""Share of the information about a coefficient that rewards cannot imitate.
-
-    A coefficient of 1 adds the values :math:`x_m` to the log-odds of the votes, and so do rewards
-    with :math:`r_i - r_j = x_m` on all of them. The share is
-    :math:`\min_r \sum n (x - (r_i - r_j))^2 / \sum n x^2`.
-
-    Parameters
-    ----------
-    votes : Comparisons
-    values : array, shape (comparison,), or None
-        One for all without it.
-
-    Returns
-    -------
-    float
-    """
+    """Share of the information about a coefficient that rewards cannot imitate."""
     number = votes.num_items
     moment, total, begin = np.zeros(number), 0.0, 0
     across = scipy.sparse.csr_array((number, number))

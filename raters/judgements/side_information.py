@@ -233,23 +233,7 @@ class SideInformation(Grouped):
 
     @checked
     def features_of(self, like: Self) -> Self:
-        """With features centred and scaled as those of other labels, and with their record.
-
-        Parameters
-        ----------
-        like : Labels
-            Labels whose features a model was fitted with.
-
-        Returns
-        -------
-        Labels
-            Without features where `like` has none.
-
-        Raises
-        ------
-        DataError
-            When the features are not those of `like`, in the same order.
-        """
+        """With features centred and scaled as those of other labels, and with their record."""
         labels = dataclasses.replace(self, record=like.record)
         if like.features is None:
             return labels.without_features()

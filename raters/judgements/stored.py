@@ -14,41 +14,12 @@ PARTS = "parts"
 
 
 def qualified_name(cls: type) -> str:
-    """Name under which a class is stored: its module and its name there.
-
-    Parameters
-    ----------
-    cls : type
-
-    Returns
-    -------
-    str
-        Such as ``"raters.models.comparisons.btl:BTL"``.
-    """
+    """Name under which a class is stored: its module and its name there."""
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
 def imported_class(name: str, expected: tuple[type, ...]) -> type:
-    """The class of a qualified name, among those that are defined and derive from the expected.
-
-    Of several of one name, as when a notebook defines a class again, the last.
-
-    Parameters
-    ----------
-    name : str
-        As of `qualified_name`.
-    expected : tuple of type
-        Base classes.
-
-    Returns
-    -------
-    type
-
-    Raises
-    ------
-    SettingError
-        When there is none.
-    """
+    """The class of a qualified name, among those that are defined and derive from the expected."""
     if not isinstance(name, str):
         raise SettingError(f"{name!r} names no class: the file was altered")
     candidates = [cls for base in expected for cls in _derived(base)]
@@ -74,19 +45,7 @@ def _derived(base: type) -> list[type]:
 
 
 def part_of_tree(result: xr.DataTree, part: str) -> xr.DataTree:
-    """Part of a result of several kinds: the data of one.
-
-    Parameters
-    ----------
-    result : xarray.DataTree
-    part : str
-
-    Returns
-    -------
-    xarray.DataTree
-        Groups ``observed_data`` and ``constant_data``, and attributes, as a result of this part has
-        them, but for the names of the axes.
-    """
+    """Part of a result of several kinds: the data of one."""
     prefix = f"{part}."
     groups = {}
     for group in ("observed_data", "constant_data"):

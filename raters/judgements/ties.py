@@ -16,16 +16,7 @@ from raters.judgements.counts import exact
 
 
 class Ties(Judgements):
-    """Votes for one of two sides, as a mixin of `Pairs`: whether a tie is an answer of its own.
-
-    Attributes
-    ----------
-    wins : float array, shape (row,), or None
-        Votes for the first item, a tie as half a vote; where ties are kept, the outcome that all
-        votes of the row have.
-    tied : bool
-        Whether ties are kept, as answers of their own.
-    """
+    """Votes for one of two sides, as a mixin of `Pairs`: whether a tie is an answer of its own."""
 
     wins: Any
     tied: bool
@@ -42,13 +33,7 @@ class Ties(Judgements):
         return None if self.tied else ("p_win", 1.0)
 
     def answers(self) -> Float[np.ndarray, " answer"]:
-        """The first item wins, or the second; where ties are kept, a tie is between the two.
-
-        Returns
-        -------
-        array, shape (2,) or (3,)
-            ``[1.0, 0.0]`` or ``[1.0, 0.5, 0.0]``.
-        """
+        """The first item wins, or the second; where ties are kept, a tie is between the two."""
         return np.array([1.0, 0.5, 0.0] if self.tied else [1.0, 0.0])
 
     def with_ties(self) -> Self:
@@ -127,31 +112,12 @@ class Ties(Judgements):
     @checked
     def joined(self, more: Self) -> Self:
         """These votes and further ones, in this order, with ties as these have them; see
-        `Judgements.joined`.
-
-        Parameters
-        ----------
-        more : Pairs
-
-        Returns
-        -------
-        Pairs
-        """
+        `Judgements.joined`."""
         return super().joined(more.with_ties() if self.tied else more.halved())
 
     @checked
     def recoded(self, like: Self, axes: Iterable[str]) -> Self:
         """In the codes of `like` along the given axes, with a tie as an answer where it is one of
-        `like`; see `Judgements.recoded`.
-
-        Parameters
-        ----------
-        like : Pairs
-        axes : iterable of str
-
-        Returns
-        -------
-        Pairs
-        """
+        `like`; see `Judgements.recoded`."""
         votes = super().recoded(like, axes)
         return votes.with_ties() if like.tied else votes.halved()

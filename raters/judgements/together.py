@@ -230,17 +230,7 @@ class Together(PartByPart):
         return np.zeros(0)
 
     def judgements_by(self, axis: str) -> Any:
-        """Number of judgements of each name of an axis, in all parts that have it.
-
-        Parameters
-        ----------
-        axis : str
-            As results call it.
-
-        Returns
-        -------
-        int array, shape (axis,)
-        """
+        """Number of judgements of each name of an axis, in all parts that have it."""
         of_parts = [
             part.judgements_by(own)
             for name, part in self.by_name()
@@ -271,12 +261,7 @@ class Together(PartByPart):
         return part.without_judges(absent) if absent and here.any() else part
 
     def warn(self) -> None:
-        """Warn about annotators who judge in no part.
-
-        Warns
-        -----
-        DataWarning
-        """
+        """Warn about annotators who judge in no part."""
         for axis in dict.fromkeys(part.judge for part in self.parts):
             if axis in self.coords:
                 none = self.judgements_by(axis) == 0

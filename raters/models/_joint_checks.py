@@ -16,20 +16,7 @@ Sites = Mapping[str, Mapping[str, Any]]
 
 
 def check_groups(model: Any, data: Together, sites: Sites) -> None:
-    """Raise unless the sites that a joint model shares or ties can be.
-
-    Parameters
-    ----------
-    model : JointModel
-    data : Together
-    sites : mapping of str to mapping
-        Latent sites of each part.
-
-    Raises
-    ------
-    SettingError
-        When they cannot.
-    """
+    """Raise unless the sites that a joint model shares or ties can be."""
     for parameter, groups in (("shared", model.shared), ("tied", model.tied)):
         for part, site in (member for group in groups for member in group):
             if site not in sites[part]:
@@ -98,8 +85,7 @@ def _sizes(data: Together, part: str, site: Any) -> str:
 
 
 def _bounds(support: constraints.Constraint) -> tuple[Any, Any]:
-    """Least and largest value of a support of numbers; None where there is none. Of others, what
-    kind they are."""
+    """Least and largest value of a support of numbers; None where there is none."""
     if support.event_dim:
         return type(support).__name__, None
     ends = (getattr(support, end, None) for end in ("lower_bound", "upper_bound"))

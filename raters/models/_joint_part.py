@@ -20,21 +20,7 @@ Drawn = dict[tuple[str, str], Any]
 
 
 class PartOf(Messenger):  # type: ignore[misc]
-    """Effect handler that runs the program of a part within a joint model.
-
-    Sites and plates are called ``part.name``. A shared site is sampled in the first of its parts,
-    and has that value in the others, without a density there. A tied site is sampled given the
-    scores of those before it.
-
-    Parameters
-    ----------
-    model : JointModel
-    part : str
-    correlation : mapping
-        Correlation of each group of tied sites.
-    drawn : dict
-        What earlier parts have drawn; this part adds to it.
-    """
+    """Effect handler that runs the program of a part within a joint model."""
 
     def __init__(
         self, model: Any, part: str, correlation: Mapping[Group, Any], drawn: Drawn
@@ -86,20 +72,7 @@ class PartOf(Messenger):  # type: ignore[misc]
 
 
 def missing(parameter: str, part: str, site: str, sites: Any) -> SettingError:
-    """Error for a site that a part does not have.
-
-    Parameters
-    ----------
-    parameter : str
-        Setting that names it: ``"shared"`` or ``"tied"``.
-    part, site : str
-    sites : iterable of str
-        Sites that it has.
-
-    Returns
-    -------
-    SettingError
-    """
+    """Error for a site that a part does not have."""
     # Looser, and 'coefficient' would be offered for a competence that another part has.
     near = nearest(site, sites, least=0.8)
     hint = f" (did you mean {near!r}?)" if near else ""

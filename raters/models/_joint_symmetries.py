@@ -9,21 +9,7 @@ from raters.model import Exchange, Permute, Scale, Shift, Sign, Symmetry, moved_
 
 
 def joint_symmetries(model: Any) -> tuple[Symmetry, ...]:
-    """Symmetries of the parts in the names of a joint model.
-
-    One that moves sites of its own part alone holds as it is. One that moves a shared site holds
-    where each part with that site has one that moves it alike; then all of them move together, as
-    the coefficients of a reward with the rationalities of demonstrators and the competences of
-    voters.
-
-    Parameters
-    ----------
-    model : JointModel
-
-    Returns
-    -------
-    tuple of Symmetry
-    """
+    """Symmetries of the parts in the names of a joint model."""
     own = {
         part: [named(model, part, one) for one in of.symmetries if not isinstance(one, Permute)]
         for part, of in model.parts.items()
@@ -39,18 +25,7 @@ def joint_symmetries(model: Any) -> tuple[Symmetry, ...]:
 
 
 def named(model: Any, part: str, symmetry: Any) -> Any:
-    """A symmetry of a part with the names that the joint model has for its sites.
-
-    Parameters
-    ----------
-    model : JointModel
-    part : str
-    symmetry : Symmetry
-
-    Returns
-    -------
-    Symmetry
-    """
+    """A symmetry of a part with the names that the joint model has for its sites."""
 
     def of(value: Any, field: str) -> Any:
         if field in ("axis",) or value is None:

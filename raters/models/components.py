@@ -13,19 +13,7 @@ _DENSE = 1_000_000
 
 def components(table: scipy.sparse.csr_array, number: int) -> Float[np.ndarray, "person dimension"]:
     """First left singular vectors of a table, times the square root of its rows: each entry is
-    about 1.
-
-    Parameters
-    ----------
-    table : scipy.sparse.csr_array, shape (person, item)
-    number : int
-        Number of vectors. A table without so many rows and columns, and one of zeros, has vectors
-        of 0.
-
-    Returns
-    -------
-    array, shape (person, dimension)
-    """
+    about 1."""
     if min(table.shape) <= number or not table.count_nonzero():
         return np.zeros((table.shape[0], number))
     if table.shape[0] * table.shape[1] <= _DENSE:

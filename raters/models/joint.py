@@ -278,19 +278,7 @@ class JointModel(Model[Together]):
 
     def check_parts(self, data: Together, sites: Mapping[str, Mapping[str, Any]]) -> None:
         """Raise unless shared sites are there, with the same axes, names and range in each part,
-        and tied ones have a number for each of the same judges.
-
-        Parameters
-        ----------
-        data : Together
-        sites : mapping of str to mapping
-            Latent sites of each part.
-
-        Raises
-        ------
-        SettingError
-            When they do not; the message gives the parts and the sites.
-        """
+        and tied ones have a number for each of the same judges."""
         checks.check_groups(self, data, sites)
 
     # ---------------------------------------------------------------- sentences

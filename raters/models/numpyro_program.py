@@ -42,15 +42,7 @@ _TRACER_ERRORS = (
 
 @dataclass(frozen=True, repr=False)
 class NumpyroModel(Model[Arguments]):
-    """A NumPyro function as a model; `raters.numpyro_model` makes it.
-
-    Parameters
-    ----------
-    function : callable
-        The NumPyro program.
-    outcome : str
-        Its argument that holds what is observed.
-    """
+    """A NumPyro function as a model; `raters.numpyro_model` makes it."""
 
     function: Callable[..., Any]
     outcome: str
@@ -74,24 +66,7 @@ class NumpyroModel(Model[Arguments]):
             self.function(**data.arguments())
 
     def read(self, data: Any, like: Any = None) -> Any:
-        """Make `Arguments` of a mapping or a table.
-
-        Parameters
-        ----------
-        data : mapping of str to object, or table
-            Arguments by name; arguments of a table are its columns.
-        like : Arguments, optional
-            Arguments that were fitted, of questions that may have no outcomes.
-
-        Returns
-        -------
-        Arguments
-
-        Raises
-        ------
-        DataError
-            When arguments are missing or unknown, or do not fit together.
-        """
+        """Make `Arguments` of a mapping or a table."""
         if isinstance(data, Arguments):
             return data
         values = _of_table(data)
@@ -282,16 +257,7 @@ class NumpyroModel(Model[Arguments]):
 
     def start(self, data: Arguments) -> Values:
         """Medians of the prior, given those of the sites before, moved a little at random, so that
-        factors tell the starts of chains apart.
-
-        Parameters
-        ----------
-        data : Arguments
-
-        Returns
-        -------
-        dict of str to array
-        """
+        factors tell the starts of chains apart."""
         return {name: np.asarray(value) for name, value in _start(self, data).items()}
 
     def why_not(self, data: Arguments) -> str | None:
@@ -497,12 +463,7 @@ def _in_one_row(fn: dist.Distribution, shape: tuple[int, ...]) -> dist.Distribut
 
 
 class _Raveled(dist.Distribution):  # type: ignore[misc]
-    """A distribution with its outcomes in one row.
-
-    Parameters
-    ----------
-    base : numpyro distribution
-    """
+    """A distribution with its outcomes in one row."""
 
     pytree_data_fields = ("base",)
 

@@ -29,11 +29,7 @@ _MOST_CELLS = 100_000_000
 
 class Integrable[Data: Judgements](Model[Data]):
     """Model in which each answer depends on one number of its name along one axis, standard normal
-    beforehand, and on sites of the other axis.
-
-    A subclass writes `integrated`, `sample_others`, `answers_at` and `start_others`, of which the
-    program on nodes is made.
-    """
+    beforehand, and on sites of the other axis."""
 
     @property
     @abc.abstractmethod
@@ -102,26 +98,7 @@ class Integrable[Data: Judgements](Model[Data]):
 
 @dataclass(frozen=True)
 class OnNodes(Model[Patterns]):
-    r"""A model with the number of each name along one axis integrated out.
-
-    .. math::
-
-        p(y_i) = \int \prod_k p(y_{ik} \mid r) \, N(r; 0, 1) \, dr
-            \approx \sum_q w_q \prod_k p(y_{ik} \mid z_q)
-
-    on evenly spaced nodes z (Bock and Aitkin 1981).
-
-    Parameters
-    ----------
-    model : Integrable
-    nodes : int
-        Number of nodes, odd.
-
-    References
-    ----------
-    Bock, R. D. and Aitkin, M. (1981). Marginal maximum likelihood estimation of item parameters.
-    Psychometrika 46, 443–459.
-    """
+    """A model with the number of each name along one axis integrated out."""
 
     model: Integrable[Any]
     nodes: int
@@ -166,20 +143,7 @@ class OnNodes(Model[Patterns]):
 
 
 def num_nodes(patterns: Patterns) -> int:
-    """Number of nodes that lie as close as the answers of any pattern tell its number.
-
-    The information of one answer is estimated by the variance between patterns over that within
-    them.
-
-    Parameters
-    ----------
-    patterns : Patterns
-
-    Returns
-    -------
-    int
-        Odd, so that one node is at 0.
-    """
+    """Number of nodes that lie as close as the answers of any pattern tell its number."""
     weight, group = np.asarray(patterns.weight, np.float64), np.asarray(patterns.group)
     number = np.bincount(group, weight, minlength=1)
     most = number.max(initial=0.0)
@@ -188,32 +152,12 @@ def num_nodes(patterns: Patterns) -> int:
 
 
 def number_at(distance: float) -> int:
-    """Number of nodes of a standard normal number at some distance of each other.
-
-    Parameters
-    ----------
-    distance : float
-        In standard deviations.
-
-    Returns
-    -------
-    int
-        Odd, so that one node is at 0.
-    """
+    """Number of nodes of a standard normal number at some distance of each other."""
     return max(_FEWEST, 2 * int(np.ceil(_REACH / distance)) + 1)
 
 
 def spaced(number: int) -> Float[Array, " node"]:
-    """Evenly spaced nodes of a standard normal number.
-
-    Parameters
-    ----------
-    number : int
-
-    Returns
-    -------
-    array, shape (node,)
-    """
+    """Evenly spaced nodes of a standard normal number."""
     return jnp.linspace(-_REACH, _REACH, number)
 
 

@@ -150,20 +150,7 @@ def classes_of_rows(
     model: Model[Any], data: Any, values: Values, rows: Float[Array, "group class"]
 ) -> tuple[Float[Array, "group class"], Float[Array, ""]]:
     """Expected numbers of groups of each class, and the log-likelihood of all, from that of the
-    rows of each group.
-
-    Parameters
-    ----------
-    model : Model
-    data : Judgements
-    values : dict of str to array
-    rows : array, shape (group, class)
-
-    Returns
-    -------
-    tuple of array
-        Of shapes (group, class) and ().
-    """
+    rows of each group."""
     fn = trace(model, data, values)[model.observed]["fn"]
     joint = fn.weighed(rows)
     total, probs = jax.nn.logsumexp(joint, axis=-1), jax.nn.softmax(joint, axis=-1)

@@ -16,17 +16,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 def function_name(function: Callable[..., Any]) -> str:
     """Name under which a function is stored: its module, its name there, and a digest of its text
-    and of the values that it holds.
-
-    Parameters
-    ----------
-    function : callable
-
-    Returns
-    -------
-    str
-        Such as ``"my_models:logistic#5f0c2f6d1b7e"``.
-    """
+    and of the values that it holds."""
     plain = _plain(function)
     name = getattr(plain, "__qualname__", type(plain).__qualname__)
     digest = hashlib.blake2b("\n".join(_parts(function)).encode(), digest_size=6).hexdigest()
@@ -34,41 +24,17 @@ def function_name(function: Callable[..., Any]) -> str:
 
 
 def short_name(name: str) -> str:
-    """Name of a function as one writes it, of that under which it is stored.
-
-    Parameters
-    ----------
-    name : str
-
-    Returns
-    -------
-    str
-    """
+    """Name of a function as one writes it, of that under which it is stored."""
     return name.rpartition(":")[2].partition("#")[0]
 
 
 def register_function(function: Callable[..., Any]) -> None:
-    """Let results that were fitted with a function find it by its name. Others are never taken from
-    a file: it might name any function that is imported.
-
-    Parameters
-    ----------
-    function : callable
-    """
+    """Let results that were fitted with a function find it by its name."""
     _FUNCTIONS[function_name(function)] = function
 
 
 def registered_function(name: str) -> Callable[..., Any] | None:
-    """The function of a name, or None.
-
-    Parameters
-    ----------
-    name : str
-
-    Returns
-    -------
-    callable or None
-    """
+    """The function of a name, or None."""
     return _FUNCTIONS.get(name)
 
 

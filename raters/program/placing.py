@@ -22,21 +22,7 @@ _FIRST = "_first_unit"
 
 
 def placed(data: Any, mesh: Mesh | None = None) -> Any:
-    """Data on JAX's default device, or with its rows divided over the devices of a mesh.
-
-    Rows of count 0 make equal parts, and on an accelerator whole pieces of many rows. Of several
-    processes each keeps the rows of its own devices.
-
-    Parameters
-    ----------
-    data : Judgements
-    mesh : jax.sharding.Mesh, optional
-        The rows are divided over all of its axes; what is not by row is on each device.
-
-    Returns
-    -------
-    Judgements
-    """
+    """Data on JAX's default device, or with its rows divided over the devices of a mesh."""
     if mesh is None:
         if jax.default_backend() != "cpu" and data.num_rows > PIECE and data.divisible:
             data = _padded(data, piece_of(data.num_rows))
@@ -66,46 +52,18 @@ def _padded(data: Any, parts: int) -> Any:
 
 def piece_of(rows: int) -> int:
     """The number of rows of a piece on an accelerator; the same for rows and what they are filled
-    up to.
-
-    Parameters
-    ----------
-    rows : int
-
-    Returns
-    -------
-    int
-    """
+    up to."""
     return LARGE_PIECE if rows > 8 * LARGE_PIECE else PIECE
 
 
 def first_unit(data: Any) -> Any:
-    """The first unit of data, which is enough to read a prior on.
-
-    Parameters
-    ----------
-    data : Judgements
-        Perhaps divided over a mesh.
-
-    Returns
-    -------
-    Judgements
-    """
+    """The first unit of data, which is enough to read a prior on."""
     first = getattr(data, _FIRST, None)
     return data.take(slice(0, 1)) if first is None else first
 
 
 def mesh_of(data: Any) -> Mesh | None:
-    """The mesh over which the rows of data are divided, or None.
-
-    Parameters
-    ----------
-    data : Judgements
-
-    Returns
-    -------
-    jax.sharding.Mesh or None
-    """
+    """The mesh over which the rows of data are divided, or None."""
     for leaf in jax.tree.leaves(data):
         if isinstance(leaf, jax.Array) and isinstance(sharding := leaf.sharding, NamedSharding):
             assert isinstance(sharding.mesh, Mesh)
@@ -119,16 +77,7 @@ def _sharding(mesh: Mesh, *axes: tuple[str, ...]) -> NamedSharding:
 
 
 def stays_on_devices(data: Any) -> bool:
-    """Return whether rows stay where they are: on an accelerator, or divided over a mesh.
-
-    Parameters
-    ----------
-    data : Judgements
-
-    Returns
-    -------
-    bool
-    """
+    """Return whether rows stay where they are: on an accelerator, or divided over a mesh."""
     if mesh_of(data) is not None:
         return True
     leaves = [leaf for leaf in jax.tree.leaves(data) if isinstance(leaf, jax.Array)]
@@ -136,16 +85,7 @@ def stays_on_devices(data: Any) -> bool:
 
 
 def pieces(data: Any) -> Iterator[Any]:
-    """The data in pieces of at most `CHUNK` units; rows that stay on devices in one.
-
-    Parameters
-    ----------
-    data : Judgements
-
-    Yields
-    ------
-    Judgements
-    """
+    """The data in pieces of at most `CHUNK` units; rows that stay on devices in one."""
     if stays_on_devices(data):
         yield data
     else:
@@ -153,17 +93,7 @@ def pieces(data: Any) -> Iterator[Any]:
 
 
 def everywhere[Tree](tree: Tree, mesh: Mesh | None) -> Tree:
-    """Arrays as a compiled function is to return them: whole on each device of a mesh.
-
-    Parameters
-    ----------
-    tree : pytree of array
-    mesh : jax.sharding.Mesh or None
-
-    Returns
-    -------
-    pytree of array
-    """
+    """Arrays as a compiled function is to return them: whole on each device of a mesh."""
     if mesh is None:
         return tree
     whole: Tree = jax.lax.with_sharding_constraint(tree, _sharding(mesh))  # type: ignore[no-untyped-call]

@@ -113,10 +113,7 @@ class _Columns:
 @remembered
 def _columns(program: Any, values: Values) -> _Columns | None:
     """Find the columns on which the log-probability of a row under each class depends; None if one
-    of them is that of the groups, or the row depends on other rows.
-
-    The first is read off the program, and the second tried out.
-    """
+    of them is that of the groups, or the row depends on other rows."""
     model, data = program.model, program.data
     groups: list[int] = []
 

@@ -292,26 +292,7 @@ class Program[Data: Judgements]:
 
 
 class _Reading(NamedTuple):
-    """Facts of a program.
-
-    Attributes
-    ----------
-    sites : dict
-        Latent sites.
-    observed : Site
-    unit, latent_class : str or None
-        Axis of the units, and name of the class, of the observed site.
-    num_classes : int or None
-        Number of classes of a mixture.
-    distribution : type
-        Class of the observed distribution, of a mixture that of its components.
-    class_names : tuple of str
-        Names that the program gives them.
-    deterministic : dict
-        Axes of the deterministic sites.
-    of_rows : bool
-        Whether each row has a class of its own.
-    """
+    """Facts of a program."""
 
     sites: dict[str, Site]
     observed: Site
@@ -372,11 +353,7 @@ def _collected(
 
 
 def _traced(model: Model[Any], data: Any) -> _Reading:
-    """Collect the facts of a program without computing or compiling anything of it.
-
-    Raise when rows stand for several judgements or none, and the density of the observed site does
-    not depend on how many.
-    """
+    """Collect the facts of a program without computing or compiling anything of it."""
     readings: list[_Reading] = []
     if model.parts:  # Counts are checked of each part.
         jax.eval_shape(lambda: readings.append(_reading_of_parts(model, data)))

@@ -37,18 +37,7 @@ class Cache[Fact]:
             self._facts.clear()
 
     def of(self, key: Hashable | None, find: Callable[[], Fact]) -> Fact:
-        """The fact of a key; without a key, and the first time, it is found.
-
-        Parameters
-        ----------
-        key : hashable, optional
-        find : callable
-            It may raise, and is then called again the next time.
-
-        Returns
-        -------
-        object
-        """
+        """The fact of a key; without a key, and the first time, it is found."""
         if key is None:
             return find()
         with self._lock:
@@ -64,19 +53,7 @@ class Cache[Fact]:
 
 
 def key_of(model: Model[Any], *parts: Any) -> Hashable | None:
-    """Key that equal models share if some arrays are equal.
-
-    Parameters
-    ----------
-    model : Model
-    *parts : pytree
-        Judgements, or values of sites, with all their contents.
-
-    Returns
-    -------
-    hashable or None
-        None where there is no key: of a model that has no hash, and within compiled functions.
-    """
+    """Key that equal models share if some arrays are equal."""
     digest, structures = hashlib.blake2b(digest_size=16), []
     for part in parts:
         leaves, structure = jax.tree.flatten(part)
@@ -104,16 +81,7 @@ def forget() -> None:
 
 def remembered[Fact](find: Callable[[Any, Values], Fact]) -> Callable[[Any, Values], Fact]:
     """Let a function of a program, and of values at which it is tried out, look at the same model
-    and data once.
-
-    Parameters
-    ----------
-    find : callable
-
-    Returns
-    -------
-    callable
-    """
+    and data once."""
     cache: Cache[Fact] = Cache()
 
     @functools.wraps(find)

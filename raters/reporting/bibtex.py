@@ -34,29 +34,7 @@ class Entry(NamedTuple):
 
 
 def entries(text: str) -> tuple[Entry, ...]:
-    """Parse a text of BibTeX entries, such as the `reference` of a model.
-
-    Parameters
-    ----------
-    text : str
-        Entries and white space only.
-
-    Returns
-    -------
-    tuple of Entry
-
-    Raises
-    ------
-    ValueError
-        When there is other text, a brace without its match, a field that is missing or repeated, or
-        a repeated key.
-
-    Examples
-    --------
-    >>> text = "@misc{me2025, author = {Me}, title = {On {BTL}}, year = {2025}}"
-    >>> [(entry.key, entry.fields["title"]) for entry in entries(text)]
-    [('me2025', 'On {BTL}')]
-    """
+    """Parse a text of BibTeX entries, such as the `reference` of a model."""
     parsed: list[Entry] = []
     rest = text.strip()
     while rest:

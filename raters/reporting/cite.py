@@ -73,10 +73,7 @@ def cite(*used: Model[Any] | Backend | type | xr.DataTree) -> str:
 
 
 def known_entries(model: Model[Any], backend: str) -> list[str]:
-    """Return the entries of a model and of the back-end that a result names.
-
-    A class without a `reference`, and a back-end that is not imported, add nothing.
-    """
+    """Return the entries of a model and of the back-end that a result names."""
     things: list[Any] = [model]
     with contextlib.suppress(SettingError):
         things.append(stored_class(backend, (Backend,)))

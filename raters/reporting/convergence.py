@@ -31,17 +31,7 @@ _FEWEST = 1000
 def convergence(
     program: Program[Any], result: xr.DataTree, audit: Audit | None, command: str
 ) -> dict[str, Any]:
-    """Convergence of a fit.
-
-    Returns
-    -------
-    dict
-        ``settled`` (whether a longer run would change little of what is stated), ``relied_on``
-        (settled, without warnings of the model, and without doubts in the known truths), ``exact``
-        (of the back-end), a ``sentence``, the ``numbers`` behind it, the judges whose verdict is
-        ``open`` and may change with a longer run, ``fit_warnings`` and ``data_warnings``; and the
-        ``line`` that makes a better fit, where one is needed and possible.
-    """
+    """Convergence of a fit."""
     settings = settings_of(result)
     backend = None if settings is None else type(settings)
     chains, draws = (result["posterior"].sizes[axis] for axis in ("chain", "draw"))

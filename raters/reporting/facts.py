@@ -38,16 +38,7 @@ def plural_noun(axis: str) -> str:
 
 
 def data_facts(data: Judgements) -> dict[str, Any]:
-    """Sizes of the data.
-
-    Returns
-    -------
-    dict
-        Number of names along each axis of a question, such as ``items`` and ``annotators``, and of
-        judgements, under the kind's word for them. Where the answers are names, ``classes``; where
-        latent classes can be known, the number that are, ``known_truths``; and the names of the
-        ``features`` that can be given.
-    """
+    """Sizes of the data."""
     latent = None if data.known is None else data.axes[data.known]
     axes = [axis for axis in data.question_axes() if axis != latent]
     sizes: dict[str, Any] = {plural_noun(axis): len(data.coords[axis]) for axis in axes}
@@ -62,23 +53,7 @@ def data_facts(data: Judgements) -> dict[str, Any]:
 
 
 def ranking(reward: xr.DataArray, level: float) -> pd.DataFrame:
-    """Items from the highest reward to the lowest, with intervals of their ranks.
-
-    Parameters
-    ----------
-    reward : xarray.DataArray
-        Draws, axes chain, draw, item.
-    level : float
-        Posterior probability of the intervals.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``item``, ``rank`` (by posterior mean reward), ``reward`` with ``reward_low`` and
-        ``reward_high``, ``rank_low`` and ``rank_high`` (interval of the rank), ``p_best``
-        (probability of the highest reward of all), ``p_above_next`` (probability of a reward above
-        that of the item that follows).
-    """
+    """Items from the highest reward to the lowest, with intervals of their ranks."""
     stacked = reward.stack(sample=("chain", "draw")).transpose("sample", "item")
     draws = stacked.values
     order = np.argsort(-draws.mean(0), kind="stable")
@@ -139,10 +114,7 @@ def agreement_or_why_not(data: Judgements, level: float) -> tuple[pd.DataFrame |
 
 
 def fit_facts(result: xr.DataTree) -> dict[str, Any]:
-    """Attributes of a result about the fit, without those about the data.
-
-    The model and the back-end are as Python writes them.
-    """
+    """Attributes of a result about the fit, without those about the data."""
     container: Any = imported_class(result.attrs["data"], (Judgements,))
     about_data = {"data", *container.statics(derived=True)}
     attrs = {str(name): value for name, value in result.attrs.items()}

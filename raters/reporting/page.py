@@ -274,19 +274,7 @@ def _agreement(data: Judgements, audit: Audit, people: list[dict[str, Any]]) -> 
 
 
 def agreement_statistics(data: Judgements, level: float) -> dict[str, Any]:
-    """Statistics of agreement of all judges, and why there are none.
-
-    Parameters
-    ----------
-    data : Judgements
-    level : float
-        Coverage of the intervals.
-
-    Returns
-    -------
-    dict
-        ``statistics``, None where they cannot be measured, and ``statistics_note``.
-    """
+    """Statistics of agreement of all judges, and why there are none."""
     statistics, note = None, ""
     if is_measurable(data):
         with warnings.catch_warnings():
@@ -299,11 +287,7 @@ def agreement_statistics(data: Judgements, level: float) -> dict[str, Any]:
 
 
 def by_chance(data: Judgements) -> float:
-    """Probability that two who answer without looking agree.
-
-    Each of the two gives each answer as often as all judges together do; of a pair, and of two
-    items of a ranking, the sides have no meaning, and either is as likely.
-    """
+    """Probability that two who answer without looking agree."""
     if data.pair is not None or not data.listed:
         return 0.5
     _, _, answer, weight = data.tallies()
@@ -375,18 +359,7 @@ def _how(
 
 
 def computed(context: AuditContext, command: str) -> dict[str, Any]:
-    """The model, the data and the fit.
-
-    Parameters
-    ----------
-    context : AuditContext
-    command : str
-        The command line that made the fit, if any.
-
-    Returns
-    -------
-    dict
-    """
+    """The model, the data and the fit."""
     model, data = context.program.model, context.program.data
     documentation = (type(model).__doc__ or "").strip()
     sizes = facts.data_facts(data)

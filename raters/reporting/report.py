@@ -168,22 +168,7 @@ def _check_facts(facts: Mapping[str, Any]) -> None:
 
 
 def check_form(path: Path) -> str:
-    """The ending of a report's file.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-
-    Returns
-    -------
-    str
-        ``".html"``, ``".md"`` or ``".json"``.
-
-    Raises
-    ------
-    SettingError
-        When there is no form for the ending.
-    """
+    """The ending of a report's file."""
     if path.suffix.lower() not in _FORMS:
         raise SettingError(
             f"{str(path)!r} does not say what form the report should have; end it in .html (a"

@@ -18,21 +18,7 @@ _MOST = 5
 
 def sections_of(context: AuditContext) -> tuple[Section, ...]:
     """Sections that the kind of the data contributes to a report, and the change without those
-    flagged where it has none of its own.
-
-    Parameters
-    ----------
-    context : AuditContext
-
-    Returns
-    -------
-    tuple of Section
-
-    Raises
-    ------
-    SettingError
-        When two of them have the same key.
-    """
+    flagged where it has none of its own."""
     kind = kind_of(context.program.data)
     sections = tuple(one for make in kind.sections if (one := make(context)) is not None)
     keys = [section.key for section in sections]
@@ -49,17 +35,7 @@ def sections_of(context: AuditContext) -> tuple[Section, ...]:
 
 
 def change(context: AuditContext) -> Section | None:
-    """Change of the judged quantity of those who stay when those flagged are left out.
-
-    Parameters
-    ----------
-    context : AuditContext
-
-    Returns
-    -------
-    Section or None
-        None without such a fit.
-    """
+    """Change of the judged quantity of those who stay when those flagged are left out."""
     before = context.audit
     if context.dropped is None or before is None:
         return None

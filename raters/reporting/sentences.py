@@ -265,18 +265,7 @@ def _costs(counts: Mapping[str, int], numbers: Mapping[str, Any], audit: Audit) 
 
 
 def reason_of(row: Mapping[str, Any], *, random: float, random_text: str) -> str:
-    """Explain a verdict on somebody in question: an adversary, a random judge, or neither.
-
-    Parameters
-    ----------
-    row : mapping
-        Row of the audit's table, with ``p_adversarial`` and ``verdict``; with ``anchored``, whether
-        more than the crowd tells who is right.
-    random : float
-        Probability that the answers hardly depend on the question.
-    random_text : str
-        How to say that.
-    """
+    """Explain a verdict on somebody in question: an adversary, a random judge, or neither."""
     adversarial = row["p_adversarial"]
     perhaps = "" if max(adversarial, random) > CLEAR else "perhaps "
     if adversarial > max(random, 0.5):

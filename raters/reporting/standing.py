@@ -19,22 +19,7 @@ from raters.program import Program
 
 @dataclass(frozen=True)
 class Standing:
-    """Sites that have not mixed, and the conclusions that hang on them.
-
-    Attributes
-    ----------
-    poor : dict of str to (float, float)
-        Sites with too large an R-hat or too small an effective sample size: the largest and the
-        smallest of their entries.
-    verdicts : list
-        Judges whose verdict is within the Monte-Carlo error of another one, or who have none for
-        want of draws.
-    values : list of str
-        Sites with an entry for each item, judge or the like, of which some have too few effective
-        draws.
-    judged : bool
-        Whether there are verdicts.
-    """
+    """Sites that have not mixed, and the conclusions that hang on them."""
 
     poor: dict[str, tuple[float, float]] = field(default_factory=dict)
     verdicts: list[Any] = field(default_factory=list)
@@ -48,13 +33,7 @@ class Standing:
 
 
 def standing(program: Program[Any], result: xr.DataTree, audit: Audit | None) -> Standing | None:
-    """Standing of the conclusions of a report.
-
-    Returns
-    -------
-    Standing or None
-        None where there are not two chains of enough finite draws to tell.
-    """
+    """Standing of the conclusions of a report."""
     chains = result["posterior"].sizes["chain"]
     if chains < 2 or not (mixed := mixing_of(program, result)):
         return None

@@ -163,22 +163,7 @@ def _fitting() -> dict[str, int]:
 def better(
     program: Program[Any], used: Backend | None, command: str, *, agree: bool, diverged: bool
 ) -> str | None:
-    """Line of a fit that can be relied on sooner than the one that was `used`.
-
-    Parameters
-    ----------
-    program : Program
-    used : Backend or None
-    command : str
-        Command that made the fit; empty in Python.
-    agree, diverged : bool
-        Whether its chains agree, and whether transitions diverged.
-
-    Returns
-    -------
-    str or None
-        None where no exact sampler can fit the model.
-    """
+    """Line of a fit that can be relied on sooner than the one that was `used`."""
     if not isinstance(used, (NUTS, PGGibbs)):
         return _exact(program, command)
     diverged = diverged and isinstance(used, NUTS)

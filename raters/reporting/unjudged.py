@@ -25,18 +25,7 @@ _LEVEL = 0.9
 def why_unjudged(
     program: Program[Any], name_of: Callable[[type], str] = attrgetter("__name__")
 ) -> str:
-    """Sentences that say why a model judges nobody; empty where it does.
-
-    Parameters
-    ----------
-    program : Program
-    name_of : callable
-        ``name_of(model)`` gives a front end's name of a class of models.
-
-    Returns
-    -------
-    str
-    """
+    """Sentences that say why a model judges nobody; empty where it does."""
     kind, data = kind_of(program.data), program.data
     if kind.unjudged or data.judge in program.axes:
         return kind.unjudged
@@ -57,25 +46,8 @@ def unjudged_facts(
     title: str | None,
     command: str,
 ) -> dict[str, Any]:
-    """Facts of a report without an audit: the sections of the kind, the fit, and what to do next.
-
-    Parameters
-    ----------
-    program : Program
-    result : xarray.DataTree
-    questions : DataFrame or None
-        Questions to ask next.
-    note : str
-        A sentence about them.
-    title : str or None
-    command : str
-        The command line that made the fit, if any.
-
-    Returns
-    -------
-    dict
-        As of `raters.reporting.page.facts_of`, with parts of an audit empty.
-    """
+    """Facts of a report without an audit: the sections of the kind, the fit, and what to do
+    next."""
     data = program.data.unpadded()
     program, kind = Program(program.model, data), kind_of(data)
     context = AuditContext(program, result, None, _LEVEL)

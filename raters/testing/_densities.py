@@ -13,18 +13,7 @@ from raters.program import log_prior, pointwise_log_likelihood
 
 
 class Densities(NamedTuple):
-    """Log densities at one point.
-
-    Attributes
-    ----------
-    prior, joint : array, shape ()
-    pointwise : array, shape (unit,)
-        Log-likelihood of each unit.
-    slope : mapping
-        Derivative of `joint` in every site.
-    by_numpyro : array, shape ()
-        Joint density as NumPyro computes it.
-    """
+    """Log densities at one point."""
 
     prior: jax.Array
     joint: jax.Array

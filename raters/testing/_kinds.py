@@ -76,8 +76,7 @@ def _named(data: Together, part: str) -> list[tuple[str, str]]:
 
 
 def question_axes(data: Any) -> list[str]:
-    """Axes of what is asked, and whom. Classes are no names: a label and a true class of one code
-    mean the same."""
+    """Axes of what is asked, and whom."""
     if isinstance(data, Together):
         called = [
             data.axis_name(name, axis)
@@ -105,12 +104,7 @@ def with_names_moved(data: Any, new: NewCodes) -> Any:
 
 
 def doubled(data: Any) -> tuple[Any, Any]:
-    """The same judgements in two tables of as many rows as the data have, which compile once.
-
-    Of each three rows, the first two count double and the third is left out: one table has the
-    first as a further row and the second as twice the count, the other the reverse. Rows that are
-    answered together are taken by units.
-    """
+    """The same judgements in two tables of as many rows as the data have, which compile once."""
     if isinstance(data, Together):
         both = [doubled(part) for part in data.parts]
         one, other = (

@@ -12,13 +12,7 @@ from raters.judgements.names import shorten
 
 
 def as_mapping(answers: Any, answer: Any) -> Mapping[Any, Any]:
-    """Return answers by id: `answers` itself, or one id and its answer.
-
-    Raises
-    ------
-    DataError
-        When the arguments are neither.
-    """
+    """Return answers by id: `answers` itself, or one id and its answer."""
     if isinstance(answers, Mapping):
         if answer is not None:
             raise DataError(
@@ -40,13 +34,7 @@ def as_mapping(answers: Any, answer: Any) -> Mapping[Any, Any]:
 
 
 def as_ids(ids: Any) -> list[Any]:
-    """Return ids of questions as a list: one, or several.
-
-    Raises
-    ------
-    DataError
-        When they are neither.
-    """
+    """Return ids of questions as a list: one, or several."""
     if not isinstance(ids, str) and not is_list(ids):
         raise DataError(
             parameter="ids",
@@ -58,13 +46,7 @@ def as_ids(ids: Any) -> list[Any]:
 
 
 def outcome_of(pool: Judgements, row: int, answer: Any, question: Any) -> float:
-    """Return the outcome that an answer in words stands for.
-
-    Raises
-    ------
-    DataError
-        When the answer is none of those possible, or stands for two.
-    """
+    """Return the outcome that an answer in words stands for."""
     try:
         outcome = pool.outcome_of(row, answer)
     except DataError as error:

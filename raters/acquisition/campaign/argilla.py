@@ -35,26 +35,7 @@ def to_argilla(
     questions: xr.Dataset, texts: Mapping[Any, str] | None = None
 ) -> list[dict[str, Any]]:
     """Questions as records of Argilla 2: ``dataset.records.log([rg.Record.from_dict(record) for
-    record in records])``.
-
-    Parameters
-    ----------
-    questions : xarray.Dataset
-        As ``campaign.ask()`` or ``campaign.outstanding()`` returns them.
-    texts : mapping, optional
-        Text to show for each item; its name by default.
-
-    Returns
-    -------
-    list of dict
-        As ``Record.to_dict`` writes them: the id of the record is that of the question, and its
-        metadata name the annotator.
-
-    Raises
-    ------
-    DataError
-        When `texts` lacks an item that is asked about.
-    """
+    record in records])``."""
     return [
         {
             "id": row["id"],
@@ -81,35 +62,7 @@ def argilla_settings(
     title: str | None = None,
 ) -> dict[str, Any]:
     """Settings of the dataset for these records: write them as JSON, and read that with
-    ``rg.Settings.from_json``.
-
-    Parameters
-    ----------
-    questions : xarray.Dataset
-        As ``campaign.ask()`` returns them. Where the possible answers depend on the question,
-        Argilla shows those of all questions, and `Campaign.tell` refuses one that was not possible.
-    ties : bool
-        Whether the two items of a pair may be called equally good.
-    ranking : bool
-        Whether to ask for a ranking of the two items (``RankingQuestion``), which always allows
-        ties, in place of a choice (``LabelQuestion``).
-    answers : sequence, optional
-        Possible answers, such as all classes, where not about pairs; by default those of
-        `questions`.
-    title : str, optional
-        Instruction beside the records.
-
-    Returns
-    -------
-    dict
-
-    Raises
-    ------
-    DataError
-        When the possible answers are not known.
-    SettingError
-        When `ties` or `ranking` is set and the questions are not about pairs.
-    """
+    ``rg.Settings.from_json``."""
     roles = roles_of(questions)
     if pair_of(questions, ties=ties, ranking=ranking) is None:
         options = {name: name for name in all_answers(questions, answers)}
@@ -157,28 +110,7 @@ def from_argilla(
     records: Sequence[Mapping[str, Any]], people: Mapping[Any, Any] | None = None
 ) -> Imported:
     """Read answers from records of Argilla 2, as ``dataset.records.to_list(flatten=True)`` or
-    ``to_json`` gives them.
-
-    Prefer ``flatten=True``: only then a record says which responses are drafts or discarded;
-    without it all count.
-
-    Parameters
-    ----------
-    records : list of dict
-    people : mapping, optional
-        From ids of users of Argilla to annotators of the campaign. Without it, whoever answered is
-        taken for the annotator asked.
-
-    Returns
-    -------
-    Imported
-        Responses that do not say whose they are count as those of different people.
-
-    Raises
-    ------
-    DataError
-        When these are no such records, or a response holds no answer that can be read.
-    """
+    ``to_json`` gives them."""
     lookup = people_of(people)
     return collected(_records(records, lookup), lookup)
 

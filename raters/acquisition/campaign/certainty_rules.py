@@ -59,13 +59,7 @@ class OrderIsRight(Stop):
 
     def check(self, posterior: Posterior, draws: int) -> None:
         """Raise unless the model has one order, and so many draws show the probability: see
-        `Stop.check`.
-
-        Raises
-        ------
-        SettingError
-            For a model without one order, and for a probability above 1 − 1 / (draws + 1).
-        """
+        `Stop.check`."""
         _rewards(posterior)
         _check_shown(self.probability, draws)
 
@@ -110,14 +104,7 @@ class TopIsRight(Stop):
 
     def check(self, posterior: Posterior, draws: int) -> None:
         """Raise unless the model has one order of enough items, and so many draws show the
-        probability: see `Stop.check`.
-
-        Raises
-        ------
-        SettingError
-            For a model without one order, for fewer items, and for a probability above 1 − 1 /
-            (draws + 1).
-        """
+        probability: see `Stop.check`."""
         probability_of_top(_rewards(posterior), posterior.weight, k=self.k)
         _check_shown(self.probability, draws)
 
@@ -154,13 +141,7 @@ class ExpectedTau(Stop):
         return 2 * expected_share_of_right_pairs(_rewards(posterior), posterior.weight) - 1
 
     def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise unless the model has one order: see `Stop.check`.
-
-        Raises
-        ------
-        SettingError
-            For a model without one order.
-        """
+        """Raise unless the model has one order: see `Stop.check`."""
         _rewards(posterior)
 
     def describe(self, posterior: Posterior) -> str:
@@ -201,13 +182,7 @@ class ExpectedAccuracy(Stop):
         return float(posterior.true_classes().max(-1).mean())
 
     def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise unless the model has classes of items: see `Stop.check`.
-
-        Raises
-        ------
-        SettingError
-            For a model without classes of items.
-        """
+        """Raise unless the model has classes of items: see `Stop.check`."""
         if not posterior.has_truth:
             kind = type(posterior.model).__name__
             raise SettingError(

@@ -61,15 +61,7 @@ class GainBelow(Stop):
 
     def check(self, posterior: Posterior, draws: int) -> None:
         """Raise unless the score has a meaning for the model, and the costs name annotators: see
-        `Stop.check`.
-
-        Raises
-        ------
-        SettingError
-            For a score that the model does not have, or that is negative.
-        DataError
-            For costs of unknown annotators.
-        """
+        `Stop.check`."""
         check_names(Policy(costs=self.costs), posterior.data.judges)
         if self.value(posterior) < 0:
             raise SettingError(
@@ -128,13 +120,7 @@ class Budget(Stop):
         object.__setattr__(self, "costs", Policy(costs=self.costs).costs)
 
     def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise unless the costs name annotators: see `Stop.check`.
-
-        Raises
-        ------
-        DataError
-            For costs of unknown annotators.
-        """
+        """Raise unless the costs name annotators: see `Stop.check`."""
         check_names(Policy(costs=self.costs), posterior.data.judges)
 
     def value(self, posterior: Posterior) -> float:

@@ -51,14 +51,7 @@ _UNUSABLE = ("SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN"
 
 
 class Database:
-    """Transactions on the file of a journal; errors of SQLite become sentences.
-
-    Parameters
-    ----------
-    path : Path
-    patience : float
-        Seconds to wait while another process writes.
-    """
+    """Transactions on the file of a journal; errors of SQLite become sentences."""
 
     def __init__(self, path: Path, patience: float) -> None:
         self.path = path
@@ -66,13 +59,7 @@ class Database:
 
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
-        """Open a connection and a transaction, which is committed at the end or rolled back.
-
-        Raises
-        ------
-        DataError
-            When the file is damaged, cannot be read or written, or stays locked.
-        """
+        """Open a connection and a transaction, which is committed at the end or rolled back."""
         try:
             # Never created here: a journal that has gone must not come back empty.
             address = f"{self.path.resolve().as_uri()}?mode=rw"
@@ -152,13 +139,7 @@ class Database:
 
 
 class Facts(dict[str, str]):
-    """Texts of a journal by name; an error for one that is not there, or is no number.
-
-    Parameters
-    ----------
-    damaged : callable
-        ``damaged(why)`` gives the error.
-    """
+    """Texts of a journal by name; an error for one that is not there, or is no number."""
 
     def __init__(self, damaged: Callable[[str], DataError]) -> None:
         super().__init__()
@@ -178,13 +159,7 @@ class Facts(dict[str, str]):
 def create(
     path: Path, facts: Mapping[str, str], parts: Mapping[str, Shaped[np.ndarray, " ..."]]
 ) -> None:
-    """Create the file of a journal, unless another process creates it meanwhile.
-
-    Raises
-    ------
-    DataError
-        When it cannot be written.
-    """
+    """Create the file of a journal, unless another process creates it meanwhile."""
     # Made beside its place and linked there once it is whole, so that a journal is never seen half
     # made, and an empty file under its name is always an error.
     if not path.parent.is_dir():
@@ -213,13 +188,7 @@ def create(
 
 
 def insert(db: sqlite3.Connection, table: str, *values: Any) -> None:
-    """Write a row, and read it back, so that one which would fail its checksum later is refused.
-
-    Raises
-    ------
-    DataError
-        When the row would not come back as it is.
-    """
+    """Write a row, and read it back, so that one which would fail its checksum later is refused."""
     # SQLite gives -0.0 back as 0.0, which + 0.0 makes of it, and NaN as NULL.
     values = tuple(value + 0.0 if isinstance(value, float) else value for value in values)
     row = (*values, _checksum(values))

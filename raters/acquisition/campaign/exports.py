@@ -29,23 +29,7 @@ _ARGILLA = {
 
 
 class Imported(NamedTuple):
-    """Content of an export: `answers` is for `Campaign.tell`, the rest for a person to look at.
-
-    Parameters
-    ----------
-    answers : dict
-        From the id of a question to its answer.
-    skipped : list of str
-        Ids of questions that were skipped, cancelled or discarded and have no other answer.
-    open : list of str
-        Ids of questions that nobody has answered or skipped yet, drafts included.
-    by_others : list of tuple
-        Id, person and answer, where the person was not the annotator asked. Such answers are left
-        out of `answers`.
-    disputed : dict
-        From ids to the different answers of several people, where it is unknown whose counts. They
-        are left out of `answers`.
-    """
+    """Content of an export: `answers` is for `Campaign.tell`, the rest for a person to look at."""
 
     answers: dict[str, Any]
     skipped: list[str]
@@ -55,8 +39,7 @@ class Imported(NamedTuple):
 
 
 class Response(NamedTuple):
-    """One person's answer to one question: None for one who skipped it. The person is None where
-    the export does not name them."""
+    """One person's answer to one question: None for one who skipped it."""
 
     person: Any
     answer: Any
@@ -123,13 +106,7 @@ def _text_of(
 
 
 def roles_of(questions: xr.Dataset) -> list[str]:
-    """Columns with the names that questions are about.
-
-    Raises
-    ------
-    DataError
-        When these are no questions of a campaign.
-    """
+    """Columns with the names that questions are about."""
     roles = [str(name) for name in questions.data_vars if name not in _BESIDE]
     if "id" not in questions.coords or "by" not in questions or not roles:
         raise DataError(
@@ -143,13 +120,7 @@ def roles_of(questions: xr.Dataset) -> list[str]:
 
 
 def pair_of(questions: xr.Dataset, **settings: bool) -> tuple[str, str] | None:
-    """Columns of the two things that are compared, or None.
-
-    Raises
-    ------
-    SettingError
-        When one of the settings has a meaning for pairs only, is set, and there are none.
-    """
+    """Columns of the two things that are compared, or None."""
     if (pair := questions.attrs.get("pair")) is not None:
         first, second = pair
         return first, second
@@ -185,13 +156,7 @@ def _refuse_orders(questions: xr.Dataset) -> None:
 
 
 def all_answers(questions: xr.Dataset, answers: Sequence[Any] | None) -> list[str]:
-    """Possible answers as text: those given, or else those of the questions.
-
-    Raises
-    ------
-    DataError
-        When neither says them.
-    """
+    """Possible answers as text: those given, or else those of the questions."""
     if answers is None and "answers" in questions:
         own = questions["answers"].values.ravel()
         answers = list(dict.fromkeys(answer for some in own for answer in some))
@@ -276,13 +241,7 @@ def answer_of(value: str) -> str:
 def collected(
     entries: Iterable[tuple[str, Any, list[Response]]], people: Mapping[Any, Any] | None
 ) -> Imported:
-    """Sort the responses to each question, given with the annotator who was asked.
-
-    Warns
-    -----
-    DataWarning
-        When somebody in `people` gave no response.
-    """
+    """Sort the responses to each question, given with the annotator who was asked."""
     by_question: dict[str, tuple[Any, dict[Hashable, Response]]] = {}
     for question, by, responses in entries:
         answers = by_question.setdefault(question, (by, {}))[1]

@@ -25,10 +25,7 @@ from raters.judgements.names import shorten
 
 
 class Question(NamedTuple):
-    """Question to hand out: its row in the pool, its codes, its score and its cost.
-
-    `first` is the code of the first item, or of the item to label, and then `second` is None.
-    """
+    """Question to hand out: its row in the pool, its codes, its score and its cost."""
 
     row: int
     first: int
@@ -39,19 +36,7 @@ class Question(NamedTuple):
 
 
 class TellResult(NamedTuple):
-    """Ids of the questions that were answered, by what became of the answers.
-
-    Attributes
-    ----------
-    new : tuple of str
-        Those without an answer before.
-    again : tuple of str
-        Those that had this answer already; it was ignored.
-    corrected : tuple of str
-        Those that had another answer, which the journal keeps and which counts no longer.
-    late : tuple of str
-        Those, of all these, that had been withdrawn.
-    """
+    """Ids of the questions that were answered, by what became of the answers."""
 
     new: tuple[str, ...]
     again: tuple[str, ...]
@@ -61,11 +46,7 @@ class TellResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All questions in the order in which they were handed out, as arrays of shape (question,).
-
-    `value` is the outcome, NaN where there is none; `asked_at` and `answered_at` are the times of
-    the question and of its answer. The question in place n has the id with number n + 1.
-    """
+    """All questions in the order in which they were handed out, as arrays of shape (question,)."""
 
     row: Int[np.ndarray, " question"]
     annotator: Int[np.ndarray, " question"]
@@ -106,34 +87,7 @@ def journal_path(path: Any) -> Path:
 
 
 class Journal:
-    """File that holds a campaign. What a method has written when it returns survives a crash of
-    the process or the machine.
-
-    One transaction for each call that writes, with ``synchronous=EXTRA``: the file, and the folder
-    that held SQLite's rollback journal, are on the disk before it returns
-    (https://www.sqlite.org/pragma.html#pragma_synchronous). Connections are opened for each call,
-    so a journal may be used from several processes and threads at once, and after a fork.
-
-    Parameters
-    ----------
-    path : path
-        An existing journal; `Journal.start` makes a new one.
-    patience : float
-        Seconds to wait while another process writes.
-
-    Attributes
-    ----------
-    path : pathlib.Path
-    tag : str
-        Beginning of the ids of this campaign.
-    database : Database
-        The file's transactions.
-
-    Raises
-    ------
-    DataError
-        When the file is missing, no journal, damaged, or locked by another process.
-    """
+    """File that holds a campaign."""
 
     @staticmethod
     def is_there(path: str | Path) -> bool:
@@ -177,30 +131,7 @@ class Journal:
         *,
         patience: float = 30.0,
     ) -> Journal:
-        """Make a journal, or open an existing one that has this identity.
-
-        Parameters
-        ----------
-        path : path
-        identity : mapping
-            Texts that must be equal for two campaigns to be one.
-        settings : mapping
-            Texts that may change from one session to the next; written in either case.
-        parts : mapping of arrays
-            The pool and earlier judgements; written once.
-        patience : float
-            Seconds to wait while another process writes.
-
-        Returns
-        -------
-        Journal
-
-        Raises
-        ------
-        DataError
-            As for `Journal`, and when the journal belongs to another campaign: the message names
-            the field that differs, and both values.
-        """
+        """Make a journal, or open an existing one that has this identity."""
         path = Path(path)
         if not path.exists():
             # The tag tells ids of this campaign from those of others.
@@ -242,16 +173,7 @@ class Journal:
         return facts
 
     def damaged(self, why: str) -> DataError:
-        """Error for a journal whose content cannot be right.
-
-        Parameters
-        ----------
-        why : str
-
-        Returns
-        -------
-        DataError
-        """
+        """Error for a journal whose content cannot be right."""
         return self.database.damaged(why)
 
     @cached_property
@@ -290,13 +212,7 @@ class Journal:
         return f"{self.tag}-{place}"
 
     def place_of(self, question: Any, known: int) -> int:
-        """Place of a question, counted from 1, from its id; `known` questions were handed out.
-
-        Raises
-        ------
-        DataError
-            When no question has the id.
-        """
+        """Place of a question, counted from 1, from its id; `known` questions were handed out."""
         tag, _, place = str(question).strip().partition("-")
         if (
             tag == self.tag
@@ -326,19 +242,7 @@ class Journal:
                     insert(db, "fact", f"setting/{name}", value)
 
     def ask(self, questions: Sequence[Question], *, known: int) -> list[str] | None:
-        """Write questions as open, as one batch.
-
-        Parameters
-        ----------
-        questions : sequence of Question
-        known : int
-            Number of questions that were handed out when these were chosen.
-
-        Returns
-        -------
-        list of str, or None
-            Their ids. None when others were handed out since, which may be the same: choose again.
-        """
+        """Write questions as open, as one batch."""
         with self.database.transaction(write=True) as db:
             if _num_questions(db) != known:
                 return None
@@ -351,27 +255,7 @@ class Journal:
         correct: bool = False,
         words_of: Callable[[int, float], str] | None = None,
     ) -> TellResult:
-        """Write answers, all or none.
-
-        Parameters
-        ----------
-        answers : mapping
-            From the id of a question to its outcome.
-        correct : bool
-            Whether an answer may take the place of another.
-        words_of : callable, optional
-            Words for an answer in messages, from the place of a question and the outcome.
-
-        Returns
-        -------
-        TellResult
-
-        Raises
-        ------
-        DataError
-            For an id that was not handed out; for another answer than the stored one, unless
-            `correct`.
-        """
+        """Write answers, all or none."""
         ids: dict[str, list[str]] = {name: [] for name in TellResult._fields}
         with self.database.transaction(write=True) as db:
             known, now = _num_questions(db), _now()
@@ -410,13 +294,7 @@ class Journal:
         return TellResult(**{name: tuple(own) for name, own in ids.items()})
 
     def withdraw(self, questions: Sequence[str]) -> tuple[str, ...]:
-        """Withdraw open questions, all or none. An answer that comes later still counts.
-
-        Returns
-        -------
-        tuple of str
-            Ids of those that were open.
-        """
+        """Withdraw open questions, all or none."""
         withdrawn = []
         with self.database.transaction(write=True) as db:
             known = _num_questions(db)

@@ -40,35 +40,7 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def to_label_studio(
     questions: xr.Dataset, texts: Mapping[Any, str] | None = None
 ) -> list[dict[str, Any]]:
-    """Questions as tasks of Label Studio; write them as JSON and import that file.
-
-    Parameters
-    ----------
-    questions : xarray.Dataset
-        As ``campaign.ask()`` or ``campaign.outstanding()`` returns them.
-    texts : mapping, optional
-        Text to show for each item; its name by default.
-
-    Returns
-    -------
-    list of dict
-        Each with ``data``: the texts that are shown, ``question_id``, ``by`` (the annotator), the
-        names of the items, and the possible answers where they depend on the question.
-
-    Raises
-    ------
-    DataError
-        When `texts` lacks an item that is asked about.
-
-    Examples
-    --------
-    >>> import xarray as xr
-    >>> from raters.acquisition import formats
-    >>> questions = xr.Dataset({"item": ("id", ["page"]), "by": ("id", ["ann"]),
-    ...                         "score": ("id", [0.1])}, {"id": ["a3f1-1"]})
-    >>> formats.to_label_studio(questions, {"page": "Buy now!"})[0]["data"]
-    {'question_id': 'a3f1-1', 'by': 'ann', 'item_name': 'page', 'item': 'Buy now!'}
-    """
+    """Questions as tasks of Label Studio; write them as JSON and import that file."""
     tasks = []
     for row in question_rows(questions, texts):
         data = {"question_id": row["id"], "by": row["by"], **row["names"], **row["texts"]}
@@ -87,48 +59,7 @@ def label_studio_config(
     title: str | None = None,
 ) -> str:
     """Labelling interface for the tasks: two texts side by side, or a text with a choice of
-    answers.
-
-    Parameters
-    ----------
-    questions : xarray.Dataset
-        As ``campaign.ask()`` returns them.
-    ties : bool
-        Whether the two items of a pair may be called equally good.
-    answers : sequence, optional
-        Possible answers, such as all classes, where not about pairs; by default those of
-        `questions`.
-    title : str, optional
-        Instruction above the texts.
-
-    Returns
-    -------
-    str
-        XML.
-
-    Raises
-    ------
-    DataError
-        When the possible answers are not known, or hold a character that XML cannot.
-    SettingError
-        When `ties` is set and the questions are not about pairs.
-
-    Examples
-    --------
-    >>> import xarray as xr
-    >>> from raters.acquisition import formats
-    >>> questions = xr.Dataset({"item": ("id", ["page"]), "by": ("id", ["ann"])},
-    ...                        {"id": ["a3f1-1"]})
-    >>> print(formats.label_studio_config(questions, answers=["ham", "spam"]))
-    <View>
-      <Header value="Which of these is right?"/>
-      <Text name="item" value="$item"/>
-      <Choices name="answer" toName="item" choice="single" required="true">
-        <Choice value="ham"/>
-        <Choice value="spam"/>
-      </Choices>
-    </View>
-    """
+    answers."""
     roles, pair = roles_of(questions), pair_of(questions, ties=ties)
     shown = [f"  {_text(role)}" for role in roles if role not in (pair or ())]
     if pair is not None:
@@ -157,13 +88,7 @@ def _choices(shown: str, values: Iterable[str]) -> list[str]:
 
 
 def _quoted(parameter: str, text: str) -> str:
-    """Text as an attribute of XML.
-
-    Raises
-    ------
-    DataError
-        When it has a character that XML cannot hold.
-    """
+    """Text as an attribute of XML."""
     if wrong := _NO_XML.search(text):
         raise DataError(
             f"{shown(text)} holds the character {wrong[0]!r}, which XML cannot, and so no interface"
@@ -178,28 +103,7 @@ def from_label_studio(
     export: Sequence[Mapping[str, Any]], people: Mapping[Any, Any] | None = None
 ) -> Imported:
     """Read answers from the JSON export of Label Studio (not JSON-MIN, which does not say who
-    skipped a task).
-
-    Parameters
-    ----------
-    export : list of dict
-        Annotated tasks.
-    people : mapping, optional
-        From users of Label Studio (the number or the e-mail address in ``completed_by``) to
-        annotators of the campaign. Without it, whoever answered is taken for the annotator asked.
-
-    Returns
-    -------
-    Imported
-        The last counts of several annotations by one person. Those that do not say whose they are
-        count as those of different people.
-
-    Raises
-    ------
-    DataError
-        When this is no export, a task has no id of a question, or an annotation holds no answer
-        that can be read, or several.
-    """
+    skipped a task)."""
     lookup = people_of(people)
     return collected(_tasks(export, lookup), lookup)
 

@@ -19,26 +19,7 @@ from raters.judgements.names import match_names, name_list
 
 
 class Ledger:
-    """Accounts of a pool: rows that may be asked, costs, and answers asked of each annotator.
-
-    Parameters
-    ----------
-    pool : Judgements
-        Each question once.
-    base : Judgements
-        Judgements from before the campaign, with the names of `pool`.
-    policy : Policy
-        Costs and quotas.
-    again : bool
-        Whether an annotator may be asked a question again that they have answered.
-
-    Attributes
-    ----------
-    judge : int array, shape (question,)
-        Code of the annotator of each row of the pool.
-    cost : float array, shape (annotator,)
-        Cost of an answer.
-    """
+    """Accounts of a pool: rows that may be asked, costs, and answers asked of each annotator."""
 
     def __init__(self, pool: Judgements, base: Judgements, policy: Policy, again: bool) -> None:
         self.pool = pool

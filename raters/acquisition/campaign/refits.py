@@ -27,17 +27,7 @@ _LEAST_SHARE = 0.25
 
 
 class Refits:
-    """Posterior of the answers so far, by weighted draws of the last fit where those suffice.
-
-    Answers are an array of shape (question,), NaN where there is none, which grows from call to
-    call.
-
-    Attributes
-    ----------
-    num_fits : int
-    max_rhat, min_ess : float
-        Diagnostics of the worst fit; NaN before the first.
-    """
+    """Posterior of the answers so far, by weighted draws of the last fit where those suffice."""
 
     def __init__(self, model: Model[Any], backend: Backend, pool: Judgements, seed: int) -> None:
         self.num_fits = 0
@@ -52,16 +42,7 @@ class Refits:
     def posterior(
         self, answers: Float[np.ndarray, " question"], data: Judgements, batch_size: int
     ) -> Posterior:
-        """Return the posterior given these answers.
-
-        Parameters
-        ----------
-        answers : array, shape (question,)
-        data : Judgements
-            The answers together with all earlier judgements.
-        batch_size : int
-            Number of new answers that call for a fit.
-        """
+        """Return the posterior given these answers."""
         if self._current is None or not np.array_equal(self._current[0], answers, equal_nan=True):
             posterior = self._weighted(answers, data, batch_size)
             self._current = answers, self._refit(answers, data) if posterior is None else posterior

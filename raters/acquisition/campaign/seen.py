@@ -17,11 +17,7 @@ _TABLE = """CREATE TABLE IF NOT EXISTS seen (number INTEGER PRIMARY KEY, row INT
 
 
 class Seen(NamedTuple):
-    """Question that arrived: its row in the pool, and what was decided.
-
-    `score` is None where the question could not be asked, `level` the level for the next question,
-    and `question` the place of the question among those handed out, None where it was let go.
-    """
+    """Question that arrived: its row in the pool, and what was decided."""
 
     row: int
     score: float | None
@@ -33,13 +29,8 @@ class Seen(NamedTuple):
 
 
 def read_seen(journal: Journal, last: int | None = None) -> tuple[list[Seen], int]:
-    """The `last` questions that arrived (all of them by default), in order, and the number of all.
-
-    Raises
-    ------
-    DataError
-        When the journal is damaged.
-    """
+    """The `last` questions that arrived (all of them by default), in order, and the number of
+    all."""
     with journal.database.transaction() as db:
         (there,) = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'seen'").fetchone()
         if not there:
@@ -57,24 +48,7 @@ def read_seen(journal: Journal, last: int | None = None) -> tuple[list[Seen], in
 def write_seen(
     journal: Journal, seen: Seen, question: Question | None, *, known: int, known_seen: int
 ) -> str | None:
-    """Write a decision, together with the question where it is asked.
-
-    Parameters
-    ----------
-    journal : Journal
-    seen : Seen
-        Its `question` is filled in.
-    question : Question or None
-        None where it is let go.
-    known, known_seen : int
-        Number of questions that had been handed out, and had arrived, when it was decided.
-
-    Returns
-    -------
-    str or None
-        Id of the question, empty where it is let go. None when another process has written since:
-        decide again.
-    """
+    """Write a decision, together with the question where it is asked."""
     with journal.database.transaction(write=True) as db:
         db.execute(_TABLE)
         (total,) = db.execute("SELECT coalesce(max(number), 0) FROM seen").fetchone()

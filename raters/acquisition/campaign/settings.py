@@ -92,13 +92,7 @@ class Setup(NamedTuple):
 
 
 def stored_data(journal: Journal, name: str) -> Any:
-    """Judgements of a journal: its ``"pool"``, or its ``"data"``.
-
-    Raises
-    ------
-    DataError
-        When they are not those that it was started with.
-    """
+    """Judgements of a journal: its ``"pool"``, or its ``"data"``."""
     identity = journal.identity
     try:
         data = pools.unpacked(identity, journal.parts, name)
@@ -158,13 +152,7 @@ def _stored_rule(stop: Rule) -> str:
 
 
 def rebuilt(text: str, what: str) -> Any:
-    """Build the model, back-end, policy or stopping rule that a journal holds.
-
-    Raises
-    ------
-    SettingError
-        When the text holds something else, or a class of a module that is not imported.
-    """
+    """Build the model, back-end, policy or stopping rule that a journal holds."""
     instead = (
         "rt.Campaign.open(path, stop=...)"
         if what == "stop"

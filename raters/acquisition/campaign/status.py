@@ -98,8 +98,7 @@ def status_of(
 
 
 def _certainties(posterior: Posterior | None) -> dict[str, float | None]:
-    """Certainties of `Status` by name: None where they have no meaning, or without a
-    posterior."""
+    """Certainties of `Status` by name: None where they have no meaning, or without a posterior."""
     return {
         name: None if posterior is None else _certainty(rule, posterior)
         for name, rule in _CERTAINTIES.items()

@@ -82,16 +82,7 @@ class Stop(abc.ABC):
         """
 
     def __call__(self, posterior: Posterior) -> bool:
-        """True if the campaign stops.
-
-        Parameters
-        ----------
-        posterior : Posterior
-
-        Returns
-        -------
-        bool
-        """
+        """True if the campaign stops."""
         return self.met(self.value(posterior))
 
     def __or__(self, other: Stop) -> AnyOf:

@@ -83,27 +83,7 @@ class Rank(NamedTuple):
 def rank(
     score: Float[np.ndarray, " seen"], lot: Float[np.ndarray, " seen"], chance: float, level: float
 ) -> Rank:
-    r"""Decide on the last of some questions by its rank among all of them.
-
-    With n others, a of which have a higher score, and U uniform on [0, 1], the question is asked if
-    :math:`p = (a + U) / (n + 1) \le \mathrm{level}`. The smoothed p-value p is uniform where the
-    questions are exchangeable (Vovk, Gammerman and Shafer 2005, proposition 2.4), so that the share
-    `level` is asked, from the first question on and however many scores tie.
-
-    Parameters
-    ----------
-    score : array, shape (seen,)
-        Scores; the last one is that of the question.
-    lot : array, shape (seen,)
-        Numbers that order equal scores.
-    chance : float
-        U.
-    level : float
-
-    Returns
-    -------
-    Rank
-    """
+    """Decide on the last of some questions by its rank among all of them."""
     others, most = len(score) - 1, math.floor(level * len(score) - chance)
     ascending = np.lexsort((lot, score))
     above = others - int(np.flatnonzero(ascending == others)[0])
@@ -120,22 +100,7 @@ def _highest(score: Float[np.ndarray, " other"], place: int) -> float:
 
 def next_level(level: float, rate: float, asked: bool) -> float:
     r"""Move the level towards the rate: :math:`\ell + \gamma (\rho - a)`, a = 1 where the question
-    was asked (Gibbs and Candès 2021, equation 2).
-
-    A level of 0 asks nothing and one of 1 asks everything. So of n questions, in whatever order
-    they come and however their scores change, at most :math:`\rho n + \rho / \gamma + 1` are asked,
-    and, as long as all can be, at least :math:`\rho n - (1 - \rho) / \gamma - 1`; here
-    :math:`\gamma = \rho / 10`.
-
-    Parameters
-    ----------
-    level, rate : float
-    asked : bool
-
-    Returns
-    -------
-    float
-    """
+    was asked (Gibbs and Candès 2021, equation 2)."""
     return level + STEP * rate * (rate - float(asked))
 
 
@@ -247,23 +212,7 @@ class Stream(NamedTuple):
 
 
 def row_of(pool: Judgements, question: Any) -> int:
-    """Row of the pool that holds a question.
-
-    Parameters
-    ----------
-    pool : Judgements
-    question : Judgements or mapping
-        One row of questions, or the names that `Campaign.ask` gives, by column.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    DataError
-        When the question is none, several, or not one of the pool.
-    """
+    """Row of the pool that holds a question."""
     if isinstance(question, Mapping):
         found = _named(pool, dict(question))
     else:

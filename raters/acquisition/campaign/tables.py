@@ -19,13 +19,7 @@ def question_table(
     rows: Int[np.ndarray, " question"],
     score: Float[np.ndarray, " question"],
 ) -> xr.Dataset:
-    """Table of questions by id: names, scores, and the possible answers.
-
-    Of questions about a pair ``attrs["pair"]`` has the two columns. The answers to others are
-    ``attrs["answers"]`` where all have the same ones, and otherwise the column ``answers``, a tuple
-    for each question. Columns of numbers, which are no names, are ``attrs["plain"]``. Where an
-    order of the answers is asked for, ``attrs["ordered"]`` is True.
-    """
+    """Table of questions by id: names, scores, and the possible answers."""
     questions = pool.rows(np.asarray(rows, int))
     columns = questions.question_names() | {"score": np.asarray(score, float)}
     table = xr.Dataset(

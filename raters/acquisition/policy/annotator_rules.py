@@ -132,15 +132,7 @@ class Oracle(AnnotatorRule):
     def preference(
         self, posterior: Posterior, rng: np.random.Generator
     ) -> Float[np.ndarray, " annotator"]:
-        """True competences: see `AnnotatorRule.preference`.
-
-        Raises
-        ------
-        SettingError
-            When an annotator has no competence.
-        DataError
-            When a competence is that of an unknown annotator.
-        """
+        """True competences: see `AnnotatorRule.preference`."""
         true = by_annotator("competence", self.competence, posterior.data.judges)
         return np.asarray(np.abs(true))
 
@@ -156,15 +148,7 @@ def by_annotator(
     annotators: tuple[Any, ...],
     default: float | None = None,
 ) -> Float[np.ndarray, " annotator"]:
-    """Return numbers by name as an array in code order, shape (annotator,).
-
-    Raises
-    ------
-    DataError
-        For unknown names.
-    SettingError
-        For missing names, where there is no default.
-    """
+    """Return numbers by name as an array in code order, shape (annotator,)."""
     names = [name for name, _ in pairs]
     codes = (
         match_names(np.arange(len(names)), tuple(names), annotators, "name", what)

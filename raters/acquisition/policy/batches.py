@@ -111,13 +111,7 @@ class Power(Batch):
         questions: Any,
         rng: np.random.Generator,
     ) -> Chooser:
-        """Choose by score and Gumbel noise: see `Batch.chooser`.
-
-        Raises
-        ------
-        SettingError
-            When a score is negative.
-        """
+        """Choose by score and Gumbel noise: see `Batch.chooser`."""
         if (score < 0).any():
             raise SettingError(
                 parameter="batch",
@@ -143,13 +137,7 @@ class SpanningTree(Batch):
         questions: Any,
         rng: np.random.Generator,
     ) -> Chooser:
-        """Choose by score, without cycles: see `Batch.chooser`.
-
-        Raises
-        ------
-        SettingError
-            When the questions do not compare two items.
-        """
+        """Choose by score, without cycles: see `Batch.chooser`."""
         if questions.pair is None:
             raise SettingError(
                 parameter="batch",
@@ -194,14 +182,7 @@ class Sequential(Batch):
         questions: Any,
         rng: np.random.Generator,
     ) -> Chooser:
-        """Choose by the conditional covariances: see `Batch.chooser`.
-
-        Raises
-        ------
-        SettingError
-            When the criterion is no reduction of a variance, the questions do not compare two
-            items, or the model has types.
-        """
+        """Choose by the conditional covariances: see `Batch.chooser`."""
         if not isinstance(criterion, OfVariance) or questions.pair is None:
             raise SettingError(
                 parameter="batch",
@@ -254,13 +235,7 @@ class BatchBald(Batch):
         questions: Any,
         rng: np.random.Generator,
     ) -> Chooser:
-        """Choose by joint information: see `Batch.chooser`.
-
-        Raises
-        ------
-        SettingError
-            When the model has types of annotators.
-        """
+        """Choose by joint information: see `Batch.chooser`."""
         without_types(posterior, self)
         return JointInformation(score, posterior, questions, self.configurations, rng)
 

@@ -19,23 +19,7 @@ _SHORTLIST = 20_000
 
 class Chooser:
     """Choice of one question after another: `best` gives the best of those still allowed, and
-    `take` records the one taken.
-
-    This class takes the highest score. A subclass may score the rest of the questions anew after
-    each one that is taken.
-
-    Parameters
-    ----------
-    score : array, shape (question,)
-        Scores, divided by costs.
-    about : int array, shape (question,), optional
-        Numbers that questions about the same share: one of them is taken. All may be without it.
-
-    Attributes
-    ----------
-    price : array, shape (question,), or None
-        Cost of each question, for subclasses that score anew.
-    """
+    `take` records the one taken."""
 
     price: Float[np.ndarray, " question"] | None = None
 
@@ -49,12 +33,7 @@ class Chooser:
         self.about = about
 
     def best(self, allowed: Bool[np.ndarray, " question"]) -> int:
-        """Return the row to take next; −1 when none is left.
-
-        Parameters
-        ----------
-        allowed : bool array, shape (question,)
-        """
+        """Return the row to take next; −1 when none is left."""
         usable = allowed & self.open
         return int(np.where(usable, self.score, -np.inf).argmax()) if usable.any() else -1
 

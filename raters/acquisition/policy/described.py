@@ -23,17 +23,7 @@ Names = dict[str, Shaped[np.ndarray, " question"]]
 
 @dataclass(frozen=True)
 class Described(ABC):
-    """Questions with features that can be chosen, one of each annotator or of each pair.
-
-    Parameters
-    ----------
-    templates : Judgements
-        A row for each question to be made up, in the codes of the fit; its features are replaced.
-    names : tuple
-        Names of the features.
-    real : array, shape (real, feature)
-        Features of the questions or items that there are, in the units of the table.
-    """
+    """Questions with features that can be chosen, one of each annotator or of each pair."""
 
     templates: Any
     names: tuple[Any, ...]
@@ -70,15 +60,7 @@ class Described(ABC):
 
 @dataclass(frozen=True)
 class OfRows(Described):
-    """Comparisons, each of which has its features: differences of its first side and its second.
-
-    Parameters
-    ----------
-    given : bool
-        Whether the pairs were given, and are a part of the questions.
-    rows : Comparisons
-        Real questions, in the order of `real`.
-    """
+    """Comparisons, each of which has its features: differences of its first side and its second."""
 
     given: bool = False
     rows: Any = None
@@ -146,23 +128,7 @@ def _repeated(column: Any, number: int) -> Any:
 def described(
     posterior: Posterior, questions: Any | None, judges: Int[np.ndarray, " annotator"]
 ) -> Described:
-    """Questions of the fitted kind with features to be chosen.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    questions : Judgements, optional
-        In the codes of the fit.
-    judges : int array, shape (annotator,)
-        Codes of those who would be asked.
-
-    Raises
-    ------
-    SettingError
-        When the model reads no features, or has parameters of each item.
-    DataError
-        When nobody of `judges` is asked one of the questions.
-    """
+    """Questions of the fitted kind with features to be chosen."""
     data, sites = posterior.data, posterior.program.sites
     axes = data.arrays().get("features", ())
     known = getattr(data, "features", None) if axes else None

@@ -33,16 +33,7 @@ _TARGETS = get_args(Target)
 
 
 class Chosen(NamedTuple):
-    """Chosen rows of the candidates, in order.
-
-    Attributes
-    ----------
-    rows : int array, shape (chosen,)
-    score : array, shape (chosen,)
-        Score of each.
-    highest : float
-        Highest score of all candidates.
-    """
+    """Chosen rows of the candidates, in order."""
 
     rows: Int[np.ndarray, " chosen"]
     score: Float[np.ndarray, " chosen"]
@@ -472,19 +463,7 @@ def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ..
 
 
 def check_names(policy: Policy, annotators: tuple[Any, ...]) -> None:
-    """Raise when a policy names unknown annotators.
-
-    Parameters
-    ----------
-    policy : Policy
-    annotators : tuple
-        Names of all annotators.
-
-    Raises
-    ------
-    DataError
-        When its costs or quotas do.
-    """
+    """Raise when a policy names unknown annotators."""
     for what in ("costs", "quota"):
         given = getattr(policy, what)
         if given and not isinstance(given, int):

@@ -422,8 +422,7 @@ def _combinations[Data: Judgements](
     **names: Iterable[Any] | None,
 ) -> Data:
     """Every combination of names where a question has one of each axis, and otherwise every
-    question that somebody was asked, put to every judge; without those that each has answered.
-    `names` are those that questions are restricted to, by the field of their axis."""
+    question that somebody was asked, put to every judge; without those that each has answered."""
     again = type(data).again if again is None else again
     boolean("again", again)
     whole("limit", limit)

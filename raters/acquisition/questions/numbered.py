@@ -24,9 +24,7 @@ Keep = Callable[[Int[np.ndarray, " question"]], Bool[np.ndarray, " question"]]
 
 class Abilities(NamedTuple):
     """Items that each annotator can judge: those of annotator ``judges[k]`` are ``items[start[k] :
-    start[k] + size[k]]``, ascending. All who can judge everything share the first list. `keys` are
-    the items again, each with the number of its list times `stride` added, and so ascending
-    throughout."""
+    start[k] + size[k]]``, ascending."""
 
     judges: Int[np.ndarray, " annotator"]
     items: Int[np.ndarray, " entry"]

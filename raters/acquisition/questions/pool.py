@@ -25,16 +25,7 @@ def seed_of(*numbers: int) -> int:
 
 def prepared(pool: Any, data: Any | None) -> tuple[Any, Any]:
     """Return the questions, each once and without outcomes, and the earlier judgements (maybe
-    none), with the same names.
-
-    Raises
-    ------
-    DataError
-        When there is no question; when `data` are of another kind, lack outcomes, or lack names of
-        the pool; when codes of the pool are out of range.
-    SettingError
-        When questions have several rows.
-    """
+    none), with the same names."""
     check_askable(pool, "pool")
     what = type(pool).__name__
     if data is not None and type(data) is not type(pool):

@@ -15,17 +15,7 @@ TINY = 1e-12
 def mean(
     values: Float[Array, "chain draw ... question"], weight: Weight | None
 ) -> Float[Array, "... question"]:
-    """Average over the draws.
-
-    Parameters
-    ----------
-    values : array, shape (chain, draw, ..., question)
-    weight : array, shape (chain, draw) or (chain, draw, question), or None
-
-    Returns
-    -------
-    array, shape (..., question)
-    """
+    """Average over the draws."""
     if weight is None:
         return values.mean((0, 1))
     if weight.ndim == 2:

@@ -23,14 +23,7 @@ Of = Literal["mean", "most_probable"]
 
 
 class Certainty(NamedTuple):
-    """Estimate of an order or a set, and the posterior probability that it is right.
-
-    Attributes
-    ----------
-    probability : float
-    estimate : int array
-        Codes of items.
-    """
+    """Estimate of an order or a set, and the posterior probability that it is right."""
 
     probability: float
     estimate: Int[np.ndarray, " place"]

@@ -36,25 +36,7 @@ class Criterion(abc.ABC):
     def __call__(
         self, posterior: Posterior, questions: Any, *, seed: int = 0
     ) -> Float[np.ndarray, " question"]:
-        """Score questions, in pieces so that memory stays bounded.
-
-        Parameters
-        ----------
-        posterior : Posterior
-        questions : Judgements
-            Questions in the codes of ``posterior.data``.
-        seed : int
-            For criteria that draw at random.
-
-        Returns
-        -------
-        array, shape (question,)
-
-        Raises
-        ------
-        SettingError
-            When the criterion has no meaning for the model or the questions.
-        """
+        """Score questions, in pieces so that memory stays bounded."""
         score = self.reader(posterior, questions, np.random.default_rng(seed))
         parts = [
             np.asarray(score(piece), np.float64)[:size]
@@ -175,13 +157,7 @@ class About(Criterion):
         return f"About({', '.join(map(repr, self.sites))}, draws={self.draws})"
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Cross draws of the chosen parameters with draws of the others: see `Criterion.reader`.
-
-        Raises
-        ------
-        SettingError
-            When no parameter is named, or one that the model does not have.
-        """
+        """Cross draws of the chosen parameters with draws of the others: see `Criterion.reader`."""
         if not self.sites or set(self.sites) - set(posterior.draws):
             raise SettingError(
                 parameter="sites",
@@ -279,36 +255,12 @@ class Random(Criterion):
 
 
 def rewards(posterior: Posterior) -> Float[Array, "chain draw item ..."]:
-    """Rewards of the items, or their worths.
-
-    Parameters
-    ----------
-    posterior : Posterior
-
-    Returns
-    -------
-    array, shape (chain, draw, item, ...)
-
-    Raises
-    ------
-    SettingError
-        When the model has none.
-    """
+    """Rewards of the items, or their worths."""
     return posterior.site(order_site(posterior), "so items have no order of their own")
 
 
 def order_site(posterior: Posterior) -> str:
-    """Name of the site that the order of the items follows from.
-
-    Parameters
-    ----------
-    posterior : Posterior
-
-    Returns
-    -------
-    str
-        ``"worth"`` of rankings, and else ``"reward"``, whether the model has it or not.
-    """
+    """Name of the site that the order of the items follows from."""
     return "worth" if "worth" in posterior.draws else "reward"
 
 
@@ -319,24 +271,7 @@ def against(
     together: Callable[[slice], Float[Array, "answer question target_answer target"]] | None = None,
 ) -> Float[Array, " question"]:
     """Score questions against many others, in slices: the joint table is as large as questions ×
-    others.
-
-    Parameters
-    ----------
-    function : callable
-        ``function(table, others, weight, *more)`` gives the score of each question.
-    probs : AnswerProbs
-        Probabilities of the answers to the questions.
-    others : array, shape (chain, draw, ...)
-        Handed to `function` as it is.
-    together : callable, optional
-        Joint probabilities of a slice of the questions and the others, where draws alone do not
-        give them.
-
-    Returns
-    -------
-    array, shape (question,)
-    """
+    others."""
     parts = []
     for start in range(0, probs.table.shape[-1], _SLICE):
         rows = slice(start, start + _SLICE)
@@ -346,33 +281,13 @@ def against(
 
 
 def competence_site(posterior: Posterior) -> str:
-    """Name of the first site of the program with a value for each judge.
-
-    Parameters
-    ----------
-    posterior : Posterior
-
-    Returns
-    -------
-    str
-        ``"competence"`` where there is none.
-    """
+    """Name of the first site of the program with a value for each judge."""
     judge, sites = posterior.data.judge, posterior.program.sites
     return next((name for name, site in sites.items() if judge in site.dims), "competence")
 
 
 def flat_weight(posterior: Posterior) -> Float[np.ndarray, " draw"]:
-    """Weight of each draw.
-
-    Parameters
-    ----------
-    posterior : Posterior
-
-    Returns
-    -------
-    float64 array, shape (draw,)
-        Of all chains; sums to 1.
-    """
+    """Weight of each draw."""
     weight: np.ndarray = np.asarray(posterior.weight, np.float64).ravel()
     return np.asarray(weight / weight.sum())
 

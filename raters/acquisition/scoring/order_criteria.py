@@ -37,14 +37,7 @@ class OrderEntropy(Criterion):
         whole("draws", self.draws, least=2)
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Read the rewards: see `Criterion.reader`.
-
-        Raises
-        ------
-        SettingError
-            When the questions do not compare two items; when the model has no rewards, or those of
-            several types.
-        """
+        """Read the rewards: see `Criterion.reader`."""
         reward = _one_order(posterior, questions, self)
         flat = reward.reshape(-1, *reward.shape[2:])
         committee = jnp.asarray(flat[rng.choice(len(flat), self.draws, p=flat_weight(posterior))])[
@@ -71,14 +64,7 @@ class OrderInformation(Criterion):
     """
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Read the rewards: see `Criterion.reader`.
-
-        Raises
-        ------
-        SettingError
-            When the questions do not compare two items; when the model has no rewards, or those of
-            several types.
-        """
+        """Read the rewards: see `Criterion.reader`."""
         reward = _one_order(posterior, questions, self)
         first, second = np.triu_indices(reward.shape[2], 1)
         if len(first) > _MOST_PAIRS:
@@ -99,23 +85,7 @@ class OrderVariance(OfVariance):
     def quantity(
         self, posterior: Posterior, questions: Any
     ) -> Float[np.ndarray, "draw type question"]:
-        """1 where the first item is the better, and 0 elsewhere.
-
-        Parameters
-        ----------
-        posterior : Posterior
-        questions : Judgements
-            Comparisons in the codes of ``posterior.data``.
-
-        Returns
-        -------
-        array, shape (draw, type, question)
-
-        Raises
-        ------
-        SettingError
-            When the questions do not compare two items.
-        """
+        """1 where the first item is the better, and 0 elsewhere."""
         check_pairs(questions, self)
         reward = np.asarray(rewards(posterior), np.float32)
         num_items, num_types = reward.shape[2], int(np.prod(reward.shape[3:]))
@@ -125,13 +95,7 @@ class OrderVariance(OfVariance):
         return better.astype(np.float32)
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Read the rewards: see `Criterion.reader`.
-
-        Raises
-        ------
-        SettingError
-            When the questions do not compare two items, or the model has no rewards.
-        """
+        """Read the rewards: see `Criterion.reader`."""
         reward = rewards(posterior)
         check_pairs(questions, self)
         by_type = reward.reshape(*reward.shape[:3], -1)
@@ -154,14 +118,7 @@ class ExpectedImprovement(Criterion):
     not depend on the annotator."""
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Read the rewards: see `Criterion.reader`.
-
-        Raises
-        ------
-        SettingError
-            When the questions do not compare two items; when the model has no rewards, or those of
-            several types.
-        """
+        """Read the rewards: see `Criterion.reader`."""
         reward, weight = _one_order(posterior, questions, self), jnp.asarray(posterior.weight)
         best = reward[:, :, jnp.tensordot(weight, reward, 2).argmax()]
 
@@ -182,14 +139,7 @@ class Thompson(Criterion):
     """
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Read the rewards: see `Criterion.reader`.
-
-        Raises
-        ------
-        SettingError
-            When the questions do not compare two items; when the model has no rewards, or those of
-            several types.
-        """
+        """Read the rewards: see `Criterion.reader`."""
         reward = _one_order(posterior, questions, self)
         p_best = np.bincount(
             np.asarray(reward.argmax(2)).ravel(), flat_weight(posterior), reward.shape[2]

@@ -36,14 +36,7 @@ _MOST_UNITS = 200_000_000
 
 
 class AnswerProbs(NamedTuple):
-    """Probabilities of the answers to some questions under each draw.
-
-    Attributes
-    ----------
-    table : array, shape (chain, draw, answer, question)
-    weight : array, shape (chain, draw) or (chain, draw, question)
-        Sums to 1 over the draws.
-    """
+    """Probabilities of the answers to some questions under each draw."""
 
     table: Float[Array, "chain draw answer question"]
     weight: Weight

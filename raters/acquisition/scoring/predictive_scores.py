@@ -19,32 +19,7 @@ def joint(
     targets: Float[Array, "chain draw target_answer target"],
     weight: Weight | None = None,
 ) -> Float[Array, "answer question target_answer target"]:
-    r"""Probability of each answer to each question together with each answer to each target.
-
-    .. math:: p(y, y_m) = \mathbb{E}_\theta\, p(y \mid \theta)\, p(y_m \mid \theta)
-
-    Answers are assumed to be independent given a draw. Those that share a class which the
-    likelihood sums out are independent given a draw and that class; for them the axis draw holds
-    each draw once for each class.
-
-    Parameters
-    ----------
-    probs : array, shape (chain, draw, answer, question)
-    targets : array, shape (chain, draw, answer, target)
-    weight : array, shape (chain, draw) or (chain, draw, question), optional
-
-    Returns
-    -------
-    array, shape (answer, question, answer, target)
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> from raters.acquisition import scores
-    >>> sure = jnp.array([[[[1.0], [0.0]], [[0.0], [1.0]]]])
-    >>> scores.joint(sure, sure)[:, 0, :, 0].tolist()
-    [[0.5, 0.0], [0.0, 0.5]]
-    """
+    """Probability of each answer to each question together with each answer to each target."""
     draws = probs.shape[0] * probs.shape[1]
     share = jnp.full((1, draws), 1 / draws) if weight is None else weight
     left = probs.reshape(draws, *probs.shape[2:]) * share.reshape(draws, 1, -1)
@@ -164,28 +139,7 @@ def event_information(
     events: Shaped[Array, "chain draw event"],
     weight: Float[Array, "chain draw"] | None = None,
 ) -> Float[Array, " question"]:
-    r"""Sum over events of their mutual information with the answer, :math:`\sum_e I(y; e)`.
-
-    Parameters
-    ----------
-    probs : array, shape (chain, draw, answer, question)
-    events : array, shape (chain, draw, event)
-        Whether each happens under each draw; such as that one item is better than another.
-    weight : array, shape (chain, draw), optional
-
-    Returns
-    -------
-    array, shape (question,)
-        In bits.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> from raters.acquisition import scores
-    >>> sure = jnp.array([[[[1.0], [0.0]], [[0.0], [1.0]]]])
-    >>> float(scores.event_information(sure, jnp.array([[[1.0, 1.0], [0.0, 1.0]]]))[0])
-    1.0
-    """
+    r"""Sum over events of their mutual information with the answer, :math:`\sum_e I(y; e)`."""
     happens = jnp.asarray(events, probs.dtype)
     mean_gain: Array = epig(probs, jnp.stack([happens, 1 - happens], -2), weight)
     return mean_gain * events.shape[-1]

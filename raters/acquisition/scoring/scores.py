@@ -95,32 +95,8 @@ def bald(
 def bald_divergence(
     probs: Float[Array, "chain draw answer question"], weight: Weight | None = None
 ) -> Float[Array, " question"]:
-    r"""`bald` in its other form: the mean divergence of the draws' predictions from their
-    consensus.
-
-    .. math:: I(y; \theta) = \mathbb{E}_\theta\,
-              \mathrm{KL}(p(y \mid \theta) \,\|\, \mathbb{E}_\theta\, p(y \mid \theta))
-
-    It is also query by committee with posterior draws as the committee (McCallum and Nigam 1998).
-
-    Parameters
-    ----------
-    probs : array, shape (chain, draw, answer, question)
-    weight : array, shape (chain, draw) or (chain, draw, question), optional
-
-    Returns
-    -------
-    array, shape (question,)
-        In bits.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> from raters.acquisition import scores
-    >>> sure = jnp.array([[[[1.0], [0.0]], [[0.0], [1.0]]]])
-    >>> float(scores.bald_divergence(sure)[0])
-    1.0
-    """
+    """`bald` in its other form: the mean divergence of the draws' predictions from their
+    consensus."""
     consensus = mean(probs, weight)
     each = (xlogy(probs, probs) - xlogy(probs, jnp.maximum(consensus, TINY))).sum(-2)
     return jnp.maximum(mean(each, weight), 0.0) / jnp.log(2.0)
@@ -131,33 +107,8 @@ def bald_divergence(
 def bald_about(
     probs: Float[Array, "phi_draw psi_draw answer question"],
 ) -> Float[Array, " question"]:
-    r"""Mutual information of the answer and some of the parameters φ, with the others ψ integrated
-    out.
-
-    .. math:: I(y; \varphi) = H(p(y))
-              - \mathbb{E}_\varphi\, H(\mathbb{E}_{\psi \mid \varphi}\, p(y \mid \varphi, \psi))
-
-    Never above `bald`, which is about both.
-
-    Parameters
-    ----------
-    probs : array, shape (draw of φ, draw of ψ given φ, answer, question)
-
-    Returns
-    -------
-    array, shape (question,)
-        In bits.
-
-    Examples
-    --------
-    An answer that depends on the annotator's competence alone tells nothing about the rewards:
-
-    >>> import jax.numpy as jnp
-    >>> from raters.acquisition import scores
-    >>> by_competence = jnp.broadcast_to(jnp.array([[[0.9], [0.1]], [[0.5], [0.5]]]), (3, 2, 2, 1))
-    >>> abs(round(float(scores.bald_about(by_competence)[0]), 6))
-    0.0
-    """
+    """Mutual information of the answer and some of the parameters φ, with the others ψ integrated
+    out."""
     given = probs.mean(1)
     return jnp.maximum(bits(given.mean(0)) - bits(given).mean(0), 0.0)
 
@@ -323,33 +274,8 @@ def variance_reduction(
     quantity: Float[Array, "chain draw quantity"],
     weight: Float[Array, "chain draw"] | None = None,
 ) -> Float[Array, " question"]:
-    r"""Expected reduction of the posterior variance of some quantities by an answer, summed over
-    them.
-
-    .. math:: \sum_n \bigl(\mathrm{Var}\, q_n - \mathbb{E}_y\, \mathrm{Var}(q_n \mid y)\bigr)
-              = \sum_n \sum_a \frac{\mathrm{Cov}(p(y = a \mid \theta), q_n(\theta))^2}{p(y = a)}
-
-    This is expected error reduction under squared loss, with no approximation but that by draws.
-
-    Parameters
-    ----------
-    probs : array, shape (chain, draw, answer, question)
-    quantity : array, shape (chain, draw, quantity)
-    weight : array, shape (chain, draw), optional
-
-    Returns
-    -------
-    array, shape (question,)
-        In squared units of the quantity.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> from raters.acquisition import scores
-    >>> sure = jnp.array([[[[1.0], [0.0]], [[0.0], [1.0]]]])
-    >>> float(scores.variance_reduction(sure, jnp.array([[[2.0], [0.0]]]))[0])
-    1.0
-    """
+    """Expected reduction of the posterior variance of some quantities by an answer, summed over
+    them."""
     draws = probs.shape[0] * probs.shape[1]
     flat = jnp.full(draws, 1 / draws) if weight is None else weight.reshape(-1)
     values = quantity.reshape(draws, -1)
@@ -366,33 +292,8 @@ def class_variance_reduction(
     weight: Float[Array, "chain draw_class question"],
     classes: int,
 ) -> Float[Array, " question"]:
-    r"""Expected reduction of the variance of the indicators of an item's true class by a label,
-    summed over classes.
-
-    .. math:: \sum_{c, a} \frac{(p(t = c, y = a) - p(t = c)\, p(y = a))^2}{p(y = a)}
-
-    Parameters
-    ----------
-    probs : array, shape (chain, draw · class, label, question)
-        Each draw once for each class, one class after the other.
-    weight : array, shape (chain, draw · class, question)
-    classes : int
-        Number of classes.
-
-    Returns
-    -------
-    array, shape (question,)
-
-    Examples
-    --------
-    A perfect annotator on an item of unknown class, of two:
-
-    >>> import jax.numpy as jnp
-    >>> from raters.acquisition import scores
-    >>> perfect = jnp.array([[[[1.0], [0.0]], [[0.0], [1.0]]]])
-    >>> float(scores.class_variance_reduction(perfect, jnp.full((1, 2, 1), 0.5), 2)[0])
-    0.5
-    """
+    """Expected reduction of the variance of the indicators of an item's true class by a label,
+    summed over classes."""
     labels, questions = probs.shape[2:]
     weighted = (weight[:, :, None, :] * probs).reshape(-1, classes, labels, questions)
     joint = weighted.sum(0)

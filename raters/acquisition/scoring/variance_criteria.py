@@ -66,13 +66,7 @@ class VarianceReduction(OfVariance):
         whole("k", self.k)
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Read the quantities: see `Criterion.reader`.
-
-        Raises
-        ------
-        SettingError
-            When the model does not have them, or has no more than `k` items.
-        """
+        """Read the quantities: see `Criterion.reader`."""
         quantity = self._by_draw(posterior)
 
         def score(piece: Any) -> Any:
@@ -84,18 +78,7 @@ class VarianceReduction(OfVariance):
     def quantity(
         self, posterior: Posterior, questions: Any
     ) -> Float[np.ndarray, "draw quantity 1"]:
-        """Quantities under each draw.
-
-        Parameters
-        ----------
-        posterior : Posterior
-        questions : Judgements
-            Not used: the quantities are the same for all questions.
-
-        Returns
-        -------
-        array, shape (draw, quantity, 1)
-        """
+        """Quantities under each draw."""
         quantity = self._by_draw(posterior)
         return np.asarray(quantity, np.float32).reshape(-1, quantity.shape[-1], 1)
 
@@ -140,13 +123,7 @@ class TruthVariance(Criterion):
     label; class probabilities allow for mistakes that the crowd makes together."""
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Read the probabilities by class: see `Criterion.reader`.
-
-        Raises
-        ------
-        SettingError
-            When the model has no true classes.
-        """
+        """Read the probabilities by class: see `Criterion.reader`."""
         if not posterior.has_truth:
             raise SettingError(
                 parameter="target",

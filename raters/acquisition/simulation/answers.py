@@ -78,24 +78,7 @@ class Recorded(Answers):
 def probs_under(
     model: Model[Any], truth: Mapping[str, Any], pool: Any
 ) -> Float[np.ndarray, "answer row"]:
-    """Probability of each answer under the truth.
-
-    Parameters
-    ----------
-    model : Model
-    truth : mapping
-        Values of the sites that answers depend on, and of a class that the likelihood sums out.
-    pool : Judgements
-
-    Returns
-    -------
-    array, shape (answer, row)
-
-    Raises
-    ------
-    SettingError
-        When `truth` lacks a site, or has one that is not the model's or of another shape.
-    """
+    """Probability of each answer under the truth."""
     pool.check_listed()
     prior = Posterior.prior(model, pool, draws=1)
     latent = prior.program.latent

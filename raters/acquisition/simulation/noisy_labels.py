@@ -61,86 +61,8 @@ def simulate_labelling(
     held_out: int = 0,
     seed: int,
 ) -> xr.Dataset:
-    """Acquire labels of a crowd whose truth is known, item by item, under one or several policies.
-
-    All policies share their random numbers: an annotator gives an item the same label under each,
-    the order of items is the same where it is random, and an item that several annotators label is
-    labelled by the same ones. The first items go to `labels_per_item` annotators under each.
-
-    Parameters
-    ----------
-    crowd : GeneratedLabels
-        As `raters.datasets.label_crowd` returns it. Its truth (``true_class``, ``confusion``)
-        gives the answers; its labels are not used. With features a classifier (multinomial
-        logistic, with raters' priors) is trained on the truths after every step.
-    way : TruthPolicy, or mapping of names to policies
-    labels_per_item : int
-        Number of annotators who are asked about an item; `BestLabeller` asks one, after the first
-        items.
-    budget : int, optional
-        Total number of answers; by default until every item was asked about.
-    first_items : int
-        Number of items that are acquired before the first step.
-    items_per_step : int
-        Number of items between two fits.
-    acquire : {"random", "least_confident"}
-        Order of the items: random, or first those of which the classifier is least confident, for
-        which features are needed.
-    held_out : int
-        Number of items, the last ones, that are never acquired, on which the classifier is tested;
-        by default it is tested on all items that are not acquired yet.
-    seed : int
-
-    Returns
-    -------
-    xarray.Dataset
-        With axes ``way`` and ``step``: ``answers`` and ``items`` so far, ``label_accuracy`` (the
-        share of the acquired items whose truth is taken rightly), ``asked_accuracy`` (the mean
-        share of right labels of the annotators asked in the step), and with features
-        ``classifier_accuracy``.
-
-    Raises
-    ------
-    DataError
-        When the crowd has no labels or no truth.
-    SettingError
-        When a setting is not possible.
-
-    Notes
-    -----
-    Measured on 20 crowds of 12 annotators, five of them right 92 times in 100 and seven 38 times in
-    100, with 3 classes, 150 items of 5 labels each, and a fit every 14 items; in brackets standard
-    deviations from crowd to crowd.
-
-    - Area under the accuracy of the labels: majority .782, frozen .835, inferred anew .866;
-      differences .053 (.047) and .031 (.022). With 3 labels of each item .701, .732, .752.
-    - A classifier tested on 50 other items hardly cares, as it averages wrong labels out: .757,
-      .773, .776, with differences of .016 (.070) and .003 (.018).
-    - The best labeller: the annotators asked were right in .79, against .61 of random ones. Over
-      the 190 answers that 150 items then take, its classifier is the better one, .738 against .698
-      (difference .040, .120) for truths inferred anew of fewer items, and its labels are worse,
-      .779 against .805 (.026, .121): now and then it keeps to a wrong annotator.
-    - Where all are alike, right in .75, the majority is best: .923 against .902 and .910.
-    - Of few labels a model may make too much. With 50 items of 3 labels by 8 annotators, two fifths
-      of them spammers, the majority has .666, truths inferred anew .713, and those of
-      ``rt.DawidSkene()``, whose prior is weaker, .561 (10 crowds). With many labels the weaker
-      prior is the better one: .886 against .866 in the first setting.
-
-    References
-    ----------
-    Yan, Rosales, Fung and Dy (2011), ICML, 1161–1168, for asking the best labeller.
-
-    Examples
-    --------
-    >>> import raters as rt
-    >>> from raters.acquisition.simulation.noisy_labels import (
-    ...     MajorityTruth, ReinferredTruth, simulate_labelling)
-    >>> crowd = rt.datasets.label_crowd(30, 6, 3, 2, spammers=0.3, seed=0)
-    >>> curves = simulate_labelling(crowd, {"majority": MajorityTruth(), "all": ReinferredTruth()},
-    ...                             items_per_step=10, seed=0)
-    >>> curves["answers"].values.tolist()
-    [[30, 60, 90], [30, 60, 90]]
-    """
+    """Acquire labels of a crowd whose truth is known, item by item, under one or several
+    policies."""
     ways = {"way": way} if isinstance(way, TruthPolicy) else dict(way)
     if wrong := [name for name, one in ways.items() if not isinstance(one, TruthPolicy)]:
         raise SettingError(
@@ -375,29 +297,8 @@ def _inferred(
 
 @checked
 def area_under_accuracy(curves: xr.Dataset, name: str = "label_accuracy") -> xr.DataArray:
-    """Mean of an accuracy over the answers, from the latest first step to the earliest last step.
-
-    Parameters
-    ----------
-    curves : xarray.Dataset
-        As `simulate_labelling` returns it.
-    name : str
-        Name of the curve.
-
-    Returns
-    -------
-    xarray.DataArray
-        With axis ``way``.
-
-    Examples
-    --------
-    >>> import xarray as xr
-    >>> from raters.acquisition.simulation.noisy_labels import area_under_accuracy
-    >>> curve = xr.Dataset({"answers": ("step", [10, 20, 30]),
-    ...                     "label_accuracy": ("step", [0.5, 0.7, 0.7])})
-    >>> float(area_under_accuracy(curve))
-    0.65
-    """
+    """Mean of an accuracy over the answers, from the latest first step to the earliest last
+    step."""
     curves = curves if "way" in curves.dims else curves.expand_dims("way")
     ends = curves["answers"].min("step"), curves["answers"].max("step")
     low, high = float(ends[0].max()), float(ends[1].min())

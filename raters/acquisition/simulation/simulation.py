@@ -303,18 +303,7 @@ def _campaign(
 
 
 def measures(posterior: Posterior, truth: Mapping[str, Any]) -> dict[str, float]:
-    """Measures of `simulate_campaign` where none are given.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    truth : mapping
-
-    Returns
-    -------
-    dict
-        By name.
-    """
+    """Measures of `simulate_campaign` where none are given."""
     values: dict[str, float] = {}
     weight = posterior.weight
     if "reward" in truth and "reward" in posterior.draws and np.ndim(truth["reward"]) == 1:

@@ -27,17 +27,7 @@ _responsibility = jax.jit(responsibility, static_argnums=0)
 
 
 class Inferred(NamedTuple):
-    """Inference from labels.
-
-    Attributes
-    ----------
-    responsibility : array, shape (item, class)
-        Probability of each class of each item.
-    accuracy : array, shape (annotator,)
-        Expected share of right labels of each annotator.
-    values : mapping
-        Values of the model's sites.
-    """
+    """Inference from labels."""
 
     responsibility: Float[np.ndarray, "item class"]
     accuracy: Float[np.ndarray, " annotator"]
@@ -46,17 +36,7 @@ class Inferred(NamedTuple):
 
 @dataclass(frozen=True)
 class TruthPolicy(abc.ABC):
-    """Policy that takes truths from labels.
-
-    Parameters
-    ----------
-    model : Model
-        A model of labels with the accuracy of each annotator; by default
-        `raters.DawidSkene` with a prior of three right labels for each wrong one, as a loop begins
-        with few labels.
-    backend : Backend
-        By default the mode by `raters.PGEM`.
-    """
+    """Policy that takes truths from labels."""
 
     model: Model[Labels] = _MODEL
     backend: Backend = _MODE
@@ -64,23 +44,7 @@ class TruthPolicy(abc.ABC):
     infers: ClassVar[bool] = True
 
     def infer(self, labels: Labels, start: Values | None = None) -> Inferred:
-        """Fit the model.
-
-        Parameters
-        ----------
-        labels : Labels
-        start : mapping, optional
-            Values of the sites in an earlier fit.
-
-        Returns
-        -------
-        Inferred
-
-        Raises
-        ------
-        SettingError
-            When the model has no accuracy of the annotators, or the back-end cannot run it.
-        """
+        """Fit the model."""
         if reason := self.backend.why_not(Program(self.model, labels)):
             raise SettingError(reason)
         sites = {name: np.ndim(value) for name, value in self.model.start(labels).items()}
@@ -113,58 +77,18 @@ class TruthPolicy(abc.ABC):
     def truths(
         self, labels: Labels, before: Int[np.ndarray, " item"], inferred: Inferred | None = None
     ) -> Int[np.ndarray, " item"]:
-        """Class of each labelled item.
-
-        Parameters
-        ----------
-        labels : Labels
-            All labels so far.
-        before : int array, shape (item,)
-            Truths of the step before, −1 for items that had none.
-        inferred : Inferred, optional
-            Result of `infer`, where it is known.
-
-        Returns
-        -------
-        int array, shape (item,)
-            −1 for items without labels.
-        """
+        """Class of each labelled item."""
 
     def choose(
         self, annotators: Int[np.ndarray, " annotator"], size: int, inferred: Inferred | None
     ) -> Int[np.ndarray, " chosen"]:
-        """Choose the annotators of a new item.
-
-        Parameters
-        ----------
-        annotators : int array, shape (annotator,)
-            Codes of all, in a random order.
-        size : int
-            Number of annotators that are asked about an item.
-        inferred : Inferred, optional
-            Result of the last fit.
-
-        Returns
-        -------
-        int array
-            By default the first `size`.
-        """
+        """Choose the annotators of a new item."""
         return annotators[:size]
 
 
 @dataclass(frozen=True)
 class MajorityTruth(TruthPolicy):
-    """Most frequent class among the labels of an item; of several, the first.
-
-    Examples
-    --------
-    >>> import numpy as np, raters as rt
-    >>> from raters.acquisition.simulation.noisy_labels import MajorityTruth
-    >>> labels = rt.Labels.from_frame({"i": [1, 1, 1], "a": [1, 2, 3], "l": ["no", "yes", "yes"]},
-    ...                               item="i", annotator="a", label="l", items=[1, 2])
-    >>> MajorityTruth().truths(labels, np.array([-1, -1])).tolist()
-    [1, -1]
-    """
+    """Most frequent class among the labels of an item; of several, the first."""
 
     infers: ClassVar[bool] = False
 
@@ -202,10 +126,7 @@ class ReinferredTruth(TruthPolicy):
 @dataclass(frozen=True)
 class BestLabeller(ReinferredTruth):
     """Truths as of `ReinferredTruth`, with a single annotator for a new item: the one with the
-    highest expected share of right labels.
-
-    Single labels do not inform about the accuracy of annotators, so the first items have several.
-    """
+    highest expected share of right labels."""
 
     def choose(
         self, annotators: Int[np.ndarray, " annotator"], size: int, inferred: Inferred | None

@@ -116,12 +116,7 @@ HABITS = Discrepancy(
 
 
 def _repeats(layout: Layout) -> Measure | str:
-    """Share of choices of what the chooser chose last, of those from sets that offer it again.
-
-    What was chosen last is that of the data, in replicated choices too: a model may have it as a
-    feature, which replicated choices do not change. Only choices that follow one another count:
-    of several from a set, or at one time, nobody knows which was the last.
-    """
+    """Share of choices of what the chooser chose last, of those from sets that offer it again."""
     if layout.time is None:
         return "no times were given"
     alternative, chosen = (np.asarray(x) for x in (layout.data.alternative, layout.data.chosen))

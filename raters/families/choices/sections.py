@@ -64,16 +64,7 @@ def _columns(name: str, level: float) -> tuple[Column, ...]:
 
 
 def terms(context: AuditContext) -> Section | None:
-    """Coefficients, constants and other parameters of the model, in the user's units.
-
-    Parameters
-    ----------
-    context : AuditContext
-
-    Returns
-    -------
-    Section
-    """
+    """Coefficients, constants and other parameters of the model, in the user's units."""
     table = coefficients(context.program, context.result, context.level)
     frame = table.to_dataframe().reset_index()
     shown = frame.assign(
@@ -139,16 +130,7 @@ def _lower(names: list[str]) -> str:
 
 
 def shares(context: AuditContext) -> Section | None:
-    """Shares of the alternatives by what was offered with them, observed and expected.
-
-    Parameters
-    ----------
-    context : AuditContext
-
-    Returns
-    -------
-    Section
-    """
+    """Shares of the alternatives by what was offered with them, observed and expected."""
     table = shares_of(context.program, context.result, context.level)
     frame = table.to_dataframe().reset_index(drop=True)
     outside = (frame["observed"] < frame["low"]) | (frame["observed"] > frame["high"])
@@ -181,16 +163,7 @@ def shares(context: AuditContext) -> Section | None:
 
 def checks(context: AuditContext) -> Section:
     """Posterior predictive checks: independence from irrelevant alternatives, and habits of single
-    choosers.
-
-    Parameters
-    ----------
-    context : AuditContext
-
-    Returns
-    -------
-    Section
-    """
+    choosers."""
     found = check(context.program.model, context.result, replicates=_REPLICATES)
     rows = [
         {

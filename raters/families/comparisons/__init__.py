@@ -21,19 +21,7 @@ from raters.models.comparisons import ContextualBTL, ExtendedBTL, LinearExtended
 
 
 def compared_with_itself(frame: Any, columns: Mapping[str, str]) -> tuple[str, np.ndarray]:
-    """Rows whose two sides are one item.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    columns : mapping of str to str
-        Names of the columns by role.
-
-    Returns
-    -------
-    reason : str
-    rows : bool array, shape (row,)
-    """
+    """Rows whose two sides are one item."""
     sides = [columns[role] for role in ("winner", "loser", "first", "second") if role in columns]
     if len(sides) != 2 or not set(sides) <= set(frame.columns):
         return "an item compared with itself", np.zeros(len(frame), bool)

@@ -60,16 +60,7 @@ def _judge_items(layout: Layout) -> Measure | str:
 
 
 class _Triads(NamedTuple):
-    """Three items, each two of which were compared.
-
-    Attributes
-    ----------
-    place : int array, shape (row,)
-        Number of the pair of each row.
-    num_pairs : int
-    pairs : int array, shape (3, triad)
-        Numbers of the pairs (a, b), (b, c) and (a, c), codes ascending.
-    """
+    """Three items, each two of which were compared."""
 
     place: Int[np.ndarray, " row"]
     num_pairs: int
@@ -143,8 +134,7 @@ def _position(layout: Layout) -> Measure | str:
 
 
 def _ties(layout: Layout) -> Measure | str:
-    """Share of ties. Of votes that a model takes as half for each side, a row with half a vote over
-    is one tie: there may be more, and the model replicates none."""
+    """Share of ties."""
     data, total = layout.data, layout.number.sum()
     if not data.tied and bool(np.all(np.asarray(data.wins) % 1 == 0)):
         return "no vote is a tie"

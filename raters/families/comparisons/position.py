@@ -37,17 +37,7 @@ _COLUMNS = (
 
 
 def bias(context: AuditContext) -> Section | None:
-    """Position bias of the crowd and of each annotator, who favours the first most on top.
-
-    Parameters
-    ----------
-    context : AuditContext
-
-    Returns
-    -------
-    Section or None
-        None for a model without the site ``position_bias``.
-    """
+    """Position bias of the crowd and of each annotator, who favours the first most on top."""
     found = position_bias(context.program, context.result)
     if found is None:
         return None

@@ -92,17 +92,7 @@ _MOVES = 8
 
 
 def reason(row: Mapping[str, Any]) -> str:
-    """Reason for a verdict: an adversary, a guesser, a taste of their own, or none of them.
-
-    Parameters
-    ----------
-    row : mapping
-        Row of the audit's table.
-
-    Returns
-    -------
-    str
-    """
+    """Reason for a verdict: an adversary, a guesser, a taste of their own, or none of them."""
     different, careless = row.get("p_different_taste", 0.0), row.get("p_careless")
     if different > 0.5:
         perhaps = "" if different > CLEAR else "perhaps "
@@ -113,17 +103,7 @@ def reason(row: Mapping[str, Any]) -> str:
 
 
 def ranking(context: AuditContext) -> Section | None:
-    """Items by their rewards; of a mixture, a ranking for each type of annotator.
-
-    Parameters
-    ----------
-    context : AuditContext
-
-    Returns
-    -------
-    Section or None
-        None for a model without rewards.
-    """
+    """Items by their rewards; of a mixture, a ranking for each type of annotator."""
     if "reward" not in context.program.sites:
         return None
     level = context.level
@@ -169,19 +149,7 @@ def _figures(context: AuditContext) -> dict[str, Any]:
 
 def order_of(context: AuditContext, site: str) -> tuple[xr.DataArray, bool]:
     """Draws of the rewards or worths of the items, and whether they are the true ones: where known
-    orders or trusted annotators tell of them.
-
-    Parameters
-    ----------
-    context : AuditContext
-    site : str
-        Such as ``"reward"``.
-
-    Returns
-    -------
-    draws : xarray.DataArray
-    true : bool
-    """
+    orders or trusted annotators tell of them."""
     if context.audit is not None and context.audit.calibration is not None:
         return context.audit.calibration.truth.expand_dims("chain").rename(site), True
     return context.result["posterior"].dataset[site], False
@@ -194,18 +162,7 @@ def _one_ranking(result: xr.DataTree) -> bool:
 
 
 def types_of(context: AuditContext) -> list[dict[str, Any]]:
-    """Types of annotators, each with its posterior mean share.
-
-    Parameters
-    ----------
-    context : AuditContext
-        Of a model with types of annotators.
-
-    Returns
-    -------
-    list of dict
-        With ``type`` and ``share``.
-    """
+    """Types of annotators, each with its posterior mean share."""
     share = context.result["posterior"].dataset["type_weight"].mean(("chain", "draw"))
     return [
         {"type": kind, "share": float(share.sel(type=kind))}
@@ -214,37 +171,14 @@ def types_of(context: AuditContext) -> list[dict[str, Any]]:
 
 
 def heading_of(kind: Mapping[str, Any]) -> str:
-    """Heading of the items of one type of annotators, as `types_of` gives it.
-
-    Parameters
-    ----------
-    kind : mapping
-
-    Returns
-    -------
-    str
-    """
+    """Heading of the items of one type of annotators, as `types_of` gives it."""
     return f"Type {kind['type']}: {facts.percent(kind['share'])} of annotators"
 
 
 def first_of_types(
     types: Sequence[Mapping[str, Any]], rankings: Sequence[Any], also: str = ""
 ) -> str:
-    """Sentences on the item that comes first of each type.
-
-    Parameters
-    ----------
-    types : sequence of mapping
-        From `types_of`.
-    rankings : sequence
-        Rows of the items of each type, the first one first.
-    also : str
-        Something else that is true of all.
-
-    Returns
-    -------
-    str
-    """
+    """Sentences on the item that comes first of each type."""
     first = [
         f"{isolated(rows[0]['item'])} of type {kind['type']} ({facts.percent(kind['share'])})"
         for kind, rows in zip(types, rankings, strict=True)
@@ -268,21 +202,7 @@ def _of_directions(context: AuditContext) -> str:
 
 
 def order_sentence(rows: Sequence[Mapping[str, Any]], level: float, *, true: bool = False) -> str:
-    """The first and the last item in words, and how many neighbours are told apart.
-
-    Parameters
-    ----------
-    rows : sequence of mapping
-        Rows of `raters.reporting.facts.ranking`.
-    level : float
-        Probability from which on two count as told apart.
-    true : bool
-        Whether the order allows for errors that annotators share.
-
-    Returns
-    -------
-    str
-    """
+    """The first and the last item in words, and how many neighbours are told apart."""
     by = "which allows for errors that annotators share" if true else "by this model"
     pairs = len(rows) - 1
     apart = sum(row["p_above_next"] >= level for row in rows[:-1])
@@ -302,17 +222,7 @@ def order_sentence(rows: Sequence[Mapping[str, Any]], level: float, *, true: boo
 
 
 def change(context: AuditContext) -> Section | None:
-    """Change of the ranking when those flagged are left out.
-
-    Parameters
-    ----------
-    context : AuditContext
-
-    Returns
-    -------
-    Section or None
-        None without such a fit, and for a model with several rankings.
-    """
+    """Change of the ranking when those flagged are left out."""
     if context.dropped is None or context.audit is None or not _one_ranking(context.result):
         return None
     program_of(context.program.model, context.dropped)
@@ -340,18 +250,7 @@ def change(context: AuditContext) -> Section | None:
 
 
 def ranking_change(before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any]:
-    """Kendall's tau between two rankings of the same items, and the items that moved.
-
-    Parameters
-    ----------
-    before, after : pandas.DataFrame
-        With columns ``item`` and ``rank``.
-
-    Returns
-    -------
-    dict
-        ``kendall_tau``, ``moved`` (number of items), and ``moves``, furthest first.
-    """
+    """Kendall's tau between two rankings of the same items, and the items that moved."""
     from scipy.stats import kendalltau
 
     both = before[["item", "rank"]].merge(

@@ -22,17 +22,7 @@ _COLUMNS = (
 
 
 def by_stratum(context: AuditContext) -> Section | None:
-    """Rankings within each stratum, of a model that has deviations.
-
-    Parameters
-    ----------
-    context : AuditContext
-
-    Returns
-    -------
-    Section or None
-        None for a model without strata.
-    """
+    """Rankings within each stratum, of a model that has deviations."""
     if "deviation" not in context.program.sites:
         return None
     rewards = stratum_rewards(context.result)
@@ -59,17 +49,7 @@ def by_stratum(context: AuditContext) -> Section | None:
 
 
 def stratum_rewards(result: xr.DataTree) -> xr.DataArray:
-    """Draws of the reward of each item in each stratum: the common one and its deviation.
-
-    Parameters
-    ----------
-    result : xarray.DataTree
-
-    Returns
-    -------
-    xarray.DataArray
-        Axes chain, draw, stratum, item.
-    """
+    """Draws of the reward of each item in each stratum: the common one and its deviation."""
     posterior = result["posterior"].dataset
     rewards: xr.DataArray = posterior["reward"] + posterior["deviation"]
     return rewards.transpose("chain", "draw", "stratum", "item")

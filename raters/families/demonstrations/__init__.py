@@ -35,43 +35,7 @@ def read_demonstrations(
     state_features: pd.DataFrame | None = None,
     discount: float = 0.95,
 ) -> Demonstrations:
-    """Read demonstrations and the process that they are of from tables.
-
-    Parameters
-    ----------
-    frame : table
-        One row for each step; see `Demonstrations.from_frame`.
-    state : str
-        Column with the state.
-    action : str
-        Column with the action that was taken in it.
-    transitions : pandas.DataFrame
-        Table with columns state, action, next_state and probability (1 unless given). Further
-        columns, such as a reward, are features.
-    trajectory : str, optional
-        Column that names the trajectory that a step belongs to.
-    step : str, optional
-        Column with the number of the step in its trajectory.
-    annotator : str, optional
-        Column with the demonstrator.
-    count : str, optional
-        Column with the number of equal steps that a row stands for.
-    state_features : pandas.DataFrame, optional
-        Table with a column state, and a column of numbers for each feature of the states. Without
-        any features each state has a reward of its own.
-    discount : float
-        Discount of the process, above 0 and at most 1.
-
-    Returns
-    -------
-    Demonstrations
-
-    Raises
-    ------
-    DataError
-        When a table lacks a column or a state, or for what `MDP.from_frame` and
-        `Demonstrations.from_frame` refuse.
-    """
+    """Read demonstrations and the process that they are of from tables."""
     if lacking := [name for name in _OF_TRANSITIONS[:3] if name not in transitions]:
         raise DataError(
             parameter="transitions",

@@ -58,17 +58,7 @@ COLUMNS = (
 
 
 def reason(row: Mapping[str, Any]) -> str:
-    """Reason for a verdict: against the crowd's goal, at random, or neither.
-
-    Parameters
-    ----------
-    row : mapping
-        Row of the audit's table.
-
-    Returns
-    -------
-    str
-    """
+    """Reason for a verdict: against the crowd's goal, at random, or neither."""
     if (adverse := row.get("p_adversarial", 0.0)) > max(row["p_guessing"], 0.5):
         return f"acts against the goal of the crowd (probability {adverse:.0%})"
     return reason_of(
@@ -77,17 +67,7 @@ def reason(row: Mapping[str, Any]) -> str:
 
 
 def reward(context: AuditContext) -> Section | None:
-    """Coefficients of the reward, as far as demonstrations can tell them.
-
-    Parameters
-    ----------
-    context : AuditContext
-
-    Returns
-    -------
-    Section or None
-        None for a model without a reward.
-    """
+    """Coefficients of the reward, as far as demonstrations can tell them."""
     if "coefficient" not in context.program.sites:
         return None
     table = audited.rewards(context.program, context.result, context.level)
@@ -159,16 +139,7 @@ def _some(names: list[str]) -> str:
 
 
 def policy(context: AuditContext) -> Section:
-    """Most probable action in each state.
-
-    Parameters
-    ----------
-    context : AuditContext
-
-    Returns
-    -------
-    Section
-    """
+    """Most probable action in each state."""
     table = audited.policies(context.program, context.result)
     probs, steps = table["probability"].values, table["steps"].values
     free = context.program.data.num_choices() > 1

@@ -24,26 +24,7 @@ from raters.models.labels import DawidSkene, Raykar, SharedMistakes, Yan
 def with_feature_columns(
     data: Labels, frame: Any, *, item: str, features: Sequence[str] = ()
 ) -> Labels:
-    """Add features of the items from columns of the table of labels.
-
-    Parameters
-    ----------
-    data : Labels
-    frame : pandas table
-    item : str
-        Column that names the item.
-    features : sequence of str
-        Column with a number that describes the item; may be given again.
-
-    Returns
-    -------
-    Labels
-
-    Raises
-    ------
-    DataError
-        When a column is missing, comes twice or holds no numbers, or rows of an item differ.
-    """
+    """Add features of the items from columns of the table of labels."""
     if not features:
         return data
     check_once(features, "features")
@@ -52,13 +33,7 @@ def with_feature_columns(
 
 
 def _one_row_an_item(frame: Any, item: str, features: Sequence[str]) -> pd.DataFrame:
-    """One row of numbers for each item.
-
-    Raises
-    ------
-    DataError
-        When a column is missing or holds no numbers, or rows of an item differ.
-    """
+    """One row of numbers for each item."""
     if unknown := [name for name in features if name not in frame]:
         raise DataError(
             parameter="features",

@@ -88,17 +88,7 @@ _ITEMS = (
 
 
 def reason(row: Mapping[str, Any]) -> str:
-    """Reason for a verdict: an adversary, a spammer, or neither; and a class given too often.
-
-    Parameters
-    ----------
-    row : mapping
-        Row of the audit's table.
-
-    Returns
-    -------
-    str
-    """
+    """Reason for a verdict: an adversary, a spammer, or neither; and a class given too often."""
     text = reason_of(
         row, random=row["p_spammer"], random_text="labels that hardly depend on the item"
     )
@@ -108,16 +98,7 @@ def reason(row: Mapping[str, Any]) -> str:
 
 
 def items(context: AuditContext) -> Section | None:
-    """Number of items of each class, expected number of wrong labels, and the most doubtful.
-
-    Parameters
-    ----------
-    context : AuditContext
-
-    Returns
-    -------
-    Section
-    """
+    """Number of items of each class, expected number of wrong labels, and the most doubtful."""
     labels, audit = context.program.data, context.audit
     labelled = None if audit is None else audit.items
     interval = None if audit is None else audit.wrong_interval
@@ -177,17 +158,7 @@ def _by(audit: Audit | None, level: float) -> str:
 
 def confusion(context: AuditContext) -> Section | None:
     """Confusion matrices of the least trusted annotators; where classes are many, only as a table
-    and a figure.
-
-    Parameters
-    ----------
-    context : AuditContext
-
-    Returns
-    -------
-    Section or None
-        None for a model that takes all annotators as alike.
-    """
+    and a figure."""
     audit = context.audit
     if audit is None or audit.confusion is None:
         return None
@@ -228,17 +199,7 @@ def confusion(context: AuditContext) -> Section | None:
 
 
 def change(context: AuditContext) -> Section | None:
-    """Change of the item labels when those flagged are left out.
-
-    Parameters
-    ----------
-    context : AuditContext
-
-    Returns
-    -------
-    Section or None
-        None without such a fit.
-    """
+    """Change of the item labels when those flagged are left out."""
     if context.dropped is None or context.audit is None:
         return None
     program_of(context.program.model, context.dropped)
@@ -265,18 +226,7 @@ def change(context: AuditContext) -> Section | None:
 
 
 def label_change(before: xr.Dataset, after: xr.Dataset) -> dict[str, Any]:
-    """The items whose label is another one without the flagged annotators.
-
-    Parameters
-    ----------
-    before, after : xarray.Dataset
-        With ``label`` of the same items.
-
-    Returns
-    -------
-    dict
-        ``changed`` (number of items) and ``items``.
-    """
+    """The items whose label is another one without the flagged annotators."""
     moved = np.flatnonzero(before["label"].values != after["label"].values)
     names, old, new = (
         values[moved].tolist()

@@ -62,17 +62,7 @@ _SURE = 0.9
 
 
 def reason(row: Mapping[str, Any]) -> str:
-    """Reason for a verdict: an order upside down, or one that says little.
-
-    Parameters
-    ----------
-    row : mapping
-        Row of the audit's table.
-
-    Returns
-    -------
-    str
-    """
+    """Reason for a verdict: an order upside down, or one that says little."""
     share = f"{facts.percent(row['agreement'])} of the pairs in the model's order"
     if row["p_adversarial"] > _SURE:
         return f"ranks upside down: {share}"
@@ -81,17 +71,7 @@ def reason(row: Mapping[str, Any]) -> str:
 
 def order(context: AuditContext) -> Section | None:
     """Items by their worths, with intervals of their ranks; of a mixture, for each type of
-    annotator.
-
-    Parameters
-    ----------
-    context : AuditContext
-
-    Returns
-    -------
-    Section or None
-        None for a model without worths.
-    """
+    annotator."""
     if "worth" not in context.program.sites:
         return None
     level = context.level

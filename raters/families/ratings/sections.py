@@ -72,31 +72,12 @@ _FAR = 0.25
 
 
 def reason(row: Mapping[str, Any]) -> str:
-    """Reason for a verdict: an adversary, a guesser, or neither.
-
-    Parameters
-    ----------
-    row : mapping
-        Row of the audit's table.
-
-    Returns
-    -------
-    str
-    """
+    """Reason for a verdict: an adversary, a guesser, or neither."""
     return reason_of(row, random=row["p_guessing"], random_text="rates as if by chance")
 
 
 def ranking(context: AuditContext) -> Section | None:
-    """Items by their rewards, each with its fair rating.
-
-    Parameters
-    ----------
-    context : AuditContext
-
-    Returns
-    -------
-    Section or None
-    """
+    """Items by their rewards, each with its fair rating."""
     section = of_comparisons.ranking(context)
     if section is None:
         return None
@@ -119,17 +100,7 @@ def ranking(context: AuditContext) -> Section | None:
 
 
 def severity(context: AuditContext) -> Section | None:
-    """The most severe and the most lenient annotator, and who leaves out levels of the scale.
-
-    Parameters
-    ----------
-    context : AuditContext
-
-    Returns
-    -------
-    Section or None
-        None without an audit, and with one annotator.
-    """
+    """The most severe and the most lenient annotator, and who leaves out levels of the scale."""
     audit = context.audit
     if audit is None or audit.table.sizes["annotator"] < 2:
         return None

@@ -48,17 +48,7 @@ _ITEMS = (
 
 
 def reason(row: Mapping[str, Any]) -> str:
-    """Reason for a verdict: how far the ability is from that of the average person.
-
-    Parameters
-    ----------
-    row : mapping
-        Row of the audit's table.
-
-    Returns
-    -------
-    str
-    """
+    """Reason for a verdict: how far the ability is from that of the average person."""
     side = "below" if row["ability"] < 0 else "above"
     answered = (
         f"{row['share_right']:.0%} of the responses right"
@@ -69,17 +59,7 @@ def reason(row: Mapping[str, Any]) -> str:
 
 
 def items(context: AuditContext) -> Section | None:
-    """Items from the hardest to the easiest.
-
-    Parameters
-    ----------
-    context : AuditContext
-
-    Returns
-    -------
-    Section or None
-        None for a model without difficulties.
-    """
+    """Items from the hardest to the easiest."""
     table = items_table(context.program, context.result, context.level)
     if "difficulty" not in table:
         return None

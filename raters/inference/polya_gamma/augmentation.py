@@ -37,10 +37,7 @@ REFERENCE = r"""
 def draw(
     rng: np.random.Generator, count: Float[np.ndarray, " row"], logits: Float[np.ndarray, " row"]
 ) -> Float[np.ndarray, " row"]:
-    """Draw ω ~ PG(count, logits), for whole counts.
-
-    ``polyagamma`` is exact only under ``method="devroye"``; its default may use approximations.
-    """
+    """Draw ω ~ PG(count, logits), for whole counts."""
     logits = np.ascontiguousarray(logits, dtype=np.float64)
     if (count == 0).any():  # PG(0, z) is 0, for which Devroye's sampler would not return.
         omega = np.zeros_like(logits)
@@ -71,10 +68,7 @@ def draw(
 def _series(
     rng: np.random.Generator, count: Float[np.ndarray, " row"], logits: Float[np.ndarray, " row"]
 ) -> Float[np.ndarray, " row"]:
-    """Draw the first terms of PG's Gamma series, and a Gamma with the tail's mean and variance.
-
-    ω = (1/2π²) Σ_k g_k / ((k − ½)² + x²/4π²), g_k ~ Gamma(count, 1).
-    """
+    """Draw the first terms of PG's Gamma series, and a Gamma with the tail's mean and variance."""
     size = np.abs(logits)
     level = (np.arange(1, _TERMS + 1)[:, None] - 0.5) ** 2 + (size / (2 * np.pi)) ** 2
     rate = 2 * np.pi**2 * level
@@ -104,10 +98,7 @@ def variance_of_one(x: Any, xp: Any = np) -> Any:
 def expectation(
     logits: Float[Array, " row"], count: Float[Array, " row"], kappa: Float[Array, " row"]
 ) -> tuple[Float[Array, " row"], Float[Array, " row"], Float[Array, ""]]:
-    """Return EM's weights: E ω, κ unchanged, and the log-likelihood at these logits.
-
-    The log-likelihood is summed over the rows, without Binomial coefficients.
-    """
+    """Return EM's weights: E ω, κ unchanged, and the log-likelihood at these logits."""
     small = jnp.abs(logits) < 1e-4
     safe = jnp.where(small, 1.0, logits)
     omega = count * jnp.where(small, 0.25 - logits**2 / 48, jnp.tanh(safe / 2) / (2 * safe))
@@ -141,15 +132,7 @@ Weighing = Callable[[Any, Any, Any], tuple[Array, Array, Array]]
 
 @dataclass
 class Expected:
-    """Weights of EM, and of Newton's method.
-
-    Attributes
-    ----------
-    weighing : callable
-        `expectation` or `curvature`.
-    log_likelihood : float
-        Sum over the rows that were weighed.
-    """
+    """Weights of EM, and of Newton's method."""
 
     weighing: Weighing
     log_likelihood: float = 0.0
@@ -165,16 +148,7 @@ class Expected:
 
 @dataclass
 class Drawn:
-    """Weights of a Gibbs sweep. Blocks with the same logits share the draw of ω.
-
-    Attributes
-    ----------
-    rng : numpy.random.Generator
-    omega : dict
-        Weights by the identifier of their rows: NumPy arrays, or JAX's where rows stay on devices.
-    single : bool
-        Whether no row of these data has more than one vote; read where rows stay on devices.
-    """
+    """Weights of a Gibbs sweep."""
 
     rng: np.random.Generator
     omega: dict[Any, Any] = field(default_factory=dict)

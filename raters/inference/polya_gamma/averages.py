@@ -24,17 +24,7 @@ _WIDEST = 1e6
 
 
 class Normal(NamedTuple):
-    """Independent entries, normal or truncated to bounds, or entries that are normal together.
-
-    Attributes
-    ----------
-    mean : array, shape (entry,)
-    spread : array, shape (entry,) or (entry, entry)
-        Variances, or the covariance matrix.
-    entropy : float
-    centre, deviation : array, shape (entry,)
-        Mean and standard deviation before truncation.
-    """
+    """Independent entries, normal or truncated to bounds, or entries that are normal together."""
 
     mean: Float[np.ndarray, " entry"]
     spread: Float[np.ndarray, " entry"] | Float[np.ndarray, "entry entry"]
@@ -95,11 +85,7 @@ def truncated_moments(
     low: Float[np.ndarray, " entry"],
     high: Float[np.ndarray, " entry"],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the mean, variance and entropy of truncated normals.
-
-    By Gauss–Legendre quadrature where there are bounds: closed forms cancel in the tails, and where
-    the bounds are near each other.
-    """
+    """Return the mean, variance and entropy of truncated normals."""
     mean, variance = np.array(centre, np.float64), np.array(deviation, np.float64) ** 2
     entropy = (1 + np.log(2 * np.pi)) / 2 + np.log(deviation)
     bounded = np.flatnonzero(np.isfinite(low) | np.isfinite(high))

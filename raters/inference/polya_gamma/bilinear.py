@@ -41,18 +41,7 @@ Covariances = dict[tuple[int, int], Float[Array, " row"]]
 
 
 class Forms(NamedTuple):
-    """Logits as bilinear forms of the entries that each row touches.
-
-    Attributes
-    ----------
-    constant : array, shape (row,)
-    linear : tuple of array, shape (row,)
-        For each slot.
-    cross : dict of (int, int) to array, shape (row,)
-        For each pair of slots, the smaller first, whose product is in any logit.
-    entry : tuple of int array, shape (row,)
-        Place of each slot's entry in its block.
-    """
+    """Logits as bilinear forms of the entries that each row touches."""
 
     constant: Float[Array, " row"]
     linear: Slots
@@ -89,24 +78,7 @@ def owners_of(
 def forms_of(
     model: Model[Any], data: Any, values: Values, blocks: tuple[tuple[str, ...], ...]
 ) -> tuple[Forms, Owners]:
-    """Record the logits of a program as bilinear forms of its blocks.
-
-    Parameters
-    ----------
-    model : Model
-    data : Judgements
-    values : dict of str to array
-        Values of all sites; those of the blocks are used for their shapes.
-    blocks : tuple of tuple of str
-        Sites of each block.
-
-    Raises
-    ------
-    NotImplementedError
-        Where a block enters otherwise than by its index.
-    NotConjugateError
-        Where entries of three blocks are multiplied.
-    """
+    """Record the logits of a program as bilinear forms of its blocks."""
     values = {name: jnp.asarray(value, float) for name, value in values.items()}
     owners = owners_of(model, data, values, blocks)
     (constant, linear, every), entry = _recorded(model, data, values, blocks)

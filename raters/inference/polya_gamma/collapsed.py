@@ -45,10 +45,7 @@ def collapsed_of(
     program: Program[Any], values: Values, blocks: tuple[Block, ...], free: tuple[str, ...]
 ) -> tuple[Block | None, tuple[str, ...]]:
     """Return the block that is integrated out and the sites that are then drawn; None and no sites
-    where a model declares the moves between them itself, or it would take long.
-
-    They are the free sites, and those whose prior has bounds.
-    """
+    where a model declares the moves between them itself, or it would take long."""
     model = program.model
     declared = model.blocks is not None or model.symmetries or model.spreads
     normal = [
@@ -87,17 +84,7 @@ def visit(
     kappa: Float[Array, " row"],
     key: jax.Array,
 ) -> Values:
-    """Draw the collapsed sites once, coordinate by coordinate, by slice sampling.
-
-    Parameters
-    ----------
-    plan : Plan
-    data : Judgements
-    values : dict of str to array
-    omega, kappa : array, shape (row,)
-        Pólya-Gamma variables and pseudo-outcomes of the rows of the block.
-    key : jax.Array
-    """
+    """Draw the collapsed sites once, coordinate by coordinate, by slice sampling."""
     assert plan.integrated is not None
     block = plan.integrated
     values = {name: jnp.asarray(value, float) for name, value in values.items()}
@@ -134,13 +121,7 @@ def marginal(
     rows: Rows, omega: Float[Array, " row"], kappa: Float[Array, " row"]
 ) -> Float[Array, ""]:
     """Return the log density of ω-weighted rows with their block integrated out, but for a
-    constant.
-
-    Parameters
-    ----------
-    rows : Rows
-    omega, kappa : array, shape (row,)
-    """
+    constant."""
     prior, offset = rows.prior, rows.offset
     size, target = len(prior.mean), kappa - omega * offset
     if rows.entry is None:

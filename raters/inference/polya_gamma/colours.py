@@ -32,13 +32,7 @@ _MOST_COLOURS = 40
 
 
 def coloured(program: Program[Any], values: Values, block: Block) -> Block:
-    """Return the block, with colours where its rows cannot be recorded.
-
-    Raises
-    ------
-    NotImplementedError
-        When the dense design that it needs is too large.
-    """
+    """Return the block, with colours where its rows cannot be recorded."""
     if block.kind != "rows":
         return block
     model, data = program.model, program.data

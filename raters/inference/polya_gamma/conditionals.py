@@ -41,19 +41,7 @@ BOUNDED = "its prior is bounded and its entries meet in the same logits"
 
 
 class Observation(NamedTuple):
-    """Rows of an observed distribution as logistic likelihoods.
-
-    Attributes
-    ----------
-    logits : array, shape (row,) or (row, alternative)
-        Log-odds. Of choices from sets utilities, the sets themselves being in
-        `observed_sets.Sets`; of a row that is a set, those of its alternatives.
-    votes, kappa : array, shape (row,) or (term, row)
-        Votes, and wins − votes/2. Of choices from sets ones, and how often each was chosen.
-    shift : array, shape (term, row), or None
-        Where a row is a product of several logistic likelihoods, what is added to its logits in
-        each of them.
-    """
+    """Rows of an observed distribution as logistic likelihoods."""
 
     logits: Float[Array, " row"] | Float[Array, "row alternative"]
     votes: Float[Array, " row"] | Float[Array, "term row"]
@@ -66,16 +54,7 @@ class Observation(NamedTuple):
 
 @singledispatch
 def observation(fn: dist.Distribution, value: Any, classes: Any = None) -> Observation:
-    """Return the rows of an observed distribution: their logits, votes and κ = wins − votes/2.
-
-    `classes` are the probabilities of the classes of its groups, or drawn classes as one-hot rows,
-    where it sums classes out.
-
-    Raises
-    ------
-    NotImplementedError
-        For a distribution that Pólya-Gamma augmentation does not cover.
-    """
+    """Return the rows of an observed distribution: their logits, votes and κ = wins − votes/2."""
     raise NotImplementedError(
         f"the observed distribution is {type(fn).__name__}; Pólya-Gamma needs Bernoulli, Binomial"
         " or Categorical with logits=, votes with ties, choices from sets, or a GroupedMixture of"
@@ -138,10 +117,7 @@ def _(fn: GroupedMixture, value: Any, classes: Any = None) -> Observation:
 
 @singledispatch
 def component(fn: dist.Distribution, value: Any, weight: Float[Array, "row class"]) -> Observation:
-    """Return the same as `observation` for the components of a mixture.
-
-    `weight` is the expected count of each row under each class.
-    """
+    """Return the same as `observation` for the components of a mixture."""
     raise NotImplementedError(
         f"the observed distribution is a mixture of {type(fn).__name__}, which has no logits"
     )
@@ -186,17 +162,7 @@ def _(fn: PlackettLuce, value: Any, weight: Float[Array, "ranking class"]) -> Ob
 
 
 class Gaussian(NamedTuple):
-    """Normal priors of a block's entries: independent and perhaps truncated, or correlated.
-
-    Attributes
-    ----------
-    mean : array, shape (entry,)
-    precision : array, shape (entry,)
-        Diagonal of the precision matrix. Of an independent entry, 0 is a flat prior on an interval.
-    low, high : array, shape (entry,)
-    across : array, shape (entry, entry), or None
-        Precision matrix off its diagonal; None for independent entries.
-    """
+    """Normal priors of a block's entries: independent and perhaps truncated, or correlated."""
 
     mean: Any
     precision: Any
@@ -248,13 +214,7 @@ def _check_correlated(size: int) -> None:
 
 @singledispatch
 def prior(fn: dist.Distribution, shape: tuple[int, ...]) -> Gaussian:
-    """Return a site's prior as `Gaussian`.
-
-    Raises
-    ------
-    NotImplementedError
-        When it is not.
-    """
+    """Return a site's prior as `Gaussian`."""
     raise NotImplementedError(
         f"its prior {type(fn).__name__} is not normal (multivariate or truncated too) or uniform"
     )
@@ -345,11 +305,7 @@ class Weighted(NamedTuple):
 
 
 class Conditional(ABC):
-    """Gaussian full conditional of a block.
-
-    Its precision is AᵀΩA and its shift Aᵀ(κ − Ω·offset), each plus that of the prior. The rows of
-    the design A are added in pieces. EM uses the mode, Gibbs a draw, Laplace both.
-    """
+    """Gaussian full conditional of a block."""
 
     def __init__(self, prior: Gaussian) -> None:
         self.prior = prior
@@ -595,10 +551,7 @@ def truncated_normal(
     low: np.ndarray,
     high: np.ndarray,
 ) -> np.ndarray:
-    """Draw from normals truncated to [low, high], by inversion in log space.
-
-    Intervals above the mean are reflected, so that the tail is the one computed accurately.
-    """
+    """Draw from normals truncated to [low, high], by inversion in log space."""
     lower, upper = (low - mean) / deviation, (high - mean) / deviation
     flip = lower > 0
     lower, upper = np.where(flip, -upper, lower), np.where(flip, -lower, upper)

@@ -19,14 +19,7 @@ _FLATTEST = 1e-6
 
 
 class Metric(NamedTuple):
-    """Information matrix with a block for each distribution, and a border for what they share.
-
-    Attributes
-    ----------
-    block : array, shape (cell, own, own)
-    border : array, shape (cell, own, shared)
-    shared : array, shape (shared, shared)
-    """
+    """Information matrix with a block for each distribution, and a border for what they share."""
 
     block: np.ndarray
     border: np.ndarray
@@ -34,17 +27,7 @@ class Metric(NamedTuple):
 
 
 class Factor(NamedTuple):
-    """A map of independent coordinates to steps whose covariance is the inverse of a metric.
-
-    Attributes
-    ----------
-    inverse : array, shape (cell, own, own)
-        F with F Fᵀ the inverse of each block, from its eigenvectors.
-    slope : array, shape (cell, own, shared)
-        Step of the own coordinates for one of the shared ones, with the sign turned.
-    shared : array, shape (shared, shared)
-        The same of what is left of the shared block.
-    """
+    """A map of independent coordinates to steps whose covariance is the inverse of a metric."""
 
     inverse: np.ndarray
     slope: np.ndarray

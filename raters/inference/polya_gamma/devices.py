@@ -46,21 +46,7 @@ _FEW = 200
 
 
 class Sums(NamedTuple):
-    """Sums over the rows of a block.
-
-    Attributes
-    ----------
-    prior : Gaussian
-    shift, diagonal : array, shape (entry,)
-        Of the rows alone, without the prior.
-    across : array, shape (entry, entry), or None
-        Precision off its diagonal; with a dense design all of it.
-    log_likelihood : array, shape ()
-    slots : array, shape (slot, 0)
-        As long as the number of entries that each row touches; with a dense design empty.
-    omega : array, shape (row,) or (term, row)
-        Weights, which other blocks with the same logits share.
-    """
+    """Sums over the rows of a block."""
 
     prior: Gaussian
     shift: Float[Array, " entry"]
@@ -81,20 +67,7 @@ def conditional_on_devices(
     *,
     joint: bool,
 ) -> Conditional:
-    """Assemble the full conditional of a block of log-odds from rows that stay on devices.
-
-    Parameters
-    ----------
-    model, data, values, block
-    weights : Expected or Drawn
-    classes : array (unit, class), optional
-    joint : bool
-        Leave bounds of the priors to the caller.
-
-    Returns
-    -------
-    Conditional
-    """
+    """Assemble the full conditional of a block of log-odds from rows that stay on devices."""
     which, given = (block.kind, block.column), None
     how = _How("mean", DENSE_LIMIT, mesh_of(data), accelerated=accelerated())
     if isinstance(weights, augmentation.Drawn):
@@ -131,22 +104,7 @@ def conditional_on_devices(
 
 
 class _How(NamedTuple):
-    """Settings of the sums of a block.
-
-    Attributes
-    ----------
-    weights : str
-        Means, Newton's weights, draws, or weights that are given.
-    limit : int
-        Largest number of entries with a dense precision.
-    mesh : jax.sharding.Mesh or None
-    single : bool
-        Whether no row has more than one vote.
-    accelerated : bool
-        Whether sums are atomic operations. Those of a row are then as few as possible, and rows
-        that are read in pieces are computed in float32: a piece has few rows for each sum, and
-        pieces are added up in float64.
-    """
+    """Settings of the sums of a block."""
 
     weights: Literal["mean", "curvature", "draw", "given"]
     limit: int
@@ -298,14 +256,7 @@ def _vectors(
 
 class DenseOnDevices(Dense):
     """Conditional of a coupled block whose precision stays on a device, and is factored there until
-    it is asked for on the host.
-
-    Parameters
-    ----------
-    prior : Gaussian
-    rows : array, shape (entry, entry)
-        Precision of the rows off its diagonal.
-    """
+    it is asked for on the host."""
 
     def __init__(self, prior: Gaussian, rows: Float[Array, "entry entry"]) -> None:
         Conditional.__init__(self, prior)
@@ -447,19 +398,7 @@ def _perturbed(reading: _Reading, like: Array, key: Array) -> Array:
 def is_single(
     model: Model[Any], data: Any, values: Values, blocks: tuple[Block, ...], classes: Any
 ) -> bool:
-    """Return whether no row of any block stands for more than one vote.
-
-    Parameters
-    ----------
-    model, data, values
-    blocks : tuple of Block
-    classes : array (unit, class), optional
-        Ones for the latent classes.
-
-    Returns
-    -------
-    bool
-    """
+    """Return whether no row of any block stands for more than one vote."""
     mesh = mesh_of(data)
     own = [block for block in blocks if block.kind in ("rows", "type")]
     return all(float(_most(model, data, values, one, classes, mesh)) <= 1 for one in own)

@@ -191,11 +191,7 @@ class PGEM(Backend):
         start: Values | None = None,
         progress: bool = False,
     ) -> Draws:
-        """Estimate the hyper-parameters, run EM from each start, and draw around the best mode.
-
-        The first start is the model's own, or the centre of earlier draws where these are given,
-        from which the Gibbs run needs no warm-up.
-        """
+        """Estimate the hyper-parameters, run EM from each start, and draw around the best mode."""
         if panels.applies(program):
             with jax.enable_x64(True):
                 first = start_of(program.model, program.data)
@@ -291,10 +287,7 @@ class PGEM(Backend):
     def _empirical_bayes(
         self, plan: sweep.Plan, data: Any, values: Values, seed: np.random.SeedSequence, warmup: int
     ) -> tuple[Values, Values]:
-        """Average the hyper-parameters over a short Gibbs run; return them and the last values.
-
-        The average is in unconstrained coordinates.
-        """
+        """Average the hyper-parameters over a short Gibbs run; return them and the last values."""
         rng = np.random.default_rng(seed)
         row, held = placing.first_unit(data), sets.Held(plan.steady)
         supports = plan.supports
@@ -318,11 +311,7 @@ class PGEM(Backend):
         held: sets.Held,
         shared: tables.Tables | None = None,
     ) -> Climb:
-        """Run EM from one start, with fixed hyper-parameters; of a model without blocks, L-BFGS.
-
-        A sweep computes the density at its start, so a step that decreased the density is detected
-        by the next sweep, and undone then.
-        """
+        """Run EM from one start, with fixed hyper-parameters; of a model without blocks, L-BFGS."""
         if not plan.blocks:
             ascent = (
                 sweep.climb_steep(plan, data, values, self.max_sweeps, self.tolerance)
@@ -376,11 +365,7 @@ class PGEM(Backend):
         bar: tqdm,
         held: sets.Held,
     ) -> Climb:
-        """Climb on from near a point where votes are even, which EM does not leave by itself.
-
-        Of annotators whose labels are each other's image, a shift say, the votes take no side, and
-        the point between the modes has a gradient of 0.
-        """
+        """Climb on from near a point where votes are even, which EM does not leave by itself."""
         if not any(isinstance(symmetry, Exchange) for symmetry in plan.model.symmetries):
             return climb
         if isinstance(plan, several_plan.Plan):
@@ -551,10 +536,7 @@ class _Climber:
         return float(prior_of(self.plan.model, self.row, values)) + self.held.constant
 
     def extrapolate(self, x0: Values, x1: Values, x2: Values) -> Values:
-        """Extrapolate by SQUAREM's S3 step.
-
-        It is in unconstrained coordinates for free sites, and clipped to the bounds of the others.
-        """
+        """Extrapolate by SQUAREM's S3 step."""
         flat = [self._flatten(point) for point in (x0, x1, x2)]
         step, curvature = flat[1] - flat[0], flat[2] - 2 * flat[1] + flat[0]
         length = -np.linalg.norm(step) / max(np.linalg.norm(curvature), 1e-300)

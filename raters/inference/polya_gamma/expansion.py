@@ -28,19 +28,7 @@ _SLOTS = 2
 
 
 class Expansion(NamedTuple):
-    """Expansion of a log-likelihood around a point, but for its constant.
-
-    Attributes
-    ----------
-    slope : array, shape (entry,)
-    precision : array, shape (entry, entry)
-        Negative second derivatives.
-    cube, fourth : array, shape (entry,)
-        Coefficients of the powers of single entries.
-    two_one, three_one, two_two : array, shape (entry, other)
-        Coefficients of products of their powers, in float32 as the precision: of sums of so many
-        terms of either sign the rounding is far below what is checked.
-    """
+    """Expansion of a log-likelihood around a point, but for its constant."""
 
     slope: Float[np.ndarray, " entry"]
     precision: Float[np.ndarray, "entry entry"]
@@ -53,15 +41,7 @@ class Expansion(NamedTuple):
     @classmethod
     def of(cls, plan: sweep.Plan, data: Any, mode: Values, normal: Dense) -> Expansion | None:
         """Return the expansion at the mode; None where the logits are not sums of two entries of
-        one block.
-
-        Parameters
-        ----------
-        plan, data
-        mode : dict of str to array
-        normal : Dense
-            Conditional of the block at the mode, with Newton's weights.
-        """
+        one block."""
         if len(plan.blocks) > 1 or plan.of_sets or plan.reaching or plan.blocks[0].kind != "rows":
             return None
         if normal.prior.across is not None:

@@ -52,17 +52,7 @@ _APART = 0.4
 
 
 class Found(NamedTuple):
-    """Blocks of a program.
-
-    Attributes
-    ----------
-    blocks : tuple of tuple of str
-        Names of the sites of each.
-    reasons : dict of str to str
-        Of each other site, why it is in no block.
-    refusal : str
-        Why the observed distribution has no logits; empty where it has.
-    """
+    """Blocks of a program."""
 
     blocks: Names
     reasons: dict[str, str]
@@ -102,16 +92,7 @@ def found(program: Program[Any]) -> Found:
 
 
 class _Site(NamedTuple):
-    """Prior of a site.
-
-    Attributes
-    ----------
-    kind : {"normal", "counts", ""}
-    reason : str
-        Why it is neither.
-    correlated : bool
-        True for a multivariate normal prior.
-    """
+    """Prior of a site."""
 
     kind: str
     reason: str
@@ -273,18 +254,7 @@ def _prior(fn: dist.Distribution, shape: tuple[int, ...]) -> _Site:
 
 
 class _Read(NamedTuple):
-    """Logits, outcomes and priors of a program at a point.
-
-    Attributes
-    ----------
-    logits : array
-    log_odds : array
-        Of the classes that it sums out.
-    rest : tuple of array
-        Outcomes and shifts of the rows.
-    priors : dict of str to array
-        Log-density of each site.
-    """
+    """Logits, outcomes and priors of a program at a point."""
 
     logits: Any
     log_odds: Any
@@ -412,11 +382,7 @@ def _moved(supports: Supports, values: Values, seed: int) -> Values:
 
 
 def kinds_of(program: Program[Any], data: Any, values: Values, names: Names) -> tuple[Block, ...]:
-    """Return blocks, each with the kind of its conditional.
-
-    The coefficients of a classifier are one block for each class, and the sites of the types of a
-    mixture one for each type.
-    """
+    """Return blocks, each with the kind of its conditional."""
     model, classes = program.model, program.counts_classes
     by_type = {
         site
@@ -455,10 +421,7 @@ def depends(
 def _gradient(
     function: Any, model: Model[Any], data: Any, values: Values, sites: tuple[str, ...]
 ) -> Values:
-    """Differentiate the sum of the sines of the function's entries.
-
-    Without the sine, the derivatives of different entries might cancel.
-    """
+    """Differentiate the sum of the sines of the function's entries."""
     own = {name: values[name] for name in sites}
     gradient: Values = jax.grad(lambda part: jnp.sin(function(model, data, values | part)).sum())(
         own

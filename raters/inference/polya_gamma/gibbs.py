@@ -139,10 +139,7 @@ class PGGibbs(Backend):
         start: Values | None = None,
         progress: bool = False,
     ) -> Draws:
-        """Run the chains.
-
-        They start at random around the model's start, or each at the last draw of an earlier chain.
-        """
+        """Run the chains."""
         with jax.enable_x64(True):
             cold = start_of(program.model, program.data)
         rngs = [np.random.default_rng(seed) for seed in numpy_seeds(key, self.chains)]

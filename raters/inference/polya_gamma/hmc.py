@@ -194,19 +194,7 @@ class HMC(Backend):
 
 
 class _State(NamedTuple):
-    """State of a chain: its place, its key, and the adaptation of its step size.
-
-    Attributes
-    ----------
-    place : array, shape (coordinate,)
-        In the coordinates of the metric.
-    density : array, shape ()
-        Log density there.
-    key : jax.Array
-    log_step, log_mean, error, number : array, shape ()
-        Of dual averaging: the present step, the mean of all, the mean error of the acceptance rate,
-        and the number of trajectories.
-    """
+    """State of a chain: its place, its key, and the adaptation of its step size."""
 
     place: Float[Array, " coordinate"]
     density: Float[Array, ""]
@@ -219,19 +207,7 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True)
 class _Run:
-    """Chains of one model on one set of data.
-
-    Parameters
-    ----------
-    settings : HMC
-    plan : Plan
-    moves : tuple of Images
-    data : Judgements
-    like : dict of str to array
-        Values of the shapes that the sites have.
-    stop : threading.Event
-        Chains end at their next block once it is set.
-    """
+    """Chains of one model on one set of data."""
 
     settings: HMC
     plan: sweep.Plan
@@ -318,13 +294,7 @@ def _advance(
     steps: int,
     adapt: bool,
 ) -> tuple[_State, tuple[Values, Values]]:
-    """Run at most `_BLOCK` trajectories of a chain.
-
-    Returns
-    -------
-    tuple
-        The state, and the draws and statistics of each trajectory, shape (`_BLOCK`, ...).
-    """
+    """Run at most `_BLOCK` trajectories of a chain."""
     row = data.take(slice(0, 1))
 
     density = partial(density_at, plan, data, like, metric)

@@ -34,31 +34,8 @@ _FACTORS = np.linspace(-4, 4, 81)
 def integrated(
     plan: sweep.Plan, row: Any, draws: Values, rng: np.random.Generator
 ) -> tuple[Float[np.ndarray, " draw"], Values]:
-    r"""Log prior density of draws, integrated over what the likelihood does not depend on, and the
-    draws with that drawn anew.
-
-    With :math:`v` for the hyper-parameters and the logarithms of the factors of scale orbits, in
-    unconstrained coordinates (of an orbit that ends at a bound, those of the part within it),
-
-    .. math:: \log \int p(x(v), v) \left|\frac{\partial x}{\partial v}\right| \, dv
-
-    by importance sampling around the mode in :math:`v`, of which one point is drawn in proportion
-    to its weight.
-
-    Parameters
-    ----------
-    plan : Plan
-    row : Judgements
-        Any part of the data: the prior does not depend on it.
-    draws : dict of str to array, shape (draw, ...)
-        Their hyper-parameters are where Newton's steps set out from.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    log_prior : array, shape (draw,)
-    draws : dict of str to array, shape (draw, ...)
-    """
+    """Log prior density of draws, integrated over what the likelihood does not depend on, and the
+    draws with that drawn anew."""
     number = len(next(iter(draws.values())))
     size = _start(plan, {name: value[0] for name, value in draws.items()})[0].size
     points = np.zeros((1, 0))

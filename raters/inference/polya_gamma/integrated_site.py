@@ -34,28 +34,7 @@ _TOLERANCE, _OF_UNIT = 0.01, 1e-4
 def added(
     program: Program[Any], marginal: Marginal, draws: Draws, rng: np.random.Generator
 ) -> Draws:
-    """Draws of all sites, from those of a model with one site integrated out.
-
-    Each entry of the site is drawn from its conditional given one draw of the other sites, by
-    Metropolis steps whose proposals do not depend on the present value: a logistic distribution at
-    the mode of the entry, with the curvature there. With many draws of many rows, it is drawn from
-    the normal at its mode given the mode of the other sites.
-
-    Parameters
-    ----------
-    program : Program
-        Of the whole model.
-    marginal : Marginal
-    draws : Draws
-        Of the model without the site; of one draw alone, the mode, the site has its mode too.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    Draws
-        With the mode of the site given the mode of the others, and with the log-likelihood at that
-        mode as the fact ``marginal_log_likelihood``.
-    """
+    """Draws of all sites, from those of a model with one site integrated out."""
     (axis,) = program.sites[marginal.site].dims
     with jax.enable_x64(True):
         data = jax.tree.map(jnp.asarray, program.data)
@@ -88,12 +67,8 @@ def added(
 
 
 def _likelihood(marginal: Marginal, mode: Values) -> float:
-    """Log-likelihood at the mode; warns where a closer approximation of the integral has another.
-
-    Warns
-    -----
-    ConvergenceWarning
-    """
+    """Log-likelihood at the mode; warns where a closer approximation of the integral has
+    another."""
     others = {name: value for name, value in mode.items() if name != marginal.site}
     likelihood = _at_mode(marginal.model, marginal.data, others)
     if marginal.finer is not None:

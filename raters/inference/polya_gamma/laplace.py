@@ -41,14 +41,7 @@ def laplace(
     rng: np.random.Generator,
     read: sets.Held | None = None,
 ) -> tuple[Values, Values]:
-    """Draw around the mode; `read` is what EM has read of the data.
-
-    Returns
-    -------
-    tuple of dict
-        Draws of each site, shape (1, draw, ...), and ``log_p`` and ``log_q``, shape (1, draw),
-        where the precision is dense.
-    """
+    """Draw around the mode; `read` is what EM has read of the data."""
     if num_draws == 0:
         return {name: np.asarray(value)[None, None] for name, value in mode.items()}, {}
     if plan.classes:
@@ -68,22 +61,7 @@ def laplace(
 def pass_over_rows(
     plan: sweep.Plan, data: Any, draws: Values, *, narrow: bool = False
 ) -> Float[np.ndarray, " draw"]:
-    """Return the log-likelihood of each draw, row by row.
-
-    Parameters
-    ----------
-    plan : sweep.Plan
-    data : Judgements
-    draws : dict of str to array, shape (draw, ...)
-    narrow : bool
-        Where there are no latent classes, compute rows in float32, in pieces whose sums are added
-        up in float64: off by some thousandths of a nat at a million rows, in less than half the
-        time.
-
-    Returns
-    -------
-    array, shape (draw,)
-    """
+    """Return the log-likelihood of each draw, row by row."""
     summed_out = plan.classes or plan.model.local or placing.stays_on_devices(data)
     narrow = narrow and not summed_out
     with jax.enable_x64(not narrow):
@@ -115,17 +93,7 @@ def log_likelihoods_of(
 
 
 class _Around(NamedTuple):
-    """Draws around a mode.
-
-    Attributes
-    ----------
-    values : dict of str to array, shape (draw, ...)
-    log_q : array, shape (draw,), or None
-        Log-density of the draws under the normal, if that is dense.
-    sites : tuple of str
-        Names of the sites drawn from it.
-    normal : Conditional
-    """
+    """Draws around a mode."""
 
     values: Values
     log_q: Float[np.ndarray, " draw"] | None
@@ -137,13 +105,7 @@ def _around(
     plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: np.random.Generator
 ) -> _Around:
     """Draw the conjugate sites from the normal at the mode, and with them the other sites on which
-    the likelihood depends, where the normal is dense and these are on the real line.
-
-    All conjugate sites are one block with Newton's weights, whose conditional has the Fisher
-    information as its precision. That is flat along a scale orbit, which is curved, so draws stay
-    on the section through the mode. The position on the orbit is drawn later, from its exact
-    conditional.
-    """
+    the likelihood depends, where the normal is dense and these are on the real line."""
     sites, conditional = information(plan, data, mode, draws=True)
     current = Block(sites).current(mode)
     tangents = [tangent_of(scale, sites, mode) for scale in plan.scales]
@@ -180,23 +142,7 @@ def _around(
 def information(
     plan: sweep.Plan, data: Any, mode: Values, *, draws: bool
 ) -> tuple[tuple[str, ...], Conditional]:
-    """Return the conjugate sites as one normal at the mode, with Newton's weights.
-
-    The other sites on which the likelihood depends are in it too, where the normal is dense and
-    they are on the real line.
-
-    Parameters
-    ----------
-    plan, data
-    mode : dict of str to array
-    draws : bool
-        Whether it is to be drawn from.
-
-    Returns
-    -------
-    tuple
-        Names of the sites, and the normal.
-    """
+    """Return the conjugate sites as one normal at the mode, with Newton's weights."""
     sites = tuple(name for block in plan.blocks for name in block.sites)
     weights = augmentation.Expected(augmentation.curvature)
     conditional = sweep.block_conditional(
@@ -211,13 +157,7 @@ def information(
 def shifted(
     plan: sweep.Plan, data: Any, values: Values, covariance: Float[np.ndarray, "entry entry"]
 ) -> Values:
-    r"""Return the means of the sites of a block of log-odds, to the order of the variances.
-
-    With the third derivatives :math:`f'''` of the rows, the mean slope of the log density is 0
-    where the entries are :math:`\tfrac12 C A^\top (f''' \circ \operatorname{Var} A x)` from the
-    mode. Nothing is returned of several blocks, of choices from sets, and of rows that are not the
-    log-odds of one logistic likelihood.
-    """
+    """Return the means of the sites of a block of log-odds, to the order of the variances."""
     if len(plan.blocks) > 1 or plan.of_sets:
         return {}
     block, slope = plan.blocks[0], np.zeros(len(covariance))
@@ -297,11 +237,7 @@ def _curvatures(
 def along_orbits(
     prior: Gaussian, scales: tuple[Scale, ...], sites: tuple[str, ...], mode: Values
 ) -> Gaussian:
-    """Return a prior without the bounds that may be crossed along a scale orbit.
-
-    An orbit may cross the section outside of the bounds and lie within them elsewhere; only a bound
-    of 0 is the same all along.
-    """
+    """Return a prior without the bounds that may be crossed along a scale orbit."""
     scaled = np.any([_signs(scale, sites, mode) != 0 for scale in scales], axis=0)
     low = np.where(scaled & (prior.low != 0), -np.inf, prior.low)
     high = np.where(scaled & (prior.high != 0), np.inf, prior.high)
@@ -322,12 +258,7 @@ def log_crossing(
     entries: Float[np.ndarray, "draw entry"],
     slope: Float[np.ndarray, "draw entry"],
 ) -> Float[np.ndarray, " draw"]:
-    r"""Return the log volume of the orbits' directions across the section, at each draw.
-
-    With the section's normals :math:`t_s`, the draws' map to their bounds :math:`M`, and the
-    directions :math:`d_s` of the orbits at a draw, the volume element of (place on the section,
-    place on the orbits) has the factor :math:`\det_{s, s'} (t_s^\top M'^{-1} d_{s'})`.
-    """
+    """Return the log volume of the orbits' directions across the section, at each draw."""
     if not scales:
         return np.zeros(len(entries))
     normals = np.stack([tangent_of(scale, sites, mode) for scale in scales])
@@ -351,13 +282,7 @@ def _gaussian_draws(
     Float[np.ndarray, "draw entry"],
 ]:
     """Draw from the joint normal at the mode, with bounded entries mapped to truncated normals with
-    the same parameters.
-
-    Returns
-    -------
-    tuple of array
-        The draws; their log-densities; the normal draws less the mode; and the slope of the map.
-    """
+    the same parameters."""
     factor = conditional.factor()
     standard = rng.standard_normal((conditional.size, num_draws))
     apart = scipy.linalg.solve_triangular(factor, standard, lower=True, trans="T").T

@@ -59,28 +59,7 @@ def around_classes(
     rng: np.random.Generator,
     read: sets.Held | None = None,
 ) -> tuple[Values, Values]:
-    """Draw around the mode given the hyper-parameters, and draw these given the rest.
-
-    `read` is what EM has read of the data.
-
-    The draws are normal in unconstrained coordinates, at the mode in those coordinates, with the
-    observed information, which includes the uncertainty of the classes. A mode of probabilities may
-    lie on the edge of the simplex; in logarithmic coordinates it never does (MacKay 1998).
-
-    A normal there is a poor approximation to a Dirichlet of few counts, so each draw is followed by
-    steps of Gibbs sampling on the classes and the counted sites. These leave the posterior
-    invariant, so the weights from ``log_p`` and ``log_q`` of the normal draws are valid for the
-    moved ones too (Gilks and Berzuini 2001).
-
-    With too many parameters for that, each block is drawn from its conditional given the expected
-    classes. This treats the classes as observed, so intervals are too narrow.
-
-    Returns
-    -------
-    tuple of dict
-        Draws of each site, shape (draw, ...), and ``log_p`` and ``log_q``, shape (1, draw), where
-        both are computed.
-    """
+    """Draw around the mode given the hyper-parameters, and draw these given the rest."""
     own = Supports({name: one for name, one in plan.supports.items() if name not in plan.hyper})
     like = {name: jnp.asarray(value) for name, value in mode.items()}
     start = np.asarray(flat_of(own, like))
@@ -117,13 +96,7 @@ def _unconstrained(
     num_draws: int,
     rng: np.random.Generator,
 ) -> tuple[Float[np.ndarray, "draw coordinate"], Float[np.ndarray, " draw"]]:
-    """Draw the unconstrained coordinates of the `own` sites around their mode, given the others.
-
-    Returns
-    -------
-    tuple of array
-        The draws, and their log-densities.
-    """
+    """Draw the unconstrained coordinates of the `own` sites around their mode, given the others."""
 
     def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = slope(plan.model, own, data, like, point)
@@ -178,16 +151,8 @@ def _as_betas(
     spread: Float[np.ndarray, " entry"],
     offset: Float[np.ndarray, " entry"],
 ) -> tuple[Float[np.ndarray, "draw entry"], Float[np.ndarray, " draw"]]:
-    """Map normal draws of log odds to those of beta distributions of the same mode and curvature.
-
-    Breaks of a Dirichlet distribution are beta, and a normal has none of their tails where counts
-    are few.
-
-    Returns
-    -------
-    tuple of array
-        The draws, and the change of their log-density.
-    """
+    """Map normal draws of log odds to those of beta distributions of the same mode and
+    curvature."""
     which = np.isfinite(offset)
     centre, deviation = (mode - offset)[which], spread[which]
     total = 1 / (deviation**2 * expit(centre) * expit(-centre))

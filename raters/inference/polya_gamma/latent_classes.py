@@ -101,11 +101,7 @@ def _complete_log_likelihood(
 
 @singledispatch
 def conjugate(fn: dist.Distribution, log_likelihood: LogLikelihood, at: float) -> Parameters:
-    """Return the parameters of a site's full conditional.
-
-    They follow from its prior `fn` and the complete-data log-likelihood as a function of the site,
-    differentiated at a point that depends on `at`, from 0 to 1.
-    """
+    """Return the parameters of a site's full conditional."""
     raise NotImplementedError(
         f"its prior {type(fn).__name__} is neither Dirichlet, StickBreaking, Beta nor TypeMixture"
     )
@@ -167,12 +163,7 @@ def _(fn: TypeMixture, log_likelihood: LogLikelihood, at: float) -> Parameters:
 
 
 def component_log_probs(parameters: Parameters) -> Float[Array, "judge component"]:
-    r"""Return the log-probability of each component of a mixture together with the counts.
-
-    The probabilities are integrated out, row by row:
-
-    .. math:: \log w_c + \sum_k \log \frac{B(\alpha_{ck} + n_k)}{B(\alpha_{ck})}
-    """
+    """Return the log-probability of each component of a mixture together with the counts."""
     log_weight, concentration, count = parameters
     ndim = count.ndim - 1
     gain = log_beta(concentration + count[:, None], ndim) - log_beta(concentration, ndim)
@@ -234,11 +225,7 @@ def is_plain(model: Model[Any], data: Any, values: Values, site: str) -> bool:
 
 
 def is_unbounded(model: Model[Any], data: Any, values: Values, site: str) -> bool:
-    """Return whether the density of a site of probabilities may be unbounded at an edge.
-
-    It may where a concentration is below 1, under stick-breaking, where the rest of the stick
-    may vanish, and of a mixture over types, whose concentrations may be learned.
-    """
+    """Return whether the density of a site of probabilities may be unbounded at an edge."""
     fn = site_prior(model, data.take(slice(0, 1)), values, site)
     if isinstance(fn, (StickBreaking, TypeMixture)):
         return True
@@ -284,10 +271,7 @@ def parameters_of_counts(
 
 
 def concentrations(model: Model[Any], data: Any, values: Values, site: str) -> Parameters:
-    """Return the parameters of the prior of a site, in its shape; may be compiled.
-
-    Of a mixture over types they are those of its conditional without counts.
-    """
+    """Return the parameters of the prior of a site, in its shape; may be compiled."""
     fn = site_prior(model, data, values, site)
     if isinstance(fn, TypeMixture):
         return fn.log_weight, fn.concentration, jnp.zeros_like(fn.rows(values[site]))
@@ -351,11 +335,7 @@ def moved(
 
 
 class Counts:
-    """Dirichlet or Beta full conditional of a site.
-
-    EM uses the mode, Gibbs a draw, Laplace both. With `in_logs` the mode is that in logarithmic
-    coordinates, which is always inside the simplex (MacKay 1998).
-    """
+    """Dirichlet or Beta full conditional of a site."""
 
     def __init__(self, parameters: Parameters, in_logs: bool = False) -> None:
         self.parameters = tuple(np.asarray(parameter) for parameter in parameters)
@@ -417,11 +397,7 @@ def _total(parts: Float[np.ndarray, "... class"]) -> Float[np.ndarray, ...]:
 
 
 class Mixed(Counts):
-    """Full conditional of probabilities whose prior is a mixture over types.
-
-    Gibbs draws the component given the counts, with the probabilities integrated out, and then the
-    probabilities. EM averages the concentrations over the components given the probabilities.
-    """
+    """Full conditional of probabilities whose prior is a mixture over types."""
 
     def averaged(self, current: np.ndarray) -> Counts:
         """Return the Dirichlet conditional that has the slope of this one at `current`."""
@@ -462,10 +438,7 @@ def conditional(parameters: Parameters, in_logs: bool = False) -> Counts:
 
 
 class Breaks(Counts):
-    """Full conditional of shares broken off a stick.
-
-    The mode is that in logarithmic coordinates, where each break is at its mean.
-    """
+    """Full conditional of shares broken off a stick."""
 
     @property
     def _mean_breaks(self) -> np.ndarray:

@@ -37,11 +37,7 @@ class _Slice(NamedTuple):
 
 
 def slice_step(f: Line, key: jax.Array) -> Float[Array, ""]:
-    """Draw by slice sampling from 0: stepping out, then shrinking (Neal 2003, figures 3 and 5).
-
-    One loop evaluates `f` at one place in the program, since each copy of a model's density takes
-    long to compile.
-    """
+    """Draw by slice sampling from 0: stepping out, then shrinking (Neal 2003, figures 3 and 5)."""
     height_key, position_key, shrink_key, budget_key = jax.random.split(key, 4)
     height = jax.random.exponential(height_key)
     low = -_WIDTH * jax.random.uniform(position_key)
@@ -98,11 +94,7 @@ def _either(condition: Array, one: _Slice, other: _Slice) -> _Slice:
 
 
 def golden_step(f: Line, key: jax.Array | None = None, reach: float = 2.0) -> Float[Array, ""]:
-    """Maximise f on [−reach, reach] by golden-section search; 0 where nothing higher is found.
-
-    `key` is not used; it is there so that the step can replace `slice_step`. As there, `f` stands
-    at one place in the program.
-    """
+    """Maximise f on [−reach, reach] by golden-section search; 0 where nothing higher is found."""
     ratio = (jnp.sqrt(5.0) - 1) / 2
     narrowings = 50
 

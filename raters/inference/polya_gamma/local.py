@@ -23,37 +23,7 @@ _POOL = 16
 def drawn(
     model: Model[Any], data: Any, values: Values, site: str, key: jax.Array
 ) -> tuple[Array, Float[Array, "unit class"]]:
-    r"""Draw the entries of a local site and the classes of the units together.
-
-    Each entry :math:`u_e` gets a pool of its current value and M − 1 draws from its prior. Class
-    and entries of a unit are then drawn jointly among what the pools hold, with the probabilities
-
-    .. math::
-
-        p(t = k) \propto w_k \prod_e \frac1M \sum_m L_{ek}(u_{em}), \qquad
-        p(u_e = u_{em} \mid t = k) \propto L_{ek}(u_{em})
-
-    where :math:`L_{ek}` is the likelihood under class k of the rows that entry e reaches. It leaves
-    the posterior unchanged (Neal 2003, Markov chain sampling for non-linear state space models
-    using embedded hidden Markov models, with pools of independent states), since the density of a
-    value in proportion to that of the pools is its likelihood.
-
-    Parameters
-    ----------
-    model : Model
-    data : Judgements
-    values : dict of str to array
-    site : str
-        One of `Model.local`.
-    key : jax.Array
-
-    Returns
-    -------
-    entries : array
-        New value of the site.
-    classes : array, shape (unit, class)
-        The classes drawn, as one-hot rows.
-    """
+    """Draw the entries of a local site and the classes of the units together."""
     pool_key, class_key, place_key = jax.random.split(key, 3)
     traced = trace(model, data, values)
     current, mixture = jnp.asarray(values[site]), traced[model.observed]["fn"]
@@ -90,13 +60,7 @@ def _entries(
 
 
 def check(program: Program[Any], values: Values) -> None:
-    """Check that each entry of a local site reaches the rows of one unit only, by one index.
-
-    Raises
-    ------
-    NotConjugateError
-        When it does not.
-    """
+    """Check that each entry of a local site reaches the rows of one unit only, by one index."""
     model, data = program.model, program.data
     for site in model.local:
         name = f"{site!r} of {model.title} is declared local"

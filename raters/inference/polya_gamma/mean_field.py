@@ -37,19 +37,7 @@ Counted = dict[str, tuple[Array, ...]]
 
 
 class State(NamedTuple):
-    """A mean-field approximation.
-
-    Attributes
-    ----------
-    normals : tuple of Normal
-        Of each block.
-    counted : dict of str to tuple of array
-        Parameters of the probabilities of classes.
-    hyper : dict of str to array
-        Hyper-parameters, which have one value each.
-    rest : float
-        Bound less the part of the rows.
-    """
+    """A mean-field approximation."""
 
     normals: tuple[Normal, ...]
     counted: Counted
@@ -59,15 +47,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """Static facts of a sweep.
-
-    Attributes
-    ----------
-    plan : Plan
-    blocks : tuple of tuple of str
-        Sites of each block, joined where their entries meet in sums alone.
-    owners : Owners
-    """
+    """Static facts of a sweep."""
 
     plan: sweep.Plan
     blocks: tuple[tuple[str, ...], ...]
@@ -333,11 +313,7 @@ def _joined(
     plan: sweep.Plan, data: Any, values: Values
 ) -> tuple[tuple[tuple[str, ...], ...], Forms, Owners]:
     """Return the blocks of normal sites, joined where their entries meet in sums alone, and the
-    rows of all of them.
-
-    Two blocks of which the one takes off what the other adds, such as abilities and difficulties,
-    would climb in small steps, and their spreads would be too small.
-    """
+    rows of all of them."""
     blocks = tuple(
         dict.fromkeys(block.sites for block in plan.blocks if block.kind in ("rows", "type"))
     )

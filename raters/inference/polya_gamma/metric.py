@@ -39,16 +39,7 @@ _LEAST, _APART = 0.1, 10.0
 
 
 class Metric(NamedTuple):
-    """Coordinates in which a normal of a given precision is standard.
-
-    Attributes
-    ----------
-    centre : array, shape (coordinate,)
-        Point in unconstrained coordinates.
-    root : array, shape (coordinate, coordinate)
-        Transposed lower Cholesky factor of the precision.
-    inverse : array, shape (coordinate, coordinate)
-    """
+    """Coordinates in which a normal of a given precision is standard."""
 
     centre: Float[Array, " coordinate"]
     root: Float[Array, "coordinate coordinate"]

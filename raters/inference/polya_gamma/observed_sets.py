@@ -13,17 +13,7 @@ from raters.distributions.ties import OUTCOMES
 
 
 class Sets(NamedTuple):
-    """Sets of an observed distribution.
-
-    Attributes
-    ----------
-    code : int array, shape (row,)
-        Set of each row; rows of code ``len(number)`` only pad.
-    number : array, shape (set,)
-        Number of choices from each set.
-    place : array, shape (row,), or None
-        For rankings, the place of each row, 0 for those without, and −1 for the worst of these.
-    """
+    """Sets of an observed distribution."""
 
     code: Any
     number: Any
@@ -32,15 +22,7 @@ class Sets(NamedTuple):
 
 @singledispatch
 def sets_of(fn: dist.Distribution, classes: Any, value: Any) -> Sets | None:
-    """Return the sets that an observed distribution chooses from, or None for another one.
-
-    Parameters
-    ----------
-    fn : numpyro distribution
-    classes : array, shape (group, class), or None
-        Probabilities of the latent classes, or drawn classes as one-hot rows.
-    value : array, shape (row,)
-    """
+    """Return the sets that an observed distribution chooses from, or None for another one."""
     return None
 
 

@@ -44,35 +44,14 @@ FEW, SOME, POINTS, MANY = 8, 32, 64, 128
 
 
 class Points(NamedTuple):
-    """Points from which those of each judge are made.
-
-    Attributes
-    ----------
-    apart : array, shape (judge, shift, point, entry)
-        Of a t distribution about 0.
-    white : array, shape (judge, shift, point, entry)
-        Standard normal ones.
-    """
+    """Points from which those of each judge are made."""
 
     apart: Float[np.ndarray, "judge shift point entry"]
     white: Float[np.ndarray, "judge shift point entry"]
 
 
 def points_of(judges: int, size: int, seed: int, per_shift: int = POINTS) -> Points:
-    """Return the points of each judge.
-
-    Parameters
-    ----------
-    judges, size : int
-        Number of judges, and of entries of a vector.
-    seed : int
-    per_shift : int
-        Points of the t distribution in each shift, and of the prior; a power of 2.
-
-    Returns
-    -------
-    Points
-    """
+    """Return the points of each judge."""
     rng = np.random.default_rng(seed)
 
     def shifted(number: int, axes: int) -> np.ndarray:
@@ -88,17 +67,7 @@ def points_of(judges: int, size: int, seed: int, per_shift: int = POINTS) -> Poi
 
 
 class Drawn(NamedTuple):
-    """Vectors at which the likelihood is averaged.
-
-    Attributes
-    ----------
-    vectors : array, shape (judge, point, entry)
-        Those of one shift after those of another.
-    utility : array, shape (place, set, point)
-        The part that each judge has for themselves, in single precision.
-    log_density : array, shape (judge, point)
-        Normalised.
-    """
+    """Vectors at which the likelihood is averaged."""
 
     vectors: Float[np.ndarray, "judge point entry"]
     utility: Float[np.ndarray, "place set point"]
@@ -108,21 +77,7 @@ class Drawn(NamedTuple):
 def drawn(
     panel: Panel, reference: Reference, of_all: np.ndarray, factor: np.ndarray, points: Points
 ) -> Drawn:
-    """Return vectors from the proposals of each judge.
-
-    Parameters
-    ----------
-    panel, reference
-    of_all : array, shape (place, set)
-        Utilities without those of the vectors.
-    factor : array, shape (entry, entry)
-        Cholesky factor of the covariance under the prior.
-    points : Points
-
-    Returns
-    -------
-    Drawn
-    """
+    """Return vectors from the proposals of each judge."""
     own = normals(panel, reference, of_all, factor)
     near = own.mean[:, None, None] + np.matmul(points.apart, own.root.transpose(0, 2, 1)[:, None])
     vectors = np.concatenate([near, points.white @ factor.T], axis=2)
@@ -152,15 +107,7 @@ def _log_prior(vectors: Float[np.ndarray, "judge point entry"], factor: np.ndarr
 
 
 class Averages(NamedTuple):
-    """Integrated likelihoods.
-
-    Attributes
-    ----------
-    log_mean, error : array, shape (judge,)
-        Logarithms of the likelihoods, and their standard errors.
-    weight : array, shape (judge, point)
-        Weights of the vectors under the judge's own posterior.
-    """
+    """Integrated likelihoods."""
 
     log_mean: Float[np.ndarray, " judge"]
     error: Float[np.ndarray, " judge"]
@@ -179,19 +126,7 @@ class Averages(NamedTuple):
 
 
 def averaged(panel: Panel, at: Drawn, of_all: np.ndarray, factor: np.ndarray) -> Averages:
-    """Return the likelihood of each judge's choices with their vector integrated out.
-
-    Parameters
-    ----------
-    panel : Panel
-    at : Drawn
-    of_all : array, shape (place, set)
-    factor : array, shape (entry, entry)
-
-    Returns
-    -------
-    Averages
-    """
+    """Return the likelihood of each judge's choices with their vector integrated out."""
     return _averaged(panel, at, factor, _likelihoods(panel, at, of_all).log_likelihood)
 
 
@@ -242,20 +177,8 @@ def _averaged(
 def log_likelihoods(
     program: Program[Any], draws: Values
 ) -> tuple[Float[np.ndarray, "draw judge"], float]:
-    """Log-likelihood of each judge's choices under draws of the sites, their own vectors
-    integrated out.
-
-    Parameters
-    ----------
-    program : Program
-    draws : dict of str to array, shape (draw, ...)
-
-    Returns
-    -------
-    log_likelihood : array, shape (draw, judge)
-    error : float
-        Standard error of the sum over judges, in nats, of the median draw.
-    """
+    """Log-likelihood of each judge's choices under draws of the sites, their own vectors integrated
+    out."""
     with jax.enable_x64(True):
         number = len(next(iter(draws.values())))
         at = [{name: value[place] for name, value in draws.items()} for place in range(number)]
@@ -280,11 +203,7 @@ def _averaged_at(
 
 def _suited(program: Program[Any], panel: Panel, values: Values) -> tuple[Reference, Points]:
     """Return the expansion of the likelihood that suits some values, and as many points as the
-    error asks for.
-
-    Posteriors are skewed: their means are better centres than their modes. The means are found at
-    points of their own: centres that suit points by chance make the averages at them too low.
-    """
+    error asks for."""
     reference = at_modes(program, panel, values)
     factor = panel.factor_of(program, program.data.first_unit(), values)
     of_all = panel.shared_utilities(panel.shared_of(values))

@@ -20,17 +20,7 @@ _TOLERANCE = 1e-6
 
 
 class Names(NamedTuple):
-    """Sites of a panel.
-
-    Attributes
-    ----------
-    own, scales : tuple of str
-        Sites of the vectors, and of the scales of their entries.
-    shared : tuple of str
-        Sites that the utilities of all judges are affine in.
-    hyper : tuple of str
-        Other sites, on which the priors of the vectors depend, without the scales.
-    """
+    """Sites of a panel."""
 
     own: tuple[str, ...]
     scales: tuple[str, ...]
@@ -39,16 +29,7 @@ class Names(NamedTuple):
 
 
 def names_of(program: Program[Any]) -> Names:
-    """Return the sites of a panel.
-
-    Parameters
-    ----------
-    program : Program
-
-    Returns
-    -------
-    Names
-    """
+    """Return the sites of a panel."""
     own = tuple(one.site for one in program.model.own)
     scales = tuple(one.scale for one in program.model.own)
     rest = [name for name in program.sites if name not in own + scales]
@@ -70,19 +51,7 @@ class Designs(NamedTuple):
 
 @partial(jax.jit, static_argnums=(0, 1))
 def designs(model: Model[Any], names: Names, data: Any, values: Values) -> Designs:
-    """Read the designs at some values, by derivatives of the utilities.
-
-    Parameters
-    ----------
-    model : Model
-    names : Names
-    data : Judgements
-    values : dict of str to array
-
-    Returns
-    -------
-    Designs
-    """
+    """Read the designs at some values, by derivatives of the utilities."""
     values = {name: jnp.asarray(value, float) for name, value in values.items()}
 
     def utility(vectors: Values) -> Array:
@@ -120,21 +89,7 @@ def designs(model: Model[Any], names: Names, data: Any, values: Values) -> Desig
 
 
 def check(program: Program[Any], names: Names, read: Designs, values: Values) -> None:
-    """Raise unless the utilities at another point are those by the designs.
-
-    Parameters
-    ----------
-    program : Program
-    names : Names
-    read : Designs
-    values : dict of str to array
-        Where they were read.
-
-    Raises
-    ------
-    NotConjugateError
-        When they are not.
-    """
+    """Raise unless the utilities at another point are those by the designs."""
     there = scattered(values, program.supports, np.random.default_rng(0), least=0.3)
     rng, data = np.random.default_rng(1), program.data
     for name in (*names.own, *names.shared):

@@ -25,22 +25,8 @@ _FREEDOM = 5
 
 
 def run(program: Program[Any], draws: int, start: Values, rng: np.random.Generator) -> Draws:
-    """Return the mode, and draws of a t distribution around it, each with a draw of all
-    vectors given the other sites.
-
-    Parameters
-    ----------
-    program : Program
-    draws : int
-        0 for the mode alone.
-    start : dict of str to array
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    Draws
-        With the log-likelihood at the mode and its standard error as facts.
-    """
+    """Return the mode, and draws of a t distribution around it, each with a draw of all vectors
+    given the other sites."""
     with jax.enable_x64(True):
         panel = panel_of(program, start)
         marginal = Marginal(program, panel, start, with_curvature=draws > 0)
@@ -84,23 +70,7 @@ def _around(
 def _root(
     curvature: Float[np.ndarray, "coordinate coordinate"], least: Float[np.ndarray, " coordinate"]
 ) -> Float[np.ndarray, "coordinate coordinate"]:
-    """Return a root of the covariance of the draws.
-
-    Where choices tell hardly anything the curvature may be none, or of the wrong sign. No
-    eigenvector of it, in units of the coordinates, has less than the precision of the prior along
-    it, so that no direction is drawn wider than the prior has it.
-
-    Parameters
-    ----------
-    curvature : array, shape (coordinate, coordinate)
-        Negative curvature of the log density at the mode.
-    least : array, shape (coordinate,)
-        Precision of each coordinate under its prior.
-
-    Returns
-    -------
-    array, shape (coordinate, coordinate)
-    """
+    """Return a root of the covariance of the draws."""
     unit = 1 / np.sqrt(np.maximum(np.diag(curvature), least))
     eigenvalues, vectors = np.linalg.eigh(curvature * unit[:, None] * unit)
     along = (vectors**2 * (unit**2 * least)[:, None]).sum(0)

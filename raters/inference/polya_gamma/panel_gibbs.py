@@ -46,16 +46,7 @@ _ROUNDING = 1e-13
 
 
 class Reference(NamedTuple):
-    """Points at which the likelihood is expanded.
-
-    Attributes
-    ----------
-    own : array, shape (judge, entry)
-    curvature : array, shape (judge, entry, entry)
-        Negative curvature of the log-likelihood of each judge there.
-    both : array, shape (entry,)
-        Shared sites and scales.
-    """
+    """Points at which the likelihood is expanded."""
 
     own: Float[np.ndarray, "judge entry"]
     curvature: Float[np.ndarray, "judge entry entry"]
@@ -63,18 +54,7 @@ class Reference(NamedTuple):
 
 
 class Normals(NamedTuple):
-    """Normal distributions of the vectors.
-
-    Attributes
-    ----------
-    mean : array, shape (judge, entry)
-    root : array, shape (judge, entry, entry)
-        Matrices A whose squares A Aᵀ are the covariances.
-    factor : array, shape (judge, entry, entry)
-        Matrices F whose squares F Fᵀ are the precisions.
-    log_volume : array, shape (judge,)
-        Logarithms of the determinants of F.
-    """
+    """Normal distributions of the vectors."""
 
     mean: Float[np.ndarray, "judge entry"]
     root: Float[np.ndarray, "judge entry entry"]
@@ -85,21 +65,7 @@ class Normals(NamedTuple):
 def normals(
     panel: Panel, reference: Reference, of_all: np.ndarray, factor: Float[np.ndarray, "entry entry"]
 ) -> Normals:
-    """Return normal approximations of the vectors given all else.
-
-    Parameters
-    ----------
-    panel : Panel
-    reference : Reference
-    of_all : array, shape (place, set)
-        Utilities without those of the vectors.
-    factor : array, shape (entry, entry)
-        Cholesky factor of the covariance under the prior.
-
-    Returns
-    -------
-    Normals
-    """
+    """Return normal approximations of the vectors given all else."""
     expected = panel.expected(of_all + panel.own_utilities(reference.own))
     shift = panel.slope(expected) + np.matmul(
         reference.curvature, reference.own[:, :, None]
@@ -177,11 +143,7 @@ def _of_both(panel: Panel, design: np.ndarray, prior: Any, at: np.ndarray) -> _B
 def draw_both(
     panel: Panel, reference: Reference, prior: Any, values: Values, rng: np.random.Generator
 ) -> Values:
-    """Draw the shared sites and the scales, with the vectors in units of their scales held.
-
-    Scales below 0 are refused. That with the vectors turned round they are positive ones does not
-    help: proposals that suit one of the two forms do not suit the other.
-    """
+    """Draw the shared sites and the scales, with the vectors in units of their scales held."""
     own, scales = panel.own_of(values), panel.scales_of(values)
     units = own / scales
     of_units = panel.own * units[panel.judge]
@@ -250,15 +212,7 @@ def _hyper(
 
 
 class Sampler:
-    """A chain.
-
-    Parameters
-    ----------
-    program : Program
-    panel : Panel
-    values : dict of str to array
-        Start.
-    """
+    """A chain."""
 
     def __init__(self, program: Program[Any], panel: Panel, values: Values) -> None:
         self.program, self.panel = program, panel
@@ -316,19 +270,7 @@ def _stepped(own: np.ndarray, mean: np.ndarray, factor: np.ndarray) -> np.ndarra
 
 
 def at_modes(program: Program[Any], panel: Panel, values: Values) -> Reference:
-    """Return the expansion of the likelihood at the mode of each judge's vector.
-
-    Parameters
-    ----------
-    program : Program
-    panel : Panel
-    values : dict of str to array
-        Of the vectors, where Newton's method sets out.
-
-    Returns
-    -------
-    Reference
-    """
+    """Return the expansion of the likelihood at the mode of each judge's vector."""
     row, own = program.data.first_unit(), panel.own_of(values)
     factor = panel.factor_of(program, row, values)
     of_all = panel.shared_utilities(panel.shared_of(values))
@@ -342,19 +284,7 @@ def at_modes(program: Program[Any], panel: Panel, values: Values) -> Reference:
 
 
 def climbed(program: Program[Any], panel: Panel, values: Values) -> tuple[Values, Reference]:
-    """Go from a start to a point with high density by steps of EM in Laplace's approximation.
-
-    Parameters
-    ----------
-    program : Program
-    panel : Panel
-    values : dict of str to array
-
-    Returns
-    -------
-    values : dict of str to array
-    reference : Reference
-    """
+    """Go from a start to a point with high density by steps of EM in Laplace's approximation."""
     row, shared, own = program.data.first_unit(), panel.shared_of(values), panel.own_of(values)
     for _ in range(_CLIMBS):
         factor = panel.factor_of(program, row, values)

@@ -42,21 +42,7 @@ _STEP = 1e-2
 
 
 class Mode(NamedTuple):
-    """Mode of the shared sites and of what the priors of the vectors depend on.
-
-    Attributes
-    ----------
-    values : dict of str to array
-        All sites; the vectors are at their means under their own posteriors.
-    point : array, shape (coordinate,)
-        The shared sites, then the others in unconstrained coordinates.
-    curvature : array, shape (coordinate, coordinate)
-        Negative curvature of the log density there, or ones where it is not asked for.
-    log_likelihood, error : float
-        Of all choices, the vectors integrated out.
-    history : array, shape (round,)
-        Log density after each round.
-    """
+    """Mode of the shared sites and of what the priors of the vectors depend on."""
 
     values: Values
     point: Float[np.ndarray, " coordinate"]
@@ -67,20 +53,7 @@ class Mode(NamedTuple):
 
 
 class Marginal:
-    """Density of the sites of a panel but the vectors of the judges, which are integrated out.
-
-    Scales are in logarithms, and correlations in unconstrained coordinates: the density of a scale
-    itself may be highest at 0, where few choices tell little of it.
-
-    Parameters
-    ----------
-    program : Program
-    panel : Panel
-    values : dict of str to array
-        Start.
-    with_curvature : bool
-        Whether the mode has its curvature, which draws need.
-    """
+    """Density of the sites of a panel but the vectors of the judges, which are integrated out."""
 
     def __init__(
         self, program: Program[Any], panel: Panel, values: Values, with_curvature: bool = True
@@ -121,11 +94,7 @@ class Marginal:
     def slopes(
         self, point: np.ndarray, at: Drawn, is_centred: bool = False
     ) -> tuple[float, np.ndarray, Float[np.ndarray, "judge coordinate"]]:
-        """Return the log density at a point, its slope, and that of each judge's likelihood.
-
-        Centred, the slope is not that of the density at these very points, but has the same limit
-        with many: see `_centred`.
-        """
+        """Return the log density at a point, its slope, and that of each judge's likelihood."""
         panel, number = self.panel, self.num_shared
         shapes, hyper = _shapes(self), jnp.asarray(point[number:])
         prior = _prior(
@@ -236,14 +205,7 @@ def _centred(
     mean: Float[np.ndarray, "judge own"],
 ) -> Float[np.ndarray, "judge shared"]:
     """Return slopes in the shared sites, with those in what judges have for themselves as well
-    taken from their vectors.
-
-    Given the sum of a shared coefficient and of a judge's deviation b from it, the choices say
-    nothing of the former, and its slope is that of the density of b: the mean of Σ⁻¹b, Σ the
-    covariance. The slope of the likelihood has the same mean under the judge's posterior, but is
-    large in its tails where choices are nearly certain: of 80 people in a survey curvatures
-    found from it differed between random points by .8 of themselves, and from this one by .01.
-    """
+    taken from their vectors."""
     of_vectors = scipy.linalg.cho_solve((factor, True), mean.T).T
     return np.asarray(slope + (of_vectors - slope @ panel.common) @ np.linalg.pinv(panel.common))
 

@@ -35,30 +35,12 @@ _MOST = 200_000_000
 
 
 def applies(program: Program[Any]) -> bool:
-    """Return whether the judges of a program have vectors of their own.
-
-    Parameters
-    ----------
-    program : Program
-
-    Returns
-    -------
-    bool
-    """
+    """Return whether the judges of a program have vectors of their own."""
     return bool(program.model.own)
 
 
 def why_not(program: Program[Any]) -> str | None:
-    """Explain why the vectors of the judges cannot be drawn or integrated out, or return None.
-
-    Parameters
-    ----------
-    program : Program
-
-    Returns
-    -------
-    str or None
-    """
+    """Explain why the vectors of the judges cannot be drawn or integrated out, or return None."""
     name = program.model.title
     if program.observed_type is not Choice or program.latent is not None:
         what = program.observed_type.__name__
@@ -75,34 +57,7 @@ def why_not(program: Program[Any]) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Choices of all judges, as arrays in which each set has as many places as the largest one.
-
-    Places come first: sums over a short last axis are slow.
-
-    Attributes
-    ----------
-    names : Names
-    judge : int array, shape (set,)
-        Judge of each set; ascending.
-    shared : array, shape (place, set, entry)
-        Design w of the sites that all judges share.
-    own : array, shape (place, set, entry)
-        Design x of the vectors of the judges.
-    offset : array, shape (place, set)
-        Far below all utilities in places that are not offered.
-    chosen : array, shape (place, set)
-    number : array, shape (set,)
-        Choices from each set.
-    num_judges : int
-        With those who chose nothing.
-    row : int array, shape (place, set)
-        Row of the data in each place; −1 in places that are not offered.
-    prior : Gaussian
-        Prior of the shared sites.
-    common : array, shape (entry of the shared sites, entry of the vectors)
-        What an entry of the vectors, the same of all judges, is in entries of the shared sites; 0
-        where it is nothing in them.
-    """
+    """Choices of all judges, as arrays in which each set has as many places as the largest one."""
 
     names: Names
     judge: Int[np.ndarray, " set"]
@@ -210,23 +165,7 @@ class Panel:
 
 
 def panel_of(program: Program[Any], values: Values) -> Panel:
-    """Read the designs of a program, and check that its utilities are affine as it declares.
-
-    Parameters
-    ----------
-    program : Program
-    values : dict of str to array
-        Any point.
-
-    Returns
-    -------
-    Panel
-
-    Raises
-    ------
-    NotConjugateError
-        When they are not.
-    """
+    """Read the designs of a program, and check that its utilities are affine as it declares."""
     names, model, data = names_of(program), program.model, program.data
     read = jax.tree.map(np.asarray, designs(model, names, data, values))
     check(program, names, read, values)
@@ -266,21 +205,7 @@ def panel_of(program: Program[Any], values: Values) -> Panel:
 
 @partial(jax.jit, static_argnums=(0, 1))
 def factors(model: Model[Any], own: tuple[str, ...], row: Any, values: Values) -> Array:
-    """Return the Cholesky factor of the covariance of the vectors, block by block.
-
-    Parameters
-    ----------
-    model : Model
-    own : tuple of str
-        Sites of the vectors.
-    row : Judgements
-        Any part of the data.
-    values : dict of str to array
-
-    Returns
-    -------
-    array, shape (entry, entry)
-    """
+    """Return the Cholesky factor of the covariance of the vectors, block by block."""
     traced = trace(model, row, values)
     blocks: Array = jax.scipy.linalg.block_diag(*(_factor(traced[name]["fn"]) for name in own))
     return blocks

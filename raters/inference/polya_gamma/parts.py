@@ -35,12 +35,7 @@ class Division(NamedTuple):
 
 
 class Parts(Conditional):
-    """Conditional of a block that falls into parts, such as the tastes of different annotators.
-
-    The parts are those that the rows connect. Each has a dense precision, and parts of similar size
-    are solved together; those of more than `LIMIT` entries by conjugate gradients. An entry without
-    rows is a part of its own, and has its prior.
-    """
+    """Conditional of a block that falls into parts, such as the tastes of different annotators."""
 
     def __init__(self, prior: Gaussian) -> None:
         super().__init__(prior)
@@ -85,11 +80,7 @@ class Parts(Conditional):
         solve: Callable[[Precisions, Vectors, Vectors], Vectors],
         solve_whole: Callable[[Sparse], np.ndarray],
     ) -> np.ndarray:
-        """Update the entries of each part.
-
-        `solve` takes precisions, shifts and current values of parts of equal size; `solve_whole`
-        the conditional of all parts that are too large for it.
-        """
+        """Update the entries of each part."""
         division = self._division()
         entries, size = np.array(current), division.size
         large = (size > LIMIT)[division.part]

@@ -22,16 +22,7 @@ _MOST_SWEEPS, _MOST_UTILITIES = 64, 1_000_000
 
 
 class Tries(NamedTuple):
-    """Proposals of one draw.
-
-    Attributes
-    ----------
-    points : array, shape (entry, try)
-    log_ratio : array, shape (try,), or (entry, try) for entries that are drawn by themselves
-        Log-likelihoods less the log densities of the proposals.
-    level : array of that shape
-        Logarithms of the uniform numbers that decide between a proposal and what came before.
-    """
+    """Proposals of one draw."""
 
     points: Float[np.ndarray, "entry try"]
     log_ratio: Float[np.ndarray, "*entry try"]
@@ -39,18 +30,7 @@ class Tries(NamedTuple):
 
 
 class Proposals:
-    """A t distribution at the mode of a conditional, and draws of it that no sweep has used.
-
-    Draws of later sweeps are made together, as long as there are any: a call of NumPy takes longer
-    than the likelihood of a few points.
-
-    Parameters
-    ----------
-    mode : array, shape (entry,)
-    factor : array, shape (entry, entry)
-        Cholesky factor of the negative curvature.
-    likelihood : Likelihood
-    """
+    """A t distribution at the mode of a conditional, and draws of it that no sweep has used."""
 
     def __init__(
         self,
@@ -97,8 +77,7 @@ class Proposals:
 
 
 class SeparateProposals(Proposals):
-    """Proposals of entries that share no set: each is drawn by itself. `factor` holds the square
-    roots of their curvatures."""
+    """Proposals of entries that share no set: each is drawn by itself."""
 
     likelihood: Separate
 

@@ -50,37 +50,7 @@ def step(
     classes: Float[Array, "unit class"],
     rng: np.random.Generator,
 ) -> tuple[Values, Any, dict[str, Counts]]:
-    r"""Rename the drawn classes z by a Metropolis step, which leaves the posterior invariant.
-
-    With the counted probabilities θ (prevalence, confusion matrices) integrated out, and φ for the
-    other sites, the odds of the image are
-
-    .. math:: \frac{p(g\phi, gz \mid y)}{p(\phi, z \mid y)}, \qquad
-        p(\phi, z, y) = \frac{p(\theta, \phi) \, p(y, z \mid \theta, \phi)}
-        {p(\theta \mid \phi, z, y)},
-
-    at any θ: here that where all probabilities are equal, which is its own image, so that the
-    likelihood drops out. The ratio of priors at a drawn θ, which `raters.inference.mirror.step`
-    uses, also hangs on the smallest of its entries, and is hardly ever accepted where there are
-    many.
-
-    Parameters
-    ----------
-    plan : Plan
-    moves : tuple of Images
-        For which `is_collapsed`.
-    row, data : Judgements
-    values : dict of str to array
-    classes : array, shape (unit, class)
-        Drawn classes as one-hot rows.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    tuple
-        Values, classes, and the conditionals of the counted sites given both. After a step, θ is
-        drawn from these.
-    """
+    """Rename the drawn classes z by a Metropolis step, which leaves the posterior invariant."""
     counted = tuple(block for block in plan.blocks if block.kind == "counts")
     sites = tuple(block.sites[0] for block in counted)
     found: dict[str, Parameters] = {}
@@ -110,15 +80,7 @@ def step(
 
 
 class Change(NamedTuple):
-    """Change of the prior from points to their images.
-
-    Attributes
-    ----------
-    log_odds : array, shape (draw,)
-        Of the priors where all counted probabilities are equal.
-    before, after : dict of str to tuple of array
-        Parameters of the priors of the counted sites.
-    """
+    """Change of the prior from points to their images."""
 
     log_odds: Array
     before: dict[str, Parameters]
@@ -188,19 +150,7 @@ def counted(
 def exchanged(
     symmetry: Mirror, conditionals: dict[str, Parameters], change: Change, order: np.ndarray
 ) -> tuple[dict[str, Parameters], Float[np.ndarray, " draw"]]:
-    """Conditionals of the counted sites of the images, and the log odds of these.
-
-    Parameters
-    ----------
-    symmetry : Exchange
-    conditionals : dict of str to tuple of array, shape (draw, ...)
-    change : Change
-    order : int array, shape (class,)
-
-    Returns
-    -------
-    tuple
-    """
+    """Conditionals of the counted sites of the images, and the log odds of these."""
     assert isinstance(symmetry, Exchange)
     found, log_odds = {}, np.array(change.log_odds, np.float64)
     for site, conditional in conditionals.items():
@@ -230,14 +180,7 @@ def _mixed(
     other: list[np.ndarray],
     order: np.ndarray,
 ) -> tuple[Parameters, Float[np.ndarray, " draw"]]:
-    """Give the counts of a mixture over types to the image, with the prior of the image.
-
-    Returns
-    -------
-    tuple
-        The parameters, and the change of the conditional's log density where all probabilities are
-        equal: of the prior there, less that of the evidence of the counts.
-    """
+    """Give the counts of a mixture over types to the image, with the prior of the image."""
     count = conditional[2]
     for name, axis in symmetry.sites:
         if name == site:
@@ -272,15 +215,8 @@ def _at_equal(parameters: Parameters) -> Float[Array, " draw"]:
 def _with_prior(
     conditional: list[np.ndarray], prior: list[np.ndarray], other: list[np.ndarray]
 ) -> tuple[Parameters, Float[np.ndarray, " draw"]]:
-    """Put another prior's concentrations in the place of those of the prior, in the parameters of
-    a conditional.
-
-    Returns
-    -------
-    tuple
-        The parameters, and the change of the conditional's log density where all probabilities are
-        equal.
-    """
+    """Put another prior's concentrations in the place of those of the prior, in the parameters of a
+    conditional."""
     before, old, new = (
         part[0] if len(part) == 1 else np.stack(part, -1) for part in (conditional, prior, other)
     )

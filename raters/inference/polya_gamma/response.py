@@ -197,13 +197,7 @@ def drawn(
     field: MeanField, states: list[State], number: int, rng: np.random.Generator
 ) -> tuple[Values, Float[np.ndarray, " draw"]]:
     """Draw the entries of all blocks from a mixture of the normals of some states, which differ in
-    their hyper-parameters.
-
-    Returns
-    -------
-    tuple
-        Draws of the sites of the blocks, shape (draw, ...), and their log-densities.
-    """
+    their hyper-parameters."""
     components = [Component(field, state) for state in states]
     weights = np.ones(1)
     if len(states) > 1:

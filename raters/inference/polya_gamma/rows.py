@@ -41,18 +41,7 @@ _MOST_ENTRIES = 40
 
 
 class Block(NamedTuple):
-    """Sites, or a column of a site, that are updated jointly.
-
-    Its `kind` is
-
-    - ``"rows"``: sites in which the logits are affine;
-    - ``"class"``: the coefficients of one class (`column`) of a classifier, given the others;
-    - ``"type"``: the entries of one type (`column`) of a mixture;
-    - ``"counts"``: a site with a Dirichlet or Beta conditional.
-
-    `colours` are those of the entries of a block whose rows are read by derivatives (see
-    `raters.inference.polya_gamma.colours`), and empty where they are recorded.
-    """
+    """Sites, or a column of a site, that are updated jointly."""
 
     sites: tuple[str, ...]
     kind: Literal["rows", "class", "type", "counts"] = "rows"
@@ -80,13 +69,7 @@ class Block(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Design of a Gaussian block, given the other sites.
-
-    The `logits` are ``offset + Σ_s weight[s] · block[entry[s]]``, with the block's sites
-    concatenated; for a dense design `entry` is None and ``weight`` has shape (row, entry). Outcomes
-    enter as `votes` and ``kappa = wins − votes/2``; of a row that is a product of several logistic
-    likelihoods these have an axis of terms in front, and `shift` is what each adds to the logits.
-    """
+    """Design of a Gaussian block, given the other sites."""
 
     entry: Int[Array, "slot row"] | None
     weight: Float[Array, "slot row"] | Float[Array, "row entry"]
@@ -150,11 +133,7 @@ def record(
     classes: Any = None,
     number: Any = float,
 ) -> Rows:
-    """Record the rows of `block`, with a dense design unless the model only indexes its sites.
-
-    Slots are tuples of arrays: on a device an array of all of them would be written and read again.
-    The values are read as `number`, the type that rows then have if it is that of the data.
-    """
+    """Record the rows of `block`, with a dense design unless the model only indexes its sites."""
     values = {name: jnp.asarray(value, number) for name, value in values.items()}
     if block.kind == "class":
         return _class_rows(model, data, values, block, classes)
@@ -171,13 +150,7 @@ def record(
 def indexed_rows(
     model: Model[Any], data: Any, values: Values, block: tuple[str, ...], classes: Any
 ) -> Rows:
-    """Record the rows of sites that the model indexes, or uses as scalars.
-
-    Raises
-    ------
-    TypeError, AttributeError
-        When it does anything else with them.
-    """
+    """Record the rows of sites that the model indexes, or uses as scalars."""
     by_index = tuple(name for name in block if values[name].ndim > 0)
     scalars = {name: values[name] for name in block if values[name].ndim == 0}
 
@@ -240,11 +213,7 @@ def _one_by_one(logits: Array) -> list[Array]:
 
 
 def _class_rows(model: Model[Any], data: Any, values: Values, block: Block, classes: Any) -> Rows:
-    """Record the rows of one class of a multinomial logit, given the other classes.
-
-    The logits are the log-odds of the class against the rest (Holmes and Held 2006). The
-    coefficients must enter as ``design @ site``, with a column for each class.
-    """
+    """Record the rows of one class of a multinomial logit, given the other classes."""
     name, column = block.sites[0], block.column
     stand_in = _Factor(values[name])
     log_odds = trace(model, data, values | {name: stand_in})[model.observed][
@@ -267,10 +236,7 @@ def _class_rows(model: Model[Any], data: Any, values: Values, block: Block, clas
 
 
 def _type_rows(model: Model[Any], data: Any, values: Values, block: Block, classes: Any) -> Rows:
-    """Record the rows of one type of a mixture: the logits under this type.
-
-    They depend on one column of the site, which must enter by its index or as ``design @ site``.
-    """
+    """Record the rows of one type of a mixture: the logits under this type."""
     name, column = block.sites[0], block.column
     num_types = values[name].shape[1]
 
@@ -350,12 +316,7 @@ def _dense_rows(
 def _coloured_rows(
     model: Model[Any], data: Any, values: Values, block: Block, classes: Any
 ) -> Rows:
-    """Read the rows of a block from derivatives of the logits, one slot for each colour.
-
-    No row touches two entries of one colour. So the derivative along all entries of a colour is the
-    weight, and that along them multiplied by their numbers is the weight times the number of the
-    entry. A block with a colour for each entry has a dense design.
-    """
+    """Read the rows of a block from derivatives of the logits, one slot for each colour."""
     current = jnp.concatenate([values[name].ravel() for name in block.sites])
     read = _logits(model, data, values, classes)
     logits, rest = read.logits.ravel(), (read.kappa, read.votes)
@@ -438,16 +399,7 @@ def _prior_slope(model: Model[Any], data: Any, values: Values, sites: tuple[str,
 
 
 def check_conjugate(program: Program[Any], values: Values, block: Block, seed: int = 0) -> None:
-    """Check that `block` is conjugate, by comparing its conditional at two random points.
-
-    The logits at the second point must be those predicted from the rows of the first; for a counted
-    block, the parameters must be equal. No other site's prior may depend on the block.
-
-    Raises
-    ------
-    NotConjugateError
-        When they differ; it names the block and the largest difference.
-    """
+    """Check that `block` is conjugate, by comparing its conditional at two random points."""
     rng = np.random.default_rng(seed)
     model, sample = program.model, program.sample()
     name = f"block {block.sites} of {model.title}"

@@ -50,12 +50,7 @@ Climb = Callable[[Values], Values]
 
 
 def applies(plan: sweep.Plan, data: Any, values: Values) -> bool:
-    """Return whether there are many data, and the hyper-parameters are those of normal priors.
-
-    They are not where classes are latent, where an orbit moves the entries together with their
-    scale, where entries are correlated, and where the bounds of a prior make its constant depend on
-    them.
-    """
+    """Return whether there are many data, and the hyper-parameters are those of normal priors."""
     if not plan.hyper or not plan.blocks or plan.classes or plan.scales or plan.steep:
         return False
     if data.num_rows < MANY_ROWS or any(block.kind != "rows" for block in plan.blocks):
@@ -68,20 +63,7 @@ def applies(plan: sweep.Plan, data: Any, values: Values) -> bool:
 def fixed_point(
     plan: sweep.Plan, data: Any, values: Values, climb: Climb, rng: np.random.Generator
 ) -> Values | None:
-    """Return the values at the mode of the hyper-parameters, and of the other sites given them.
-
-    None where there are too few data for Laplace's approximation.
-
-    Parameters
-    ----------
-    plan, data
-    values : dict of str to array
-        Start.
-    climb : callable
-        Goes to the mode of the other sites given the hyper-parameters.
-    rng : numpy.random.Generator
-        For the variances of large blocks, which are the same estimates at every step.
-    """
+    """Return the values at the mode of the hyper-parameters, and of the other sites given them."""
     marginal = _Marginal(plan, data, climb, values, int(rng.integers(2**32)))
     point = marginal.start
     for _ in range(_MOST_STEPS // 2):
@@ -167,12 +149,7 @@ def _sites(plan: sweep.Plan) -> tuple[str, ...]:
 
 
 def _doubt(shares: list[Float[np.ndarray, " entry"]]) -> float:
-    r"""Return how far the mode may be from the mean, in standard deviations, but for a factor.
-
-    With the mean share of the prior in the precision of N entries, Laplace's approximation at the
-    mode moves the logarithm of their scale by a number of the order of that share, and its standard
-    deviation is about :math:`1 / \sqrt{2N}`.
-    """
+    """Return how far the mode may be from the mean, in standard deviations, but for a factor."""
     return float(max(np.mean(part) * np.sqrt(2 * len(part)) for part in shares))
 
 

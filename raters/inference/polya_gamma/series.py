@@ -28,22 +28,7 @@ _TRIES = 4
 def draw(
     key: Array, count: Float[Array, " row"], logits: Float[Array, " row"], *, single: bool = False
 ) -> Float[Array, " row"]:
-    """Draw ω ~ PG(count, logits) of whole counts; may be compiled.
-
-    Parameters
-    ----------
-    key : jax.Array
-    count : array, shape (row,)
-        PG(0, x) is 0.
-    logits : array, shape (row,)
-        In float32 the terms are, too; the moments of the rest cancel, and are in JAX's default.
-    single : bool
-        Whether no count is above 1, which saves the proposals of Gamma variables.
-
-    Returns
-    -------
-    array, shape (row,)
-    """
+    """Draw ω ~ PG(count, logits) of whole counts; may be compiled."""
     size = jnp.abs(logits).astype(float)
     key, tail_key = jax.random.split(key)
     term = _exponential if single else _gamma

@@ -35,13 +35,7 @@ class Expanded(NamedTuple):
 
 
 class Likelihood(ABC):
-    """Log-likelihood Σ y u − n log Σ exp u of choices from sets.
-
-    Attributes
-    ----------
-    num_cells : int
-        Number of utilities at a point.
-    """
+    """Log-likelihood Σ y u − n log Σ exp u of choices from sets."""
 
     num_cells: int
 
@@ -55,21 +49,7 @@ class Likelihood(ABC):
 
 
 class Cells(NamedTuple):
-    """Rows of sets, sorted by set, each set with one row or more.
-
-    Attributes
-    ----------
-    row : int array, shape (cell,)
-        Place among the rows of the block.
-    begin : int array, shape (set,)
-        First cell of each set.
-    chosen : float array, shape (cell,)
-        Times that each was chosen.
-    number : float array, shape (set,)
-        Number of choices from each set.
-    sign : float array, shape (cell,), or float
-        Factor of each utility: −1 in the sets of which the worst was chosen.
-    """
+    """Rows of sets, sorted by set, each set with one row or more."""
 
     row: Int[np.ndarray, " cell"]
     begin: Int[np.ndarray, " set"]
@@ -84,16 +64,7 @@ class Cells(NamedTuple):
 
 
 def likelihood_of_sets(rows: Rows, sets: Sets) -> Likelihood:
-    """Return the likelihood of a block.
-
-    Sets of the same entries are put together where utilities are entries of the block as they are.
-
-    Parameters
-    ----------
-    rows : Rows
-        Of arrays of NumPy: `logits` are the utilities, and `kappa` the times chosen.
-    sets : Sets
-    """
+    """Return the likelihood of a block."""
     offered = (sets.code < len(sets.number)) & (np.asarray(rows.offset) > NOT_OFFERED)
     cells = _chosen(rows, sets, offered) if sets.place is None else _stages(sets, offered)
     if sets.place is None or not (np.asarray(sets.place) < 0).any():
@@ -292,10 +263,7 @@ class Summed(Likelihood):
 def _equal_sets(
     entry: Int[np.ndarray, " cell"], cells: Cells, size: int
 ) -> tuple[Int[np.ndarray, " different"], Int[np.ndarray, " set"]]:
-    """Return the first of all equal sets, and the place of each set among these.
-
-    Equal sets have equal sums of random numbers of 128 bits, and different ones have not.
-    """
+    """Return the first of all equal sets, and the place of each set among these."""
     random = np.random.default_rng(0).integers(2**63, size=(size, 2), dtype=np.uint64)
     if not len(cells.begin):
         return np.zeros(0, int), np.zeros(0, int)

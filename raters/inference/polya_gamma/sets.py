@@ -65,10 +65,7 @@ def is_unbounded(supports: Supports, site: str) -> bool:
 
 
 def why_not(program: Program[Any], values: Values, blocks: tuple[Block, ...]) -> str | None:
-    """Explain why a block of utilities cannot be updated, or return None.
-
-    A block whose entries meet in a set has a dense curvature, and no bounds.
-    """
+    """Explain why a block of utilities cannot be updated, or return None."""
     for block in blocks:
         if block.kind in ("counts", "class"):  # They have no utilities.
             continue
@@ -115,32 +112,7 @@ def _prior(model: Model[Any], row: Any, values: Values, block: Block) -> Gaussia
 
 @dataclass
 class Held:
-    """Parts of conditionals that stay as they are during a run.
-
-    Attributes
-    ----------
-    steady : frozenset of Block
-        Blocks whose rows depend on no site, as `steady_blocks` finds them.
-    likelihoods : dict
-        Likelihood of each steady block.
-    last : dict
-        Of each steady block, the values of the other sites in its last conditional, and that.
-    starts : dict
-        The first mode of each block, from which Newton's method sets out to all later ones: a point
-        that no draw has a part in, as proposals need.
-    modes : dict
-        Proposals of each steady block, at its modes under several priors.
-    first : Judgements or None
-        First row of the data, once it is asked for.
-    constant : float or None
-        Log-likelihood less what the conditionals have of it, such as Binomial coefficients.
-    table : ClassTable, PooledRows or None
-        Counts of the rows of a program with latent classes, where it has such.
-    single : bool
-        Whether no row has more than one vote; read where rows stay on devices.
-    parts : dict
-        The same of each kind of judgement, of a program of several.
-    """
+    """Parts of conditionals that stay as they are during a run."""
 
     steady: frozenset[Block]
     likelihoods: dict[Block, Likelihood] = field(default_factory=dict)
@@ -235,11 +207,7 @@ def curved(likelihood: Likelihood, prior: Gaussian, at: np.ndarray) -> Dense:
 
 
 class SetConditional(Conditional):
-    """Full conditional of a block of utilities: log-concave; draws are proposals at its mode.
-
-    `starts` holds the point from which Newton's method sets out, and takes the first mode. `modes`
-    holds proposals at those of this likelihood under other priors.
-    """
+    """Full conditional of a block of utilities: log-concave; draws are proposals at its mode."""
 
     def __init__(
         self,

@@ -31,14 +31,7 @@ from raters.program import log_joint, placing
 def drawn_classes(
     plan: sweep.Plan, data: Any, values: Values, rng: np.random.Generator
 ) -> tuple[Values, Any]:
-    """Draw the latent classes, and with them the sites that are local to their units.
-
-    Returns
-    -------
-    values : dict of str to array
-    classes : array (unit, class), or dict of such by part, or None
-        One-hot rows; None without latent classes.
-    """
+    """Draw the latent classes, and with them the sites that are local to their units."""
     if not isinstance(plan, Plan):
         return _drawn(plan, data, values, rng)
     classes = {}
@@ -74,11 +67,7 @@ def expected_classes(plan: sweep.Plan, data: Any, values: Values) -> Any:
 
 @partial(jax.jit, static_argnums=0)
 def objective(plan: Plan, data: Any, values: Values) -> Float[Array, ""]:
-    """Return the log joint density, with tied sites in normal scores.
-
-    A Gaussian copula has no largest density where the bounds of two tied sites meet; in scores,
-    whose prior is normal, the mode is always inside.
-    """
+    """Return the log joint density, with tied sites in normal scores."""
     total = log_joint(plan.model, data, values)
     row = data.first_unit()
     for block, tie in zip(plan.blocks, plan.ties, strict=True):
@@ -133,11 +122,7 @@ def conditional(
     held: sets.Held | None = None,
 ) -> Conditional | latent_classes.Counts | ties.Tied:
     """Assemble the full conditional of a block, given the rows of all parts that it is in; see
-    `raters.inference.polya_gamma.sweep.block_conditional`.
-
-    Of a shared site the augmented log-likelihoods of the parts add up, and the prior is that of
-    the first part.
-    """
+    `raters.inference.polya_gamma.sweep.block_conditional`."""
     if not isinstance(plan, Plan):
         return sweep.block_conditional(
             plan, data, values, block, weights, classes, draws=draws, held=held
@@ -212,11 +197,7 @@ def _counted(readings: list[_Reading]) -> latent_classes.Counts:
 
 
 def _together(readings: list[_Reading], draws: bool) -> Conditional:
-    """Return the conditional of a shared block of log-odds and utilities.
-
-    Augmented log-odds add a precision and a shift to a normal prior, under which utilities are
-    then.
-    """
+    """Return the conditional of a shared block of log-odds and utilities."""
     prior: Gaussian | None = None
     pieces: list[Weighted] = []
     likelihoods: list[Likelihood] = []

@@ -106,18 +106,7 @@ def _directions(
 def draws(
     plan: several_plan.Plan, data: Any, mode: Values, number: int, rng: np.random.Generator
 ) -> tuple[Values, Values]:
-    """Draw around the mode in unconstrained coordinates.
-
-    The normal has the curvature of the log density there. Along scale orbits, which are curved, it
-    would be wrong: draws stay on the section across the orbits, through their highest density, and
-    places on orbits are then drawn together with the hyper-parameters, given the other sites.
-
-    Returns
-    -------
-    tuple of dict
-        Draws of each site, shape (1, draw, ...), and ``log_p`` and ``log_q``, shape (1, draw), with
-        the hyper-parameters and the places on orbits integrated out.
-    """
+    """Draw around the mode in unconstrained coordinates."""
     given = {name: np.asarray(value, np.float64) for name, value in mode.items()}
     if number == 0:
         return {name: value[None, None] for name, value in given.items()}, {}
@@ -153,11 +142,7 @@ def _on_section(
     rng: np.random.Generator,
 ) -> tuple[Float[np.ndarray, "draw entry"], Float[np.ndarray, " draw"]]:
     """Return draws about 0 on the section across some directions, which are orthonormal, and their
-    log densities there.
-
-    Flat and falling directions are bounded from below. This is done in units of each coordinate's
-    own curvature, so that much data on one do not make another flat.
-    """
+    log densities there."""
     size, orbits = len(second), len(normals)
     unit = 1 / np.sqrt(np.maximum(np.abs(np.diagonal(second)), _LEAST))
     # The section in those units, and its place in its own coordinates.

@@ -25,16 +25,7 @@ _BY_NORMAL_PRIORS = (Transfer, CommonShift, Affine)
 
 
 class Part(NamedTuple):
-    """One kind of judgement.
-
-    Attributes
-    ----------
-    name : str
-    plan : sweep.Plan
-        Updates of its own program, with shared and tied sites in blocks of their own.
-    sites : tuple of (str, str, tuple of int)
-        Of each site its name in the part, its name in the joint program, and its shape.
-    """
+    """One kind of judgement."""
 
     name: str
     plan: sweep.Plan
@@ -59,16 +50,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan(sweep.Plan):
-    """Updates of a sweep over several kinds of judgement.
-
-    Attributes
-    ----------
-    parts : tuple of Part
-    members : tuple of tuple of Member
-        Of each block, the blocks of the parts that it is. The prior is that of the first.
-    ties : tuple of Tie or None
-        Of each block, the sites that it is tied to.
-    """
+    """Updates of a sweep over several kinds of judgement."""
 
     parts: tuple[Part, ...] = ()
     members: tuple[tuple[Member, ...], ...] = ()

@@ -26,36 +26,7 @@ def stretch(
     column: str | None,
     rng: np.random.Generator,
 ) -> Values:
-    r"""Take Metropolis steps that multiply a scale and its site by the same factor.
-
-    With :math:`(x, \tau) \to (c x, c \tau)` and :math:`\log c = h z` for a standard normal z and a
-    few widths h, the normal prior of x cancels against the volume element, and a step has the
-    probability
-
-    .. math::
-
-        \min\left(1, \frac{p(y \mid c x)}{p(y \mid x)} \, \frac{p(c \tau)}{p(\tau)} \, c\right).
-
-    It is the update of τ in the non-centred parametrisation (Yu and Meng 2011, Journal of
-    Computational and Graphical Statistics 20, 531–570), beside that of the sweep in the centred
-    one. Scales of different annotators move at once, each by the likelihood of their own rows.
-
-    Parameters
-    ----------
-    model : Model
-    row : Judgements
-        Any part of the data: the prior does not depend on it.
-    data : Judgements
-    values : dict of str to array
-    spread : Spread
-    column : str or None
-        Column of the data with the place of each row's scale; None for one scale.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    dict of str to array
-    """
+    """Take Metropolis steps that multiply a scale and its site by the same factor."""
     values = {name: np.asarray(value) for name, value in values.items()}
     scale = values[spread.scale]
     density = _density(model, row, data, values, spread, column)
@@ -79,17 +50,7 @@ def stretch(
 
 
 def column_of(program: Program[Any], spread: Spread) -> str | None:
-    """Return the column of the data with the place of each row's scale; None for one scale.
-
-    Parameters
-    ----------
-    program : Program
-    spread : Spread
-
-    Returns
-    -------
-    str or None
-    """
+    """Return the column of the data with the place of each row's scale; None for one scale."""
     dims = program.sites[spread.scale].dims
     if not dims:
         return None

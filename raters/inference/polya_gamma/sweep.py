@@ -62,47 +62,7 @@ Step = Callable[[line.Line, jax.Array], jax.Array]
 
 @dataclass(frozen=True)
 class Plan:
-    """Updates of a sweep.
-
-    Attributes
-    ----------
-    model : Model
-    supports : Supports
-        Support of each latent site.
-    classes : bool
-        True where there are latent classes.
-    blocks : tuple of Block
-        Conjugate blocks, in the order in which they are updated.
-    scales : tuple of Scale
-        Symmetries whose orbits are visited.
-    free : tuple of str
-        Sites that are updated entry by entry, along a line.
-    reaching : frozenset of str
-        The free sites on which the likelihood depends directly.
-    in_logs : frozenset of str
-        Sites whose mode is taken in logarithmic coordinates.
-    broken : frozenset of str
-        Sites that are shares of a stick.
-    transfers : tuple of Transfer
-        Symmetries by which two sites are divided anew, given their sum.
-    shifts : tuple of CommonShift
-        Symmetries by which a number is added to several sites.
-    affine : tuple of Affine
-        Symmetries by which points are stretched and shifted.
-    spreads : tuple of (Spread, str or None)
-        Scales that move together with their sites, each with the column of its places.
-    steep : tuple of str
-        Sites with too many entries to update one by one: EM uses their gradient, Gibbs refuses
-        them.
-    of_sets : bool
-        True where the observed distribution chooses from sets.
-    steady : frozenset of Block
-        Blocks of utilities whose rows depend on no site.
-    integrated : Block or None
-        Block that is integrated out where Gibbs draws the collapsed sites.
-    collapsed : tuple of str
-        Sites that are drawn so.
-    """
+    """Updates of a sweep."""
 
     model: Model[Any]
     supports: Supports
@@ -202,13 +162,7 @@ def blocks_of(program: Program[Any], data: Any, values: Values) -> tuple[Block, 
 
 @remembered
 def plan(program: Program[Any], values: Values) -> Plan:
-    """Plan a model's sweep, and check its blocks and symmetries.
-
-    Raises
-    ------
-    NotConjugateError
-        When a block is not conjugate.
-    """
+    """Plan a model's sweep, and check its blocks and symmetries."""
     model, data = program.model, program.data
     in_blocks = {name for block in found.names_of(program) for name in block}
     if missing := in_blocks - set(program.sites):
@@ -271,17 +225,7 @@ def steep_sites(program: Program[Any]) -> tuple[str, ...]:
 
 
 class Ascent(NamedTuple):
-    """Steps of L-BFGS.
-
-    Attributes
-    ----------
-    values : dict of str to array
-        The last point.
-    objective : array, shape (step,)
-        Log joint density at the start and after each step.
-    converged : bool
-        True if the last steps increased it by less than the tolerance.
-    """
+    """Steps of L-BFGS."""
 
     values: Values
     objective: np.ndarray
@@ -291,22 +235,7 @@ class Ascent(NamedTuple):
 def climb_steep(
     plan: Plan, data: Any, values: Values, steps: int = 10, tolerance: float = 1e-8
 ) -> Ascent:
-    """Increase the log joint density by steps of L-BFGS in the steep sites.
-
-    Parameters
-    ----------
-    plan, data, values
-    steps : int
-        Largest number of steps.
-    tolerance : float
-        Least increase of a step, in nats.
-
-    Returns
-    -------
-    Ascent
-        The steps are in unconstrained coordinates; the density is that of the sites as the model
-        has them.
-    """
+    """Increase the log joint density by steps of L-BFGS in the steep sites."""
     supports = plan.supports
     start, unravel = ravel_pytree(
         {name: biject_to(supports[name]).inv(jnp.asarray(values[name])) for name in plan.steep}
@@ -386,23 +315,7 @@ def block_conditional(
     joint: bool = False,
     held: sets.Held | None = None,
 ) -> Conditional | latent_classes.Counts:
-    """Assemble the full conditional of `block`, in one pass over the rows.
-
-    Parameters
-    ----------
-    plan, data, values
-    block : Block
-    weights : callable
-        Returns ω and κ of the rows.
-    classes : array (unit, class), optional
-        Probabilities of the latent classes, or drawn classes as one-hot rows.
-    draws : bool
-        Keep the rows of a large block, which its draws need.
-    joint : bool
-        Leave bounds of the priors to the caller.
-    held : sets.Held, optional
-        What need not be made anew in a run.
-    """
+    """Assemble the full conditional of `block`, in one pass over the rows."""
     if block.kind == "counts":
         site = block.sites[0]
         kind = latent_classes.Breaks if site in plan.broken else latent_classes.conditional
@@ -459,12 +372,7 @@ def weighted_rows(
 
 
 def _weighted(rows: Rows, which: Any, weights: Weights) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return ω and κ of the rows.
-
-    A row that is a product of logistic likelihoods of x + s has ω of each, and
-
-    .. math:: \omega = \sum_j \omega_j, \qquad \kappa = \sum_j (\kappa_j - \omega_j s_j) .
-    """
+    """Return ω and κ of the rows."""
     logits, votes, kappa = (np.asarray(part) for part in (rows.logits, rows.votes, rows.kappa))
     if rows.shift is None:
         return weights(which, logits, votes, kappa)
@@ -490,10 +398,7 @@ def orbit_power(values: Values, scale: Scale) -> int:
 def orbit_density(
     model: Model[Any], data: Any, values: Values, scale: Scale, draws: bool
 ) -> line.Line:
-    """Return the log prior density along a scale orbit, as a function of the log factor.
-
-    For draws it includes the volume element (Liu and Sabatti 2000).
-    """
+    """Return the log prior density along a scale orbit, as a function of the log factor."""
     power = orbit_power(values, scale)
 
     def density(log_factor: jax.Array) -> jax.Array:
@@ -507,11 +412,7 @@ def orbit_density(
 def visit_free(
     plan: Plan, row: Any, data: Any, values: Values, key: jax.Array, draws: bool
 ) -> Values:
-    """Update scale orbits and free sites, by slice sampling or by golden-section search.
-
-    `row` is one row of the data, which is enough for the prior; `data` are read only for sites on
-    which the likelihood depends directly.
-    """
+    """Update scale orbits and free sites, by slice sampling or by golden-section search."""
     values = {name: jnp.asarray(value) for name, value in values.items()}
     once = partial(_visit_once, plan, row, data, draws)
     lines = len(plan.scales) + sum(jnp.size(values[name]) for name in plan.free)
@@ -544,24 +445,7 @@ def visit_site(
     name: str,
     key: jax.Array,
 ) -> jax.Array:
-    """Take a slice step for each entry of a site, along its unconstrained coordinate.
-
-    Parameters
-    ----------
-    joint : callable
-        Log density of all values.
-    support : numpyro constraint
-        Support of the site.
-    values : dict of str to array
-    name : str
-        Site.
-    key : jax.Array
-
-    Returns
-    -------
-    array
-        New value of the site.
-    """
+    """Take a slice step for each entry of a site, along its unconstrained coordinate."""
     return _visit_site(joint, support, values, name, line.slice_step, key, True)
 
 

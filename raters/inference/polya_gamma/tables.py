@@ -44,20 +44,7 @@ _WORK_LIMIT = 1e9
 
 @dataclass(frozen=True)
 class Tables:
-    """Counts of the values of each distribution in each group.
-
-    Attributes
-    ----------
-    model : Model
-    supports : Supports
-    data : Judgements
-    cells : tuple of str
-        Sites with an entry for each distribution along their first axis.
-    counts : sparse array, shape (group, value * cell)
-    transposed : sparse array, shape (value * cell, group)
-    log_weights : array, shape (group, class)
-    repeats : array, shape (group,)
-    """
+    """Counts of the values of each distribution in each group."""
 
     model: Model[Any]
     supports: Supports
@@ -70,17 +57,7 @@ class Tables:
 
     @classmethod
     def of(cls, program: Program[Any], values: Values) -> Tables | None:
-        """Counts of a program; None where its rows do not share tabulated distributions.
-
-        Parameters
-        ----------
-        program : Program
-        values : dict of str to array
-
-        Returns
-        -------
-        Tables or None
-        """
+        """Counts of a program; None where its rows do not share tabulated distributions."""
         model, data = program.model, program.data
         site = trace(model, data, values)[model.observed]
         fn, axis = site["fn"], site["infer"].get("cell")
@@ -139,24 +116,7 @@ class Tables:
 def climb(
     tables: Tables, values: Values, steps: int, tolerance: float, *, volume: bool = False
 ) -> Ascent:
-    """Increase the log joint density by L-BFGS in the metric of the expected information.
-
-    Parameters
-    ----------
-    tables : Tables
-    values : dict of str to array
-        Start.
-    steps : int
-        Largest number of steps.
-    tolerance : float
-        Least increase of a step, in nats.
-    volume : bool
-        Whether the density is that of the unconstrained coordinates, which has another mode.
-
-    Returns
-    -------
-    Ascent
-    """
+    """Increase the log joint density by L-BFGS in the metric of the expected information."""
     split = Split(tables.supports, tables.cells, values, volume)
     own, shared = split.start(values)
     objective = [_objective(tables, split, own, shared)[0]]
@@ -198,23 +158,7 @@ def _loss(
 
 
 def draws(tables: Tables, mode: Values, number: int, rng: np.random.Generator) -> Values:
-    """Draw from the normal at the mode in unconstrained coordinates.
-
-    Its information is that of rows and classes together, less, in the block of each distribution,
-    what the classes would add, the variance of the scores (Louis 1982). Between distributions, and
-    of what they share, it is not taken off: this is for many distributions, each with many rows.
-
-    Parameters
-    ----------
-    tables : Tables
-    mode : dict of str to array
-    number : int
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    dict of str to array, shape (draw, ...)
-    """
+    """Draw from the normal at the mode in unconstrained coordinates."""
     mode = climb(tables, mode, _STEPS * 5, 1e-6, volume=True).values
     split = Split(tables.supports, tables.cells, mode, True)
     own, shared = split.start(mode)
@@ -279,10 +223,7 @@ def _objective(
 
 
 def _metric(tables: Tables, split: Split, own: np.ndarray, shared: np.ndarray) -> Metric:
-    """Information of rows and classes together, averaged over the classes.
-
-    Distributions do not meet in it, so that one product with a vector gives a column of each.
-    """
+    """Information of rows and classes together, averaged over the classes."""
     table = _table(tables, split, own, shared)
     expected = tables.expected(tables.posterior(table)[1], table.shape)
     row = tables.data.take(slice(0, 1))
@@ -332,10 +273,7 @@ def _scores(model: Model[Any], split: Split, data: Any, own: Array, shared: Arra
 def _missing(
     tables: Tables, split: Split, own: np.ndarray, shared: np.ndarray
 ) -> Float[np.ndarray, "cell own own"]:
-    """Information that the classes would add, in the block of each distribution.
-
-    Of each row, the variance of its score over the classes of its group.
-    """
+    """Information that the classes would add, in the block of each distribution."""
     table = _table(tables, split, own, shared)
     probs = tables.posterior(table)[1]
     row = tables.data.take(slice(0, 1))

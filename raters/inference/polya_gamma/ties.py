@@ -25,15 +25,7 @@ _RATIO = (5**0.5 - 1) / 2
 
 
 class Tie(NamedTuple):
-    """A site and those that it is tied to.
-
-    Attributes
-    ----------
-    group : tuple of (str, str)
-        Part and name of each of them.
-    place : int
-        Place of the site among them.
-    """
+    """A site and those that it is tied to."""
 
     group: tuple[tuple[str, str], ...]
     place: int
@@ -65,10 +57,7 @@ def _score(plan: Any, tie: Tie, row: Any, values: Values, entries: Array) -> tup
 def log_copula(
     plan: Any, tie: Tie, row: Any, values: Values, entries: Array
 ) -> Float[Array, " judge"]:
-    r"""Return the log density of each entry given those tied to it, less that by itself.
-
-    .. math:: \log \mathrm{Normal}(u \mid \mu, s) - \log \mathrm{Normal}(u \mid 0, 1)
-    """
+    """Return the log density of each entry given those tied to it, less that by itself."""
     score, mean, spread, _ = _score(plan, tie, row, values, entries)
     both: Array = dist.Normal(mean, spread).log_prob(score) - dist.Normal().log_prob(score)
     return both
@@ -107,22 +96,7 @@ def _log_ratio(
 
 
 class Tied:
-    """Full conditional of independent entries, each tied to others.
-
-    Gibbs proposes a draw of the conditional under the prior of the site by itself, which it accepts
-    entry by entry with the ratio of the copula's densities. EM maximises in normal scores.
-
-    Parameters
-    ----------
-    own : Conditional or Counts
-        Conditional under the prior of the site by itself.
-    plan : several_plan.Plan
-    tie : Tie
-    row : Together
-        Any part of the data: the prior does not depend on it.
-    values : dict of str to array
-    support : numpyro constraint
-    """
+    """Full conditional of independent entries, each tied to others."""
 
     def __init__(
         self,
@@ -152,10 +126,7 @@ class Tied:
 
     def mode(self, current: np.ndarray) -> np.ndarray:
         """Return a point of each entry with a higher density, by golden-section search near the
-        current one; this, where there is none.
-
-        All entries are searched at once, in NumPy, where their conditionals are.
-        """
+        current one; this, where there is none."""
         transform = biject_to(self.support)
         start = np.asarray(transform.inv(jnp.asarray(current)))
 

@@ -44,26 +44,7 @@ def shift(
     symmetry: CommonShift,
     rng: np.random.Generator | None = None,
 ) -> Values:
-    r"""Add one number to every entry of all sites of the symmetry.
-
-    The likelihood does not change, so that the number has a normal conditional: that of the priors.
-    Gibbs draws it, which is exact, and EM takes its mode. A sweep that updates the sites one after
-    the other moves slowly along this direction.
-
-    Parameters
-    ----------
-    model : Model
-    row : Judgements
-        Any part of the data: the prior does not depend on it.
-    values : dict of str to array
-    symmetry : CommonShift
-    rng : numpy.random.Generator, optional
-        For a draw; the mode without it.
-
-    Returns
-    -------
-    dict of str to array
-    """
+    """Add one number to every entry of all sites of the symmetry."""
     given = {name: np.asarray(value) for name, value in values.items()}
     total, away = 0.0, 0.0
     for name, each in zip(
@@ -85,31 +66,7 @@ def affine(
     symmetry: Affine,
     rng: np.random.Generator | None = None,
 ) -> Values:
-    r"""Shift and stretch points, and move slopes and intercepts against it.
-
-    The likelihood does not change. A shift h of all points, with
-    :math:`c_i - b_i^\top h` for the intercepts, has a normal conditional, that of the priors. The
-    factor f of one direction, with the slopes along it divided by f, has
-
-    .. math:: f^2 \sim \mathrm{GIG}\Big(\tfrac{P - I}{2}, \sum \lambda x^2, \sum \mu b^2\Big)
-
-    for P points of prior precision λ and I slopes of precision μ along it. Directions are drawn at
-    random. A sweep that updates the sites one after the other moves slowly along both.
-
-    Parameters
-    ----------
-    model : Model
-    row : Judgements
-        Any part of the data: the prior does not depend on it.
-    values : dict of str to array
-    symmetry : Affine
-    rng : numpy.random.Generator, optional
-        For a draw; the mode without it.
-
-    Returns
-    -------
-    dict of str to array
-    """
+    """Shift and stretch points, and move slopes and intercepts against it."""
     names = (symmetry.point, symmetry.slope, symmetry.intercept)
     given = {name: np.asarray(value, np.float64) for name, value in values.items()}
     point, slope, intercept = (given[name] for name in names)
@@ -165,27 +122,7 @@ def divide(
     transfer: Transfer,
     rng: np.random.Generator | None = None,
 ) -> Values:
-    r"""Move a number from each entry of the one site to the entries of the other.
-
-    The likelihood depends on :math:`c_i + o_{ki}` only, so that the number :math:`\delta_i`, which
-    is added to :math:`c_i` and subtracted from all :math:`o_{ki}`, has a normal conditional: that
-    of the two priors. Gibbs draws it, which is exact, and EM takes its mode. A sweep that updates
-    the two sites one after the other moves slowly along this direction.
-
-    Parameters
-    ----------
-    model : Model
-    row : Judgements
-        Any part of the data: the prior does not depend on it.
-    values : dict of str to array
-    transfer : Transfer
-    rng : numpy.random.Generator, optional
-        For a draw; the mode without it.
-
-    Returns
-    -------
-    dict of str to array
-    """
+    """Move a number from each entry of the one site to the entries of the other."""
     common, own = (np.asarray(values[name]) for name in (transfer.common, transfer.own))
     given = {name: np.asarray(value) for name, value in values.items()}
     of_common, of_own, *_ = jax.tree.map(np.asarray, _priors(model, row, given, transfer))
@@ -206,36 +143,8 @@ def refactor(
     transfer: Transfer,
     rng: np.random.Generator | None = None,
 ) -> Values:
-    r"""Change the factor of each product :math:`f_k (c_i + o_{ki})`, and the site `own` so that the
-    product stays as it is.
-
-    The likelihood does not change, so an annotator who follows the reverse of the crowd's rewards
-    may turn from a negative factor to a taste of their own, and back, which no update of one site
-    at a time does. Gibbs takes Metropolis steps, :math:`f' = -f` and :math:`f' = f e^{h z}` with a
-    standard normal z and a few widths h, each with the probability
-
-    .. math::
-
-        \min\left(1, \frac{p(f') \, p(o')}{p(f) \, p(o)} \, |f' / f|^{1 - N}\right), \qquad
-        o'_i = \frac{f}{f'} (c_i + o_i) - c_i,
-
-    for all factors at once. EM takes a step where it raises the density of the prior.
-
-    Parameters
-    ----------
-    model : Model
-    row : Judgements
-        Any part of the data: the prior does not depend on it.
-    values : dict of str to array
-    transfer : Transfer
-        With a factor.
-    rng : numpy.random.Generator, optional
-        For draws; without it the density rises.
-
-    Returns
-    -------
-    dict of str to array
-    """
+    """Change the factor of each product :math:`f_k (c_i + o_{ki})`, and the site `own` so that the
+    product stays as it is."""
     assert transfer.factor is not None
     given = {name: np.asarray(value) for name, value in values.items()}
     common = given[transfer.common]

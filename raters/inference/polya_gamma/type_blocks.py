@@ -26,18 +26,7 @@ def of_types(
     classes: Any,
     newton: bool,
 ) -> dict[Block, Conditional]:
-    """Return the conditionals of the types of a site, for their modes.
-
-    Parameters
-    ----------
-    model, data, values
-    blocks : tuple of Block
-        Blocks of types of one site.
-    classes : array (unit, class) or ClassCounts
-        Expected classes.
-    newton : bool
-        Use Newton's weights in place of those of EM.
-    """
+    """Return the conditionals of the types of a site, for their modes."""
     found = {}
     parts = jax.tree.map(np.asarray, _weighted(model, data, values, blocks, classes, newton))
     for block, (rows, prior) in zip(blocks, parts, strict=True):

@@ -267,13 +267,7 @@ class PGVI(Backend):
 
 
 def _along_hyper(field: MeanField, state: State) -> list[State]:
-    """Return approximations at several values of each hyper-parameter.
-
-    Where few rows tell of each entry, the hyper-parameters are open, and entries at one value of
-    them have too little spread (INLA: Rue, Martino and Chopin 2009). The bound is highest at scales
-    that are too small, and Laplace's approximation of their marginal posterior is not: the values
-    are around its maximum.
-    """
+    """Return approximations at several values of each hyper-parameter."""
     plan = field.setting.plan
     names = tuple(name for name in plan.hyper if np.ndim(state.hyper[name]) == 0)
     size = sum(len(normal.mean) for normal in state.normals)

@@ -24,32 +24,8 @@ def best_and_worst(
     known: Iterable[Any] | None,
     **others: str | None,
 ) -> tuple[Table, Names]:
-    """Answers as rankings: place 1 for the best item, −1 for the worst, and 0 for the others shown.
-
-    Parameters
-    ----------
-    frame : table
-    offered : sequence of str
-        Columns of the items shown, or patterns of them.
-    best, worst : str
-        Columns with the names of the best and of the worst item.
-    known : iterable, optional
-        All names of items in the order wanted.
-    **others : str or None
-        Columns of further roles, which are none of these.
-
-    Returns
-    -------
-    Table
-    names : tuple
-        Names of the items, in code order.
-
-    Raises
-    ------
-    DataError
-        When an item is shown twice, or alone; when the best or the worst is not among those shown,
-        both are the same, or there is no best.
-    """
+    """Answers as rankings: place 1 for the best item, −1 for the worst, and 0 for the others
+    shown."""
     columns = _columns_of(frame, offered, best=best, worst=worst, **others)
     there, column = read_cells(frame, columns, "offered")
     (code,), names = encode_names([column], known, "item")
@@ -178,29 +154,7 @@ def with_worst(
     names: Names,
     place: Int[np.ndarray, " row"],
 ) -> Int[np.ndarray, " row"]:
-    """Places in a long table, with −1 for the items that a column marks as the worst.
-
-    Parameters
-    ----------
-    frame : table
-    lowest : str
-        Column with 1 for the worst.
-    ranking : int array, shape (row,)
-        Code of each row's ranking.
-    names : tuple
-        Names of the rankings.
-    place : int array, shape (row,)
-        From 1; 0 for an item without a rank.
-
-    Returns
-    -------
-    int array, shape (row,)
-
-    Raises
-    ------
-    DataError
-        When a mark is neither 0 nor 1, an item with a rank has one, or two of a ranking do.
-    """
+    """Places in a long table, with −1 for the items that a column marks as the worst."""
     column = incomplete(frame, "lowest", lowest, len(place))
     if column is None:
         return place

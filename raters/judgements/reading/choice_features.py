@@ -17,28 +17,7 @@ from raters.judgements.reading.columns import _array, _column, _opened, read_col
 def feature_columns(
     frame: Any, names: Sequence[str], parameter: str, rows: int, part_of: str | None = None
 ) -> Float[np.ndarray, "row feature"]:
-    """Columns of numbers.
-
-    Parameters
-    ----------
-    frame : table
-    names : sequence of str
-    parameter : str
-        Parameter that names them, for errors.
-    rows : int
-        Number of rows of the other columns.
-    part_of : str, optional
-        As of `read_columns`.
-
-    Returns
-    -------
-    float array, shape (row, feature)
-
-    Raises
-    ------
-    DataError
-        When one is missing, has missing values or is no column of numbers.
-    """
+    """Columns of numbers."""
     such = f"{parameter}=[{names if isinstance(names, str) else 'price'!r}]"
     listed = [name_text(name) for name in name_list(names, parameter, such)]
     check_once(listed, parameter)
@@ -57,24 +36,7 @@ def wide_features(
     names: Sequence[Any],
     offered: Bool[np.ndarray, "set alternative"],
 ) -> tuple[Float[np.ndarray, "set alternative feature"], tuple[str, ...]]:
-    """Features of the alternatives of a wide table, and their names.
-
-    Parameters
-    ----------
-    frame : table
-    features : mapping, optional
-        From each name to its columns: one for each alternative in their order, or a mapping from
-        alternatives to columns. It is 0 for alternatives that a mapping leaves out.
-    names : sequence
-        Alternatives.
-    offered : bool array, shape (set, alternative)
-        Cells of what was not offered are not looked at.
-
-    Returns
-    -------
-    values : float array, shape (set, alternative, feature)
-    names : tuple of str
-    """
+    """Features of the alternatives of a wide table, and their names."""
     listed = {} if features is None else features
     if not isinstance(listed, Mapping):
         raise DataError(
@@ -108,15 +70,7 @@ def _cells(
 
 
 class Terms(NamedTuple):
-    """Features that the utilities depend on.
-
-    Attributes
-    ----------
-    features, specific, choosers : tuple of str
-        Names, as of `Choices.from_frame`.
-    like : Choices or None
-        Choices on whose scale the features are put.
-    """
+    """Features that the utilities depend on."""
 
     features: tuple[str, ...]
     specific: tuple[str, ...]
@@ -124,19 +78,7 @@ class Terms(NamedTuple):
     like: Any = None
 
     def of_offers(self, table: Offers, alternatives: Names) -> dict[str, Any]:
-        """Fields of `Choices` with the features of the alternatives.
-
-        Parameters
-        ----------
-        table : Offers
-            In order.
-        alternatives : tuple
-            Names.
-
-        Returns
-        -------
-        dict of str to object
-        """
+        """Fields of `Choices` with the features of the alternatives."""
         if not self.features:
             return {"features": None, "centre": None, "scale": None}
         values, names = by_alternative(
@@ -151,16 +93,7 @@ class Terms(NamedTuple):
         return {"features": scaled, "centre": centre, "scale": scale, "feature_names": known}
 
     def of_choosers(self, values: Float[np.ndarray, "set chooser_feature"]) -> dict[str, Any]:
-        """Fields of `Choices` with the features of the choosers.
-
-        Parameters
-        ----------
-        values : array, shape (set, chooser_feature)
-
-        Returns
-        -------
-        dict of str to object
-        """
+        """Fields of `Choices` with the features of the choosers."""
         fields = ("chooser_features", "chooser_centre", "chooser_scale")
         if not self.choosers:
             return dict.fromkeys(fields)
@@ -194,24 +127,7 @@ def by_alternative(
     alternative: Int[np.ndarray, " offer"],
     alternatives: Names,
 ) -> tuple[Float[np.ndarray, "offer feature"], tuple[str, ...]]:
-    """Features of which some have a coefficient for each alternative: one column for each.
-
-    Parameters
-    ----------
-    values : array, shape (offer, feature)
-    names : tuple of str
-    specific : sequence of str
-        Features that have one for each alternative.
-    alternative : int array, shape (offer,)
-    alternatives : tuple
-        Names.
-
-    Returns
-    -------
-    values : array, shape (offer, feature)
-    names : tuple of str
-        Such as ``"time:car"``.
-    """
+    """Features of which some have a coefficient for each alternative: one column for each."""
     listed = [name_text(name) for name in name_list(specific, "specific", "specific=['time']")]
     if unknown := [name for name in listed if name not in names]:
         raise DataError(

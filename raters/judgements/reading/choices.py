@@ -38,17 +38,7 @@ EXAMPLES = {
 
 
 class Offers(NamedTuple):
-    """Rows of a table of choices: one for each alternative of each set.
-
-    Attributes
-    ----------
-    group, alternative, annotator : int array, shape (offer,)
-        Codes.
-    chosen : float array, shape (offer,), or None
-        How often each was chosen, where that is known.
-    features : float array, shape (offer, feature)
-        As the user gives them.
-    """
+    """Rows of a table of choices: one for each alternative of each set."""
 
     group: Int[np.ndarray, " offer"]
     alternative: Int[np.ndarray, " offer"]
@@ -77,24 +67,7 @@ class SetNames(NamedTuple):
 
 
 def chosen(column: Column, *, counted: bool) -> Float[np.ndarray, " offer"]:
-    """A column of what was chosen: 1 and 0, or how often each alternative was.
-
-    Parameters
-    ----------
-    column : Column
-        Numbers, booleans, or their text.
-    counted : bool
-        Whether it may hold other whole numbers than 0 and 1.
-
-    Returns
-    -------
-    float array, shape (offer,)
-
-    Raises
-    ------
-    DataError
-        When a value is another one; the message gives its row.
-    """
+    """A column of what was chosen: 1 and 0, or how often each alternative was."""
     truth = {"true": 1.0, "false": 0.0}
     values = [truth.get(name_text(value).strip().lower(), value) for value in column.values]
     numbers = read_numbers(Column(column.name, column.role, column.code, values))
@@ -116,14 +89,7 @@ def chosen(column: Column, *, counted: bool) -> Float[np.ndarray, " offer"]:
 
 
 def check_fitted(column: Column, alternatives: Names) -> None:
-    """Raise for an alternative that none of those that were fitted is.
-
-    Parameters
-    ----------
-    column : Column
-    alternatives : tuple
-        Names of those that were.
-    """
+    """Raise for an alternative that none of those that were fitted is."""
     known = {name_text(name) for name in alternatives}
     if new := [value for value in column.values if name_text(value) not in known]:
         raise DataError(
@@ -137,21 +103,7 @@ def check_fitted(column: Column, alternatives: Names) -> None:
 
 
 def check_sets(offers: Offers, names: SetNames, *, counted: bool) -> None:
-    """Raise unless each set has two alternatives or more, each once, and what was chosen.
-
-    Parameters
-    ----------
-    offers : Offers
-        In order.
-    names : SetNames
-    counted : bool
-        Whether several choices may be made from a set.
-
-    Raises
-    ------
-    DataError
-        When one has not; the message gives the set.
-    """
+    """Raise unless each set has two alternatives or more, each once, and what was chosen."""
     group, num_sets = offers.group, len(names.sets)
     twice = (np.diff(group) == 0) & (np.diff(offers.alternative) == 0)
     if twice.any():
@@ -217,28 +169,7 @@ def of_sets(
     parameter: str,
     columns: Sequence[str],
 ) -> Num[np.ndarray, "set ..."]:
-    """Values of rows that are the same for all alternatives of a set, one for each set.
-
-    Parameters
-    ----------
-    values : array, shape (row, ...)
-    group : int array, shape (row,)
-    sets : tuple
-        Names of the sets.
-    parameter : str
-        Parameter that they were read for, for errors.
-    columns : sequence of str
-        Their columns.
-
-    Returns
-    -------
-    array, shape (set, ...)
-
-    Raises
-    ------
-    DataError
-        When they differ within a set.
-    """
+    """Values of rows that are the same for all alternatives of a set, one for each set."""
     first = np.full(len(sets), -1)
     first[group[::-1]] = np.arange(len(group))[::-1]
     each: np.ndarray = values[first]
@@ -260,17 +191,7 @@ def of_sets(
 
 
 def alternative_names(given: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-    """Alternatives of a wide table as the column of choices has them, and their names.
-
-    Parameters
-    ----------
-    given : iterable, or mapping
-        Names, or names by what stands for them in the column.
-
-    Returns
-    -------
-    values, names : list
-    """
+    """Alternatives of a wide table as the column of choices has them, and their names."""
     check_ordered(given, "alternatives")
     names = list(given.values()) if isinstance(given, Mapping) else given
     listed = name_list(names, "alternatives", "alternatives=['train', 'car']")
@@ -281,23 +202,7 @@ def alternative_names(given: Iterable[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def choice_codes(column: Column, values: Sequence[Any]) -> Int[np.ndarray, " set"]:
-    """Place of each choice among the alternatives.
-
-    Parameters
-    ----------
-    column : Column
-    values : sequence
-        Alternatives as the column has them.
-
-    Returns
-    -------
-    int array, shape (set,)
-
-    Raises
-    ------
-    DataError
-        When a choice is none of them.
-    """
+    """Place of each choice among the alternatives."""
     place = {name_text(value): code for code, value in enumerate(values)}
     codes = np.array([place.get(name_text(value), -1) for value in column.values], np.int32)
     if (codes < 0).any():
@@ -317,22 +222,7 @@ def choice_codes(column: Column, values: Sequence[Any]) -> Int[np.ndarray, " set
 def rows_of(
     frame: Any, columns: Mapping[str, Column], available: Any, features: Any, names: Sequence[Any]
 ) -> int:
-    """Number of rows of a wide table, by a column that is named; without any, by its first.
-
-    Parameters
-    ----------
-    frame : table
-    columns : mapping
-        Columns that were read, by role.
-    available, features
-        As of `Choices.from_wide`, and not checked yet.
-    names : sequence
-        Alternatives.
-
-    Returns
-    -------
-    int
-    """
+    """Number of rows of a wide table, by a column that is named; without any, by its first."""
     if columns:
         return len(next(iter(columns.values())).code)
     by_alternative = [("available", "available", available or {})]
@@ -359,21 +249,7 @@ def check_length(parameter: str, name: str, number: int, rows: int) -> None:
 def availability(
     frame: Any, columns: Mapping[Any, str] | None, names: Sequence[Any], rows: int
 ) -> Bool[np.ndarray, "set alternative"]:
-    """Mask of what was offered in each row of a wide table.
-
-    Parameters
-    ----------
-    frame : table
-    columns : mapping, optional
-        Column of 1 and 0 by alternative; an alternative without one is always offered.
-    names : sequence
-        Alternatives.
-    rows : int
-
-    Returns
-    -------
-    bool array, shape (set, alternative)
-    """
+    """Mask of what was offered in each row of a wide table."""
     offered = np.ones((rows, len(names)), bool)
     for place, column in columns_by_alternative("available", "available", columns or {}, names):
         numbers = read_numbers(read_columns(frame, available=column)["available"])
@@ -411,29 +287,7 @@ def check_available(
 def columns_by_alternative(
     parameter: str, name: str, columns: Mapping[Any, str] | Sequence[str], names: Sequence[Any]
 ) -> list[tuple[int, str]]:
-    """Columns of the alternatives, as they are given for a feature or for what was offered.
-
-    Parameters
-    ----------
-    parameter : str
-        Parameter that they are given for, for errors.
-    name : str
-        Name of the feature, or that of the parameter.
-    columns : mapping, or sequence of str
-        Columns by alternative, or in the order of the alternatives.
-    names : sequence
-        Alternatives.
-
-    Returns
-    -------
-    list of (int, str)
-        Place of an alternative, and its column.
-
-    Raises
-    ------
-    DataError
-        When one is of something else, or there are too few or too many.
-    """
+    """Columns of the alternatives, as they are given for a feature or for what was offered."""
     place = {name_text(one): code for code, one in enumerate(names)}
     if isinstance(columns, Mapping):
         if unknown := [one for one in columns if name_text(one) not in place]:

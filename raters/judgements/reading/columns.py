@@ -19,17 +19,7 @@ from raters.judgements.names import check_text, shown
 
 
 class Column(NamedTuple):
-    """One complete column of a table, used in one role: its row m holds ``values[code[m]]``.
-
-    Attributes
-    ----------
-    name, role : str
-        Name of the column, and the parameter that it was named by.
-    code : int array, shape (row,)
-        Place of each row's value among `values`.
-    values : list
-        Distinct values.
-    """
+    """One complete column of a table, used in one role: its row m holds ``values[code[m]]``."""
 
     name: str
     role: str
@@ -43,27 +33,7 @@ class Column(NamedTuple):
 def read_columns(
     table: Any, *, part_of: str | None = None, **roles: str | None
 ) -> dict[str, Column]:
-    """The columns named, by role: complete, one-dimensional and of one length.
-
-    Parameters
-    ----------
-    table : pandas, polars or pyarrow table, mapping of arrays, or structured array
-    part_of : str, optional
-        Column that names the judgement that a row is a part of, which cannot lose it.
-    **roles : str or None
-        The name of the column in each role; roles that are None are left out.
-
-    Returns
-    -------
-    dict of str to Column
-        By role.
-
-    Raises
-    ------
-    DataError
-        When it is no table; when a column is named twice, is missing (the nearest name is offered),
-        is empty, is not one-dimensional or holds missing values.
-    """
+    """The columns named, by role: complete, one-dimensional and of one length."""
     wanted = {role: column_name(role, name) for role, name in roles.items() if name is not None}
     _check_apart(wanted)
     arrays = _arrays(table, wanted)
@@ -132,22 +102,7 @@ def _check_apart(wanted: Mapping[str, str]) -> None:
 
 
 def column_name(role: str, name: Any) -> str:
-    """The name of a column, as it is given for a role.
-
-    Parameters
-    ----------
-    role : str
-    name : object
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    DataError
-        When it is no text.
-    """
+    """The name of a column, as it is given for a role."""
     if isinstance(name, str):
         return name
     left_out = "; it cannot be left out" if name is None else f", not {shown(name)}"
@@ -188,13 +143,7 @@ def read_places(
     table: Any, places: Sequence[str]
 ) -> tuple[Bool[np.ndarray, "ranking place"], Column]:
     """Mask of the places of each ranking that hold an item, shape (ranking, place), and those
-    items, row by row, as one column.
-
-    Raises
-    ------
-    DataError
-        When a place after an empty one holds an item.
-    """
+    items, row by row, as one column."""
     there, column = read_cells(
         table, {f"place {n}": column_name(f"place {n}", name) for n, name in enumerate(places, 1)}
     )
@@ -218,23 +167,7 @@ def read_places(
 def read_cells(
     table: Any, roles: Mapping[str, str], called: str = "places"
 ) -> tuple[Bool[np.ndarray, "row cell"], Column]:
-    """Several columns as one.
-
-    Parameters
-    ----------
-    table : table
-    roles : mapping of str to str
-        Column of each role.
-    called : str
-        Role of the cells together, for errors about them.
-
-    Returns
-    -------
-    there : boolean array, shape (row, cell)
-        Cells that are not empty.
-    column : Column
-        Those, row by row.
-    """
+    """Several columns as one."""
     arrays, names = _arrays(table, roles), list(roles.values())
     held = pd.DataFrame(
         {name: pd.Series(arrays[name]).reset_index(drop=True) for name in names}, dtype=object
@@ -417,21 +350,7 @@ def _check_values(values: Any, distinct: Any, name: str, role: str) -> None:
 
 
 def read_numbers(column: Column) -> Float[np.ndarray, " row"]:
-    """A column as finite floats.
-
-    Parameters
-    ----------
-    column : Column
-
-    Returns
-    -------
-    float array, shape (row,)
-
-    Raises
-    ------
-    DataError
-        When a value is not a finite number; the message gives its row.
-    """
+    """A column as finite floats."""
     try:
         numbers = np.array([_number(value) for value in column.values])
     except (TypeError, ValueError, OverflowError) as error:
@@ -459,21 +378,7 @@ def read_numbers(column: Column) -> Float[np.ndarray, " row"]:
 
 
 def read_counts(column: Column) -> Float[np.ndarray, " row"]:
-    """A column of counts: whole numbers from 1 to 2**53.
-
-    Parameters
-    ----------
-    column : Column
-
-    Returns
-    -------
-    float array, shape (row,)
-
-    Raises
-    ------
-    DataError
-        When a value is another one; the message gives its row.
-    """
+    """A column of counts: whole numbers from 1 to 2**53."""
     numbers = read_numbers(column)
     # The float of 2**53 + 1 is that of 2**53.
     exactly = np.array([_is_at_most(value, 2**53) for value in column.values])[column.code]
@@ -496,21 +401,7 @@ def read_counts(column: Column) -> Float[np.ndarray, " row"]:
 
 
 def read_ratings(column: Column) -> Float[np.ndarray, " row"]:
-    """A column of numbers that are compared: below 2**53, where floats tell whole ones apart.
-
-    Parameters
-    ----------
-    column : Column
-
-    Returns
-    -------
-    float array, shape (row,)
-
-    Raises
-    ------
-    DataError
-        When a value is no number, or a larger one; the message gives its row.
-    """
+    """A column of numbers that are compared: below 2**53, where floats tell whole ones apart."""
     ratings = read_numbers(column)
     if (wrong := np.abs(ratings) >= 2**53).any():
         row = int(np.flatnonzero(wrong)[0])
@@ -526,19 +417,7 @@ def read_ratings(column: Column) -> Float[np.ndarray, " row"]:
 
 
 def first_row(column: Column, values: Sequence[Any]) -> int:
-    """The first row that holds one of some values.
-
-    Parameters
-    ----------
-    column : Column
-    values : sequence
-        Values of the column.
-
-    Returns
-    -------
-    int
-        Counted from 0.
-    """
+    """The first row that holds one of some values."""
     codes = [column.values.index(value) for value in values]
     return int(np.flatnonzero(np.isin(column.code, codes))[0])
 

@@ -21,14 +21,7 @@ _ROUNDING = 1e-6
 
 
 class Steps(NamedTuple):
-    """Steps as codes.
-
-    Attributes
-    ----------
-    state, action, annotator : int array, shape (step,)
-    trajectory, time : int array, shape (step,)
-        Code of the trajectory, and number of the step in it.
-    """
+    """Steps as codes."""
 
     state: Int[np.ndarray, " step"]
     action: Int[np.ndarray, " step"]
@@ -64,18 +57,7 @@ def check_roles(trajectory: str | None, step: str | None) -> None:
 def codes_in(
     mdp: MDP, columns: Mapping[str, Column]
 ) -> tuple[Int[np.ndarray, " step"], Int[np.ndarray, " step"]]:
-    """Codes of the states and actions in the process.
-
-    Parameters
-    ----------
-    mdp : MDP
-    columns : mapping of str to Column
-        By role.
-
-    Returns
-    -------
-    state, action : int array, shape (step,)
-    """
+    """Codes of the states and actions in the process."""
     codes = []
     for role, known in (("state", mdp.states), ("action", mdp.actions)):
         (code,), names = encode_names([columns[role]], None, role)
@@ -118,14 +100,7 @@ def _whole_steps(column: Column) -> Int[np.ndarray, " step"]:
 
 
 def check_allowed(steps: Steps, mdp: MDP) -> None:
-    """Raise for an action that is not allowed in its state.
-
-    Parameters
-    ----------
-    steps : Steps
-        In the order of the rows.
-    mdp : MDP
-    """
+    """Raise for an action that is not allowed in its state."""
     wrong = ~np.asarray(mdp.allowed, bool)[steps.state, steps.action]
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
@@ -141,16 +116,7 @@ def check_allowed(steps: Steps, mdp: MDP) -> None:
 
 
 def check_trajectories(steps: Steps, mdp: MDP, names: Names) -> None:
-    """Raise for trajectories that no demonstrator can have walked.
-
-    Parameters
-    ----------
-    steps : Steps
-        In any order.
-    mdp : MDP
-    names : tuple
-        Names of the trajectories; none where the steps are in none.
-    """
+    """Raise for trajectories that no demonstrator can have walked."""
     if not names:
         return
     steps = steps.taken_at(np.lexsort((steps.time, steps.trajectory)))
@@ -236,20 +202,7 @@ def _refuse(
 def policies(
     policy: ArrayLike, mdp: MDP, annotators: Iterable[Any] | None
 ) -> tuple[Float[np.ndarray, "annotator state action"], Names]:
-    """Policies that are checked, and the names of the demonstrators.
-
-    Parameters
-    ----------
-    policy : array, shape (state, action) or (annotator, state, action)
-    mdp : MDP
-    annotators : iterable, optional
-        Names.
-
-    Returns
-    -------
-    policies : array, shape (annotator, state, action)
-    names : tuple
-    """
+    """Policies that are checked, and the names of the demonstrators."""
     probs = numbers("policy", policy)
     shape = (mdp.num_states, mdp.num_actions)
     if probs.ndim not in (2, 3) or probs.shape[-2:] != shape or not len(probs):
@@ -286,22 +239,7 @@ def rolled_out(
     steps: int,
     rng: np.random.Generator,
 ) -> Steps:
-    """Steps of drawn trajectories, one trajectory after the other.
-
-    Parameters
-    ----------
-    mdp : MDP
-    policy : array, shape (annotator, state, action)
-    trajectories : int
-        Number of trajectories of each demonstrator.
-    steps : int
-        Largest number of steps of a trajectory; it stops at an end.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    Steps
-    """
+    """Steps of drawn trajectories, one trajectory after the other."""
     who = np.repeat(np.arange(len(policy)), trajectories)
     transition, ends = np.asarray(mdp.transition), np.asarray(mdp.ends)
     state = rng.choice(mdp.num_states, len(who), p=np.asarray(mdp.start))

@@ -214,8 +214,7 @@ def design(
     Float[np.ndarray, " 1+feature"],
     Float[np.ndarray, " 1+feature"],
 ]:
-    """A column of ones and the features, centred and scaled; and by what they were. Single
-    precision stays single."""
+    """A column of ones and the features, centred and scaled; and by what they were."""
     if not names:
         raise DataError(
             "there is no feature; give at least one column of numbers (an intercept is added to"

@@ -19,25 +19,7 @@ from raters.judgements.reading.columns import (
 
 
 def incomplete(frame: Any, role: str, name: str | None, rows: int) -> Column | None:
-    """A column that may have missing values, its code −1 there; None when it has nothing else.
-
-    Parameters
-    ----------
-    frame : table
-    role, name : str
-        Parameter that names the column, and its name; None for no column.
-    rows : int
-        Number of rows of the other columns.
-
-    Returns
-    -------
-    Column or None
-
-    Raises
-    ------
-    DataError
-        When the table has no such column, or it has another number of rows.
-    """
+    """A column that may have missing values, its code −1 there; None when it has nothing else."""
     if name is None:
         return None
     names, fetch = _opened(frame, [column_name(role, name)])
@@ -57,19 +39,7 @@ def incomplete(frame: Any, role: str, name: str | None, rows: int) -> Column | N
 
 
 def filled(values: Any, role: str, name: str) -> Column:
-    """Cells of a column, with the code −1 for those that are empty.
-
-    Parameters
-    ----------
-    values : array-like
-    role, name : str
-        Parameter that names the column, and its name.
-
-    Returns
-    -------
-    Column
-        Without values where all cells are empty.
-    """
+    """Cells of a column, with the code −1 for those that are empty."""
     cells = pd.Series(_array(values, name, role), dtype=object)
     there = (cells.notna() & (cells != "")).to_numpy(bool)
     code = np.full(len(cells), -1, np.int32)

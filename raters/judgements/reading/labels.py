@@ -190,8 +190,7 @@ def settle_repeats(
     count: Float[np.ndarray, " row"] | None,
     repeats: Repeats,
 ) -> tuple[Int[np.ndarray, " kept"], Float[np.ndarray, " kept"] | None]:
-    """Rows to keep, and their counts. `codes` and `names` are of the items, annotators and
-    labels."""
+    """Rows to keep, and their counts."""
     item, who, given = codes
     rows = np.arange(len(item))
     if repeats == "keep":

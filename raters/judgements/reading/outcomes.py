@@ -150,8 +150,7 @@ def _refuse_other_sides(outcome: Column, first: str, second: str) -> None:
 
 
 def _words(values: list[Any], first_column: str, second_column: str) -> Float[np.ndarray, " value"]:
-    """Outcome of each distinct value when it is read as a word or number; NaN when
-    nothing."""
+    """Outcome of each distinct value when it is read as a word or number; NaN when nothing."""
     lowered = [str(value).strip().lower() for value in values]
     numbers = [_number(word) for word in lowered]
     coded = {number for number in numbers if number is not None}

@@ -31,15 +31,7 @@ _UNRANKED = {
 
 
 class Table(NamedTuple):
-    """Rankings as rows of codes.
-
-    Attributes
-    ----------
-    offered : int array, shape (ranking, position)
-        Codes of the items, ascending; −1 where fewer are offered.
-    place : int array, shape (ranking, position)
-        Place of each, from 1; 0 for an item without one.
-    """
+    """Rankings as rows of codes."""
 
     offered: Int[np.ndarray, "ranking position"]
     place: Int[np.ndarray, "ranking position"]
@@ -51,20 +43,7 @@ def by_cells(
     place: Int[np.ndarray, " cell"],
     num_rankings: int,
 ) -> Table:
-    """Rankings from cells in any order.
-
-    Parameters
-    ----------
-    ranking, item : int array, shape (cell,)
-        Codes.
-    place : int array, shape (cell,)
-        From 1, or 0.
-    num_rankings : int
-
-    Returns
-    -------
-    Table
-    """
+    """Rankings from cells in any order."""
     order = np.lexsort((item, ranking))
     ranking, item, place = ranking[order], item[order], place[order]
     size = np.bincount(ranking, minlength=num_rankings)
@@ -76,23 +55,7 @@ def by_cells(
 
 
 def with_unranked(table: Table, num_items: int, unranked: Any) -> Table:
-    """Rankings with the items that they leave out, where those come below.
-
-    Parameters
-    ----------
-    table : Table
-    num_items : int
-    unranked : {"below", "not offered"} or None
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    DataError
-        When a ranking leaves items out and `unranked` does not say what that means.
-    """
+    """Rankings with the items that they leave out, where those come below."""
     lacking = (table.offered >= 0).sum(1) < num_items
     if unranked not in (*_UNRANKED, None) or (unranked is None and lacking.any()):
         meanings = "; ".join(f"{word!r}: {text}" for word, text in _UNRANKED.items())
@@ -121,19 +84,7 @@ def with_unranked(table: Table, num_items: int, unranked: Any) -> Table:
 
 def matching(frame: Any, places: Any, role: str = "places") -> Any:
     """Columns of the places, with patterns such as ``pos*`` replaced by the columns that they
-    match, in the order of the table.
-
-    Parameters
-    ----------
-    frame : table
-    places : sequence of str
-    role : str
-        Parameter that names them.
-
-    Returns
-    -------
-    sequence of str
-    """
+    match, in the order of the table."""
     if not is_list(places):
         return places
     names, _ = _opened(frame, [])
@@ -158,29 +109,7 @@ def matching(frame: Any, places: Any, role: str = "places") -> Any:
 def placed(
     frame: Any, rank: str, ranking: Int[np.ndarray, " row"], names: Names, items: list[Any]
 ) -> Int[np.ndarray, " row"]:
-    """Place of each row in its ranking by a column of ranks, 0 where that is empty.
-
-    Parameters
-    ----------
-    frame : table
-    rank : str
-        Column of ranks, of which the lowest is the best.
-    ranking : int array, shape (row,)
-        Code of each row's ranking.
-    names : tuple
-        Names of the rankings.
-    items : list
-        Name of each row's item.
-
-    Returns
-    -------
-    int array, shape (row,)
-
-    Raises
-    ------
-    DataError
-        When a rank is no number or below 1, or two of one ranking are equal.
-    """
+    """Place of each row in its ranking by a column of ranks, 0 where that is empty."""
     score = _ranks(frame, rank)
     if (below := score < 1).any():
         at = int(np.argmax(below))
@@ -228,15 +157,7 @@ def _ranks(frame: Any, rank: str) -> Float[np.ndarray, " row"]:
 def check_once(
     ranking: Int[np.ndarray, " row"], item: Int[np.ndarray, " row"], names: Names, items: Names
 ) -> None:
-    """Raise when a ranking names an item twice.
-
-    Parameters
-    ----------
-    ranking, item : int array, shape (row,)
-        Codes.
-    names, items : tuple
-        Names of the rankings, and of the items.
-    """
+    """Raise when a ranking names an item twice."""
     order = np.lexsort((item, ranking))
     same = (np.diff(ranking[order]) == 0) & (np.diff(item[order]) == 0)
     if same.any():
@@ -252,24 +173,7 @@ def check_once(
 def of_ranking(
     ranking: Int[np.ndarray, " row"], who: Int[np.ndarray, " row"], names: Names, annotators: Names
 ) -> Int[np.ndarray, " ranking"]:
-    """Code of who gave each ranking.
-
-    Parameters
-    ----------
-    ranking, who : int array, shape (row,)
-        Codes of each row's ranking and annotator.
-    names, annotators : tuple
-        Names of the rankings, and of the annotators.
-
-    Returns
-    -------
-    int array, shape (ranking,)
-
-    Raises
-    ------
-    DataError
-        When two annotators share a ranking.
-    """
+    """Code of who gave each ranking."""
     first = np.unique(ranking, return_index=True)[1]
     each = who[first]
     if (wrong := who != each[ranking]).any():
@@ -288,26 +192,7 @@ def of_ranking(
 def count_of(
     ranking: Int[np.ndarray, " row"], column: Column, names: Names
 ) -> Float[np.ndarray, " ranking"]:
-    """Count of each ranking.
-
-    Parameters
-    ----------
-    ranking : int array, shape (row,)
-        Code of each row's ranking.
-    column : Column
-        Counts, one for each row.
-    names : tuple
-        Names of the rankings.
-
-    Returns
-    -------
-    array, shape (ranking,)
-
-    Raises
-    ------
-    DataError
-        When the rows of a ranking have several.
-    """
+    """Count of each ranking."""
     number = read_counts(column)
     each = number[np.unique(ranking, return_index=True)[1]]
     if (wrong := number != each[ranking]).any():
@@ -323,24 +208,7 @@ def count_of(
 
 
 def counts(frame: Any, count: str, rows: int) -> Float[np.ndarray, " ranking"]:
-    """A column of counts of rankings, one for each row.
-
-    Parameters
-    ----------
-    frame : table
-    count : str
-    rows : int
-        Number of rankings.
-
-    Returns
-    -------
-    array, shape (ranking,)
-
-    Raises
-    ------
-    DataError
-        When one is no count, or the column has another length.
-    """
+    """A column of counts of rankings, one for each row."""
     number = read_counts(read_columns(frame, count=count)["count"])
     if len(number) != rows:
         raise DataError(
@@ -353,14 +221,7 @@ def counts(frame: Any, count: str, rows: int) -> Float[np.ndarray, " ranking"]:
 
 
 def check_placed(table: Table, where: Any) -> None:
-    """Raise when a ranking places no item.
-
-    Parameters
-    ----------
-    table : Table
-    where : callable
-        ``where(row)`` names a ranking in words.
-    """
+    """Raise when a ranking places no item."""
     if (none := ~(table.place > 0).any(1)).any():
         raise DataError(
             parameter="rank",

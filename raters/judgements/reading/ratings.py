@@ -20,26 +20,7 @@ MOST_LEVELS = 20
 
 
 def scale(column: Column, levels: Iterable[Any] | None) -> tuple[Int[np.ndarray, " row"], Names]:
-    """Codes of a column of ratings, and the levels of the scale from the lowest.
-
-    Parameters
-    ----------
-    column : Column
-        Numbers, or names of levels.
-    levels : iterable, optional
-        All levels, the lowest first. Without it, the different numbers of the column, ascending.
-
-    Returns
-    -------
-    codes : int array, shape (row,)
-    levels : tuple
-
-    Raises
-    ------
-    DataError
-        When a rating is none of the levels; without them, when one is no number; when there are
-        fewer than two levels, or more than 20.
-    """
+    """Codes of a column of ratings, and the levels of the scale from the lowest."""
     if levels is not None:
         (codes,), names = encode_names([column], levels, "level")
     else:
@@ -115,26 +96,7 @@ def cells(
     frame: Any, names: Sequence[str], levels: Iterable[Any] | None
 ) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, " row"], Int[np.ndarray, " row"], Names]:
     """Row of the table, place of the column and level of each cell of a wide table that is not
-    empty, and the levels of the scale.
-
-    Parameters
-    ----------
-    frame : table
-    names : sequence of str
-        Columns of ratings.
-    levels : iterable, optional
-        As of `scale`.
-
-    Returns
-    -------
-    line, place, level : int array, shape (row,)
-    levels : tuple
-
-    Raises
-    ------
-    DataError
-        When every cell is empty, or for what `scale` refuses; the message names the column.
-    """
+    empty, and the levels of the scale."""
     _, fetch = _opened(frame, list(names))
     own = [filled(fetch(name), "columns", name) for name in names]
     given = None if levels is None else list(levels)

@@ -22,22 +22,7 @@ _EXPECTED = (
 
 
 def right(column: Column) -> Float[np.ndarray, " row"]:
-    """A column of responses as 1 for right and 0 for wrong.
-
-    Parameters
-    ----------
-    column : Column
-        Numbers, booleans, or their text.
-
-    Returns
-    -------
-    float array, shape (row,)
-
-    Raises
-    ------
-    DataError
-        When a value is another one; the message gives its row.
-    """
+    """A column of responses as 1 for right and 0 for wrong."""
     numbers = np.array([_right(value) for value in column.values])
     if (wrong := np.flatnonzero(np.isnan(numbers))).size:
         value = column.values[wrong[0]]
@@ -62,26 +47,7 @@ def _right(value: Any) -> float:
 
 
 def item_columns(frame: Any, person: str, columns: Sequence[str] | None) -> list[str]:
-    """Names of the columns of a wide table that hold responses to an item.
-
-    Parameters
-    ----------
-    frame : table
-    person : str
-        Column of the persons.
-    columns : sequence of str, optional
-        Names, or patterns such as ``"item*"``; all columns but that of the persons unless given.
-
-    Returns
-    -------
-    list of str
-        In the order of the table.
-
-    Raises
-    ------
-    DataError
-        When a name or a pattern is that of no column, or no column is left.
-    """
+    """Names of the columns of a wide table that hold responses to an item."""
     names, _ = _opened(frame, [])
     others = [name for name in names if name != column_name("person", person)]
     patterns = ["*"] if columns is None else name_list(columns, "columns", "columns=['item*']")
@@ -104,24 +70,7 @@ def cells(
     frame: Any, names: Sequence[str]
 ) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, " row"], Float[np.ndarray, " row"]]:
     """Row of the table, place of the column and response of each cell of a wide table that is not
-    empty.
-
-    Parameters
-    ----------
-    frame : table
-    names : sequence of str
-        Columns of responses.
-
-    Returns
-    -------
-    line, column : int array, shape (row,)
-    correct : float array, shape (row,)
-
-    Raises
-    ------
-    DataError
-        When a value is neither right nor wrong, or every cell is empty.
-    """
+    empty."""
     _, fetch = _opened(frame, list(names))
     parts = []
     for place, name in enumerate(names):

@@ -24,30 +24,8 @@ _BITS, _FIRST_BITS = 63, 16
 
 
 def grouped(path: Path | str, roles: Mapping[str, str], count: str | None = None) -> pd.DataFrame:
-    """Different rows of a Parquet file, or of a folder of such files, and how often each is there.
-
-    Memory is that of the different rows and of the names in them, whatever the size of the files.
-
-    Parameters
-    ----------
-    path : path
-    roles : mapping of str to str
-        Columns that tell rows apart, by role.
-    count : str, optional
-        Column with the number of times that a row of the file counts, 1 unless given.
-
-    Returns
-    -------
-    DataFrame
-        These columns as categories, and the numbers in the last one, which has the name of `count`
-        or another that is free. Of no particular order.
-
-    Raises
-    ------
-    DataError
-        When there is no Parquet file at the path, or it has no such column; when a count is not a
-        whole number from 1 to 2**53.
-    """
+    """Different rows of a Parquet file, or of a folder of such files, and how often each is
+    there."""
     data, columns = _opened(Path(path), roles, count), list(dict.fromkeys(roles.values()))
     wanted = [*columns, *([count] if count is not None else [])]
     groups = _Groups(len(columns))

@@ -24,19 +24,7 @@ _MOST_ALTERNATIVES = 500
 
 def collinear_features(data: Choices, *, constants: bool) -> tuple[str, ...]:
     """Sentences about features that are exactly collinear within sets, with one another or with the
-    constants of the alternatives.
-
-    Parameters
-    ----------
-    data : Choices
-        With features of the alternatives.
-    constants : bool
-        Whether each alternative has a constant.
-
-    Returns
-    -------
-    tuple of str
-    """
+    constants of the alternatives."""
     data = data.unpadded()
     begin = np.flatnonzero(np.diff(np.asarray(data.group), prepend=-1))
     size = np.diff(begin, append=data.num_rows)

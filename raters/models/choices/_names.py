@@ -11,28 +11,7 @@ from raters.judgements.names import name_text, shorten
 
 
 def names_of(parameter: str, given: Any, such: str, what: str = "alternatives") -> tuple[str, ...]:
-    """Names of alternatives or features as text, so that equal models have equal texts.
-
-    Parameters
-    ----------
-    parameter : str
-        Setting that they are given for.
-    given : sequence
-    such : str
-        Such a setting, for the error.
-    what : str
-        What is named, for the error.
-
-    Returns
-    -------
-    tuple of str
-
-    Raises
-    ------
-    SettingError
-        When it is no list, a mapping or a set, which has no order, or a name is empty or comes
-        twice.
-    """
+    """Names of alternatives or features as text, so that equal models have equal texts."""
     ordered = is_list(given) and not isinstance(given, (Mapping, Set))
     names = tuple(map(name_text, given)) if ordered else ()
     if not ordered or "" in names or len(dict.fromkeys(names)) < len(names):
@@ -48,23 +27,7 @@ def names_of(parameter: str, given: Any, such: str, what: str = "alternatives") 
 def unknown_name(
     parameter: str, names: Iterable[str], known: Iterable[Any], what: str = "alternative"
 ) -> Reason | None:
-    """Sentence about a name that the choices do not have.
-
-    Parameters
-    ----------
-    parameter : str
-        Setting that has the names.
-    names : iterable of str
-    known : iterable
-        Names that the choices have.
-    what : str
-        What is named.
-
-    Returns
-    -------
-    Reason or None
-        None where all are known.
-    """
+    """Sentence about a name that the choices do not have."""
     known = list(map(name_text, known))
     unknown = [name for name in names if name not in known]
     if not unknown:

@@ -24,15 +24,7 @@ from raters.models.choices._collinear import collinear_features
 
 @dataclass(frozen=True)
 class Utility(Model[Choices]):
-    r"""Model in which the utility of an alternative is a sum of terms.
-
-    .. math::
-
-        u_{Sj} = \sum_f \beta_f x_{Sjf} + \alpha_j + \sum_g \gamma_{jg} z_{Sg}
-
-    with features x of the alternatives, a constant of each, and features z of the choosers. The
-    fields say which terms there are.
-    """
+    """Model in which the utility of an alternative is a sum of terms."""
 
     features: bool = True
     constants: bool = True
@@ -140,8 +132,7 @@ class Utility(Model[Choices]):
 
 @contextmanager
 def _plates(num_types: int | None, **sizes: int) -> Iterator[None]:
-    """Plates of these names and sizes, and behind them that of the types where there are some. A
-    plate has its place from the end in every site, as guides want it."""
+    """Plates of these names and sizes, and behind them that of the types where there are some."""
     axes = [*sizes.items()] if num_types is None else [*sizes.items(), ("type", num_types)]
     with ExitStack() as stack:
         for place, (name, size) in enumerate(reversed(axes), 1):
@@ -150,19 +141,7 @@ def _plates(num_types: int | None, **sizes: int) -> Iterator[None]:
 
 
 def sample_terms(model: Utility, data: Choices, num_types: int | None = None) -> Values:
-    """Sample the coefficients, the constants and the interactions that a model has.
-
-    Parameters
-    ----------
-    model : Utility
-    data : Choices
-    num_types : int, optional
-        Number of types of choosers, each with its own; the types are the last axis of each site.
-
-    Returns
-    -------
-    dict of str to array
-    """
+    """Sample the coefficients, the constants and the interactions that a model has."""
     sites: Values = {}
     types = () if num_types is None else (1,)
     features, alternatives = len(data.feature_names), len(data.alternatives)
@@ -186,18 +165,7 @@ def sample_terms(model: Utility, data: Choices, num_types: int | None = None) ->
 
 
 def utility_of(sites: Values, data: Choices) -> Float[Array, " offer *type"]:
-    """Utility of each alternative of each set, up to a number of the set.
-
-    Parameters
-    ----------
-    sites : dict of str to array
-        As of `sample_terms`.
-    data : Choices
-
-    Returns
-    -------
-    array, shape (offer,) or (offer, type)
-    """
+    """Utility of each alternative of each set, up to a number of the set."""
     utility: Array = jnp.zeros(())
     if "coefficient" in sites:
         # Back in the user's units, less their means.
@@ -216,31 +184,13 @@ def utility_of(sites: Values, data: Choices) -> Float[Array, " offer *type"]:
 
 
 def set_of(data: Choices) -> Int[Array, " offer"]:
-    """Place of each row's set; the number of sets for a row that only pads.
-
-    Parameters
-    ----------
-    data : Choices
-
-    Returns
-    -------
-    int array, shape (offer,)
-    """
+    """Place of each row's set; the number of sets for a row that only pads."""
     group = jnp.asarray(data.group)
     return group if data.count is None else jnp.where(data.count > 0, group, data.num_units)
 
 
 def choices_made(data: Choices) -> Float[Array, " set"] | None:
-    """Number of choices from each set; None for one from each.
-
-    Parameters
-    ----------
-    data : Choices
-
-    Returns
-    -------
-    array, shape (set,), or None
-    """
+    """Number of choices from each set; None for one from each."""
     if data.count is None:
         return None
     count: Array = jax.ops.segment_max(jnp.asarray(data.count, float), data.group, data.num_units)

@@ -25,17 +25,7 @@ _MOST_ROWS, _MOST_VOTES = 100_000, 20_000
 def open_reversal(
     draws: Values, data: Comparisons, scale: float | None, spread: float | None, high: float | None
 ) -> tuple[str, ...]:
-    """Say when the votes leave open which half of a crowd is right; see `reversal`.
-
-    Parameters
-    ----------
-    draws, data, scale, spread, high
-        As in `reversal`.
-
-    Returns
-    -------
-    tuple of str
-    """
+    """Say when the votes leave open which half of a crowd is right; see `reversal`."""
     chance = reversal(draws, data, scale, spread, high)
     if chance < OPEN_MIRROR:
         return ()
@@ -53,37 +43,7 @@ def open_reversal(
 def reversal(
     draws: Values, data: Comparisons, scale: float | None, spread: float | None, high: float | None
 ) -> float:
-    r"""Probability of an opposite order of the items that is missing from the draws.
-
-    With competences in [0, 1] or [0, ∞), two halves of a crowd that contradict each other leave two
-    modes of the rewards r, in each of which one half has competences near 0. With the competences
-    integrated out,
-
-    .. math:: \pi(r) = p(r \mid s) \prod_k \int p(\beta \mid \tau) \prod_m p(y_m \mid r, \beta)
-        \, d\beta
-
-    where m goes over the votes of annotator k. From the mode A of most draws and the mode B that an
-    optimiser reaches from −A, :math:`T r = A + B - r` leaves volumes as they are, and the odds of B
-    against A are :math:`\operatorname{E}[\pi(T r) / \pi(r)]` over the draws around A. The other
-    sites stay at their means around A, which makes it an approximation.
-
-    Parameters
-    ----------
-    draws : mapping
-        Draws of ``competence``, ``reward`` and where they are learned ``reward_scale``,
-        ``competence_spread`` and ``position_bias``, shape (chain, draw, ...).
-    data : Comparisons
-    scale, spread : float or None
-        Standard deviation of the rewards and spread of the competences; None where learned.
-    high : float or None
-        Upper end of the competences.
-
-    Returns
-    -------
-    float
-        0 where there is no such order, where at least half as many draws as this says are of it,
-        where votes or draws tell nothing, and of data that are too large to look for it.
-    """
+    """Probability of an opposite order of the items that is missing from the draws."""
     flat = {name: np.asarray(value, np.float64) for name, value in draws.items()}
     flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in flat.items()}
     reward = flat["reward"]

@@ -84,11 +84,7 @@ def of_no_tastes(data: Comparisons) -> tuple[str, ...]:
 
 
 def win_rate_rewards(data: Comparisons) -> Float[np.ndarray, " item"]:
-    """Return the centred log-odds of each item's win rate, with one win and one loss added.
-
-    Optimisers start from these. The majority of votes decides their sign, so that they are on the
-    side of the mode where the average annotator is right.
-    """
+    """Return the centred log-odds of each item's win rate, with one win and one loss added."""
     won, played = np.zeros(data.num_items), np.zeros(data.num_items)
     for piece in data.halved().chunks(1 << 18):
         count = (

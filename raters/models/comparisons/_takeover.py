@@ -21,30 +21,7 @@ _FEWEST = 3
 
 
 def takeover(draws: Values, data: Comparisons) -> tuple[str, ...]:
-    r"""Warn of an annotator who decides the rewards while the others dissent.
-
-    The votes of annotator k have the Fisher information :math:`\sum_m n_m \beta_k^2 p_m (1 - p_m)`
-    about differences of rewards, so that an annotator with many and consistent votes outweighs
-    many others. That is as it should be where all see the same order. It is a takeover where one
-    annotator has more than half of the information, and a score test finds that the votes of all
-    others follow another order than that of the fit: of what they share beside it,
-    :math:`\beta_k (r_i - r_j) + d_i - d_j`, the score g and the information H at d = 0 make
-    :math:`g^\top (H + I / v)^{-1} g`, which is above the 95 % quantile of χ² with N − 1 degrees of
-    freedom, where v is the variance of the rewards. Without dissent its mean is below N − 1.
-    More of the same order, d = c r with c > 0, does not count. A score of the rewards themselves
-    would vanish with the competences of those who dissent.
-
-    Parameters
-    ----------
-    draws : mapping
-        Draws of ``competence`` and ``reward``, and of ``position_bias`` where there is one, shape
-        (chain, draw, ...).
-    data : Comparisons
-
-    Returns
-    -------
-    tuple of str
-    """
+    """Warn of an annotator who decides the rewards while the others dissent."""
     competence, reward = (
         np.asarray(draws[name], np.float64).mean((0, 1)) for name in ("competence", "reward")
     )

@@ -39,10 +39,7 @@ def observe(
 
 
 def profiles(data: Comparisons, features: Any) -> Float[np.ndarray, "annotator feature"]:
-    """Return the mean product of votes and features for each annotator.
-
-    Votes are centred at one half; `features` is an array or a sparse array (comparison, feature).
-    """
+    """Return the mean product of votes and features for each annotator."""
     if data.wins is None:
         return np.zeros((data.num_annotators, features.shape[1]))
     count = np.ones(data.num_comparisons) if data.count is None else np.asarray(data.count, float)
@@ -57,10 +54,7 @@ def profiles(data: Comparisons, features: Any) -> Float[np.ndarray, "annotator f
 
 
 def item_design(data: Comparisons) -> scipy.sparse.csr_array:
-    """Return the design of the items with the most votes, shape (comparison, item).
-
-    Entries are 1 for the first item, −1 for the second, and 0 elsewhere.
-    """
+    """Return the design of the items with the most votes, shape (comparison, item)."""
     rows = data.num_comparisons
     sign = np.concatenate([np.ones(rows), -np.ones(rows)])
     item = np.concatenate([np.asarray(data.first), np.asarray(data.second)])

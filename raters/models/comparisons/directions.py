@@ -27,21 +27,7 @@ def has_directions(program: Program[Any]) -> bool:
 def directed(
     model: Model[Any], data: Judgements, draws: Values
 ) -> Float[np.ndarray, "draw annotator"]:
-    """Draw the competence of each annotator with the sign of a type.
-
-    The type is drawn from its probabilities under the draw; the competence of a guesser is 0.
-
-    Parameters
-    ----------
-    model : Model
-        A model of annotators of these types.
-    data : Judgements
-    draws : dict of str to array, shape (draw, ...)
-
-    Returns
-    -------
-    array, shape (draw, annotator)
-    """
+    """Draw the competence of each annotator with the sign of a type."""
     table = class_probs(model, jax.tree.map(jnp.asarray, data), draws)
     below = np.asarray(table, np.float64).cumsum(-1)[..., :-1]
     # The same numbers each time, so that an audit says the same.

@@ -173,10 +173,7 @@ class ExtendedBTL(Model[Comparisons]):
         tied.observe(self, logits, data)
 
     def start(self, data: Comparisons) -> Values:
-        """Start from the log-odds of the win rates, with competences near that of the reference.
-
-        Positive competences choose the sign under which the crowd is right.
-        """
+        """Start from the log-odds of the win rates, with competences near that of the reference."""
         start = _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
         start |= _sites.competence_start(data, competences.fixed_spread(self))
         start |= _sites.position_bias_start(data) if self.position_bias else {}

@@ -156,11 +156,7 @@ class GuesserBTL(Model[Comparisons]):
 
     def start(self, data: Comparisons) -> Values:
         """Start from the log-odds of the win rates and the prior's mean shares, with competences
-        near 1.
-
-        Most annotators are competent under it, which chooses the sign under which the crowd is
-        right.
-        """
+        near 1."""
         shares = np.array([self.concentration, 1.0, 1.0])
         start: Values = {"type_weight": jnp.asarray(shares / shares.sum())}
         start |= _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)

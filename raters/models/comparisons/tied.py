@@ -70,10 +70,7 @@ def check_settings(model: Any) -> None:
 
 
 def observe(model: Any, logits: Float[Array, " comparison"], data: Comparisons) -> None:
-    """Sample the observed site, with the model's propensities to call a tie.
-
-    Call it outside of the plate of comparisons.
-    """
+    """Sample the observed site, with the model's propensities to call a tie."""
     if model.ties is None:
         with numpyro.plate("comparison", data.num_comparisons):
             _sites.observe(logits, data)
@@ -107,21 +104,7 @@ def votes_with_ties(
     model: Any, draws: Values, logits: Float[np.ndarray, "draw pair"], annotator: int
 ) -> TiedVotes | None:
     """Return the distribution of one annotator's votes under each draw, or None where the model
-    knows no ties.
-
-    Parameters
-    ----------
-    model : Model
-    draws : dict of str to array, shape (draw, ...)
-    logits : array, shape (draw, pair)
-    annotator : int
-        Code of who votes.
-
-    Returns
-    -------
-    TiedVotes or None
-        Batch shape (draw, pair).
-    """
+    knows no ties."""
     if getattr(model, "ties", None) is None:
         return None
     propensity = np.asarray(draws["tie_propensity"])
@@ -147,10 +130,7 @@ def start(model: Any, data: Comparisons) -> Values:
 
 
 def why_not(data: Comparisons, model: Any = None) -> str | None:
-    """Explain why ties as these data have them cannot be modelled, or return None.
-
-    `model` is that with the setting ``ties``; without it the model knows no ties.
-    """
+    """Explain why ties as these data have them cannot be modelled, or return None."""
     wanted = None if model is None else model.ties
     if data.tied == (wanted is not None):
         return None

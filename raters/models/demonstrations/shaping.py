@@ -12,38 +12,7 @@ _ROUNDING = 1e-8
 
 
 def unidentified(mdp: MDP) -> Float[np.ndarray, "direction feature"]:
-    r"""Directions of the coefficients of a reward that change no soft-optimal policy.
-
-    A policy stays as it is under a change of the reward if, and only if, that is
-
-    .. math:: \theta^\top \phi(s, a) = h(s) - \gamma \sum_{s'} P(s' \mid s, a) h(s')
-
-    in all allowed actions for some function h of the states (Ng, Harada and Russell 1999): values
-    then move by h. The directions do not depend on the reward, since this is linear.
-
-    Parameters
-    ----------
-    mdp : MDP
-
-    Returns
-    -------
-    array, shape (direction, feature)
-        Orthonormal; none where all coefficients are identified.
-
-    References
-    ----------
-    Ng, A. Y., Harada, D. and Russell, S. (1999). Policy invariance under reward transformations:
-    theory and application to reward shaping. ICML, 278–287.
-
-    Examples
-    --------
-    Of an indicator of each state, their sum is a constant:
-
-    >>> import raters as rt
-    >>> from raters.models.demonstrations.shaping import unidentified
-    >>> abs(unidentified(rt.MDP.grid(2, 2))).round(2).tolist()
-    [[0.5, 0.5, 0.5, 0.5]]
-    """
+    """Directions of the coefficients of a reward that change no soft-optimal policy."""
     allowed = np.asarray(mdp.allowed, bool)
     features = np.asarray(mdp.features, float)[allowed]
     here = np.repeat(np.arange(len(allowed)), allowed.sum(1))
@@ -61,17 +30,6 @@ def unidentified(mdp: MDP) -> Float[np.ndarray, "direction feature"]:
 def without_unidentified(
     coefficient: Float[np.ndarray, "*draw feature"], mdp: MDP
 ) -> Float[np.ndarray, "*draw feature"]:
-    """Coefficients without the directions that no policy depends on.
-
-    Parameters
-    ----------
-    coefficient : array, shape (..., feature)
-    mdp : MDP
-
-    Returns
-    -------
-    array, shape (..., feature)
-        The shortest coefficients with the same policies.
-    """
+    """Coefficients without the directions that no policy depends on."""
     directions = unidentified(mdp)
     return np.asarray(coefficient - (coefficient @ directions.T) @ directions)

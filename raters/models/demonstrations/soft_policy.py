@@ -19,37 +19,14 @@ Rewards = Float[Array, "state action"]
 
 
 class Dynamics(NamedTuple):
-    """The part of a Markov decision process that a policy depends on beside its reward.
-
-    Attributes
-    ----------
-    transition : float array, shape (state, action, next_state)
-        Probabilities of the next states, times the discount; 0 in states whose value is 0, the
-        ends of a process with a discount of 1.
-    bonus : float array, shape (state, action)
-        What each action adds to the reward: minus the log of the number of allowed actions where
-        entropy is measured against acting at random, 0 otherwise, and in ends with value 0 minus
-        the log of that number. Very low for an action that is not allowed.
-    """
+    """The part of a Markov decision process that a policy depends on beside its reward."""
 
     transition: Float[Array, "state action next_state"]
     bonus: Rewards
 
     @classmethod
     def of(cls, mdp: Any, *, relative: bool = True) -> Dynamics:
-        """Read the dynamics of a process.
-
-        Parameters
-        ----------
-        mdp : raters.MDP
-            Also with arrays that are traced.
-        relative : bool
-            Whether entropy is measured against acting at random.
-
-        Returns
-        -------
-        Dynamics
-        """
+        """Read the dynamics of a process."""
         allowed = jnp.asarray(mdp.allowed, bool)
         transition = jnp.asarray(mdp.transition, float) * allowed[..., None]
         # Of single precision, sums are 1 but for rounding.
@@ -78,32 +55,7 @@ def _ends(
 @jax.custom_jvp
 @jax.jit  # A program is also run outside of compiled functions, where a loop would compile anew.
 def soft_values(reward: Rewards, dynamics: Dynamics) -> Values:
-    r"""Values of the soft-optimal policy.
-
-    .. math::
-
-        V(s) = \log \sum_a \exp Q(s, a), \qquad
-        Q(s, a) = r(s, a) + b(s, a) + \gamma \sum_{s'} P(s' \mid s, a) V(s')
-
-    (Ziebart, Bagnell and Dey 2010), with the bonus b of `Dynamics`. They are found by soft policy
-    iteration, which is Newton's method for this equation: the values of a policy are solved for,
-    and the policy is made soft-optimal for them. Each step raises the values, and from near the
-    solution on squares their error, whatever the discount. Differentiated implicitly: with
-    :math:`\pi` for the policy,
-
-    .. math:: dV = (I - \gamma P_\pi)^{-1} \sum_a \pi(a \mid s) \, d(r + b + \gamma P V)(s, a)
-
-    Parameters
-    ----------
-    reward : array, shape (state, action)
-    dynamics : Dynamics
-
-    Returns
-    -------
-    array, shape (state,)
-        With a discount of 1, where no finite values solve the equation, they are not a number: the
-        reward of walking for ever outweighs that of an end.
-    """
+    """Values of the soft-optimal policy."""
     tolerance = float(np.sqrt(np.finfo(np.dtype(reward.dtype)).eps))
 
     def improved(state: tuple[Values, Array, Array]) -> tuple[Values, Array, Array]:
@@ -162,32 +114,7 @@ def _solved(policy: Rewards, dynamics: Dynamics, right: Values) -> Values:
 
 
 def log_soft_policy(reward: Float[Array, "*batch state action"], dynamics: Dynamics) -> Array:
-    r"""Log-probabilities of the actions under the soft-optimal policy.
-
-    .. math:: \log \pi(a \mid s) = Q(s, a) - V(s)
-
-    Parameters
-    ----------
-    reward : array, shape (..., state, action)
-        Of one policy, or of several in one process.
-    dynamics : Dynamics
-
-    Returns
-    -------
-    array, shape (..., state, action)
-        Very low for actions that are not allowed.
-
-    Examples
-    --------
-    Without a reward, everything that is allowed is as probable:
-
-    >>> import jax.numpy as jnp, raters as rt
-    >>> from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy
-    >>> mdp = rt.MDP.grid(2, 2)
-    >>> log_policy = log_soft_policy(jnp.zeros((4, 4)), Dynamics.of(mdp))
-    >>> jnp.exp(log_policy).round(2)[0].tolist()
-    [0.25, 0.25, 0.25, 0.25]
-    """
+    """Log-probabilities of the actions under the soft-optimal policy."""
 
     def one(reward: Rewards) -> Rewards:
         values: Values = soft_values(reward, dynamics)

@@ -24,27 +24,7 @@ def mode_differs(
     prevalence: float,
     data: Labels,
 ) -> tuple[str, ...]:
-    """Warn where the most probable classes at the mode are others than over the draws.
-
-    With few labels in each row of a confusion matrix the bulk of the posterior may lie away from
-    the mode, and the classes of one may be far less accurate than those of the other; the labels do
-    not tell which.
-
-    Parameters
-    ----------
-    responsibility : array, shape (item, true class)
-        Posterior probability of each class, averaged over the draws.
-    concentration : array, shape (true class, label)
-        Of the Dirichlet prior of the rows of each confusion matrix.
-    prevalence : float
-        Concentration of the prior of the class frequencies.
-    data : Labels
-
-    Returns
-    -------
-    tuple of str
-        One sentence, or none where at most 5 % of the items differ, or fewer than five.
-    """
+    """Warn where the most probable classes at the mode are others than over the draws."""
     if data.label is None or not np.isfinite(responsibility).all():
         return ()
     labelled = data.judgements_by("item") > 0
@@ -67,20 +47,7 @@ def mode_differs(
 def classes_at_mode(
     concentration: ArrayLike, prevalence: float, data: Labels
 ) -> Int[np.ndarray, " item"]:
-    """Most probable class of each item at the mode that EM climbs to from the vote.
-
-    It is `raters.PGEM` for this one model in NumPy, as a check of a fit must not compile anything.
-
-    Parameters
-    ----------
-    concentration : array, shape (true class, label)
-    prevalence : float
-    data : Labels
-
-    Returns
-    -------
-    int array, shape (item,)
-    """
+    """Most probable class of each item at the mode that EM climbs to from the vote."""
     prior = np.asarray(concentration, float)
     less = 0.0 if prior.min() < 1 else 1.0
     record = 0.0 if data.record is None else np.asarray(data.record, float)

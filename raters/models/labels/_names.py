@@ -29,24 +29,7 @@ def shares_of_names(
     prevalence: ArrayLike | None,
     labels: ArrayLike,
 ) -> dict[Order, float]:
-    """Return the share of the draws in each world other than the most probable one.
-
-    A draw has the names under which the labels that it expects are most probable under the mean of
-    all draws, each with its own names (Stephens 2000, J. R. Stat. Soc. B 62, 795–809).
-
-    Parameters
-    ----------
-    confusion : array, shape (chain, draw, annotator, true class, label)
-        Of one annotator where all have the same.
-    prevalence : array, shape (chain, draw, true class), or None
-        By default all classes count alike.
-    labels : array, shape (annotator,)
-        Number of labels by each.
-
-    Returns
-    -------
-    dict of order to float
-    """
+    """Return the share of the draws in each world other than the most probable one."""
     number = confusion.shape[-1]
     draws = confusion.reshape(-1, *confusion.shape[2:])
     if not len(draws) or not np.isfinite(draws).all():
@@ -80,11 +63,7 @@ def _mean_of_one_world(
     weight: Float[np.ndarray, "draw annotator true_class 1"],
     known: Float[np.ndarray, "draw true_class cell"] | None,
 ) -> Float[np.ndarray, "annotator true_class label"]:
-    """Return the mean of the draws, each with its own names; `known` is what all of them expect.
-
-    Of many draws, some at random: those at equal distances can lie in one world all, since a
-    sampler that changes worlds at each sweep alternates between them.
-    """
+    """Return the mean of the draws, each with its own names; `known` is what all of them expect."""
     number = min(len(draws), _MOST_DRAWS)
     some = np.sort(np.random.default_rng(0).choice(len(draws), number, replace=False))
     expected = _expected(draws[some], weight[some]) if known is None else known
@@ -123,20 +102,7 @@ def _orders(
 
 
 def open_names(shares: Mapping[Order, float], data: Labels, whose: str = "") -> tuple[str, ...]:
-    """Warn where labels leave open which class is which.
-
-    Parameters
-    ----------
-    shares : mapping of order to float
-        Probability of each world but the most probable one.
-    data : Labels
-    whose : str
-        Words for the part of the crowd that it is about.
-
-    Returns
-    -------
-    tuple of str
-    """
+    """Warn where labels leave open which class is which."""
     total = sum(shares.values())
     if total < OPEN_MIRROR:
         return ()

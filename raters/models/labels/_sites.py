@@ -119,10 +119,7 @@ def counts_by_class(
 def start_confusion(
     data: Labels, prior: ArrayLike
 ) -> Float[np.ndarray, "annotator true_class label"]:
-    """Return confusion matrices against the votes, as Dawid and Skene begin.
-
-    Those of annotators without labels follow the prior.
-    """
+    """Return confusion matrices against the votes, as Dawid and Skene begin."""
     # The prior's weight is small, so that the votes decide, but keeps probabilities off 0 and 1.
     counts = vote_counts(data) + 0.01 * (np.asarray(prior) + np.eye(data.num_classes))
     return np.asarray(counts / counts.sum(-1, keepdims=True))
@@ -146,11 +143,7 @@ def start_classifier(data: Labels, scale: float | None) -> Values:
 
 
 def start_coefficient(data: Labels, scale: float) -> Float[np.ndarray, "feature true_class"]:
-    """Train the classifier on the votes: its posterior mode with vote shares as the truth.
-
-    Without this start, EM would first converge to the truth that the labels alone suggest, and the
-    classifier would learn that.
-    """
+    """Train the classifier on the votes: its posterior mode with vote shares as the truth."""
     features, shares = np.asarray(data.features, float), data.vote_shares()
     labelled = np.zeros(data.num_units)
     labelled[np.asarray(data.group)[np.asarray(data.weight) > 0]] = 1.0

@@ -169,16 +169,7 @@ class GuesserDawidSkene(Model[Labels]):
 
 @lru_cache
 def ways_of_guessing(num_classes: int) -> Float[np.ndarray, "way label"]:
-    """Return probabilities of labels on a grid over the simplex, as fine as there is room for.
-
-    Parameters
-    ----------
-    num_classes : int
-
-    Returns
-    -------
-    array, shape (way, label)
-    """
+    """Return probabilities of labels on a grid over the simplex, as fine as there is room for."""
     steps = next(
         (
             number

@@ -106,11 +106,7 @@ def num_choices(data: Rankings) -> Float[np.ndarray, " ranking"]:
 
 
 def of_unbounded(data: Rankings, scale: float | None) -> tuple[str, ...]:
-    """Warn of items whose worths only the prior bounds, where that is wide.
-
-    A most likely finite worth exists where a path of items that come before the next one leads from
-    each item to each other (Hunter 2004, Annals of Statistics 32, 384–406).
-    """
+    """Warn of items whose worths only the prior bounds, where that is wide."""
     if scale is None or scale < _FLAT or data.place is None:
         return ()
     before = _before(data)

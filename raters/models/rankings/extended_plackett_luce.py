@@ -115,10 +115,7 @@ class ExtendedPlackettLuce(Model[Rankings]):
 
     def start(self, data: Rankings) -> Values:
         """Start from the log-odds of coming before another item, with competences near that of the
-        reference.
-
-        Positive competences choose the sign under which the crowd is right.
-        """
+        reference."""
         start = _sites.worth_start(data, self.worth_scale)
         start["competence"] = jnp.full(data.num_annotators, 0.8)
         if competences.fixed_spread(self) is None:

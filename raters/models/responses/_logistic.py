@@ -29,11 +29,7 @@ _MOST_CELLS = 30_000_000
 
 class Logistic(Model[Responses]):
     """Model in which the log-odds of a right response follow from the person's ability and from
-    parameters of the item.
-
-    A subclass writes `sample_items`, `ability_spread` and `log_odds`, of which both programs are
-    made: the one with abilities, and the one in which they are integrated out.
-    """
+    parameters of the item."""
 
     @property
     @abc.abstractmethod
@@ -124,30 +120,7 @@ class Logistic(Model[Responses]):
 
 @dataclass(frozen=True)
 class Integrated(Model[Patterns]):
-    r"""A logistic model with the abilities integrated out.
-
-    .. math::
-
-        p(y_p) = \int \prod_i p(y_{pi} \mid \theta) \, N(\theta; 0, s^2) \, d\theta
-            \approx \sum_k w_k \prod_i p(y_{pi} \mid s z_k)
-
-    on evenly spaced nodes z, whose sum converges exponentially fast once their distance is below
-    the standard deviation of what a person's responses tell (Trefethen and Weideman 2014). The
-    ability is then a latent class with known weights (Bock and Aitkin 1981), which the machinery of
-    classes fits.
-
-    Parameters
-    ----------
-    model : Logistic
-    nodes : int
-        Number of nodes, odd.
-
-    References
-    ----------
-    Bock, R. D. and Aitkin, M. (1981). Marginal maximum likelihood estimation of item parameters.
-    Psychometrika 46, 443–459. Trefethen, L. N. and Weideman, J. A. C. (2014). The exponentially
-    convergent trapezoidal rule. SIAM Review 56, 385–458.
-    """
+    """A logistic model with the abilities integrated out."""
 
     model: Logistic
     nodes: int
@@ -193,17 +166,7 @@ class Integrated(Model[Patterns]):
 
 
 def num_nodes(patterns: Patterns) -> int:
-    """Number of nodes that lie as close as the responses of any person tell their ability.
-
-    Parameters
-    ----------
-    patterns : Patterns
-
-    Returns
-    -------
-    int
-        Odd, so that one node is at 0.
-    """
+    """Number of nodes that lie as close as the responses of any person tell their ability."""
     weight = np.asarray(patterns.weight, np.float64)
     most = np.bincount(np.asarray(patterns.group), weight, minlength=1).max(initial=0.0)
     return number_at(1 / np.sqrt(1 + _STEEPEST**2 * most / 4))
@@ -230,31 +193,12 @@ def _log_odds_of(data: Responses | Patterns, axis: str) -> Float[np.ndarray, " a
 
 
 def start_difficulty(data: Responses | Patterns) -> Float[np.ndarray, " item"]:
-    """Difficulty of each item by its share of right responses.
-
-    Parameters
-    ----------
-    data : Responses or Patterns
-
-    Returns
-    -------
-    array, shape (item,)
-    """
+    """Difficulty of each item by its share of right responses."""
     return -_log_odds_of(data, "item")
 
 
 def start_covariance(data: Responses | Patterns) -> Float[np.ndarray, " item"]:
-    """Covariance of the responses to each item with the other responses of the same person.
-
-    Parameters
-    ----------
-    data : Responses or Patterns
-
-    Returns
-    -------
-    array, shape (item,)
-        Of what is right beyond the share of right responses to each item; zeros without outcomes.
-    """
+    """Covariance of the responses to each item with the other responses of the same person."""
     axis, own = ("facet", data.group) if isinstance(data, Patterns) else ("item", data.person)
     item, person = np.asarray(data.codes(axis)), np.asarray(own)
     size, weight = len(data.coords[axis]), np.asarray(data.weight, np.float64)

@@ -128,23 +128,8 @@ class GradedResponse(Integrable[GradedResponses]):
 
 
 def level_log_probs(above: Float[Array, "*row step"]) -> Float[Array, "*row level"]:
-    r"""Log-probability of each level, from the descending log-odds of a response at or above each
-    step.
-
-    .. math:: P(l) = \sigma(x_l) - \sigma(x_{l+1})
-        = \sigma(x_l) \, \sigma(-x_{l+1}) \, (1 - e^{x_{l+1} - x_l})
-
-    with :math:`x_0 = \infty` and :math:`x_L = -\infty`: differences of neighbouring probabilities
-    would be lost in rounding.
-
-    Parameters
-    ----------
-    above : array, shape (..., step)
-
-    Returns
-    -------
-    array, shape (..., level)
-    """
+    """Log-probability of each level, from the descending log-odds of a response at or above each
+    step."""
     passed, failed = jax.nn.log_sigmoid(above), jax.nn.log_sigmoid(-above)
     apart = jnp.log(-jnp.expm1(jnp.minimum(above[..., 1:] - above[..., :-1], -1e-12)))
     middle = passed[..., :-1] + failed[..., 1:] + apart

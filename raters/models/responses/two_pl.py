@@ -128,11 +128,7 @@ class TwoPL(Logistic):
 
     def start_items(self, data: Responses | Patterns) -> Values:
         """Start from the shares of right responses to each item, and equal discriminations: signed
-        ones are negative where those who are right elsewhere are wrong.
-
-        From a discrimination of the wrong sign no step leads to the right one: between the two the
-        difficulty is infinite.
-        """
+        ones are negative where those who are right elsewhere are wrong."""
         difficulty = start_difficulty(data)
         sign = np.ones(len(difficulty))
         if self.discrimination == "signed":
