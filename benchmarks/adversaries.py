@@ -75,13 +75,17 @@ def from_extended(seed: int, fitted: str) -> tuple[Any, rt.Comparisons, np.ndarr
     drawn = rt.ExtendedBTL(competence="signed", **SCALES)
     asked = questions(20, 30, ROWS, np.random.default_rng([seed, 1]))
     votes, truth = rt.simulate(drawn, asked, seed=seed)
-    return (drawn if fitted == "extended-btl" else rt.GuesserBTL()), votes, truth["competence"]
+    return (
+        (drawn if fitted == "extended-btl" else rt.models.GuesserBTL()),
+        votes,
+        truth["competence"],
+    )
 
 
 def from_guesser(seed: int, fitted: str) -> tuple[Any, rt.Comparisons, np.ndarray]:
     """`GuesserBTL`, votes drawn from its prior, and the competences."""
     assert fitted == "guesser-btl"
-    model = rt.GuesserBTL(**OWN_SCALES)
+    model = rt.models.GuesserBTL(**OWN_SCALES)
     asked = questions(20, 30, ROWS, np.random.default_rng([seed, 1]))
     votes, truth = rt.simulate(model, asked, seed=seed)
     return model, votes, np.array([1, 0, -1])[truth["type"]] * truth["competence"]
@@ -91,7 +95,9 @@ def from_crowd(seed: int, fitted: str) -> tuple[Any, rt.Comparisons, np.ndarray]
     """The default model with learned scales, votes of a crowd with guessers and adversaries, and
     the competences."""
     votes, truth = rt.datasets.crowd(20, 30, ROWS, seed=seed)
-    model = rt.GuesserBTL() if fitted == "guesser-btl" else rt.ExtendedBTL(competence="signed")
+    model = (
+        rt.models.GuesserBTL() if fitted == "guesser-btl" else rt.ExtendedBTL(competence="signed")
+    )
     # Tables of one size, for which nothing is compiled anew.
     return model, votes.padded(ROWS), truth["competence"]
 

@@ -72,7 +72,7 @@ def raters_mode(votes: Any) -> np.ndarray:
 
     return (
         rt.PGEM(draws=0)
-        .run(rt.Program(rt.BTL(reward_scale=WEAK), votes), jax.random.key(0))
+        .run(rt.program.Program(rt.BTL(reward_scale=WEAK), votes), jax.random.key(0))
         .mode["reward"]
     )
 

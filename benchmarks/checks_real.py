@@ -58,7 +58,7 @@ def votes_of(folder: Path) -> rt.Comparisons:
     return rt.Comparisons.from_frame(frame, **sides, annotator="annotator")
 
 
-def found(model: Any, data: Any, seed: int, backend: Any = BACKEND) -> rt.Check:
+def found(model: Any, data: Any, seed: int, backend: Any = BACKEND) -> rt.checking.Check:
     """The check of a fit."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -127,7 +127,7 @@ def of_samplers(name: str, model: rt.Model, choices: rt.Choices, draws: int) -> 
     gibbs = rt.PGGibbs(draws=draws, warmup=100, chains=2)
     nuts = rt.NUTS(draws=max(draws // 10, 50), warmup=100, chains=2, dense_mass=True)
     for backend in (gibbs, nuts):
-        program = rt.Program(model, choices)
+        program = rt.program.Program(model, choices)
         backend.run(program, jax.random.key(1))
         begin = time.process_time()
         values = backend.run(program, jax.random.key(0)).values

@@ -36,16 +36,16 @@ def cases():
     yield rt.ExtendedBTL(), NUTS, votes
     yield rt.ExtendedBTL(competence="positive"), EM, votes
     yield from ((rt.MixtureBTL(), backend, votes) for backend in (GIBBS, EM))
-    yield rt.ContextualBTL(num_types=2), SVI, described
-    yield rt.ContextualBTL(num_types=2), GIBBS, described
+    yield rt.models.ContextualBTL(num_types=2), SVI, described
+    yield rt.models.ContextualBTL(num_types=2), GIBBS, described
     yield from ((rt.DawidSkene(), backend, labels) for backend in (GIBBS, EM, NUTS, SVI))
     yield rt.HierarchicalDawidSkene(), GIBBS, labels
-    yield rt.ItemDifficulty(), GIBBS, labels
+    yield rt.models.ItemDifficulty(), GIBBS, labels
     yield rt.Raykar(), EM, labels
-    yield rt.Yan(), GIBBS, labels
-    yield rt.OneCoin(), SVI, labels
-    yield rt.Pooled(), EM, labels
-    yield rt.MajorityVote(), GIBBS, labels
+    yield rt.models.Yan(), GIBBS, labels
+    yield rt.models.OneCoin(), SVI, labels
+    yield rt.models.Pooled(), EM, labels
+    yield rt.models.MajorityVote(), GIBBS, labels
 
 
 def hashed(model, backend, data) -> str:

@@ -39,7 +39,7 @@ GROUPS = ("group 1", "group 2", "group 3")
 MODELS: dict[str, Any] = {
     "tabular, N(0, 3²)": rt.MixtureBTL(num_types=3, reward_scale=3.0),
     "tabular, N(0, 10²)": rt.MixtureBTL(num_types=3, reward_scale=10.0),
-    "linear, learned scale": rt.ContextualBTL(num_types=3),
+    "linear, learned scale": rt.models.ContextualBTL(num_types=3),
 }
 CONTEXTS = np.random.default_rng(0).uniform(size=(1000, 3))
 
@@ -125,7 +125,7 @@ def replicate(name: str, seed: int) -> Replicate:
     """Draw the data, fit the types and the pooled policy, and compare with the truth."""
     votes, truth = rt.datasets.preference_bandit(seed=seed)
     model, group, drawn = MODELS[name], truth["type"], truth["type_weight"]
-    used = votes if isinstance(model, rt.ContextualBTL) else tabular(votes)
+    used = votes if isinstance(model, rt.models.ContextualBTL) else tabular(votes)
     result, pooled = (
         fit(model, used, seed),
         fit(dataclasses.replace(model, num_types=1), used, seed),
@@ -208,7 +208,7 @@ def shares_by_sweep(sweeps: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
         backend = rt.PGEM(draws=0, starts=1, accelerate=False, max_sweeps=sweep + 1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            mode = backend.run(rt.Program(model, used), jax.random.key(seed)).mode
+            mode = backend.run(rt.program.Program(model, used), jax.random.key(seed)).mode
         type_of = linear_sum_assignment(-mode["reward"])[1]
         found.append(mode["type_weight"][type_of])
     return np.array(found), truth["type_weight"]

@@ -46,7 +46,9 @@ def run_em(votes: rt.Comparisons, settings: dict[str, Any], tolerance: float, mo
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # cut off at `most`; the table says so
         found = timed(
-            lambda: backend.run(rt.Program(model, votes), jax.random.key(0)), warm=True, most=3
+            lambda: backend.run(rt.program.Program(model, votes), jax.random.key(0)),
+            warm=True,
+            most=3,
         )
     return Path(found.value.history["log_joint"], found.seconds)
 
@@ -119,7 +121,7 @@ def learned(votes: rt.Comparisons) -> list[list[Any]]:
         backend = rt.PGEM(draws=draws)
         run = timed(
             lambda backend=backend: backend.run(
-                rt.Program(rt.ExtendedBTL(), votes), jax.random.key(0)
+                rt.program.Program(rt.ExtendedBTL(), votes), jax.random.key(0)
             ),
             warm=True,
             most=3,

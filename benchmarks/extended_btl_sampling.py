@@ -138,11 +138,11 @@ def run_gibbs(votes: rt.Comparisons, design: Design, seed: int) -> Run:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table gives the numbers
         rt.PGGibbs(draws=10, warmup=2, chains=CHAINS).run(
-            rt.Program(model, votes), jax.random.key(seed)
+            rt.program.Program(model, votes), jax.random.key(seed)
         )
         begin = time.process_time()
         found = rt.PGGibbs(draws=draws, warmup=warmup, chains=CHAINS).run(
-            rt.Program(model, votes), jax.random.key(seed + 1)
+            rt.program.Program(model, votes), jax.random.key(seed + 1)
         )
     seconds = time.process_time() - begin
     return Run(
@@ -152,7 +152,7 @@ def run_gibbs(votes: rt.Comparisons, design: Design, seed: int) -> Run:
 
 def run_hmc(votes: rt.Comparisons, design: Design, seed: int) -> Run:
     """raters' Hamiltonian sampler, whose sweeps and adaptation are the warm-up."""
-    program = rt.Program(rt.ExtendedBTL(), votes)
+    program = rt.program.Program(rt.ExtendedBTL(), votes)
 
     def seconds(draws: int, key: int) -> tuple[float, Any]:
         begin = time.process_time()

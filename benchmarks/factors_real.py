@@ -23,8 +23,8 @@ import raters as rt
 MODELS = {
     "BTL": rt.BTL(),
     "HierarchicalBTL": rt.HierarchicalBTL(),
-    "FactorBTL, 1 dimension": rt.FactorBTL(),
-    "FactorBTL, 2 dimensions": rt.FactorBTL(num_dimensions=2),
+    "FactorBTL, 1 dimension": rt.models.FactorBTL(),
+    "FactorBTL, 2 dimensions": rt.models.FactorBTL(num_dimensions=2),
     "MixtureBTL, 2 types": rt.MixtureBTL(num_types=2),
     "MixtureBTL, 3 types": rt.MixtureBTL(num_types=3),
 }

@@ -182,7 +182,7 @@ def main() -> None:
         table(heading, compared(*of_halves(rt.MixtureBTL(3), rt.MixtureBTL(1), votes, given.seed))),
     ]
     ranked = sushi(folder, people, given.seed)
-    models = rt.MixturePlackettLuce(num_types=3), rt.MixturePlackettLuce(num_types=1)
+    models = rt.models.MixturePlackettLuce(num_types=3), rt.models.MixturePlackettLuce(num_types=1)
     fitted = of_halves(*models, ranked, given.seed)
     menus = of_menus(fitted[0], given.seed, 200 if given.quick else 2000)
     parts += [

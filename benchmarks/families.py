@@ -25,7 +25,7 @@ from scipy.special import expit
 import raters as rt
 
 ITEMS, CROWD, FAMILY = 200, 12, 5
-MODELS = (rt.OneCoin(), rt.DawidSkene(), rt.SharedMistakes())
+MODELS = (rt.models.OneCoin(), rt.DawidSkene(), rt.SharedMistakes())
 HEADER = ["model", "accuracy", "expected wrong", "wrong", "log-loss", "worth", "seconds"]
 
 

@@ -22,7 +22,7 @@ import raters as rt
 MODELS = {
     "BTL()": rt.BTL(),
     'ExtendedBTL(competence="signed")': rt.ExtendedBTL(competence="signed"),
-    "GuesserBTL()": rt.GuesserBTL(),
+    "GuesserBTL()": rt.models.GuesserBTL(),
 }
 BASE = 'ExtendedBTL(competence="signed")'
 

@@ -43,7 +43,7 @@ def row(data: rt.Responses, published: np.ndarray, dimensions: int, draws: int, 
     """Agreement with the published coordinates, and what the fit took."""
     began = time.process_time()
     backend = rt.PGGibbs(draws=draws, warmup=max(draws // 3, 50), chains=2)
-    model = rt.IdealPoint(num_dimensions=dimensions)
+    model = rt.models.IdealPoint(num_dimensions=dimensions)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rt.errors.ConvergenceWarning)
         result = rt.fit(model, data, backend, seed=seed, progress=False, log_likelihood=False)

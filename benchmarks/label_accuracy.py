@@ -22,12 +22,12 @@ import raters as rt
 
 SETS = ("bluebird", "rte", "d_product", "labelme")
 MODELS = (
-    rt.MajorityVote(),
-    rt.Pooled(),
-    rt.OneCoin(),
+    rt.models.MajorityVote(),
+    rt.models.Pooled(),
+    rt.models.OneCoin(),
     rt.DawidSkene(),
     rt.HierarchicalDawidSkene(),
-    rt.ItemDifficulty(),
+    rt.models.ItemDifficulty(),
 )
 CROWDKIT = ("MajorityVote", "DawidSkene", "OneCoinDawidSkene", "GLAD")
 

@@ -28,8 +28,8 @@ from raters.program import Program, trace
 
 ITEMS, ANNOTATORS, EACH = 150, 30, 5
 TYPES = ("competent", "guesser", "adversary")
-PLAIN = {"one coin": rt.OneCoin(), "confusion": rt.DawidSkene()}
-TYPED = {"one coin": rt.GuesserOneCoin(), "confusion": rt.GuesserDawidSkene()}
+PLAIN = {"one coin": rt.models.OneCoin(), "confusion": rt.DawidSkene()}
+TYPED = {"one coin": rt.models.GuesserOneCoin(), "confusion": rt.models.GuesserDawidSkene()}
 
 
 class Table(NamedTuple):
@@ -109,17 +109,20 @@ def from_coins(num_classes: int, seed: int) -> Table:
 
 
 SOURCES: dict[str, tuple[Callable[[int], Table], tuple[str, ...]]] = {
-    "OneCoin's prior, 2 classes": (lambda seed: from_prior(rt.OneCoin(), 2, seed), ("one coin",)),
+    "OneCoin's prior, 2 classes": (
+        lambda seed: from_prior(rt.models.OneCoin(), 2, seed),
+        ("one coin",),
+    ),
     "DawidSkene's prior, 2 classes": (
         lambda seed: from_prior(rt.DawidSkene(), 2, seed),
         ("confusion",),
     ),
     "GuesserOneCoin's prior, 2 classes": (
-        lambda seed: from_prior(rt.GuesserOneCoin(), 2, seed),
+        lambda seed: from_prior(rt.models.GuesserOneCoin(), 2, seed),
         ("one coin",),
     ),
     "GuesserDawidSkene's prior, 2 classes": (
-        lambda seed: from_prior(rt.GuesserDawidSkene(), 2, seed),
+        lambda seed: from_prior(rt.models.GuesserDawidSkene(), 2, seed),
         ("confusion",),
     ),
     "coins, 2 classes": (lambda seed: from_coins(2, seed), ("one coin",)),

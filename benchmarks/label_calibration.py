@@ -94,7 +94,7 @@ def switched(crowds: int, seed: int) -> list[list[Any]]:
         for number in range(crowds):
             labels, truth = rt.datasets.label_crowd(200, 20, 5, 3, seed=seed + number)
             result = quiet(model, labels, seed + number, log_likelihood=False)
-            wrong += bool(fit_warnings(rt.Program(model, labels), result))
+            wrong += bool(fit_warnings(rt.program.Program(model, labels), result))
             chances = result["classes"]["responsibility"].values
             accuracy.append((chances.argmax(1) == truth["true_class"]).mean())
             loss.append(-np.log(chances[np.arange(200), truth["true_class"]] + 1e-12).mean())
@@ -116,7 +116,12 @@ def does_not_pay(seed: int) -> list[list[Any]]:
     label = np.where(rng.random(len(item)) < 0.65, true[item], wrong)
     table_of = {"item": item, "annotator": annotator, "label": label}
     labels = rt.Labels.from_frame(table_of, item="item", annotator="annotator", label="label")
-    models = (rt.MajorityVote(), rt.OneCoin(), rt.HierarchicalDawidSkene(), rt.DawidSkene())
+    models = (
+        rt.models.MajorityVote(),
+        rt.models.OneCoin(),
+        rt.HierarchicalDawidSkene(),
+        rt.DawidSkene(),
+    )
     fits = {
         type(model).__name__: quiet(model, labels, seed, log_likelihood=True) for model in models
     }

@@ -28,9 +28,9 @@ MODELS = {
     "DawidSkene()": rt.DawidSkene(),
     "DawidSkene(diagonal=5, off_diagonal=1)": rt.DawidSkene(diagonal=5.0, off_diagonal=1.0),
     "HierarchicalDawidSkene()": rt.HierarchicalDawidSkene(),
-    "OneCoin()": rt.OneCoin(),
-    "ItemDifficulty()": rt.ItemDifficulty(),
-    "Pooled()": rt.Pooled(),
+    "OneCoin()": rt.models.OneCoin(),
+    "ItemDifficulty()": rt.models.ItemDifficulty(),
+    "Pooled()": rt.models.Pooled(),
 }
 DEFAULT = "DawidSkene()"
 # For densities, and for the classes of the default model.

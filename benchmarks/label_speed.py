@@ -77,7 +77,7 @@ def raters_mode(name: str) -> Callable[[Any], np.ndarray]:
         model = getattr(rt, name)()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = rt.PGEM(draws=0).run(rt.Program(model, labels), jax.random.key(0))
+            found = rt.PGEM(draws=0).run(rt.program.Program(model, labels), jax.random.key(0))
         return np.asarray(expected(model, labels, found.mode)[0]).argmax(1), found.facts["sweeps"]
 
     return solve
@@ -210,7 +210,7 @@ def sampling_rows(small: bool, seed: int) -> list[list[Any]]:
 def _draws(rt: Any, labels: Any, backend: Any, seed: int) -> xr.Dataset:
     import jax
 
-    values = backend.run(rt.Program(rt.DawidSkene(), labels), jax.random.key(seed)).values
+    values = backend.run(rt.program.Program(rt.DawidSkene(), labels), jax.random.key(seed)).values
     return xr.Dataset(
         {
             name: (("chain", "draw", *(f"{name}_{axis}" for axis in range(value.ndim - 2))), value)

@@ -90,7 +90,10 @@ def of_maxima(name: str, choices: rt.Choices) -> list[list[Any]]:
         return rt.fit(model, choices, backend, seed=0, progress=False, log_likelihood=False)
 
     own = timed(fit, warm=True, most=3)
-    mode = {site: np.asarray(own.value["mode"][site]) for site in rt.Program(model, choices).sites}
+    mode = {
+        site: np.asarray(own.value["mode"][site])
+        for site in rt.program.Program(model, choices).sites
+    }
     found = {"raters, PGEM": (own.cpu, own.value.attrs["marginal_log_likelihood"], mode)}
     for method in ("BFGS", "L-BFGS-B"):
         peer = timed(of_xlogit(choices, method), most=2)
@@ -100,7 +103,7 @@ def of_maxima(name: str, choices: rt.Choices) -> list[list[Any]]:
     rows: list[list[Any]] = []
     for solver, (seconds, claim, point) in found.items():
         likelihood, error = log_likelihoods(
-            rt.Program(model, choices), {site: value[None] for site, value in point.items()}
+            rt.program.Program(model, choices), {site: value[None] for site, value in point.items()}
         )
         total = f"{likelihood.sum():,.1f} ± {error:.1f}"
         rows.append([name, solver, seconds, seconds / peer.cpu, f"{claim:,.1f}", total])
@@ -113,7 +116,7 @@ def of_samplers(name: str, model: rt.Model, choices: rt.Choices, quick: bool) ->
     gibbs = rt.PGGibbs(draws=500 if quick else 1000, warmup=300, chains=2)
     nuts = rt.NUTS(draws=100 if quick else 300, warmup=200, chains=2)
     for backend in (gibbs, nuts):
-        program = rt.Program(model, choices)
+        program = rt.program.Program(model, choices)
         type(backend)(draws=2, warmup=2, chains=2).run(program, jax.random.key(1))
         begin = time.process_time()
         values = backend.run(program, jax.random.key(0)).values

@@ -133,8 +133,8 @@ def main() -> None:
     }
     rows = []
     for function, observed, data in cases(given.quick, given.seed):
-        model = rt.numpyro_model(function, observed=observed)
-        found = rt.describe(model, data).split("blocks: ")[1].split("\n")[0]
+        model = rt.models.numpyro_model(function, observed=observed)
+        found = rt.fitting.describe(model, data).split("blocks: ")[1].split("\n")[0]
         means: dict[str, tuple[float, float]] = {}
         for name, backend in backends.items():
             seconds = []

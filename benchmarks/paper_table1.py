@@ -152,7 +152,7 @@ def estimate(
     """Posterior mean or mode (EM) of rewards and competences."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = backend.run(rt.Program(model, votes), jax.random.key(seed))
+        found = backend.run(rt.program.Program(model, votes), jax.random.key(seed))
     values = found.mode or {name: draws.mean((0, 1)) for name, draws in found.values.items()}
     return values["reward"], values.get("competence")
 

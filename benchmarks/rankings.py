@@ -87,7 +87,7 @@ def of_samplers(name: str, data: Table, draws: int) -> list[list[Any]]:
     runs: list[tuple[rt.PlackettLuce, Any]] = [(fixed, gibbs), (learned, gibbs)]
     # On 50,000 places of sushi NUTS takes minutes for a few draws.
     for model, backend in runs + ([(fixed, nuts)] if name == "nascar2002" else []):
-        program = rt.Program(model, data[0])
+        program = rt.program.Program(model, data[0])
         backend.run(program, jax.random.key(1))
         begin = time.process_time()
         worth = backend.run(program, jax.random.key(0)).values["worth"]

@@ -23,7 +23,7 @@ from scipy.special import expit
 
 import raters as rt
 
-ONE_WORTH = rt.JointModel(
+ONE_WORTH = rt.models.JointModel(
     {"votes": rt.BTL(), "ranked": rt.PlackettLuce()},
     shared=[{"votes": "reward", "ranked": "worth"}],
 )
@@ -47,18 +47,22 @@ def votes_of(
     return rt.Comparisons.from_frame(columns, winner="winner", loser="loser", annotator="who")
 
 
-def labels_and_votes(seed: int, share: float) -> tuple[rt.JointModel, rt.Together]:
+def labels_and_votes(
+    seed: int, share: float
+) -> tuple[rt.models.JointModel, rt.judgements.Together]:
     """Labels and votes of the same items by the same people, of signed competences around 1."""
     rng, items = np.random.default_rng(seed), int(150 * share)
     labels = rt.datasets.label_crowd(items, 20, 10, 2, seed=seed).labels
     reward, competence = rng.normal(size=items), rng.normal(1.0, 1.0, size=20)
     both = {"labels": labels, "votes": votes_of(reward, competence, int(3000 * share), rng)}
-    models = {"labels": rt.OneCoin(), "votes": rt.ExtendedBTL(competence="signed")}
+    models = {"labels": rt.models.OneCoin(), "votes": rt.ExtendedBTL(competence="signed")}
     tied = [{"labels": "accuracy", "votes": "competence"}]
-    return rt.JointModel(models, tied=tied), rt.Together.of(both)
+    return rt.models.JointModel(models, tied=tied), rt.judgements.Together.of(both)
 
 
-def votes_and_rankings(seed: int, share: float) -> tuple[rt.JointModel, rt.Together]:
+def votes_and_rankings(
+    seed: int, share: float
+) -> tuple[rt.models.JointModel, rt.judgements.Together]:
     """Votes on items, and rankings of five of them."""
     rng, items = np.random.default_rng(seed), 50
     worth = rng.normal(size=items)
@@ -72,10 +76,12 @@ def votes_and_rankings(seed: int, share: float) -> tuple[rt.JointModel, rt.Toget
     frame = dict(zip(names, zip(*rows, strict=True), strict=True))
     roles = dict(zip(names, names, strict=True))
     rankings = rt.Rankings.from_frame(frame, **roles, unranked="not offered")
-    return ONE_WORTH, rt.Together.of({"votes": votes, "ranked": rankings})
+    return ONE_WORTH, rt.judgements.Together.of({"votes": votes, "ranked": rankings})
 
 
-def of_sushi(folder: Path, seed: int, share: float) -> tuple[rt.JointModel, rt.Together]:
+def of_sushi(
+    folder: Path, seed: int, share: float
+) -> tuple[rt.models.JointModel, rt.judgements.Together]:
     """Rankings of ten sushi by some people, and a random pair of the ranking of each of others."""
     rankings, orders = read(folder, "sushi10")
     rng, number = np.random.default_rng(seed), int(300 * share)
@@ -88,10 +94,12 @@ def of_sushi(folder: Path, seed: int, share: float) -> tuple[rt.JointModel, rt.T
         {"winner": winner, "loser": loser}, winner="winner", loser="loser"
     )
     ranked = rankings.take(slice(0, number))
-    return ONE_WORTH, rt.Together.of({"votes": votes, "ranked": ranked})
+    return ONE_WORTH, rt.judgements.Together.of({"votes": votes, "ranked": ranked})
 
 
-def fitted(model: rt.JointModel, data: rt.Together, backend: Any, seed: int) -> xr.DataTree:
+def fitted(
+    model: rt.models.JointModel, data: rt.judgements.Together, backend: Any, seed: int
+) -> xr.DataTree:
     """A fit, whose warnings the table gives as numbers."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -109,7 +117,7 @@ def off(result: xr.DataTree, reference: xr.DataTree) -> float:
 
 
 def rows_of(
-    name: str, model: rt.JointModel, data: rt.Together, quick: bool, seed: int
+    name: str, model: rt.models.JointModel, data: rt.judgements.Together, quick: bool, seed: int
 ) -> list[list[Any]]:
     """Rows of the table for one pair of kinds."""
     draws = 100 if quick else 4000

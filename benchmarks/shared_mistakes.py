@@ -44,7 +44,7 @@ def read(folder: Path) -> tuple[rt.Labels, pd.Series]:
     return data, known.set_index("item")["label"]
 
 
-def shown(found: rt.Dependence) -> str:
+def shown(found: rt.checking.Dependence) -> str:
     """The number with its interval."""
     low, high = found.effective_interval
     return f"{found.effective:.3g} [{low:.3g}, {high:.3g}]"
@@ -62,9 +62,12 @@ def main() -> None:
             result = rt.fit(
                 model, data, rt.PGEM(), seed=given.seed, progress=False, log_likelihood=False
             )
-        blind, whole = rt.dependence(model, result), rt.dependence(model, result, truth)
+        blind, whole = (
+            rt.checking.dependence(model, result),
+            rt.checking.dependence(model, result, truth),
+        )
         parts = [
-            rt.dependence(model, result, truth.sample(GOLD, random_state=seed))
+            rt.checking.dependence(model, result, truth.sample(GOLD, random_state=seed))
             for seed in range(3 if given.quick else REPEATS)
         ]
         numbers = np.array([part.effective for part in parts])

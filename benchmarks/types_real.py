@@ -60,7 +60,7 @@ def ends(model: rt.MixtureBTL, votes: rt.Comparisons, starts: int, seed: int) ->
             climbs.extend(every)
             return super()._report(every, best)
 
-    Recorded(draws=0, starts=starts).run(rt.Program(model, votes), jax.random.key(seed))
+    Recorded(draws=0, starts=starts).run(rt.program.Program(model, votes), jax.random.key(seed))
     with jax.enable_x64(True):
         return np.sort([float(likelihood_of(model, votes, climb.values)) for climb in climbs])[::-1]
 

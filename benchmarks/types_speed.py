@@ -109,7 +109,7 @@ def by_hand(data: rt.Comparisons) -> tuple[np.ndarray, np.ndarray, int]:
 
 def by_raters(data: rt.Comparisons) -> tuple[np.ndarray, np.ndarray, int]:
     """PGEM: shares, rewards, sweeps."""
-    found = rt.PGEM(draws=0, starts=1).run(rt.Program(MODEL, data), jax.random.key(0))
+    found = rt.PGEM(draws=0, starts=1).run(rt.program.Program(MODEL, data), jax.random.key(0))
     return found.mode["type_weight"], found.mode["reward"], found.facts["sweeps"]
 
 
@@ -147,9 +147,9 @@ def em_rows(sizes: tuple[int, ...], seed: int) -> list[list[Any]]:
 def mixing(backend: rt.Backend, data: rt.Comparisons, seed: int) -> tuple[float, float, float]:
     """CPU-seconds of a run, the smallest effective sample size and the largest R-hat."""
     begin = time.process_time()
-    draws = backend.run(rt.Program(MODEL, data), jax.random.key(seed))
+    draws = backend.run(rt.program.Program(MODEL, data), jax.random.key(seed))
     spent = time.process_time() - begin
-    values = identified(rt.Program(MODEL, data), draws).values
+    values = identified(rt.program.Program(MODEL, data), draws).values
     flat = np.concatenate(
         [value.reshape(*value.shape[:2], -1) for value in values.values()], -1
     ).astype(float)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -60,7 +61,7 @@ class Quantities:
     columns : mapping
         Further columns of the table, shape (judge,), such as probabilities of events.
     tables : mapping
-        Further tables, for `raters.Audit.tables`.
+        Further tables, for `raters.auditing.Audit.tables`.
     """
 
     values: Mapping[str, np.ndarray]
@@ -309,7 +310,7 @@ class Truths:
     ----------
     calibrate : callable
         For `raters.calibrate` and audits: ``calibrate(program, result, gold, reference, level,
-        seed)`` gives a `raters.Calibration`.
+        seed)`` gives a `raters.auditing.Calibration`.
     number : callable
         ``number(data, gold)``, how many truths are known by what a user gives as `gold`;
         `raters.errors.DataError` for truths of other things than the data are about.
@@ -466,7 +467,7 @@ class Kind:
                 parameter="readers",
                 value=self.readers,
                 expected="give one reader or more",
-                instead="readers=(rt.Reader(MyData.from_frame),)",
+                instead="readers=(rt.kinds.Reader(MyData.from_frame),)",
             )
         if not isinstance(self.models, tuple):
             raise SettingError(
@@ -503,6 +504,12 @@ def _check_fields(data: type[Judgements]) -> None:
 _KINDS: dict[str, Kind] = {}
 
 
+def _registry() -> dict[str, Kind]:
+    """Kinds by name, those of the package first."""
+    import_module("raters.families")  # Registers them; imports this module.
+    return _KINDS
+
+
 def register(kind: Kind) -> Kind:
     """Make a kind of judgement known to every verb; a later kind of the same container replaces it.
 
@@ -513,7 +520,7 @@ def register(kind: Kind) -> Kind:
     Returns
     -------
     Kind
-        The same, so that ``KIND = rt.register(rt.Kind(...))`` reads well.
+        The same, so that ``KIND = rt.kinds.register(rt.kinds.Kind(...))`` reads well.
 
     Raises
     ------
@@ -524,25 +531,25 @@ def register(kind: Kind) -> Kind:
         raise SettingError(
             parameter="kind",
             value=kind,
-            expected="it must be a raters.Kind",
-            instead="rt.register(rt.Kind(data=..., readers=..., ...))",
+            expected="it must be a raters.kinds.Kind",
+            instead="rt.kinds.register(rt.kinds.Kind(data=..., readers=..., ...))",
         )
-    known = _KINDS.get(kind.name, kind).data
+    known = _registry().get(kind.name, kind).data
     if (known.__module__, known.__qualname__) != (kind.data.__module__, kind.data.__qualname__):
         raise SettingError(
             parameter="name",
             value=kind.name,
             problem=f"is the name of the kind of {known.__module__}.{known.__qualname__}",
             expected="give this kind another name",
-            instead="rt.Kind(name='my_kind', ...)",
+            instead="rt.kinds.Kind(name='my_kind', ...)",
         )
-    _KINDS[kind.name] = kind
+    _registry()[kind.name] = kind
     return kind
 
 
 def registered_kinds() -> tuple[Kind, ...]:
     """All registered kinds."""
-    return tuple(_KINDS.values())
+    return tuple(_registry().values())
 
 
 def found_kind(data: Any) -> Kind | None:
@@ -559,7 +566,7 @@ def found_kind(data: Any) -> Kind | None:
     """
     container = data if isinstance(data, type) else type(data)
     for base in container.__mro__:  # a kind of a subclass comes before that of its base
-        for kind in _KINDS.values():
+        for kind in _registry().values():
             if kind.data is base:
                 return kind
     return None
@@ -593,13 +600,13 @@ def kind_of(data: Judgements | type[Judgements]) -> Kind:
             expected="take one part",
             instead="together.part('votes')",
         )
-    known = ", ".join(kind.data.__name__ for kind in _KINDS.values())
+    known = ", ".join(kind.data.__name__ for kind in _registry().values())
     raise SettingError(
         parameter="data",
         value=data,
         problem=f"is of {container.__name__}, no registered kind of judgement (there are {known})",
         expected="register its kind first",
-        instead=f"rt.register(rt.Kind(data={container.__name__}, readers=..., models=...,"
+        instead=f"rt.kinds.register(rt.kinds.Kind(data={container.__name__}, readers=..., models=...,"
         " default=...))",
     )
 
@@ -621,8 +628,8 @@ def kind_named(name: str) -> Kind:
     SettingError
         When no kind of this name is registered.
     """
-    if name not in _KINDS:
+    if name not in _registry():
         own = "a kind of your own is MODULE:NAME on the command line"
-        expected = f"choose one of {', '.join(map(repr, _KINDS))}; {own}"
+        expected = f"choose one of {', '.join(map(repr, _registry()))}; {own}"
         raise SettingError(parameter="kind", value=name, expected=expected)
-    return _KINDS[name]
+    return _registry()[name]

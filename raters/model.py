@@ -355,7 +355,7 @@ class Model[Data: Judgements](abc.ABC):
         ----------
         data : Together
         sites : mapping of str to mapping
-            Latent sites of each part, as `raters.Program` gives them.
+            Latent sites of each part, as `raters.program.Program` gives them.
         """
 
     @property

@@ -22,8 +22,8 @@ class Walks(NamedTuple):
     truth: dict[str, Any]
 
     @property
-    def together(self) -> rt.Together:
-        return rt.Together.of({"votes": self.votes, "shown": self.shown})
+    def together(self) -> rt.judgements.Together:
+        return rt.judgements.Together.of({"votes": self.votes, "shown": self.shown})
 
 
 def compared(
@@ -98,7 +98,7 @@ class FromPrior(Backend):
         return Draws(shaped, {})
 
 
-def labelled(seed: int = 0, num_items: int = 12, num_annotators: int = 4) -> rt.Together:
+def labelled(seed: int = 0, num_items: int = 12, num_annotators: int = 4) -> rt.judgements.Together:
     """Labels and votes on the same items by the same annotators."""
     rng = np.random.default_rng(seed)
     labels = rt.datasets.label_crowd(num_items, num_annotators, 3, 2, seed=seed).labels
@@ -109,19 +109,19 @@ def labelled(seed: int = 0, num_items: int = 12, num_annotators: int = 4) -> rt.
         "who": rng.integers(num_annotators, size=40),
     }
     votes = rt.Comparisons.from_frame(table, winner="winner", loser="loser", annotator="who")
-    return rt.Together.of({"labels": labels, "votes": votes})
+    return rt.judgements.Together.of({"labels": labels, "votes": votes})
 
 
-ONE_REWARD = rt.JointModel(
-    {"votes": rt.LinearExtendedBTL(coefficient_scale=1.0), "shown": rt.MaxEntIRL()},
+ONE_REWARD = rt.models.JointModel(
+    {"votes": rt.models.LinearExtendedBTL(coefficient_scale=1.0), "shown": rt.MaxEntIRL()},
     shared=["coefficient", {"votes": "competence", "shown": "rationality"}],
 )
-TIED = rt.JointModel(
-    {"votes": rt.LinearExtendedBTL(coefficient_scale=1.0), "shown": rt.MaxEntIRL()},
+TIED = rt.models.JointModel(
+    {"votes": rt.models.LinearExtendedBTL(coefficient_scale=1.0), "shown": rt.MaxEntIRL()},
     shared=["coefficient"],
     tied=[{"votes": "competence", "shown": "rationality"}],
 )
-OF_LABELS = rt.JointModel(
-    {"labels": rt.OneCoin(), "votes": rt.ExtendedBTL(competence="signed", reward_scale=1.0)},
+OF_LABELS = rt.models.JointModel(
+    {"labels": rt.models.OneCoin(), "votes": rt.ExtendedBTL(competence="signed", reward_scale=1.0)},
     tied=[{"labels": "accuracy", "votes": "competence"}],
 )

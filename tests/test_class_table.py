@@ -12,7 +12,7 @@ from raters.inference.polya_gamma.found import names_of
 from raters.program import ClassTable, Program, class_table, scattered
 from raters.program.densities import class_probs
 
-MODELS = (rt.DawidSkene(), rt.Pooled(), rt.HierarchicalDawidSkene(), rt.Yan())
+MODELS = (rt.DawidSkene(), rt.models.Pooled(), rt.HierarchicalDawidSkene(), rt.models.Yan())
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_counts_give_what_rows_give(model, labels, monkeypatch) -> None:
         points = [scattered(start, program.supports, rng, least=0.3) for _ in range(7)]
         table = ClassTable.of(model, labels, start)
         if table is None:
-            assert model == rt.Yan()  # Each row has a distribution of its own.
+            assert model == rt.models.Yan()  # Each row has a distribution of its own.
             return
         classes, total = table.expected(points[0])
         expected, log_likelihood = latent_classes.expected(model, labels, points[0])

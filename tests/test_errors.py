@@ -77,7 +77,7 @@ from raters.model import Model
             "BTL",
         ),
         (
-            lambda: check.instance("model", rt.BTL, Model, "a model", "rt.OneCoin()"),
+            lambda: check.instance("model", rt.BTL, Model, "a model", "rt.models.OneCoin()"),
             "model=BTL is not possible; it must be a model, not its class: write rt.BTL()",
             "model",
             rt.BTL,
@@ -154,10 +154,10 @@ def test_whole_numbers_of_numpy_are_whole_numbers(number):
         rt.HMC(sweeps=number),
         rt.PGVI(starts=number),
         rt.SVI(batch_size=number),
-        rt.FactorBTL(num_dimensions=number),
-        rt.IdealPoint(num_dimensions=number),
+        rt.models.FactorBTL(num_dimensions=number),
+        rt.models.IdealPoint(num_dimensions=number),
         rt.MixtureBTL(num_types=number),
-        rt.LatentClassLogit(num_types=number),
+        rt.models.LatentClassLogit(num_types=number),
         rt.Raykar(hidden=number),
     ):
         assert "=3" in repr(made)

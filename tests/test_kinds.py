@@ -15,20 +15,20 @@ class Timed(rt.Comparisons):
     """Comparisons of a kind of their own."""
 
 
-def kind(**changes: object) -> rt.Kind:
+def kind(**changes: object) -> rt.kinds.Kind:
     fields = {
         "data": Timed,
-        "readers": (rt.Reader(Timed.from_frame),),
+        "readers": (rt.kinds.Reader(Timed.from_frame),),
         "models": (rt.BTL,),
         "default": rt.BTL(),
     }
-    return rt.Kind(**fields | changes)
+    return rt.kinds.Kind(**fields | changes)
 
 
 def test_a_subclass_has_its_own_kind(monkeypatch):
     monkeypatch.setattr(kinds, "_KINDS", dict(kinds._KINDS))
     assert kinds.kind_of(Timed).name == "comparisons"
-    own = rt.register(kind())
+    own = rt.kinds.register(kind())
     assert kinds.kind_of(Timed) is own
     assert own.name == "timed"
     assert kinds.kind_of(rt.Comparisons).name == "comparisons"
@@ -36,7 +36,12 @@ def test_a_subclass_has_its_own_kind(monkeypatch):
 
 @pytest.mark.parametrize(
     ("parameter", "value"),
-    [("data", dict), ("readers", ()), ("readers", (Timed.from_frame,)), ("default", rt.OneCoin())],
+    [
+        ("data", dict),
+        ("readers", ()),
+        ("readers", (Timed.from_frame,)),
+        ("default", rt.models.OneCoin()),
+    ],
 )
 def test_a_kind_that_cannot_be_is_refused(parameter, value):
     with pytest.raises(SettingError) as caught:
@@ -46,10 +51,10 @@ def test_a_kind_that_cannot_be_is_refused(parameter, value):
 
 def test_a_name_belongs_to_one_container(monkeypatch):
     monkeypatch.setattr(kinds, "_KINDS", dict(kinds._KINDS))
-    own = rt.register(kind())
-    assert rt.register(kind(words=rt.Words("one", "more"))) is not own
+    own = rt.kinds.register(kind())
+    assert rt.kinds.register(kind(words=rt.kinds.Words("one", "more"))) is not own
     with raises_about(SettingError, "name", "labels"):
-        rt.register(kind(name="labels"))
+        rt.kinds.register(kind(name="labels"))
     assert kinds.kind_named("labels").data is rt.Labels
 
 
@@ -58,15 +63,17 @@ def test_sections_keep_apart(monkeypatch, tiny):
         kinds.Section("items", "Items", "None.", facts={"title": "x", "best": 1})
     monkeypatch.setattr(kinds, "_KINDS", dict(kinds._KINDS))
     made = kinds.Section("items", "Items", "None.")
-    rt.register(kind(sections=(lambda context: made, lambda context: None, lambda context: made)))
+    rt.kinds.register(
+        kind(sections=(lambda context: made, lambda context: None, lambda context: made))
+    )
     data = Timed(**vars(tiny))
-    context = kinds.AuditContext(rt.Program(rt.BTL(), data), None, None, 0.9)
+    context = kinds.AuditContext(rt.program.Program(rt.BTL(), data), None, None, 0.9)
     with raises_about(SettingError, "sections", ["items"]):
         sections_of(context)
 
 
 def test_a_container_has_the_fields_that_it_declares():
-    class Short(rt.Judgements):
+    class Short(rt.judgements.Judgements):
         axes = {"judge": "annotator", "answer": "grade"}
         names = {"annotator": "judges_"}
         answer = "answer"

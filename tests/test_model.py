@@ -62,7 +62,7 @@ def test_models_that_differ_are_told_apart():
 
 def test_a_description_names_sites_axes_blocks_and_symmetries():
     votes, _ = rt.datasets.separated(4, 3, 50, seed=0)
-    text = rt.describe(rt.ExtendedBTL(competence="signed"), votes)
+    text = rt.fitting.describe(rt.ExtendedBTL(competence="signed"), votes)
     for part in (
         "reward",
         "(item: 4)",

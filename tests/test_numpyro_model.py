@@ -65,7 +65,7 @@ def counts(x, y=None):
     numpyro.sample("obs", dist.Poisson(jnp.exp(slope * x)), obs=y)
 
 
-MIXED = rt.numpyro_model(mixed, observed="y")
+MIXED = rt.models.numpyro_model(mixed, observed="y")
 GIBBS = rt.PGGibbs(draws=1000, warmup=50, chains=2)
 
 
@@ -98,7 +98,7 @@ def test_gibbs_agrees_with_nuts_in_both_forms_of_a_mixed_model(fitted):
     nuts = rt.fit(MIXED, DATA, backend, seed=1, progress=False)
     scores = z_scores(fitted, nuts, ("mean", "scale", "effect", "z", "slope"))
     assert np.abs(scores).max() < 4.8, scores
-    other = rt.numpyro_model(centred, observed="y")
+    other = rt.models.numpyro_model(centred, observed="y")
     again = rt.fit(other, DATA, GIBBS, seed=2, progress=False)
     scores = z_scores(again, nuts, ("mean", "scale", "effect", "slope"))
     assert np.abs(scores).max() < 4.8, scores
@@ -134,21 +134,21 @@ def test_a_result_is_read_back_and_names_its_function(fitted, tmp_path):
     fitted.to_netcdf(tmp_path / "fit.nc")
     with xr.open_datatree(tmp_path / "fit.nc") as opened:
         again = opened.load()
-    assert rt.model_of(again) == MIXED
+    assert rt.fitting.model_of(again) == MIXED
     one, other = (rt.log_likelihood(MIXED, result) for result in (again, fitted))
     np.testing.assert_allclose(
         one["log_likelihood"]["y"].values, other["log_likelihood"]["y"].values, rtol=1e-6
     )
     again.attrs["model"] = again.attrs["model"].replace(":mixed", ":forgotten")
     with pytest.raises(SettingError, match=r":forgotten is not known here; pass the model itself"):
-        rt.model_of(again)
+        rt.fitting.model_of(again)
 
 
 def test_a_file_does_not_name_functions_that_are_no_models(fitted):
     altered = fitted.copy()
     altered.attrs["model"] = altered.attrs["model"].replace(f"{__name__}:mixed", "os:system")
     with pytest.raises(SettingError, match="the function os:system is not known here"):
-        rt.model_of(altered)
+        rt.fitting.model_of(altered)
 
 
 def test_whole_numbers_may_be_objects():
@@ -159,7 +159,7 @@ def test_whole_numbers_may_be_objects():
 
 def test_tables_are_arguments_by_column(fit_quietly):
     table = pd.DataFrame({"at_bats": [45, 45, 40], "hits": [18, 17, 9]})
-    model = rt.numpyro_model(counted, observed="hits")
+    model = rt.models.numpyro_model(counted, observed="hits")
     result = fit_quietly(model, table, rt.PGGibbs(draws=50, warmup=10))
     assert result["posterior"]["log_odds"].dims == ("chain", "draw", "player")
     probs = rt.predict(model, result)  # of 0 to 45 hits
@@ -175,9 +175,9 @@ def test_simulated_outcomes_can_be_fitted():
 
 
 def test_categorical_outcomes_are_choices():
-    model = rt.numpyro_model(several, observed="y")
+    model = rt.models.numpyro_model(several, observed="y")
     data = {"x": X, "y": RNG.integers(0, 3, 240)}
-    assert "blocks: weight\n" in rt.describe(model, data)
+    assert "blocks: weight\n" in rt.fitting.describe(model, data)
     with pytest.raises(BackendError, match="HMC has no metric for choices"):
         rt.fit(model, data, rt.HMC(), seed=0, progress=False)
 
@@ -227,13 +227,13 @@ def test_wrong_data(change, text):
 
 def test_wrong_functions():
     with pytest.raises(SettingError, match="is no argument of mixed; name the argument that holds"):
-        rt.numpyro_model(mixed, observed="obs")
+        rt.models.numpyro_model(mixed, observed="obs")
     with pytest.raises(SettingError, match="must be a function that calls"):
-        rt.numpyro_model("mixed", observed="y")
+        rt.models.numpyro_model("mixed", observed="y")
     with pytest.raises(SettingError, match="it must be a mapping of arguments by name"):
         rt.fit(MIXED, 3, seed=0)
     with pytest.raises(SettingError, match="two_outcomes observes 'one', 'two'"):
-        rt.fit(rt.numpyro_model(two_outcomes, "y"), {"x": X[:, 0], "y": Y}, seed=0)
+        rt.fit(rt.models.numpyro_model(two_outcomes, "y"), {"x": X[:, 0], "y": Y}, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -246,13 +246,13 @@ def test_wrong_functions():
     ],
 )
 def test_programs_that_cannot_be_augmented(function, text):
-    model = rt.numpyro_model(function, observed="y")
+    model = rt.models.numpyro_model(function, observed="y")
     with pytest.raises(RatersError, match=text):
         rt.fit(model, {"x": X[:, 0], "y": Y}, rt.PGGibbs(), seed=0)
 
 
 def test_what_cannot_be_augmented_is_fitted_by_nuts(fit_quietly):
-    model = rt.numpyro_model(counts, observed="y")
+    model = rt.models.numpyro_model(counts, observed="y")
     data = {"x": X[:40, 0], "y": RNG.poisson(1.0, 40)}
     result = fit_quietly(model, data, rt.NUTS(draws=20, warmup=20, chains=1))
     assert result["log_likelihood"]["y"].sizes["observation"] == 40
@@ -298,7 +298,7 @@ def test_programs_with_free_sites_are_sampled(program, fit_quietly) -> None:
         "y": rng.integers(0, 2, 100),
     }
     names = program.__code__.co_varnames[: program.__code__.co_argcount]
-    model = rt.numpyro_model(program, observed="y")
+    model = rt.models.numpyro_model(program, observed="y")
     few = rt.PGGibbs(draws=10, warmup=5, chains=1)
     result = fit_quietly(model, {name: data[name] for name in names}, few, seed=0)
     for name, draws in result.posterior.data_vars.items():
@@ -311,7 +311,7 @@ def test_outcomes_in_another_shape_are_refused() -> None:
         column = numpyro.sample("column", dist.Normal(jnp.zeros(columns), 1).to_event(1))
         numpyro.sample("obs", dist.Bernoulli(logits=row[:, None] + column), obs=y)
 
-    model = rt.numpyro_model(table, observed="y")
+    model = rt.models.numpyro_model(table, observed="y")
     y = np.random.default_rng(0).integers(0, 2, (4, 3))
     with pytest.raises(
         DataError, match=r"has the shape \(3, 4\), and the observed site .* \(4, 3\)"
@@ -325,7 +325,7 @@ def test_codes_beyond_the_last_entry_are_warned_of() -> None:
             effect = numpyro.sample("effect", dist.Normal(0, 1))
         numpyro.sample("obs", dist.Bernoulli(logits=effect[group]), obs=y)
 
-    model = rt.numpyro_model(grouped, observed="y")
+    model = rt.models.numpyro_model(grouped, observed="y")
     data = {"group": np.arange(12) % 4, "num_groups": 4, "y": np.arange(12) % 2}
     model.read(data)
     with pytest.warns(DataWarning, match="index 4 is out of bounds .* size 4; JAX reads another"):
@@ -338,12 +338,12 @@ def test_blocks_are_found_anew_in_other_data() -> None:
         b = numpyro.sample("b", dist.Normal(0, 1))
         numpyro.sample("obs", dist.Bernoulli(logits=a + b * x[:, 0] + b**2 * x[:, 1]), obs=y)
 
-    model = rt.numpyro_model(power, observed="y")
+    model = rt.models.numpyro_model(power, observed="y")
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
     for factor, blocks in ((0.0, (("a", "b"),)), (1.0, (("a",),))):
         data = model.read({"x": x * [1.0, factor], "y": y})
-        assert names_of(rt.Program(model, data)) == blocks
+        assert names_of(rt.program.Program(model, data)) == blocks
 
 
 def test_functions_of_one_name_are_told_apart(fit_quietly) -> None:
@@ -352,13 +352,13 @@ def test_functions_of_one_name_are_told_apart(fit_quietly) -> None:
             slope = numpyro.sample("slope", dist.Normal(0, width))
             numpyro.sample("obs", dist.Bernoulli(logits=slope * x), obs=y)
 
-        return rt.numpyro_model(program, observed="y")
+        return rt.models.numpyro_model(program, observed="y")
 
     narrow, wide = made(0.1), made(10.0)
     rng = np.random.default_rng(0)
     data = {"x": rng.normal(size=20), "y": rng.integers(0, 2, 20)}
     result = fit_quietly(narrow, data, rt.PGEM(draws=10), seed=0)
-    assert rt.model_of(result) == narrow
+    assert rt.fitting.model_of(result) == narrow
     with pytest.raises(SettingError, match="start"):
         rt.fit(wide, data, rt.PGEM(draws=10), seed=0, start=result, progress=False)
 
@@ -386,7 +386,9 @@ def test_axes_of_draws_are_no_plates() -> None:
         numpyro.sample("obs", dist.Bernoulli(logits=effect[0] * x), obs=y)
 
     with pytest.raises(SettingError, match=r"program has a plate 'draw'.*another name"):
-        rt.numpyro_model(program, observed="y").read({"x": np.zeros(4), "y": np.zeros(4, int)})
+        rt.models.numpyro_model(program, observed="y").read(
+            {"x": np.zeros(4), "y": np.zeros(4, int)}
+        )
 
 
 def test_deterministic_sites_beyond_the_limit_are_warned_of(monkeypatch) -> None:

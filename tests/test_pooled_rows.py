@@ -105,7 +105,7 @@ def test_choices_and_models_without_classes_are_not_pooled(votes) -> None:
     with jax.enable_x64(True):
         assert _pooled(rt.BTL(reward_scale=1.0), votes)[2] is None
         rankings = rt.datasets.ranking_crowd(num_items=6, num_annotators=5, seed=0).rankings
-        assert _pooled(rt.MixturePlackettLuce(num_types=2), rankings)[2] is None
+        assert _pooled(rt.models.MixturePlackettLuce(num_types=2), rankings)[2] is None
 
 
 @dataclass(frozen=True)

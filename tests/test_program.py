@@ -49,12 +49,12 @@ def test_reading_compiles_nothing(model):
     with compilations() as seen:
         jax.jit(lambda x: x + 37)(1.0)
         assert len(seen) == 1  # events are heard
-        assert set(rt.Program(model, data).sites) >= {"reward"}
+        assert set(rt.program.Program(model, data).sites) >= {"reward"}
     assert len(seen) == 1
 
 
 def test_sites_have_their_shapes_axes_and_supports(tiny):
-    program = rt.Program(rt.ExtendedBTL(competence="signed"), tiny)
+    program = rt.program.Program(rt.ExtendedBTL(competence="signed"), tiny)
     competence = program.sites["competence"]
     assert (competence.shape, competence.dims) == ((4,), ("annotator",))
     assert competence.distribution == "Normal"
@@ -76,7 +76,7 @@ class Bounded(rt.BTL):
 
 
 def test_a_bound_that_the_program_computes_is_a_number(tiny):
-    support = rt.Program(Bounded(), tiny).supports["reward"]
+    support = rt.program.Program(Bounded(), tiny).supports["reward"]
     assert isinstance(support, type(constraints.interval(0.0, 1.0)))
     np.testing.assert_allclose([support.lower_bound, support.upper_bound], [-np.e, np.e], rtol=1e-6)
 
@@ -229,13 +229,13 @@ class Negative(Base):
 def test_densities_that_back_ends_would_see_differently_are_refused(model, word, tiny):
     counted = tiny.padded(tiny.num_rows + 1)
     with pytest.raises(SettingError, match=word):
-        _ = rt.Program(model, counted).sites
+        _ = rt.program.Program(model, counted).sites
 
 
 def test_a_sample_has_no_array_of_the_data_itself():
     """JAX would keep the buffer of one that a trial in double precision reads."""
     choices, _ = rt.datasets.choice_crowd(4, 3, seed=0)
-    program = rt.Program(rt.MultinomialLogit(), choices)
+    program = rt.program.Program(rt.MultinomialLogit(), choices)
     whole, few = (
         [leaf for leaf in jax.tree.leaves(data) if isinstance(leaf, np.ndarray)]
         for data in (choices, program.sample(choices.num_units))
@@ -246,7 +246,7 @@ def test_a_sample_has_no_array_of_the_data_itself():
 
 def test_one_judgement_each_needs_no_counts():
     single = hand.votes(("a", "b", "ann"), ("c", "b", "ann"))
-    assert list(rt.Program(Uncounted(), single).sites) == ["worth"]
+    assert list(rt.program.Program(Uncounted(), single).sites) == ["worth"]
 
 
 def test_a_model_without_blocks_is_fitted_by_nuts(tiny):

@@ -30,7 +30,7 @@ def graph_of(model: rt.Model, data: Any) -> Graph:
     """The graph of a model's program; a class that the likelihood sums out is a node between its
     weights and the outcome."""
     relations = get_model_relations(model.generate, (data,))
-    program = rt.Program(model, data)
+    program = rt.program.Program(model, data)
     site_of = program.sites | {model.observed: program.observed}
     names = {name: site.distribution for name, site in site_of.items()}
     # Deterministic sites, which are no nodes, are among the relations too.

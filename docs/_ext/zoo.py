@@ -30,7 +30,7 @@ keep_compiled()
 
 BACKENDS = (rt.PGGibbs(), rt.HMC(), rt.NUTS(), rt.PGEM(), rt.PGVI(), rt.SVI())
 # Models that need a setting.
-_EXAMPLES = {"NestedLogit": rt.NestedLogit(nests=(("car", "bus"),))}
+_EXAMPLES = {"NestedLogit": rt.models.NestedLogit(nests=(("car", "bus"),))}
 
 
 @cache
@@ -117,7 +117,7 @@ class ModelGraph(SphinxDirective):
 @cache
 def reasons(model: rt.Model) -> tuple[str | None, ...]:
     """Reason of each back-end not to run a model, or None; once for all pages."""
-    program = rt.Program(model, tables()[model.data_type])
+    program = rt.program.Program(model, tables()[model.data_type])
     return tuple(backend.why_not(program) for backend in BACKENDS)
 
 

@@ -87,7 +87,7 @@ def type_rewards(
                 parameter="features",
                 problem=f"have no meaning for {site!r} of items",
                 expected="leave them out, or fit a model with coefficients",
-                instead="rt.ContextualBTL(num_types=2)",
+                instead="rt.models.ContextualBTL(num_types=2)",
             )
         reward = every[keep]
     else:

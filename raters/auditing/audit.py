@@ -238,13 +238,13 @@ def audit(
         The model that was fitted. Of comparisons, one with competences:
         ``ExtendedBTL(competence="signed")`` can also find adversaries. Of labels, any model that
         tells annotators apart, such as ``DawidSkene()``. Of another kind of judgement, a model that
-        the ``quantities`` of its `raters.Kind` can read; without them, one with a parameter of each
+        the ``quantities`` of its `raters.kinds.Kind` can read; without them, one with a parameter of each
         judge.
     result : xarray.DataTree
     gold : mapping, pandas.Series or pandas.DataFrame, optional
         Known truths, as `raters.calibrate` takes them: true classes of items that were drawn at
         random. Truths that were known to the fit count too. Of several kinds of judgement
-        (`raters.JointModel`), a mapping from parts to the known truths of each.
+        (`raters.models.JointModel`), a mapping from parts to the known truths of each.
     reference : sequence, or "crowd"
         Annotators who are taken to be right. With ``"crowd"`` the crowd is: the numbers are then
         the model's own, without allowance for mistakes that the crowd makes together, and verdicts

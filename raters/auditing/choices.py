@@ -89,7 +89,7 @@ def choice_shares(model: Model[Any], result: xr.DataTree, *, level: float = 0.9)
     >>> choices = rt.Choices.from_frame(table, set="trip", alternative="mode", chosen="taken")
     >>> model, nuts = rt.MultinomialLogit(features=False), rt.NUTS(500, 300, chains=2)
     >>> result = rt.fit(model, choices, nuts, seed=0, progress=False)
-    >>> rt.choice_shares(model, result)["menu"].values[0]
+    >>> rt.auditing.choice_shares(model, result)["menu"].values[0]
     'bus, car'
     """
     share("level", level)

@@ -62,7 +62,7 @@ def drop(
     >>> model = rt.ExtendedBTL(competence="signed")
     >>> result = rt.fit(model, votes, seed=0, progress=False)
     >>> audit = rt.audit(model, result, reference="crowd")
-    >>> without = rt.drop(model, votes, audit, seed=0, progress=False)
+    >>> without = rt.auditing.drop(model, votes, audit, seed=0, progress=False)
     >>> without.posterior.sizes["annotator"]
     7
     """

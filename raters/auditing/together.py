@@ -49,7 +49,7 @@ def judged_parts(program: Program[Any]) -> tuple[str, ...]:
             value=program.model,
             problem=f"is of judgements by {listed}, which have no verdict in common",
             expected="audit each part by itself",
-            instead="rt.audit(*rt.part(model, result, 'votes'))",
+            instead="rt.audit(*rt.fitting.part(model, result, 'votes'))",
         )
     telling = tuple(
         name
@@ -63,7 +63,7 @@ def judged_parts(program: Program[Any]) -> tuple[str, ...]:
             value=program.model,
             problem="takes all annotators as alike in every part, so there is nobody to tell apart",
             expected="give a part a model with parameters of annotators",
-            instead="rt.LinearExtendedBTL()",
+            instead="rt.models.LinearExtendedBTL()",
         )
     return telling
 

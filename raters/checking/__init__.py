@@ -2,6 +2,17 @@
 tests."""
 
 from raters.checking.calibration import plot_ranks, rank_bands, sbc, uniformity
+from raters.checking.dependence import Dependence, dependence
 from raters.checking.joint import geweke
+from raters.checking.predictive import Check
 
-__all__ = ["geweke", "plot_ranks", "rank_bands", "sbc", "uniformity"]
+__all__ = [
+    "Check",
+    "Dependence",
+    "dependence",
+    "geweke",
+    "plot_ranks",
+    "rank_bands",
+    "sbc",
+    "uniformity",
+]

@@ -42,7 +42,7 @@ class NothingShared(DataError):
 
 @dataclass(frozen=True)
 class Dependence:
-    """Shared mistakes of judges, from `raters.dependence`.
+    """Shared mistakes of judges, from `raters.checking.dependence`.
 
     Attributes
     ----------
@@ -190,9 +190,9 @@ def dependence(
     --------
     >>> import raters as rt
     >>> labels, truth = rt.datasets.label_crowd(100, 10, 5, 2, seed=0)
-    >>> result = rt.fit(rt.OneCoin(), labels, seed=0, progress=False)
+    >>> result = rt.fit(rt.models.OneCoin(), labels, seed=0, progress=False)
     >>> gold = dict(zip(labels.items, truth["true_class"]))
-    >>> shared = rt.dependence(rt.OneCoin(), result, gold)
+    >>> shared = rt.checking.dependence(rt.models.OneCoin(), result, gold)
     >>> shared.effective > 5
     True
     """

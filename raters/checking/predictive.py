@@ -145,7 +145,7 @@ def check(
           and what the model expects, over its variance;
         - ``concordance``: Kendall's W of the rankings of the same items.
 
-        Other kinds have those of labels, and what their `raters.Kind` declares.
+        Other kinds have those of labels, and what their `raters.kinds.Kind` declares.
 
     Raises
     ------

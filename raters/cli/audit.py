@@ -213,7 +213,7 @@ def _write(output: OutputOptions, findings: Findings, summary: Mapping[str, Any]
         return outputs.write_folder(output.out, write, force=output.force)
 
 
-def _figures(audit: rt.Audit | None) -> dict[str, Callable[[Path], object]]:
+def _figures(audit: rt.auditing.Audit | None) -> dict[str, Callable[[Path], object]]:
     """Figures of the audit, where it has the quantities that they draw."""
     if audit is None:
         return {}

@@ -133,10 +133,10 @@ def _result(
 
 def _shared(
     model: Model[Any], result: xr.DataTree, gold: pd.DataFrame | None, seed: int
-) -> rt.Dependence | str:
+) -> rt.checking.Dependence | str:
     """Shared mistakes, or the sentence why they are not measured."""
     try:
-        return rt.dependence(model, result, gold, seed=seed)
+        return rt.checking.dependence(model, result, gold, seed=seed)
     except NothingShared as error:
         return f"Shared mistakes are not measured: {error}."
 
@@ -153,13 +153,13 @@ def _check_gold(data: Judgements, gold: pd.DataFrame | None) -> None:
         raise DataError(f"--gold: {text.strip()}") from error
 
 
-def _facts(found: rt.Dependence) -> dict[str, Any]:
+def _facts(found: rt.checking.Dependence) -> dict[str, Any]:
     """The numbers of a dependence."""
     names = ("judges", "effective", "effective_interval", "mean", "mean_interval", "known")
     return {name: getattr(found, name) for name in names} | {"sentence": found.sentence}
 
 
-def frame(found: rt.Check) -> pd.DataFrame:
+def frame(found: rt.checking.Check) -> pd.DataFrame:
     """The table of a check, with one row for each discrepancy."""
     table = found.table.to_dataframe().reset_index()
     return table.rename(columns={"title": "meaning"})
@@ -168,8 +168,8 @@ def frame(found: rt.Check) -> pd.DataFrame:
 def _write(
     options: CheckOptions,
     result: xr.DataTree,
-    found: rt.Check,
-    shared: rt.Dependence | str,
+    found: rt.checking.Check,
+    shared: rt.checking.Dependence | str,
     summary: Mapping[str, Any],
 ) -> list[str]:
     """Everything into the folder, or nothing; gives the names of the files."""
@@ -188,7 +188,7 @@ def _write(
         return outputs.write_folder(options.out, write, force=options.force)
 
 
-def _print(found: rt.Check) -> None:
+def _print(found: rt.checking.Check) -> None:
     out = console.Output()
     grid = console.new_grid(f"Checks of {escape(found.model)}")
     grid.add_column("discrepancy", no_wrap=True)

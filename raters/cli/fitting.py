@@ -201,7 +201,11 @@ def check_features(program: Program[Any], columns: ColumnOptions) -> None:
 
 
 def refit(
-    model: Model[Any], data: Judgements, audit: rt.Audit, backend: Backend, options: FitOptions
+    model: Model[Any],
+    data: Judgements,
+    audit: rt.auditing.Audit,
+    backend: Backend,
+    options: FitOptions,
 ) -> xr.DataTree | None:
     """A second fit without those flagged, or None when there is nobody to drop, or nobody to
     keep."""
@@ -209,7 +213,7 @@ def refit(
         options.note("nobody is flagged, so there is nothing to drop")
         return None
     try:
-        return rt.drop(
+        return rt.auditing.drop(
             model,
             data,
             audit,

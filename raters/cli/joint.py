@@ -86,10 +86,10 @@ class _Part(NamedTuple):
 class Fitted(NamedTuple):
     """A joint model, its result, the result of each part by its name, and the audit."""
 
-    model: rt.JointModel
+    model: rt.models.JointModel
     result: xr.DataTree
     of_parts: Mapping[str, xr.DataTree]
-    audit: rt.Audit | str
+    audit: rt.auditing.Audit | str
 
 
 def joint(options: JointOptions, fitting: FitOptions, limits: JointAuditOptions) -> None:
@@ -109,7 +109,7 @@ def joint(options: JointOptions, fitting: FitOptions, limits: JointAuditOptions)
             outputs.to_netcdf(found.result, folder / RESULT)
             for name, result in found.of_parts.items():
                 outputs.to_netcdf(result, folder / f"{name}.nc")
-            if isinstance(found.audit, rt.Audit):
+            if isinstance(found.audit, rt.auditing.Audit):
                 tables.write_for_people(facts.audit_frame(found.audit), folder / "annotators.csv")
             facts.write_json(summary, folder / SUMMARY)
 
@@ -143,14 +143,14 @@ def _fitted(
 ) -> Fitted:
     """Fit to the tables of all parts, and audit those who judge."""
     parts = {name: _read(name, words) for name, words in asked.items()}
-    model = rt.JointModel({name: part.model for name, part in parts.items()}, **common)
-    data = rt.Together.of({name: part.data for name, part in parts.items()})
+    model = rt.models.JointModel({name: part.model for name, part in parts.items()}, **common)
+    data = rt.judgements.Together.of({name: part.data for name, part in parts.items()})
     backend = backend_of(fitting, model, data)
     anchor = anchored(Program(model, data), limits)
     for name, part in parts.items():
         fitting.note(*(f"{name}: {note}" for note in part.notes))
     result = rt.fit(model, data, backend, seed=fitting.seed, progress=fitting.bars)
-    of_parts = {name: rt.part(model, result, name).result for name in parts}
+    of_parts = {name: rt.fitting.part(model, result, name).result for name in parts}
     return Fitted(model, result, of_parts, audited(model, result, anchor, limits, fitting.seed))
 
 

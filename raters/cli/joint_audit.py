@@ -102,12 +102,12 @@ def _why_unjudged(program: Program[Any]) -> str:
 
 
 def audited(
-    model: rt.JointModel,
+    model: rt.models.JointModel,
     result: xr.DataTree,
     anchor: Anchored,
     options: JointAuditOptions,
     seed: int,
-) -> rt.Audit | str:
+) -> rt.auditing.Audit | str:
     """The audit, or the sentence why there is none."""
     if anchor.why_not:
         return anchor.why_not
@@ -118,7 +118,7 @@ def audited(
     return rt.audit(model, result, seed=seed, **anchor.anchor, **options.limits)
 
 
-def print_audit(out: console.Output, found: rt.Audit | str, rows: int) -> None:
+def print_audit(out: console.Output, found: rt.auditing.Audit | str, rows: int) -> None:
     """Print what the audit stands on and its table, or why there is none."""
     if isinstance(found, str):
         out.print(found, highlight=False, markup=False)

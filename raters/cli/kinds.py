@@ -73,8 +73,10 @@ def _imported(text: str, module: str, name: str) -> Kind:
         raise SettingError(
             parameter="kind",
             value=text,
-            problem="is no raters.Kind" if name in every else f"names nothing in {module}",
-            expected=f"write {module}:{own[0]}" if own else f"define a raters.Kind in {module}",
+            problem="is no raters.kinds.Kind" if name in every else f"names nothing in {module}",
+            expected=f"write {module}:{own[0]}"
+            if own
+            else f"define a raters.kinds.Kind in {module}",
         )
     return kind
 

@@ -42,7 +42,7 @@ def option(panel: str | None, *names: str, **settings: Any) -> Any:
 
 KIND = (
     "Kind of judgement: comparisons, labels, responses, choices, or MODULE:NAME of your own"
-    " raters.Kind. (default: told by the columns)"
+    " raters.kinds.Kind. (default: told by the columns)"
 )
 KindName = Annotated[str | None, option("Columns", "--kind", help=KIND, metavar="KIND")]
 SeedOption = Annotated[

@@ -135,7 +135,7 @@ def add_column(grid: Any, column: PrintedColumn) -> None:
 
 def print_judges(
     out: console.Output,
-    audit: rt.Audit,
+    audit: rt.auditing.Audit,
     judges: Sequence[Mapping[str, Any]],
     columns: Sequence[Column],
     words: tuple[str, str],

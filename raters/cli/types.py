@@ -27,11 +27,11 @@ from raters.judgements.base import Judgements
 from raters.kinds import Kind, Words
 from raters.reporting import facts
 
-TypeModel = rt.MixtureBTL | rt.MixturePlackettLuce
+TypeModel = rt.MixtureBTL | rt.models.MixturePlackettLuce
 # Models of the command by kind of judgement, where nothing else is asked for.
 MODELS: dict[str, TypeModel] = {
     "comparisons": rt.MixtureBTL(num_types=3),
-    "rankings": rt.MixturePlackettLuce(num_types=3),
+    "rankings": rt.models.MixturePlackettLuce(num_types=3),
 }
 _SHOWN = 3
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 # Texts of values longer than this are not repeated in a message, and longer messages are cut in
 # the middle, where names stand: at the end is what to do.
@@ -154,8 +154,13 @@ def one_line(text: str) -> str:
 
 def public_name(thing: Any) -> str:
     """Name of a class or a function as one writes it after ``import raters as rt``."""
-    package = "rt." if thing.__module__.startswith("raters.") else ""
-    return f"{package}{thing.__qualname__}"
+    package, *rooms = thing.__module__.split(".")
+    if package != "raters":
+        return str(thing.__qualname__)
+    import raters
+
+    room = "" if thing.__qualname__ in raters.__all__ else f"{rooms[0]}."
+    return f"rt.{room}{thing.__qualname__}"
 
 
 def typed(value: Any) -> str:
@@ -197,3 +202,18 @@ class DataWarning(UserWarning):
 class ConvergenceWarning(UserWarning):
     """A back-end finished, but its own diagnostics say that the result should not be trusted
     yet."""
+
+
+def refuse(
+    parameter: str,
+    value: Any = _NOT_GIVEN,
+    problem: str = "is not possible",
+    expected: str | None = None,
+    *,
+    instead: str | None = None,
+    error: type[RatersError] = SettingError,
+) -> NoReturn:
+    """Raise an error about the value of a parameter, in words that suit every front end."""
+    raise error(
+        parameter=parameter, value=value, problem=problem, expected=expected, instead=instead
+    )

@@ -81,7 +81,7 @@ def competences(audit: Audit, *, most: int = 60) -> Plots:
             value=audit,
             problem="is of several kinds of judgement, whose quantities have no scale in common",
             expected="draw the audit of one part at a time",
-            instead="rt.figures.competences(rt.audit(*rt.part(model, result, 'votes')))",
+            instead="rt.figures.competences(rt.audit(*rt.fitting.part(model, result, 'votes')))",
         )
     if (worlds := audit.tables.get("worlds")) is not None:
         table = worlds.assign(verdict=table["verdict"])

@@ -25,7 +25,7 @@ def choice_shares(shares: xr.Dataset, *, most: int = 40) -> Plots:
     Parameters
     ----------
     shares : xarray.Dataset
-        From `raters.choice_shares`.
+        From `raters.auditing.choice_shares`.
     most : int
         Largest number of shares to show; of more, those of the menus with most choices and with
         fewest.
@@ -47,7 +47,7 @@ def choice_shares(shares: xr.Dataset, *, most: int = 40) -> Plots:
     >>> choices = rt.Choices.from_frame(table, set="trip", alternative="mode", chosen="taken")
     >>> model, nuts = rt.MultinomialLogit(features=False), rt.NUTS(500, 300, chains=2)
     >>> result = rt.fit(model, choices, nuts, seed=0, progress=False)
-    >>> plots = rt.figures.choice_shares(rt.choice_shares(model, result))
+    >>> plots = rt.figures.choice_shares(rt.auditing.choice_shares(model, result))
     >>> plots.get_viz("plot").get_xlabel()
     'share of the choices'
     """
@@ -93,5 +93,5 @@ def _check(shares: Any) -> None:
             parameter="shares",
             value=shares,
             expected="it must be shares of choices",
-            instead="rt.choice_shares(model, result)",
+            instead="rt.auditing.choice_shares(model, result)",
         )

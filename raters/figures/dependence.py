@@ -27,7 +27,7 @@ def dependence(found: Dependence, *, most: int = 40) -> Plots:
     Parameters
     ----------
     found : Dependence
-        From `raters.dependence`.
+        From `raters.checking.dependence`.
     most : int
         Judges to draw; of more, those with most answers in common with others.
 
@@ -46,8 +46,8 @@ def dependence(found: Dependence, *, most: int = 40) -> Plots:
     --------
     >>> import raters as rt, raters.figures
     >>> labels, _ = rt.datasets.label_crowd(100, 10, 5, 2, seed=0)
-    >>> result = rt.fit(rt.OneCoin(), labels, seed=0, progress=False)
-    >>> plots = rt.figures.dependence(rt.dependence(rt.OneCoin(), result))
+    >>> result = rt.fit(rt.models.OneCoin(), labels, seed=0, progress=False)
+    >>> plots = rt.figures.dependence(rt.checking.dependence(rt.models.OneCoin(), result))
     >>> list(plots.data), plots.data["correlation"].shape
     (['correlation'], (10, 10))
     """
@@ -57,7 +57,7 @@ def dependence(found: Dependence, *, most: int = 40) -> Plots:
             parameter="found",
             value=found,
             expected="it must be a dependence",
-            instead="rt.dependence(model, result)",
+            instead="rt.checking.dependence(model, result)",
         )
     whole("most", most, least=2)
     own, other = table["correlation"].dims

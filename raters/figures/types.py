@@ -302,6 +302,6 @@ def _check_types(result: xr.DataTree) -> None:
             parameter="result",
             problem="has no types",
             expected="fit a model with types of annotators",
-            instead="rt.MixtureBTL(num_types=...), rt.ContextualBTL(num_types=...) or"
-            " rt.MixturePlackettLuce(num_types=...)",
+            instead="rt.MixtureBTL(num_types=...), rt.models.ContextualBTL(num_types=...) or"
+            " rt.models.MixturePlackettLuce(num_types=...)",
         )

@@ -100,7 +100,7 @@ def with_groups(
     >>> import raters as rt
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
     >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
-    >>> more = rt.with_groups(rt.BTL(), result, "posterior_predictive", "log_likelihood", by="vote")
+    >>> more = rt.fitting.with_groups(rt.BTL(), result, "posterior_predictive", "log_likelihood", by="vote")
     >>> more["posterior_predictive"]["outcome"].sizes["vote"]
     200
 

@@ -55,7 +55,7 @@ def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
     Returns
     -------
     Part
-        ``model`` and ``result``, in this order, so that ``rt.predict(*rt.part(...))`` reads well.
+        ``model`` and ``result``, in this order, so that ``rt.predict(*rt.fitting.part(...))`` reads well.
 
     Raises
     ------
@@ -70,15 +70,15 @@ def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
     >>> import raters as rt
     >>> careful, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
     >>> others, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=300, seed=1)
-    >>> both = rt.Together.of({"careful": careful, "others": others})
-    >>> model = rt.JointModel({"careful": rt.BTL(), "others": rt.ExtendedBTL(reward_scale=1.0)},
+    >>> both = rt.judgements.Together.of({"careful": careful, "others": others})
+    >>> model = rt.models.JointModel({"careful": rt.BTL(), "others": rt.ExtendedBTL(reward_scale=1.0)},
     ...                       shared=["reward"])
     >>> nuts = rt.NUTS(draws=500, warmup=300, chains=1)
     >>> result = rt.fit(model, both, nuts, seed=0, progress=False)
-    >>> rt.predict(*rt.part(model, result, "others")).dims
+    >>> rt.predict(*rt.fitting.part(model, result, "others")).dims
     ('chain', 'draw', 'comparison')
     """
-    instance("model", model, Model, "a model", "rt.JointModel({...})")
+    instance("model", model, Model, "a model", "rt.models.JointModel({...})")
     if not model.parts:
         raise SettingError(
             parameter="model",

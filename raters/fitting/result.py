@@ -62,7 +62,7 @@ def check_data(data: Any, name: str, model: Model[Any]) -> None:
             problem=f"does not hold several kinds of judgement, and {model.title} is a model of"
             f" {len(model.parts)}: {', '.join(map(repr, model.parts))}",
             expected="put them together",
-            instead=f"rt.Together.of({{{', '.join(f'{part!r}: ...' for part in model.parts)}}})",
+            instead=f"rt.judgements.Together.of({{{', '.join(f'{part!r}: ...' for part in model.parts)}}})",
         )
     if isinstance(data, Together) and not model.parts:
         raise SettingError(
@@ -70,7 +70,7 @@ def check_data(data: Any, name: str, model: Model[Any]) -> None:
             value=data,
             problem=f"is several kinds of judgement, and {model.title} is a model of one",
             expected="give each part a model",
-            instead=f"rt.JointModel({{{', '.join(f'{part!r}: ...' for part in data.part_names)}}})",
+            instead=f"rt.models.JointModel({{{', '.join(f'{part!r}: ...' for part in data.part_names)}}})",
         )
     if not isinstance(data, Judgements):
         kinds = [kind for kind in registered_kinds() if kind.data is model.data_type]
@@ -225,7 +225,7 @@ def check_one_kind(model: Any) -> None:
             problem="is of several kinds of judgement, and this is asked of one kind at a time",
             expected=f"take one of the parts {', '.join(map(repr, model.parts))}, and pass its"
             " model and its result",
-            instead=f"rt.part(model, result, {first!r})",
+            instead=f"rt.fitting.part(model, result, {first!r})",
         )
 
 

@@ -54,9 +54,9 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
     xarray.DataTree
         A copy with group ``log_likelihood``: the observed variable (``outcome`` of comparisons,
         ``action`` of demonstrations) with axes ``chain``, ``draw`` and
-        `by`. Of several kinds of judgement (`raters.JointModel`) a variable ``part.outcome`` for
+        `by`. Of several kinds of judgement (`raters.models.JointModel`) a variable ``part.outcome`` for
         each, which ``arviz.loo(result, var_name=...)`` takes; `by` is for one part at a time, as
-        ``rt.log_likelihood(*rt.part(model, result, "votes"), by="annotator")``.
+        ``rt.log_likelihood(*rt.fitting.part(model, result, "votes"), by="annotator")``.
 
     Warns
     -----

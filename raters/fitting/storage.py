@@ -75,13 +75,13 @@ def _decoded(value: Any, expected: tuple[type, ...]) -> Any:
 
 
 def _known_function(name: Any) -> Any:
-    """The function of a name, if `raters.numpyro_model` was called with it."""
+    """The function of a name, if `raters.models.numpyro_model` was called with it."""
     function = registered_function(str(name))
     if function is None:
         raise SettingError(
             f"the function {str(name).partition('#')[0]} is not known here; pass the model itself,"
             " or import the module that makes it before (one whose text has changed is another):"
-            " write model = rt.numpyro_model(function, observed=...)"
+            " write model = rt.models.numpyro_model(function, observed=...)"
         )
     return function
 

@@ -54,7 +54,7 @@ def _key(value: Any) -> Any:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class Arguments(Judgements):
-    """Arguments of a NumPyro function that is no model of this package; `raters.numpyro_model`
+    """Arguments of a NumPyro function that is no model of this package; `raters.models.numpyro_model`
     makes them of a mapping or a table."""
 
     outcomes: Any
@@ -170,7 +170,7 @@ class Arguments(Judgements):
         return self
 
     def check(self) -> None:
-        """Nothing is left to check: `raters.numpyro_model` has run the function."""
+        """Nothing is left to check: `raters.models.numpyro_model` has run the function."""
 
     # ---------------------------------------------------------------- storing
 

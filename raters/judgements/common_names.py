@@ -64,7 +64,7 @@ def check_containers(parts: Any, but: tuple[type, ...]) -> None:
             value=parts,
             problem="is no mapping of two parts or more",
             expected="give each kind of judgement a name",
-            instead="rt.Together.of({'votes': votes, 'shown': demonstrations})",
+            instead="rt.judgements.Together.of({'votes': votes, 'shown': demonstrations})",
         )
     for name, part in parts.items():
         check_part_name("parts", name)

@@ -47,7 +47,7 @@ class Together(PartByPart):
     >>> labels = rt.Labels.from_frame(
     ...     {"item": ["a", "c"], "who": ["bob", "cem"], "says": ["good", "bad"]},
     ...     item="item", annotator="who", label="says")
-    >>> both = rt.Together.of({"votes": votes, "labels": labels})
+    >>> both = rt.judgements.Together.of({"votes": votes, "labels": labels})
     >>> both.coords["annotator"], both.part("labels").annotators
     (('ann', 'bob', 'cem'), ('ann', 'bob', 'cem'))
     """

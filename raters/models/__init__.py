@@ -18,6 +18,7 @@ from raters.models.comparisons import (
     MixtureBTL,
 )
 from raters.models.demonstrations import BehaviouralCloning, MaxEntIRL
+from raters.models.joint import JointModel
 from raters.models.labels import (
     DawidSkene,
     GuesserDawidSkene,
@@ -31,6 +32,7 @@ from raters.models.labels import (
     SharedMistakes,
     Yan,
 )
+from raters.models.numpyro_program import numpyro_model
 from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce, PlackettLuce
 from raters.models.ratings import ManyFacet
 from raters.models.responses import GradedResponse, IdealPoint, Rasch, TwoPL
@@ -51,6 +53,7 @@ __all__ = [
     "HierarchicalDawidSkene",
     "IdealPoint",
     "ItemDifficulty",
+    "JointModel",
     "LatentClassLogit",
     "LinearExtendedBTL",
     "MajorityVote",
@@ -70,4 +73,5 @@ __all__ = [
     "SharedMistakes",
     "TwoPL",
     "Yan",
+    "numpyro_model",
 ]

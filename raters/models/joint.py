@@ -64,7 +64,7 @@ class JointModel(Model[Together]):
     nothing shared and nothing tied the posterior is the product of separate fits.
 
     `NUTS`, the default, and `SVI` fit every joint model; `PGGibbs` and `PGEM` those of parts that
-    they fit one by one. `rt.part` gives the result of one part, which all verbs take.
+    they fit one by one. `rt.fitting.part` gives the result of one part, which all verbs take.
 
     Parameters
     ----------
@@ -88,12 +88,12 @@ class JointModel(Model[Together]):
     --------
     >>> import raters as rt
     >>> demonstrations, _ = rt.datasets.demonstration_crowd(2, 2, num_annotators=3, seed=0)
-    >>> by_cloning = rt.BehaviouralCloning()
+    >>> by_cloning = rt.models.BehaviouralCloning()
     >>> labels, _ = rt.datasets.label_crowd(30, 3, 3, 2, seed=0)
-    >>> both = rt.Together.of({"shown": demonstrations, "labels": labels})
-    >>> model = rt.JointModel({"shown": by_cloning, "labels": rt.OneCoin()},
+    >>> both = rt.judgements.Together.of({"shown": demonstrations, "labels": labels})
+    >>> model = rt.models.JointModel({"shown": by_cloning, "labels": rt.models.OneCoin()},
     ...                       tied=[{"shown": "competence", "labels": "accuracy"}])
-    >>> for name in rt.Program(model, both).sites:
+    >>> for name in rt.program.Program(model, both).sites:
     ...     print(name)
     competence_correlation
     shown.competence
@@ -312,7 +312,7 @@ def _title(group: Group) -> str:
 def _models(models: Any) -> tuple[tuple[str, Model[Any]], ...]:
     """Models by part, in a form that has a hash."""
     pairs = models.items() if isinstance(models, Mapping) else models
-    such = "rt.JointModel({'votes': rt.ExtendedBTL(), 'labels': rt.OneCoin()})"
+    such = "rt.models.JointModel({'votes': rt.ExtendedBTL(), 'labels': rt.models.OneCoin()})"
     if not isinstance(pairs, (tuple, list, ItemsView)) or len(pairs) < 2:
         raise SettingError(
             parameter="models",

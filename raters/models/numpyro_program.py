@@ -42,7 +42,7 @@ _TRACER_ERRORS = (
 
 @dataclass(frozen=True, repr=False)
 class NumpyroModel(Model[Arguments]):
-    """A NumPyro function as a model; `raters.numpyro_model` makes it."""
+    """A NumPyro function as a model; `raters.models.numpyro_model` makes it."""
 
     function: Callable[..., Any]
     outcome: str
@@ -305,7 +305,7 @@ def numpyro_model(function: Callable[..., Any], observed: str) -> NumpyroModel:
     Notes
     -----
     A result stores the name of the function, not its text: to reopen it, pass the model, or import
-    the module that makes it before `raters.model_of`. The function is read again whenever another
+    the module that makes it before `raters.fitting.model_of`. The function is read again whenever another
     function object is passed, so define it once.
 
     Examples
@@ -318,8 +318,8 @@ def numpyro_model(function: Callable[..., Any], observed: str) -> NumpyroModel:
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(200, 2))
     >>> y = (rng.random(200) < 1 / (1 + np.exp(-x[:, 0]))).astype(int)
-    >>> model = rt.numpyro_model(logistic, observed="y")
-    >>> print(rt.describe(model, {"x": x, "y": y}))
+    >>> model = rt.models.numpyro_model(logistic, observed="y")
+    >>> print(rt.fitting.describe(model, {"x": x, "y": y}))
     numpyro_model(logistic, observed='y')
       intercept       Normal         ()
       slope           Normal         (slope_dim_0: 2)
@@ -337,7 +337,7 @@ def numpyro_model(function: Callable[..., Any], observed: str) -> NumpyroModel:
             parameter="function",
             value=function,
             expected="it must be a function that calls numpyro.sample",
-            instead='rt.numpyro_model(model, observed="y")',
+            instead='rt.models.numpyro_model(model, observed="y")',
         )
     if isinstance(function, Model):
         raise SettingError(

@@ -101,7 +101,7 @@ class Program[Data: Judgements]:
     --------
     >>> import raters as rt
     >>> labels = rt.datasets.anesthesia_labels()
-    >>> program = rt.Program(rt.DawidSkene(), labels)
+    >>> program = rt.program.Program(rt.DawidSkene(), labels)
     >>> program.sites["confusion"].dims, program.unit, program.latent.name
     (('annotator', 'true_class', 'label'), 'item', 'true_class')
     """

@@ -163,7 +163,7 @@ def _check_facts(facts: Mapping[str, Any]) -> None:
             parameter="facts",
             problem=wrong,
             expected="pass the facts of a report as they were made",
-            instead="rt.Report(json.loads(report.json()))",
+            instead="rt.reporting.Report(json.loads(report.json()))",
         )
 
 
@@ -203,7 +203,7 @@ def report(
         treats all judges alike, such as `BTL`, there is none, and the report has the sections of
         the kind.
     dropped : xarray.DataTree, optional
-        From ``rt.drop``: the report then says what changes without those flagged.
+        From ``rt.auditing.drop``: the report then says what changes without those flagged.
     questions : xarray.Dataset or pandas.DataFrame, optional
         From ``rt.suggest``, to be listed under what to do next.
     questions_note : str
@@ -240,7 +240,7 @@ def report(
     otherwise the sum of the squared shares of the answers among all answers.
 
     The report of any kind of judgement has the audit's table, expected mistakes and costs,
-    convergence, agreement, next steps, facts of the data and citations. `raters.Kind` adds
+    convergence, agreement, next steps, facts of the data and citations. `raters.kinds.Kind` adds
     ``columns``, ``reason`` and ``sections``.
 
     Examples

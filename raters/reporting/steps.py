@@ -210,7 +210,7 @@ def _dropped(program: Program[Any], command: str) -> str | None:
     if command:
         return None if "--drop" in shlex.split(command) else _command(command, {}, "--drop")
     by = " rt.NUTS()," if _sampler(program) is NUTS else ""
-    return f"without = rt.drop(model, {_variable(program.data)}, audit,{by} seed=0)"
+    return f"without = rt.auditing.drop(model, {_variable(program.data)}, audit,{by} seed=0)"
 
 
 def _given(command: str, option: str) -> str | None:

@@ -198,7 +198,7 @@ def test_either_item_comes_first(start, votes):
     ordered = dataclasses.replace(pool, ordered=True)
     assert same(start(ordered, path="ordered.db").pool, ordered)
     described = pool.with_features(np.arange(20.0)[:, None])
-    found = start(described, path="described.db", model=rt.ContextualBTL()).pool
+    found = start(described, path="described.db", model=rt.models.ContextualBTL()).pool
     assert np.array_equal(found.features[:, 0], np.asarray(found.first) - np.asarray(found.second))
 
 
@@ -446,7 +446,7 @@ def test_everything_that_labels_carry_is_kept(start, labels):
 def test_features_of_comparisons_tell_questions_apart(start, votes):
     described = votes.with_features(np.arange(3.0)[:, None], names=["warmth"])
     pool = rt.Candidates.pairs(votes).with_features(np.arange(3.0)[:, None], names=["warmth"])
-    campaign = start(pool, model=rt.ContextualBTL(), data=described, again=False)
+    campaign = start(pool, model=rt.models.ContextualBTL(), data=described, again=False)
     assert campaign.ask(10).sizes["id"] == 3
     campaign.tell(dict.fromkeys(ids(campaign.outstanding()), "first"))
     assert Campaign.open(campaign.path).data.features.shape == (6, 1)

@@ -71,7 +71,7 @@ def test_choice_of_annotators():
     assert BestLabeller().choose(order, 2, None).tolist() == [2, 0]
 
 
-@pytest.mark.parametrize("model", [rt.DawidSkene(), rt.OneCoin()])
+@pytest.mark.parametrize("model", [rt.DawidSkene(), rt.models.OneCoin()])
 def test_what_a_model_infers(model):
     """One who is always with the others, and one who never is."""
     table = [(i, a, (i % 2) ^ (a == "z")) for i in range(20) for a in "wxyz"]
@@ -171,7 +171,7 @@ def test_random_numbers_are_common():
         ({"acquire": "certain"}, ("acquire", "certain")),
         ({"acquire": "least_confident"}, ("acquire", "least_confident")),
         ({"items_per_step": 0}, ("items_per_step", 0)),
-        ({"way": ReinferredTruth(rt.MajorityVote())}, ("model",)),
+        ({"way": ReinferredTruth(rt.models.MajorityVote())}, ("model",)),
     ],
 )
 def test_what_cannot_be(change, about):

@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::raters.errors.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore::raters.errors.DataWarning"),
 ]
-CONTEXTUAL, RAYKAR = rt.ContextualBTL(num_types=2), rt.Raykar()
+CONTEXTUAL, RAYKAR = rt.models.ContextualBTL(num_types=2), rt.Raykar()
 
 
 def fitted(model, data):

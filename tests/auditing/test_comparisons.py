@@ -43,11 +43,11 @@ def sigmoid(x: float) -> float:
 
 
 @pytest.fixture(scope="module")
-def audit() -> rt.Audit:
+def audit() -> rt.auditing.Audit:
     return rt.audit(MODEL, RESULT, reference="crowd")
 
 
-def column(audit: rt.Audit, name: str) -> dict:
+def column(audit: rt.auditing.Audit, name: str) -> dict:
     return dict(
         zip(
             audit.table["annotator"].values.tolist(), audit.table[name].values.tolist(), strict=True
@@ -245,7 +245,9 @@ def test_whole_numbers_as_names():
 
 
 def test_drop_refits_without_the_flagged(audit):
-    result = rt.drop(MODEL, VOTES, audit, rt.PGEM(draws=0, starts=1), seed=0, progress=False)
+    result = rt.auditing.drop(
+        MODEL, VOTES, audit, rt.PGEM(draws=0, starts=1), seed=0, progress=False
+    )
     assert result.posterior["annotator"].values.tolist() == ["good", "guess", "new", "absent"]
     assert rt.Comparisons.from_result(result).num_votes == VOTES.num_votes - 10
 
@@ -253,4 +255,4 @@ def test_drop_refits_without_the_flagged(audit):
 def test_dropping_everyone_is_refused():
     everyone = rt.audit(MODEL, RESULT, threshold=10, min_judgements=0, reference="crowd")
     with raises_about(DataError, "names"):
-        rt.drop(MODEL, VOTES, everyone, rt.PGEM(draws=0, starts=1), seed=0, progress=False)
+        rt.auditing.drop(MODEL, VOTES, everyone, rt.PGEM(draws=0, starts=1), seed=0, progress=False)

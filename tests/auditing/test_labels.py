@@ -81,10 +81,10 @@ def crowd():
 @pytest.fixture(scope="module")
 def difficult(crowd, fit_quietly_module) -> xr.DataTree:
     """A fit whose matrices depend on the item."""
-    return fit_quietly_module(rt.ItemDifficulty(), crowd.labels, rt.PGEM(draws=20))
+    return fit_quietly_module(rt.models.ItemDifficulty(), crowd.labels, rt.PGEM(draws=20))
 
 
-def column(audit: rt.Audit, name: str) -> dict:
+def column(audit: rt.auditing.Audit, name: str) -> dict:
     return dict(
         zip(
             audit.table["annotator"].values.tolist(), audit.table[name].values.tolist(), strict=True
@@ -272,10 +272,11 @@ def test_every_column_follows_from_the_draws(classes, fit_quietly_module):
 
 @pytest.mark.slow
 def test_annotators_read_in_parts_are_the_same(difficult, monkeypatch):
-    whole = rt.audit(rt.ItemDifficulty(), difficult, reference="crowd")
+    whole = rt.audit(rt.models.ItemDifficulty(), difficult, reference="crowd")
     monkeypatch.setattr(label_audit, "_ROWS", 4 * 9 * 100)
     xr.testing.assert_allclose(
-        rt.audit(rt.ItemDifficulty(), difficult, reference="crowd").confusion, whole.confusion
+        rt.audit(rt.models.ItemDifficulty(), difficult, reference="crowd").confusion,
+        whole.confusion,
     )
 
 
@@ -284,8 +285,8 @@ def test_annotators_read_in_parts_are_the_same(difficult, monkeypatch):
 
 @pytest.mark.slow
 def test_one_coin_by_its_accuracies(crowd, fit_quietly_module):
-    result = fit_quietly_module(rt.OneCoin(), crowd.labels, rt.PGEM(draws=50))
-    audit = rt.audit(rt.OneCoin(), result, reference="crowd")
+    result = fit_quietly_module(rt.models.OneCoin(), crowd.labels, rt.PGEM(draws=50))
+    audit = rt.audit(rt.models.OneCoin(), result, reference="crowd")
     accuracy = result.posterior["accuracy"].mean(("chain", "draw")).values
     for true_class in range(3):
         for label in range(3):
@@ -299,7 +300,7 @@ def test_one_coin_by_its_accuracies(crowd, fit_quietly_module):
 @pytest.mark.slow
 def test_items_of_a_class_are_averaged_where_difficulty_differs(difficult, monkeypatch):
     monkeypatch.setattr(label_audit, "_ITEMS", 1000)  # all of them, so that the average is known
-    audit = rt.audit(rt.ItemDifficulty(), difficult, reference="crowd")
+    audit = rt.audit(rt.models.ItemDifficulty(), difficult, reference="crowd")
     ability, ease = (difficult.posterior[name].values[0] for name in ("ability", "ease"))
     odds = np.exp(ability[:, :, None] * ease[:, None, :])
     right = (odds / (odds + 2)).mean(0)
@@ -315,10 +316,15 @@ def test_items_of_a_class_are_averaged_where_difficulty_differs(difficult, monke
     "model",
     [
         MODEL,
-        rt.OneCoin(),
+        rt.models.OneCoin(),
         *(
             pytest.param(model, marks=pytest.mark.exhaustive)
-            for model in (rt.ItemDifficulty(), rt.Raykar(), rt.HierarchicalDawidSkene(), rt.Yan())
+            for model in (
+                rt.models.ItemDifficulty(),
+                rt.Raykar(),
+                rt.HierarchicalDawidSkene(),
+                rt.models.Yan(),
+            )
         ),
     ],
     ids=repr,
@@ -382,13 +388,15 @@ def test_the_audit_prints_what_matters(hand):
 def test_drop_refits_without_the_flagged(hand):
     audit = rt.audit(MODEL, hand, min_judgements=2, reference="crowd")
     with pytest.warns(DataWarning, match="zoe"):
-        result = rt.drop(MODEL, hand_labels(), audit, rt.PGEM(draws=0), seed=0, progress=False)
+        result = rt.auditing.drop(
+            MODEL, hand_labels(), audit, rt.PGEM(draws=0), seed=0, progress=False
+        )
     assert result.posterior["annotator"].values.tolist() == ["ann", "zoe"]
     assert rt.Labels.from_result(result).num_labels == 4
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", [rt.MajorityVote(), rt.Pooled()], ids=repr)
+@pytest.mark.parametrize("model", [rt.models.MajorityVote(), rt.models.Pooled()], ids=repr)
 def test_annotators_taken_as_alike_are_refused(model, fit_quietly_module):
     result = fit_quietly_module(model, hand_labels(), rt.PGEM(draws=4))
     with raises_about(SettingError, "model"):
@@ -415,6 +423,6 @@ def test_a_model_and_a_result_that_do_not_belong_together(hand):
     with raises_about(SettingError, "result"):
         rt.audit(rt.ExtendedBTL(), hand, reference="crowd")
     with raises_about(SettingError, "model"):
-        rt.audit(rt.OneCoin(), hand, reference="crowd")
+        rt.audit(rt.models.OneCoin(), hand, reference="crowd")
     with raises_about(DataError, "result"):
         rt.audit(MODEL, hand_labels(), reference="crowd")

@@ -243,7 +243,7 @@ def test_known_orders_do_not_turn_guessers_into_adversaries(fit_quietly):
     """Orders of pairs tell of the truth, and not who votes at random: the probabilities of types
     stay those of types, within the error of 400 draws (standard error .025 at most)."""
     votes, truth = rt.datasets.crowd(8, 10, 1500, seed=0)
-    model = rt.GuesserBTL()
+    model = rt.models.GuesserBTL()
     result = fit_quietly(model, votes, rt.PGEM(draws=400))
     values = dict(zip(votes.items, np.asarray(truth["reward"]), strict=True))
     alone, known = (rt.audit(model, result, gold).table for gold in (None, values))

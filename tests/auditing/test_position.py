@@ -37,7 +37,7 @@ RESULT = hand.result(
 )
 
 
-def column(audit: rt.Audit, name: str) -> list[float]:
+def column(audit: rt.auditing.Audit, name: str) -> list[float]:
     return audit.table[name].values.tolist()
 
 

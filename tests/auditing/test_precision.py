@@ -20,7 +20,7 @@ def fitted(**attrs: float):
     competence[:, 1] = np.repeat(competence[::40, 1], 40)
     result = hand.result(VOTES, reward=rng.normal(size=(400, 2)), competence=competence)
     result.attrs |= attrs
-    return rt.Program(MODEL, rt.Comparisons.from_result(result)), result
+    return rt.program.Program(MODEL, rt.Comparisons.from_result(result)), result
 
 
 def test_each_judge_has_the_draws_of_their_own_entries() -> None:

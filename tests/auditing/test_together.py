@@ -22,7 +22,7 @@ BELOW = np.array([1.0, 0.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0, 1.0])
 
 
 @pytest.fixture(scope="module")
-def program() -> rt.Program:
+def program() -> rt.program.Program:
     """Labels and votes of the same four, of whom bob has no label."""
     labels = {"item": [0, 1] * 3, "who": ["ann"] * 2 + ["eve"] * 2 + ["new"] * 2, "is": [0, 1] * 3}
     votes = hand.votes(*[(0, 1, who) for who in NAMES], (1, 0, "ann"))
@@ -30,9 +30,9 @@ def program() -> rt.Program:
         "labels": rt.Labels.from_frame(labels, item="item", annotator="who", label="is"),
         "votes": votes,
     }
-    together = rt.Together.of(parts)
+    together = rt.judgements.Together.of(parts)
     assert tuple(together.coords["annotator"]) == ("ann", "eve", "new", "bob")
-    return rt.Program(OF_LABELS, together)
+    return rt.program.Program(OF_LABELS, together)
 
 
 def audited(number: np.ndarray, below: np.ndarray, verdict: str = "keep", **anchor) -> Audit:
@@ -50,7 +50,9 @@ def audited(number: np.ndarray, below: np.ndarray, verdict: str = "keep", **anch
     return Audit(table.assign_coords(annotator=names), "", anchor=Anchor(**anchor))
 
 
-def verdicts(program: rt.Program, labels: Audit, votes: Audit, least: int = 5) -> dict[str, str]:
+def verdicts(
+    program: rt.program.Program, labels: Audit, votes: Audit, least: int = 5
+) -> dict[str, str]:
     found = combined(program, {"labels": labels, "votes": votes}, rt.Costs(), least)
     return found.table["verdict"].to_series().to_dict()
 
@@ -107,7 +109,7 @@ def test_only_what_all_parts_leave_to_the_prior_is_for_review(program) -> None:
         name: replace(one, annotator=np.zeros_like(one.annotator)) for name, one in data.items()
     }
     for parts, verdict in (({**data, "votes": alone["votes"]}, "keep"), (alone, "review")):
-        both = rt.Program(OF_LABELS, rt.Together.of(parts))
+        both = rt.program.Program(OF_LABELS, rt.judgements.Together.of(parts))
         assert set(verdicts(both, labels, votes, 0).values()) == {verdict}
 
 
@@ -139,8 +141,8 @@ def test_a_kind_without_right_and_wrong_has_no_say() -> None:
         annotator="who",
     )
     parts = {"chosen": rt.MixedLogit(), "votes": rt.ExtendedBTL()}
-    both = rt.Together.of({"chosen": chosen, "votes": votes})
-    program = rt.Program(rt.JointModel(parts), both)
+    both = rt.judgements.Together.of({"chosen": chosen, "votes": votes})
+    program = rt.program.Program(rt.models.JointModel(parts), both)
     assert judged_parts(program) == ("votes",)
     found = combined(program, {"votes": audited(VOTES, BELOW[1], known=1000)}, rt.Costs(), 5)
     assert found.rule.endswith(" Without chosen, where nobody is right or wrong.")

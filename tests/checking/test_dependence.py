@@ -9,7 +9,7 @@ from raters import figures
 from raters.checking.dependence import NothingShared
 from raters.errors import DataError, SettingError
 
-MODEL = rt.OneCoin()
+MODEL = rt.models.OneCoin()
 FIT = rt.PGEM(draws=200)
 _RNG = np.random.default_rng(1)
 TRUTH = _RNG.integers(2, size=400)
@@ -52,7 +52,7 @@ def correlations(said: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("name", ["alone", "copies", "misled"])
 def test_it_is_that_of_the_correlations(crowds, name):
-    shared = rt.dependence(MODEL, crowds[name], GOLD)
+    shared = rt.checking.dependence(MODEL, crowds[name], GOLD)
     rho = correlations(crowd(name))
     apart = ~np.eye(10, dtype=bool)
     measured = shared.correlation["correlation"].values
@@ -65,10 +65,12 @@ def test_it_is_that_of_the_correlations(crowds, name):
 
 
 def test_copies_are_found_and_a_common_cue_only_by_known_truths(crowds):
-    pairs = rt.dependence(MODEL, crowds["copies"]).pairs()
+    pairs = rt.checking.dependence(MODEL, crowds["copies"]).pairs()
     assert (pairs.loc[:9, ["annotator", "other"]].max(axis=1) <= 4).all()
     assert pairs.loc[:9, "correlation"].min() > 0.95
-    blind, informed = (rt.dependence(MODEL, crowds["misled"], gold) for gold in (None, GOLD))
+    blind, informed = (
+        rt.checking.dependence(MODEL, crowds["misled"], gold) for gold in (None, GOLD)
+    )
     assert informed.effective_interval[1] < blind.effective_interval[0]
     assert "as far as the crowd is right" in blind.sentence
     assert "by 400 questions of known truth" in informed.sentence
@@ -77,10 +79,10 @@ def test_copies_are_found_and_a_common_cue_only_by_known_truths(crowds):
 def test_the_interval_by_fifty_truths(crowds):
     """Of 20 samples of 50 truths, a 90 % interval holds the number by all in 12 at least, with
     probability .9999 if it were exact; with half its width it does in fewer than ten."""
-    whole = rt.dependence(MODEL, crowds["misled"], GOLD).mean
+    whole = rt.checking.dependence(MODEL, crowds["misled"], GOLD).mean
     truth, held = pd.Series(GOLD), 0
     for seed in range(20):
-        some = rt.dependence(MODEL, crowds["misled"], truth.sample(50, random_state=seed))
+        some = rt.checking.dependence(MODEL, crowds["misled"], truth.sample(50, random_state=seed))
         held += some.mean_interval[0] <= whole <= some.mean_interval[1]
     assert held >= 12
 
@@ -93,7 +95,7 @@ def test_it_stays_between_one_and_all(fit_quietly):
     said[:12:2] = 1 - said[:12:2]
     given[:112, 0], given[:12, 1], given[112:, 1] = True, True, True
     result = fit_quietly(MODEL, table(said, given), FIT)
-    shared = rt.dependence(MODEL, result, dict(enumerate(truth.tolist())))
+    shared = rt.checking.dependence(MODEL, result, dict(enumerate(truth.tolist())))
     assert shared.mean == pytest.approx(1, abs=1e-3)
     assert shared.effective == pytest.approx(1, abs=1e-3)
     assert shared.known == 12
@@ -109,12 +111,12 @@ def test_three_classes_few_answers_and_truths_of_the_fit(fit_quietly):
     given[:, :2] = True
     labels = table(said, given).with_truth(dict(enumerate(truth[:100].tolist())))
     result = fit_quietly(rt.DawidSkene(), labels, FIT)
-    by_fit = rt.dependence(rt.DawidSkene(), result)
-    more = rt.dependence(rt.DawidSkene(), result, {100: int(truth[100])})
+    by_fit = rt.checking.dependence(rt.DawidSkene(), result)
+    more = rt.checking.dependence(rt.DawidSkene(), result, {100: int(truth[100])})
     assert (by_fit.known, more.known) == (100, 101)
     assert by_fit.mean == pytest.approx(0, abs=0.06)
     with pytest.raises(DataError, match="other classes than those that were known"):
-        rt.dependence(rt.DawidSkene(), result, {0: int(1 + truth[0]) % 3})
+        rt.checking.dependence(rt.DawidSkene(), result, {0: int(1 + truth[0]) % 3})
 
 
 def test_comparisons_and_figures(fit_quietly):
@@ -122,7 +124,7 @@ def test_comparisons_and_figures(fit_quietly):
     once in a thousand."""
     votes, _ = rt.datasets.crowd(num_items=4, num_annotators=8, num_votes=2000, seed=0)
     model = rt.ExtendedBTL(competence="signed")
-    shared = rt.dependence(model, fit_quietly(model, votes, FIT), level=0.999)
+    shared = rt.checking.dependence(model, fit_quietly(model, votes, FIT), level=0.999)
     assert shared.mean_interval[0] < 0 < shared.mean_interval[1]
     assert shared.correlation["questions"].values[0, 1] == 6
     assert "depart from the model together" in shared.sentence
@@ -143,7 +145,7 @@ def test_comparisons_and_figures(fit_quietly):
 )
 def test_gold_that_is_not_enough_is_refused(crowds, gold, error, text):
     with pytest.raises(error, match=text):
-        rt.dependence(MODEL, crowds["alone"], gold)
+        rt.checking.dependence(MODEL, crowds["alone"], gold)
 
 
 def test_what_shows_nothing_is_refused(fit_quietly):
@@ -151,7 +153,7 @@ def test_what_shows_nothing_is_refused(fit_quietly):
     right = table(np.repeat(TRUTH[:60, None], 4, axis=1))
     for labels, text in ((alone, "no two annotators answered"), (right, "hardly anybody errs")):
         with pytest.raises(NothingShared, match=text):
-            rt.dependence(MODEL, fit_quietly(MODEL, labels, FIT))
+            rt.checking.dependence(MODEL, fit_quietly(MODEL, labels, FIT))
     votes, _ = rt.datasets.crowd(num_items=4, num_annotators=3, num_votes=200, seed=0)
     with pytest.raises(SettingError, match="true classes"):
-        rt.dependence(rt.BTL(), fit_quietly(rt.BTL(), votes, FIT), {0: 1})
+        rt.checking.dependence(rt.BTL(), fit_quietly(rt.BTL(), votes, FIT), {0: 1})

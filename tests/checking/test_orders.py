@@ -108,7 +108,7 @@ def test_a_check_sees_what_does_not_fit(name, fit_quietly) -> None:
     if name == "competence":
         assert "rt.ExtendedPlackettLuce()" in sentence
     if name == "tastes":
-        assert "rt.MixturePlackettLuce()" in sentence
+        assert "rt.models.MixturePlackettLuce()" in sentence
     if name == "late_places":
         assert "less well than the first" in sentence
 

@@ -42,7 +42,7 @@ PROB = 1 / (1 + np.exp(-GAP))
 
 
 def layout(data, model=None, time=None) -> Layout:
-    return Layout(rt.Program(model or rt.BTL(), single(data)), time)
+    return Layout(rt.program.Program(model or rt.BTL(), single(data)), time)
 
 
 def measured(discrepancy, data=VOTES, prob=PROB, time=None) -> float:
@@ -197,7 +197,7 @@ def result():
 
 
 @pytest.fixture(scope="module")
-def found(result) -> rt.Check:
+def found(result) -> rt.checking.Check:
     return rt.check(rt.BTL(), result, replicates=500, time=np.arange(VOTES.num_rows))
 
 
@@ -249,7 +249,7 @@ def test_every_failure_has_a_sentence_for_every_model():
     for kind in (rt.families.comparisons.COMPARISONS, rt.families.labels.LABELS):
         data = VOTES if kind.name == "comparisons" else rt.datasets.anesthesia_labels()
         for model in kind.models:
-            program = rt.Program(model(), data)
+            program = rt.program.Program(model(), data)
             for one in kind.discrepancies:
                 for is_high in (True, *([False] if one.low else [])):
                     assert isinstance(one.mend(program, is_high), str)

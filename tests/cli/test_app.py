@@ -139,7 +139,7 @@ def test_the_audit_writes_a_result_that_arviz_reads_and_figures(audited):
     # Most of a result, which an audit does without.
     assert "log_likelihood" not in result.children
     assert "log_likelihood" not in stored(out / "result-dropped.nc").children
-    log_likelihood = rt.log_likelihood(rt.model_of(result), result).log_likelihood
+    log_likelihood = rt.log_likelihood(rt.fitting.model_of(result), result).log_likelihood
     assert log_likelihood["outcome"].dims == ("chain", "draw", "comparison")
     assert all(file.read_bytes().startswith(b"\x89PNG") for file in out.glob("*.png"))
 
@@ -154,7 +154,7 @@ def test_the_summary_is_strict_json_and_agrees_with_the_library(audited):
     result = stored(out / "result.nc")
     found = rt.audit(rt.ExtendedBTL(competence="signed"), result, reference="crowd")
     assert summary["settings"]["seed"] == 0
-    assert summary["model"] == repr(rt.model_of(result))
+    assert summary["model"] == repr(rt.fitting.model_of(result))
     assert summary["audit"]["flagged"] == found.flagged
     assert summary["audit"]["rule"] == found.rule
     by_name = {entry["annotator"]: entry for entry in summary["audit"]["annotators"]}
@@ -272,7 +272,7 @@ def test_figures_of_an_earlier_audit_do_not_stay_among_the_new(audited, tmp_path
     mine = tmp_path / "notes.txt"
     mine.write_text("keep me")
     result = stored(audited[0] / "result.nc")
-    program = Program(rt.model_of(result), rt.Comparisons.from_result(result))
+    program = Program(rt.fitting.model_of(result), rt.Comparisons.from_result(result))
     nothing = audit.Findings(AuditContext(program, result, None, 0.9), (), pd.DataFrame(), "")
     audit._write(OutputOptions(tmp_path), nothing, {})
     assert not stale.exists()

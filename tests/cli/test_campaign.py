@@ -415,7 +415,7 @@ def test_it_starts_from_names_in_a_file(tmp_path, capsys):
     assert set(found.pool.items) == {"tea, green", "milk", "007"}
     assert set(found.pool.annotators) == {"1", "2"}
     assert found.pool.classes == ("no", "yes")
-    assert found.model == rt.OneCoin()
+    assert found.model == rt.models.OneCoin()
     assert found.backend == rt.PGGibbs(draws=50)
     assert repr(found.stop) == "ExpectedAccuracy(at_least=0.9)"
 

@@ -54,7 +54,7 @@ def found(table) -> Path:
 def test_it_writes_a_table_a_figure_and_a_result(found):
     assert visible(found) == FILES
     result = stored(found / "result.nc")
-    again = rt.check(rt.model_of(result), result)
+    again = rt.check(rt.fitting.model_of(result), result)
     written = pd.read_csv(found / "checks.csv")
     assert written["discrepancy"].tolist() == again.table["discrepancy"].values.tolist()
     assert written["p_value"].to_numpy() == pytest.approx(again.table["p_value"].values)
@@ -62,7 +62,7 @@ def test_it_writes_a_table_a_figure_and_a_result(found):
     assert summary["failed"] == again.failed
     assert summary["sentences"] == list(again.sentences)
     assert set(summary["not_measured"]) == {"position", "drift", "ties"}
-    shared = rt.dependence(rt.model_of(result), result)
+    shared = rt.checking.dependence(rt.fitting.model_of(result), result)
     assert summary["dependence"]["effective"] == pytest.approx(shared.effective)
     assert summary["dependence"]["sentence"] == shared.sentence
     assert len(pd.read_csv(found / "dependence.csv")) == len(shared.pairs()) == 28

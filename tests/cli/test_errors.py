@@ -73,7 +73,7 @@ def folder(tmp_path, monkeypatch) -> Path:
         ),
         (
             ("fit", "votes.csv", "--out", "r.nc", "--kind", "empty_kind:KIND"),
-            "--kind empty_kind:KIND is no raters.Kind; define a raters.Kind in empty_kind",
+            "--kind empty_kind:KIND is no raters.kinds.Kind; define a raters.kinds.Kind in empty_kind",
         ),
         (
             ("fit", "votes.csv", "--out", "r.nc", "--kind", "empty_kind:NAME"),

@@ -223,16 +223,16 @@ def test_only_the_command_that_is_asked_for_has_its_options(monkeypatch):
 
 def test_groups_of_names_are_options_of_models() -> None:
     """Nests, each given once more, and alternatives that share an error."""
-    choices = generated.model_options({"nested-logit": rt.NestedLogit})
+    choices = generated.model_options({"nested-logit": rt.models.NestedLogit})
     nests = next(one for one in choices if one.name == "nests")
     assert nests.flag == "--nest"
     annotation = nests.meanings[0].annotation
     groups = generated.converted(["train, car", "bus,tram"], annotation, "nests")
     assert groups == (("train", "car"), ("bus", "tram"))
-    assert rt.NestedLogit(nests=groups).nests == groups
+    assert rt.models.NestedLogit(nests=groups).nests == groups
     ((shared, _),) = [
         value
-        for name, value in generated.field_types(rt.MultinomialProbit).items()
+        for name, value in generated.field_types(rt.models.MultinomialProbit).items()
         if name == "shared"
     ]
     assert generated.converted("red,blue", shared, "shared") == ("red", "blue")

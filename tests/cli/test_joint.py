@@ -23,8 +23,8 @@ VOTES = "votes=votes.csv --winner better --loser worse --annotator who --compete
 TIED = ("--tied", "labels.accuracy=votes.competence")
 FITTED = ("--backend", "em", "--draws", 150, "--seed", 3)
 TOLD = ("--gold", "labels=truths.csv")
-MODEL = rt.JointModel(
-    {"labels": rt.OneCoin(), "votes": rt.ExtendedBTL(competence="signed")},
+MODEL = rt.models.JointModel(
+    {"labels": rt.models.OneCoin(), "votes": rt.ExtendedBTL(competence="signed")},
     tied=[{"labels": "accuracy", "votes": "competence"}],
 )
 
@@ -79,12 +79,12 @@ def test_it_is_the_fit_of_the_library(found, folder):
     votes = rt.Comparisons.from_frame(
         pd.read_csv(folder / "votes.csv"), winner="better", loser="worse", annotator="who"
     )
-    both = rt.Together.of({"labels": labels, "votes": votes})
+    both = rt.judgements.Together.of({"labels": labels, "votes": votes})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = rt.fit(MODEL, both, rt.PGEM(draws=150), seed=3, progress=False)
     written = stored(found / "result.nc")
-    assert rt.model_of(written) == MODEL
+    assert rt.fitting.model_of(written) == MODEL
     for name, draws in result.posterior.items():
         np.testing.assert_allclose(written.posterior[name], draws, rtol=1e-6)
 
@@ -95,12 +95,12 @@ def test_each_part_is_a_result_that_verbs_take(found):
     whole = stored(found / "result.nc")
     for name in ("labels", "votes"):
         own = stored(found / f"{name}.nc")
-        assert rt.model_of(own) == MODEL.parts[name]
-        again = rt.part(MODEL, whole, name).result
+        assert rt.fitting.model_of(own) == MODEL.parts[name]
+        again = rt.fitting.part(MODEL, whole, name).result
         for site, draws in own.posterior.items():
             np.testing.assert_array_equal(again.posterior[site], draws)
     votes = stored(found / "votes.nc")
-    assert rt.predict(rt.model_of(votes), votes).sizes["draw"] == 150
+    assert rt.predict(rt.fitting.model_of(votes), votes).sizes["draw"] == 150
 
 
 def test_it_prints_the_correlation_and_says_which_part_a_note_is_about(found):

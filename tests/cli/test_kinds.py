@@ -124,12 +124,12 @@ def tasks(context):
     )
 
 
-KIND = rt.Kind(
+KIND = rt.kinds.Kind(
     data=Replies,
-    readers=(rt.Reader(read),),
+    readers=(rt.kinds.Reader(read),),
     models=(Rasch,),
     default=Rasch(),
-    words=rt.Words("reply", "replies"),
+    words=rt.kinds.Words("reply", "replies"),
     threshold=-1.0,
     sections=(tasks, lambda context: None),
 )
@@ -205,7 +205,7 @@ def test_a_kind_that_cannot_be_had_costs_one_line(school, capsys):
         ("nowhere:KIND", "--kind nowhere:KIND cannot be imported"),
         (":KIND", "--kind :KIND is not possible; write MODULE:NAME"),
         ("school:", "--kind school: is not possible; write MODULE:NAME"),
-        ("school:read", "--kind school:read is no raters.Kind; write school:KIND"),
+        ("school:read", "--kind school:read is no raters.kinds.Kind; write school:KIND"),
         (
             "votes",
             "--kind votes is not possible; choose one of 'choices', 'comparisons',"

@@ -201,7 +201,7 @@ def test_features_reach_the_model(crowd, tmp_path, capsys):
     code, printed, _ = run(capsys, "fit", crowd, *arguments, "--out", out)
     assert (code, printed) == (0, "")
     result = stored(out)
-    assert rt.model_of(result) == rt.Raykar()
+    assert rt.fitting.model_of(result) == rt.Raykar()
     assert rt.Labels.from_result(result).feature_names == ("intercept", "x1", "x2")
 
 
@@ -284,7 +284,7 @@ def test_families_are_a_column_of_the_command_line(crowd, tmp_path, capsys):
     )
     assert (code, printed) == (0, "")
     result = stored(out)
-    assert rt.model_of(result) == rt.SharedMistakes()
+    assert rt.fitting.model_of(result) == rt.SharedMistakes()
     assert rt.Labels.from_result(result).families == ("A",)
 
 

@@ -132,17 +132,17 @@ def result() -> Any:
     return as_tree(program, Draws(values, {}), facts)
 
 
-def nothing_fails() -> rt.Check:
+def nothing_fails() -> rt.checking.Check:
     """A check of one discrepancy, which does not fail."""
     columns = ("observed", "replicated", "replicated_low", "replicated_high", "p_value")
     values = {name: ("discrepancy", [0.5]) for name in (*columns, "p_adjusted")}
     coords = {"discrepancy": ["agreement"], "title": ("discrepancy", ["agreement"])}
     table = xr.Dataset(values | {"fails": ("discrepancy", [False])}, coords)
     draws = xr.Dataset({"observed": (("discrepancy", "draw"), [[0.5]])}, coords)
-    return rt.Check(table, draws, ())
+    return rt.checking.Check(table, draws, ())
 
 
-def nothing_shared() -> rt.Dependence:
+def nothing_shared() -> rt.checking.Dependence:
     """Two judges who err apart."""
     axes, names = ("annotator", "other"), ["ann", "bob"]
     table = xr.Dataset(
@@ -153,17 +153,19 @@ def nothing_shared() -> rt.Dependence:
         | {"questions": (axes, np.full((2, 2), 20))},
         dict.fromkeys(axes, names),
     )
-    return rt.Dependence(table, 0.0, (0.0, 0.0), 2.0, (2.0, 2.0), 2, "annotator", 0, True, 0.9)
+    return rt.checking.Dependence(
+        table, 0.0, (0.0, 0.0), 2.0, (2.0, 2.0), 2, "annotator", 0, True, 0.9
+    )
 
 
-def everybody_stays() -> rt.Audit:
+def everybody_stays() -> rt.auditing.Audit:
     """Two judges who are kept."""
     columns = {"judgements": [9, 9], "p_above": [1.0, 1.0], "p_below": [0.0, 0.0]}
     table = {name: ("annotator", one) for name, one in columns.items()}
     table |= {f"one.competence{end}": ("annotator", [1.0, 1.0]) for end in ("", "_low", "_high")}
     table["verdict"] = ("annotator", ["keep", "keep"])
     names = {"annotator": ["ann", "bob"]}
-    return rt.Audit(xr.Dataset(table, names), "A rule.", judged="p_above")
+    return rt.auditing.Audit(xr.Dataset(table, names), "A rule.", judged="p_above")
 
 
 def compute_nothing(patch: pytest.MonkeyPatch, picture: bytes = b"a picture") -> None:
@@ -177,7 +179,7 @@ def compute_nothing(patch: pytest.MonkeyPatch, picture: bytes = b"a picture") ->
         return AuditContext(program, fitted, None, 0.9)
 
     patch.setattr(rt, "fit", lambda *_, **__: fitted)
-    both = rt.JointModel({"one": rt.BTL(), "two": rt.BTL()}, shared=["reward"])
+    both = rt.models.JointModel({"one": rt.BTL(), "two": rt.BTL()}, shared=["reward"])
     parts = dict.fromkeys(both.parts, fitted)
     patch.setattr(joint, "_fitted", lambda *_: joint.Fitted(both, fitted, parts, everybody_stays()))
     patch.setattr(campaigns, "check_possible", lambda *_: None)

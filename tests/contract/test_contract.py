@@ -24,35 +24,35 @@ MODELS = (
     rt.ExtendedBTL(competence="signed", competence_spread="learned"),
     rt.ExtendedBTL(competence="signed", position_bias=True),
     rt.ExtendedBTL(reward_scale=1.0, competence_spread=0.5),
-    rt.GuesserBTL(),
-    rt.GuesserBTL(reward_scale=1.0, competence_spread=0.5, position_bias=True),
-    rt.FactorBTL(),
-    rt.FactorBTL(num_dimensions=2, reward_scale=1.0, loading_scale=0.5),
+    rt.models.GuesserBTL(),
+    rt.models.GuesserBTL(reward_scale=1.0, competence_spread=0.5, position_bias=True),
+    rt.models.FactorBTL(),
+    rt.models.FactorBTL(num_dimensions=2, reward_scale=1.0, loading_scale=0.5),
     rt.HierarchicalBTL(),
     rt.HierarchicalBTL(competence="signed", position_bias=True),
     rt.HierarchicalBTL(competence="unit", own_spread=True),
     rt.HierarchicalBTL(reward_scale=1.0, taste_spread=0.5),
 )
 TIE_MODELS = (rt.BTL(ties="davidson"), rt.BTL(ties="rao-kupper"))
-COVARIATE_MODELS = (rt.BTL(covariates=True), rt.LinearExtendedBTL())
+COVARIATE_MODELS = (rt.BTL(covariates=True), rt.models.LinearExtendedBTL())
 STRATUM_MODELS = (rt.ExtendedBTL(strata=True),)
 TYPE_MODELS = (
     rt.MixtureBTL(),
     rt.MixtureBTL(num_types=3, competence="unit", reward_scale=1.0, type_prior="stick_breaking"),
-    rt.ContextualBTL(),
-    rt.ContextualBTL(num_types=2),
+    rt.models.ContextualBTL(),
+    rt.models.ContextualBTL(num_types=2),
 )
 LABEL_MODELS = (
-    rt.MajorityVote(),
-    rt.Pooled(),
-    rt.OneCoin(),
+    rt.models.MajorityVote(),
+    rt.models.Pooled(),
+    rt.models.OneCoin(),
     rt.DawidSkene(),
     rt.HierarchicalDawidSkene(),
-    rt.GuesserOneCoin(),
-    rt.GuesserDawidSkene(),
-    rt.ItemDifficulty(),
+    rt.models.GuesserOneCoin(),
+    rt.models.GuesserDawidSkene(),
+    rt.models.ItemDifficulty(),
     rt.Raykar(),
-    rt.Yan(),
+    rt.models.Yan(),
     rt.SharedMistakes(),
     rt.SharedMistakes(item_effects=True),
 )
@@ -61,7 +61,7 @@ RANKING_MODELS = (
     rt.PlackettLuce(worth_scale=1.0),
     rt.ExtendedPlackettLuce(),
     rt.ExtendedPlackettLuce(competence="unit", worth_scale=1.0),
-    rt.MixturePlackettLuce(),
+    rt.models.MixturePlackettLuce(),
 )
 # On best–worst answers the same models have one more stage, of which quicker tests ask the same.
 WORST_MODELS = (rt.PlackettLuce(), rt.ExtendedPlackettLuce())
@@ -70,25 +70,29 @@ RESPONSE_MODELS = (
     rt.Rasch(ability_scale=1.0),
     rt.TwoPL(),
     rt.TwoPL(discrimination="signed"),
-    rt.IdealPoint(),
-    rt.IdealPoint(num_dimensions=2),
+    rt.models.IdealPoint(),
+    rt.models.IdealPoint(num_dimensions=2),
 )
 RATING_MODELS = (rt.ManyFacet(), rt.ManyFacet(competence="positive", thresholds="shared"))
-GRADED_MODELS = (rt.GradedResponse(),)
+GRADED_MODELS = (rt.models.GradedResponse(),)
 CHOICE_MODELS = (
     rt.MultinomialLogit(),
     rt.MultinomialLogit(interactions=True),
     rt.MultinomialLogit(features=False),
-    rt.LatentClassLogit(),
-    rt.LatentClassLogit(features=False, interactions=True, num_types=3),
-    rt.LatentClassLogit(ignored=("price",)),
+    rt.models.LatentClassLogit(),
+    rt.models.LatentClassLogit(features=False, interactions=True, num_types=3),
+    rt.models.LatentClassLogit(ignored=("price",)),
     rt.MixedLogit(),
     rt.MixedLogit(random=("price",), error_components=(("1", "3"),), interactions=True),
     rt.MixedLogit(correlated=True),
-    rt.NestedLogit(nests=(("1", "3"),)),
-    rt.MultinomialProbit(),
+    rt.models.NestedLogit(nests=(("1", "3"),)),
+    rt.models.MultinomialProbit(),
 )
-DEMONSTRATION_MODELS = (rt.MaxEntIRL(), rt.MaxEntIRL(entropy="total"), rt.BehaviouralCloning())
+DEMONSTRATION_MODELS = (
+    rt.MaxEntIRL(),
+    rt.MaxEntIRL(entropy="total"),
+    rt.models.BehaviouralCloning(),
+)
 # The data that each is tried on, by fixture.
 MODELS_ON = {
     "tiny": MODELS,
@@ -126,7 +130,7 @@ FOR_EM = (
     rt.ManyFacet(),
     rt.MultinomialLogit(),
     rt.MixedLogit(),
-    rt.BehaviouralCloning(),
+    rt.models.BehaviouralCloning(),
 )
 # Configurations that only leave out what the first one of the model has.
 LESS = (
@@ -284,7 +288,9 @@ def test_mistakes_that_have_one_place_to_go(fit_quietly) -> None:
     """With two classes, where a wrong label goes is certain."""
     labels = rt.datasets.label_crowd(12, 4, 3, 2, num_features=2, seed=0).labels
     rt.testing.check_result(
-        fit_quietly(rt.Yan(), labels, rt.PGGibbs(draws=40, warmup=20, chains=2)), rt.Yan(), labels
+        fit_quietly(rt.models.Yan(), labels, rt.PGGibbs(draws=40, warmup=20, chains=2)),
+        rt.models.Yan(),
+        labels,
     )
 
 
@@ -292,11 +298,11 @@ def test_mistakes_that_have_one_place_to_go(fit_quietly) -> None:
 def test_backend_says_why_not(backend, tiny, labelled) -> None:
     unordered = rt.datasets.separated(num_items=6, num_annotators=4, num_votes=150, seed=0).votes
     assert "order of presentation" in backend.why_not(
-        rt.Program(rt.BTL(position_bias=True), unordered)
+        rt.program.Program(rt.BTL(position_bias=True), unordered)
     )
     rt.testing.check_backend(backend, rt.BTL(position_bias=True), unordered)
     plain = dataclasses.replace(labelled, features=None, centre=None, scale=None, feature_names=())
-    assert "have no features" in backend.why_not(rt.Program(rt.Raykar(), plain))
+    assert "have no features" in backend.why_not(rt.program.Program(rt.Raykar(), plain))
     rt.testing.check_backend(backend, rt.Raykar(), plain)
 
 

@@ -333,7 +333,7 @@ def test_check_model_needs_outcomes(tiny) -> None:
 @pytest.mark.parametrize("kind", ["votes", "labels"])
 def test_a_sampler_that_stays_in_the_mirror_is_refused(kind, tiny, monkeypatch) -> None:
     model: rt.Model = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
-    data: rt.Judgements = tiny
+    data: rt.judgements.Judgements = tiny
     if kind == "labels":
         model, data = rt.DawidSkene(), rt.datasets.label_crowd(60, 6, 6, 2, seed=0).labels
     backend = rt.PGGibbs(draws=30, warmup=10, chains=2)

@@ -67,7 +67,7 @@ def test_a_red_and_a_blue_bus_are_no_independent_alternatives(fitted) -> None:
     choices, result = fitted(buses_alike=True)
     assert "menus" in failed(result)
     # A second bus takes from the first alone, and cars keep their half.
-    shares = rt.choice_shares(MODEL, result).to_dataframe()
+    shares = rt.auditing.choice_shares(MODEL, result).to_dataframe()
     car = shares[shares["alternative"] == "car"].set_index("menu")
     assert abs(car.loc["blue, car, red", "observed"] - 0.5) < 0.06
     assert car.loc["blue, car, red", "observed"] > car.loc["blue, car, red", "high"]
@@ -130,7 +130,7 @@ def measured_repeats(table: dict, time: dict, **options) -> float | str:
     """Share of repeats in a table, given the time of each trip, or why there is none."""
     choices = rt.Choices.from_frame(table, **ROLES, aggregate=False, **options)
     when = choices.to_frame()["set"].map(time).to_numpy(float)
-    measure = discrepancies.REPEATS.prepare(Layout(rt.Program(MODEL, choices), when))
+    measure = discrepancies.REPEATS.prepare(Layout(rt.program.Program(MODEL, choices), when))
     counts = answer_counts(choices)
     return measure if isinstance(measure, str) else measure(Draw(counts, 0 * counts + 0.5, None))
 
@@ -182,7 +182,7 @@ def test_habits_are_mended_by_another_model(model, line) -> None:
     # The bus is taken least.
     table["taken"] = (codes == 1 + table["trip"] % 2).astype(int)
     choices = rt.Choices.from_frame(table, **ROLES, features=["x", "y"])
-    text = discrepancies.HABITS.mend(rt.Program(model, choices), True)
+    text = discrepancies.HABITS.mend(rt.program.Program(model, choices), True)
     assert text.startswith(f"{line} lets the constants of single alternatives differ")
     assert eval(line, {"rt": rt}).why_not(choices) is None
     together = "correlated=True lets their tastes go together"
@@ -192,7 +192,7 @@ def test_habits_are_mended_by_another_model(model, line) -> None:
     if isinstance(model, rt.MixedLogit):
         assert text.endswith("rt.check(..., time=...) says whether it is inertia")
         more = eval(line, {"rt": rt})
-        again = discrepancies.HABITS.mend(rt.Program(more, choices), True)
+        again = discrepancies.HABITS.mend(rt.program.Program(more, choices), True)
         assert "rt.MixedLogit" not in again
 
 
@@ -291,9 +291,13 @@ def test_a_report_without_judges_has_the_sections_of_choices(fitted) -> None:
     assert list(facts["sections"]) == ["coefficients", "shares", "checks"]
     assert "menus" in facts["sections"]["checks"]["failed"]
     assert facts["answer"]["stands_on"].startswith("Nobody is right or wrong")
-    again = rt.Report(facts)
+    again = rt.reporting.Report(facts)
     page, short = again.html(), again.markdown()
-    for text in ("What else is offered changes", "rt.NestedLogit", "Shares by what was offered"):
+    for text in (
+        "What else is offered changes",
+        "rt.models.NestedLogit",
+        "Shares by what was offered",
+    ):
         assert text in page
         assert text in short.replace("\\", "")
     for absent in ("Verdicts", "Agreement", "verdict"):
@@ -311,7 +315,7 @@ def test_a_report_has_no_audit_only_where_nobody_is_judged(fit_quietly) -> None:
     report = rt.report(model, fit_quietly(model, votes, short), command="raters audit votes.csv")
     assert "BTL treats all annotators alike" in report.facts["answer"]["stands_on"]
     assert list(report.facts["sections"]) == ["items"]
-    assert rt.Report(json.loads(report.json())).markdown() == report.markdown()
+    assert rt.reporting.Report(json.loads(report.json())).markdown() == report.markdown()
     fitted = fit_quietly(judging, votes, short)
     with pytest.raises(SettingError, match="audit"):
         rt.report(judging, fitted)

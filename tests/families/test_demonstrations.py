@@ -72,7 +72,7 @@ def test_nobody_is_kept_where_all_act_at_random() -> None:
     found = {}
     for name, policy in (("random", chance), ("good", goal)):
         shown = rt.Demonstrations.rollouts(mdp, policy, trajectories=6, steps=10, seed=0)
-        found[name] = rt.Program(model, shown)
+        found[name] = rt.program.Program(model, shown)
     draws = {"coefficient": rewards, "rationality": who}
     assert at_random(found["random"], draws, 0.1).all()
     strong = np.tile([2.0, -2.0], (300, 1))
@@ -127,7 +127,7 @@ def test_a_result_is_stored_with_its_process(crowd, model, result, tmp_path) -> 
 
 @pytest.mark.slow
 def test_cloning_is_audited_predicted_and_checked(crowd, fit_quietly) -> None:
-    model, data = rt.BehaviouralCloning(), crowd[0]
+    model, data = rt.models.BehaviouralCloning(), crowd[0]
     result = fit_quietly(model, data, rt.PGEM(draws=100))
     audit = rt.audit(model, result)
     assert audit.judged == "competence"
@@ -145,7 +145,7 @@ def test_cloning_is_audited_predicted_and_checked(crowd, fit_quietly) -> None:
 @pytest.mark.slow
 def test_steps_counted_are_as_steps_written_out(crowd, fit_quietly) -> None:
     """The mode of counted steps is that of single ones, and Gibbs draws how many lapsed."""
-    model, data = rt.BehaviouralCloning(), crowd[0]
+    model, data = rt.models.BehaviouralCloning(), crowd[0]
     one, other = (
         fit_quietly(model, part, rt.PGEM(draws=0))["mode"] for part in (data, data.aggregate())
     )

@@ -250,7 +250,7 @@ def test_places_are_read_as_comparisons_where_a_model_of_those_is_asked_for(
         pattern = words.replace("--place pos1 --place pos2", "--place pos[12]")
         assert app.main([*pattern.split(), "--model", "btl"]) == 0
     assert "read as comparisons of its places" in capsys.readouterr().err
-    assert isinstance(rt.model_of(read_result(Path("r.nc"))), rt.BTL)
+    assert isinstance(rt.fitting.model_of(read_result(Path("r.nc"))), rt.BTL)
 
 
 @pytest.mark.exhaustive
@@ -282,7 +282,7 @@ def test_sets_are_suggested_and_asked_for_on_the_command_line(
 
 
 def test_the_page_of_a_mixture_has_an_order_for_each_type(tmp_path, fit_quietly, rankings) -> None:
-    model = rt.MixturePlackettLuce(worth_scale=1.0)
+    model = rt.models.MixturePlackettLuce(worth_scale=1.0)
     result = fit_quietly(model, rankings, rt.PGEM(draws=100))
     section = sections.order(AuditContext(program_of(model, result), result, None, 0.9))
     section.files["items.csv"](tmp_path / "items.csv")

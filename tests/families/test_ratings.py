@@ -148,16 +148,16 @@ def test_predictions_and_questions(result, generated) -> None:
 
 
 def test_a_model_of_ratings_is_audited_as_such(fit_quietly) -> None:
-    limits = rt.AuditLimits(0.25, 0.9, 0.05)
+    limits = rt.kinds.AuditLimits(0.25, 0.9, 0.05)
     from raters.auditing import ratings as auditing
 
     responses = rt.GradedResponses.from_wide(
         {"who": [1, 2, 3], "q1": [0, 1, 1], "q2": [0, 0, 1]}, person="who"
     )
-    fitted = fit_quietly(rt.GradedResponse(), responses, rt.PGEM(draws=50))
+    fitted = fit_quietly(rt.models.GradedResponse(), responses, rt.PGEM(draws=50))
     with raises_about(rt.errors.SettingError, "model"):
-        auditing.quantities(program_of(rt.GradedResponse(), fitted), fitted, limits)
-    audit = rt.audit(rt.GradedResponse(), fitted)
+        auditing.quantities(program_of(rt.models.GradedResponse(), fitted), fitted, limits)
+    audit = rt.audit(rt.models.GradedResponse(), fitted)
     items = audit.tables["item_parameters"]
     assert {"difficulty", "difficulty_1", "mean_level"} <= set(items)
     assert list(audit.table["mean_level"].values) == [0.0, 0.5, 1.0]

@@ -15,7 +15,7 @@ from tests.figures.test_fits import judged, of, overlaps, pixels
 from tests.refusals import raises_about
 
 
-def biased(annotators: int) -> rt.Audit:
+def biased(annotators: int) -> rt.auditing.Audit:
     """An audit with position biases, those of the last annotators towards the first item."""
     audit = judged(annotators)
     share = np.linspace(0.3, 0.9, annotators)

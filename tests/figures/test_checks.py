@@ -12,7 +12,7 @@ from raters.errors import SettingError
 from tests.refusals import raises_about
 
 
-def check(number: int) -> rt.Check:
+def check(number: int) -> rt.checking.Check:
     """A check of so many discrepancies, the last of which fails."""
     rng = np.random.default_rng(0)
     names = [f"discrepancy_{place}" for place in range(number)]
@@ -23,7 +23,7 @@ def check(number: int) -> rt.Check:
     observed[:1] = 3.0  # a value of the data alone
     draws = {"observed": observed, "replicated": drawn}
     fails = np.arange(number) == number - 1
-    return rt.Check(
+    return rt.checking.Check(
         xr.Dataset(
             {"p_adjusted": ("discrepancy", np.full(number, 0.01)), "fails": ("discrepancy", fails)},
             coords,

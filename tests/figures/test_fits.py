@@ -35,7 +35,7 @@ def fitted(items: int, seed: int = 0) -> xr.DataTree:
     return xr.DataTree.from_dict({"posterior": posterior})
 
 
-def judged(annotators: int, seed: int = 0) -> rt.Audit:
+def judged(annotators: int, seed: int = 0) -> rt.auditing.Audit:
     """An audit of so many annotators, the first the worst, with every verdict in it."""
     rng = np.random.default_rng(seed)
     competence = np.linspace(-1, 2, annotators)
@@ -64,7 +64,7 @@ def judged(annotators: int, seed: int = 0) -> rt.Audit:
     table = xr.Dataset(
         {name: ("annotator", value) for name, value in columns.items()}, coords={"annotator": names}
     )
-    return rt.Audit(table, "a rule")
+    return rt.auditing.Audit(table, "a rule")
 
 
 def of(plots: PlotCollection) -> Figure:

@@ -24,7 +24,7 @@ LONG = [
 ]
 
 
-def judged(annotators: int, classes: list[str]) -> rt.Audit:
+def judged(annotators: int, classes: list[str]) -> rt.auditing.Audit:
     """An audit of labels with every verdict in it; the first annotator is the worst."""
     of_votes = test_figures.judged(annotators)
     table = of_votes.table.rename({"p_guessing": "p_spammer"})
@@ -34,10 +34,10 @@ def judged(annotators: int, classes: list[str]) -> rt.Audit:
     coords = {"annotator": table["annotator"].values, "true_class": classes, "label": classes}
     confusion = xr.Dataset(dict.fromkeys(("mean", "low", "high"), (axes, matrices)), coords=coords)
     items = xr.Dataset({"probability": ("item", np.array([0.5, 1.0, 0.9, 0.8]))})
-    return rt.Audit(table, of_votes.rule, {"confusion": confusion, "items": items})
+    return rt.auditing.Audit(table, of_votes.rule, {"confusion": confusion, "items": items})
 
 
-def certainty(found: rt.Audit) -> PlotCollection:
+def certainty(found: rt.auditing.Audit) -> PlotCollection:
     return label_figures.certainty(found.items)
 
 

@@ -15,7 +15,7 @@ def graded(fit_quietly):
     rng = np.random.default_rng(0)
     table = {f"q{item}": rng.integers(0, 3, 30) for item in range(4)} | {"who": range(30)}
     responses = rt.GradedResponses.from_wide(table, person="who")
-    return fit_quietly(rt.GradedResponse(), responses, rt.PGEM(draws=50))
+    return fit_quietly(rt.models.GradedResponse(), responses, rt.PGEM(draws=50))
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_levels_are_shares_from_the_most_severe_on(rated, graded, tmp_path) -> N
     assert list(few.data["annotator"].values) == [bias.idxmin(), bias.idxmax()]
     plots.savefig(tmp_path / "levels.png")
     with pytest.raises(SettingError, match="has no shares of levels"):
-        figures.levels(rt.audit(rt.GradedResponse(), graded))
+        figures.levels(rt.audit(rt.models.GradedResponse(), graded))
 
 
 def test_rewards_of_ratings_are_in_standard_deviations(rated) -> None:

@@ -62,10 +62,10 @@ def test_wrong_arguments_are_named(arguments, about):
     ("model", "data"),
     [
         (rt.BTL(), VOTES),
-        (rt.OneCoin(), rt.datasets.label_crowd(5, 3, 2, 2, seed=0)[0]),
+        (rt.models.OneCoin(), rt.datasets.label_crowd(5, 3, 2, 2, seed=0)[0]),
         (rt.MultinomialLogit(), rt.datasets.choice_crowd(3, 2, seed=0)[0]),
         (
-            rt.BehaviouralCloning(),
+            rt.models.BehaviouralCloning(),
             rt.datasets.demonstration_crowd(2, 2, num_annotators=2, seed=0)[0],
         ),
     ],
@@ -193,7 +193,7 @@ def test_every_axis_has_names(fitted):
 
 def test_attributes_say_how_it_was_fitted(fitted):
     attrs = fitted.attrs
-    assert (rt.model_of(fitted), shown(attrs["backend"])) == (rt.BTL(), repr(EM))
+    assert (rt.fitting.model_of(fitted), shown(attrs["backend"])) == (rt.BTL(), repr(EM))
     assert attrs["seed"] == 0
     assert attrs["seconds"] > 0
     assert attrs["raters_version"] == rt.__version__
@@ -422,7 +422,7 @@ def test_a_result_read_from_a_file_answers_the_same(tmp_path, items, annotators)
     stored = rt.Comparisons.from_result(again)
     assert (stored.items, stored.annotators, stored.ordered) == (items, annotators, votes.ordered)
     assert np.array_equal(stored.wins, votes.wins)
-    assert rt.model_of(again) == SIGNED
+    assert rt.fitting.model_of(again) == SIGNED
     xr.testing.assert_equal(
         rt.audit(SIGNED, again, reference="crowd").table,
         rt.audit(SIGNED, result, reference="crowd").table,

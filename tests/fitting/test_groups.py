@@ -41,7 +41,7 @@ def results() -> dict[str, xr.DataTree]:
 def trees(results) -> dict[tuple[str, str | None], xr.DataTree]:
     """All groups of each result, by default, by row and by judgement."""
     return {
-        (name, by): rt.with_groups(model, results[name], by=by, draws=200)
+        (name, by): rt.fitting.with_groups(model, results[name], by=by, draws=200)
         for name, (model, data, word) in MODELS.items()
         for by in (None, data.row, word)
     }
@@ -134,7 +134,7 @@ def test_prior_has_the_sites_and_names_of_the_posterior(trees):
 
 
 def test_groups_are_those_asked_for(results):
-    tree = rt.with_groups(rt.BTL(), results["votes"], "log_prior")
+    tree = rt.fitting.with_groups(rt.BTL(), results["votes"], "log_prior")
     assert set(tree.children) - set(results["votes"].children) == {"log_prior"}
     assert "log_prior" not in results["votes"].children
 
@@ -158,8 +158,8 @@ def test_every_label_is_drawn(trees):
 
 def test_refusals(results):
     with raises_about(SettingError, "groups"):
-        rt.with_groups(rt.BTL(), results["votes"], "posterior")
+        rt.fitting.with_groups(rt.BTL(), results["votes"], "posterior")
     with raises_about(SettingError, "by"):
-        rt.with_groups(rt.BTL(), results["votes"], by="annotator")
+        rt.fitting.with_groups(rt.BTL(), results["votes"], by="annotator")
     with raises_about(SettingError, "model"):
-        rt.with_groups(rt.ExtendedBTL(), results["votes"])
+        rt.fitting.with_groups(rt.ExtendedBTL(), results["votes"])

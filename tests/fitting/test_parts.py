@@ -18,7 +18,7 @@ SHORT = FromPrior()
 
 
 @pytest.fixture(scope="module")
-def both() -> rt.Together:
+def both() -> rt.judgements.Together:
     return labelled()
 
 
@@ -49,8 +49,8 @@ def test_a_result_keeps_the_contract(result, both) -> None:
 
 
 def test_draws_are_those_of_the_joint_posterior(result) -> None:
-    model, labels = rt.part(OF_LABELS, result, "labels")
-    assert model == rt.OneCoin()
+    model, labels = rt.fitting.part(OF_LABELS, result, "labels")
+    assert model == rt.models.OneCoin()
     for name in ("accuracy", "prevalence"):
         np.testing.assert_array_equal(
             labels.posterior[name].values, result.posterior[f"labels.{name}"].values
@@ -66,7 +66,7 @@ def test_log_likelihoods_are_by_part(result) -> None:
     assert table["votes.outcome"].dims == ("chain", "draw", "comparison")
     again = rt.log_likelihood(OF_LABELS, result)["log_likelihood"]
     np.testing.assert_array_equal(again["votes.outcome"], table["votes.outcome"])
-    by = rt.log_likelihood(*rt.part(OF_LABELS, result, "votes"), by="annotator")
+    by = rt.log_likelihood(*rt.fitting.part(OF_LABELS, result, "votes"), by="annotator")
     np.testing.assert_allclose(
         by["log_likelihood"]["outcome"].sum("annotator"),
         table["votes.outcome"].sum("comparison"),
@@ -76,7 +76,7 @@ def test_log_likelihoods_are_by_part(result) -> None:
 
 
 def test_classes_are_those_of_the_part(result) -> None:
-    part = rt.part(OF_LABELS, result, "labels")
+    part = rt.fitting.part(OF_LABELS, result, "labels")
     classes = part.result["classes"]["responsibility"]
     expected = rt.predict(*part).mean(("chain", "draw"))
     np.testing.assert_allclose(classes.values, expected.values, atol=1e-5)
@@ -85,17 +85,19 @@ def test_classes_are_those_of_the_part(result) -> None:
 def test_a_file_has_all_of_it(result, both, tmp_path) -> None:
     result.to_netcdf(tmp_path / "both.nc")
     again = xr.open_datatree(tmp_path / "both.nc")
-    model = rt.model_of(again)
+    model = rt.fitting.model_of(again)
     assert model == OF_LABELS
     rt.testing.check_result(again, model, both)
-    before, after = (rt.predict(*rt.part(OF_LABELS, one, "votes")) for one in (result, again))
+    before, after = (
+        rt.predict(*rt.fitting.part(OF_LABELS, one, "votes")) for one in (result, again)
+    )
     xr.testing.assert_equal(before, after)
     again.close()
 
 
 def test_a_thinned_result_is_one(result) -> None:
     thinned = result.sel(draw=result["posterior"]["draw"][::3])
-    part = rt.part(OF_LABELS, thinned, "votes")
+    part = rt.fitting.part(OF_LABELS, thinned, "votes")
     assert part.result.posterior["draw"].values.tolist() == list(range(0, 60, 3))
     assert rt.predict(*part).sizes["draw"] == 20
 
@@ -128,7 +130,7 @@ def test_everybody_has_one_verdict(result) -> None:
 
 def test_the_parts_of_an_audit_are_audits_of_the_parts(of_walks) -> None:
     audit = rt.audit(TIED, of_walks, reference="crowd")
-    own = rt.audit(*rt.part(TIED, of_walks, "shown"), reference="crowd")
+    own = rt.audit(*rt.fitting.part(TIED, of_walks, "shown"), reference="crowd")
     np.testing.assert_allclose(audit.table["shown.rationality"], own.table["rationality"])
     np.testing.assert_allclose(audit.tables["shown"]["p_below"], own.table["p_below"])
     assert set(audit.table["verdict"].values) <= {"keep", "review", "drop", "too few draws"}
@@ -143,12 +145,12 @@ def test_known_truths_are_of_a_part(result, both) -> None:
 
 
 def test_shared_sites_have_the_shape_of_each_part(quiet) -> None:
-    model = rt.JointModel(
-        {"votes": rt.ContextualBTL(coefficient_scale=1.0), "shown": rt.MaxEntIRL()},
+    model = rt.models.JointModel(
+        {"votes": rt.models.ContextualBTL(coefficient_scale=1.0), "shown": rt.MaxEntIRL()},
         shared=["coefficient"],
     )
     result = quiet(model, walks().together, SHORT)
-    votes, shown = (rt.part(model, result, name).result for name in ("votes", "shown"))
+    votes, shown = (rt.fitting.part(model, result, name).result for name in ("votes", "shown"))
     assert votes.posterior["coefficient"].dims == ("chain", "draw", "feature", "type")
     assert shown.posterior["coefficient"].dims == ("chain", "draw", "feature")
     np.testing.assert_array_equal(
@@ -169,7 +171,7 @@ def test_outcomes_are_drawn_for_all_parts(both) -> None:
 
 
 def test_a_model_in_words(both) -> None:
-    text = rt.describe(OF_LABELS, both)
+    text = rt.fitting.describe(OF_LABELS, both)
     assert "labels.accuracy" in text
     assert "labels.label    GroupedMixture (item: 12)  observed" in text
     assert "(comparison: " in text
@@ -182,20 +184,20 @@ def test_what_is_asked_of_one_kind_says_so(result, of_walks, both) -> None:
         lambda: rt.predict(OF_LABELS, result),
         lambda: rt.check(OF_LABELS, result),
         lambda: rt.report(OF_LABELS, result, rt.audit(OF_LABELS, result)),
-        lambda: rt.with_groups(OF_LABELS, result),
+        lambda: rt.fitting.with_groups(OF_LABELS, result),
         lambda: rt.log_likelihood(OF_LABELS, result, by="annotator"),
     ):
-        with pytest.raises(SettingError, match=r"write rt.part\(model, result, 'labels'\)"):
+        with pytest.raises(SettingError, match=r"write rt.fitting.part\(model, result, 'labels'\)"):
             ask()
     with pytest.raises(SettingError, match="one kind of judgement, without parts"):
-        rt.part(rt.BTL(), result, "votes")
+        rt.fitting.part(rt.BTL(), result, "votes")
     with pytest.raises(SettingError, match="choose one of 'labels', 'votes'"):
-        rt.part(OF_LABELS, result, "shown")
+        rt.fitting.part(OF_LABELS, result, "shown")
     with pytest.raises(SettingError, match="is not the model of this result"):
-        rt.part(ONE_REWARD, of_walks, "votes")
-    part = rt.part(OF_LABELS, result, "votes")
+        rt.fitting.part(ONE_REWARD, of_walks, "votes")
+    part = rt.fitting.part(OF_LABELS, result, "votes")
     with pytest.raises(SettingError, match="whose prior is not that of ExtendedBTL alone"):
-        rt.with_groups(*part, "prior")
+        rt.fitting.with_groups(*part, "prior")
     with pytest.raises(SettingError, match="fits of one kind of judgement"):
         rt.audit(*part, influence=True)
     with pytest.raises(SettingError, match="no scale in common"):
@@ -203,14 +205,18 @@ def test_what_is_asked_of_one_kind_says_so(result, of_walks, both) -> None:
 
 
 def test_models_of_one_kind_and_of_several_are_not_mixed_up(both) -> None:
-    with pytest.raises(SettingError, match=r"put them together: write rt.Together.of\({'labels'"):
+    with pytest.raises(
+        SettingError, match=r"put them together: write rt.judgements.Together.of\({'labels'"
+    ):
         rt.fit(OF_LABELS, both.part("votes"), SHORT, seed=0)
-    with pytest.raises(SettingError, match=r"write rt.JointModel\({'labels': ..., 'votes': ...}\)"):
+    with pytest.raises(
+        SettingError, match=r"write rt.models.JointModel\({'labels': ..., 'votes': ...}\)"
+    ):
         rt.fit(rt.BTL(), both, SHORT, seed=0)
 
 
 def test_parts_go_through_the_other_verbs(result, both) -> None:
-    votes = rt.part(OF_LABELS, result, "votes")
+    votes = rt.fitting.part(OF_LABELS, result, "votes")
     assert rt.report(*votes, rt.audit(*votes)).html()
     asked = rt.Candidates.pairs(both.part("votes"))
     assert rt.suggest(*votes, asked, batch_size=2).sizes["suggestion"] == 2

@@ -50,7 +50,14 @@ DROP = {"model": MODEL, "data": VOTES, "audit": AUDIT, "seed": 0, "progress": Fa
 
 AUDITS = [
     *rows(rt.audit, AUDITED, SettingError, "must be a model", model=(*NO_OBJECT, rt.BTL)),
-    *rows(rt.audit, AUDITED, SettingError, "choose a model", about="result", model=(rt.Pooled(),)),
+    *rows(
+        rt.audit,
+        AUDITED,
+        SettingError,
+        "choose a model",
+        about="result",
+        model=(rt.models.Pooled(),),
+    ),
     *rows(rt.audit, AUDITED, DataError, "pass a result", result=NO_RESULT),
     *rows(rt.audit, AUDITED, SettingError, "between 0 and 1|a number", level=NO_SHARE),
     *rows(
@@ -63,11 +70,19 @@ AUDITS = [
     ),
     *rows(rt.audit, AUDITED, SettingError, "whole number", min_judgements=(*NO_COUNT, -1)),
     *rows(rt.audit, AUDITED, SettingError, "Costs", costs=(3, {}, "x", rt.Costs)),
-    *rows(rt.drop, DROP, SettingError, "must be an audit", audit=(None, 3, RESULT, {}, rt.Audit)),
-    *rows(rt.drop, DROP, SettingError, "must be a back-end", backend=("em", rt.PGEM, 3)),
-    *rows(rt.drop, DROP, SettingError, "whole number from 0", seed=NO_SEED),
-    *rows(rt.drop, DROP, SettingError, "read a table first|choose a model", data=(3, LABELS)),
-    *rows(rt.drop, DROP, SettingError, "true or false", progress=NO_FLAG),
+    *rows(
+        rt.auditing.drop,
+        DROP,
+        SettingError,
+        "must be an audit",
+        audit=(None, 3, RESULT, {}, rt.auditing.Audit),
+    ),
+    *rows(rt.auditing.drop, DROP, SettingError, "must be a back-end", backend=("em", rt.PGEM, 3)),
+    *rows(rt.auditing.drop, DROP, SettingError, "whole number from 0", seed=NO_SEED),
+    *rows(
+        rt.auditing.drop, DROP, SettingError, "read a table first|choose a model", data=(3, LABELS)
+    ),
+    *rows(rt.auditing.drop, DROP, SettingError, "true or false", progress=NO_FLAG),
     *rows(rt.log_likelihood, AUDITED, SettingError, "text|choose one of", by=("items", 3, [], "")),
     *rows(rt.predict, AUDITED, SettingError, "read a table first", questions=(3, "x", {}, [])),
     *rows(rt.predict, AUDITED, DataError, "pass a result", result=NO_RESULT[:4]),
@@ -84,11 +99,23 @@ AUDITS = [
     *rows(
         rt.report, REPORTED, SettingError, "table|dataset|columns", questions=(3, [], xr.Dataset())
     ),
-    *rows(rt.report, REPORTED, SettingError, "must be an audit", audit=(None, 3, RESULT, rt.Audit)),
-    *rows(rt.report, REPORTED, DataError, "pass a result", result=NO_RESULT),
-    *rows(rt.Report, {}, SettingError, "rt.report", facts=(None, 3, {}, {"schema_version": 3})),
     *rows(
-        rt.Report,
+        rt.report,
+        REPORTED,
+        SettingError,
+        "must be an audit",
+        audit=(None, 3, RESULT, rt.auditing.Audit),
+    ),
+    *rows(rt.report, REPORTED, DataError, "pass a result", result=NO_RESULT),
+    *rows(
+        rt.reporting.Report,
+        {},
+        SettingError,
+        "rt.report",
+        facts=(None, 3, {}, {"schema_version": 3}),
+    ),
+    *rows(
+        rt.reporting.Report,
         {},
         SettingError,
         "as they were made",
@@ -104,7 +131,7 @@ AUDITS = [
         REPORT.save, {}, SettingError, "path|text|end it in", path=(None, 3, [], "page", "page.pdf")
     ),
     *rows(REPORT.as_text, {}, SettingError, "path|text|end it in", path=(None, 3, [], "", HALF)),
-    *rows(rt.model_of, {}, DataError, "pass a result", result=NO_RESULT),
+    *rows(rt.fitting.model_of, {}, DataError, "pass a result", result=NO_RESULT),
     *rows(rt.agreement, {"data": LABELS}, SettingError, "number|between", level=NO_SHARE),
     *rows(
         rt.agreement,
@@ -118,8 +145,20 @@ AUDITS = [
 
 FIGURES = [
     *rows(fg.competences, {"audit": AUDIT}, SettingError, "whole number", most=(*NO_COUNT, 0, -1)),
-    *rows(fg.competences, {}, SettingError, "must be an audit", audit=(None, 3, RESULT, rt.Audit)),
-    *rows(fg.position_bias, {}, SettingError, "audit", audit=(None, 3, RESULT, rt.Audit, AUDIT)),
+    *rows(
+        fg.competences,
+        {},
+        SettingError,
+        "must be an audit",
+        audit=(None, 3, RESULT, rt.auditing.Audit),
+    ),
+    *rows(
+        fg.position_bias,
+        {},
+        SettingError,
+        "audit",
+        audit=(None, 3, RESULT, rt.auditing.Audit, AUDIT),
+    ),
     *rows(fg.auditor, {"audit": AUDIT}, SettingError, "whole number", most=(0, None, "x")),
     *rows(fg.confusions, {}, SettingError, "must be an audit", audit=(None, {}, RESULT)),
     *rows(fg.certainty, {}, SettingError, "dataset|rewards", items=(3, "x", None, xr.Dataset())),
@@ -227,7 +266,7 @@ CONTRACT = [
 
 KIND = rt.kinds.kind_named("comparisons")
 KINDS = [
-    *rows(rt.register, {}, SettingError, "rt.Kind", kind=(*NO_OBJECT, rt.Kind)),
+    *rows(rt.kinds.register, {}, SettingError, "rt.kinds.Kind", kind=(*NO_OBJECT, rt.kinds.Kind)),
     *rows(
         lambda **changes: dataclasses.replace(KIND, **changes),
         {},
@@ -244,7 +283,7 @@ KINDS = [
         name=(3, None, b"x"),
     ),
     *rows(
-        rt.Reader,
+        rt.kinds.Reader,
         {"read": rt.Comparisons.from_frame},
         SettingError,
         "a function|a list",

@@ -103,7 +103,7 @@ def test_votes(case, backend) -> None:
 @pytest.mark.parametrize("case", LABELS)
 def test_labels(case, backend) -> None:
     data, said = LABELS[case]
-    check(rt.OneCoin(), data, backend, said)
+    check(rt.models.OneCoin(), data, backend, said)
 
 
 @pytest.mark.slow
@@ -121,4 +121,4 @@ def test_a_hundred_thousand_annotators_of_one_label_each(backend) -> None:
     table = {"i": item, "a": np.arange(number), "l": said}
     with pytest.warns(DataWarning, match="most gave one label"):
         data = rt.Labels.from_frame(table, item="i", annotator="a", label="l")
-    check(rt.OneCoin(), data, backend, "")
+    check(rt.models.OneCoin(), data, backend, "")

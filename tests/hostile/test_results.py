@@ -49,7 +49,7 @@ def of_labels() -> xr.DataTree:
         {"posterior": posterior, "classes": xr.Dataset(classes, {"item": [1, 2]})} | groups
     )
     tree.attrs.update(LABELS.flags() | {"data": "raters.judgements.labels:Labels"})
-    return with_model(tree, rt.Pooled())
+    return with_model(tree, rt.models.Pooled())
 
 
 def with_model(result: xr.DataTree, model: rt.Model) -> xr.DataTree:
@@ -69,7 +69,7 @@ def votes_verbs(result):
 
 
 def labels_verbs(result):
-    model = rt.Pooled()
+    model = rt.models.Pooled()
     return {
         "predict": lambda: rt.predict(model, result),
         "log_likelihood": lambda: rt.log_likelihood(model, result),
@@ -275,7 +275,7 @@ def test_values_that_rounding_moves_are_read():
     assert rt.predict(UNIT, result).notnull().all()
     result = of_labels()
     changed("posterior", prevalence=lambda own: own * (1 - 2e-6))(result)
-    assert rt.predict(rt.Pooled(), result).notnull().all()
+    assert rt.predict(rt.models.Pooled(), result).notnull().all()
 
 
 def test_one_draw_is_enough_to_predict_and_for_nothing_else():
@@ -322,7 +322,7 @@ def test_a_fit_that_fails_warns_and_returns_what_verbs_refuse():
 
 def test_what_was_not_altered_is_read():
     assert rt.predict(MODEL, of_votes()).sizes["comparison"] == VOTES.num_comparisons
-    assert rt.predict(rt.Pooled(), of_labels()).dims[-2:] == ("item", "true_class")
+    assert rt.predict(rt.models.Pooled(), of_labels()).dims[-2:] == ("item", "true_class")
 
 
 MODELS = (
@@ -350,7 +350,7 @@ def test_models_that_a_result_cannot_have(text):
     result = of_votes()
     result.attrs["model"] = text
     with pytest.raises(RatersError, match=r"cannot rebuild the model|does not say") as caught:
-        rt.model_of(result)
+        rt.fitting.model_of(result)
     assert len(str(caught.value)) <= 600
 
 

@@ -76,12 +76,15 @@ MODELS = [
     *settings(rt.MixtureBTL, remedy="whole number, at least 1", num_types=(*NO_COUNT, 0, -1)),
     *settings(rt.MixtureBTL, remedy="choose one of", competence=("signed", 1, np.zeros(2))),
     *settings(
-        rt.ContextualBTL,
+        rt.models.ContextualBTL,
         remedy="choose one of 'dirichlet', 'stick_breaking'; did you mean 'dirichlet'",
         type_prior=("dirichlett",),
     ),
     *settings(
-        rt.DawidSkene, rt.OneCoin, remedy="number above 0|between", prevalence=(0, -1, "x", None)
+        rt.DawidSkene,
+        rt.models.OneCoin,
+        remedy="number above 0|between",
+        prevalence=(0, -1, "x", None),
     ),
     *settings(rt.Raykar, remedy="whole number, at least 0", hidden=(-1, 1.5, None, "x")),
 ]
@@ -120,10 +123,10 @@ VERBS = [
         "give numbers|it must be \\(3,\\)|lie in",
         given=({"reward": value} for value in (*NO_ARRAY, [1, 2], 3, [1, 2, np.nan], [[1, 2, 3]])),
     ),
-    *rows(rt.describe, {"data": VOTES}, SettingError, "a model", model=(None, 3, rt.BTL)),
-    *rows(rt.describe, {"model": MODEL}, SettingError, "read a table", data=(None, 3, {})),
+    *rows(rt.fitting.describe, {"data": VOTES}, SettingError, "a model", model=(None, 3, rt.BTL)),
+    *rows(rt.fitting.describe, {"model": MODEL}, SettingError, "read a table", data=(None, 3, {})),
     *rows(
-        lambda model: rt.Program(model, VOTES).sites,
+        lambda model: rt.program.Program(model, VOTES).sites,
         {},
         SettingError,
         "must be a model",
@@ -280,19 +283,23 @@ def test_features_that_a_model_does_not_use():
     labels = LABELS.with_features(np.array([[1.0], [2.0]]), names=["length"])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        rt.fit(rt.MajorityVote(), labels, rt.PGEM(draws=5), seed=0, progress=False)
+        rt.fit(rt.models.MajorityVote(), labels, rt.PGEM(draws=5), seed=0, progress=False)
         rt.fit(
-            rt.MajorityVote(), labels.without_features(), rt.PGEM(draws=5), seed=0, progress=False
+            rt.models.MajorityVote(),
+            labels.without_features(),
+            rt.PGEM(draws=5),
+            seed=0,
+            progress=False,
         )
     said = [str(one.message) for one in caught if "features" in str(one.message)]
     assert said == [
-        "rt.MajorityVote() does not use the features of these data (length); rt.Raykar() and"
-        " rt.Yan() would. To fit without them on purpose, pass data.without_features()"
+        "rt.models.MajorityVote() does not use the features of these data (length); rt.Raykar() and"
+        " rt.models.Yan() would. To fit without them on purpose, pass data.without_features()"
     ]
 
 
 def test_settings_are_checked_before_anything_is_compiled(monkeypatch):
-    monkeypatch.setattr(rt.Program, "_read", property(lambda _: pytest.fail("compiled")))
+    monkeypatch.setattr(rt.program.Program, "_read", property(lambda _: pytest.fail("compiled")))
     for options in ({"seed": -1}, {"progress": 1}, {"backend": 3}, {"data": 3}):
         with pytest.raises(SettingError):
             fit(**options)

@@ -68,7 +68,7 @@ def main(which: str) -> None:
         cases = pickle.loads(Path(which).read_bytes())
     found = {}
     for model, data in cases:
-        if gibbs.why_not(rt.Program(model, data)) is None:
+        if gibbs.why_not(rt.program.Program(model, data)) is None:
             found[repr(model)] = apart(model, data, gibbs)
             print(model, found[repr(model)], file=sys.stderr, flush=True)
     rng = np.random.default_rng(0)

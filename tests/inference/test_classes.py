@@ -72,7 +72,7 @@ def read(model, data, classes, site: str) -> tuple[np.ndarray, ...]:
 
 
 def test_prevalence_counts_the_classes(data, classes) -> None:
-    for model in (rt.DawidSkene(prevalence=1.5), rt.OneCoin(prevalence=1.5)):
+    for model in (rt.DawidSkene(prevalence=1.5), rt.models.OneCoin(prevalence=1.5)):
         np.testing.assert_allclose(
             read(model, data, classes, "prevalence")[0], 1.5 + classes.sum(0), rtol=1e-10
         )
@@ -83,7 +83,7 @@ def test_confusion_counts_labels_after_prior_and_record(data, classes) -> None:
     expected = prior + data.record + label_counts(data, classes)
     model = rt.DawidSkene(diagonal=4.0, off_diagonal=0.5)
     np.testing.assert_allclose(read(model, data, classes, "confusion")[0], expected, rtol=1e-9)
-    pooled = read(rt.Pooled(diagonal=4.0, off_diagonal=0.5), data, classes, "confusion")[0]
+    pooled = read(rt.models.Pooled(diagonal=4.0, off_diagonal=0.5), data, classes, "confusion")[0]
     np.testing.assert_allclose(
         pooled, prior + (data.record + label_counts(data, classes)).sum(0), rtol=1e-9
     )
@@ -100,7 +100,7 @@ def test_accuracies_count_right_and_wrong(data, classes) -> None:
     right, wrong = right_counts(data, classes)
     past_right = np.einsum("akk->a", data.record)
     past_wrong = data.record.sum((1, 2)) - past_right
-    one, other = read(rt.OneCoin(right=3.0, wrong=0.5), data, classes, "accuracy")
+    one, other = read(rt.models.OneCoin(right=3.0, wrong=0.5), data, classes, "accuracy")
     np.testing.assert_allclose(one, 3.0 + past_right + right, rtol=1e-9)
     np.testing.assert_allclose(other, 0.5 + past_wrong + wrong, rtol=1e-9)
 
@@ -108,7 +108,9 @@ def test_accuracies_count_right_and_wrong(data, classes) -> None:
 def test_mistakes_count_where_they_go(labelled, classes) -> None:
     counts = label_counts(labelled, classes)
     wrong = np.stack([np.delete(counts[:, true], true, axis=-1) for true in range(3)], axis=1)
-    np.testing.assert_allclose(read(rt.Yan(), labelled, classes, "wrong")[0], 1 + wrong, rtol=1e-10)
+    np.testing.assert_allclose(
+        read(rt.models.Yan(), labelled, classes, "wrong")[0], 1 + wrong, rtol=1e-10
+    )
 
 
 SUMMED_OUT = {"unit": "item", "latent_class": "true_class"}

@@ -35,29 +35,35 @@ def _and_competence(*names):
 FORMER = {
     rt.PlackettLuce: _single("worth"),
     rt.ExtendedPlackettLuce: _single("worth", "competence"),
-    rt.MixturePlackettLuce: _single("type_weight", "worth"),
+    rt.models.MixturePlackettLuce: _single("type_weight", "worth"),
     rt.MixtureBTL: _and_competence("type_weight", "reward"),
-    rt.ContextualBTL: _single("type_weight", "coefficient"),
-    rt.MajorityVote: _single("ability"),
-    rt.Pooled: _single("prevalence", "confusion"),
-    rt.OneCoin: _single("prevalence", "accuracy"),
+    rt.models.ContextualBTL: _single("type_weight", "coefficient"),
+    rt.models.MajorityVote: _single("ability"),
+    rt.models.Pooled: _single("prevalence", "confusion"),
+    rt.models.OneCoin: _single("prevalence", "accuracy"),
     rt.DawidSkene: _single("prevalence", "confusion"),
     rt.HierarchicalDawidSkene: _single("prevalence", "confusion"),
-    rt.GuesserOneCoin: _single("prevalence", "accuracy"),
-    rt.GuesserDawidSkene: _single("prevalence", "confusion"),
-    rt.ItemDifficulty: _single("prevalence", "ability", "ease"),
+    rt.models.GuesserOneCoin: _single("prevalence", "accuracy"),
+    rt.models.GuesserDawidSkene: _single("prevalence", "confusion"),
+    rt.models.ItemDifficulty: _single("prevalence", "ability", "ease"),
     rt.Raykar: lambda model: (
         ("coefficient",),
         *((("output_weight",),) if model.hidden else ()),
         ("confusion",),
     ),
-    rt.Yan: lambda model: (("coefficient",), ("sensitivity", "tilt"), ("wrong",)),
+    rt.models.Yan: lambda model: (("coefficient",), ("sensitivity", "tilt"), ("wrong",)),
     rt.MultinomialLogit: lambda model: (model.terms,),
-    rt.LatentClassLogit: lambda model: (("type_weight",), model.terms),
+    rt.models.LatentClassLogit: lambda model: (("type_weight",), model.terms),
 }
 
 
-QUICK = (rt.MixturePlackettLuce, rt.MixtureBTL, rt.DawidSkene, rt.Raykar, rt.MultinomialLogit)
+QUICK = (
+    rt.models.MixturePlackettLuce,
+    rt.MixtureBTL,
+    rt.DawidSkene,
+    rt.Raykar,
+    rt.MultinomialLogit,
+)
 
 
 def _cases() -> list:
@@ -116,7 +122,7 @@ def whitened(x, group, y=None):
 
 
 def program_of(function) -> Program:
-    model = rt.numpyro_model(function, observed="y")
+    model = rt.models.numpyro_model(function, observed="y")
     return Program(model, model.read(DATA))
 
 
@@ -216,7 +222,7 @@ def test_collapsed_draws_are_those_of_the_posterior_by_quadrature(fit_quietly):
     ]
     density = softmax(log_prior + np.sum(rows, axis=0))
     exact = np.array([density @ log_scale, density @ log_scale**2])
-    model = rt.numpyro_model(spread, observed="y")
+    model = rt.models.numpyro_model(spread, observed="y")
     result = fit_quietly(
         model, {"total": total, "y": y}, rt.PGGibbs(draws=2500, warmup=100, chains=2)
     )

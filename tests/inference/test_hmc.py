@@ -31,7 +31,7 @@ def pair() -> rt.Comparisons:
 
 def metric_of(model, data):
     """The mass matrix at the model's start, beside the negative Hessian there."""
-    program = rt.Program(model, data)
+    program = rt.program.Program(model, data)
     with jax.enable_x64(True):
         start = {name: jnp.asarray(value, float) for name, value in model.start(data).items()}
         plan = sweep.plan(program, {name: np.asarray(value) for name, value in start.items()})
@@ -140,11 +140,13 @@ def test_statistics_of_the_draws(tiny, fit_quietly) -> None:
 
 def test_what_it_refuses(labelled, ranked) -> None:
     backend = rt.HMC()
-    assert "no metric for latent classes" in backend.why_not(rt.Program(rt.DawidSkene(), labelled))
-    sets = rt.Program(rt.PlackettLuce(), ranked)
+    assert "no metric for latent classes" in backend.why_not(
+        rt.program.Program(rt.DawidSkene(), labelled)
+    )
+    sets = rt.program.Program(rt.PlackettLuce(), ranked)
     assert "no metric for choices from sets" in backend.why_not(sets)
     first = np.tile(np.arange(2600), 2)
     second = (first + np.repeat([1, 2], 2600)) % 2600
     ring = {"winner": first, "loser": second}
     wide = rt.Comparisons.from_frame(ring, winner="winner", loser="loser")
-    assert "2,601 parameters here, too many" in backend.why_not(rt.Program(rt.BTL(), wide))
+    assert "2,601 parameters here, too many" in backend.why_not(rt.program.Program(rt.BTL(), wide))

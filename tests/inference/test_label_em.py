@@ -22,15 +22,15 @@ from raters.program import Program, log_joint, pointwise_log_likelihood
 pytestmark = pytest.mark.slow
 
 _MODELS = (
-    rt.MajorityVote(),
-    rt.Pooled(),
-    rt.OneCoin(),
+    rt.models.MajorityVote(),
+    rt.models.Pooled(),
+    rt.models.OneCoin(),
     rt.DawidSkene(),
     rt.DawidSkene(diagonal=3.0, off_diagonal=1.0),
     rt.HierarchicalDawidSkene(),
-    rt.ItemDifficulty(),
+    rt.models.ItemDifficulty(),
     rt.Raykar(),
-    rt.Yan(),
+    rt.models.Yan(),
 )
 _EM = {"accelerated": rt.PGEM(draws=0), "plain": rt.PGEM(draws=0, accelerate=False)}
 
@@ -141,7 +141,9 @@ def test_with_all_truths_known_confusion_is_counts(fit_quietly) -> None:
         found["confusion"], counts / counts.sum(-1, keepdims=True), atol=1e-10
     )
     np.testing.assert_allclose(found["prevalence"], np.bincount(truth) / len(truth), atol=1e-10)
-    pooled = mode(fit_quietly(rt.Pooled(diagonal=1.0, off_diagonal=1.0), known, rt.PGEM(draws=0)))
+    pooled = mode(
+        fit_quietly(rt.models.Pooled(diagonal=1.0, off_diagonal=1.0), known, rt.PGEM(draws=0))
+    )
     total = counts.sum(0)
     np.testing.assert_allclose(
         pooled["confusion"], total / total.sum(-1, keepdims=True), atol=1e-10
@@ -177,7 +179,7 @@ def test_one_annotator_makes_dawid_skene_pooled(fit_quietly) -> None:
     )
     one, other = (
         mode(fit_quietly(model, alone, rt.PGEM(draws=0)))
-        for model in (rt.DawidSkene(), rt.Pooled())
+        for model in (rt.DawidSkene(), rt.models.Pooled())
     )
     np.testing.assert_allclose(one["confusion"][0], other["confusion"], atol=1e-9)
     np.testing.assert_allclose(one["prevalence"], other["prevalence"], atol=1e-9)
@@ -209,24 +211,24 @@ def test_models_within_other_models(labelled) -> None:
     dawid_skene = rt.DawidSkene()
     pairs = [
         (
-            likelihood(rt.OneCoin(), labelled, prevalence=prevalence, accuracy=right),
+            likelihood(rt.models.OneCoin(), labelled, prevalence=prevalence, accuracy=right),
             prevalence,
             right_and_even(right),
         ),
         (
-            likelihood(rt.Pooled(), labelled, prevalence=prevalence, confusion=shared),
+            likelihood(rt.models.Pooled(), labelled, prevalence=prevalence, confusion=shared),
             prevalence,
             np.tile(shared, (4, 1, 1)),
         ),
         (
-            likelihood(rt.MajorityVote(), labelled, ability=np.log(0.7 / 0.3 * 2)),
+            likelihood(rt.models.MajorityVote(), labelled, ability=np.log(0.7 / 0.3 * 2)),
             np.full(3, 1 / 3),
             right_and_even(np.full(4, 0.7)),
         ),
     ]
     ability = np.log(right / (1 - right)) + np.log(2)
     equal = likelihood(
-        rt.ItemDifficulty(),
+        rt.models.ItemDifficulty(),
         labelled,
         prevalence=prevalence,
         ability=ability / 2,
@@ -249,10 +251,10 @@ def test_yan_without_tilt_is_raykar(labelled) -> None:
         )
         confusion[annotator, true, true] = right[annotator, true]
     level = {"coefficient": coefficient, "sensitivity": sensitivity, "wrong": wrong}
-    found = likelihood(rt.Yan(), labelled, **level, tilt=np.zeros((4, 3)))
+    found = likelihood(rt.models.Yan(), labelled, **level, tilt=np.zeros((4, 3)))
     expected = likelihood(rt.Raykar(), labelled, coefficient=coefficient, confusion=confusion)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
-    tilted = likelihood(rt.Yan(), labelled, **level, tilt=np.full((4, 3), 0.3))
+    tilted = likelihood(rt.models.Yan(), labelled, **level, tilt=np.full((4, 3), 0.3))
     assert np.abs(tilted - expected).max() > 0.01
 
 

@@ -146,10 +146,12 @@ def test_draws_are_exchanged_in_the_share_of_the_other_mode(tiny):
     """Of draws at one point the share of mirror images is that of the prior: 5 standard errors, a
     false alarm in a million."""
     number = 4000
-    sites = rt.Program(MODEL, tiny).sites
+    sites = rt.program.Program(MODEL, tiny).sites
     values = {name: np.ones((1, number, *site.shape)) for name, site in sites.items()}
     values["competence"][:] = 0.02
-    draws = worlds.weighed(rt.Program(MODEL, tiny), Draws(values, {}), np.random.default_rng(0))
+    draws = worlds.weighed(
+        rt.program.Program(MODEL, tiny), Draws(values, {}), np.random.default_rng(0)
+    )
     flipped = (draws.values["competence"] < 0).all(-1)
     assert ((draws.values["reward"] < 0).all(-1) == flipped).all()
     share = expit(-2 * 0.02 * sites["competence"].shape[0])
@@ -165,10 +167,10 @@ def test_the_mode_stays_where_it_was_found(fit_quietly):
 
 
 def test_draws_that_are_not_finite_stay(tiny):
-    sites = rt.Program(MODEL, tiny).sites
+    sites = rt.program.Program(MODEL, tiny).sites
     values = {name: np.full((1, 5, *site.shape), np.nan) for name, site in sites.items()}
     draws = Draws(values, {})
-    assert worlds.weighed(rt.Program(MODEL, tiny), draws, np.random.default_rng(0)) is draws
+    assert worlds.weighed(rt.program.Program(MODEL, tiny), draws, np.random.default_rng(0)) is draws
     assert probability_of_mirror(values["competence"]) == 0
     assert probability_of_mirror(values["competence"][:, :0]) == 0
 
@@ -211,7 +213,7 @@ def test_two_signs_are_moved_one_by_one(tiny, fit_quietly):
 def test_a_model_without_the_symmetry_is_left_alone(tiny):
     values = {"reward": np.ones(3)}
     rng = np.random.default_rng(0)
-    assert mirror.images(rt.Program(rt.BTL(), tiny)) == ()
+    assert mirror.images(rt.program.Program(rt.BTL(), tiny)) == ()
     assert mirror.step(rt.BTL(), (), tiny, tiny, values, rng) is values
     assert rng.random() == np.random.default_rng(0).random()
     assert mirror.mirrored(Sign(("reward",)), values)["reward"].tolist() == [-1, -1, -1]
@@ -219,7 +221,7 @@ def test_a_model_without_the_symmetry_is_left_alone(tiny):
 
 # ------------------------------------------------------------------- classes that change places
 
-COIN = rt.OneCoin(right=2.0, wrong=1.0)
+COIN = rt.models.OneCoin(right=2.0, wrong=1.0)
 
 
 def labels(alike: int, apart: int, truth: tuple[object, ...] | None = None) -> rt.Labels:
@@ -287,17 +289,19 @@ def test_two_annotators_who_never_agree_are_as_likely_to_be_right(seed, fit_quie
 
 def test_a_known_class_decides_which_is_which(fit_quietly):
     known = labels(0, 30, truth=(0, 0))
-    assert [move.broken for move in mirror.images(rt.Program(rt.DawidSkene(), known))] == [True]
+    assert [move.broken for move in mirror.images(rt.program.Program(rt.DawidSkene(), known))] == [
+        True
+    ]
     result = fit_quietly(rt.DawidSkene(), known, rt.PGGibbs(draws=500, warmup=200))
     assert (result.posterior["confusion"].values[:, :, 0, 0, 0] > 0.5).mean() > 0.9
 
 
 def test_orders_of_classes():
     three = rt.datasets.label_crowd(20, 4, 3, 3, seed=0).labels
-    (move,) = mirror.images(rt.Program(rt.DawidSkene(), three))
+    (move,) = mirror.images(rt.program.Program(rt.DawidSkene(), three))
     assert len(move.orders) == 5
     # One accuracy has an image with two classes.
-    assert mirror.images(rt.Program(rt.OneCoin(), three)) == ()
+    assert mirror.images(rt.program.Program(rt.models.OneCoin(), three)) == ()
     values = {"prevalence": np.array([0.1, 0.2, 0.7]), "confusion": np.arange(18).reshape(2, 3, 3)}
     image = mirror.mirrored(move.symmetry, values, (2, 1, 0))
     np.testing.assert_allclose(image["prevalence"], [0.7, 0.2, 0.1])
@@ -310,13 +314,13 @@ def test_orders_of_classes():
 @pytest.mark.parametrize(
     "model",
     [
-        rt.OneCoin(),
-        rt.ItemDifficulty(),
+        rt.models.OneCoin(),
+        rt.models.ItemDifficulty(),
         rt.DawidSkene(),
         rt.HierarchicalDawidSkene(),
-        rt.GuesserOneCoin(),
-        rt.GuesserDawidSkene(),
-        rt.Pooled(),
+        rt.models.GuesserOneCoin(),
+        rt.models.GuesserDawidSkene(),
+        rt.models.Pooled(),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -324,14 +328,20 @@ def test_images_leave_the_likelihood_of_two_classes(model):
     check_image(model, labels(9, 3))
 
 
-@pytest.mark.parametrize("model", [rt.Raykar(), rt.Raykar(hidden=3), rt.Yan()])
+@pytest.mark.parametrize("model", [rt.Raykar(), rt.Raykar(hidden=3), rt.models.Yan()])
 def test_images_leave_the_likelihood_of_two_classes_with_features(model):
     check_image(model, rt.datasets.label_crowd(20, 4, 3, 2, num_features=2, seed=0).labels)
 
 
 @pytest.mark.parametrize(
     "model",
-    [rt.DawidSkene(), rt.HierarchicalDawidSkene(), rt.Pooled(), rt.Raykar(), rt.Raykar(hidden=3)],
+    [
+        rt.DawidSkene(),
+        rt.HierarchicalDawidSkene(),
+        rt.models.Pooled(),
+        rt.Raykar(),
+        rt.Raykar(hidden=3),
+    ],
     ids=repr,
 )
 def test_images_leave_the_likelihood_of_four_classes(model):
@@ -348,10 +358,10 @@ def test_images_leave_the_likelihood_of_families(items):
 
 def check_image(model: rt.Model, data: rt.Labels) -> None:
     """Assert that the images of a point of the prior have its likelihood."""
-    program = rt.Program(model, data)
+    program = rt.program.Program(model, data)
     values = scattered(model.start(data), program.supports, np.random.default_rng(0))
     values = {name: np.asarray(value) for name, value in values.items()}
-    (move,) = mirror.images(rt.Program(model, data))
+    (move,) = mirror.images(rt.program.Program(model, data))
     here = float(pointwise_log_likelihood(model, data, values).sum())
     for order in move.orders[:: max(1, len(move.orders) // 4)]:
         image = mirror.mirrored(move.symmetry, values, np.array(order))
@@ -516,9 +526,9 @@ def test_a_symmetric_crowd_of_three_classes(seed):
     [
         (rt.DawidSkene(diagonal=2.0), 3),
         pytest.param(rt.HierarchicalDawidSkene(), 3, marks=pytest.mark.slow),
-        pytest.param(rt.Pooled(), 4, marks=pytest.mark.exhaustive),
+        pytest.param(rt.models.Pooled(), 4, marks=pytest.mark.exhaustive),
         (COIN, 2),
-        pytest.param(rt.ItemDifficulty(), 2, marks=pytest.mark.exhaustive),
+        pytest.param(rt.models.ItemDifficulty(), 2, marks=pytest.mark.exhaustive),
         pytest.param(rt.Raykar(), 3, marks=pytest.mark.slow),
     ],
     ids=lambda value: type(value).__name__,
@@ -529,8 +539,8 @@ def test_counts_after_a_change_of_names(model, number):
     with jax.enable_x64(True):
         made = rt.datasets.label_crowd(12, 3, 3, number, num_features=2, seed=0)
         data = jax.tree.map(jnp.asarray, made.labels)
-        program = rt.Program(model, data)
-        (move,) = mirror.images(rt.Program(model, data))
+        program = rt.program.Program(model, data)
+        (move,) = mirror.images(rt.program.Program(model, data))
         values = {
             name: np.asarray(value, np.float64)
             for name, value in scattered(model.start(data), program.supports, rng).items()
@@ -656,7 +666,7 @@ def test_a_part_has_an_image_of_its_own(kind):
         warnings.simplefilter("ignore", DataWarning)
         data = opposed_votes() if kind == "votes" else opposed_labels()
     model = MODEL if kind == "votes" else rt.DawidSkene()
-    program = rt.Program(model, data)
+    program = rt.program.Program(model, data)
     _, move = mirror.images(program)
     assert move.num_parts == 2
     assert move.broken == (kind == "labels")
@@ -677,8 +687,9 @@ def test_coefficients_that_parts_share_stay_where_they_are():
         warnings.simplefilter("ignore", DataWarning)
         data = opposed_votes()
     features = np.random.default_rng(0).normal(size=(data.num_items, 2))
-    program = rt.Program(
-        rt.LinearExtendedBTL(competence="signed"), data.with_features(features, names=["x", "y"])
+    program = rt.program.Program(
+        rt.models.LinearExtendedBTL(competence="signed"),
+        data.with_features(features, names=["x", "y"]),
     )
     whole, move = mirror.images(program)
     assert (whole.broken, move.broken, set(move.parts)) == (False, True, {"competence"})

@@ -45,8 +45,8 @@ def _no_weights(*given):
 
 def conditional(model, data, values, block, **options):
     """The conditional of a block, as a sweep reads it."""
-    values = {name: values[name] for name in rt.Program(model, data).sites}
-    program = rt.Program(model, data)
+    values = {name: values[name] for name in rt.program.Program(model, data).sites}
+    program = rt.program.Program(model, data)
     plan = sweep.plan(program, values)
     return sweep.block_conditional(
         plan, data, values, Block(block), _no_weights, draws=True, **options
@@ -91,7 +91,7 @@ def test_slope_and_curvature_are_those_of_the_model(model, site, kind, answers, 
     own = {site: _VALUES[site][:size]}
     given = conditional(model, ranked, _VALUES | own, (site,))
     assert type(given.likelihood) is kind
-    values = {name: (_VALUES | own)[name] for name in rt.Program(model, ranked).sites}
+    values = {name: (_VALUES | own)[name] for name in rt.program.Program(model, ranked).sites}
     of_site = log_likelihood(model, ranked, values, site)
     value, slope, curvature = given.likelihood.expanded(own[site])
     at = jnp.asarray(own[site])
@@ -228,7 +228,7 @@ def test_proposals_do_not_depend_on_where_the_block_is(ranked) -> None:
 def test_a_conditional_is_made_once_while_the_other_sites_stay(ranked) -> None:
     model = rt.PlackettLuce()
     values = {"worth": _VALUES["worth"], "worth_scale": np.asarray(1.5)}
-    plan = sweep.plan(rt.Program(model, ranked), values)
+    plan = sweep.plan(rt.program.Program(model, ranked), values)
     assert plan.steady == {Block(("worth",))}
     held = sets.Held(plan.steady)
 
@@ -250,7 +250,7 @@ def test_a_conditional_is_made_once_while_the_other_sites_stay(ranked) -> None:
         assert len(held.modes[Block(("worth",))]) == kept
         np.testing.assert_allclose(at.prior.precision, scale**-2)
     extended = {**_VALUES, "worth_scale": np.asarray(1.5)}
-    assert not sweep.plan(rt.Program(rt.ExtendedPlackettLuce(), ranked), extended).steady
+    assert not sweep.plan(rt.program.Program(rt.ExtendedPlackettLuce(), ranked), extended).steady
 
 
 def test_types_that_choose_from_sets() -> None:
@@ -291,7 +291,7 @@ def test_types_that_choose_from_sets() -> None:
 
 
 def test_coordinate_updates_are_refused(ranked) -> None:
-    reason = rt.PGEM(update="coordinate").why_not(rt.Program(rt.PlackettLuce(), ranked))
+    reason = rt.PGEM(update="coordinate").why_not(rt.program.Program(rt.PlackettLuce(), ranked))
     assert "PGEM()" in reason
 
 
@@ -321,11 +321,11 @@ class _Bounded(Model[rt.Rankings]):
 
 
 def test_blocks_that_are_bounded_or_too_large_are_refused(ranked, monkeypatch) -> None:
-    reason = rt.PGGibbs().why_not(rt.Program(_Bounded(), ranked))
+    reason = rt.PGGibbs().why_not(rt.program.Program(_Bounded(), ranked))
     assert "a prior is bounded, and its entries meet" in reason
     assert "use NUTS or SVI" in reason
     monkeypatch.setattr(sets, "DENSE_LIMIT", 3)
-    program = rt.Program(rt.ExtendedPlackettLuce(worth_scale=1.0), ranked)
+    program = rt.program.Program(rt.ExtendedPlackettLuce(worth_scale=1.0), ranked)
     assert "('worth',) has 5 entries that meet in sets (at most 3)" in rt.PGEM().why_not(program)
     monkeypatch.setattr(sets, "DENSE_LIMIT", 5)
     assert rt.PGEM().why_not(program) is None

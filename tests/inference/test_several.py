@@ -30,15 +30,15 @@ from tests.inference.test_mirror import crowd, shift
 from tests.several import OF_LABELS, ONE_REWARD, labelled, walks
 
 _VOTES = rt.BTL(reward_scale=1.0)
-TWO_CROWDS = rt.JointModel(
+TWO_CROWDS = rt.models.JointModel(
     {"one": rt.ExtendedBTL(reward_scale=1.0), "two": rt.ExtendedBTL(reward_scale=1.0)},
     shared=["reward", "competence", "competence_spread"],
 )
-VOTES_AND_RANKINGS = rt.JointModel(
+VOTES_AND_RANKINGS = rt.models.JointModel(
     {"votes": _VOTES, "ranked": rt.PlackettLuce(worth_scale=1.0)},
     shared=[{"votes": "reward", "ranked": "worth"}],
 )
-TWO_TASKS = rt.JointModel(
+TWO_TASKS = rt.models.JointModel(
     {"one": rt.DawidSkene(), "two": rt.DawidSkene()}, shared=["confusion", "prevalence"]
 )
 
@@ -70,26 +70,26 @@ def rankings_of(seed: int, number: int, items: int = 4) -> rt.Rankings:
 
 
 @pytest.fixture(scope="module")
-def crowds() -> rt.Together:
-    return rt.Together.of({"one": votes_of(0, 30), "two": votes_of(1, 40)})
+def crowds() -> rt.judgements.Together:
+    return rt.judgements.Together.of({"one": votes_of(0, 30), "two": votes_of(1, 40)})
 
 
 @pytest.fixture(scope="module")
-def ranked() -> rt.Together:
-    return rt.Together.of({"votes": votes_of(0, 12), "ranked": rankings_of(1, 6)})
+def ranked() -> rt.judgements.Together:
+    return rt.judgements.Together.of({"votes": votes_of(0, 12), "ranked": rankings_of(1, 6)})
 
 
 @pytest.fixture(scope="module")
-def tasks() -> rt.Together:
+def tasks() -> rt.judgements.Together:
     one = rt.datasets.label_crowd(12, 4, 3, 2, seed=0).labels
     frame = rt.datasets.label_crowd(9, 4, 3, 2, seed=1).labels.to_frame()
     frame["item"] = [f"other {item}" for item in frame["item"]]
     two = rt.Labels.from_frame(frame, item="item", annotator="annotator", label="label")
-    return rt.Together.of({"one": one, "two": two})
+    return rt.judgements.Together.of({"one": one, "two": two})
 
 
 @pytest.fixture(scope="module")
-def labels_and_votes() -> rt.Together:
+def labels_and_votes() -> rt.judgements.Together:
     return labelled()
 
 
@@ -99,8 +99,8 @@ def in_float64():
         yield
 
 
-def planned(model: rt.JointModel, data: rt.Together) -> Any:
-    return several_plan.plan(rt.Program(model, data), start_of(model, data))
+def planned(model: rt.models.JointModel, data: rt.judgements.Together) -> Any:
+    return several_plan.plan(rt.program.Program(model, data), start_of(model, data))
 
 
 # ------------------------------------------------------------------------------------ blocks
@@ -127,7 +127,9 @@ def test_tied_sites_are_blocks_of_their_own(labels_and_votes) -> None:
 
 def test_a_shared_site_without_a_product_is_updated_entry_by_entry(crowds, monkeypatch) -> None:
     monkeypatch.setattr(several_plan, "_is_joint", lambda *_: False)
-    model = rt.JointModel({"one": rt.BTL(), "two": rt.BTL()}, shared=["reward", "reward_scale"])
+    model = rt.models.JointModel(
+        {"one": rt.BTL(), "two": rt.BTL()}, shared=["reward", "reward_scale"]
+    )
     plan = planned(model, crowds)
     assert plan.blocks == ()
     assert set(plan.free) == {"reward", "reward_scale"}
@@ -137,7 +139,7 @@ def test_a_shared_site_without_a_product_is_updated_entry_by_entry(crowds, monke
 # ------------------------------------------------------------------------------- conditionals
 
 
-def together_in_one(crowds: rt.Together) -> rt.Comparisons:
+def together_in_one(crowds: rt.judgements.Together) -> rt.Comparisons:
     """The votes of both parts in one table."""
     one, two = crowds.parts
     return one.joined(two)
@@ -150,7 +152,7 @@ def test_the_conditional_of_a_shared_site_is_that_of_all_rows(crowds) -> None:
         "competence_spread": np.array(0.5),
     }
     plan, weights = planned(TWO_CROWDS, crowds), augmentation.Expected(augmentation.expectation)
-    whole = rt.Program(rt.ExtendedBTL(reward_scale=1.0), together_in_one(crowds))
+    whole = rt.program.Program(rt.ExtendedBTL(reward_scale=1.0), together_in_one(crowds))
     alone = sweep.plan(whole, values)
     for block in plan.blocks:
         own = several.conditional(plan, crowds, values, block, weights, draws=True)
@@ -165,7 +167,7 @@ def test_the_conditional_of_a_shared_site_is_that_of_all_rows(crowds) -> None:
 
 def test_counts_of_a_shared_site_are_those_of_both_tasks(tasks) -> None:
     model, data = TWO_TASKS, tasks
-    whole = rt.Program(rt.DawidSkene(), tasks.parts[0].joined(tasks.parts[1]))
+    whole = rt.program.Program(rt.DawidSkene(), tasks.parts[0].joined(tasks.parts[1]))
     values = start_of(whole.model, whole.data)
     plan, alone = planned(model, data), sweep.plan(whole, values)
     classes = several.expected_classes(plan, data, values)
@@ -204,7 +206,9 @@ def test_conditionals_have_the_slope_of_the_joint_density(
 # ---------------------------------------------------------------------------------------- ties
 
 
-def tied_conditional(labels_and_votes: rt.Together, site: str) -> tuple[ties.Tied, np.ndarray]:
+def tied_conditional(
+    labels_and_votes: rt.judgements.Together, site: str
+) -> tuple[ties.Tied, np.ndarray]:
     plan, rng = planned(OF_LABELS, labels_and_votes), np.random.default_rng(0)
     values = start_of(OF_LABELS, labels_and_votes) | {
         "accuracy_correlation": np.asarray(0.8),
@@ -286,7 +290,7 @@ def mode_of(model: Any, data: Any, fit_quietly) -> dict[str, np.ndarray]:
 
 
 def test_the_mode_of_two_crowds_is_that_of_one_table(crowds, fit_quietly) -> None:
-    model = rt.JointModel({"one": _VOTES, "two": _VOTES}, shared=["reward"])
+    model = rt.models.JointModel({"one": _VOTES, "two": _VOTES}, shared=["reward"])
     both = mode_of(model, crowds, fit_quietly)
     one = mode_of(_VOTES, together_in_one(crowds), fit_quietly)
     np.testing.assert_allclose(both["reward"], one["reward"], atol=1e-6)
@@ -305,8 +309,8 @@ def test_the_mode_of_votes_and_rankings_is_that_of_another_optimiser(ranked, fit
 def test_the_mode_of_two_sets_of_rankings_is_that_of_one_table(fit_quietly) -> None:
     one, two = rankings_of(1, 6), rankings_of(2, 7)
     model = rt.PlackettLuce(worth_scale=1.0)
-    joint = rt.JointModel({"one": model, "two": model}, shared=["worth"])
-    both = mode_of(joint, rt.Together.of({"one": one, "two": two}), fit_quietly)
+    joint = rt.models.JointModel({"one": model, "two": model}, shared=["worth"])
+    both = mode_of(joint, rt.judgements.Together.of({"one": one, "two": two}), fit_quietly)
     whole = mode_of(model, one.joined(two), fit_quietly)
     np.testing.assert_allclose(both["worth"], whole["worth"], atol=1e-6)
 
@@ -314,10 +318,10 @@ def test_the_mode_of_two_sets_of_rankings_is_that_of_one_table(fit_quietly) -> N
 def test_even_classes_are_left_as_in_a_fit_by_itself(fit_quietly) -> None:
     """Two pairs of annotators whose labels are each other's image: EM would stay between them."""
     labels = crowd((shift(2, 0),) * 2 + (shift(2, 1),) * 2, 40, 1.0)
-    data = rt.Together.of({"labels": labels, "votes": votes_of(0, 30)})
+    data = rt.judgements.Together.of({"labels": labels, "votes": votes_of(0, 30)})
     models = {"labels": rt.DawidSkene(), "votes": _VOTES}
     mode = rt.PGEM(draws=0, starts=1)
-    both = fit_quietly(rt.JointModel(models), data, mode)
+    both = fit_quietly(rt.models.JointModel(models), data, mode)
     alone = [fit_quietly(model, data.part(name), mode) for name, model in models.items()]
     total = sum(one.attrs["log_joint"] for one in alone)
     assert both.attrs["log_joint"] == pytest.approx(total, abs=0.01)
@@ -399,8 +403,8 @@ def test_draws_of_a_small_part_beside_a_large_one(fit_quietly) -> None:
         return float((draws[..., 0] - draws[..., 1]).std())
 
     small = on_a_pair(3, 1)
-    data = rt.Together.of({"large": on_a_pair(70_000_000, 20_000_000), "small": small})
-    model = rt.JointModel({"large": fixed, "small": fixed})
+    data = rt.judgements.Together.of({"large": on_a_pair(70_000_000, 20_000_000), "small": small})
+    model = rt.models.JointModel({"large": fixed, "small": fixed})
     both = fit_quietly(model, data, backend).posterior["small.reward"].values
     alone = fit_quietly(fixed, small, backend).posterior["reward"].values
     assert spread(both) == pytest.approx(spread(alone), rel=0.11 * 2**0.5)
@@ -412,8 +416,8 @@ def test_weights_of_draws_across_an_orbit_give_the_evidence() -> None:
     standard error says less than it does of a normal. Scales are fixed, and the place on the orbit
     of rewards and competence is integrated out."""
     signed = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
-    model = rt.JointModel({"one": signed, "two": _VOTES})
-    data = rt.Together.of({"one": on_a_pair(40, 10), "two": on_a_pair(30, 12)})
+    model = rt.models.JointModel({"one": signed, "two": _VOTES})
+    data = rt.judgements.Together.of({"one": on_a_pair(40, 10), "two": on_a_pair(30, 12)})
     plan = planned(model, data)
     assert len(plan.scales) == 1
     assert plan.hyper == ()
@@ -456,16 +460,16 @@ def test_a_part_that_no_back_end_augments_is_named() -> None:
 def test_a_panel_and_abilities_to_be_integrated_out_are_refused(crowds) -> None:
     choices = rt.datasets.choice_crowd(3, 4, 3, 2, seed=0).choices
     votes = votes_of(0, 12)
-    both = rt.Together.of({"votes": votes, "chosen": choices})
-    model = rt.JointModel({"votes": _VOTES, "chosen": rt.MixedLogit()})
+    both = rt.judgements.Together.of({"votes": votes, "chosen": choices})
+    model = rt.models.JointModel({"votes": _VOTES, "chosen": rt.MixedLogit()})
     with pytest.raises(BackendError, match=r"part 'chosen': MixedLogit has a sampler of its own"):
         rt.fit(model, both, rt.PGGibbs(), seed=0)
     responses = rt.datasets.response_crowd(5, 4, seed=0).responses
-    tests = rt.Together.of({"one": responses, "two": responses.take(slice(0, 12))})
-    model = rt.JointModel({"one": rt.Rasch(), "two": rt.Rasch()}, shared=["difficulty"])
+    tests = rt.judgements.Together.of({"one": responses, "two": responses.take(slice(0, 12))})
+    model = rt.models.JointModel({"one": rt.Rasch(), "two": rt.Rasch()}, shared=["difficulty"])
     with pytest.raises(BackendError, match=r"part 'one': PGEM integrates 'ability' of Rasch out"):
         rt.fit(model, tests, rt.PGEM(), seed=0)
-    model = rt.JointModel({"one": rt.FactorBTL(), "two": _VOTES})
+    model = rt.models.JointModel({"one": rt.models.FactorBTL(), "two": _VOTES})
     with pytest.raises(BackendError, match=r"part 'one': the joint mode .* FactorBTL"):
         rt.fit(model, crowds, rt.PGEM(), seed=0)
 

@@ -77,7 +77,7 @@ def of_five(monkeypatch):
 
 @pytest.mark.parametrize(("settings", "size"), [({}, 10), ({"batch_size": 70}, 60)])
 def test_default_batches_are_of_bounded_rows_and_not_items(settings, size, of_five):
-    assert rt.SVI(**settings)._batch_size(rt.Program(rt.OneCoin(), of_five)) == size
+    assert rt.SVI(**settings)._batch_size(rt.program.Program(rt.models.OneCoin(), of_five)) == size
 
 
 @pytest.mark.exhaustive
@@ -85,7 +85,9 @@ def test_windows_of_items_find_the_classes_of_all(of_five, fit_quietly):
     """The posterior of no class is near one half, so that noise cannot turn one: both fits are of
     one table and key."""
     found, known = (
-        fit_quietly(rt.OneCoin(), of_five, backend)["classes"]["responsibility"].values.argmax(-1)
+        fit_quietly(rt.models.OneCoin(), of_five, backend)["classes"][
+            "responsibility"
+        ].values.argmax(-1)
         for backend in (rt.SVI(steps=1000, draws=50), rt.PGEM(draws=50))
     )
     np.testing.assert_array_equal(found, known)

@@ -19,7 +19,7 @@ _MODELS = (
     rt.MixtureBTL(num_types=3, reward_scale=1.0),
     rt.MixtureBTL(num_types=3, type_prior="stick_breaking", reward_scale=1.0),
     rt.MixtureBTL(num_types=3, concentration=0.1, reward_scale=1.0),
-    rt.ContextualBTL(num_types=2, coefficient_scale=1.0),
+    rt.models.ContextualBTL(num_types=2, coefficient_scale=1.0),
 )
 _EM = {
     "accelerated": rt.PGEM(draws=0, starts=3),
@@ -85,9 +85,9 @@ def test_with_one_type_it_is_the_model_without_types(tastes, fit_quietly) -> Non
         "mode"
     ]["reward"].values
     indicators = votes.with_features(np.eye(5))
-    linear = fit_quietly(rt.ContextualBTL(coefficient_scale=2.0), indicators, rt.PGEM(draws=0))[
-        "mode"
-    ]["coefficient"].values
+    linear = fit_quietly(
+        rt.models.ContextualBTL(coefficient_scale=2.0), indicators, rt.PGEM(draws=0)
+    )["mode"]["coefficient"].values
     np.testing.assert_allclose(one[:, 0], plain, atol=1e-4)
     np.testing.assert_allclose(linear[:, 0] - linear.mean(), plain, atol=1e-4)
 

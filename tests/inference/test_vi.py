@@ -34,7 +34,7 @@ def votes() -> rt.Comparisons:
 
 def field_of(model, data):
     """Mean field of a model at its start, and the plan."""
-    program = rt.Program(model, data)
+    program = rt.program.Program(model, data)
     start = {name: np.asarray(value, float) for name, value in model.start(data).items()}
     plan = sweep.plan(program, start)
     field = MeanField(plan, jax.device_put(data), start)
@@ -111,7 +111,7 @@ def test_moments_of_truncated_normals() -> None:
         (rt.DawidSkene(), "labelled"),
         pytest.param(rt.HierarchicalBTL(competence="signed"), "tiny", marks=_SELDOM),
         pytest.param(rt.MixtureBTL(competence="positive"), "tiny", marks=_SELDOM),
-        pytest.param(rt.ItemDifficulty(), "labelled", marks=_SELDOM),
+        pytest.param(rt.models.ItemDifficulty(), "labelled", marks=_SELDOM),
     ],
     ids=repr,
 )
@@ -266,13 +266,13 @@ def test_a_result_has_the_bound_and_the_means(tiny, fit_quietly) -> None:
 
 def test_what_it_refuses(tiny, labelled, ranked, described) -> None:
     def reason(model, data):
-        return rt.PGVI().why_not(rt.Program(model, data))
+        return rt.PGVI().why_not(rt.program.Program(model, data))
 
     assert "no averages of choices from sets" in reason(rt.PlackettLuce(), ranked)
-    assert "the prior of 'accuracy' of OneCoin is Beta" in reason(rt.OneCoin(), labelled)
+    assert "the prior of 'accuracy' of OneCoin is Beta" in reason(rt.models.OneCoin(), labelled)
     assert "classifier" in reason(rt.Raykar(), labelled)
-    assert "otherwise than by its index" in reason(rt.ContextualBTL(), described)
-    assert "which turn together, as independent" in reason(rt.FactorBTL(), tiny)
+    assert "otherwise than by its index" in reason(rt.models.ContextualBTL(), described)
+    assert "which turn together, as independent" in reason(rt.models.FactorBTL(), tiny)
     first = np.tile(np.arange(2600), 2)
     second = (first + np.repeat([1, 2], 2600)) % 2600
     ring = {"winner": first, "loser": second}

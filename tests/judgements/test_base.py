@@ -130,7 +130,7 @@ def test_a_container_is_shown_by_its_sizes() -> None:
     assert repr(offered.take(slice(0, 1)).unanswered()) == (
         f"Choices(1 question in 4 rows, 1 set, {sizes})"
     )
-    both = rt.Together.of({"votes": votes, "labels": labels})
+    both = rt.judgements.Together.of({"votes": votes, "labels": labels})
     assert repr(both) == f"Together(votes={both.part('votes')!r}, labels={both.part('labels')!r})"
     own = choices(("ann", "a|b", "a"), ("ann", "b|c", "c"))
     assert repr(own).startswith("Choices(2 judgements")
@@ -147,7 +147,7 @@ def test_a_container_is_shown_by_its_sizes() -> None:
 )
 def test_a_tree_of_something_else_can_be_shown(change) -> None:
     votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=20, seed=0)
-    both = rt.Together.of({"votes": votes, "others": votes.take(slice(0, 5))})
+    both = rt.judgements.Together.of({"votes": votes, "others": votes.take(slice(0, 5))})
     assert repr(jax.tree.map(change, votes)) == "Comparisons(...)"
     shown = "Together(votes=Comparisons(...), others=Comparisons(...))"
     assert repr(jax.tree.map(change, both)) == shown

@@ -703,7 +703,7 @@ def test_rewards_imitate_an_advantage_of_the_first_unless_orders_are_mixed(rows,
     [
         rt.BTL(position_bias=True),
         rt.ExtendedBTL(position_bias=True),
-        rt.GuesserBTL(position_bias=True),
+        rt.models.GuesserBTL(position_bias=True),
         rt.HierarchicalBTL(position_bias=True),
     ],
 )

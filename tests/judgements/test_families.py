@@ -170,7 +170,7 @@ def test_a_result_holds_the_families(tmp_path) -> None:
     import xarray as xr
 
     labels = Labels.from_frame(TABLE, **ROLES)
-    result = rt.fit(rt.MajorityVote(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    result = rt.fit(rt.models.MajorityVote(), labels, rt.PGEM(draws=0), seed=0, progress=False)
     result.to_netcdf(tmp_path / "fit.nc")
     with xr.open_datatree(tmp_path / "fit.nc") as stored:
         assert by_name(Labels.from_result(stored)) == EXPECTED

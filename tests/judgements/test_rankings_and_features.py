@@ -683,7 +683,7 @@ def test_features_of_items_that_cannot_be_read(plain, features, options, parts):
 
 def test_a_model_of_features_says_how_to_add_them(plain):
     with raises_about(BackendError, "features") as caught:
-        rt.fit(rt.ContextualBTL(), plain, rt.PGEM(), seed=0, progress=False)
+        rt.fit(rt.models.ContextualBTL(), plain, rt.PGEM(), seed=0, progress=False)
     assert "votes.with_features(...)" in str(caught.value)
 
 
@@ -803,7 +803,7 @@ def test_aggregation_leaves_the_likelihood_of_contextual_rewards(rows, ordered):
     assert len(set(questions)) == len(questions)
     if not ordered:
         assert (together.first < together.second).all()
-    model = rt.ContextualBTL(num_types=2, coefficient_scale=1.0)
+    model = rt.models.ContextualBTL(num_types=2, coefficient_scale=1.0)
     points = [
         {"type_weight": np.array([0.7, 0.3]), "coefficient": np.array([[0.4, -1.0], [2.0, 0.3]])},
         {"type_weight": np.array([0.2, 0.8]), "coefficient": np.array([[-0.5, 0.1], [0.6, -1.2]])},
@@ -840,7 +840,7 @@ def test_without_an_annotator_the_others_keep_their_features(plain):
 
 def test_features_come_back_from_a_result(plain, fit_quietly):
     votes = plain.with_features(ITEM_VALUES, names=["warmth", "price"])
-    result = fit_quietly(rt.ContextualBTL(coefficient_scale=1.0), votes, rt.PGEM(draws=5))
+    result = fit_quietly(rt.models.ContextualBTL(coefficient_scale=1.0), votes, rt.PGEM(draws=5))
     again = rt.Comparisons.from_result(result)
     assert again.feature_names == ("warmth", "price")
     assert np.array_equal(again.features, votes.features)
@@ -854,7 +854,7 @@ def test_features_come_back_from_a_result(plain, fit_quietly):
 
 def test_features_survive_a_file(plain, fit_quietly, tmp_path):
     votes = plain.with_features(ITEM_VALUES, names=["warmth", "price"])
-    fit_quietly(rt.ContextualBTL(coefficient_scale=1.0), votes, rt.PGEM(draws=5)).to_netcdf(
+    fit_quietly(rt.models.ContextualBTL(coefficient_scale=1.0), votes, rt.PGEM(draws=5)).to_netcdf(
         tmp_path / "result.nc"
     )
     again = rt.Comparisons.from_result(az.from_netcdf(tmp_path / "result.nc"))
@@ -865,7 +865,7 @@ def test_features_survive_a_file(plain, fit_quietly, tmp_path):
 def test_rankings_take_features_of_items(fit_quietly):
     votes = rankings(RANKINGS).with_features(ITEM_VALUES)
     assert votes.features.shape == (4, 2)
-    result = fit_quietly(rt.ContextualBTL(coefficient_scale=1.0), votes, rt.PGEM(draws=5))
+    result = fit_quietly(rt.models.ContextualBTL(coefficient_scale=1.0), votes, rt.PGEM(draws=5))
     assert rt.Comparisons.from_result(result).annotators == (0, 1)
 
 

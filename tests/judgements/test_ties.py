@@ -159,7 +159,7 @@ def test_agreement_counts_a_tie_as_an_answer() -> None:
 MODELS_WITHOUT = (
     rt.BTL(),
     rt.ExtendedBTL(),
-    rt.GuesserBTL(),
+    rt.models.GuesserBTL(),
     rt.HierarchicalBTL(),
     rt.MixtureBTL(num_types=1),
 )
@@ -174,7 +174,7 @@ def test_models_without_ties_refuse_them(model) -> None:
 def test_models_of_features_refuse_ties() -> None:
     votes = kept().with_features([[0.0], [1.0], [2.0]])
     with pytest.raises(BackendError, match=r"votes\.halved\(\)"):
-        rt.fit(rt.ContextualBTL(), votes, rt.PGEM(), seed=0, progress=False)
+        rt.fit(rt.models.ContextualBTL(), votes, rt.PGEM(), seed=0, progress=False)
 
 
 def test_models_of_ties_refuse_halves() -> None:

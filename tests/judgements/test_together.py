@@ -29,9 +29,9 @@ def labels_of(items: str, who: str, says: str) -> rt.Labels:
 
 
 @pytest.fixture(scope="module")
-def both() -> rt.Together:
+def both() -> rt.judgements.Together:
     """Three annotators and four items, of which each part knows some."""
-    return rt.Together.of(
+    return rt.judgements.Together.of(
         {"votes": votes_of("abbc", "xy"), "labels": labels_of("dac", "yzz", "nym")}
     )
 
@@ -54,7 +54,7 @@ def test_annotators_and_items_have_one_code_in_all_parts(both) -> None:
 def test_labels_stay_with_their_items_in_another_order() -> None:
     votes = votes_of("dcca", "xy", items=["d", "c", "a"])
     labels = labels_of("acad", "xyyx", "nyyn")
-    moved = rt.Together.of({"votes": votes, "labels": labels}).part("labels")
+    moved = rt.judgements.Together.of({"votes": votes, "labels": labels}).part("labels")
     moved.check()
     assert moved.items == ("d", "c", "a")
     for one in (labels, moved):
@@ -65,7 +65,7 @@ def test_labels_stay_with_their_items_in_another_order() -> None:
 
 def test_rows_have_an_axis_of_their_own(both) -> None:
     assert set(both.coords) == {"item", "annotator", "comparison", "label", "true_class", "row"}
-    twice = rt.Together.of({"one": votes_of("ab", "x"), "two": votes_of("abbc", "xx")})
+    twice = rt.judgements.Together.of({"one": votes_of("ab", "x"), "two": votes_of("abbc", "xx")})
     assert {"one.comparison", "two.comparison", "item"} <= set(twice.coords)
 
 
@@ -88,16 +88,16 @@ def test_names_that_are_the_same_get_one_order() -> None:
             ("three", {"q": ("q1", "q2")}),
         )
     }
-    both = rt.Together.of({name: parts[name] for name in ("one", "two")})
+    both = rt.judgements.Together.of({name: parts[name] for name in ("one", "two")})
     assert both.part("two").feature_names == ("p", "q")
     assert both.part("two").features.tolist() == [[1.0, 2.0]]
     assert both.axis_name("two", "feature") == "feature"
-    other = rt.Together.of({name: parts[name] for name in ("one", "three")})
+    other = rt.judgements.Together.of({name: parts[name] for name in ("one", "three")})
     assert other.axis_name("three", "feature") == "three.feature"
 
 
 def test_numbers_and_text_are_one_name() -> None:
-    both = rt.Together.of({"one": votes_of("1223", "xy"), "two": votes_of("ab12", "zx")})
+    both = rt.judgements.Together.of({"one": votes_of("1223", "xy"), "two": votes_of("ab12", "zx")})
     assert both.coords["item"] == ("1", "2", "3", "a", "b")
 
 
@@ -115,7 +115,7 @@ def test_an_earlier_record_moves_with_its_annotator() -> None:
 
 def test_items_without_features_are_not_added() -> None:
     labels = labels_of("abab", "xxyy", "nyny").with_features([[0.0], [1.0]])
-    both = rt.Together.of({"labels": labels, "votes": votes_of("abbc", "xy")})
+    both = rt.judgements.Together.of({"labels": labels, "votes": votes_of("abbc", "xy")})
     assert both.part("labels").items == ("a", "b")
     assert both.axis_name("votes", "item") == "votes.item"
 
@@ -135,14 +135,14 @@ def test_annotators_leave_all_parts(both) -> None:
 
 def test_those_who_judge_in_no_part_are_warned_of() -> None:
     votes = votes_of("ab", "x", annotators=["x", "idle"])
-    both = rt.Together.of({"votes": votes, "labels": labels_of("ab", "xz", "ny")})
+    both = rt.judgements.Together.of({"votes": votes, "labels": labels_of("ab", "xz", "ny")})
     with pytest.warns(DataWarning, match="judged in no part, and keep their prior: idle"):
         both.warn()
 
 
 def test_near_names_are_warned_of() -> None:
     with pytest.warns(DataWarning, match="case, space"):
-        rt.Together.of({"one": votes_of("abab", "xy"), "two": votes_of("ab", "X")})
+        rt.judgements.Together.of({"one": votes_of("abab", "xy"), "two": votes_of("ab", "X")})
 
 
 WALKS = walks()
@@ -169,7 +169,7 @@ ONE = votes_of("ab", "x")
 )
 def test_parts_that_are_none_are_refused(parts, error, match) -> None:
     with pytest.raises(error, match=match):
-        rt.Together.of(parts)
+        rt.judgements.Together.of(parts)
 
 
 def test_an_unknown_part_is_refused(both) -> None:
@@ -209,7 +209,7 @@ def test_rankings_keep_the_place_of_each_item_under_other_codes() -> None:
         return rt.Rankings.from_frame(columns, **roles, unranked="not offered")
 
     one, two = rankings("db", "bd"), rankings("bad", "dab", "cad")
-    both = rt.Together.of({"one": one, "two": two})
+    both = rt.judgements.Together.of({"one": one, "two": two})
     both.check()
     for name, orders in (("one", ("db", "bd")), ("two", ("bad", "dab", "cad"))):
         part = both.part(name)

@@ -24,7 +24,7 @@ from raters.judgements.reading.columns import read_columns
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Choices(rt.Judgements):
+class Choices(rt.judgements.Judgements):
     """Choices of one of several alternatives: `offered` has a code for each place, −1 where a set
     is shorter."""
 
@@ -120,13 +120,13 @@ class MultinomialLogit(rt.Model[Choices]):
             )
 
 
-PICKS = rt.register(
-    rt.Kind(
+PICKS = rt.kinds.register(
+    rt.kinds.Kind(
         data=Choices,
-        readers=(rt.Reader(Choices.from_frame),),
+        readers=(rt.kinds.Reader(Choices.from_frame),),
         models=(MultinomialLogit,),
         default=MultinomialLogit(),
-        words=rt.Words("choice", "choices"),
+        words=rt.kinds.Words("choice", "choices"),
         threshold=0.5,
         # The package has choices of its own.
         name="picks",

@@ -111,13 +111,13 @@ class Mild(rt.Model[Marks]):
             numpyro.sample("good", good, obs=data.good)
 
 
-MARKS = rt.register(
-    rt.Kind(
+MARKS = rt.kinds.register(
+    rt.kinds.Kind(
         data=Marks,
-        readers=(rt.Reader(Marks.from_frame),),
+        readers=(rt.kinds.Reader(Marks.from_frame),),
         models=(Mild,),
         default=Mild(),
-        words=rt.Words("mark", "marks"),
+        words=rt.kinds.Words("mark", "marks"),
         threshold=-1.0,
     )
 )

@@ -21,7 +21,7 @@ from raters.judgements.reading.columns import read_columns, read_numbers
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Replies(rt.Judgements):
+class Replies(rt.judgements.Judgements):
     """Replies of persons to items: how many of `count` are right."""
 
     person: Any
@@ -114,13 +114,13 @@ class OwnTwoPL(rt.Model[Replies]):
         }
 
 
-REPLIES = rt.register(
-    rt.Kind(
+REPLIES = rt.kinds.register(
+    rt.kinds.Kind(
         data=Replies,
-        readers=(rt.Reader(Replies.from_frame),),
+        readers=(rt.kinds.Reader(Replies.from_frame),),
         models=(OwnTwoPL,),
         default=OwnTwoPL(),
-        words=rt.Words("response", "responses"),
+        words=rt.kinds.Words("response", "responses"),
         threshold=-1.0,
     )
 )

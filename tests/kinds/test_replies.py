@@ -26,7 +26,7 @@ def result(responses, fit_quietly):
 
 
 def test_the_program_has_the_roles_of_the_container(responses):
-    program = rt.Program(MODEL, responses)
+    program = rt.program.Program(MODEL, responses)
     assert program.unit == "response"
     assert program.latent is None
     assert program.sites["ability"].dims == ("person",)
@@ -72,7 +72,7 @@ def test_the_audit_judges_persons_by_their_ability(result):
     best = result.posterior["ability"].mean(("chain", "draw")).values.argmax()
     assert str(audit.table["verdict"][best].values) == "keep"
     everybody = Replies.from_result(result)
-    fewer = rt.drop(MODEL, everybody, audit, rt.PGEM(draws=0), seed=0, progress=False)
+    fewer = rt.auditing.drop(MODEL, everybody, audit, rt.PGEM(draws=0), seed=0, progress=False)
     assert fewer.posterior.sizes["person"] == 30 - len(audit.flagged)
 
 

@@ -24,7 +24,7 @@ from tests.kinds import choices, marks, replies
 class Case(NamedTuple):
     """A kind of judgement outside the package, and how to use it."""
 
-    kind: rt.Kind
+    kind: rt.kinds.Kind
     table: dict[str, Any]
     columns: dict[str, str]
     judged: str
@@ -34,7 +34,7 @@ class Case(NamedTuple):
     flags: tuple[str, ...]
 
     @property
-    def data(self) -> rt.Judgements:
+    def data(self) -> rt.judgements.Judgements:
         return self.kind.readers[0].read(self.table, **self.columns)
 
     @property
@@ -94,7 +94,7 @@ def result(case, model, fit_quietly):
     return fit_quietly(model, case.data, case.backend)
 
 
-def pool_of(case: Case) -> rt.Judgements:
+def pool_of(case: Case) -> rt.judgements.Judgements:
     """Everything that can be asked, again where all of it was answered."""
     again = {} if case.kind.data.again else {"again": True}
     return rt.Candidates.of(case.data, **again)
@@ -121,11 +121,11 @@ def test_a_prediction_is_a_distribution_over_the_answers(case, model, result):
 def test_a_result_is_read_again(case, model, result, tmp_path):
     result.to_netcdf(tmp_path / "result.nc")
     stored = az.from_netcdf(tmp_path / "result.nc")
-    assert rt.model_of(stored) == model
+    assert rt.fitting.model_of(stored) == model
     assert rt.audit(model, stored, reference="crowd").table.equals(
         rt.audit(model, result, reference="crowd").table
     )
-    assert rt.describe(model, case.data)
+    assert rt.fitting.describe(model, case.data)
 
 
 # ---------------------------------------------------------------- checks
@@ -143,7 +143,7 @@ def test_a_model_is_checked(case, model, result):
 
 def test_groups_for_arviz(case, model, result):
     word = case.kind.words.one
-    tree = rt.with_groups(model, result, by=word, draws=100)
+    tree = rt.fitting.with_groups(model, result, by=word, draws=100)
     (name,) = tree["observed_data"].data_vars
     outcomes = tree["posterior_predictive"][name]
     assert outcomes.shape[2:] == tree["observed_data"][name].shape == (case.data.num_judgements,)
@@ -166,7 +166,7 @@ def test_the_audit_judges_by_the_threshold_of_the_kind(case, model, result, monk
     with pytest.raises(SettingError) as caught:
         rt.figures.auditor(audit)
     assert caught.value.parameter == "audit"
-    bare = rt.Kind(
+    bare = rt.kinds.Kind(
         **{name: value for name, value in vars(case.kind).items() if name != "threshold"}
     )
     monkeypatch.setitem(rt.kinds._KINDS, case.kind.name, bare)
@@ -183,7 +183,7 @@ def test_without_those_flagged(case, model, result):
     assert 0 < left < len(case.data.judges)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fewer = rt.drop(model, case.data, audit, case.backend, seed=0, progress=False)
+        fewer = rt.auditing.drop(model, case.data, audit, case.backend, seed=0, progress=False)
     assert fewer.posterior.sizes[case.data.judge] == left
     report = rt.report(model, result, audit, dropped=fewer)
     part = report.facts["sections"]["without_flagged"]

@@ -141,7 +141,7 @@ def test_counted_choices_are_so_many_choices() -> None:
 def test_replicated_choices_are_one_of_each_set(choices, fit_quietly) -> None:
     model = rt.MultinomialLogit()
     result = fit_quietly(model, choices, rt.NUTS(draws=20, warmup=20, chains=1))
-    drawn = rt.with_groups(model, result, "posterior_predictive", by="choice")
+    drawn = rt.fitting.with_groups(model, result, "posterior_predictive", by="choice")
     chosen = drawn["posterior_predictive"]["chosen"]
     assert chosen.dims == ("chain", "draw", "offer")
     sums = np.add.reduceat(chosen.values, [0, 3, 5], axis=-1)
@@ -272,7 +272,7 @@ def of_types(number: int = 40, each: int = 12) -> rt.Choices:
 
 def test_types_are_found(fit_quietly) -> None:
     choices = of_types()
-    model = rt.LatentClassLogit(constants=False)
+    model = rt.models.LatentClassLogit(constants=False)
     result = fit_quietly(model, choices, rt.NUTS(draws=100, warmup=150, chains=1))
     likely = result["types"]["responsibility"].argmax("type").values
     assert len(set(likely[::2])) == len(set(likely[1::2])) == 1
@@ -289,7 +289,7 @@ def test_types_are_found(fit_quietly) -> None:
 
 
 def test_a_type_of_each_choice(choices) -> None:
-    model = rt.LatentClassLogit(by="set", ignored=("price",), constants=False)
+    model = rt.models.LatentClassLogit(by="set", ignored=("price",), constants=False)
     sites = {"coefficient": np.array([-0.01]), "type_weight": np.array([0.7, 0.3])}
     with jax.enable_x64(True):
         own = np.asarray(pointwise_log_likelihood(model, choices, sites))
@@ -297,27 +297,27 @@ def test_a_type_of_each_choice(choices) -> None:
     attending = by_hand(choices, plain | {"coefficient": sites["coefficient"]})
     ignoring = by_hand(choices, plain)
     np.testing.assert_allclose(own, np.log(0.7 * np.exp(attending) + 0.3 * np.exp(ignoring)))
-    assert rt.Program(model, choices).latent.names == ("look at all", "ignore price")
+    assert rt.program.Program(model, choices).latent.names == ("look at all", "ignore price")
 
 
 def test_what_types_are_predicted_by(choices, fit_quietly) -> None:
     """Of new choices with types of their own, nothing but the shares is known."""
-    model = rt.LatentClassLogit(by="set", ignored=("price",))
+    model = rt.models.LatentClassLogit(by="set", ignored=("price",))
     result = fit_quietly(model, choices, rt.NUTS(draws=20, warmup=20, chains=1))
     probs = rt.predict(model, result, choices.unanswered()).mean(("chain", "draw"))
     np.testing.assert_allclose(np.bincount(choices.group, probs), 1.0, rtol=1e-5)
 
 
 def test_types_that_cannot_be_are_refused(choices) -> None:
-    assert "name the column that says who chose" in rt.LatentClassLogit().why_not(choices)
-    assert "speed" in rt.LatentClassLogit(by="set", ignored=("speed",)).why_not(choices)
+    assert "name the column that says who chose" in rt.models.LatentClassLogit().why_not(choices)
+    assert "speed" in rt.models.LatentClassLogit(by="set", ignored=("speed",)).why_not(choices)
     counted = rt.Choices.from_frame(TABLE | {"taken": [2, 0, 0, 0, 1, 0, 1]}, **ROLES, counted=True)
-    reason = rt.LatentClassLogit(by="set", features=False).why_not(counted)
+    reason = rt.models.LatentClassLogit(by="set", features=False).why_not(counted)
     assert "choices.single()" in reason
     with raises_about(SettingError, "num_types"):
-        rt.LatentClassLogit(num_types=3, ignored=("price",))
+        rt.models.LatentClassLogit(num_types=3, ignored=("price",))
     with raises_about(SettingError, "ignored", "price"):
-        rt.LatentClassLogit(ignored="price")
+        rt.models.LatentClassLogit(ignored="price")
 
 
 # ---------------------------------------------------------------- alternatives that are alike
@@ -351,17 +351,17 @@ def test_a_nest_of_which_little_is_offered_has_a_gradient() -> None:
 
 def test_nests_that_cannot_be_are_refused(choices) -> None:
     with raises_about(SettingError, "nests"):
-        rt.NestedLogit(nests=("car", "bus"))
+        rt.models.NestedLogit(nests=("car", "bus"))
     with raises_about(SettingError, "nests"):
-        rt.NestedLogit(nests=(("car", "bus"), ("bus", "tram")))
-    assert "needs nests" in rt.NestedLogit().why_not(choices)
-    assert "bike" in rt.NestedLogit(nests=(("car", "bike"),)).why_not(choices)
+        rt.models.NestedLogit(nests=(("car", "bus"), ("bus", "tram")))
+    assert "needs nests" in rt.models.NestedLogit().why_not(choices)
+    assert "bike" in rt.models.NestedLogit(nests=(("car", "bike"),)).why_not(choices)
     apart = choices.take([1, 2])
-    assert "leave it out" in rt.NestedLogit(nests=(("bus", "tram"),), constants=False).why_not(
-        apart
-    )
+    assert "leave it out" in rt.models.NestedLogit(
+        nests=(("bus", "tram"),), constants=False
+    ).why_not(apart)
     with pytest.raises(BackendError, match="no conjugate blocks"):
-        rt.fit(rt.NestedLogit(nests=(("car", "bus"),)), choices, rt.PGGibbs(), seed=0)
+        rt.fit(rt.models.NestedLogit(nests=(("car", "bus"),)), choices, rt.PGGibbs(), seed=0)
 
 
 def test_a_red_and_a_blue_bus() -> None:
@@ -392,7 +392,7 @@ def test_two_alternatives_are_a_probit() -> None:
 
 
 def test_sets_of_several_sizes_and_rows_that_pad(choices) -> None:
-    model = rt.MultinomialProbit(shared=("bus", "tram"))
+    model = rt.models.MultinomialProbit(shared=("bus", "tram"))
     sites = {name: SITES[name] for name in ("coefficient", "constant")}
     sites |= {"shared_scale": np.asarray(1.5)}
     with jax.enable_x64(True):
@@ -402,5 +402,5 @@ def test_sets_of_several_sizes_and_rows_that_pad(choices) -> None:
     np.testing.assert_allclose(padded, whole)
     np.testing.assert_allclose(two, whole[1:2])
     with raises_about(SettingError, "shared"):
-        rt.MultinomialProbit(shared=("bus",))
-    assert "bike" in rt.MultinomialProbit(shared=("bus", "bike")).why_not(choices)
+        rt.models.MultinomialProbit(shared=("bus",))
+    assert "bike" in rt.models.MultinomialProbit(shared=("bus", "bike")).why_not(choices)

@@ -243,14 +243,14 @@ def test_total_entropy_without_a_discount_is_refused_where_walks_have_no_end() -
 
 def test_back_ends_say_why_not() -> None:
     data = rt.datasets.demonstration_crowd(2, 2, 4, 2, 4, seed=0, num_features=2).demonstrations
-    program = rt.Program(rt.MaxEntIRL(), data)
+    program = rt.program.Program(rt.MaxEntIRL(), data)
     for backend in (rt.PGGibbs(), rt.PGEM(), rt.HMC(), rt.PGVI()):
         reason = str(backend.why_not(program))
         assert "coefficient" in reason
         assert "NUTS" in reason
     assert rt.NUTS().why_not(program) is None
     assert rt.SVI().why_not(program) is None
-    cloning = rt.Program(rt.BehaviouralCloning(), data)
+    cloning = rt.program.Program(rt.models.BehaviouralCloning(), data)
     for backend in (rt.PGGibbs(), rt.PGEM(), rt.NUTS(), rt.SVI()):
         assert backend.why_not(cloning) is None
 
@@ -267,7 +267,7 @@ def test_cloning_finds_the_policy_and_who_follows_it() -> None:
     data = rt.Demonstrations.rollouts(
         mdp, np.repeat(np.array(each)[:, None], 2, 1), trajectories=1, steps=400, seed=0
     )
-    result = rt.fit(rt.BehaviouralCloning(), data, rt.PGEM(draws=0), seed=0, progress=False)
+    result = rt.fit(rt.models.BehaviouralCloning(), data, rt.PGEM(draws=0), seed=0, progress=False)
     mode = result["mode"]
     np.testing.assert_allclose(mode["policy"].values, [policy, policy], atol=0.1)
     assert mode["competence"].values[:3].min() > 0.85
@@ -276,7 +276,7 @@ def test_cloning_finds_the_policy_and_who_follows_it() -> None:
 
 def test_cloning_among_the_actions_of_a_state() -> None:
     """Where a state has some of the actions, the probability is that among them."""
-    model = rt.BehaviouralCloning()
+    model = rt.models.BehaviouralCloning()
     with jax.enable_x64(True):
         mdp = random_mdp()
         data = demonstrated(mdp, 1.0 * mdp.allowed, np.ones(6))

@@ -38,7 +38,7 @@ def votes() -> tuple[rt.Comparisons, np.ndarray]:
 @pytest.fixture(scope="module")
 def fitted(votes, fit_quietly):
     backend = rt.PGGibbs(draws=150, warmup=100, chains=2)
-    return fit_quietly(rt.FactorBTL(), votes[0], backend)
+    return fit_quietly(rt.models.FactorBTL(), votes[0], backend)
 
 
 def centred(own: np.ndarray) -> np.ndarray:
@@ -61,7 +61,7 @@ def test_density_is_the_one_written_down(votes) -> None:
         "loading_scale": 0.4,
     }
     with jax.enable_x64(True):
-        found, _ = log_density(rt.FactorBTL(num_dimensions=2).generate, (data,), {}, values)
+        found, _ = log_density(rt.models.FactorBTL(num_dimensions=2).generate, (data,), {}, values)
     first, second, who = data.first, data.second, data.annotator
     own = values["reward"] + values["position"] @ values["loading"].T
     prob = expit(own[who, first] - own[who, second])
@@ -103,21 +103,21 @@ def test_annotators_are_audited_by_their_own_rewards(votes, fitted) -> None:
     )
     tree = xr.DataTree.from_dict({"posterior": same})
     by_factors, by_tastes = (
-        tastes.quantities(rt.Program(model, votes[0]), result, 0.05)
+        tastes.quantities(rt.program.Program(model, votes[0]), result, 0.05)
         for model, result in (
-            (rt.FactorBTL(), fitted),
+            (rt.models.FactorBTL(), fitted),
             (rt.HierarchicalBTL(reward_scale=1.0, taste_spread=1.0), tree),
         )
     )
     for name, values in by_tastes.values.items():
         np.testing.assert_allclose(by_factors.values[name], values, rtol=1e-4, atol=1e-5)
-    audit = rt.audit(rt.FactorBTL(), fitted, reference="crowd")
+    audit = rt.audit(rt.models.FactorBTL(), fitted, reference="crowd")
     assert {"competence", "taste_agreement", "p_different_taste"} <= set(audit.table.data_vars)
 
 
 def test_predictions_are_those_of_own_rewards(votes, fitted) -> None:
     asked = dataclasses.replace(votes[0], wins=None).take(slice(0, 20))
-    prob = rt.predict(rt.FactorBTL(), fitted, asked).mean(("chain", "draw")).values
+    prob = rt.predict(rt.models.FactorBTL(), fitted, asked).mean(("chain", "draw")).values
     own = own_rewards(fitted)[np.asarray(asked.annotator)]
     gap = own[np.arange(20), asked.first] - own[np.arange(20), asked.second]
     assert np.abs(prob - expit(gap)).max() < 0.1
@@ -125,14 +125,14 @@ def test_predictions_are_those_of_own_rewards(votes, fitted) -> None:
 
 def test_what_cannot_be_is_refused(tiny, votes) -> None:
     with pytest.raises(SettingError, match="num_dimensions"):
-        rt.FactorBTL(num_dimensions=0)
+        rt.models.FactorBTL(num_dimensions=0)
     with pytest.raises(SettingError, match="loading_scale"):
-        rt.FactorBTL(loading_scale=-1.0)
+        rt.models.FactorBTL(loading_scale=-1.0)
     with pytest.raises(BackendError, match="6 items differ in at most 5 dimensions"):
-        rt.fit(rt.FactorBTL(num_dimensions=6), tiny, seed=0, progress=False)
+        rt.fit(rt.models.FactorBTL(num_dimensions=6), tiny, seed=0, progress=False)
     with pytest.raises(BackendError, match="joint mode of positions and loadings is inconsistent"):
-        rt.fit(rt.FactorBTL(), tiny, rt.PGEM(), seed=0, progress=False)
+        rt.fit(rt.models.FactorBTL(), tiny, rt.PGEM(), seed=0, progress=False)
     alone = tiny.take(np.asarray(tiny.annotator) == 0)
-    assert "by one annotator" in rt.FactorBTL().data_warnings(alone)[0]
-    assert "4 annotators differ in at most 4" in rt.FactorBTL(4).data_warnings(tiny)[0]
-    assert rt.FactorBTL().data_warnings(tiny) == ()
+    assert "by one annotator" in rt.models.FactorBTL().data_warnings(alone)[0]
+    assert "4 annotators differ in at most 4" in rt.models.FactorBTL(4).data_warnings(tiny)[0]
+    assert rt.models.FactorBTL().data_warnings(tiny) == ()

@@ -23,7 +23,9 @@ from raters.program import class_probs
 from raters.testing import check_model
 
 SPREAD, CONCENTRATION = 0.4, 3.0
-MODEL = rt.GuesserBTL(concentration=CONCENTRATION, reward_scale=1.5, competence_spread=SPREAD)
+MODEL = rt.models.GuesserBTL(
+    concentration=CONCENTRATION, reward_scale=1.5, competence_spread=SPREAD
+)
 TYPES = ("competent", "guesser", "adversary")
 
 
@@ -90,7 +92,7 @@ def fitted(crowd):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         backend = rt.PGGibbs(draws=400, warmup=150, chains=2)
-        return rt.fit(rt.GuesserBTL(), crowd.votes, backend, seed=0, progress=False)
+        return rt.fit(rt.models.GuesserBTL(), crowd.votes, backend, seed=0, progress=False)
 
 
 def test_types_have_names_along_the_axis(fitted) -> None:
@@ -106,12 +108,12 @@ def test_types_are_found(crowd, fitted) -> None:
 def test_audit_by_hand(fitted) -> None:
     """Probabilities of types are those of the result, and P(competence < τ) is their sum over what
     is below τ, within 5 standard errors of drawn types: a false alarm in a million."""
-    model, threshold = rt.GuesserBTL(), 0.8
+    model, threshold = rt.models.GuesserBTL(), 0.8
     table = rt.audit(model, fitted, reference="crowd", threshold=threshold).table
     probs = fitted["types"]["responsibility"].transpose("annotator", "type").values
     np.testing.assert_allclose(table["p_guessing"], probs[:, 1])
     np.testing.assert_allclose(table["p_adversarial"], probs[:, 2])
-    program = rt.Program(model, rt.judgements.Comparisons.from_result(fitted))
+    program = rt.program.Program(model, rt.judgements.Comparisons.from_result(fitted))
     draws, _ = draws_of(program, fitted)
     each = np.asarray(class_probs(model, program.data, draws), float)
     below = each[..., 1:].sum(-1) + each[..., 0] * (draws["competence"] < threshold)
@@ -122,7 +124,9 @@ def test_audit_by_hand(fitted) -> None:
 
 
 def test_competences_have_the_sign_of_the_type(fitted) -> None:
-    program = rt.Program(rt.GuesserBTL(), rt.judgements.Comparisons.from_result(fitted))
+    program = rt.program.Program(
+        rt.models.GuesserBTL(), rt.judgements.Comparisons.from_result(fitted)
+    )
     draws, _ = draws_of(program, fitted)
     signed = competences(program, draws)
     guesser, adversary = (signed == 0).mean(0), (signed < 0).mean(0)
@@ -135,14 +139,14 @@ def test_competences_have_the_sign_of_the_type(fitted) -> None:
 def test_nobody_prefers_a_guesser(crowd, fitted) -> None:
     """The competence of a guesser is that of the prior, about 1, without the type."""
     preference = BestMean().preference(
-        Posterior.of(rt.GuesserBTL(), fitted), np.random.default_rng(0)
+        Posterior.of(rt.models.GuesserBTL(), fitted), np.random.default_rng(0)
     )
     assert np.argmin(preference) == crowd.truth["kind"].tolist().index("guesser")
 
 
 @pytest.mark.slow
 def test_report_says_what_the_types_are(fitted) -> None:
-    model = rt.GuesserBTL()
+    model = rt.models.GuesserBTL()
     page = rt.report(model, fitted, rt.audit(model, fitted, reference="crowd"))
     assert "are guessers and" in page.html()
     assert "the posterior probability of the type" in page.html()
@@ -169,12 +173,12 @@ def test_a_fit_says_that_the_order_is_open() -> None:
 )
 def test_impossible_settings_are_refused(setting: str, value) -> None:
     with pytest.raises(SettingError, match=setting):
-        rt.GuesserBTL(**{setting: value})
+        rt.models.GuesserBTL(**{setting: value})
 
 
 def test_a_position_bias_needs_an_order() -> None:
     with pytest.raises(BackendError, match="order of presentation"):
-        rt.fit(rt.GuesserBTL(position_bias=True), votes(5, 2, of=6), seed=0, progress=False)
+        rt.fit(rt.models.GuesserBTL(position_bias=True), votes(5, 2, of=6), seed=0, progress=False)
 
 
 def test_one_annotator_is_warned_of() -> None:
@@ -183,7 +187,7 @@ def test_one_annotator_is_warned_of() -> None:
 
 @pytest.mark.slow
 def test_a_wrong_exchange_is_refused(crowd) -> None:
-    class Wrong(rt.GuesserBTL):
+    class Wrong(rt.models.GuesserBTL):
         symmetries: ClassVar = (
             Shift("reward"),
             Sign(("reward",), exchanged=(("type_weight", (1, 0, 2)),)),
@@ -194,7 +198,7 @@ def test_a_wrong_exchange_is_refused(crowd) -> None:
 
 
 def test_each_class_needs_a_name(crowd) -> None:
-    program = rt.Program(rt.GuesserBTL(), crowd.votes)
+    program = rt.program.Program(rt.models.GuesserBTL(), crowd.votes)
     program.__dict__["_read"] = program._read._replace(class_names=("one", "other"))
     with pytest.raises(SettingError, match="names 2 classes"):
         _ = program.latent

@@ -23,7 +23,7 @@ from raters.models.labels.guesser_dawid_skene import ways_of_guessing
 from raters.program import Program
 
 _COLUMNS = ("item", "annotator", "label")
-_MODELS = (rt.GuesserOneCoin(), rt.GuesserDawidSkene())
+_MODELS = (rt.models.GuesserOneCoin(), rt.models.GuesserDawidSkene())
 # For each point of the prior's quadrature and each type, the log evidence of the labels of one
 # annotator, counted by true class.
 Evidence = Callable[[Any, np.ndarray], np.ndarray]
@@ -58,7 +58,7 @@ def _points() -> tuple[np.ndarray, np.ndarray]:
     return beta.ppf(competence, 2, 1), lognorm.ppf(level, 1, scale=10)
 
 
-def _coin(model: rt.GuesserOneCoin, counts: np.ndarray) -> np.ndarray:
+def _coin(model: rt.models.GuesserOneCoin, counts: np.ndarray) -> np.ndarray:
     """Evidence under one accuracy, shape (point, type)."""
     (competence, concentration), right = _points(), np.trace(counts)
     mean = np.stack([(1 + competence) / 2, np.full_like(competence, 0.5), (1 - competence) / 2])
@@ -67,7 +67,7 @@ def _coin(model: rt.GuesserOneCoin, counts: np.ndarray) -> np.ndarray:
     return (betaln(a + right, b + counts.sum() - right) - betaln(a, b)).T
 
 
-def _matrix(model: rt.GuesserDawidSkene, counts: np.ndarray) -> np.ndarray:
+def _matrix(model: rt.models.GuesserDawidSkene, counts: np.ndarray) -> np.ndarray:
     """Evidence under a matrix of two classes, shape (point, type)."""
     competence, concentration = _points()
 
@@ -154,7 +154,7 @@ def test_types_given_classes_are_those_of_the_evidence(model, polarised) -> None
 def _at(model: Any, counts: np.ndarray, mean: float, level: float) -> np.ndarray:
     """Log evidence of each type at one point."""
     right, rows = np.array([(1 + mean) / 2, (1 - mean) / 2]), np.eye(2, dtype=bool)
-    if isinstance(model, rt.GuesserOneCoin):
+    if isinstance(model, rt.models.GuesserOneCoin):
         pair = np.array([np.trace(counts), counts.sum() - np.trace(counts)])
         a, b = (_sequence(pair, level * np.array([each, 1 - each])) for each in right)
         return np.array([a, _sequence(pair, np.full(2, model.guess_labels / 2)), b])
@@ -210,7 +210,7 @@ def test_guessers_are_told_from_the_careless(fit_quietly) -> None:
         for i in rng.choice(120, 80, replace=False):
             said = classes[i] if rng.random() < right else 1 - classes[i]
             rows.append((int(i), a, int(rng.random() < 0.8) if a == 11 else int(said)))
-    labels, model = _labels(rows), rt.GuesserDawidSkene()
+    labels, model = _labels(rows), rt.models.GuesserDawidSkene()
     backend = rt.PGGibbs(draws=100, warmup=50, chains=2)
     result = fit_quietly(model, labels, backend)
     table = rt.audit(model, result, reference="crowd").table
@@ -230,7 +230,7 @@ def test_models_without_types_have_none(polarised) -> None:
     assert type_site(program) is None
     assert type_probs(program, {}) == {}
     assert type_probs_given(program, {}, np.zeros((1, 5), int)) == {}
-    assert type_names(Program(rt.GuesserOneCoin(), polarised), "accuracy")[1] == "guesser"
+    assert type_names(Program(rt.models.GuesserOneCoin(), polarised), "accuracy")[1] == "guesser"
 
 
 # ---------------------------------------------------------------------- the prior
@@ -287,7 +287,7 @@ def test_ways_of_guessing_cover_the_simplex(num_classes: int) -> None:
     np.testing.assert_allclose(ways.mean(0), 1 / num_classes)
 
 
-@pytest.mark.parametrize("model", [rt.GuesserOneCoin, rt.GuesserDawidSkene])
+@pytest.mark.parametrize("model", [rt.models.GuesserOneCoin, rt.models.GuesserDawidSkene])
 @pytest.mark.parametrize("field", ["competent", "guesser", "adversary", "guess_labels"])
 def test_settings_are_positive(model, field: str) -> None:
     """The error names the field."""

@@ -25,18 +25,20 @@ from raters.model import Exchange, Model, Scale, Shift, Sign
 from raters.program import log_joint
 from tests.several import OF_LABELS, ONE_REWARD, TIED, labelled, walks
 
-APART = rt.JointModel({"votes": rt.LinearExtendedBTL(), "shown": rt.MaxEntIRL()})
+APART = rt.models.JointModel({"votes": rt.models.LinearExtendedBTL(), "shown": rt.MaxEntIRL()})
 
 
 @pytest.fixture(scope="module")
-def both() -> rt.Together:
+def both() -> rt.judgements.Together:
     return walks().together
 
 
-def point(model: rt.JointModel, data: rt.Together, seed: int = 0) -> dict[str, Any]:
+def point(
+    model: rt.models.JointModel, data: rt.judgements.Together, seed: int = 0
+) -> dict[str, Any]:
     """Random values in the supports of all sites."""
     rng, values = np.random.default_rng(seed), {}
-    for name, site in rt.Program(model, data).sites.items():
+    for name, site in rt.program.Program(model, data).sites.items():
         transform = biject_to(site.support)
         free = rng.normal(0.0, 0.7, np.shape(transform.inv(jnp.ones(site.shape) / 2)))
         values[name] = np.asarray(transform(free), float)
@@ -197,7 +199,7 @@ def test_values_by_their_scores(base) -> None:
 
 def test_draws_have_the_correlation_and_the_prior_of_each_part() -> None:
     """Kolmogorov's test and Fisher's z of 4,000 draws; false-alarm rate 1e-4 in all."""
-    model = rt.JointModel(dict(OF_LABELS.models), tied=OF_LABELS.tied, correlation=0.6)
+    model = rt.models.JointModel(dict(OF_LABELS.models), tied=OF_LABELS.tied, correlation=0.6)
     data = labelled()
 
     def drawn(key: Any) -> Any:
@@ -235,17 +237,17 @@ def test_symmetries_are_those_that_all_parts_have() -> None:
 
 
 def test_a_part_without_competences_breaks_the_symmetries() -> None:
-    model = rt.JointModel(
-        {"votes": rt.ContextualBTL(), "shown": rt.MaxEntIRL()}, shared=["coefficient"]
+    model = rt.models.JointModel(
+        {"votes": rt.models.ContextualBTL(), "shown": rt.MaxEntIRL()}, shared=["coefficient"]
     )
     assert model.symmetries == ()
-    one = rt.JointModel({"one": rt.BTL(), "two": rt.ExtendedBTL()}, shared=["reward"])
+    one = rt.models.JointModel({"one": rt.BTL(), "two": rt.ExtendedBTL()}, shared=["reward"])
     assert one.symmetries == (Shift("reward"),)
 
 
 def test_a_site_that_only_one_part_moves_breaks_the_symmetry() -> None:
     """Competences that two parts share, and rewards that they do not."""
-    model = rt.JointModel(
+    model = rt.models.JointModel(
         {
             "one": rt.ExtendedBTL(competence="signed", reward_scale=1.0),
             "two": rt.ExtendedBTL(competence="signed", reward_scale=1.0),
@@ -260,8 +262,8 @@ def test_a_part_that_moves_a_shared_site_otherwise_breaks_the_symmetry() -> None
     """Covariates, which no competence scales, beside a reward that is linear in the same
     features."""
     covariates = rt.ExtendedBTL(competence="signed", covariates=True, reward_scale=1.0)
-    model = rt.JointModel(
-        {"one": rt.LinearExtendedBTL(coefficient_scale=1.0), "two": covariates},
+    model = rt.models.JointModel(
+        {"one": rt.models.LinearExtendedBTL(coefficient_scale=1.0), "two": covariates},
         shared=["coefficient", "competence"],
     )
     assert model.symmetries == (Shift("two.reward"),)
@@ -283,7 +285,7 @@ def test_contract(model, both) -> None:
 
 
 def test_sites_have_names_axes_and_priors(both) -> None:
-    sites = rt.Program(TIED, both).sites
+    sites = rt.program.Program(TIED, both).sites
     assert {name: site.dims for name, site in sites.items()} == {
         "competence_correlation": (),
         "coefficient": ("feature",),
@@ -294,14 +296,14 @@ def test_sites_have_names_axes_and_priors(both) -> None:
 
 
 def test_a_site_with_one_type_is_shared_with_one_without(both) -> None:
-    model = rt.JointModel(
-        {"shown": rt.MaxEntIRL(), "votes": rt.ContextualBTL(coefficient_scale=3.0)},
+    model = rt.models.JointModel(
+        {"shown": rt.MaxEntIRL(), "votes": rt.models.ContextualBTL(coefficient_scale=3.0)},
         shared=["coefficient"],
     )
-    sites = rt.Program(model, both).sites
+    sites = rt.program.Program(model, both).sites
     assert sites["coefficient"].dims == ("feature",)
-    first = rt.JointModel(dict(reversed(model.models)), shared=["coefficient"])
-    assert rt.Program(first, both).sites["coefficient"].dims == ("feature", "votes.type")
+    first = rt.models.JointModel(dict(reversed(model.models)), shared=["coefficient"])
+    assert rt.program.Program(first, both).sites["coefficient"].dims == ("feature", "votes.type")
     assert set(model.start(both)) == set(sites)
 
 
@@ -317,18 +319,18 @@ def test_text_and_back() -> None:
 
 # ---------------------------------------------------------------------- refusals
 
-VOTES, SHOWN = rt.LinearExtendedBTL(), rt.MaxEntIRL()
+VOTES, SHOWN = rt.models.LinearExtendedBTL(), rt.MaxEntIRL()
 
 
-def pair(votes=VOTES, shown=SHOWN, **options) -> rt.JointModel:
-    return rt.JointModel({"votes": votes, "shown": shown}, **options)
+def pair(votes=VOTES, shown=SHOWN, **options) -> rt.models.JointModel:
+    return rt.models.JointModel({"votes": votes, "shown": shown}, **options)
 
 
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (lambda: rt.JointModel({"votes": VOTES}), "two models or more"),
-        (lambda: rt.JointModel(VOTES), "two models or more"),
+        (lambda: rt.models.JointModel({"votes": VOTES}), "two models or more"),
+        (lambda: rt.models.JointModel(VOTES), "two models or more"),
         (lambda: pair(shown="MaxEntIRL"), "no model of one kind"),
         (lambda: pair(shown=rt.MaxEntIRL), "no model of one kind"),
         (lambda: pair(shown=ONE_REWARD), "no model of one kind"),
@@ -345,11 +347,17 @@ def pair(votes=VOTES, shown=SHOWN, **options) -> rt.JointModel:
         (lambda: pair(shared=3), "names of sites"),
         (lambda: pair(shared=[3]), "names of sites"),
         (lambda: pair(shared=[("competence", "rationality")]), "names of sites"),
-        (lambda: rt.JointModel([VOTES, SHOWN]), "no part with its model"),
-        (lambda: rt.JointModel([("votes", VOTES), ("votes", SHOWN)]), "names two parts"),
-        (lambda: rt.JointModel({"": VOTES, "shown": SHOWN}), "models='' is no name of a part"),
-        (lambda: rt.JointModel({"vo.tes": VOTES, "shown": SHOWN}), "must be letters, digits and _"),
-        (lambda: rt.JointModel({1: VOTES, "shown": SHOWN}), "models=1 is no name of a part"),
+        (lambda: rt.models.JointModel([VOTES, SHOWN]), "no part with its model"),
+        (lambda: rt.models.JointModel([("votes", VOTES), ("votes", SHOWN)]), "names two parts"),
+        (
+            lambda: rt.models.JointModel({"": VOTES, "shown": SHOWN}),
+            "models='' is no name of a part",
+        ),
+        (
+            lambda: rt.models.JointModel({"vo.tes": VOTES, "shown": SHOWN}),
+            "must be letters, digits and _",
+        ),
+        (lambda: rt.models.JointModel({1: VOTES, "shown": SHOWN}), "models=1 is no name of a part"),
         (lambda: pair(tied=[{"votes": None, "shown": "rationality"}]), "no list of names of sites"),
         (lambda: pair(shared=[{"votes": 3, "shown": 4}]), "no list of names of sites"),
         (lambda: pair(correlation=0.5), "none are tied"),
@@ -364,24 +372,24 @@ def test_settings_that_are_none_are_refused(make, match) -> None:
 
 def test_parts_that_do_not_fit_together_are_refused(both) -> None:
     refused = {
-        "has the parts 'votes', 'shown', and the model 'votes', 'labels'": rt.JointModel(
-            {"votes": VOTES, "labels": rt.OneCoin()}
+        "has the parts 'votes', 'shown', and the model 'votes', 'labels'": rt.models.JointModel(
+            {"votes": VOTES, "labels": rt.models.OneCoin()}
         ),
         "no site of part 'shown'; it has 'coefficient', 'rationality'": pair(shared=["competence"]),
         "they have the axes": pair(shared=[{"votes": "coefficient", "shown": "rationality"}]),
         "one is any number, and the other from 0 to 1": pair(
-            votes=rt.LinearExtendedBTL(competence="unit"),
+            votes=rt.models.LinearExtendedBTL(competence="unit"),
             shared=[{"votes": "competence", "shown": "rationality"}],
         ),
         "not one number for each of the same judges": pair(tied=["coefficient"]),
         "is Demonstrations, and OneCoin is a model of Labels; give the part a model": pair(
-            shown=rt.OneCoin()
+            shown=rt.models.OneCoin()
         ),
     }
     for match, model in refused.items():
         with pytest.raises(SettingError, match=match):
             rt.fit(model, both, rt.NUTS(), seed=0, progress=False)
-    types = pair(votes=rt.ContextualBTL(num_types=2))
+    types = pair(votes=rt.models.ContextualBTL(num_types=2))
     with pytest.raises(BackendError, match=r"part 'votes': .* take one type"):
         rt.fit(types, both, rt.NUTS(), seed=0, progress=False)
 
@@ -394,32 +402,35 @@ def test_the_nearest_site_is_named(both) -> None:
 
 def test_sizes_of_axes_that_are_not_the_same_are_told() -> None:
     votes = [rt.datasets.separated(6, 6, 99, seed=seed)[0] for seed in (0, 1)]
-    twice = rt.Together.of(dict(zip(("one", "two"), votes, strict=True)))
-    models = {"one": rt.FactorBTL(num_dimensions=2), "two": rt.FactorBTL(num_dimensions=3)}
+    twice = rt.judgements.Together.of(dict(zip(("one", "two"), votes, strict=True)))
+    models = {
+        "one": rt.models.FactorBTL(num_dimensions=2),
+        "two": rt.models.FactorBTL(num_dimensions=3),
+    }
     sizes = r"axes \(annotator: 6, two.dimension: 3\) and \(annotator: 6, one.dimension: 2\)"
-    model = rt.JointModel(models, shared=["position"])
+    model = rt.models.JointModel(models, shared=["position"])
     with pytest.raises(SettingError, match=sizes):
         rt.fit(model, twice, rt.NUTS(), seed=0, progress=False)
 
 
 def test_features_of_other_names_are_not_shared(both) -> None:
     shown = rt.datasets.demonstration_crowd(2, 2, 4, 2, 5, seed=0, num_features=3).demonstrations
-    other = rt.Together.of({"votes": both.part("votes"), "shown": shown})
+    other = rt.judgements.Together.of({"votes": both.part("votes"), "shown": shown})
     with pytest.raises(SettingError, match="with the features 0, 1, 2 and 0, 1"):
         rt.fit(ONE_REWARD, other, rt.NUTS(), seed=0, progress=False)
 
 
 def test_what_a_part_refuses_is_refused(both) -> None:
     votes = both.part("votes").without_features()
-    bare = rt.Together.of({"votes": votes, "shown": both.part("shown")})
+    bare = rt.judgements.Together.of({"votes": votes, "shown": both.part("shown")})
     with pytest.raises(BackendError, match="part 'votes': LinearExtendedBTL learns from features"):
         rt.fit(APART, bare, rt.NUTS(), seed=0, progress=False)
 
 
 @pytest.mark.parametrize("backend", [rt.NUTS(), rt.SVI(), rt.PGGibbs(), rt.PGEM()])
 def test_sites_of_unlike_axes_are_refused_by_every_back_end(backend) -> None:
-    model = rt.JointModel(
-        {"labels": rt.OneCoin(), "votes": rt.ExtendedBTL(competence="signed")},
+    model = rt.models.JointModel(
+        {"labels": rt.models.OneCoin(), "votes": rt.ExtendedBTL(competence="signed")},
         shared=[{"votes": "reward", "labels": "accuracy"}],
     )
     with pytest.raises(SettingError, match=r"axes \(item: 12\) and \(annotator: 4\)"):

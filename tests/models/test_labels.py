@@ -35,7 +35,9 @@ def fitted(fit_quietly) -> xr.DataTree:
 def test_majority_vote_is_the_majority(fit_quietly):
     """Wherever one class has more labels than any other, it is the most probable; ties are equally
     probable."""
-    found = fit_quietly(rt.MajorityVote(), CROWD, EM, seed=0)["classes"]["responsibility"].values
+    found = fit_quietly(rt.models.MajorityVote(), CROWD, EM, seed=0)["classes"][
+        "responsibility"
+    ].values
     votes = CROWD.votes()
     winner = votes == votes.max(1, keepdims=True)
     clear = winner.sum(1) == 1
@@ -51,7 +53,7 @@ def test_few_labels_for_many_classes_are_warned_of():
     (sentence,) = rt.DawidSkene().data_warnings(thin)
     assert "at most 4 labels, and a confusion matrix of 6 classes has 30 numbers" in sentence
     assert not rt.DawidSkene().data_warnings(CROWD)
-    assert not rt.OneCoin().data_warnings(thin)
+    assert not rt.models.OneCoin().data_warnings(thin)
 
 
 def warnings_of(model, result):
@@ -77,10 +79,10 @@ def test_switched_classes_are_said_to_be(fitted):
 
 @pytest.mark.slow
 def test_a_crowd_worse_than_chance_is_warned_of(fit_quietly):
-    found = fit_quietly(rt.OneCoin(), CROWD, EM, seed=0)
-    assert not warnings_of(rt.OneCoin(), found)
+    found = fit_quietly(rt.models.OneCoin(), CROWD, EM, seed=0)
+    assert not warnings_of(rt.models.OneCoin(), found)
     found["posterior"]["accuracy"] = found["posterior"]["accuracy"] * 0 + 0.2
-    (sentence,) = warnings_of(rt.OneCoin(), found)
+    (sentence,) = warnings_of(rt.models.OneCoin(), found)
     assert "less often than by chance" in sentence
 
 
@@ -90,14 +92,14 @@ def test_fit_warns_of_what_the_model_says_of_it(monkeypatch):
         rt.fit(rt.DawidSkene(), CROWD.without_features(), rt.PGEM(draws=0), seed=0, progress=False)
 
 
-@pytest.mark.parametrize("model", [rt.Raykar(), rt.Yan()])
+@pytest.mark.parametrize("model", [rt.Raykar(), rt.models.Yan()])
 def test_a_classifier_needs_features(model):
     plain = dataclasses.replace(CROWD, features=None, centre=None, scale=None, feature_names=())
     with raises_about(BackendError, "features"):
         rt.fit(model, plain, EM, seed=0)
 
 
-@pytest.mark.parametrize("model", [rt.ItemDifficulty(), rt.Yan()])
+@pytest.mark.parametrize("model", [rt.models.ItemDifficulty(), rt.models.Yan()])
 def test_a_record_must_have_something_to_inform(model):
     record = CROWD.with_record({"annotator": [0], "truth": [1], "label": [1]})
     with pytest.raises(BackendError, match="nothing that an earlier record could inform"):
@@ -132,7 +134,7 @@ def test_a_record_is_worth_its_labels():
     [
         (lambda: rt.DawidSkene(diagonal=0), ("diagonal", 0)),
         (lambda: rt.DawidSkene(off_diagonal=-1.0), ("off_diagonal", -1.0)),
-        (lambda: rt.OneCoin(right="2"), ("right", "2")),
+        (lambda: rt.models.OneCoin(right="2"), ("right", "2")),
         (lambda: rt.Raykar(hidden=-1), ("hidden", -1)),
         (lambda: rt.Raykar(coefficient_scale=float("nan")), ("coefficient_scale", float("nan"))),
     ],
@@ -226,13 +228,13 @@ def test_unlabelled_items_get_what_the_classifier_says(fit_quietly):
 
 @pytest.mark.slow
 def test_items_of_a_model_with_items_must_be_known(fit_quietly, labelled):
-    result = fit_quietly(rt.ItemDifficulty(), labelled, EM, seed=0)
+    result = fit_quietly(rt.models.ItemDifficulty(), labelled, EM, seed=0)
     answer = {"i": ["x"], "who": [labelled.annotators[0]], "says": [labelled.classes[2]]}
     new = rt.Labels.from_frame(
         answer, item="i", annotator="who", label="says", classes=labelled.classes
     )
     with raises_about(DataError, "item", "x"):
-        rt.predict(rt.ItemDifficulty(), result, new)
+        rt.predict(rt.models.ItemDifficulty(), result, new)
 
 
 def test_labels_are_left_out_by_item_only(fitted):
@@ -419,7 +421,7 @@ def test_fit_warnings_weigh_labels_by_their_count() -> None:
     labels = rt.Labels.from_frame(table, item="i", annotator="a", label="l", count="n")
     with warnings.catch_warnings():
         warnings.simplefilter("error", rt.errors.ConvergenceWarning)
-        rt.fit(rt.OneCoin(), labels, rt.PGEM(draws=200), seed=0, progress=False)
+        rt.fit(rt.models.OneCoin(), labels, rt.PGEM(draws=200), seed=0, progress=False)
 
 
 def test_a_part_of_the_items_cannot_be_fitted() -> None:
@@ -476,7 +478,7 @@ def test_dropping_strangers_is_refused(fitted) -> None:
     other = rt.datasets.label_crowd(20, 3, 2, 3, seed=0).labels
     named = dataclasses.replace(other, annotators=("x", "y", "z"))
     with raises_about(SettingError, "data"):
-        rt.drop(rt.DawidSkene(), named, found, rt.PGEM(), seed=0, progress=False)
+        rt.auditing.drop(rt.DawidSkene(), named, found, rt.PGEM(), seed=0, progress=False)
 
 
 def test_even_votes_are_even_beyond_rounding(fit_quietly) -> None:
@@ -491,6 +493,6 @@ def test_even_votes_are_even_beyond_rounding(fit_quietly) -> None:
     sure["label"] = sure["item"] % 2
     table = {name: np.concatenate([table[name], sure[name]]) for name in table}
     labels = rt.Labels.from_frame(table, **{name: name for name in table})
-    result = fit_quietly(rt.MajorityVote(), labels, rt.PGEM(draws=0), seed=0)
+    result = fit_quietly(rt.models.MajorityVote(), labels, rt.PGEM(draws=0), seed=0)
     probs = result["classes"]["responsibility"].values[:items]
     assert (probs[:, 0] == probs[:, 1]).all()

@@ -13,7 +13,7 @@ from raters.errors import BackendError, SettingError
 from raters.program import log_joint
 from tests.several import FromPrior, compared
 
-MODEL = rt.LinearExtendedBTL()
+MODEL = rt.models.LinearExtendedBTL()
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_votes_that_leave_the_direction_open_are_warned_of() -> None:
         "leave open which way round" in MODEL.fit_warnings({"competence": half}, None, _votes())[0]
     )
     assert not MODEL.fit_warnings({"competence": np.ones((2, 50, 3))}, None, _votes())
-    unit = rt.LinearExtendedBTL(competence="unit")
+    unit = rt.models.LinearExtendedBTL(competence="unit")
     assert not unit.fit_warnings({"competence": half}, None, _votes())
 
 
@@ -95,9 +95,9 @@ def test_features_are_needed() -> None:
     with pytest.raises(BackendError, match="learns from features of the two sides"):
         rt.fit(MODEL, _votes(), seed=0, progress=False)
     with pytest.raises(SettingError, match="choose one of 'unit'"):
-        rt.LinearExtendedBTL(competence="sign")
+        rt.models.LinearExtendedBTL(competence="sign")
     with pytest.raises(SettingError, match="coefficient_scale"):
-        rt.LinearExtendedBTL(coefficient_scale=0)
+        rt.models.LinearExtendedBTL(coefficient_scale=0)
 
 
 def test_a_feature_that_never_differs_is_warned_of() -> None:

@@ -53,7 +53,7 @@ def test_normals_of_vectors_whose_correlations_are_near_1(choices) -> None:
     """The sum of both precisions has entries of 1e18 and a curvature that they drown."""
     model = rt.MixedLogit(correlated=True, constants=False)
     with jax.enable_x64(True):
-        panel = panels.panel_of(rt.Program(model, choices), model.start(choices))
+        panel = panels.panel_of(rt.program.Program(model, choices), model.start(choices))
     own = np.zeros((PEOPLE, panel.num_own))
     at = panel_gibbs.referred(panel, own, np.zeros(panel.shared.shape[2] + panel.num_own))
     of_all = panel.shared_utilities(np.zeros(panel.shared.shape[2]))
@@ -121,7 +121,7 @@ def test_axes_have_the_names_of_features_and_groups(choices) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_designs_are_those_of_the_program(name: str, choices) -> None:
     model = MODELS[name]
-    program, values = rt.Program(model, choices), somewhere(model, choices)
+    program, values = rt.program.Program(model, choices), somewhere(model, choices)
     with jax.enable_x64(True):
         panel = panels.panel_of(program, model.start(choices))
         utility = panel.shared_utilities(panel.shared_of(values))
@@ -166,7 +166,7 @@ def test_integrated_likelihood_is_that_of_quadrature() -> None:
             rows.append(np.bincount(codes, np.asarray(at)))
     exact = scipy.special.logsumexp(np.stack(rows), b=weight[:, None] / weight.sum(), axis=0)
     own, error = panel_averages.log_likelihoods(
-        rt.Program(model, data), {name: value[None] for name, value in values.items()}
+        rt.program.Program(model, data), {name: value[None] for name, value in values.items()}
     )
     np.testing.assert_allclose(own[0], exact, atol=0.02)
     assert 0.002 < error < 0.02
@@ -237,7 +237,7 @@ def test_gibbs_has_the_moments_of_importance_sampling(name: str, choices) -> Non
         )
         em = rt.fit(model, data, rt.PGEM(draws=1500), seed=0, progress=False)
     number = em.attrs["min_ess"]  # Not there where the weights do not reach the posterior.
-    for site in rt.Program(model, data).sites:
+    for site in rt.program.Program(model, data).sites:
         if site in ("taste", "error_component", "correlation_factor"):
             continue
         own, own_error = mean_and_error(gibbs.posterior[site].values)
@@ -304,7 +304,7 @@ def test_mode_has_the_largest_integrated_likelihood() -> None:
     wide = {"coefficient_scale": 100.0, "spread_scale": 100.0}
     model = rt.MixedLogit(constants=False, **wide)
     result = rt.fit(model, data, rt.PGEM(draws=0), seed=0, progress=False)
-    mode = {name: result["mode"][name].values for name in rt.Program(model, data).sites}
+    mode = {name: result["mode"][name].values for name in rt.program.Program(model, data).sites}
     places = [(site, place) for site in ("coefficient", "coefficient_spread") for place in (0, 1)]
     points = [mode]
     for site, place in places:
@@ -313,7 +313,7 @@ def test_mode_has_the_largest_integrated_likelihood() -> None:
             moved[place] += step
             points.append(mode | {site: moved})
     draws = {name: np.stack([point[name] for point in points]) for name in mode}
-    total = panel_averages.log_likelihoods(rt.Program(model, data), draws)[0].sum(1)
+    total = panel_averages.log_likelihoods(rt.program.Program(model, data), draws)[0].sum(1)
     assert total[0] > total[1:].max()
     assert total[0] == pytest.approx(result.attrs["marginal_log_likelihood"], abs=0.6)
     assert result.attrs["monte_carlo_error"] < 0.5
@@ -350,7 +350,9 @@ def test_a_refused_model_leaves_nothing_behind() -> None:
     """JAX keeps constants of arrays that a program read in single precision."""
     choices, _ = rt.datasets.choice_crowd(20, 4, spread=1.0, seed=3)
     with pytest.raises(BackendError):
-        rt.describe(rt.MixedLogit(random=(choices.feature_names[0],), correlated=True), choices)
+        rt.fitting.describe(
+            rt.MixedLogit(random=(choices.feature_names[0],), correlated=True), choices
+        )
     backend = rt.PGGibbs(draws=5, warmup=5, chains=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -383,7 +385,7 @@ def marginal_of(people: int, sets: int, spread: float) -> panel_marginal.Margina
     data, _ = rt.datasets.choice_crowd(people, sets, 3, 2, seed=3, available=1, spread=spread)
     model = rt.MixedLogit()
     start = model.start(data) | {"coefficient_spread": np.full(2, spread)}
-    program = rt.Program(model, data)
+    program = rt.program.Program(model, data)
     return panel_marginal.Marginal(program, panels.panel_of(program, start), start)
 
 
@@ -556,7 +558,7 @@ def test_sets_of_count_zero_tell_nothing_of_groups() -> None:
 
 @pytest.mark.parametrize("backend", [rt.HMC(), rt.PGVI()])
 def test_other_backends_say_why_not(backend, choices) -> None:
-    assert "NUTS" in backend.why_not(rt.Program(rt.MixedLogit(), choices))
+    assert "NUTS" in backend.why_not(rt.program.Program(rt.MixedLogit(), choices))
 
 
 def test_log_density_has_the_priors_of_the_page(choices) -> None:

@@ -36,7 +36,7 @@ def test_rankings_of_two_are_votes() -> None:
             np.testing.assert_allclose(one, two, rtol=1e-12)
         by_type, share = np.stack([worth, -worth], -1), {"type_weight": np.array([0.3, 0.7])}
         one = pointwise_log_likelihood(
-            rt.MixturePlackettLuce(worth_scale=1.0), rankings, {"worth": by_type} | share
+            rt.models.MixturePlackettLuce(worth_scale=1.0), rankings, {"worth": by_type} | share
         )
         two = pointwise_log_likelihood(
             rt.MixtureBTL(reward_scale=1.0), votes, {"reward": by_type} | share
@@ -62,11 +62,13 @@ def test_choices_of_the_stages_have_the_likelihood_of_the_rankings(ranked) -> No
         one = pointwise_log_likelihood(logit, choices, {"constant": worth[:, 0]})
         np.testing.assert_allclose(one.sum(), own[:, 0].sum(), rtol=1e-10)
         share = np.array([0.3, 0.7])
-        types = rt.LatentClassLogit(features=False)
+        types = rt.models.LatentClassLogit(features=False)
         sites = {"constant": worth, "type_weight": share}
         mixed = pointwise_log_likelihood(types, choices, sites)
         sites = {"worth": worth, "type_weight": share}
-        again = pointwise_log_likelihood(rt.MixturePlackettLuce(worth_scale=1.0), ranked, sites)
+        again = pointwise_log_likelihood(
+            rt.models.MixturePlackettLuce(worth_scale=1.0), ranked, sites
+        )
     of_annotator = np.zeros((3, 2))
     np.add.at(of_annotator, ranked.annotator, own)
     expected = np.logaddexp.reduce(of_annotator + np.log(share), axis=1)
@@ -206,9 +208,9 @@ def test_the_first_of_two_is_their_order(ranked_fit, ranked) -> None:
 def test_outcomes_of_orders_are_no_numbers(ranked_fit) -> None:
     for groups, by in ((("posterior_predictive",), None), (("log_likelihood",), "ranking")):
         with pytest.raises(DataError, match=r"as many answers as there are orders.*rt\.simulate"):
-            rt.with_groups(*ranked_fit, *groups, by=by)
+            rt.fitting.with_groups(*ranked_fit, *groups, by=by)
     with pytest.raises(DataError, match="not compared answer by answer"):
-        rt.dependence(*ranked_fit)
+        rt.checking.dependence(*ranked_fit)
 
 
 def test_a_result_holds_the_rankings(ranked_fit, ranked) -> None:
@@ -232,7 +234,9 @@ def of_two_tastes() -> tuple[rt.Rankings, np.ndarray]:
 @pytest.mark.slow
 def test_planted_types_of_rankers_are_found(of_two_tastes, fit_quietly) -> None:
     rankings, taste = of_two_tastes
-    result = fit_quietly(rt.MixturePlackettLuce(worth_scale=1.5), rankings, rt.PGEM(draws=100))
+    result = fit_quietly(
+        rt.models.MixturePlackettLuce(worth_scale=1.5), rankings, rt.PGEM(draws=100)
+    )
     likeliest = result["types"]["responsibility"].values.argmax(1)
     np.testing.assert_array_equal(likeliest, taste)
     worth = result["mode"]["worth"]
@@ -242,7 +246,7 @@ def test_planted_types_of_rankers_are_found(of_two_tastes, fit_quietly) -> None:
 
 def test_starts_of_types_are_of_those_who_rank_alike(of_two_tastes) -> None:
     rankings, _ = of_two_tastes
-    start = rt.MixturePlackettLuce(worth_scale=1.0).start(rankings)
+    start = rt.models.MixturePlackettLuce(worth_scale=1.0).start(rankings)
     share = np.sort(np.asarray(start["type_weight"]))
     np.testing.assert_allclose(share, [9 / 26, 17 / 26], rtol=1e-6)  # One more of each.
     assert np.corrcoef(np.asarray(start["worth"]).T)[0, 1] < -0.9
@@ -250,7 +254,7 @@ def test_starts_of_types_are_of_those_who_rank_alike(of_two_tastes) -> None:
 
 def test_a_single_choice_says_little_of_a_type(of_two_tastes) -> None:
     rankings, _ = of_two_tastes
-    model = rt.MixturePlackettLuce()
+    model = rt.models.MixturePlackettLuce()
     assert model.data_warnings(rankings) == ()
     table = {"best": ["x", "y"], "next": ["y", "x"], "who": ["ann", "bob"]}
     pairs = rt.Rankings.from_wide(
@@ -264,4 +268,4 @@ def test_a_single_choice_says_little_of_a_type(of_two_tastes) -> None:
 def test_more_types_than_rankers_are_refused(of_two_tastes) -> None:
     rankings, _ = of_two_tastes
     with pytest.raises(BackendError, match="25 types among 24 annotator"):
-        rt.fit(rt.MixturePlackettLuce(num_types=25), rankings, seed=0, progress=False)
+        rt.fit(rt.models.MixturePlackettLuce(num_types=25), rankings, seed=0, progress=False)

@@ -68,7 +68,7 @@ def test_graded_response_with_two_levels_is_two_pl() -> None:
         "difficulty": rng.normal(size=4),
     }
     graded_values = values | {"difficulty": values["difficulty"][:, None]}
-    one = pointwise_log_likelihood(rt.GradedResponse(), graded, graded_values)
+    one = pointwise_log_likelihood(rt.models.GradedResponse(), graded, graded_values)
     two = pointwise_log_likelihood(rt.TwoPL(), binary, values)
     np.testing.assert_allclose(one, two, rtol=1e-4)
 

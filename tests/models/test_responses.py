@@ -111,7 +111,7 @@ def test_abilities_are_drawn_from_their_conditional(responses) -> None:
             {"log_p": np.zeros((1, number))},
             mode=values,
         )
-        marginal, program = model.marginal(responses), rt.Program(model, responses)
+        marginal, program = model.marginal(responses), rt.program.Program(model, responses)
         added = integrated_site.added(program, marginal, draws, np.random.default_rng(0))
     ability = added.values["ability"][0]
     for person in range(20):
@@ -144,7 +144,7 @@ def test_too_few_nodes_are_told(responses, monkeypatch) -> None:
 
 def test_em_refuses_what_does_not_fit_into_memory(responses, monkeypatch) -> None:
     monkeypatch.setattr(_logistic, "_MOST_CELLS", 1000)
-    program = rt.Program(rt.Rasch(), responses)
+    program = rt.program.Program(rt.Rasch(), responses)
     reason = rt.PGEM().why_not(program)
     assert "PGGibbs, NUTS or SVI" in reason
     assert rt.PGGibbs().why_not(program) is None
@@ -218,7 +218,7 @@ def _senate(persons: int, items: int, dimensions: int, seed: int = 0):
 @pytest.mark.parametrize("dimensions", [1, 2])
 def test_positions_are_recovered_up_to_a_rotation(dimensions, fit_quietly) -> None:
     votes, position = _senate(40, 80, dimensions)
-    model = rt.IdealPoint(num_dimensions=dimensions)
+    model = rt.models.IdealPoint(num_dimensions=dimensions)
     result = fit_quietly(model, votes, rt.PGGibbs(draws=150, warmup=100, chains=2))
     mean = result.posterior["position"].mean(("chain", "draw")).values
     turn = scipy.linalg.orthogonal_procrustes(mean, position)[0]
@@ -257,7 +257,7 @@ def test_affine_moves_leave_the_likelihood_and_keep_the_prior() -> None:
     moves alone from a draw of the prior is stationary. Of 3 means none is 5 standard errors off:
     false alarms of 2e-6."""
     votes = _senate(5, 4, 2)[0]
-    model, rng = rt.IdealPoint(num_dimensions=2), np.random.default_rng(0)
+    model, rng = rt.models.IdealPoint(num_dimensions=2), np.random.default_rng(0)
     (symmetry,) = [one for one in model.symmetries if isinstance(one, Affine)]
     row = votes.take(slice(0, 1))
     before, after = [], []
@@ -283,8 +283,8 @@ def test_affine_moves_leave_the_likelihood_and_keep_the_prior() -> None:
 
 def test_positions_have_no_mode_and_no_verdicts(fit_quietly) -> None:
     votes = _senate(6, 8, 1)[0]
-    reason = rt.PGEM().why_not(Program(rt.IdealPoint(), votes))
+    reason = rt.PGEM().why_not(Program(rt.models.IdealPoint(), votes))
     assert "joint mode of positions and items is inconsistent" in reason
-    result = fit_quietly(rt.IdealPoint(), votes, rt.PGGibbs(draws=50, warmup=20, chains=2))
+    result = fit_quietly(rt.models.IdealPoint(), votes, rt.PGGibbs(draws=50, warmup=20, chains=2))
     with pytest.raises(rt.errors.SettingError, match="has no abilities to audit"):
-        rt.audit(rt.IdealPoint(), result)
+        rt.audit(rt.models.IdealPoint(), result)

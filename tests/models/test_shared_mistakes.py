@@ -66,7 +66,7 @@ def test_labels_without_families_are_refused() -> None:
     alone = dataclasses.replace(
         labels, family=np.arange(8, dtype=np.int32), families=tuple("ABCDEFGH")
     )
-    assert "each family has one annotator only; fit rt.OneCoin()" in str(
+    assert "each family has one annotator only; fit rt.models.OneCoin()" in str(
         rt.SharedMistakes().why_not(alone)
     )
     with pytest.raises(BackendError, match="name no families"):
@@ -93,7 +93,7 @@ def test_a_family_counts_for_less_and_its_effect_is_found(fit_quietly) -> None:
     backend = rt.PGGibbs(draws=150, warmup=100, chains=2)
     loss = {}
     for deceived in (0.25, 0.0):
-        for model in (rt.OneCoin(), rt.SharedMistakes()):
+        for model in (rt.models.OneCoin(), rt.SharedMistakes()):
             found = []
             for seed in range(3):
                 labels, truth = crowd(deceived, seed)

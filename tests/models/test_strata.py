@@ -128,7 +128,7 @@ def test_reports_rank_by_stratum_and_audits_judge_by_it(votes, fit_quietly) -> N
     model = rt.ExtendedBTL(competence="signed", strata=True)
     result = fit_quietly(model, votes, rt.PGGibbs(draws=100, chains=2))
     audit = rt.audit(model, result)
-    section = by_stratum(AuditContext(rt.Program(model, votes), result, audit, 0.9))
+    section = by_stratum(AuditContext(rt.program.Program(model, votes), result, audit, 0.9))
     assert [table.heading for table in section.tables] == ["Stratum code", "Stratum talk"]
     reward = stratum_rewards(result).mean(("chain", "draw")).values
     for table, own in zip(section.tables, reward, strict=True):

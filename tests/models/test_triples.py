@@ -105,7 +105,7 @@ def test_single_votes_have_one_likelihood_and_rankings_of_three_two(pair):
             float(likelihood_of(rt.MixtureBTL(), votes, one.values("reward"))) for one in pair
         ]
         threes = [
-            float(likelihood_of(rt.MixturePlackettLuce(), ranked, one.values("worth")))
+            float(likelihood_of(rt.models.MixturePlackettLuce(), ranked, one.values("worth")))
             for one in pair
         ]
     assert single[0] == pytest.approx(single[1], abs=1e-6)
@@ -124,7 +124,7 @@ def test_single_votes_have_one_likelihood_and_rankings_of_three_two(pair):
 def test_the_mixture_of_rankings_tells_them_apart(pair):
     """The fit to 2,000 rankings has the triples of the mixture that made them, within .06 (about
     five standard errors of a fit of seven parameters), and not those of the other."""
-    model = rt.MixturePlackettLuce(num_types=2)
+    model = rt.models.MixturePlackettLuce(num_types=2)
     backend = rt.PGEM(draws=0, starts=4)
     result = rt.fit(model, rankings(pair[0], 2000, seed=2), backend, seed=0, progress=False)
     mode = result["mode"]

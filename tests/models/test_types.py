@@ -66,7 +66,7 @@ def test_draws_under_any_numbering_come_out_under_one(even, seed) -> None:
         for name, value in values.items()
     }
     mode = {name: fitted["mode"][name].values[..., ::-1] for name in values}
-    found = identified(rt.Program(MODEL, votes), Draws(moved, {}, mode=mode))
+    found = identified(rt.program.Program(MODEL, votes), Draws(moved, {}, mode=mode))
     for name, value in values.items():
         np.testing.assert_allclose(found.values[name], value, atol=1e-6)
         np.testing.assert_allclose(found.mode[name], fitted["mode"][name].values, atol=1e-6)
@@ -185,7 +185,7 @@ def test_without_annotators_there_are_no_types() -> None:
         (lambda: rt.MixtureBTL(competence="signed"), ("competence", "signed")),
         (lambda: rt.MixtureBTL(type_prior="stick"), ("type_prior", "stick")),
         (lambda: rt.MixtureBTL(concentration=0), ("concentration", 0)),
-        (lambda: rt.ContextualBTL(coefficient_scale=-1.0), ("coefficient_scale", -1.0)),
+        (lambda: rt.models.ContextualBTL(coefficient_scale=-1.0), ("coefficient_scale", -1.0)),
     ],
 )
 def test_settings_that_are_refused(build, about) -> None:
@@ -309,12 +309,12 @@ def bandit():
 
 def test_features_are_needed(tastes) -> None:
     with raises_about(BackendError, "features"):
-        rt.fit(rt.ContextualBTL(), tastes.votes, rt.PGEM(), seed=0, progress=False)
+        rt.fit(rt.models.ContextualBTL(), tastes.votes, rt.PGEM(), seed=0, progress=False)
 
 
 @pytest.mark.slow
 def test_features_of_questions_are_matched_by_name(bandit, fit_quietly) -> None:
-    model = rt.ContextualBTL(num_types=3, coefficient_scale=3.0)
+    model = rt.models.ContextualBTL(num_types=3, coefficient_scale=3.0)
     result = fit_quietly(model, bandit.votes, rt.PGEM(draws=20))
     asked = bandit.votes.take(slice(0, 5)).unanswered()
     turned = dataclasses.replace(
@@ -332,7 +332,7 @@ def test_features_of_questions_are_matched_by_name(bandit, fit_quietly) -> None:
 
 def test_new_responses_are_judged_by_their_features(bandit, fit_quietly) -> None:
     """A model without parameters of items takes items that it has never seen."""
-    model = rt.ContextualBTL(coefficient_scale=1.0)
+    model = rt.models.ContextualBTL(coefficient_scale=1.0)
     result = fit_quietly(model, bandit.votes, rt.PGEM(draws=20))
     asked = bandit.votes.take(slice(0, 5)).unanswered()
     renamed = dataclasses.replace(asked, items=("new 1", "new 2", "new 3"))
@@ -344,13 +344,13 @@ def test_new_responses_are_judged_by_their_features(bandit, fit_quietly) -> None
 def test_features_that_say_little_are_warned_of(tiny) -> None:
     features = np.column_stack([np.ones(6), np.arange(6.0), 1000 * np.arange(6.0)])
     votes = tiny.with_features(features, names=["same", "rank", "price"])
-    sentences = rt.ContextualBTL().data_warnings(votes)
+    sentences = rt.models.ContextualBTL().data_warnings(votes)
     assert "'same'" in sentences[0]
     alike = votes.with_features(np.array([[0.0], [0.0], [1.0], [2.0], [3.0], [4.0]]))
     between = np.asarray((alike.first <= 1) & (alike.second <= 1)).sum()
     assert (
         f"{between} of {alike.num_comparisons} comparisons have the same features"
-        in rt.ContextualBTL().data_warnings(alike)[0]
+        in rt.models.ContextualBTL().data_warnings(alike)[0]
     )
     assert "'price' differs 1,000 times as much between the sides as 'rank'" in sentences[1]
 
@@ -371,13 +371,15 @@ def test_items_that_are_never_compared_are_no_matter_where_features_speak(fit_qu
         annotator="who",
         features={"length": ("x", "y")},
     )
-    _, said = quiet_fit(rt.ContextualBTL(), votes, rt.PGEM(draws=20))
+    _, said = quiet_fit(rt.models.ContextualBTL(), votes, rt.PGEM(draws=20))
     assert not [text for category, text in said if category is DataWarning]
 
 
 @pytest.mark.slow
 def test_a_result_keeps_the_features(bandit, fit_quietly) -> None:
-    result = fit_quietly(rt.ContextualBTL(coefficient_scale=1.0), bandit.votes, rt.PGEM(draws=20))
+    result = fit_quietly(
+        rt.models.ContextualBTL(coefficient_scale=1.0), bandit.votes, rt.PGEM(draws=20)
+    )
     kept = rt.Comparisons.from_result(result)
     assert isinstance(result["constant_data"]["features"], xr.DataArray)
     np.testing.assert_array_equal(kept.features, bandit.votes.features)

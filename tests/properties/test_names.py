@@ -88,7 +88,7 @@ def folder() -> Iterator[Path]:
 class Case(NamedTuple):
     """Rows of a table, the roles of its columns, and how they are read."""
 
-    read: Callable[..., rt.Judgements]
+    read: Callable[..., rt.judgements.Judgements]
     rows: list[tuple[Any, ...]]
     roles: dict[str, str]
     model: rt.Model
@@ -104,7 +104,7 @@ class Case(NamedTuple):
     def columns(self) -> dict[str, str]:
         return {role: f"the {role}" for role in self.roles}
 
-    def of(self, table: Any) -> rt.Judgements:
+    def of(self, table: Any) -> rt.judgements.Judgements:
         return self.read(table, **self.columns)
 
     @property
@@ -113,7 +113,7 @@ class Case(NamedTuple):
         return Counter(frozenset(zip(self.roles.values(), row, strict=True)) for row in self.rows)
 
 
-def by_name(data: rt.Judgements) -> Counter:
+def by_name(data: rt.judgements.Judgements) -> Counter:
     """Number of times that each judgement was made, by the columns of `Judgements.to_frame`."""
     found: Counter = Counter()
     for row in data.to_frame().to_dict("records"):
@@ -140,7 +140,7 @@ def labels(draw: st.DrawFn) -> Case:
     classes, items, people = draw(names(2, 3)), draw(names(1, 3)), draw(names(1, 3))
     rows = [(draw(st.sampled_from(items)), draw(st.sampled_from(people)), one) for one in classes]
     roles = {"item": "item", "annotator": "annotator", "label": "label"}
-    return Case(rt.Labels.from_frame, rows, roles, rt.OneCoin())
+    return Case(rt.Labels.from_frame, rows, roles, rt.models.OneCoin())
 
 
 @st.composite
@@ -357,16 +357,18 @@ class Asked(NamedTuple):
 
 
 @st.composite
-def pools(draw: st.DrawFn) -> tuple[rt.Model, rt.Judgements]:
+def pools(draw: st.DrawFn) -> tuple[rt.Model, rt.judgements.Judgements]:
     """Questions about pairs, or about the classes of items; of few sizes, as each is compiled."""
     items, people = draw(names(3, 3)), draw(names(2, 2))
     if draw(st.booleans()):
         return rt.BTL(), rt.Candidates.pairs(items=items, annotators=people)
     classes = draw(names(2, 3))
-    return rt.OneCoin(), rt.Candidates.labels(items=items, annotators=people, classes=classes)
+    return rt.models.OneCoin(), rt.Candidates.labels(
+        items=items, annotators=people, classes=classes
+    )
 
 
-def asked_of(folder: Path, model: rt.Model, pool: rt.Judgements, choice: int) -> Asked:
+def asked_of(folder: Path, model: rt.Model, pool: rt.judgements.Judgements, choice: int) -> Asked:
     """A new campaign with three questions; `choice` says which answer is right."""
     path = Path(tempfile.mkdtemp(dir=folder)) / "campaign.db"
     policy = rt.Policy(score=rt.acquisition.Random())

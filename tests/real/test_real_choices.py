@@ -92,7 +92,7 @@ class Mode:
     def __init__(self, model: Any, data: rt.Choices) -> None:
         with jax.enable_x64(True):
             table = jax.tree.map(jnp.asarray, data)
-            supports = rt.Program(model, data).supports
+            supports = rt.program.Program(model, data).supports
             transforms = {name: biject_to(support) for name, support in supports.items()}
             start = {
                 name: transforms[name].inv(jnp.asarray(value, float))
@@ -182,7 +182,7 @@ def test_swissmetro(survey) -> None:
 
 def test_a_part_of_the_choices_ignores_time(survey) -> None:
     """Biogeme's example b07 prints −5208.498, with a share of 0.2508 of the choices."""
-    model = rt.LatentClassLogit(by="set", ignored=("time",), **WIDE)
+    model = rt.models.LatentClassLogit(by="set", ignored=("time",), **WIDE)
     mode = Mode(model, survey)
     assert mode.log_likelihood == pytest.approx(-5208.4980, abs=0.01)
     assert mode.values["type_weight"][1] == pytest.approx(0.2508, abs=2e-3)
@@ -192,7 +192,7 @@ def test_a_part_of_the_choices_ignores_time(survey) -> None:
 @pytest.mark.exhaustive
 def test_train_and_car_in_a_nest(survey) -> None:
     """Biogeme's example b09 prints −5236.900, with a nest parameter of 2.05."""
-    mode = Mode(rt.NestedLogit(nests=(("train", "car"),), **WIDE), survey)
+    mode = Mode(rt.models.NestedLogit(nests=(("train", "car"),), **WIDE), survey)
     assert mode.log_likelihood == pytest.approx(-5236.9000, abs=0.01)
     assert 1 / mode.values["dissimilarity"][0] == pytest.approx(2.0541, abs=2e-3)
     # By the delta method, of 1/μ.
@@ -206,7 +206,12 @@ def test_train_and_car_in_a_nest(survey) -> None:
         ("three_modes", rt.MultinomialLogit(interactions=True, **WIDE), -1951.3437, 1e-3),
         ("canada", rt.MultinomialLogit(interactions=True, **WIDE), -2711.8241, 1e-3),
         ("survey", rt.MultinomialLogit(**WIDE), -5331.2520, 1e-3),
-        ("survey", rt.LatentClassLogit(by="set", ignored=("time",), **WIDE), -5208.4980, 0.01),
+        (
+            "survey",
+            rt.models.LatentClassLogit(by="set", ignored=("time",), **WIDE),
+            -5208.4980,
+            0.01,
+        ),
     ],
     ids=["three modes", "all trips", "swissmetro", "ignoring time"],
 )

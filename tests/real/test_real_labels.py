@@ -54,7 +54,7 @@ def accuracy(result, known: dict[str, str]) -> float:
 def test_dawid_skene_beats_the_majority(name, gibbs, em, majority):
     labels, known = read(name)
     for model, backend, least in (
-        (rt.MajorityVote(), rt.PGEM(draws=0), majority),
+        (rt.models.MajorityVote(), rt.PGEM(draws=0), majority),
         (rt.DawidSkene(), rt.PGEM(draws=0), em),
         (rt.DawidSkene(), rt.PGGibbs(draws=500, warmup=200, chains=2), gibbs),
     ):

@@ -85,7 +85,7 @@ def test_sushi_reaches_the_maximum(places: int, maximum: float, fit_quietly) -> 
 def test_two_types_of_sushi_eaters_reach_the_maximum(fit_quietly) -> None:
     """−69504.913 by an EM algorithm of its own from two starts."""
     rankings = sushi(10)
-    model = rt.MixturePlackettLuce(worth_scale=100.0)
+    model = rt.models.MixturePlackettLuce(worth_scale=100.0)
     mode = fit_quietly(model, rankings, rt.PGEM(draws=0, starts=2))["mode"]
     worth, share = mode["worth"].values, mode["type_weight"].values
     order = np.argsort(rankings.place, axis=1)

@@ -72,7 +72,7 @@ def test_em_reaches_the_maximum_of_graded_responses() -> None:
     """Verbal aggression on three levels; recomputed with 41 Gauss–Hermite nodes and L-BFGS."""
     table = pd.read_csv(data_folder("verbagg") / "responses_3cat.csv")
     graded = rt.GradedResponses.from_wide(table, person="person", columns=["S?*"])
-    model = rt.GradedResponse(difficulty_scale=100.0, discrimination_scale=100.0)
+    model = rt.models.GradedResponse(difficulty_scale=100.0, discrimination_scale=100.0)
     fitted = rt.fit(model, graded, rt.PGEM(draws=0), seed=0, progress=False)
     assert fitted.attrs["marginal_log_likelihood"] == pytest.approx(-6285.816, abs=1e-2)
 
@@ -100,7 +100,7 @@ def test_ideal_points_of_senators(fit_quietly) -> None:
     table = table[table["vote"].isin(share[share.between(0.025, 0.975)].index)]
     votes = rt.Responses.from_frame(table, person="legislator", item="vote", correct="yea")
     gibbs = rt.PGGibbs(draws=150, warmup=100, chains=2)
-    fitted = fit_quietly(rt.IdealPoint(), votes, gibbs, log_likelihood=False)
+    fitted = fit_quietly(rt.models.IdealPoint(), votes, gibbs, log_likelihood=False)
     position = fitted.posterior["position"].mean(("chain", "draw", "dimension"))
     published = pd.read_csv(folder / "published_wnominate.csv").set_index("legislator")["coord1D"]
     both = pd.DataFrame(

@@ -43,7 +43,7 @@ SIGNED = rt.ExtendedBTL(competence="signed", reward_scale=1.0, competence_spread
 
 
 @pytest.fixture(scope="module")
-def hostile() -> rt.Report:
+def hostile() -> rt.reporting.Report:
     """A report on annotators, and on items, of hostile names."""
     rows = [(HOSTILE[k], HOSTILE[k - 1], who) for k in range(len(HOSTILE)) for who in HOSTILE]
     votes = hand.votes(*rows)
@@ -157,7 +157,7 @@ def test_numbers_stand_beside_their_intervals():
 # ---------------------------------------------------------------- mirrored worlds
 
 
-def mirrored(share: float, **settings) -> tuple[rt.Model, object, rt.Audit]:
+def mirrored(share: float, **settings) -> tuple[rt.Model, object, rt.auditing.Audit]:
     """An audit of two whose judgements are opposed: in a share of the draws the world is
     mirrored."""
     votes = hand.votes(*[("a", "b", "ann"), ("b", "a", "bob"), ("b", "c", "ann")] * 8)
@@ -184,7 +184,7 @@ def test_both_worlds_have_their_competences():
     assert "worlds" not in mirrored(0.04)[2].tables
     # Where the prior tells the worlds apart, no symmetry says that there are two.
     positive = dataclasses.replace(SIGNED, competence="unit")
-    program = rt.Program(positive, rt.Comparisons.from_result(result))
+    program = rt.program.Program(positive, rt.Comparisons.from_result(result))
     assert quantities(program, result, AuditLimits(0.25, 0.9, 0.05)).tables == {}
 
 
@@ -201,7 +201,7 @@ def test_the_page_says_first_that_the_order_is_open_and_what_would_decide_it():
 def test_two_worlds_are_two_intervals_on_the_page():
     model, result, audit = mirrored(0.3)
     report = rt.report(model, result, audit)
-    assert rt.Report(report.facts).html() == report.html()
+    assert rt.reporting.Report(report.facts).html() == report.html()
     assert report.facts["worlds"]["probability"] == pytest.approx([0.7, 0.3])
     worlds = {row["annotator"]: row["worlds"] for row in report.facts["annotators"]}
     assert [round(world["competence"]) for world in worlds["ann"]] == [1, -1]

@@ -132,12 +132,12 @@ def result_of(data: Judgements, **draws: tuple[tuple[str, ...], Any]) -> xr.Data
     return tree
 
 
-def audited(**fields: Any) -> tuple[Rasch, xr.DataTree, rt.Audit]:
+def audited(**fields: Any) -> tuple[Rasch, xr.DataTree, rt.auditing.Audit]:
     """An audit of `responses`, whose kind is registered with some fields."""
-    rt.register(
+    rt.kinds.register(
         Kind(
             data=Replies,
-            readers=(rt.Reader(Replies.from_frame),),
+            readers=(rt.kinds.Reader(Replies.from_frame),),
             models=(Rasch,),
             default=Rasch(),
             **{"words": Words("response", "responses")} | fields,
@@ -192,7 +192,7 @@ def test_agreement_without_coded_answers_has_no_statistics():
 
 def test_every_form_shows_the_report():
     report = rt.report(*audited())
-    again = rt.Report(strict(report.json()))
+    again = rt.reporting.Report(strict(report.json()))
     assert again.html() == report.html()
     assert again.markdown() == report.markdown()
     page = Page(report.html())
@@ -288,7 +288,7 @@ def test_columns_reasons_and_sections_are_those_of_the_kind():
 def test_an_adversary_of_any_kind_is_asked_about_the_instructions():
     def quantities(program, result, limits):
         ability = result["posterior"]["ability"].values[0]
-        return rt.Quantities(
+        return rt.kinds.Quantities(
             {"ability": ability}, judged="ability", columns={"p_adversarial": (ability < 0).mean(0)}
         )
 
@@ -330,10 +330,10 @@ def test_agreement_is_counted_on_any_coded_answers():
 def test_data_facts_follow_from_the_roles():
     from raters.reporting.facts import agreement_or_why_not, data_facts
 
-    rt.register(
+    rt.kinds.register(
         Kind(
             data=Codings,
-            readers=(rt.Reader(lambda frame: frame),),
+            readers=(rt.kinds.Reader(lambda frame: frame),),
             models=(Rasch,),
             default=Rasch(),
             words=Words("coding", "codings"),

@@ -85,7 +85,7 @@ def columns(line: str) -> int:
     return line.replace("\\|", "").count("|") - 1
 
 
-def judged(names, **settings) -> tuple[rt.Model, xr.DataTree, rt.Audit]:
+def judged(names, **settings) -> tuple[rt.Model, xr.DataTree, rt.auditing.Audit]:
     """An audit by hand of these annotators: the first guesses, the last has one vote, the others
     are good."""
     rows = [("a", "b", name) for name in names[:-1] for _ in range(8)] + [("b", "c", names[-1])]
@@ -98,21 +98,21 @@ def judged(names, **settings) -> tuple[rt.Model, xr.DataTree, rt.Audit]:
 
 
 @pytest.fixture(scope="module")
-def of_votes(tiny, fit_quietly) -> tuple[rt.Model, xr.DataTree, rt.Audit]:
+def of_votes(tiny, fit_quietly) -> tuple[rt.Model, xr.DataTree, rt.auditing.Audit]:
     votes = dataclasses.replace(tiny, annotators=HOSTILE[:4])
     result = fit_quietly(SIGNED, votes, rt.PGEM(draws=200))
     return SIGNED, result, rt.audit(SIGNED, result, reference="crowd")
 
 
 @pytest.fixture(scope="module")
-def of_labels(labelled, fit_quietly) -> tuple[rt.Model, xr.DataTree, rt.Audit]:
+def of_labels(labelled, fit_quietly) -> tuple[rt.Model, xr.DataTree, rt.auditing.Audit]:
     labels = dataclasses.replace(labelled, annotators=HOSTILE[:4])
     result = fit_quietly(rt.DawidSkene(), labels, rt.PGEM(draws=200))
     return rt.DawidSkene(), result, rt.audit(rt.DawidSkene(), result, reference="crowd")
 
 
 @pytest.fixture(scope="module", params=["of_votes", "of_labels"])
-def audited(request) -> tuple[rt.Model, xr.DataTree, rt.Audit]:
+def audited(request) -> tuple[rt.Model, xr.DataTree, rt.auditing.Audit]:
     return request.getfixturevalue(request.param)
 
 
@@ -511,7 +511,7 @@ def test_a_check_is_by_a_sampler_that_can_do_it(monkeypatch):
     monkeypatch.setattr(rt.PGGibbs, "why_not", lambda *_: "not this model")
     assert checks() == ["result = rt.fit(model, votes, rt.NUTS(), seed=0)"]
     assert checks(command) == ["raters audit v.csv --backend nuts"]
-    assert "without = rt.drop(model, votes, audit, rt.NUTS(), seed=0)" in str(
+    assert "without = rt.auditing.drop(model, votes, audit, rt.NUTS(), seed=0)" in str(
         rt.report(model, result, audit).facts["next"]
     )
     astray = recorded(model, result, 2, rt.NUTS(warmup=50), **MIXED, divergences=2)
@@ -545,7 +545,9 @@ def test_an_approximation_that_is_not_near_the_posterior(backend, attrs, words):
     assert facts["convergence"]["line"] == "result = rt.fit(model, votes, rt.PGGibbs(), seed=0)"
 
 
-def of_chains(draws: dict[str, np.ndarray], wild: float) -> tuple[rt.Model, xr.DataTree, rt.Audit]:
+def of_chains(
+    draws: dict[str, np.ndarray], wild: float
+) -> tuple[rt.Model, xr.DataTree, rt.auditing.Audit]:
     """A fit by NUTS of four chains, whose learned scale disagrees by so much between chains."""
     names = ["guess", "good", "new"]
     rows = [("a", "b", name) for name in names for _ in range(8)] + [("b", "c", "new")]
@@ -653,7 +655,7 @@ def test_the_next_step_is_a_command_where_there_was_one():
     ]
     assert steps[-1]["what"].endswith("leave out what this would ask guess.")
     lines = [step["line"] for step in rt.report(model, result, audit).facts["next"]["steps"]]
-    assert "without = rt.drop(model, votes, audit, seed=0)" in lines
+    assert "without = rt.auditing.drop(model, votes, audit, seed=0)" in lines
 
 
 def test_who_has_answered_everything_is_to_be_asked_something_new():
@@ -749,7 +751,7 @@ def test_mixtures_have_a_ranking_for_each_type(fit_quietly):
 
 def test_every_form_is_a_view_of_the_same_facts(audited):
     report = rt.report(*audited)
-    again = rt.Report(strict(report.json()))
+    again = rt.reporting.Report(strict(report.json()))
     assert again.facts == report.facts
     assert again.html() == report.html()
     assert again.markdown() == report.markdown()
@@ -947,7 +949,7 @@ def test_a_command_keeps_the_number_of_questions():
 @pytest.mark.filterwarnings("ignore:no vote contradicts:raters.errors.DataWarning")
 def test_a_fit_without_those_flagged_is_not_advised_again(fit_quietly):
     model, result, audit = judged(["guess", "good", "new"])
-    dropped = rt.drop(
+    dropped = rt.auditing.drop(
         model, model.data_type.from_result(result), audit, rt.PGEM(draws=20), seed=0, progress=False
     )
     for given, again in ((None, True), (dropped, False)):

@@ -120,8 +120,8 @@ def test_approximations_are_within_their_tolerance(
 
 _TYPE_MODELS = {
     "MixtureBTL": rt.MixtureBTL(),
-    "ContextualBTL": rt.ContextualBTL(num_types=2),
-    "GuesserBTL": rt.GuesserBTL(),
+    "ContextualBTL": rt.models.ContextualBTL(num_types=2),
+    "GuesserBTL": rt.models.GuesserBTL(),
 }
 
 
@@ -172,9 +172,9 @@ def test_back_ends_agree_on_types(model: str, tastes, fit_quietly) -> None:
 
 _LABEL_MODELS = {
     "DawidSkene": rt.DawidSkene(diagonal=3.0, off_diagonal=1.0),
-    "ItemDifficulty": rt.ItemDifficulty(),
+    "ItemDifficulty": rt.models.ItemDifficulty(),
     "Raykar": rt.Raykar(diagonal=3.0, off_diagonal=1.0),
-    "Yan": rt.Yan(),
+    "Yan": rt.models.Yan(),
     "SharedMistakes": rt.SharedMistakes(item_effects=True),
 }
 

@@ -61,7 +61,7 @@ def test_the_kernel_of_lapses_leaves_the_joint_distribution_invariant(to_show) -
     """False-alarm rate 1e-4 for each statistic (|z| > 4.2 under Student's t with 78 degrees of
     freedom)."""
     result = geweke(
-        rt.BehaviouralCloning(), to_show, seed=1, chains=80, sweeps=15, prior_draws=30_000
+        rt.models.BehaviouralCloning(), to_show, seed=1, chains=80, sweeps=15, prior_draws=30_000
     )
     assert float(np.abs(result["z"]).max()) < _BOUND, str(result["z"].to_series())
 
@@ -75,7 +75,7 @@ def test_lapses_of_the_wrong_share_are_caught(to_show, monkeypatch) -> None:
 
     monkeypatch.setattr(latent_classes, "drawn", wrong)
     result = geweke(
-        rt.BehaviouralCloning(), to_show, seed=1, chains=80, sweeps=15, prior_draws=30_000
+        rt.models.BehaviouralCloning(), to_show, seed=1, chains=80, sweeps=15, prior_draws=30_000
     )
     assert float(np.abs(result["z"]).max()) > _BOUND
 

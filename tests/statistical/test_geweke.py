@@ -102,7 +102,7 @@ _KERNELS = {
         "few",
     ),
     "fixed scales, counts": (rt.ExtendedBTL(reward_scale=1.5, competence_spread=0.5), "many"),
-    "factors": (rt.FactorBTL(num_dimensions=2), "singles"),
+    "factors": (rt.models.FactorBTL(num_dimensions=2), "singles"),
     "tastes": (rt.HierarchicalBTL(), "singles"),
     "tastes, signed": (rt.HierarchicalBTL(competence="signed", position_bias=True), "few"),
     "tastes of own spread": (rt.HierarchicalBTL(own_spread=True), "singles"),
@@ -146,9 +146,9 @@ _TYPE_KERNELS = {
         num_types=3, type_prior="stick_breaking", concentration=0.5
     ),
     "MixtureBTL, competence": rt.MixtureBTL(competence="unit"),
-    "ContextualBTL": rt.ContextualBTL(num_types=2),
-    "LinearExtendedBTL": rt.LinearExtendedBTL(),
-    "GuesserBTL": rt.GuesserBTL(),
+    "ContextualBTL": rt.models.ContextualBTL(num_types=2),
+    "LinearExtendedBTL": rt.models.LinearExtendedBTL(),
+    "GuesserBTL": rt.models.GuesserBTL(),
 }
 
 
@@ -200,8 +200,8 @@ _RANKING_KERNELS = {
     "first choices by types": FirstChoices(),
     "ExtendedPlackettLuce": rt.ExtendedPlackettLuce(),
     "ExtendedPlackettLuce, unit": rt.ExtendedPlackettLuce(competence="unit"),
-    "MixturePlackettLuce": rt.MixturePlackettLuce(),
-    "MixturePlackettLuce, the worst": rt.MixturePlackettLuce(),
+    "MixturePlackettLuce": rt.models.MixturePlackettLuce(),
+    "MixturePlackettLuce, the worst": rt.models.MixturePlackettLuce(),
     "PlackettLuce, the worst": rt.PlackettLuce(),
     "ExtendedPlackettLuce, the worst": rt.ExtendedPlackettLuce(),
 }
@@ -254,8 +254,8 @@ _CHOICE_KERNELS = {
     "MultinomialLogit": rt.MultinomialLogit(
         interactions=True, coefficient_scale=1.0, constant_scale=1.0
     ),
-    "LatentClassLogit": rt.LatentClassLogit(coefficient_scale=1.0, constant_scale=1.0),
-    "LatentClassLogit, of each choice": rt.LatentClassLogit(
+    "LatentClassLogit": rt.models.LatentClassLogit(coefficient_scale=1.0, constant_scale=1.0),
+    "LatentClassLogit, of each choice": rt.models.LatentClassLogit(
         by="set", ignored=("price",), coefficient_scale=1.0, constant_scale=1.0
     ),
 }
@@ -347,16 +347,16 @@ def test_injected_error_in_a_kernel_of_rankings_is_caught(error, to_rank, monkey
 
 
 _LABEL_KERNELS = {
-    "MajorityVote": rt.MajorityVote(),
-    "Pooled": rt.Pooled(diagonal=2.0, off_diagonal=1.0),
-    "OneCoin": rt.OneCoin(),
+    "MajorityVote": rt.models.MajorityVote(),
+    "Pooled": rt.models.Pooled(diagonal=2.0, off_diagonal=1.0),
+    "OneCoin": rt.models.OneCoin(),
     "DawidSkene": rt.DawidSkene(diagonal=2.0, off_diagonal=1.0),
     "HierarchicalDawidSkene": rt.HierarchicalDawidSkene(),
-    "GuesserOneCoin": rt.GuesserOneCoin(),
-    "GuesserDawidSkene": rt.GuesserDawidSkene(),
-    "ItemDifficulty": rt.ItemDifficulty(),
+    "GuesserOneCoin": rt.models.GuesserOneCoin(),
+    "GuesserDawidSkene": rt.models.GuesserDawidSkene(),
+    "ItemDifficulty": rt.models.ItemDifficulty(),
     "Raykar": rt.Raykar(diagonal=2.0, off_diagonal=1.0),
-    "Yan": rt.Yan(),
+    "Yan": rt.models.Yan(),
     "SharedMistakes": rt.SharedMistakes(),
     "SharedMistakes, effects of items": rt.SharedMistakes(item_effects=True),
 }

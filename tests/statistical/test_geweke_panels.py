@@ -104,7 +104,9 @@ def test_injected_error_in_a_kernel_of_panels_is_caught(error, to_choose, monkey
 
 def test_a_transfer_keeps_everybodys_sums(to_choose) -> None:
     """The utilities of all choices stay as they are."""
-    program = rt.Program(_KERNELS["independent"], rt.datasets.choice_crowd(4, 3, seed=0).choices)
+    program = rt.program.Program(
+        _KERNELS["independent"], rt.datasets.choice_crowd(4, 3, seed=0).choices
+    )
     start = program.model.start(program.data)
     panel = panels.panel_of(program, {name: jnp.asarray(value) for name, value in start.items()})
     values = panel.put(start, own=np.random.default_rng(0).normal(size=panel.own_of(start).shape))

@@ -19,56 +19,56 @@ _UNIT = rt.ExtendedBTL(competence="unit", reward_scale=1.0)
 _SIGNED = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
 
 
-def votes() -> rt.Together:
-    return rt.Together.of({"one": votes_of(0, 9), "two": votes_of(3, 12)})
+def votes() -> rt.judgements.Together:
+    return rt.judgements.Together.of({"one": votes_of(0, 9), "two": votes_of(3, 12)})
 
 
-def labels_and_votes() -> rt.Together:
+def labels_and_votes() -> rt.judgements.Together:
     labels = labelled(0, 5, 3).part("labels")
-    return rt.Together.of({"labels": labels, "votes": votes_of(0, 12)})
+    return rt.judgements.Together.of({"labels": labels, "votes": votes_of(0, 12)})
 
 
-def votes_and_rankings() -> rt.Together:
-    return rt.Together.of({"votes": votes_of(0, 8), "ranked": rankings_of(1, 4)})
+def votes_and_rankings() -> rt.judgements.Together:
+    return rt.judgements.Together.of({"votes": votes_of(0, 8), "ranked": rankings_of(1, 4)})
 
 
-def rankings() -> rt.Together:
-    return rt.Together.of({"one": rankings_of(0, 4), "two": rankings_of(1, 4)})
+def rankings() -> rt.judgements.Together:
+    return rt.judgements.Together.of({"one": rankings_of(0, 4), "two": rankings_of(1, 4)})
 
 
-def tasks() -> rt.Together:
+def tasks() -> rt.judgements.Together:
     one, two = (labelled(seed, 5, 3).part("labels") for seed in (0, 1))
-    return rt.Together.of({"one": one, "two": two})
+    return rt.judgements.Together.of({"one": one, "two": two})
 
 
 KERNELS = {
     "tied competences": (
-        rt.JointModel({"one": _UNIT, "two": _UNIT}, shared=["reward"], tied=["competence"]),
+        rt.models.JointModel({"one": _UNIT, "two": _UNIT}, shared=["reward"], tied=["competence"]),
         votes,
     ),
     "labels and votes": (
-        rt.JointModel(
-            {"labels": rt.OneCoin(), "votes": _SIGNED},
+        rt.models.JointModel(
+            {"labels": rt.models.OneCoin(), "votes": _SIGNED},
             tied=[{"labels": "accuracy", "votes": "competence"}],
         ),
         labels_and_votes,
     ),
     "votes and rankings": (
-        rt.JointModel(
+        rt.models.JointModel(
             {"votes": rt.BTL(reward_scale=1.0), "ranked": rt.PlackettLuce(worth_scale=1.0)},
             shared=[{"votes": "reward", "ranked": "worth"}],
         ),
         votes_and_rankings,
     ),
     "votes and rankings, one competence": (
-        rt.JointModel(
+        rt.models.JointModel(
             {"votes": _UNIT, "ranked": rt.ExtendedPlackettLuce(competence="unit", worth_scale=1.0)},
             shared=[{"votes": "reward", "ranked": "worth"}, "competence"],
         ),
         votes_and_rankings,
     ),
     "two sets of rankings": (
-        rt.JointModel(
+        rt.models.JointModel(
             {
                 "one": rt.PlackettLuce(worth_scale=1.0),
                 "two": rt.ExtendedPlackettLuce(worth_scale=1.0),
@@ -78,11 +78,13 @@ KERNELS = {
         rankings,
     ),
     "learned scales": (
-        rt.JointModel({"one": rt.ExtendedBTL(), "two": rt.BTL()}, shared=["reward"]),
+        rt.models.JointModel({"one": rt.ExtendedBTL(), "two": rt.BTL()}, shared=["reward"]),
         votes,
     ),
     "two tasks": (
-        rt.JointModel({"one": rt.DawidSkene(), "two": rt.DawidSkene()}, shared=["confusion"]),
+        rt.models.JointModel(
+            {"one": rt.DawidSkene(), "two": rt.DawidSkene()}, shared=["confusion"]
+        ),
         tasks,
     ),
 }

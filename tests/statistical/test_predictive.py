@@ -33,7 +33,7 @@ CASES = {
     "MixtureBTL": (rt.MixtureBTL(num_types=2), VOTES),
     "DawidSkene": (rt.DawidSkene(), LABELS),
     "known classes": (rt.DawidSkene(), LABELS.with_truth({0: 1, 1: 0, 2: 2})),
-    "ItemDifficulty": (rt.ItemDifficulty(), LABELS),
+    "ItemDifficulty": (rt.models.ItemDifficulty(), LABELS),
 }
 
 
@@ -133,7 +133,7 @@ QUIET = pytest.mark.filterwarnings(
 )
 
 
-def checked(model: rt.Model, data: Any, seed: int = 0, **options: Any) -> rt.Check:
+def checked(model: rt.Model, data: Any, seed: int = 0, **options: Any) -> rt.checking.Check:
     result = rt.fit(model, data, BACKEND, seed=seed, progress=False, log_likelihood=False)
     return rt.check(model, result, replicates=500, seed=seed, **options)
 
@@ -173,7 +173,7 @@ def misleading() -> rt.Labels:
         "ability": np.full(8, 2.5),
         "prevalence": np.array([0.5, 0.5]),
     }
-    return rt.simulate(rt.ItemDifficulty(), questions, seed=1, given=given).data
+    return rt.simulate(rt.models.ItemDifficulty(), questions, seed=1, given=given).data
 
 
 def copied() -> rt.Labels:
@@ -216,10 +216,10 @@ FAILURES = {
         lambda: votes(lambda one, two, row: PAIR[one, two] - PAIR[two, one]),
         None,
     ),
-    "agreement of labels": (rt.DawidSkene(), misleading, rt.ItemDifficulty()),
+    "agreement of labels": (rt.DawidSkene(), misleading, rt.models.ItemDifficulty()),
     "judge_pairs": (rt.DawidSkene(), copied, None),
     "judge_answers": (
-        rt.OneCoin(),
+        rt.models.OneCoin(),
         lambda: rt.datasets.label_crowd(100, 8, 6, 3, seed=0).labels,
         rt.DawidSkene(),
     ),

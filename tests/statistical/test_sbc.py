@@ -31,14 +31,14 @@ _CASES = {
 _FEW_GIBBS = rt.PGGibbs(draws=160, warmup=30, chains=1)
 # As in Geweke's test, whose compiled kernels they share.
 _LABEL_CASES = {
-    "OneCoin by Gibbs": (rt.OneCoin(), _FEW_GIBBS),
+    "OneCoin by Gibbs": (rt.models.OneCoin(), _FEW_GIBBS),
     "DawidSkene by Gibbs": (rt.DawidSkene(diagonal=2.0, off_diagonal=1.0), _FEW_GIBBS),
     "HierarchicalDawidSkene by Gibbs": (rt.HierarchicalDawidSkene(), _FEW_GIBBS),
-    "GuesserOneCoin by Gibbs": (rt.GuesserOneCoin(), _FEW_GIBBS),
-    "GuesserDawidSkene by Gibbs": (rt.GuesserDawidSkene(), _FEW_GIBBS),
-    "ItemDifficulty by Gibbs": (rt.ItemDifficulty(), _FEW_GIBBS),
+    "GuesserOneCoin by Gibbs": (rt.models.GuesserOneCoin(), _FEW_GIBBS),
+    "GuesserDawidSkene by Gibbs": (rt.models.GuesserDawidSkene(), _FEW_GIBBS),
+    "ItemDifficulty by Gibbs": (rt.models.ItemDifficulty(), _FEW_GIBBS),
     "Raykar by Gibbs": (rt.Raykar(diagonal=2.0, off_diagonal=1.0), _FEW_GIBBS),
-    "Yan by Gibbs": (rt.Yan(), _FEW_GIBBS),
+    "Yan by Gibbs": (rt.models.Yan(), _FEW_GIBBS),
     "SharedMistakes by Gibbs": (rt.SharedMistakes(item_effects=True), _FEW_GIBBS),
     "DawidSkene by NUTS": (
         rt.DawidSkene(diagonal=2.0, off_diagonal=1.0),
@@ -50,8 +50,8 @@ _LABEL_CASES = {
 _TYPE_CASES = {
     "MixtureBTL by Gibbs": (rt.MixtureBTL(), _FEW_GIBBS),
     "MixtureBTL with competence by Gibbs": (rt.MixtureBTL(competence="unit"), _FEW_GIBBS),
-    "ContextualBTL by Gibbs": (rt.ContextualBTL(num_types=2), _FEW_GIBBS),
-    "GuesserBTL by Gibbs": (rt.GuesserBTL(), _FEW_GIBBS),
+    "ContextualBTL by Gibbs": (rt.models.ContextualBTL(num_types=2), _FEW_GIBBS),
+    "GuesserBTL by Gibbs": (rt.models.GuesserBTL(), _FEW_GIBBS),
     "MixtureBTL by NUTS": (rt.MixtureBTL(), rt.NUTS(draws=200, warmup=200, chains=1)),
 }
 
@@ -64,10 +64,10 @@ _RESPONSE_CASES = {
 
 _CHOICE_CASES = {
     "MultinomialLogit by Gibbs": (rt.MultinomialLogit(interactions=True), _FEW_GIBBS),
-    "LatentClassLogit by Gibbs": (rt.LatentClassLogit(), _FEW_GIBBS),
+    "LatentClassLogit by Gibbs": (rt.models.LatentClassLogit(), _FEW_GIBBS),
     "MixedLogit by Gibbs": (rt.MixedLogit(error_components=(("0", "2"),)), _FEW_GIBBS),
     "NestedLogit by NUTS": (
-        rt.NestedLogit(nests=(("0", "1"),)),
+        rt.models.NestedLogit(nests=(("0", "1"),)),
         rt.NUTS(draws=200, warmup=200, chains=1),
     ),
 }
@@ -76,7 +76,7 @@ _CHOICE_CASES = {
 _RANKING_CASES = {
     "PlackettLuce by Gibbs": (rt.PlackettLuce(), _FEW_GIBBS),
     "ExtendedPlackettLuce by Gibbs": (rt.ExtendedPlackettLuce(), _FEW_GIBBS),
-    "MixturePlackettLuce by Gibbs": (rt.MixturePlackettLuce(), _FEW_GIBBS),
+    "MixturePlackettLuce by Gibbs": (rt.models.MixturePlackettLuce(), _FEW_GIBBS),
 }
 
 

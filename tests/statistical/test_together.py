@@ -16,14 +16,15 @@ from tests.several import ONE_REWARD, TIED, compared, labelled, walks
 
 _LEVEL = 1e-4
 _SHORT = rt.NUTS(draws=120, warmup=120, chains=1, max_tree_depth=5)
-_LINEAR = rt.LinearExtendedBTL(coefficient_scale=1.0)
-TWO_CROWDS = rt.JointModel(
-    {"one": _LINEAR, "two": rt.LinearExtendedBTL(competence="unit", competence_spread=0.5)},
+_LINEAR = rt.models.LinearExtendedBTL(coefficient_scale=1.0)
+TWO_CROWDS = rt.models.JointModel(
+    {"one": _LINEAR, "two": rt.models.LinearExtendedBTL(competence="unit", competence_spread=0.5)},
     shared=["coefficient"],
     tied=["competence"],
 )
-LABELS_AND_VOTES = rt.JointModel(
-    {"labels": rt.OneCoin(), "votes": _LINEAR}, tied=[{"labels": "accuracy", "votes": "competence"}]
+LABELS_AND_VOTES = rt.models.JointModel(
+    {"labels": rt.models.OneCoin(), "votes": _LINEAR},
+    tied=[{"labels": "accuracy", "votes": "competence"}],
 )
 
 
@@ -40,8 +41,8 @@ def votes_of(seed: int, number: int) -> rt.Comparisons:
     return compared(rng, ("p", "q"), who, np.ones(2), np.ones(3), spread=1.0)
 
 
-def crowds() -> rt.Together:
-    return rt.Together.of({"one": votes_of(0, 12), "two": votes_of(1, 9)}).unanswered()
+def crowds() -> rt.judgements.Together:
+    return rt.judgements.Together.of({"one": votes_of(0, 12), "two": votes_of(1, 9)}).unanswered()
 
 
 def ranks_of(model, data, replicates: int = 60):
@@ -90,7 +91,7 @@ def test_ranks_of_further_kinds_are_uniform(kind: str) -> None:
         ranks = ranks_of(TIED, walks(2, 4, 1, 4).together.unanswered())
     else:
         labels = labelled(0, 5, 3).part("labels")
-        both = rt.Together.of({"labels": labels, "votes": votes_of(0, 12)})
+        both = rt.judgements.Together.of({"labels": labels, "votes": votes_of(0, 12)})
         ranks = ranks_of(LABELS_AND_VOTES, both.unanswered())
     assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
 
@@ -138,7 +139,7 @@ def test_an_adversary_in_the_votes_is_one_among_the_demonstrators(crowd, fits) -
     adversary = np.flatnonzero(crowd.truth["kind"] == "adversary")
     assert len(adversary) == 1
     alone = fits["shown"]["posterior"]["rationality"].values
-    shown = rt.part(ONE_REWARD, fits["both"], "shown")
+    shown = rt.fitting.part(ONE_REWARD, fits["both"], "shown")
     together = shown.result["posterior"]["rationality"].values
     below = [(draws < 0).mean((0, 1))[adversary[0]] for draws in (alone, together)]
     assert below[0] < 0.9 < 0.95 < below[1]

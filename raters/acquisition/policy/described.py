@@ -140,7 +140,7 @@ def described(
             value=posterior.model,
             problem="reads no features of questions",
             expected="fit one that does to data with features",
-            instead="rt.ContextualBTL() or rt.Raykar()",
+            instead="rt.models.ContextualBTL() or rt.Raykar()",
         )
     of_each = [name for name, site in sites.items() if {"item", data.unit} & set(site.dims)]
     per_item = [name for name in of_each if data.judge not in sites[name].dims]

@@ -130,7 +130,7 @@ def synthesize(
     >>> import raters as rt
     >>> votes, _ = rt.datasets.separated(num_items=6, num_annotators=2, num_votes=200, seed=0)
     >>> table = {"item": range(6), "length": [1, 4, 2, 2, 0, 1], "warmth": [0, 1, 0, 2, 1, 2]}
-    >>> votes, model = votes.with_features(table, item="item"), rt.ContextualBTL(num_types=1)
+    >>> votes, model = votes.with_features(table, item="item"), rt.models.ContextualBTL(num_types=1)
     >>> result = rt.fit(model, votes, rt.PGEM(draws=200), seed=0, progress=False)
     >>> best = rt.acquisition.synthesize(model, result, bounds={"length": (-3, 3)}, starts=2)
     >>> dict(best.sizes), bool((best["score"] >= best["nearest_score"]).all())

@@ -48,7 +48,7 @@ MENUS = Discrepancy(
     _menus,
     "What else is offered changes the shares of the alternatives in another way than {model} says",
     mend=lambda program, is_high: (
-        "rt.NestedLogit(nests=...) lets alternatives resemble each other, and rt.LatentClassLogit()"
+        "rt.models.NestedLogit(nests=...) lets alternatives resemble each other, and rt.models.LatentClassLogit()"
         " types of choosers want them"
         if isinstance(program.model, MultinomialLogit)
         else ""
@@ -98,7 +98,7 @@ def _mend_habits(program: Program[Any], is_high: bool) -> str:
     more = _with_components(program)
     components = f"{_line(more)} lets the constants of single alternatives differ between {judges}"
     if not isinstance(model, MixedLogit):
-        return f"{components}, and rt.LatentClassLogit() has types of them"
+        return f"{components}, and rt.models.LatentClassLogit() has types of them"
     ways = [components] if more != model else []
     if not model.correlated and len(model.places(program.data)) > 1:
         ways.append("correlated=True lets their tastes go together")

@@ -30,7 +30,7 @@ _SHAPE = (
     "Not measured: the shape of tastes, which MixedLogit takes as normal. Where choosers may be of"
     ' few types, compare: az.compare({"normal": rt.log_likelihood(model, result, by="annotator"),'
     ' "types": rt.log_likelihood(other, other_result, by="annotator")}), with other ='
-    " rt.LatentClassLogit()."
+    " rt.models.LatentClassLogit()."
 )
 _MEANINGS = {
     "coefficient": (

@@ -150,7 +150,7 @@ def _ties(layout: Layout) -> Measure | str:
 # ---------------------------------------------------------------- models that mend
 
 
-_FEATURES = (ContextualBTL, "rt.ContextualBTL() has features of items, or of the two sides")
+_FEATURES = (ContextualBTL, "rt.models.ContextualBTL() has features of items, or of the two sides")
 _TYPES = (MixtureBTL, "rt.MixtureBTL() has types of annotators, each with its own rewards")
 _TASTES = (HierarchicalBTL, "rt.HierarchicalBTL() has rewards of each annotator's own")
 _COMPETENCE = (

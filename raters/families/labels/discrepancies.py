@@ -19,7 +19,7 @@ from raters.models.labels import (
 from raters.program import Program
 
 _MATRIX = "rt.DawidSkene() has a confusion matrix of each annotator"
-_DIFFICULTY = "rt.ItemDifficulty() has an ease of each item"
+_DIFFICULTY = "rt.models.ItemDifficulty() has an ease of each item"
 #: Mistakes that annotators share are those of a misleading item, or of a common source.
 _GOLD = (
     "mistakes that annotators share are beyond models of independent annotators: give the true"

@@ -135,9 +135,9 @@ TASTES = Discrepancy(
     _tastes,
     "Single {judges} put single items higher or lower than {model} says",
     mend=lambda program, is_high: (
-        f"rt.MixturePlackettLuce(num_types={program.model.num_types + 1}) has one type more"
+        f"rt.models.MixturePlackettLuce(num_types={program.model.num_types + 1}) has one type more"
         if isinstance(program.model, MixturePlackettLuce)
-        else "rt.MixturePlackettLuce() has types of annotators, each with worths of its own"
+        else "rt.models.MixturePlackettLuce() has types of annotators, each with worths of its own"
     ),
 )
 

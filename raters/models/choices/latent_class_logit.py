@@ -77,7 +77,7 @@ class LatentClassLogit(Utility):
     ...          "mode": ["car", "bus"] * 4, "taken": [1, 0] * 2 + [0, 1] * 2}
     >>> choices = rt.Choices.from_frame(table, set="trip", alternative="mode", chosen="taken",
     ...                                 annotator="who")
-    >>> rt.Program(rt.LatentClassLogit(features=False), choices).sites["constant"].dims
+    >>> rt.program.Program(rt.models.LatentClassLogit(features=False), choices).sites["constant"].dims
     ('alternative', 'type')
     """
 

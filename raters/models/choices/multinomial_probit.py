@@ -67,8 +67,8 @@ class MultinomialProbit(Utility):
     >>> table = {"trip": [1, 1, 1, 2, 2], "mode": ["car", "red", "blue", "car", "red"],
     ...          "taken": [1, 0, 0, 0, 1]}
     >>> choices = rt.Choices.from_frame(table, set="trip", alternative="mode", chosen="taken")
-    >>> model = rt.MultinomialProbit(shared=("red", "blue"), features=False)
-    >>> list(rt.Program(model, choices).sites)
+    >>> model = rt.models.MultinomialProbit(shared=("red", "blue"), features=False)
+    >>> list(rt.program.Program(model, choices).sites)
     ['constant', 'shared_scale']
     """
 

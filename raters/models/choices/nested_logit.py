@@ -62,8 +62,8 @@ class NestedLogit(Utility):
     >>> table = {"trip": [1, 1, 1, 2, 2], "mode": ["car", "red", "blue", "car", "red"],
     ...          "taken": [1, 0, 0, 0, 1]}
     >>> choices = rt.Choices.from_frame(table, set="trip", alternative="mode", chosen="taken")
-    >>> model = rt.NestedLogit(nests=(("red", "blue"),), features=False)
-    >>> rt.Program(model, choices).sites["dissimilarity"].dims
+    >>> model = rt.models.NestedLogit(nests=(("red", "blue"),), features=False)
+    >>> rt.program.Program(model, choices).sites["dissimilarity"].dims
     ('nest',)
     """
 
@@ -140,7 +140,7 @@ class NestedLogit(Utility):
             return reason
         if not self.nests:
             return Reason(
-                f"NestedLogit needs nests of alternatives; write rt.NestedLogit({_SUCH}), or"
+                f"NestedLogit needs nests of alternatives; write rt.models.NestedLogit({_SUCH}), or"
                 " rt.MultinomialLogit() without",
                 parameter="nests",
                 value=(),

@@ -68,7 +68,7 @@ class ContextualBTL(Model[Comparisons]):
     ...      "length_b": [1.0, 1.0, 2.0]},
     ...     first="a", second="b", outcome="better", annotator="who",
     ...     features={"length": ("length_a", "length_b")})
-    >>> result = rt.fit(rt.ContextualBTL(), votes, rt.PGEM(), seed=0, progress=False)
+    >>> result = rt.fit(rt.models.ContextualBTL(), votes, rt.PGEM(), seed=0, progress=False)
     >>> result.posterior["coefficient"].dims
     ('chain', 'draw', 'feature', 'type')
     """

@@ -69,8 +69,8 @@ class FactorBTL(Model[Comparisons]):
     --------
     >>> import raters as rt
     >>> asked, _ = rt.datasets.separated(num_items=5, num_annotators=12, num_votes=600, seed=0)
-    >>> votes = rt.simulate(rt.FactorBTL(), asked, seed=3).data
-    >>> result = rt.fit(rt.FactorBTL(), votes, seed=0, progress=False)
+    >>> votes = rt.simulate(rt.models.FactorBTL(), asked, seed=3).data
+    >>> result = rt.fit(rt.models.FactorBTL(), votes, seed=0, progress=False)
     >>> result.posterior["loading"].dims
     ('chain', 'draw', 'item', 'dimension')
     """

@@ -90,7 +90,7 @@ class GuesserBTL(Model[Comparisons]):
     --------
     >>> import raters as rt
     >>> votes, truth = rt.datasets.crowd(8, 10, 1500, seed=0)
-    >>> result = rt.fit(rt.GuesserBTL(), votes, rt.PGEM(), seed=0, progress=False)
+    >>> result = rt.fit(rt.models.GuesserBTL(), votes, rt.PGEM(), seed=0, progress=False)
     >>> guess = result["types"]["responsibility"].sel(type="guesser")
     >>> [name for name in guess["annotator"].values.tolist() if guess.sel(annotator=name) > 0.5]
     [9]

@@ -66,7 +66,7 @@ class LinearExtendedBTL(Model[Comparisons]):
     >>> votes, _ = rt.datasets.separated(num_items=6, num_annotators=4, num_votes=300, seed=0)
     >>> votes = votes.with_features([[0.0, 1], [1, 0], [2, 1], [0, 0], [1, 1], [2, 0]],
     ...                             names=["length", "polite"])
-    >>> result = rt.fit(rt.LinearExtendedBTL(), votes, rt.PGEM(), seed=0, progress=False)
+    >>> result = rt.fit(rt.models.LinearExtendedBTL(), votes, rt.PGEM(), seed=0, progress=False)
     >>> result.posterior["coefficient"].dims
     ('chain', 'draw', 'feature')
     """

@@ -59,7 +59,7 @@ class BehaviouralCloning(Model[Demonstrations]):
     --------
     >>> import raters as rt
     >>> demonstrations, truth = rt.datasets.demonstration_crowd(3, 3, num_annotators=4, seed=0)
-    >>> result = rt.fit(rt.BehaviouralCloning(), demonstrations, rt.PGEM(draws=0), seed=0,
+    >>> result = rt.fit(rt.models.BehaviouralCloning(), demonstrations, rt.PGEM(draws=0), seed=0,
     ...                 progress=False)
     >>> result["mode"]["policy"].dims
     ('state', 'action')

@@ -74,7 +74,7 @@ class GuesserDawidSkene(Model[Labels]):
     --------
     >>> import raters as rt
     >>> labels, truth = rt.datasets.label_crowd(spammers=0.3, num_classes=2, seed=1)
-    >>> result = rt.fit(rt.GuesserDawidSkene(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result = rt.fit(rt.models.GuesserDawidSkene(), labels, rt.PGEM(draws=0), seed=0, progress=False)
     >>> result["mode"]["confusion"].dims
     ('annotator', 'true_class', 'label')
     """

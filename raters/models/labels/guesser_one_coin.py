@@ -60,7 +60,7 @@ class GuesserOneCoin(Model[Labels]):
     --------
     >>> import raters as rt
     >>> labels, truth = rt.datasets.label_crowd(spammers=0.3, seed=1)
-    >>> result = rt.fit(rt.GuesserOneCoin(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result = rt.fit(rt.models.GuesserOneCoin(), labels, rt.PGEM(draws=0), seed=0, progress=False)
     >>> mode = result["mode"]["accuracy"].values
     >>> float(mode[truth["kind"] == "spammer"].max().round(2))
     0.35

@@ -54,7 +54,7 @@ class ItemDifficulty(Model[Labels]):
     --------
     >>> import raters as rt
     >>> labels = rt.datasets.anesthesia_labels()
-    >>> result = rt.fit(rt.ItemDifficulty(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result = rt.fit(rt.models.ItemDifficulty(), labels, rt.PGEM(draws=0), seed=0, progress=False)
     >>> result["mode"]["ease"].dims
     ('item',)
     """

@@ -38,7 +38,7 @@ class MajorityVote(Model[Labels]):
     >>> labels = rt.Labels.from_frame(
     ...     {"i": [1, 1, 1, 2, 2], "who": list("abcab"), "says": ["x", "x", "y", "x", "y"]},
     ...     item="i", annotator="who", label="says")
-    >>> result = rt.fit(rt.MajorityVote(), labels, rt.PGEM(), seed=0, progress=False)
+    >>> result = rt.fit(rt.models.MajorityVote(), labels, rt.PGEM(), seed=0, progress=False)
     >>> result["classes"]["responsibility"].sel(item=2).values.round(2).tolist()        # a tie
     [0.5, 0.5]
     """

@@ -43,7 +43,7 @@ class OneCoin(Model[Labels]):
     --------
     >>> import raters as rt
     >>> labels = rt.datasets.anesthesia_labels()
-    >>> result = rt.fit(rt.OneCoin(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result = rt.fit(rt.models.OneCoin(), labels, rt.PGEM(draws=0), seed=0, progress=False)
     >>> result["mode"]["accuracy"].dims
     ('annotator',)
     """

@@ -44,7 +44,7 @@ class Pooled(Model[Labels]):
     --------
     >>> import raters as rt
     >>> labels = rt.datasets.anesthesia_labels()
-    >>> result = rt.fit(rt.Pooled(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result = rt.fit(rt.models.Pooled(), labels, rt.PGEM(draws=0), seed=0, progress=False)
     >>> result["mode"]["confusion"].dims
     ('true_class', 'label')
     """

@@ -163,7 +163,7 @@ class SharedMistakes(Model[Labels]):
         if np.bincount(family[family >= 0], minlength=1).max() < 2:
             return Reason(
                 "SharedMistakes learns what annotators of one family get wrong together, and each"
-                " family has one annotator only; fit rt.OneCoin()",
+                " family has one annotator only; fit rt.models.OneCoin()",
                 parameter="family",
                 problem="puts each annotator into a family of one",
                 expected="annotators of one family must have the same name in it",

@@ -52,7 +52,7 @@ class Yan(Model[Labels]):
     --------
     >>> import raters as rt
     >>> labels, _ = rt.datasets.label_crowd(80, 5, 3, 2, num_features=3, seed=0)
-    >>> result = rt.fit(rt.Yan(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result = rt.fit(rt.models.Yan(), labels, rt.PGEM(draws=0), seed=0, progress=False)
     >>> result["mode"]["tilt"].dims
     ('annotator', 'feature')
     """

@@ -70,7 +70,7 @@ class MixturePlackettLuce(Model[Rankings]):
     ...     {"who": ["ann", "ann", "bob", "bob"], "best": ["tea", "tea", "beer", "beer"],
     ...      "next": ["milk"] * 4, "last": ["beer", "beer", "tea", "tea"]},
     ...     places=["best", "next", "last"], annotator="who")
-    >>> rt.Program(rt.MixturePlackettLuce(), rankings).sites["worth"].dims
+    >>> rt.program.Program(rt.models.MixturePlackettLuce(), rankings).sites["worth"].dims
     ('item', 'type')
     """
 

@@ -58,7 +58,7 @@ class GradedResponse(Integrable[GradedResponses]):
     >>> import raters as rt
     >>> responses = rt.GradedResponses.from_wide(
     ...     {"who": ["ann", "bob", "eve"], "q1": [0, 1, 2], "q2": [1, 1, 2]}, person="who")
-    >>> result = rt.fit(rt.GradedResponse(), responses, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> result = rt.fit(rt.models.GradedResponse(), responses, rt.PGEM(draws=0), seed=0, progress=False)
     >>> result["mode"]["difficulty"].dims
     ('item', 'step')
     """

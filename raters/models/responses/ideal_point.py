@@ -56,7 +56,7 @@ class IdealPoint(Model[Responses]):
     >>> import raters as rt
     >>> votes = rt.Responses.from_wide(
     ...     {"who": ["ann", "bob", "eve"], "bill 1": [1, 1, 0], "bill 2": [0, 0, 1]}, person="who")
-    >>> result = rt.fit(rt.IdealPoint(), votes, seed=0, progress=False)
+    >>> result = rt.fit(rt.models.IdealPoint(), votes, seed=0, progress=False)
     >>> result.posterior["position"].dims
     ('chain', 'draw', 'person', 'dimension')
     """
