@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -40,6 +41,7 @@ def environment() -> Environment:
     }
     made.filters |= {"counted": counted, "shade": shade, "isolated": isolated}
     made.filters["md_name"] = lambda name: escape_markdown(isolated(name))
+    made.filters["grid"] = grid
     made.filters |= {"name": name_in_html, "prose": _prose}
     return made
 
@@ -69,3 +71,36 @@ def _prose(context: Context, text: str) -> Markup:
         _apart(piece, whole.get(piece, piece)) if place % 2 else piece
         for place, piece in enumerate(pieces)
     )
+
+
+def grid(rows: list[dict[str, Any]], columns: list[dict[str, Any]]) -> str:
+    """Align rows of a table under their headings."""
+    headings = [str(column["heading"]) for column in columns]
+    lines = [headings, *([_cell(column, row) for column in columns] for row in rows)]
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    names = [column["form"] in ("name", "text") for column in columns]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if is_name else cell.rjust(width)
+            for cell, width, is_name in zip(line, widths, names, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _cell(column: dict[str, Any], row: dict[str, Any]) -> str:
+    """One cell of a table as text, with its interval where it has one."""
+    name, form = column["name"], column["form"]
+    if form in ("name", "text"):
+        return display_name(row[name], 32)
+    forms: dict[str, Callable[[float], str]] = {
+        "percent": percent_or_dash,
+        "whole": "{:,.0f}".format,
+        "range": "{:g}".format,
+    }
+    shown = forms.get(form, number_or_dash)
+    text = shown(row[name]) if name in row else ""
+    low, high = (row.get(f"{name}_{end}") for end in ("low", "high"))
+    if low is not None and high is not None:
+        text = f"{text} [{shown(low)}, {shown(high)}]".strip()
+    return text

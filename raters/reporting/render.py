@@ -62,6 +62,13 @@ def markdown(facts: Mapping[str, Any]) -> str:
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
+def text(facts: Mapping[str, Any], rows: int) -> str:
+    """Render the report as plain text."""
+    prepared = _prepared(facts) | {"rows_in_text": rows}
+    text = _template("report.txt.jinja").render(prepared)
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
 def _template(name: str) -> Template:
     """Load a template; Jinja is not imported before one is wanted."""
     from raters.reporting.environment import environment

@@ -71,17 +71,22 @@ class Report:
             )
         _check_facts(self.facts)
 
-    def html(self) -> str:
+    def to_html(self) -> str:
         """One page that needs nothing else: no script, no font, no picture from elsewhere."""
         return render.html(self.facts)
 
-    def markdown(self) -> str:
+    def to_markdown(self) -> str:
         """The short form, for a pull request or an issue; names are escaped."""
         return render.markdown(self.facts)
 
-    def json(self) -> str:
+    def to_json(self) -> str:
         """Strict JSON. ``Report(json.loads(text))`` is the report again."""
         return facts.as_json(self.facts)
+
+    def to_text(self, rows: int = 20) -> str:
+        """Plain text of some sixty lines for a terminal: the answer, tables of at most `rows` rows,
+        limits."""
+        return render.text(self.facts, rows)
 
     @checked
     def as_text(self, path: str | Path) -> str:
@@ -101,7 +106,7 @@ class Report:
         SettingError
             When the ending is another one.
         """
-        return {".html": self.html, ".md": self.markdown, ".json": self.json}[
+        return {".html": self.to_html, ".md": self.to_markdown, ".json": self.to_json}[
             check_form(Path(path))
         ]()
 
@@ -163,7 +168,7 @@ def _check_facts(facts: Mapping[str, Any]) -> None:
             parameter="facts",
             problem=wrong,
             expected="pass the facts of a report as they were made",
-            instead="rt.reporting.Report(json.loads(report.json()))",
+            instead="rt.reporting.Report(json.loads(report.to_json()))",
         )
 
 
@@ -216,7 +221,8 @@ def report(
     Returns
     -------
     Report
-        With ``html()``, ``markdown()``, ``json()`` and ``save(path)``.
+        With ``to_html()``, ``to_markdown()``, ``to_text()``, ``to_json()`` and
+        ``save(path)``.
 
     Raises
     ------

@@ -72,7 +72,7 @@ def test_known_orders_tell_who_is_wrong(result) -> None:
 
 def test_influence_and_reports(result) -> None:
     audit = rt.audit(MODEL, result, influence=True)
-    text = rt.report(MODEL, result, audit).markdown()
+    text = rt.report(MODEL, result, audit).to_markdown()
     assert "tea is first" in text
     assert "ranks upside down" in text
     assert "put new questions to them" in text

@@ -287,12 +287,12 @@ def test_nobody_is_judged_by_what_they_choose(fitted, tmp_path) -> None:
 def test_a_report_without_judges_has_the_sections_of_choices(fitted) -> None:
     _, result = fitted(buses_alike=True)
     report = rt.report(MODEL, result, title="Buses")
-    facts = json.loads(report.json())
+    facts = json.loads(report.to_json())
     assert list(facts["sections"]) == ["coefficients", "shares", "checks"]
     assert "menus" in facts["sections"]["checks"]["failed"]
     assert facts["answer"]["stands_on"].startswith("Nobody is right or wrong")
     again = rt.reporting.Report(facts)
-    page, short = again.html(), again.markdown()
+    page, short = again.to_html(), again.to_markdown()
     for text in (
         "What else is offered changes",
         "rt.models.NestedLogit",
@@ -304,7 +304,7 @@ def test_a_report_without_judges_has_the_sections_of_choices(fitted) -> None:
         assert absent not in page.split("</style>")[1]
         assert absent not in short
     assert "Compare models" in page
-    assert "Buses" in str(report.html())
+    assert "Buses" in str(report.to_html())
     assert "no feature of them" in str(report)
 
 
@@ -315,7 +315,7 @@ def test_a_report_has_no_audit_only_where_nobody_is_judged(fit_quietly) -> None:
     report = rt.report(model, fit_quietly(model, votes, short), command="raters audit votes.csv")
     assert "BTL treats all annotators alike" in report.facts["answer"]["stands_on"]
     assert list(report.facts["sections"]) == ["items"]
-    assert rt.reporting.Report(json.loads(report.json())).markdown() == report.markdown()
+    assert rt.reporting.Report(json.loads(report.to_json())).to_markdown() == report.to_markdown()
     fitted = fit_quietly(judging, votes, short)
     with pytest.raises(SettingError, match="audit"):
         rt.report(judging, fitted)

@@ -105,11 +105,11 @@ def _towards(mdp: rt.MDP, model: rt.MaxEntIRL, coefficient: list[float]) -> np.n
 
 def test_the_report_has_the_reward_and_the_policy(model, result) -> None:
     report = rt.report(model, result, rt.audit(model, result))
-    facts = json.loads(report.json())
+    facts = json.loads(report.to_json())
     assert facts["kind"] == "demonstrations"
     assert {"reward", "policy"} <= set(facts["sections"])
-    assert "Coefficients of the reward" in report.html()
-    for text in (report.markdown(), report.html()):
+    assert "Coefficients of the reward" in report.to_html()
+    for text in (report.to_markdown(), report.to_html()):
         assert "Demonstrators avoid 1, 0." in text
         assert "acts against the goal of the crowd" in text
         assert " votes" not in text
@@ -132,7 +132,7 @@ def test_cloning_is_audited_predicted_and_checked(crowd, fit_quietly) -> None:
     audit = rt.audit(model, result)
     assert audit.judged == "competence"
     assert {"p_guessing", "agreement"} <= set(audit.table)
-    assert "Most probable actions" in rt.report(model, result, audit).html()
+    assert "Most probable actions" in rt.report(model, result, audit).to_html()
     probability = rt.predict(model, result)
     assert probability.dims == ("chain", "draw", "answer", "step")
     np.testing.assert_allclose(probability.sum("answer"), 1, atol=1e-5)

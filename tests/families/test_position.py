@@ -100,5 +100,5 @@ def test_it_is_in_the_report_and_in_no_other():
 
 def test_it_is_in_every_form_of_the_report():
     report = rt.report(MODEL, RESULT, rt.audit(MODEL, RESULT, reference="crowd"))
-    assert "### Position bias" in report.markdown()
-    assert "Between two equal items" in report.html()
+    assert "### Position bias" in report.to_markdown()
+    assert "Between two equal items" in report.to_html()

@@ -204,7 +204,7 @@ def test_kendall_w_at_its_ends() -> None:
 
 
 def test_a_report_has_the_order_and_the_agreement(result, audit) -> None:
-    text = rt.report(MODEL, result, audit).markdown()
+    text = rt.report(MODEL, result, audit).to_markdown()
     assert "| 1 (1" in text
     assert "Kendall's W" in text
     assert "ranks upside down" in text
@@ -288,6 +288,6 @@ def test_the_page_of_a_mixture_has_an_order_for_each_type(tmp_path, fit_quietly,
     section.files["items.csv"](tmp_path / "items.csv")
     items = pd.read_csv(tmp_path / "items.csv")
     assert items.groupby("type")["item"].nunique().tolist() == [4, 4]
-    page = rt.report(model, result).markdown()
+    page = rt.report(model, result).to_markdown()
     assert "Annotators are of 2 types. First is" in page
     assert "Type 1:" in page

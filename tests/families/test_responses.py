@@ -86,8 +86,8 @@ def test_wrong_keys_are_named(fit_quietly) -> None:
 
 def test_a_report_speaks_of_persons(audit, result) -> None:
     page = rt.report(MODEL, result, audit)
-    assert "least able" in page.html()
-    assert "least trusted" not in page.html()
+    assert "least able" in page.to_html()
+    assert "least trusted" not in page.to_html()
     assert page.facts["sections"]["items"]["num_items"] == 6
 
 

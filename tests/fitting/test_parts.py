@@ -217,6 +217,6 @@ def test_models_of_one_kind_and_of_several_are_not_mixed_up(both) -> None:
 
 def test_parts_go_through_the_other_verbs(result, both) -> None:
     votes = rt.fitting.part(OF_LABELS, result, "votes")
-    assert rt.report(*votes, rt.audit(*votes)).html()
+    assert rt.report(*votes, rt.audit(*votes)).to_html()
     asked = rt.Candidates.pairs(both.part("votes"))
     assert rt.suggest(*votes, asked, batch_size=2).sizes["suggestion"] == 2

@@ -189,15 +189,15 @@ def test_without_those_flagged(case, model, result):
     part = report.facts["sections"]["without_flagged"]
     assert 0 < part["judgements_left"] < case.data.num_judgements
     assert {move[case.data.judge] for move in part["moves"]}.isdisjoint(audit.flagged)
-    assert "Without those flagged" in report.markdown()
+    assert "Without those flagged" in report.to_markdown()
 
 
 def test_the_report_says_what_can_be_said(case, model, result):
     report = rt.report(model, result, rt.audit(model, result, reference="crowd"))
-    facts = json.loads(report.json())
+    facts = json.loads(report.to_json())
     assert facts["kind"] == case.kind.name
     assert facts["words"]["many"] == case.kind.words.many
-    for text in (report.markdown(), report.html()):
+    for text in (report.to_markdown(), report.to_html()):
         assert case.kind.words.many in text
         assert case.data.judge in text
         assert " votes" not in text

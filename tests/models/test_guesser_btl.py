@@ -148,9 +148,9 @@ def test_nobody_prefers_a_guesser(crowd, fitted) -> None:
 def test_report_says_what_the_types_are(fitted) -> None:
     model = rt.models.GuesserBTL()
     page = rt.report(model, fitted, rt.audit(model, fitted, reference="crowd"))
-    assert "are guessers and" in page.html()
-    assert "the posterior probability of the type" in page.html()
-    assert "Annotators are of 3 types" not in page.html()
+    assert "are guessers and" in page.to_html()
+    assert "the posterior probability of the type" in page.to_html()
+    assert "Annotators are of 3 types" not in page.to_html()
 
 
 @pytest.mark.slow

@@ -72,7 +72,7 @@ def test_an_adversary_and_the_reward_are_found(votes, fit_quietly) -> None:
         assert (np.abs(draws.mean(0) - true) < 5 * draws.std(0)).all()
     audit = rt.audit(MODEL, result, reference="crowd")
     assert audit.flagged == [3]
-    assert rt.report(MODEL, result, audit).html()
+    assert rt.report(MODEL, result, audit).to_html()
 
 
 def test_votes_that_leave_the_direction_open_are_warned_of() -> None:

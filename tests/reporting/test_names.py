@@ -61,7 +61,7 @@ def hostile() -> rt.reporting.Report:
 
 
 def test_every_name_stands_apart_cut_and_whole_in_its_title(hostile):
-    page = Page(hostile.html())
+    page = Page(hostile.to_html())
     shown = page.text("bdi")
     for name in HOSTILE:
         assert display_name(name).strip() in shown
@@ -75,12 +75,12 @@ def test_every_name_stands_apart_cut_and_whole_in_its_title(hostile):
 
 
 def test_no_name_becomes_markup_or_steers_the_text(hostile):
-    text = hostile.html()
+    text = hostile.to_html()
     page = Page(text)
     assert not STEERING.search(text)
     assert {tag for tag, _ in page.tags} & {"script", "img"} == set()
     assert not any(name.startswith("on") for _, attrs in page.tags for name in attrs)
-    for one in (hostile.markdown(), str(hostile)):
+    for one in (hostile.to_markdown(), str(hostile)):
         assert not STEERING.search(one)
     assert text.count("\u2068") == text.count("\u2069")
 
@@ -93,7 +93,7 @@ def test_a_name_in_a_sentence_has_its_title_too():
     model, result, audit = judged([LONG, "good", "fine", "new"])
     report = rt.report(model, result, audit)
     assert f"should go ({isolated(LONG)});" in report.facts["answer"]["sentence"]
-    answer = re.search('<p class="answer.*?</p>', report.html(), re.DOTALL)[0]
+    answer = re.search('<p class="answer.*?</p>', report.to_html(), re.DOTALL)[0]
     assert str(name_in_html(LONG)) in answer
 
 
@@ -118,7 +118,7 @@ def test_twenty_thousand_items_and_six_hundred_annotators_are_a_small_page():
     report = rt.report(
         SIGNED, result, rt.audit(SIGNED, result, min_judgements=1, reference="crowd")
     )
-    page = report.html()
+    page = report.to_html()
     assert len(page.encode()) < 2_000_000
     open_at_first = re.sub("<details>.*?</details>", "", page, flags=re.DOTALL)
     assert open_at_first.count('<th scope="row"><bdi') == 20  # ten annotators and ten items
@@ -141,12 +141,12 @@ def test_numbers_stand_beside_their_intervals():
     model, result, audit = judged(["guess", "good", "fine", "new"])
     report = rt.report(model, result, audit)
     row = report.facts["annotators"][0]
-    page = re.sub("<[^>]*>", "", report.html()).replace("−", "-")
+    page = re.sub("<[^>]*>", "", report.to_html()).replace("−", "-")
     low, high = row["competence_low"], row["competence_high"]
     assert f"{row['competence']:.2f} [{low:.2f}, {high:.2f}]" in page
     low, high = row["accuracy_low"], row["accuracy_high"]
     assert f"{row['accuracy']:.0%} [{low:.0%}, {high:.0%}]" in page
-    assert f"| {row['accuracy']:.0%} ({low:.0%}–{high:.0%}) |" in report.markdown()
+    assert f"| {row['accuracy']:.0%} ({low:.0%}–{high:.0%}) |" in report.to_markdown()
     first = report.facts["sections"]["items"]["tables"][0]["rows"][0]
     assert f"1 [{first['rank_low']}–{first['rank_high']}]" in page
     assert "accuracy[90% interval]" in page
@@ -190,7 +190,7 @@ def test_both_worlds_have_their_competences():
 
 def test_the_page_says_first_that_the_order_is_open_and_what_would_decide_it():
     report = rt.report(*mirrored(0.3))
-    (answer, *_), page = report.html().split("<h2", 1), report.html()
+    (answer, *_), page = report.to_html().split("<h2", 1), report.to_html()
     assert "with probability 0.30, the mirror image" in answer
     assert "one annotator who is known to be good" in answer
     assert len(report.facts["answer"]["not_final"]) == 2
@@ -201,18 +201,18 @@ def test_the_page_says_first_that_the_order_is_open_and_what_would_decide_it():
 def test_two_worlds_are_two_intervals_on_the_page():
     model, result, audit = mirrored(0.3)
     report = rt.report(model, result, audit)
-    assert rt.reporting.Report(report.facts).html() == report.html()
+    assert rt.reporting.Report(report.facts).to_html() == report.to_html()
     assert report.facts["worlds"]["probability"] == pytest.approx([0.7, 0.3])
     worlds = {row["annotator"]: row["worlds"] for row in report.facts["annotators"]}
     assert [round(world["competence"]) for world in worlds["ann"]] == [1, -1]
-    page = Page(report.html())
+    page = Page(report.to_html())
     bars = [attrs for tag, attrs in page.tags if attrs.get("class", "").startswith("bar ")]
     of_judges = [bar for bar in bars if bar["aria-label"].startswith("competence")]
     assert len(of_judges) == 4
-    text = re.sub("<[^>]*>", "", report.html())
+    text = re.sub("<[^>]*>", "", report.to_html())
     assert text.count("]with 70%") == text.count("]with 30%") == 2
     first, other = worlds["ann"]
-    assert f"{first['competence']:.2f} or −{-other['competence']:.2f} |" in report.markdown()
+    assert f"{first['competence']:.2f} or −{-other['competence']:.2f} |" in report.to_markdown()
 
 
 def test_the_figure_shows_both_worlds():

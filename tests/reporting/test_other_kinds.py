@@ -192,15 +192,16 @@ def test_agreement_without_coded_answers_has_no_statistics():
 
 def test_every_form_shows_the_report():
     report = rt.report(*audited())
-    again = rt.reporting.Report(strict(report.json()))
-    assert again.html() == report.html()
-    assert again.markdown() == report.markdown()
-    page = Page(report.html())
+    again = rt.reporting.Report(strict(report.to_json()))
+    assert again.to_html() == report.to_html()
+    assert again.to_markdown() == report.to_markdown()
+    page = Page(report.to_html())
     assert {"guess", "good", "<b>fine</b>", "new"} <= set(page.text("bdi"))
     assert "b" not in {tag for tag, attrs in page.tags if attrs.get("class") == "name"}
     assert "ability, with its 90% interval" in page.text("th")
     assert (
-        "| person | verdict | ability | 90% interval | P(below) | responses |" in report.markdown()
+        "| person | verdict | ability | 90% interval | P(below) | responses |"
+        in report.to_markdown()
     )
 
 
@@ -216,8 +217,8 @@ def test_questions_have_the_columns_of_the_kind():
         }
     )
     report = rt.report(model, result, audit, questions=asked)
-    assert "| item | ask | likely answer | its probability |" in report.markdown()
-    assert "| roots | new | 1 | 80% |" in report.markdown()
+    assert "| item | ask | likely answer | its probability |" in report.to_markdown()
+    assert "| roots | new | 1 | 80% |" in report.to_markdown()
     with pytest.raises(SettingError) as refusal:
         rt.report(model, result, audit, questions=asked.drop_vars("item"))
     assert refusal.value.parameter == "questions"
@@ -272,14 +273,14 @@ def test_columns_reasons_and_sections_are_those_of_the_kind():
     assert [row["item"] for row in section["tables"][0]["rows"]] == list(ITEMS)
     assert section["matrices"][0]["values"] == [[1.0, 0.0], [0.0, 1.0]]
     assert facts["how"]["limits"][-1] == "That anybody is stupid."
-    page = Page(report.html())
+    page = Page(report.to_html())
     assert "How difficult the items are" in page.text("h2")
     assert "difficulty, with its 90% interval" in page.text("th")
     assert page.text("summary")[0] == "The other 1 row"
     ids = [attrs["id"] for _, attrs in page.tags if attrs.get("id")]
     assert len(ids) == len(set(ids))
     assert {attrs["href"][1:] for tag, attrs in page.tags if tag == "use"} <= set(ids)
-    lines = report.markdown().splitlines()
+    lines = report.to_markdown().splitlines()
     for place, line in enumerate(lines):
         if line.startswith("|--"):
             assert columns(line) == columns(lines[place - 1]) == columns(lines[place + 1])

@@ -130,7 +130,7 @@ def test_the_first_screen_says_what_it_stands_on_and_what_would_change_it(of_lab
         "Finding out the truth of 7 questions drawn at random is expected to settle 1.5 of the 2"
         " verdicts that are open: see “What to do next”."
     )
-    first = report.html().partition('id="verdicts"')[0]
+    first = report.to_html().partition('id="verdicts"')[0]
     assert first.index(answer["stands_on"]) < first.index('class="answer')
     assert answer["would_change"] in first
     assert str(report).splitlines()[0] == answer["stands_on"]
@@ -148,8 +148,8 @@ def test_the_first_screen_says_how_many_labels_are_wrong(of_labels):
     low, high = audit.wrong_interval
     assert f"are expected to be wrong (90% interval {low:,.0f} to {high:,.0f}" in headline
     assert headline in str(page)
-    assert headline in page.markdown().partition("### Verdicts")[0]
-    assert headline in page.html().partition('id="verdicts"')[0]
+    assert headline in page.to_markdown().partition("### Verdicts")[0]
+    assert headline in page.to_html().partition('id="verdicts"')[0]
     assert page.facts["sections"]["items"]["sentence"].startswith(headline)
 
 
@@ -260,7 +260,7 @@ def test_a_single_annotator(values, votes, settings, sentence):
         report.facts["agreement"]["sentence"]
         == "There is a single annotator with answers, so there is no agreement to show."
     )
-    for text in (report.html(), report.markdown()):
+    for text in (report.to_html(), report.to_markdown()):
         assert "1 annotators" not in text
 
 
@@ -330,9 +330,9 @@ def test_cells_have_no_colour_at_chance():
 def test_what_an_adversary_is_depends_on_the_kind(of_votes, of_labels):
     assert (
         "P(adversary) is the probability that competence is below 0, which"
-        in rt.report(*of_votes).html()
+        in rt.report(*of_votes).to_html()
     )
-    assert "wrong so reliably that they carry information;" in rt.report(*of_labels).html()
+    assert "wrong so reliably that they carry information;" in rt.report(*of_labels).to_html()
 
 
 def test_a_tie_is_half_an_answer():
@@ -404,7 +404,7 @@ def test_convergence_in_plain_words(chains, attrs, settled, words):
     )
     assert report.facts["answer"]["relied_on"] is settled
     assert words in report.facts["convergence"]["sentence"]
-    assert words in report.html()
+    assert words in report.to_html()
     assert ("Do not act on this page yet" in str(report)) is not settled
     assert ("rt.fit" in str(report.facts["next"]["steps"])) is not settled
 
@@ -422,7 +422,7 @@ def test_what_a_longer_run_does_not_mend(monkeypatch):
     assert mixed.facts["answer"]["not_final"][0] == f"Not final: {warning}."
     assert mixed.facts["next"]["steps"][0] == {"what": f"T{warning[1:]}.", "line": None}
     assert "If they then still should go" in mixed.facts["next"]["steps"][1]["what"]
-    shown = [fields.get("class", "") for tag, fields in Page(mixed.html()).tags if tag == "p"]
+    shown = [fields.get("class", "") for tag, fields in Page(mixed.to_html()).tags if tag == "p"]
     assert shown[:2] == ["stands-on", "answer unsettled"]
     both = rt.report(
         model, recorded(model, result, 2, rt.NUTS(), max_rhat=1.2, min_ess=900.0), audit
@@ -616,7 +616,7 @@ def test_there_is_no_verdict_without_draws():
     assert verdict == {"guess": "drop", "good": "too few draws", "new": "keep"}
     report = rt.report(model, result, audit)
     assert report.facts["answer"]["sentence"].startswith("No verdict on 1 annotator: ")
-    assert "draw more" in report.html()
+    assert "draw more" in report.to_html()
     assert report.facts["convergence"]["open"] == ["good"]
 
 
@@ -741,7 +741,7 @@ def test_mixtures_have_a_ranking_for_each_type(fit_quietly):
     means = result.posterior["reward"].mean(("chain", "draw")).transpose("type", "item").values
     for table, mean in zip(section["tables"], means, strict=True):
         assert [row["item"] for row in table["rows"]] == np.argsort(-mean).tolist()
-    assert Page(report.html()).text("h3")[:2] == [
+    assert Page(report.to_html()).text("h3")[:2] == [
         f"Type {kind['type']}: {kind['share']:.0%} of annotators" for kind in section["types"]
     ]
 
@@ -751,14 +751,14 @@ def test_mixtures_have_a_ranking_for_each_type(fit_quietly):
 
 def test_every_form_is_a_view_of_the_same_facts(audited):
     report = rt.report(*audited)
-    again = rt.reporting.Report(strict(report.json()))
+    again = rt.reporting.Report(strict(report.to_json()))
     assert again.facts == report.facts
-    assert again.html() == report.html()
-    assert again.markdown() == report.markdown()
+    assert again.to_html() == report.to_html()
+    assert again.to_markdown() == report.to_markdown()
 
 
 def test_the_page_is_whole_escaped_and_alone(audited):
-    text = rt.report(*audited, title="<em>Spring</em>").html()
+    text = rt.report(*audited, title="<em>Spring</em>").to_html()
     page = Page(text)
     assert text.startswith("<!doctype html>")
     assert page.tags[0] == ("html", {"lang": "en"})
@@ -775,7 +775,7 @@ def test_the_page_is_whole_escaped_and_alone(audited):
 
 
 def test_pictures_and_tables_can_be_read_aloud(audited):
-    page = Page(rt.report(*audited).html())
+    page = Page(rt.report(*audited).to_html())
     for tag, attrs in page.tags:
         if tag == "svg" and "aria-hidden" not in attrs and "overflow" not in attrs:
             assert attrs["role"] == "img"
@@ -789,7 +789,7 @@ def test_pictures_and_tables_can_be_read_aloud(audited):
 
 
 def test_markdown_tables_have_as_many_cells_as_headings(audited):
-    text = rt.report(*audited).markdown()
+    text = rt.report(*audited).to_markdown()
     lines = text.splitlines()
     tables = [place for place, line in enumerate(lines) if line.startswith("|--")]
     assert len(tables) >= 2
@@ -813,15 +813,15 @@ def test_code_in_markdown_keeps_its_backticks():
 def test_a_template_in_a_name_is_a_name():
     model, result, audit = judged([HOSTILE[4], "good", "new"])
     report = rt.report(model, result, audit)
-    assert "{{ 7 * 7 }}" in report.html()
-    assert "\\{\\{ 7 \\* 7 \\}\\}" in report.markdown()
+    assert "{{ 7 * 7 }}" in report.to_html()
+    assert "\\{\\{ 7 \\* 7 \\}\\}" in report.to_markdown()
 
 
 def test_names_are_no_mentions_links_or_formulas():
     model, result, audit = judged([*LIVELY, "new"])
     text = (
         rt.report(model, result, audit)
-        .markdown()
+        .to_markdown()
         .partition("<details><summary>How this was computed")[0]
     )
     for active in ("@some", "@here", "#12", "gh-12", "://", "www."):
@@ -843,7 +843,7 @@ def test_intervals_are_drawn_where_they_lie():
     ]
     assert scale.wide(0, 1) == "25.0%"
     model, result, audit = judged(["guess", "good", "new"])
-    page = Page(rt.report(model, result, audit).html())
+    page = Page(rt.report(model, result, audit).to_html())
     bars = [attrs for tag, attrs in page.tags if tag == "rect" and "rx" in attrs][:3]
     rows = rt.report(model, result, audit).facts["annotators"]
     drawn = render.scale_of(rows, "competence", 0.0, 1.0, 0.25)
@@ -859,7 +859,7 @@ def test_six_hundred_annotators_are_all_there_ten_of_them_at_once():
     verdict = np.array(["drop", "review", "keep"], dtype=object)[np.arange(600) % 3]
     audit = dataclasses.replace(audit, table=table.assign(verdict=("annotator", verdict)))
     report = rt.report(model, result, audit)
-    page, short = report.html(), report.markdown()
+    page, short = report.to_html(), report.to_markdown()
     of_verdicts = page.partition('id="section-items"')[0]
     first, *folded = of_verdicts.split("<details>")
     rows = [row["annotator"] for row in report.facts["annotators"]]
@@ -892,8 +892,8 @@ def test_questions_are_listed(of_votes):
     assert [row["first"] for row in report.facts["next"]["questions"]] == asked[
         "first"
     ].values.tolist()
-    assert "|\n\nThree of many." in report.markdown()
-    assert "The next questions" in report.html()
+    assert "|\n\nThree of many." in report.to_markdown()
+    assert "The next questions" in report.to_html()
     with pytest.raises(SettingError) as refusal:
         rt.report(model, result, audit, questions="what next?")
     assert refusal.value.parameter == "questions"
@@ -920,9 +920,9 @@ def test_what_does_not_belong_together_is_refused(of_votes):
 def test_files_by_their_endings(of_votes, tmp_path):
     report = rt.report(*of_votes)
     for name, text in {
-        "a.html": report.html(),
-        "b.md": report.markdown(),
-        "c.JSON": report.json(),
+        "a.html": report.to_html(),
+        "b.md": report.to_markdown(),
+        "c.JSON": report.to_json(),
     }.items():
         report.save(tmp_path / name)
         assert (tmp_path / name).read_text(encoding="utf-8") == text

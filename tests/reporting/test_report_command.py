@@ -46,7 +46,7 @@ def test_the_command_writes_reports(table, tmp_path, capsys):
         f" --batch-size 2 --out {out}"
     )
     assert sorted(shlex.split(facts["how"]["command"])) == sorted(shlex.split(typed))
-    assert page.read_text() == rt.reporting.Report(facts).html()
+    assert page.read_text() == rt.reporting.Report(facts).to_html()
 
 
 @pytest.mark.slow
