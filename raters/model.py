@@ -319,7 +319,8 @@ class Model[Data: Judgements](abc.ABC):
     that it sums out for each unit is named by ``infer={"unit": axis, "latent_class": axis of the
     classes}``, and its classes, where the data have no names for them, by ``"class_names"``.
 
-    `reference` holds what to cite, as one or more BibTeX entries, which `raters.cite` prints.
+    `reference` holds what `raters.cite` prints: keys of `raters/references.bib`, separated by
+    spaces, or BibTeX.
     """
 
     reference: ClassVar[str] = ""
@@ -359,9 +360,9 @@ class Model[Data: Judgements](abc.ABC):
         """
 
     @property
-    def cited(self) -> str:
-        """BibTeX entries of this model: `reference`, and those that a setting adds."""
-        return self.reference
+    def cited(self) -> tuple[str, ...]:
+        """The `reference`, and those that a setting adds."""
+        return (self.reference,)
 
     @property
     def title(self) -> str:

@@ -61,7 +61,7 @@ class Backend(abc.ABC):
     """A way to fit any model: a frozen dataclass of settings.
 
     A subclass writes `run`, and `exact`: True if its draws are from the posterior, so that their
-    convergence is checked. `reference` holds what to cite, as BibTeX entries.
+    convergence is checked. `reference` is as of `Model`.
     """
 
     exact: ClassVar[bool]

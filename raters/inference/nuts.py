@@ -17,7 +17,7 @@ from numpyro.infer.util import unconstrain_fn
 
 from raters.errors.validation import boolean, plain_whole, share
 from raters.inference import mirror, whitening
-from raters.inference.base import NUMPYRO, Backend, Draws, last_draws, numpy_seeds, progress_bar
+from raters.inference.base import Backend, Draws, last_draws, numpy_seeds, progress_bar
 from raters.inference.polya_gamma.sweep import visit_orbits
 from raters.model import Mirror, Model, Scale, Values
 from raters.program import Program, inside
@@ -78,21 +78,7 @@ class NUTS(Backend):
 
     exact: ClassVar[bool] = True
 
-    reference: ClassVar[str] = (
-        r"""
-    @article{hoffman2014no,
-      author  = {Hoffman, Matthew D. and Gelman, Andrew},
-      title   = {The {No-U-Turn} Sampler: Adaptively Setting Path Lengths in {H}amiltonian
-                 {M}onte {C}arlo},
-      journal = {Journal of Machine Learning Research},
-      year    = {2014},
-      volume  = {15},
-      number  = {47},
-      pages   = {1593--1623},
-    }
-    """
-        + NUMPYRO
-    )
+    reference: ClassVar[str] = "hoffman2014no phan2019composable"
 
     def __post_init__(self) -> None:
         plain_whole(self, "draws", "warmup", "chains", "max_tree_depth")

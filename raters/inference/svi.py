@@ -24,7 +24,7 @@ from numpyro.primitives import Messenger
 
 from raters.errors import ConvergenceWarning, Reason
 from raters.errors.validation import one_of, plain_whole, positive
-from raters.inference.base import NUMPYRO, Backend, Draws, centre, progress_bar
+from raters.inference.base import Backend, Draws, centre, progress_bar
 from raters.judgements.names import plural
 from raters.model import Model, Values
 from raters.program import Program, Supports, inside, log_joint, placing
@@ -161,29 +161,7 @@ class SVI(Backend):
 
     exact: ClassVar[bool] = False
 
-    reference: ClassVar[str] = (
-        r"""
-    @article{hoffman2013stochastic,
-      author  = {Hoffman, Matthew D. and Blei, David M. and Wang, Chong and Paisley, John},
-      title   = {Stochastic Variational Inference},
-      journal = {Journal of Machine Learning Research},
-      year    = {2013},
-      volume  = {14},
-      pages   = {1303--1347},
-    }
-    @article{kucukelbir2017automatic,
-      author  = {Kucukelbir, Alp and Tran, Dustin and Ranganath, Rajesh and Gelman, Andrew
-                 and Blei, David M.},
-      title   = {Automatic Differentiation Variational Inference},
-      journal = {Journal of Machine Learning Research},
-      year    = {2017},
-      volume  = {18},
-      number  = {14},
-      pages   = {1--45},
-    }
-    """
-        + NUMPYRO
-    )
+    reference: ClassVar[str] = "hoffman2013stochastic kucukelbir2017automatic phan2019composable"
 
     def __post_init__(self) -> None:
         one_of("guide", self.guide, _GUIDES)

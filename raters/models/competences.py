@@ -12,13 +12,6 @@ from jaxtyping import Array, Float
 from raters.errors.validation import one_of, positive
 
 # Where competences of annotators, by which log-odds are multiplied, are from.
-REFERENCE = r"""
-    @unpublished{shejole_learning,
-      author = {Shejole, Kaustubh and {Kush}},
-      title  = {Learning Human Expertise in {RLHF} Using {Extended-BTL} Model},
-      note   = {Department of Computer Science, IIT Bombay, under the guidance of Arpit Agarwal},
-    }
-"""
 Competence = Literal["unit", "positive", "signed"]
 Spread = float | Literal["auto", "learned"]
 # Bounds of the competences.

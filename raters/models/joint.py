@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import ItemsView, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -20,19 +19,6 @@ from raters.model import Model, Permute, Symmetry, Values
 from raters.models import _joint_checks as checks
 from raters.models._joint_part import Drawn, Group, PartOf
 from raters.models._joint_symmetries import joint_symmetries, named
-
-_KEY = re.compile(r"\s*@\w+\{([^,\s]+),")
-_REFERENCE = r"""
-@article{song2000multivariate,
-  author  = {Song, Peter Xue-Kun},
-  title   = {Multivariate Dispersion Models Generated from {G}aussian Copula},
-  journal = {Scandinavian Journal of Statistics},
-  year    = {2000},
-  volume  = {27},
-  number  = {2},
-  pages   = {305--320},
-}
-"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,13 +94,10 @@ class JointModel(Model[Together]):
     correlation: float | None = None
 
     @property
-    def cited(self) -> str:
-        """BibTeX entries of the models of all parts, each once."""
-        own = (_REFERENCE,) if self.tied else ()
-        text = "\n".join((*own, *(model.cited for model in self.parts.values())))
-        entries = re.split(r"(?=^\s*@\w+\{)", text, flags=re.MULTILINE)
-        by_key = {found[1]: entry for entry in entries if (found := _KEY.match(entry))}
-        return "\n".join(by_key.values())
+    def cited(self) -> tuple[str, ...]:
+        """That of the copula, and those of all parts."""
+        of_parts = (reference for model in self.parts.values() for reference in model.cited)
+        return (*(("song2000multivariate",) if self.tied else ()), *of_parts)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "models", _models(self.models))

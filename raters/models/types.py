@@ -24,16 +24,6 @@ _TRIES = 10
 # Types count as separated when the judgements resolve this share of the entropy of an annotator's
 # type.
 _LEAST_RESOLVED = 0.3
-# Cited by more than one model.
-UNOBSERVED = r"""
-@misc{chidambaram2024direct,
-  author        = {Chidambaram, Keertana and Seetharaman, Karthik Vinay and Syrgkanis, Vasilis},
-  title         = {Direct Preference Optimization With Unobserved Preference Heterogeneity},
-  year          = {2024},
-  eprint        = {2405.15065},
-  archiveprefix = {arXiv},
-}
-"""
 
 
 def check_settings(model: Any) -> None:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from textwrap import dedent
 from typing import Any
 
 import xarray as xr
 
-from raters.errors import SettingError
+from raters.errors import SettingError, refuse
 from raters.fitting.storage import from_json, stored_class
 from raters.inference.base import Backend
 from raters.model import Model
-from raters.reporting.bibtex import Entry, entries
+
+_ENTRY = re.compile(r"^@\w+\s*\{\s*([^\s,{}]+),.*?(?=^@|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def cite(*used: Model[Any] | Backend | type | xr.DataTree) -> str:
@@ -26,12 +32,12 @@ def cite(*used: Model[Any] | Backend | type | xr.DataTree) -> str:
     -------
     str
         Each entry once, in the order given. User-defined classes are cited by their `reference`,
-        if they have one.
+        if they have one: keys of the entries of raters, or BibTeX.
 
     Raises
     ------
     SettingError
-        When another object is given, when a `reference` is not BibTeX, or when there is nothing to
+        When another object is given, when a `reference` is neither, or when there is nothing to
         cite.
 
     Examples
@@ -48,28 +54,14 @@ def cite(*used: Model[Any] | Backend | type | xr.DataTree) -> str:
       pages   = {20--28},
       doi     = {10.2307/2346806},
     }
-
-    A result is cited by its model and its back-end:
-
-    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
-    >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(), seed=0, progress=False)
-    >>> rt.cite(result) == rt.cite(rt.BTL(), rt.PGEM())
-    True
     """
-    things = [thing for argument in used for thing in _things(argument)]
-    collected = _collected(things)
-    if not collected:
-        names = " and ".join(map(_name, things))
-        reason = (
-            f"{names} {'have' if len(things) > 1 else 'has'} no `reference`"
-            if things
-            else "nothing was given"
-        )
+    entries = cited_entries([thing for argument in used for thing in _things(argument)])
+    if not entries:
         raise SettingError(
-            f"there is nothing to cite: {reason}; write rt.cite(model, backend), such as"
-            " rt.cite(rt.BTL(), rt.NUTS())"
+            "there is nothing to cite; write rt.cite(model, backend), such as rt.cite(rt.BTL(),"
+            " rt.NUTS()), of classes that have a `reference`"
         )
-    return "\n\n".join(map(str, collected))
+    return "\n\n".join(entries)
 
 
 def known_entries(model: Model[Any], backend: str) -> list[str]:
@@ -77,20 +69,45 @@ def known_entries(model: Model[Any], backend: str) -> list[str]:
     things: list[Any] = [model]
     with contextlib.suppress(SettingError):
         things.append(stored_class(backend, (Backend,)))
-    return list(map(str, _collected(things)))
+    return cited_entries(things)
 
 
-def _collected(things: list[Any]) -> list[Entry]:
-    """Return each entry once, in the order of the things cited."""
-    by_key: dict[str, Entry] = {}
+def cited_entries(things: Sequence[Any]) -> list[str]:
+    """Return each entry of models, back-ends or their classes once, in their order."""
+    by_key: dict[str, str] = {}
     for thing in things:
-        for entry in _entries(thing):
-            if by_key.setdefault(entry.key, entry) != entry:
-                raise SettingError(
-                    f"{_name(thing)}.reference has the key {entry.key} for another work; give it a"
-                    " key of its own"
-                )
+        references = thing.cited if isinstance(thing, Model) else (thing.reference,)
+        for key, entry in (pair for text in references for pair in _entries(text)):
+            if by_key.setdefault(key, entry) != entry:
+                refuse("reference", key, "is the key of two works", "give each a key of its own")
     return list(by_key.values())
+
+
+@cache
+def _known() -> dict[str, str]:
+    """Return the entries of raters by key."""
+    return _split(files("raters").joinpath("references.bib").read_text("utf-8"))
+
+
+def _split(text: str) -> dict[str, str]:
+    """Return the entries of a text of BibTeX by key."""
+    return {match[1]: match[0].strip() for match in _ENTRY.finditer(text)}
+
+
+def _entries(reference: str) -> list[tuple[str, str]]:
+    """Return key and entry of each work of a `reference`: keys of raters, or BibTeX."""
+    own = _split(dedent(reference).strip())
+    if own:
+        return list(own.items())
+    if unknown := [key for key in reference.split() if key not in _known()]:
+        refuse(
+            "reference",
+            unknown[0],
+            "is no key of raters/references.bib",
+            "give keys of it separated by spaces, or entries of BibTeX",
+            instead="reference = '@article{key, author = {...}, ...}'",
+        )
+    return [(key, _known()[key]) for key in reference.split()]
 
 
 def _things(argument: Any) -> list[Any]:
@@ -100,21 +117,11 @@ def _things(argument: Any) -> list[Any]:
         return [model, stored_class(argument.attrs["backend"], (Backend,))]
     cls = argument if isinstance(argument, type) else type(argument)
     if not issubclass(cls, (Model, Backend)):
-        raise SettingError(
-            f"cannot cite {f'a {cls.__name__}' if cls is not argument else argument.__name__}; give"
-            " models and back-ends, such as rt.cite(rt.BTL(), rt.NUTS()), or a result of rt.fit"
+        refuse(
+            "used",
+            argument,
+            "is no model and no back-end",
+            "give models and back-ends, or a result of rt.fit",
+            instead="rt.cite(rt.BTL(), rt.NUTS())",
         )
     return [argument]
-
-
-def _name(thing: Any) -> str:
-    """Return the name of the class of a model or back-end."""
-    return (thing if isinstance(thing, type) else type(thing)).__name__
-
-
-def _entries(thing: Any) -> tuple[Entry, ...]:
-    """Parse the `reference` of a class or back-end, or what a model has to be cited by."""
-    try:
-        return entries(thing.cited if isinstance(thing, Model) else thing.reference)
-    except ValueError as error:
-        raise SettingError(f"{_name(thing)}.reference is no BibTeX: {error}") from error

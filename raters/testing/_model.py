@@ -33,7 +33,7 @@ from raters.model import (
     Values,
 )
 from raters.program import Program, skeleton, trace
-from raters.reporting.bibtex import entries
+from raters.reporting.cite import cited_entries
 from raters.testing import _kinds
 from raters.testing._blocks import check_blocks
 from raters.testing._densities import densities
@@ -45,7 +45,7 @@ _TOLERANCE = 1e-8
 def check_model(model: Model[Any], data: Judgements, *, seed: int = 0) -> None:
     """Check that a model keeps the contract on these data.
 
-    It is hashable and described by its ``repr``; what it says to cite, if anything, is BibTeX;
+    It is hashable and described by its ``repr``; what it says to cite, if anything, is there;
     every axis has a name and every site the shape that its axes say; it draws outcomes where they
     are absent; its start has finite density and gradient in float32 and float64; its blocks are
     conjugate, and the conditional that is read of each has the slope of the joint density; its
@@ -118,11 +118,11 @@ def _check_identity(model: Model[Any]) -> None:
 
 
 def check_reference(thing: Any) -> None:
-    """Check that a `reference`, if there is any, is BibTeX."""
+    """Check that a `reference`, if there is any, can be cited."""
     try:
-        entries(thing.cited if isinstance(thing, Model) else thing.reference)
-    except ValueError as error:
-        raise AssertionError(f"{type(thing).__name__}.reference is no BibTeX: {error}") from error
+        cited_entries([thing])
+    except SettingError as error:
+        raise AssertionError(f"{type(thing).__name__}: {error}") from error
 
 
 def _check_sites(program: Program[Any]) -> None:

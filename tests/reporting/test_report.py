@@ -702,7 +702,7 @@ def test_what_is_cited():
     own = Own(**settings)
     assert rt.report(own, tree, rt.audit(own, tree)).facts["cite"] == []
     tree = recorded(Prose(**settings), result, 2, "Mine(draws=40)", **MIXED)
-    with pytest.raises(SettingError, match=r"Prose\.reference is no BibTeX"):
+    with raises_about(SettingError, "reference"):
         rt.report(Prose(**settings), tree, rt.audit(Prose(**settings), tree))
 
 

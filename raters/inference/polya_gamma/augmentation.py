@@ -19,19 +19,6 @@ from polyagamma import random_polyagamma
 # The cost of Devroye's sampler is proportional to the shape; above this one the series is cheaper.
 DEVROYE_LIMIT = 15
 _TERMS = 8
-# Cited by both back-ends.
-REFERENCE = r"""
-@article{polson2013bayesian,
-  author  = {Polson, Nicholas G. and Scott, James G. and Windle, Jesse},
-  title   = {Bayesian Inference for Logistic Models Using {P{\'o}lya--Gamma} Latent Variables},
-  journal = {Journal of the American Statistical Association},
-  year    = {2013},
-  volume  = {108},
-  number  = {504},
-  pages   = {1339--1349},
-  doi     = {10.1080/01621459.2013.829001},
-}
-"""
 
 
 def draw(

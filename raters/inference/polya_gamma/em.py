@@ -137,22 +137,7 @@ class PGEM(Backend):
 
     exact: ClassVar[bool] = False
 
-    reference: ClassVar[str] = (
-        augmentation.REFERENCE
-        + r"""
-    @article{varadhan2008simple,
-      author  = {Varadhan, Ravi and Roland, Christophe},
-      title   = {Simple and Globally Convergent Methods for Accelerating the Convergence of Any
-                 {EM} Algorithm},
-      journal = {Scandinavian Journal of Statistics},
-      year    = {2008},
-      volume  = {35},
-      number  = {2},
-      pages   = {335--353},
-      doi     = {10.1111/j.1467-9469.2007.00585.x},
-    }
-    """
-    )
+    reference: ClassVar[str] = "polson2013bayesian varadhan2008simple"
 
     def __post_init__(self) -> None:
         plain_whole(self, "draws", least=0)

@@ -93,22 +93,7 @@ class PGGibbs(Backend):
 
     exact: ClassVar[bool] = True
 
-    reference: ClassVar[str] = (
-        augmentation.REFERENCE
-        + r"""
-    @article{liu2000generalised,
-      author  = {Liu, Jun S. and Sabatti, Chiara},
-      title   = {Generalised {G}ibbs Sampler and Multigrid {M}onte {C}arlo for
-                 {B}ayesian Computation},
-      journal = {Biometrika},
-      year    = {2000},
-      volume  = {87},
-      number  = {2},
-      pages   = {353--369},
-      doi     = {10.1093/biomet/87.2.353},
-    }
-    """
-    )
+    reference: ClassVar[str] = "polson2013bayesian liu2000generalised"
 
     def __post_init__(self) -> None:
         plain_whole(self, "draws", "chains", "thin")

@@ -112,24 +112,7 @@ class HMC(Backend):
 
     exact: ClassVar[bool] = True
 
-    reference: ClassVar[str] = r"""
-    @incollection{neal2011mcmc,
-      author    = {Neal, Radford M.},
-      title     = {{MCMC} Using {H}amiltonian Dynamics},
-      booktitle = {Handbook of {M}arkov Chain {M}onte {C}arlo},
-      publisher = {Chapman and Hall/CRC},
-      year      = {2011},
-      pages     = {113--162},
-    }
-    @article{shahbaba2014split,
-      author  = {Shahbaba, Babak and Lan, Shiwei and Johnson, Wesley O. and Neal, Radford M.},
-      title   = {Split {H}amiltonian {M}onte {C}arlo},
-      journal = {Statistics and Computing},
-      year    = {2014},
-      volume  = {24},
-      pages   = {339--349},
-    }
-    """
+    reference: ClassVar[str] = "neal2011mcmc shahbaba2014split"
 
     def __post_init__(self) -> None:
         plain_whole(self, "draws", "warmup", "chains")

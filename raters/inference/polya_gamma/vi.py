@@ -18,7 +18,6 @@ from raters.errors import ConvergenceWarning
 from raters.errors.validation import plain_whole, positive
 from raters.inference.base import Backend, Draws, centre, numpy_seeds, one_blas_thread, progress_bar
 from raters.inference.polya_gamma import (
-    augmentation,
     bilinear,
     found,
     laplace,
@@ -115,30 +114,7 @@ class PGVI(Backend):
 
     exact: ClassVar[bool] = False
 
-    reference: ClassVar[str] = (
-        augmentation.REFERENCE
-        + r"""
-    @article{durante2019conditionally,
-      author  = {Durante, Daniele and Rigon, Tommaso},
-      title   = {Conditionally Conjugate Mean-Field Variational {B}ayes for Logistic Models},
-      journal = {Statistical Science},
-      year    = {2019},
-      volume  = {34},
-      number  = {3},
-      pages   = {472--485},
-      doi     = {10.1214/19-STS712},
-    }
-    @article{giordano2018covariances,
-      author  = {Giordano, Ryan and Broderick, Tamara and Jordan, Michael I.},
-      title   = {Covariances, Robustness, and Variational {B}ayes},
-      journal = {Journal of Machine Learning Research},
-      year    = {2018},
-      volume  = {19},
-      number  = {51},
-      pages   = {1--49},
-    }
-    """
-    )
+    reference: ClassVar[str] = "polson2013bayesian durante2019conditionally giordano2018covariances"
 
     def __post_init__(self) -> None:
         plain_whole(self, "draws", least=0)

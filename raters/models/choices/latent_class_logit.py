@@ -77,7 +77,8 @@ class LatentClassLogit(Utility):
     ...          "mode": ["car", "bus"] * 4, "taken": [1, 0] * 2 + [0, 1] * 2}
     >>> choices = rt.Choices.from_frame(table, set="trip", alternative="mode", chosen="taken",
     ...                                 annotator="who")
-    >>> rt.program.Program(rt.models.LatentClassLogit(features=False), choices).sites["constant"].dims
+    >>> model = rt.models.LatentClassLogit(features=False)
+    >>> rt.program.Program(model, choices).sites["constant"].dims
     ('alternative', 'type')
     """
 
@@ -86,16 +87,7 @@ class LatentClassLogit(Utility):
     ignored: tuple[str, ...] = ()
     concentration: float = 1.0
 
-    reference: ClassVar[str] = r"""
-    @article{kamakura1989probabilistic,
-      author  = {Kamakura, Wagner A. and Russell, Gary J.},
-      title   = {A Probabilistic Choice Model for Market Segmentation and Elasticity Structure},
-      journal = {Journal of Marketing Research},
-      year    = {1989},
-      volume  = {26},
-      pages   = {379--390},
-    }
-    """
+    reference: ClassVar[str] = "kamakura1989probabilistic"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -101,19 +101,7 @@ class MixedLogit(Utility):
     component_scale: float = 1.5
     concentration: float = 1.0
 
-    reference: ClassVar[str] = r"""
-    @article{revelt1998mixed,
-      author  = {Revelt, David and Train, Kenneth},
-      title   = {Mixed Logit with Repeated Choices: Households' Choices of Appliance Efficiency
-                 Level},
-      journal = {Review of Economics and Statistics},
-      year    = {1998},
-      volume  = {80},
-      number  = {4},
-      pages   = {647--657},
-      doi     = {10.1162/003465398557735},
-    }
-    """
+    reference: ClassVar[str] = "revelt1998mixed"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -71,17 +71,7 @@ class MultinomialLogit(Utility):
     ('chain', 'draw', 'feature')
     """
 
-    reference: ClassVar[str] = r"""
-    @incollection{mcfadden1974conditional,
-      author    = {McFadden, Daniel},
-      title     = {Conditional Logit Analysis of Qualitative Choice Behavior},
-      booktitle = {Frontiers in Econometrics},
-      editor    = {Zarembka, Paul},
-      publisher = {Academic Press},
-      year      = {1974},
-      pages     = {105--142},
-    }
-    """
+    reference: ClassVar[str] = "mcfadden1974conditional"
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:

@@ -78,17 +78,7 @@ class MultinomialProbit(Utility):
     # Its utilities are affine in the coefficients, and its choices are no softmax of them.
     blocks: ClassVar[tuple[tuple[str, ...], ...]] = ()
 
-    reference: ClassVar[str] = r"""
-    @article{hausman1978conditional,
-      author  = {Hausman, Jerry A. and Wise, David A.},
-      title   = {A Conditional Probit Model for Qualitative Choice: Discrete Decisions Recognizing
-                 Interdependence and Heterogeneous Preferences},
-      journal = {Econometrica},
-      year    = {1978},
-      volume  = {46},
-      pages   = {403--426},
-    }
-    """
+    reference: ClassVar[str] = "hausman1978conditional"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -72,17 +72,7 @@ class NestedLogit(Utility):
     # Its utilities are affine in the coefficients, and its choices are no softmax of them.
     blocks: ClassVar[tuple[tuple[str, ...], ...]] = ()
 
-    reference: ClassVar[str] = r"""
-    @incollection{mcfadden1978modelling,
-      author    = {McFadden, Daniel},
-      title     = {Modelling the Choice of Residential Location},
-      booktitle = {Spatial Interaction Theory and Planning Models},
-      editor    = {Karlqvist, Anders and others},
-      publisher = {North-Holland},
-      year      = {1978},
-      pages     = {75--96},
-    }
-    """
+    reference: ClassVar[str] = "mcfadden1978modelling"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -23,21 +23,6 @@ _UNLIKE = 30
 # Share of the information about a coefficient below which rewards imitate nearly all of it.
 _IMITATED = 0.01
 
-_REFERENCE = r"""
-    @online{li2024style,
-      author       = {Li, Tianle and Angelopoulos, Anastasios and Chiang, Wei-Lin},
-      title        = {Does Style Matter? {D}isentangling Style and Substance in {C}hatbot {A}rena},
-      organization = {LMSYS},
-      year         = {2024},
-      url          = {https://lmsys.org/blog/2024-08-28-style-control/},
-    }
-"""
-
-
-def reference(model: Any) -> str:
-    """Return what to cite for covariates; nothing without them."""
-    return _REFERENCE if model.covariates else ""
-
 
 def check_settings(model: Any) -> None:
     """Raise for settings of covariates that are none."""

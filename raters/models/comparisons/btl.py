@@ -86,31 +86,13 @@ class BTL(Model[Comparisons]):
     ties: tied.TieModel | None = None
     tie_propensity: tied.TiePropensity = "shared"
 
-    reference: ClassVar[str] = r"""
-    @article{bradley1952rank,
-      author  = {Bradley, Ralph Allan and Terry, Milton E.},
-      title   = {Rank Analysis of Incomplete Block Designs: {I}. {T}he Method of Paired
-                 Comparisons},
-      journal = {Biometrika},
-      year    = {1952},
-      volume  = {39},
-      number  = {3/4},
-      pages   = {324--345},
-      doi     = {10.2307/2334029},
-    }
-    @book{luce1959individual,
-      author    = {Luce, R. Duncan},
-      title     = {Individual Choice Behavior: A Theoretical Analysis},
-      publisher = {Wiley},
-      address   = {New York},
-      year      = {1959},
-    }
-    """
+    reference: ClassVar[str] = "bradley1952rank luce1959individual"
 
     @property
-    def cited(self) -> str:
-        """BibTeX entries, with the sources of ties and of covariates where there are any."""
-        return self.reference + tied.reference(self) + _covariates.reference(self)
+    def cited(self) -> tuple[str, ...]:
+        """Those of ties and of covariates too, where there are any."""
+        ties = "" if self.ties is None else "davidson1970extending rao1967ties"
+        return (self.reference, ties, "li2024style" if self.covariates else "")
 
     def __post_init__(self) -> None:
         plain_positive(self, "reward_scale", optional=True)

@@ -78,20 +78,7 @@ class ContextualBTL(Model[Comparisons]):
     type_prior: types.TypePrior = "dirichlet"
     concentration: float = 1.0
 
-    reference: ClassVar[str] = (
-        types.UNOBSERVED
-        + r"""
-    @inproceedings{rafailov2023direct,
-      author    = {Rafailov, Rafael and Sharma, Archit and Mitchell, Eric and Ermon, Stefano and
-                   Manning, Christopher D. and Finn, Chelsea},
-      title     = {Direct Preference Optimization: Your Language Model Is Secretly a Reward Model},
-      booktitle = {Advances in Neural Information Processing Systems},
-      year      = {2023},
-      volume    = {36},
-      pages     = {53728--53741},
-    }
-    """
-    )
+    reference: ClassVar[str] = "chidambaram2024direct rafailov2023direct"
 
     def __post_init__(self) -> None:
         types.check_settings(self)

@@ -116,12 +116,13 @@ class ExtendedBTL(Model[Comparisons]):
     ties: tied.TieModel | None = None
     tie_propensity: tied.TiePropensity = "shared"
 
-    reference: ClassVar[str] = competences.REFERENCE
+    reference: ClassVar[str] = "shejole_learning"
 
     @property
-    def cited(self) -> str:
-        """BibTeX entries, with the sources of ties and of covariates where there are any."""
-        return self.reference + tied.reference(self) + _covariates.reference(self)
+    def cited(self) -> tuple[str, ...]:
+        """Those of ties and of covariates too, where there are any."""
+        ties = "" if self.ties is None else "davidson1970extending rao1967ties"
+        return (self.reference, ties, "li2024style" if self.covariates else "")
 
     def __post_init__(self) -> None:
         one_of("competence", self.competence, competences.LOW)

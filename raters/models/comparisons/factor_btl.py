@@ -79,16 +79,7 @@ class FactorBTL(Model[Comparisons]):
     reward_scale: float | None = None
     loading_scale: float | None = None
 
-    reference: ClassVar[str] = r"""
-    @inproceedings{rendle2009bpr,
-      author    = {Rendle, Steffen and Freudenthaler, Christoph and Gantner, Zeno and
-                   Schmidt-Thieme, Lars},
-      title     = {{BPR}: {B}ayesian Personalized Ranking from Implicit Feedback},
-      booktitle = {Proceedings of the 25th Conference on Uncertainty in Artificial Intelligence},
-      year      = {2009},
-      pages     = {452--461},
-    }
-    """
+    reference: ClassVar[str] = "rendle2009bpr"
 
     def __post_init__(self) -> None:
         plain_whole(self, "num_dimensions")

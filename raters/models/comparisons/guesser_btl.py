@@ -101,19 +101,7 @@ class GuesserBTL(Model[Comparisons]):
     competence_spread: float | None = None
     position_bias: bool = False
 
-    reference: ClassVar[str] = (
-        competences.REFERENCE
-        + r"""
-    @article{raykar2012eliminating,
-      author  = {Raykar, Vikas C. and Yu, Shipeng},
-      title   = {Eliminating Spammers and Ranking Annotators for Crowdsourced Labeling Tasks},
-      journal = {Journal of Machine Learning Research},
-      year    = {2012},
-      volume  = {13},
-      pages   = {491--518},
-    }
-    """
-    )
+    reference: ClassVar[str] = "shejole_learning raykar2012eliminating"
 
     def __post_init__(self) -> None:
         plain_positive(self, "concentration")

@@ -111,18 +111,7 @@ class HierarchicalBTL(Model[Comparisons]):
     competence_spread: competences.Spread = "auto"
     position_bias: bool = False
 
-    reference: ClassVar[str] = r"""
-    @article{bockenholt2001hierarchical,
-      author  = {B{\"o}ckenholt, Ulf},
-      title   = {Hierarchical Modeling of Paired Comparison Data},
-      journal = {Psychological Methods},
-      year    = {2001},
-      volume  = {6},
-      number  = {1},
-      pages   = {49--66},
-      doi     = {10.1037/1082-989X.6.1.49},
-    }
-    """
+    reference: ClassVar[str] = "bockenholt2001hierarchical"
 
     def __post_init__(self) -> None:
         if self.competence is not None:

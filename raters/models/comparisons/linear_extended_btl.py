@@ -75,19 +75,7 @@ class LinearExtendedBTL(Model[Comparisons]):
     coefficient_scale: float | None = None
     competence_spread: competences.Spread = "auto"
 
-    reference: ClassVar[str] = (
-        competences.REFERENCE
-        + r"""
-    @inproceedings{jeon2020reward,
-      author    = {Jeon, Hong Jun and Milli, Smitha and Dragan, Anca},
-      title     = {Reward-rational (implicit) choice: A unifying formalism for reward learning},
-      booktitle = {Advances in Neural Information Processing Systems},
-      volume    = {33},
-      pages     = {4415--4426},
-      year      = {2020},
-    }
-    """
-    )
+    reference: ClassVar[str] = "shejole_learning jeon2020reward"
 
     def __post_init__(self) -> None:
         one_of("competence", self.competence, competences.LOW)

@@ -92,7 +92,7 @@ class MixtureBTL(Model[Comparisons]):
     type_prior: types.TypePrior = "dirichlet"
     concentration: float = 1.0
 
-    reference: ClassVar[str] = types.UNOBSERVED
+    reference: ClassVar[str] = "chidambaram2024direct"
 
     def __post_init__(self) -> None:
         types.check_settings(self)

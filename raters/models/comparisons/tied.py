@@ -23,36 +23,6 @@ _DISTRIBUTIONS = {"davidson": Davidson, "rao-kupper": RaoKupper}
 # Standard deviation of the propensity: of two equal items, 1 to 96 % of the votes are ties (95 %).
 _SCALE = 2.0
 
-_REFERENCE = r"""
-    @article{davidson1970extending,
-      author  = {Davidson, Roger R.},
-      title   = {On Extending the {B}radley--{T}erry Model to Accommodate Ties in Paired Comparison
-                 Experiments},
-      journal = {Journal of the American Statistical Association},
-      year    = {1970},
-      volume  = {65},
-      number  = {329},
-      pages   = {317--328},
-      doi     = {10.1080/01621459.1970.10481082},
-    }
-    @article{rao1967ties,
-      author  = {Rao, P. V. and Kupper, L. L.},
-      title   = {Ties in Paired-Comparison Experiments: A Generalization of the {B}radley--{T}erry
-                 Model},
-      journal = {Journal of the American Statistical Association},
-      year    = {1967},
-      volume  = {62},
-      number  = {317},
-      pages   = {194--204},
-      doi     = {10.1080/01621459.1967.10482901},
-    }
-"""
-
-
-def reference(model: Any) -> str:
-    """Return what to cite for ties; nothing without them."""
-    return "" if model.ties is None else _REFERENCE
-
 
 def check_settings(model: Any) -> None:
     """Raise for settings of ties that are none, or of which one lacks the other."""

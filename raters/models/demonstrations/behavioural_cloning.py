@@ -69,17 +69,7 @@ class BehaviouralCloning(Model[Demonstrations]):
     by_policy: float = 2.0
     at_random: float = 1.0
 
-    reference: ClassVar[str] = r"""
-    @article{pomerleau1991efficient,
-      author  = {Pomerleau, Dean A.},
-      title   = {Efficient Training of Artificial Neural Networks for Autonomous Navigation},
-      journal = {Neural Computation},
-      year    = {1991},
-      volume  = {3},
-      number  = {1},
-      pages   = {88--97},
-    }
-    """
+    reference: ClassVar[str] = "pomerleau1991efficient"
 
     def __post_init__(self) -> None:
         plain_positive(self, "concentration", "by_policy", "at_random")

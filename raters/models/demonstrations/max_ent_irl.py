@@ -99,23 +99,7 @@ class MaxEntIRL(Model[Demonstrations]):
     rationality_spread: float = 1.0
     entropy: Literal["relative", "total"] = "relative"
 
-    reference: ClassVar[str] = r"""
-    @inproceedings{ziebart2010modeling,
-      author    = {Ziebart, Brian D. and Bagnell, J. Andrew and Dey, Anind K.},
-      title     = {Modeling Interaction via the Principle of Maximum Causal Entropy},
-      booktitle = {Proceedings of the 27th International Conference on Machine Learning},
-      year      = {2010},
-      pages     = {1255--1262},
-    }
-    @inproceedings{jeon2020reward,
-      author    = {Jeon, Hong Jun and Milli, Smitha and Dragan, Anca},
-      title     = {Reward-rational (implicit) choice: A unifying formalism for reward learning},
-      booktitle = {Advances in Neural Information Processing Systems},
-      volume    = {33},
-      pages     = {4415--4426},
-      year      = {2020},
-    }
-    """
+    reference: ClassVar[str] = "ziebart2010modeling jeon2020reward"
 
     def __post_init__(self) -> None:
         plain_positive(self, "coefficient_scale", "rationality_spread")

@@ -22,20 +22,6 @@ from raters.judgements.labels import Labels
 from raters.model import Spread, Values, probability_of_mirror
 from raters.models.labels._names import open_names, shares_of_names
 
-# Cited by more than one model.
-COMPARED = r"""
-@article{paun2018comparing,
-  author  = {Paun, Silviu and Carpenter, Bob and Chamberlain, Jon and Hovy, Dirk
-             and Kruschwitz, Udo and Poesio, Massimo},
-  title   = {Comparing {B}ayesian Models of Annotation},
-  journal = {Transactions of the Association for Computational Linguistics},
-  year    = {2018},
-  volume  = {6},
-  pages   = {571--585},
-  doi     = {10.1162/tacl_a_00040},
-}
-"""
-
 
 def observe(mixing: dist.Distribution, component: dist.Distribution, data: Labels) -> None:
     """Sample the observed site: labels, with the true class of each item summed out."""

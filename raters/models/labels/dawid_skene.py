@@ -64,18 +64,7 @@ class DawidSkene(Model[Labels]):
     off_diagonal: float | None = None
     prevalence: float = 1.0
 
-    reference: ClassVar[str] = r"""
-    @article{dawid1979maximum,
-      author  = {Dawid, A. P. and Skene, A. M.},
-      title   = {Maximum Likelihood Estimation of Observer Error-Rates Using the {EM} Algorithm},
-      journal = {Journal of the Royal Statistical Society. Series C (Applied Statistics)},
-      year    = {1979},
-      volume  = {28},
-      number  = {1},
-      pages   = {20--28},
-      doi     = {10.2307/2346806},
-    }
-    """
+    reference: ClassVar[str] = "dawid1979maximum"
 
     def __post_init__(self) -> None:
         _sites.check_concentrations(self)

@@ -20,7 +20,6 @@ from raters.distributions.type_mixture import log_beta
 from raters.judgements.labels import Labels
 from raters.model import Exchange, Model, Symmetry, Values
 from raters.models.labels import _guessers, _sites
-from raters.models.labels.dawid_skene import DawidSkene
 
 # Most ways of guessing, most numbers in the matrices of all of them, and the finest steps of a
 # label's probability from one to the next.
@@ -74,7 +73,8 @@ class GuesserDawidSkene(Model[Labels]):
     --------
     >>> import raters as rt
     >>> labels, truth = rt.datasets.label_crowd(spammers=0.3, num_classes=2, seed=1)
-    >>> result = rt.fit(rt.models.GuesserDawidSkene(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> model = rt.models.GuesserDawidSkene()
+    >>> result = rt.fit(model, labels, rt.PGEM(draws=0), seed=0, progress=False)
     >>> result["mode"]["confusion"].dims
     ('annotator', 'true_class', 'label')
     """
@@ -85,7 +85,7 @@ class GuesserDawidSkene(Model[Labels]):
     guess_labels: float = 200.0
     prevalence: float = 1.0
 
-    reference: ClassVar[str] = DawidSkene.reference
+    reference: ClassVar[str] = "dawid1979maximum"
 
     def __post_init__(self) -> None:
         _guessers.check_settings(self)

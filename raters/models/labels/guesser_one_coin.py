@@ -16,7 +16,6 @@ from raters.distributions.type_mixture import log_beta
 from raters.judgements.labels import Labels
 from raters.model import Exchange, Model, Symmetry, Values
 from raters.models.labels import _guessers, _sites
-from raters.models.labels.one_coin import OneCoin
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,8 @@ class GuesserOneCoin(Model[Labels]):
     --------
     >>> import raters as rt
     >>> labels, truth = rt.datasets.label_crowd(spammers=0.3, seed=1)
-    >>> result = rt.fit(rt.models.GuesserOneCoin(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> model = rt.models.GuesserOneCoin()
+    >>> result = rt.fit(model, labels, rt.PGEM(draws=0), seed=0, progress=False)
     >>> mode = result["mode"]["accuracy"].values
     >>> float(mode[truth["kind"] == "spammer"].max().round(2))
     0.35
@@ -72,7 +72,7 @@ class GuesserOneCoin(Model[Labels]):
     guess_labels: float = 200.0
     prevalence: float = 1.0
 
-    reference: ClassVar[str] = OneCoin.reference
+    reference: ClassVar[str] = "zhang2016spectral"
 
     def __post_init__(self) -> None:
         _guessers.check_settings(self)

@@ -59,7 +59,7 @@ class HierarchicalDawidSkene(Model[Labels]):
     off_diagonal: float | None = 1.0
     prevalence: float = 1.0
 
-    reference: ClassVar[str] = _sites.COMPARED
+    reference: ClassVar[str] = "paun2018comparing"
 
     def __post_init__(self) -> None:
         _sites.check_concentrations(self)

@@ -54,25 +54,15 @@ class ItemDifficulty(Model[Labels]):
     --------
     >>> import raters as rt
     >>> labels = rt.datasets.anesthesia_labels()
-    >>> result = rt.fit(rt.models.ItemDifficulty(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> model = rt.models.ItemDifficulty()
+    >>> result = rt.fit(model, labels, rt.PGEM(draws=0), seed=0, progress=False)
     >>> result["mode"]["ease"].dims
     ('item',)
     """
 
     prevalence: float = 1.0
 
-    reference: ClassVar[str] = r"""
-    @inproceedings{whitehill2009whose,
-      author    = {Whitehill, Jacob and Ruvolo, Paul and Wu, Tingfan and Bergsma, Jacob
-                   and Movellan, Javier},
-      title     = {Whose Vote Should Count More: Optimal Integration of Labels from Labelers of
-                   Unknown Expertise},
-      booktitle = {Advances in Neural Information Processing Systems},
-      year      = {2009},
-      volume    = {22},
-      pages     = {2035--2043},
-    }
-    """
+    reference: ClassVar[str] = "whitehill2009whose"
 
     def __post_init__(self) -> None:
         plain_positive(self, "prevalence")

@@ -43,18 +43,7 @@ class MajorityVote(Model[Labels]):
     [0.5, 0.5]
     """
 
-    reference: ClassVar[str] = r"""
-    @inproceedings{sheng2008get,
-      author    = {Sheng, Victor S. and Provost, Foster and Ipeirotis, Panagiotis G.},
-      title     = {Get Another Label? {I}mproving Data Quality and Data Mining Using
-                   Multiple, Noisy Labelers},
-      booktitle = {Proceedings of the 14th ACM SIGKDD International Conference on Knowledge
-                   Discovery and Data Mining},
-      year      = {2008},
-      pages     = {614--622},
-      doi       = {10.1145/1401890.1401965},
-    }
-    """
+    reference: ClassVar[str] = "sheng2008get"
 
     def generate(self, data: Labels) -> None:
         """Define the NumPyro program."""

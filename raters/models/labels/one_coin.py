@@ -52,17 +52,7 @@ class OneCoin(Model[Labels]):
     wrong: float = 1.0
     prevalence: float = 1.0
 
-    reference: ClassVar[str] = r"""
-    @article{zhang2016spectral,
-      author  = {Zhang, Yuchen and Chen, Xi and Zhou, Dengyong and Jordan, Michael I.},
-      title   = {Spectral Methods Meet {EM}: A Provably Optimal Algorithm for Crowdsourcing},
-      journal = {Journal of Machine Learning Research},
-      year    = {2016},
-      volume  = {17},
-      number  = {102},
-      pages   = {1--44},
-    }
-    """
+    reference: ClassVar[str] = "zhang2016spectral"
 
     def __post_init__(self) -> None:
         plain_positive(self, "right", "wrong", "prevalence")

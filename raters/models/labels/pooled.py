@@ -53,7 +53,7 @@ class Pooled(Model[Labels]):
     off_diagonal: float | None = None
     prevalence: float = 1.0
 
-    reference: ClassVar[str] = _sites.COMPARED
+    reference: ClassVar[str] = "paun2018comparing"
 
     def __post_init__(self) -> None:
         _sites.check_concentrations(self)

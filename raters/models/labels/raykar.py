@@ -77,18 +77,7 @@ class Raykar(Model[Labels]):
     diagonal: float = 1.0
     off_diagonal: float | None = None
 
-    reference: ClassVar[str] = r"""
-    @article{raykar2010learning,
-      author  = {Raykar, Vikas C. and Yu, Shipeng and Zhao, Linda H. and Valadez, Gerardo Hermosillo
-                 and Florin, Charles and Bogoni, Luca and Moy, Linda},
-      title   = {Learning From Crowds},
-      journal = {Journal of Machine Learning Research},
-      year    = {2010},
-      volume  = {11},
-      number  = {43},
-      pages   = {1297--1322},
-    }
-    """
+    reference: ClassVar[str] = "raykar2010learning"
 
     def __post_init__(self) -> None:
         _sites.check_concentrations(self)

@@ -77,7 +77,7 @@ class SharedMistakes(Model[Labels]):
     item_effects: bool = False
     prevalence: float = 1.0
 
-    reference: ClassVar[str] = _sites.COMPARED
+    reference: ClassVar[str] = "paun2018comparing"
 
     def __post_init__(self) -> None:
         boolean("item_effects", self.item_effects)

@@ -59,20 +59,7 @@ class Yan(Model[Labels]):
 
     coefficient_scale: float | None = None
 
-    reference: ClassVar[str] = r"""
-    @inproceedings{yan2010modeling,
-      author    = {Yan, Yan and Rosales, R{\'o}mer and Fung, Glenn and Schmidt, Mark
-                   and Hermosillo, Gerardo and Bogoni, Luca and Moy, Linda and Dy, Jennifer},
-      title     = {Modeling Annotator Expertise: Learning When Everybody Knows a Bit of Something},
-      booktitle = {Proceedings of the Thirteenth International Conference on Artificial
-                   Intelligence and Statistics},
-      series    = {Proceedings of Machine Learning Research},
-      year      = {2010},
-      volume    = {9},
-      pages     = {932--939},
-      publisher = {PMLR},
-    }
-    """
+    reference: ClassVar[str] = "yan2010modeling"
 
     def __post_init__(self) -> None:
         plain_positive(self, "coefficient_scale", optional=True)

@@ -73,21 +73,7 @@ class ExtendedPlackettLuce(Model[Rankings]):
     worth_scale: float | None = None
     competence_spread: competences.Spread = "auto"
 
-    reference: ClassVar[str] = (
-        competences.REFERENCE
-        + r"""
-    @article{plackett1975analysis,
-      author  = {Plackett, R. L.},
-      title   = {The Analysis of Permutations},
-      journal = {Applied Statistics},
-      year    = {1975},
-      volume  = {24},
-      number  = {2},
-      pages   = {193--202},
-      doi     = {10.2307/2346567},
-    }
-    """
-    )
+    reference: ClassVar[str] = "shejole_learning plackett1975analysis"
 
     def __post_init__(self) -> None:
         one_of("competence", self.competence, competences.LOW)

@@ -79,26 +79,7 @@ class MixturePlackettLuce(Model[Rankings]):
     type_prior: types.TypePrior = "dirichlet"
     concentration: float = 1.0
 
-    reference: ClassVar[str] = r"""
-    @article{gormley2006analysis,
-      author  = {Gormley, Isobel Claire and Murphy, Thomas Brendan},
-      title   = {Analysis of {Irish} Third-Level College Applications Data},
-      journal = {Journal of the Royal Statistical Society Series A},
-      year    = {2006},
-      volume  = {169},
-      number  = {2},
-      pages   = {361--379},
-    }
-    @article{mollica2017bayesian,
-      author  = {Mollica, Cristina and Tardella, Luca},
-      title   = {{Bayesian} {Plackett--Luce} Mixture Models for Partially Ranked Data},
-      journal = {Psychometrika},
-      year    = {2017},
-      volume  = {82},
-      number  = {2},
-      pages   = {442--458},
-    }
-    """
+    reference: ClassVar[str] = "gormley2006analysis mollica2017bayesian"
 
     def __post_init__(self) -> None:
         types.check_settings(self)

@@ -61,25 +61,7 @@ class PlackettLuce(Model[Rankings]):
 
     worth_scale: float | None = None
 
-    reference: ClassVar[str] = r"""
-    @article{plackett1975analysis,
-      author  = {Plackett, R. L.},
-      title   = {The Analysis of Permutations},
-      journal = {Applied Statistics},
-      year    = {1975},
-      volume  = {24},
-      number  = {2},
-      pages   = {193--202},
-      doi     = {10.2307/2346567},
-    }
-    @book{luce1959individual,
-      author    = {Luce, R. Duncan},
-      title     = {Individual Choice Behavior: A Theoretical Analysis},
-      publisher = {Wiley},
-      address   = {New York},
-      year      = {1959},
-    }
-    """
+    reference: ClassVar[str] = "plackett1975analysis luce1959individual"
 
     def __post_init__(self) -> None:
         plain_positive(self, "worth_scale", optional=True)

@@ -97,25 +97,7 @@ class ManyFacet(Integrable[Ratings]):
     threshold_scale: float = 3.0
     threshold_spread: float = 0.5
 
-    reference: ClassVar[str] = r"""
-    @book{linacre1989many,
-      author    = {Linacre, John M.},
-      title     = {Many-Facet Rasch Measurement},
-      publisher = {MESA Press},
-      year      = {1989},
-    }
-
-    @article{uto2020generalized,
-      author  = {Uto, Masaki and Ueno, Maomi},
-      title   = {A Generalized Many-Facet {R}asch Model and Its {B}ayesian Estimation Using
-                 {H}amiltonian {M}onte {C}arlo},
-      journal = {Behaviormetrika},
-      year    = {2020},
-      volume  = {47},
-      pages   = {469--496},
-      doi     = {10.1007/s41237-020-00115-7},
-    }
-    """
+    reference: ClassVar[str] = "linacre1989many uto2020generalized"
 
     def __post_init__(self) -> None:
         one_of("competence", self.competence, get_args(Competence))

@@ -58,7 +58,8 @@ class GradedResponse(Integrable[GradedResponses]):
     >>> import raters as rt
     >>> responses = rt.GradedResponses.from_wide(
     ...     {"who": ["ann", "bob", "eve"], "q1": [0, 1, 2], "q2": [1, 1, 2]}, person="who")
-    >>> result = rt.fit(rt.models.GradedResponse(), responses, rt.PGEM(draws=0), seed=0, progress=False)
+    >>> model = rt.models.GradedResponse()
+    >>> result = rt.fit(model, responses, rt.PGEM(draws=0), seed=0, progress=False)
     >>> result["mode"]["difficulty"].dims
     ('item', 'step')
     """
@@ -66,16 +67,7 @@ class GradedResponse(Integrable[GradedResponses]):
     difficulty_scale: float = 3.0
     discrimination_scale: float = 1.0
 
-    reference: ClassVar[str] = r"""
-    @book{samejima1969estimation,
-      author    = {Samejima, Fumiko},
-      title     = {Estimation of Latent Ability Using a Response Pattern of Graded Scores},
-      series    = {Psychometrika Monograph Supplement},
-      number    = {17},
-      publisher = {Psychometric Society},
-      year      = {1969},
-    }
-    """
+    reference: ClassVar[str] = "samejima1969estimation"
 
     def __post_init__(self) -> None:
         plain_positive(self, "difficulty_scale", "discrimination_scale")

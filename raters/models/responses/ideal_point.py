@@ -65,18 +65,7 @@ class IdealPoint(Model[Responses]):
     slope_scale: float = 2.0
     intercept_scale: float = 5.0
 
-    reference: ClassVar[str] = r"""
-    @article{clinton2004statistical,
-      author  = {Clinton, Joshua and Jackman, Simon and Rivers, Douglas},
-      title   = {The Statistical Analysis of Roll Call Data},
-      journal = {American Political Science Review},
-      year    = {2004},
-      volume  = {98},
-      number  = {2},
-      pages   = {355--370},
-      doi     = {10.1017/S0003055404001194},
-    }
-    """
+    reference: ClassVar[str] = "clinton2004statistical"
 
     def __post_init__(self) -> None:
         plain_whole(self, "num_dimensions")

@@ -64,14 +64,7 @@ class Rasch(Logistic):
     difficulty_scale: float = 3.0
     ability_scale_prior: float = 2.0
 
-    reference: ClassVar[str] = r"""
-    @book{rasch1960probabilistic,
-      author    = {Rasch, Georg},
-      title     = {Probabilistic Models for Some Intelligence and Attainment Tests},
-      publisher = {Danmarks Paedagogiske Institut},
-      year      = {1960},
-    }
-    """
+    reference: ClassVar[str] = "rasch1960probabilistic"
 
     def __post_init__(self) -> None:
         plain_positive(self, "ability_scale", optional=True)

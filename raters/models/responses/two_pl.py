@@ -72,17 +72,7 @@ class TwoPL(Logistic):
     discrimination_scale: float = 1.0
     discrimination: Discrimination = "positive"
 
-    reference: ClassVar[str] = r"""
-    @incollection{birnbaum1968some,
-      author    = {Birnbaum, Allan},
-      title     = {Some Latent Trait Models and Their Use in Inferring an Examinee's Ability},
-      booktitle = {Statistical Theories of Mental Test Scores},
-      editor    = {Lord, Frederic M. and Novick, Melvin R.},
-      publisher = {Addison-Wesley},
-      year      = {1968},
-      pages     = {395--479},
-    }
-    """
+    reference: ClassVar[str] = "birnbaum1968some"
 
     def __post_init__(self) -> None:
         plain_positive(self, "difficulty_scale", "discrimination_scale")
