@@ -164,8 +164,7 @@ def in_threads[Chain, Run](
 def one_blas_thread() -> AbstractContextManager[Any]:
     """Context in which BLAS runs in one thread: the matrices of a sweep are small, and chains have
     threads of their own."""
-    limits: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
-    return limits
+    return _libraries().limit(limits=1, user_api="blas")
 
 
 @cache

@@ -94,7 +94,6 @@ def _responsibilities(
 
 @partial(jax.jit, static_argnums=0)
 def _compiled(model: Model[Any], data: Any, draws: Values, compared: jax.Array) -> jax.Array:
-    probs: jax.Array = jax.lax.map(
+    return jax.lax.map(
         lambda values: responsibility(model, data, values)[compared].astype(jnp.float32), draws
     )
-    return probs

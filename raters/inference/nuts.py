@@ -203,13 +203,9 @@ def _advance(
             lambda field: jnp.zeros((_BLOCK, *field.shape), field.dtype),
             jax.eval_shape(collect, state),
         )
-        advanced: tuple[Any, tuple[Values, Values]] = jax.lax.fori_loop(
-            0, steps, step, (state, empty)
-        )
-        return advanced
+        return jax.lax.fori_loop(0, steps, step, (state, empty))
 
-    results: tuple[Any, tuple[Values, Values]] = jax.lax.map(chain, (states, tried))
-    return results
+    return jax.lax.map(chain, (states, tried))
 
 
 def _mirrored(

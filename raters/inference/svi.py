@@ -295,8 +295,7 @@ def _steps(
         batch = data
         if size is not None:
             batch = data.window(jax.random.randint(key, (), 0, data.num_units), *size)
-        updated: tuple[Any, jax.Array] = svi.stable_update(state, batch)
-        return updated
+        return svi.stable_update(state, batch)
 
     return jax.lax.scan(step, state, jax.random.split(key, _BLOCK))
 
@@ -316,14 +315,12 @@ def _draw(
         log_q, trace = log_density(seed(svi.guide, key), (row,), {}, parameters)
         return {name: trace[name]["value"] for name in names}, log_q
 
-    draws: tuple[Values, jax.Array] = jax.lax.map(draw, jax.random.split(key, num_draws))
-    return draws
+    return jax.lax.map(draw, jax.random.split(key, num_draws))
 
 
 @partial(jax.jit, static_argnums=0)
 def _log_joint_of_draws(model: Model[Any], data: Any, values: Any) -> jax.Array:
-    log_densities: jax.Array = jax.lax.map(lambda draw: log_joint(model, data, draw), values)
-    return log_densities
+    return jax.lax.map(lambda draw: log_joint(model, data, draw), values)
 
 
 def default_rank(size: int) -> int:

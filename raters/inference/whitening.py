@@ -49,8 +49,7 @@ def program_of(model: Model[Any]) -> Callable[..., None]:
     if not model.own:
         return model.generate
     config = {own.site: _Whitened() for own in model.own}
-    whitened: Callable[..., None] = numpyro.handlers.reparam(model.generate, config=config)
-    return whitened
+    return numpyro.handlers.reparam(model.generate, config=config)
 
 
 def whitened(model: Model[Any], data: Any, values: Values) -> Values:

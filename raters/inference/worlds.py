@@ -153,8 +153,7 @@ def _log_density_of_draws(
     model: Model[Any], broken: bool, data: Any, draws: Values
 ) -> Float[Array, " draw"]:
     density = log_joint if broken else log_prior
-    each: Array = jax.lax.map(lambda values: density(model, data, values), draws)
-    return each
+    return jax.lax.map(lambda values: density(model, data, values), draws)
 
 
 class _Renamed:

@@ -181,8 +181,7 @@ def less_prior(
 
 
 def _log_constant(concentration: Float[Array, "... class"]) -> Float[Array, ...]:
-    constant: Array = gammaln(concentration.sum(-1)) - gammaln(concentration).sum(-1)
-    return constant
+    return gammaln(concentration.sum(-1)) - gammaln(concentration).sum(-1)
 
 
 log_means_of = jax.jit(log_means, static_argnums=1)

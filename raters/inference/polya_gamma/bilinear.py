@@ -165,8 +165,7 @@ class _Recorder:
 
         def slope(place: tuple[str, int], point: Any) -> Array:
             # A logit depends on its own entry of each slot alone.
-            derivative: Array = jax.jvp(logits_at, (point,), (along(place),))[1]
-            return derivative
+            return jax.jvp(logits_at, (point,), (along(place),))[1]
 
         constant = logits_at(zero)
         linear = tuple(slope(place, zero) for place in places)
@@ -188,8 +187,7 @@ class _Unset(dict[str, Any]):
 
 def logits_of(fn: Any) -> Float[Array, "row ..."]:
     """Return the logits of an observed distribution, of a mixture those of its components."""
-    logits: Array = getattr(fn, "component_distribution", fn).logits
-    return logits
+    return getattr(fn, "component_distribution", fn).logits
 
 
 def _check(

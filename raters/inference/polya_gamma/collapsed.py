@@ -145,5 +145,4 @@ def marginal(
     integral = half @ half / 2 - jnp.log(jnp.diag(lower)).sum()
     of_prior = log_scale - prior.mean @ (own @ prior.mean) / 2
     of_offset = kappa @ offset - (omega * offset) @ offset / 2
-    value: Array = integral + of_prior + of_offset
-    return value
+    return integral + of_prior + of_offset

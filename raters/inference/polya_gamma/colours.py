@@ -155,5 +155,4 @@ def _along(
         return read.ravel()
 
     current = jnp.concatenate([values[name].ravel() for name in block.sites])
-    slopes: Array = jax.vmap(jax.linearize(logits, current)[1])(along)
-    return slopes
+    return jax.vmap(jax.linearize(logits, current)[1])(along)

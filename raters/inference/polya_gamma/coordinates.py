@@ -78,8 +78,7 @@ class Split:
 
     def _free(self, name: str, value: Any) -> Array:
         """A site in its unconstrained coordinates."""
-        free: Array = biject_to(self.supports[name]).inv(jnp.asarray(value, float))
-        return free
+        return biject_to(self.supports[name]).inv(jnp.asarray(value, float))
 
     def start(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
         """Own coordinates, shape (cell, own), and those that are shared."""
@@ -102,10 +101,7 @@ class Split:
     def point(self, own: Array, shared: Array) -> Values:
         """Values at some coordinates, for traced arrays too."""
         free = self.free(own, shared)
-        values: Values = {
-            name: biject_to(self.supports[name])(value) for name, value in free.items()
-        }
-        return values
+        return {name: biject_to(self.supports[name])(value) for name, value in free.items()}
 
     def free(self, own: Array, shared: Array) -> Values:
         """Unconstrained coordinates of each site."""

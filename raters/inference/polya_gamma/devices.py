@@ -292,8 +292,7 @@ def _solved_dense(across: Array, diagonal: Array, shift: Array, noise: Array) ->
     """Return the mode plus noise whose covariance is the inverse of the precision."""
     factor = jnp.linalg.cholesky(across + jnp.diag(diagonal))
     half = jax.scipy.linalg.solve_triangular(factor, shift, lower=True) + noise
-    solved: Array = jax.scipy.linalg.solve_triangular(factor, half, lower=True, trans="T")
-    return solved
+    return jax.scipy.linalg.solve_triangular(factor, half, lower=True, trans="T")
 
 
 class OnDevices(Sparse):

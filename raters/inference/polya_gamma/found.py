@@ -314,8 +314,7 @@ class _Tried:
 
     def _read(self, values: Values) -> _Read:
         # Outcomes that are not known are drawn by the same key each time.
-        read: _Read = jax.tree.map(np.asarray, _read(self.model, self.data, values))
-        return read
+        return jax.tree.map(np.asarray, _read(self.model, self.data, values))
 
     def _between(self, names: Iterable[str], share: float) -> _Read:
         moved = {name: (1 - share) * self.here[name] + share * self.there[name] for name in names}
@@ -423,13 +422,9 @@ def _gradient(
 ) -> Values:
     """Differentiate the sum of the sines of the function's entries."""
     own = {name: values[name] for name in sites}
-    gradient: Values = jax.grad(lambda part: jnp.sin(function(model, data, values | part)).sum())(
-        own
-    )
-    return gradient
+    return jax.grad(lambda part: jnp.sin(function(model, data, values | part)).sum())(own)
 
 
 def log_weights_of(model: Model[Any], data: Any, values: Values) -> Array:
     """Return the prior log-probabilities of the classes."""
-    log_weights: Array = trace(model, data, values)[model.observed]["fn"].log_weights()
-    return log_weights
+    return trace(model, data, values)[model.observed]["fn"].log_weights()

@@ -225,7 +225,7 @@ class _Run:
             (move.tried(rng, (_BLOCK,)), move.tried_part(rng, (_BLOCK,))) for move in self.moves
         )
         target = self.settings.target_accept
-        advanced: tuple[_State, tuple[Values, Values]] = _advance(
+        return _advance(
             self.plan,
             kinds,
             self.data,
@@ -238,7 +238,6 @@ class _Run:
             steps,
             adapt,
         )
-        return advanced
 
     def chain(
         self, metric: Metric, state: _State, rng: np.random.Generator, bar: tqdm
@@ -259,8 +258,7 @@ class _Run:
                             jax.tree.map(lambda field, kept=kept: np.asarray(field)[kept], fields)
                         )
                     bar.update(steps)
-        drawn: tuple[Values, Values] = jax.tree.map(lambda *some: np.concatenate(some), *blocks)
-        return drawn
+        return jax.tree.map(lambda *some: np.concatenate(some), *blocks)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -335,10 +333,7 @@ def _advance(
         "acceptance_rate": jnp.zeros(_BLOCK),
     }
     room = {name: jnp.zeros((_BLOCK, *jnp.shape(value))) for name, value in like.items()}
-    advanced: tuple[_State, tuple[Values, Values]] = jax.lax.fori_loop(
-        0, steps, trajectory, (state, (room, empty))
-    )
-    return advanced
+    return jax.lax.fori_loop(0, steps, trajectory, (state, (room, empty)))
 
 
 def _adapted(state: _State, rate: Float[Array, ""], target: float) -> _State:

@@ -51,10 +51,7 @@ def integrated(
 def _of_draws(
     plan: sweep.Plan, row: Any, draws: Values, points: Array, keys: Array
 ) -> tuple[Array, Values]:
-    result: tuple[Array, Values] = jax.lax.map(
-        lambda entry: _of_draw(plan, row, entry[0], points, entry[1]), (draws, keys)
-    )
-    return result
+    return jax.lax.map(lambda entry: _of_draw(plan, row, entry[0], points, entry[1]), (draws, keys))
 
 
 def _of_draw(
@@ -93,10 +90,7 @@ def _of_draw(
 def _start(plan: sweep.Plan, values: Values) -> tuple[Array, Callable[[Array], Any]]:
     """Coordinates of a draw, and the map from coordinates to factors and hyper-parameters."""
     hyper = {name: biject_to(plan.supports[name]).inv(values[name]) for name in plan.hyper}
-    coordinates: tuple[Array, Callable[[Array], Any]] = ravel_pytree(
-        (jnp.zeros(len(plan.scales)), hyper)
-    )
-    return coordinates
+    return ravel_pytree((jnp.zeros(len(plan.scales)), hyper))
 
 
 def _along(

@@ -131,8 +131,7 @@ class _How:
             # Far from the mode the curvature may be that of the prior alone.
             return entries + jnp.clip(first / -second, -1.0, 1.0)
 
-        mode: Array = jax.lax.fori_loop(0, steps, step, start)
-        return mode
+        return jax.lax.fori_loop(0, steps, step, start)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -174,8 +173,6 @@ def _drawn(
         key, begin = jax.random.split(key)
         score = _SCALE * jax.random.logistic(begin, (how.size,))
         score, *_ = jax.lax.fori_loop(0, _PROPOSALS, step, (score, log_ratio(score), key))
-        entries: Array = mode + scale * score
-        return entries
+        return mode + scale * score
 
-    drawn: Array = jax.lax.map(one, (draws, keys))
-    return drawn
+    return jax.lax.map(one, (draws, keys))

@@ -230,8 +230,7 @@ def _curvatures(
         return pointwise_log_likelihood(model, data, values | moved).sum()
 
     at = (jnp.concatenate([values[name].ravel() for name in group]) for group in (sites, names))
-    curvatures: tuple[Array, Array] = jax.jacfwd(jax.grad(likelihood, (0, 1)), 1)(*at)
-    return curvatures
+    return jax.jacfwd(jax.grad(likelihood, (0, 1)), 1)(*at)
 
 
 def along_orbits(
@@ -320,7 +319,6 @@ def _redraw_reaching(
 
 @partial(jax.jit, static_argnums=0)
 def _redrawn(plan: sweep.Plan, row: Any, data: Any, draws: Values, keys: jax.Array) -> Values:
-    redrawn: Values = jax.lax.map(
+    return jax.lax.map(
         lambda entry: sweep.visit_free(plan, row, data, entry[0], entry[1], True), (draws, keys)
     )
-    return redrawn

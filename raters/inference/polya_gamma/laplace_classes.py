@@ -207,16 +207,14 @@ def _steps(
     def move(entry: tuple[Values, jax.Array]) -> Values:
         values, key = entry
         step = partial(latent_classes.moved, plan.model, data)
-        moved: Values = jax.lax.fori_loop(
+        return jax.lax.fori_loop(
             0,
             _MOVES,
             lambda index, values: step(values, counted, jax.random.fold_in(key, index)),
             values,
         )
-        return moved
 
-    moved: Values = jax.lax.map(move, (draws, keys))
-    return moved
+    return jax.lax.map(move, (draws, keys))
 
 
 def _by_block(

@@ -92,8 +92,7 @@ def _complete_log_likelihood(
 ) -> Float[Array, ""]:
     """Return the log-likelihood of labels and classes together, averaged over `classes`."""
     site = trace(model, data, values)[model.observed]
-    value: Array = site["fn"].expected_log_prob(site["value"], classes)
-    return value
+    return site["fn"].expected_log_prob(site["value"], classes)
 
 
 # ---------------------------------------------------------------------- Dirichlet and Beta blocks
@@ -113,8 +112,7 @@ def _counts(fn: dist.Distribution, log_likelihood: LogLikelihood, at: float) -> 
     size = fn.event_shape[-1]
     tilt = 1 + at * jnp.arange(size) / size
     point = jnp.broadcast_to(tilt / tilt.sum(), fn.shape())
-    counts: Array = point * jax.grad(log_likelihood)(point)
-    return counts
+    return point * jax.grad(log_likelihood)(point)
 
 
 @conjugate.register
@@ -167,8 +165,7 @@ def component_log_probs(parameters: Parameters) -> Float[Array, "judge component
     log_weight, concentration, count = parameters
     ndim = count.ndim - 1
     gain = log_beta(concentration + count[:, None], ndim) - log_beta(concentration, ndim)
-    probs: Array = log_weight + gain
-    return probs
+    return log_weight + gain
 
 
 def _given(parameters: Parameters, component: Any) -> Any:
@@ -242,12 +239,11 @@ def parameters(
     model: Model[Any], data: Any, values: Values, classes: jax.Array, site: str, at: float = 0.0
 ) -> Parameters:
     """Return the parameters of a site's full conditional, given the classes and the other sites."""
-    conditional: Parameters = conjugate(
+    return conjugate(
         site_prior(model, data, values, site),
         lambda value: _complete_log_likelihood(model, data, values | {site: value}, classes),
         at,
     )
-    return conditional
 
 
 @partial(jax.jit, static_argnums=(0, 5))
@@ -264,8 +260,7 @@ def parameters_of_counts(
     def log_likelihood(value: Array) -> Float[Array, ""]:
         fn = trace(model, data, values | {site: value})[model.observed]["fn"]
         table = fn.component_distribution.table().reshape(counts.shape)
-        both: Array = weighted_sum(classes, fn.log_weights()) + weighted_sum(counts, table)
-        return both
+        return weighted_sum(classes, fn.log_weights()) + weighted_sum(counts, table)
 
     return conjugate(site_prior(model, data, values, site), log_likelihood, 0.0)
 

@@ -80,8 +80,7 @@ def slice_step(f: Line, key: jax.Array) -> Float[Array, ""]:
 
     def step(state: _Slice) -> _Slice:
         stages = [measure, step_left, step_right, shrink]
-        stepped: _Slice = lax.switch(state.stage, stages, state, f(state.point))
-        return stepped
+        return lax.switch(state.stage, stages, state, f(state.point))
 
     start = _Slice(none + _LEVEL, zero, low, low + _WIDTH, zero, shrink_key, none)
     end = lax.while_loop(lambda state: state.stage < _DONE, step, start)
@@ -112,5 +111,4 @@ def golden_step(f: Line, key: jax.Array | None = None, reach: float = 2.0) -> Fl
         return jnp.where(last, best, narrowed[0]), jnp.where(last, best, narrowed[1])
 
     start = -reach * jnp.ones(()), reach * jnp.ones(())
-    best: Array = lax.fori_loop(0, narrowings + 1, narrow, start)[0]
-    return best
+    return lax.fori_loop(0, narrowings + 1, narrow, start)[0]

@@ -32,8 +32,7 @@ def drawn(
 
     def rows_at(value: Array) -> Float[Array, "row class"]:
         observed = trace(model, data, values | {site: value})[model.observed]
-        rows: Array = observed["fn"].log_rows(observed["value"])
-        return rows
+        return observed["fn"].log_rows(observed["value"])
 
     log_rows = jax.lax.map(rows_at, pool)
     entry = _entries(model, data, values, site, log_rows.shape[1:])

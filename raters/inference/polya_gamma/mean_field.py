@@ -134,10 +134,7 @@ class MeanField:
 
     def _outcomes(self, classes: Any) -> tuple[Array, Array]:
         """Return the votes and κ of the rows given the classes."""
-        found: tuple[Array, Array] = _outcomes(
-            self.setting.plan.model, self.data, self.like, classes
-        )
-        return found
+        return _outcomes(self.setting.plan.model, self.data, self.like, classes)
 
     # ------------------------------------------------------------------------------ a sweep
 
@@ -429,8 +426,7 @@ def _statistics(
         moved = list(slots)
         for slot, value in zip(own, values, strict=True):
             moved[slot] = value
-        total: Array = of(tuple(moved)).sum()
-        return total
+        return of(tuple(moved)).sum()
 
     here = tuple(slots[slot] for slot in own)
     bound, slopes = jax.value_and_grad(within)(

@@ -47,13 +47,11 @@ class Metric(NamedTuple):
 
     def unconstrained(self, place: Float[Array, " coordinate"]) -> Float[Array, " coordinate"]:
         """Return the unconstrained coordinates of a place."""
-        flat: Array = self.centre + self.inverse @ place
-        return flat
+        return self.centre + self.inverse @ place
 
     def place(self, flat: Float[Array, " coordinate"]) -> Float[Array, " coordinate"]:
         """Return the place at unconstrained coordinates."""
-        place: Array = self.root @ (flat - self.centre)
-        return place
+        return self.root @ (flat - self.centre)
 
 
 def metric_at(
@@ -97,8 +95,7 @@ def _at(
 
     def along(place: Array) -> Array:
         direction = jnp.zeros_like(flat).at[place].set(1.0)
-        own: Array = -jax.jvp(jax.grad(density), (flat,), (direction,))[1][place]
-        return own
+        return -jax.jvp(jax.grad(density), (flat,), (direction,))[1][place]
 
     own: Array = jax.lax.map(along, jnp.arange(flat.size))
     return values, slopes, own
@@ -110,5 +107,4 @@ def density_at(
 ) -> Float[Array, ""]:
     """Return the log density at a place in the coordinates of a metric, but for a constant."""
     flat = metric.unconstrained(place)
-    density: Array = log_density(plan.model, plan.supports, data, like, flat)
-    return density
+    return log_density(plan.model, plan.supports, data, like, flat)

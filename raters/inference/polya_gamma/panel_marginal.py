@@ -288,8 +288,7 @@ def _prior(
 
     def density(shared: Array, flat: Array) -> Array:
         own: Array = log_prior(model, row, at(shared, flat), without=names.own)
-        total: Array = own + _volume(supports, hyper_names, shapes, flat)
-        return total
+        return own + _volume(supports, hyper_names, shapes, flat)
 
     def precision(flat: Array) -> Array:
         factor = factors(model, names.own, row, at(shared, flat))
@@ -298,8 +297,7 @@ def _prior(
 
     def volume(flat: Array) -> Array:
         diagonal = jnp.diagonal(factors(model, names.own, row, at(shared, flat)))
-        total: Array = jnp.log(jnp.abs(diagonal)).sum()
-        return total
+        return jnp.log(jnp.abs(diagonal)).sum()
 
     value, slope = jax.value_and_grad(density, argnums=(0, 1))(shared, flat)
     return value, slope, jax.jacfwd(precision)(flat), jax.grad(volume)(flat)

@@ -207,8 +207,7 @@ def panel_of(program: Program[Any], values: Values) -> Panel:
 def factors(model: Model[Any], own: tuple[str, ...], row: Any, values: Values) -> Array:
     """Return the Cholesky factor of the covariance of the vectors, block by block."""
     traced = trace(model, row, values)
-    blocks: Array = jax.scipy.linalg.block_diag(*(_factor(traced[name]["fn"]) for name in own))
-    return blocks
+    return jax.scipy.linalg.block_diag(*(_factor(traced[name]["fn"]) for name in own))
 
 
 def _factor(fn: dist.Distribution) -> Array:

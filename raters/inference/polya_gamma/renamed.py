@@ -123,10 +123,7 @@ def changes(
     order: Array,
 ) -> Change:
     """Return the change from each draw to its image."""
-    found: Change = jax.lax.map(
-        lambda values: _change(model, symmetry, sites, row, values, order), draws
-    )
-    return found
+    return jax.lax.map(lambda values: _change(model, symmetry, sites, row, values, order), draws)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -143,8 +140,7 @@ def counted(
             site: latent_classes.parameters(model, data, values, classes, site) for site in sites
         }
 
-    found: dict[str, Parameters] = jax.lax.map(of_one, (draws, keys))
-    return found
+    return jax.lax.map(of_one, (draws, keys))
 
 
 def exchanged(

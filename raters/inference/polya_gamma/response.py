@@ -76,8 +76,7 @@ def _curvatures(
     covariances = bilinear.covariances_of(forms, owners, spreads)
 
     def bound(slots: bilinear.Slots) -> Array:
-        total: Array = bound_of_rows(owners, forms, slots, covariances, votes).sum()
-        return total
+        return bound_of_rows(owners, forms, slots, covariances, votes).sum()
 
     found: Covariances = {}
     for one in range(len(slots)):

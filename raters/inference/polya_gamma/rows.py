@@ -286,8 +286,7 @@ def _derivative(
         other: jnp.ones_like(value) if other == name else jnp.zeros_like(value)
         for other, value in scalars.items()
     }
-    derivative: Array = jax.jvp(function, (scalars,), (tangents,))[1]
-    return derivative
+    return jax.jvp(function, (scalars,), (tangents,))[1]
 
 
 def _dense_rows(
@@ -370,8 +369,7 @@ def _column_prior(model: Model[Any], data: Any, values: Values, block: Block) ->
             " time"
         )
     shape = np.shape(values[block.sites[0]])
-    own: Gaussian = jax.tree.map(lambda part: part.reshape(shape)[:, block.column], prior)
-    return own
+    return jax.tree.map(lambda part: part.reshape(shape)[:, block.column], prior)
 
 
 @partial(jax.jit, static_argnums=(0, 3))
@@ -392,10 +390,7 @@ def logits_of(model: Model[Any], data: Any, values: Values) -> jax.Array:
 def _prior_slope(model: Model[Any], data: Any, values: Values, sites: tuple[str, ...]) -> Values:
     """Return the gradient in these sites of the log-prior of all other sites."""
     own = {name: jnp.asarray(values[name], float) for name in sites}
-    gradient: Values = jax.grad(lambda own: log_prior(model, data, values | own, without=sites))(
-        own
-    )
-    return gradient
+    return jax.grad(lambda own: log_prior(model, data, values | own, without=sites))(own)
 
 
 def check_conjugate(program: Program[Any], values: Values, block: Block, seed: int = 0) -> None:

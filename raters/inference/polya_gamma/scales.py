@@ -182,8 +182,6 @@ def _expected(
         square = (entries - prior.mean) ** 2 + variance
         of_blocks = jnp.log(prior.precision) - prior.precision * square
         own: Array = log_prior(plan.model, row, there, without=sites)
-        expected: Array = own + volume + jnp.where(prior.precision > 0, of_blocks, 0.0).sum() / 2
-        return expected
+        return own + volume + jnp.where(prior.precision > 0, of_blocks, 0.0).sum() / 2
 
-    found: tuple[Array, Values] = jax.value_and_grad(density)(coordinates)
-    return found
+    return jax.value_and_grad(density)(coordinates)

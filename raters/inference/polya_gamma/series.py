@@ -55,8 +55,7 @@ def draw(
 
 def _exponential(key: Array, count: Float[Array, " row"]) -> Float[Array, " row"]:
     """Draw Gamma(1, 1)."""
-    drawn: Array = jax.random.exponential(key, count.shape, count.dtype)
-    return drawn
+    return jax.random.exponential(key, count.shape, count.dtype)
 
 
 def _gamma(key: Array, count: Float[Array, " row"]) -> Float[Array, " row"]:
@@ -77,5 +76,4 @@ def _gamma(key: Array, count: Float[Array, " row"]) -> Float[Array, " row"]:
         return jnp.where(done, drawn, shape * cube), done | taken
 
     begin = (jnp.ones_like(count), jnp.zeros(count.shape, bool))
-    drawn: Array = jax.lax.fori_loop(0, _TRIES, propose, begin)[0]
-    return drawn
+    return jax.lax.fori_loop(0, _TRIES, propose, begin)[0]

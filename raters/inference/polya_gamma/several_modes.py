@@ -94,13 +94,11 @@ def _directions(
         there = values | sites_at(supports, values, point)[0]
 
         def moved(scale: Scale, log_factor: Array) -> Array:
-            flat: Array = flat_of(supports, sweep.orbit(there, scale, log_factor))
-            return flat
+            return flat_of(supports, sweep.orbit(there, scale, log_factor))
 
         return jnp.stack([jax.jacfwd(partial(moved, one))(jnp.zeros(())) for one in scales])
 
-    directions: Array = jax.vmap(along)(points)
-    return directions
+    return jax.vmap(along)(points)
 
 
 def draws(

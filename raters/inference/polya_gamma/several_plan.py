@@ -91,8 +91,7 @@ def plan(program: Program[Any], values: Values) -> sweep.Plan:
     """Plan the sweep of a program of one kind of judgement, or of several."""
     if not program.parts:
         return sweep.plan(program, values)
-    planned: Plan = _plan(program, values)
-    return planned
+    return _plan(program, values)
 
 
 @remembered

@@ -71,8 +71,7 @@ def _density(
 @partial(jax.jit, static_argnums=(0, 3))
 def _of_scale(model: Model[Any], row: Any, values: Values, spread: Spread) -> Array:
     site = trace(model, row, values)[spread.scale]
-    density: Array = site["fn"].log_prob(values[spread.scale])
-    return density
+    return site["fn"].log_prob(values[spread.scale])
 
 
 @partial(jax.jit, static_argnums=(0, 3, 4))

@@ -417,8 +417,7 @@ def visit_free(
     once = partial(_visit_once, plan, row, data, draws)
     lines = len(plan.scales) + sum(jnp.size(values[name]) for name in plan.free)
     visits = min(_VISITS, max(1, _LINES // lines)) if draws else 1
-    visited: Values = jax.lax.fori_loop(0, visits, lambda _, state: once(*state), (values, key))[0]
-    return visited
+    return jax.lax.fori_loop(0, visits, lambda _, state: once(*state), (values, key))[0]
 
 
 def visit_orbits(
@@ -492,5 +491,4 @@ def _visit_site(
         return flat.at[entry].add(step(lambda move: density(flat.at[entry].add(move)), use)), key
 
     flat, _ = jax.lax.fori_loop(0, start.size, visit, (jnp.ravel(start), key))
-    site: jax.Array = transform(flat.reshape(shape))
-    return site
+    return transform(flat.reshape(shape))

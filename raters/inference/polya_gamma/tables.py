@@ -183,14 +183,12 @@ def _table(tables: Tables, split: Split, own: np.ndarray, shared: np.ndarray) ->
 @partial(jax.jit, static_argnums=0)
 def _table_at(model: Model[Any], data: Any, values: Values) -> Array:
     site = trace(model, data, values)[model.observed]
-    table: Array = site["fn"].component_distribution.table()
-    return table
+    return site["fn"].component_distribution.table()
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _table_of(model: Model[Any], split: Split, data: Any, own: Array, shared: Array) -> Array:
-    table: Array = _table_at(model, data, split.point(own, shared))
-    return table
+    return _table_at(model, data, split.point(own, shared))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -205,8 +203,7 @@ def _complete(
         return prior + (expected * _table_of(model, split, data, own, shared)).sum(), prior
 
     (_, prior), slopes = jax.value_and_grad(density, argnums=(0, 1), has_aux=True)(own, shared)
-    both: tuple[Array, tuple[Array, Array]] = (prior, slopes)
-    return both
+    return (prior, slopes)
 
 
 def _objective(
@@ -240,12 +237,10 @@ def _information(
     """Blocks, border and shared part of the negative second derivatives."""
 
     def slopes(own: Array, shared: Array) -> tuple[Array, Array]:
-        both: tuple[Array, Array] = _complete(model, split, data, own, shared, expected)[1]
-        return both
+        return _complete(model, split, data, own, shared, expected)[1]
 
     def along(own_step: Array, shared_step: Array) -> tuple[Array, Array]:
-        columns: tuple[Array, Array] = jax.jvp(slopes, (own, shared), (own_step, shared_step))[1]
-        return columns
+        return jax.jvp(slopes, (own, shared), (own_step, shared_step))[1]
 
     still, no_step = jnp.zeros_like(own), jnp.zeros_like(shared)
     block = jax.lax.map(
@@ -261,13 +256,9 @@ def _scores(model: Model[Any], split: Split, data: Any, own: Array, shared: Arra
 
     def along(one: Array) -> Array:
         step = jnp.broadcast_to(one, own.shape)
-        slope: Array = jax.jvp(
-            lambda own: _table_of(model, split, data, own, shared), (own,), (step,)
-        )[1]
-        return slope
+        return jax.jvp(lambda own: _table_of(model, split, data, own, shared), (own,), (step,))[1]
 
-    slopes: Array = jax.lax.map(along, jnp.eye(own.shape[1]))
-    return slopes
+    return jax.lax.map(along, jnp.eye(own.shape[1]))
 
 
 def _missing(

@@ -59,8 +59,7 @@ def log_copula(
 ) -> Float[Array, " judge"]:
     """Return the log density of each entry given those tied to it, less that by itself."""
     score, mean, spread, _ = _score(plan, tie, row, values, entries)
-    both: Array = dist.Normal(mean, spread).log_prob(score) - dist.Normal().log_prob(score)
-    return both
+    return dist.Normal(mean, spread).log_prob(score) - dist.Normal().log_prob(score)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -70,8 +69,7 @@ def to_scores(
     r"""Return the logarithm of dx/du of each entry x with the score u: that of the density of the
     score by itself, less that of the entry."""
     score, _, _, log_prob = _score(plan, tie, row, values, entries)
-    volume: Array = dist.Normal().log_prob(score) - log_prob
-    return volume
+    return dist.Normal().log_prob(score) - log_prob
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -81,8 +79,7 @@ def _log_score(
     """Return the log density of the score of each entry given those tied to it, less that of the
     entry by itself."""
     at = plan, tie, row, values, entries
-    difference: Array = log_copula(*at) + to_scores(*at)
-    return difference
+    return log_copula(*at) + to_scores(*at)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -91,8 +88,7 @@ def _log_ratio(
 ) -> Float[Array, " judge"]:
     """Return the logarithm of the ratio of the copula's densities at two values of each entry."""
     at = partial(log_copula, plan, tie, row, values)
-    ratio: Array = at(proposed) - at(current)
-    return ratio
+    return at(proposed) - at(current)
 
 
 class Tied:

@@ -189,10 +189,7 @@ def _priors(
 ) -> tuple[Gaussian, ...]:
     """Return the priors of the sites."""
     names = (transfer.common, transfer.own, transfer.factor)
-    priors: tuple[Gaussian, ...] = _priors_of(
-        model, row, values, tuple(name for name in names if name is not None)
-    )
-    return priors
+    return _priors_of(model, row, values, tuple(name for name in names if name is not None))
 
 
 @partial(jax.jit, static_argnums=(0, 3))

@@ -19,16 +19,14 @@ from raters.program import Supports, log_joint
 def flat_of(supports: Supports, values: Values) -> Float[Array, " coordinate"]:
     """Return the unconstrained coordinates of the sites that have a support here."""
     coordinates = {name: biject_to(one).inv(values[name]) for name, one in supports.items()}
-    flat: Array = ravel_pytree(coordinates)[0]
-    return flat
+    return ravel_pytree(coordinates)[0]
 
 
 @partial(jax.jit, static_argnums=0)
 def coordinates_of(supports: Supports, like: Values, flat: Float[Array, " coordinate"]) -> Values:
     """Return the unconstrained coordinates of each site, of which `like` has the shapes."""
     shapes = {name: biject_to(one).inv(jnp.asarray(like[name])) for name, one in supports.items()}
-    split: Values = ravel_pytree(shapes)[1](flat)
-    return split
+    return ravel_pytree(shapes)[1](flat)
 
 
 def sites_at(
@@ -50,8 +48,7 @@ def sites_at_each(
     supports: Supports, like: Values, points: Float[Array, "draw coordinate"]
 ) -> tuple[Values, Float[Array, " draw"]]:
     """Return the sites at several points, and the log volume elements."""
-    placed: tuple[Values, Array] = jax.vmap(partial(sites_at, supports, like))(points)
-    return placed
+    return jax.vmap(partial(sites_at, supports, like))(points)
 
 
 def log_density(
@@ -76,10 +73,7 @@ def slope(
     flat: Float[Array, " coordinate"],
 ) -> tuple[Float[Array, ""], Float[Array, " coordinate"]]:
     """Return the `log_density` and its gradient."""
-    both: tuple[Array, Array] = jax.value_and_grad(
-        partial(log_density, model, supports, data, like)
-    )(flat)
-    return both
+    return jax.value_and_grad(partial(log_density, model, supports, data, like))(flat)
 
 
 @partial(jax.jit, static_argnums=(0, 1), static_argnames="batch_size")
@@ -96,8 +90,7 @@ def curvature(
     gradient = jax.grad(partial(log_density, model, supports, data, like))
 
     def along(direction: Array) -> Array:
-        column: Array = -jax.jvp(gradient, (flat,), (direction,))[1]
-        return column
+        return -jax.jvp(gradient, (flat,), (direction,))[1]
 
     columns: Array = jax.lax.map(along, jnp.eye(flat.size), batch_size=batch_size)
     return (columns + columns.T) / 2
