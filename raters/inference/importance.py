@@ -11,6 +11,7 @@ from jaxtyping import Float
 from scipy.special import logsumexp
 
 from raters.errors import ConvergenceWarning
+from raters.inference.arrays import PerDraw, Rng
 from raters.inference.base import Draws
 from raters.inference.mixing import FEWEST_DRAWS, beyond
 
@@ -25,7 +26,7 @@ def largest_k(number: int) -> float:
     return float(min(1 - 1 / np.log10(number), 0.7))
 
 
-def corrected(draws: Draws, rng: np.random.Generator) -> Draws:
+def corrected(draws: Draws, rng: Rng) -> Draws:
     """Draws of an approximation, checked against the joint density, and corrected where
     possible."""
     number = next(iter(draws.values.values())).shape[1]
@@ -85,7 +86,7 @@ def all_finite(values: Float[np.ndarray, " ..."]) -> bool:
         return bool(np.isfinite(np.sum(values)) or np.isfinite(values).all())
 
 
-def log_weights(draws: Draws) -> Float[np.ndarray, " draw"]:
+def log_weights(draws: Draws) -> PerDraw:
     """Log of the smoothed importance weights of draws, of mean 1."""
     number = next(iter(draws.values.values())).shape[1]
     if "log_q" in draws.stats and number >= FEWEST_DRAWS:
@@ -95,7 +96,7 @@ def log_weights(draws: Draws) -> Float[np.ndarray, " draw"]:
     return np.zeros(number)
 
 
-def smoothed(log_ratio: Float[np.ndarray, " draw"]) -> tuple[Float[np.ndarray, " draw"], float]:
+def smoothed(log_ratio: PerDraw) -> tuple[PerDraw, float]:
     """Pareto-smoothed log weights, and the shape; infinite where a ratio is no number."""
     from arviz_stats.base import array_stats  # type: ignore[attr-defined]
 
@@ -112,7 +113,7 @@ def smoothed(log_ratio: Float[np.ndarray, " draw"]) -> tuple[Float[np.ndarray, "
     return np.asarray(log_weight), float(k) if np.isfinite(k) else np.inf
 
 
-def _resampled(draws: Draws, weight: Float[np.ndarray, " draw"], rng: np.random.Generator) -> Draws:
+def _resampled(draws: Draws, weight: PerDraw, rng: Rng) -> Draws:
     """Draws in proportion to weights, by systematic resampling in random order."""
     number = len(weight)
     places = (rng.random() + np.arange(number)) / number

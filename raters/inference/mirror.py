@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Int
 
 from raters.inference import renaming
+from raters.inference.arrays import Rng, Scalar
 from raters.judgements.connection import connected
 from raters.model import Exchange, Mirror, Model, Sign, Values, moved_sites
 from raters.program import Program
@@ -41,18 +42,14 @@ class Images(NamedTuple):
         """Return the entries of a part."""
         return {name: entries[part] for name, entries in self.parts.items()}
 
-    def tried(
-        self, rng: np.random.Generator, size: tuple[int, ...] = ()
-    ) -> Int[np.ndarray, "*size true_class"]:
+    def tried(self, rng: Rng, size: tuple[int, ...] = ()) -> Int[np.ndarray, "*size true_class"]:
         """Return orders to try, shape (*size, class); of one, no random number is drawn."""
         orders = np.array(self.orders, int)
         if len(orders) == 1:
             return np.broadcast_to(orders[0], (*size, orders.shape[1]))
         return orders[rng.choice(len(orders), size, p=self.chances)]
 
-    def tried_part(
-        self, rng: np.random.Generator, size: tuple[int, ...] = ()
-    ) -> Int[np.ndarray, "*size"]:
+    def tried_part(self, rng: Rng, size: tuple[int, ...] = ()) -> Int[np.ndarray, "*size"]:
         """Return parts to try; of images of all, no random number is drawn."""
         if not self.parts:
             return np.zeros(size, int)
@@ -183,7 +180,7 @@ def log_odds(
     values: Values,
     order: Any,
     within: Within = MappingProxyType({}),
-) -> Float[Array, ""]:
+) -> Scalar:
     """Log odds of the mirror image of a point against the point itself."""
     density = log_joint if broken else log_prior
     there = density(model, data, mirrored(symmetry, values, order, within))
@@ -199,19 +196,14 @@ def _image(
     values: Values,
     order: Array,
     within: Within,
-) -> tuple[Values, Float[Array, ""]]:
+) -> tuple[Values, Scalar]:
     """The mirror image, and its log odds."""
     odds = log_odds(model, symmetry, broken, data, values, order, within)
     return mirrored(symmetry, values, order, within), odds
 
 
 def step(
-    model: Model[Any],
-    moves: tuple[Images, ...],
-    row: Any,
-    data: Any,
-    values: Values,
-    rng: np.random.Generator,
+    model: Model[Any], moves: tuple[Images, ...], row: Any, data: Any, values: Values, rng: Rng
 ) -> Values:
     """Metropolis step to a mirror image, which leaves the posterior invariant."""
     for move in moves:

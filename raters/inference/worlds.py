@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int
 from scipy.special import logsumexp
 
 from raters.inference import importance, mirror
+from raters.inference.arrays import PerDraw, Rng
 from raters.inference.base import Draws
 from raters.inference.mirror import Images, Within
 from raters.inference.polya_gamma import renamed
@@ -26,7 +27,7 @@ from raters.program.densities import log_joint, log_prior
 _PIECE, _ROWS, _HOPELESS = 20, 2_000_000, -25.0
 
 
-def weighed(program: Program[Any], draws: Draws, rng: np.random.Generator) -> Draws:
+def weighed(program: Program[Any], draws: Draws, rng: Rng) -> Draws:
     """Draws from an approximation around one mode, with each mirrored mode in its share."""
     for move, within in _every_part(mirror.images(program)):
         flat = {
@@ -70,9 +71,7 @@ class _Worlds(Protocol):
         """Images of these draws."""
 
 
-def _with_images(
-    worlds: _Worlds, move: Images, draws: Draws, flat: Values, rng: np.random.Generator
-) -> Draws:
+def _with_images(worlds: _Worlds, move: Images, draws: Draws, flat: Values, rng: Rng) -> Draws:
     """Draws with the mirrored modes under one symmetry in their shares."""
     number = len(next(iter(flat.values())))
     orders = [np.array(order, int) for order in move.orders]
@@ -103,10 +102,7 @@ def _with_images(
 
 
 def _densities(
-    stats: dict[str, Any],
-    source: Int[np.ndarray, " draw"],
-    own: Float[np.ndarray, " draw"],
-    more: Float[np.ndarray, " draw"],
+    stats: dict[str, Any], source: Int[np.ndarray, " draw"], own: PerDraw, more: PerDraw
 ) -> dict[str, Any]:
     """Log densities of the draws under the posterior and under the mixture of all modes."""
     if "log_q" not in stats:
@@ -143,7 +139,7 @@ class _Mirrored:
         draws = {name: value[places] for name, value in self.draws.items()}
         return mirror.mirrored(self.move.symmetry, draws, order, self.within)
 
-    def _log_density(self, draws: Values) -> Float[np.ndarray, " draw"]:
+    def _log_density(self, draws: Values) -> PerDraw:
         each = _log_density_of_draws(self.model, self.move.broken, self.data, draws)
         return np.asarray(each, np.float64)
 
@@ -160,12 +156,7 @@ class _Renamed:
     """Images of drawn classes, with the counted probabilities drawn anew."""
 
     def __init__(
-        self,
-        program: Program[Any],
-        move: Images,
-        sites: tuple[str, ...],
-        draws: Values,
-        rng: np.random.Generator,
+        self, program: Program[Any], move: Images, sites: tuple[str, ...], draws: Values, rng: Rng
     ) -> None:
         self.model, self.symmetry, self.draws = program.model, move.symmetry, draws
         self.data, self.rng = jax.tree.map(jnp.asarray, program.data), rng

@@ -16,13 +16,15 @@ import numpy as np
 from jaxtyping import Array, Float
 from polyagamma import random_polyagamma
 
+from raters.inference.arrays import PerRow, Rng, Scalar
+
 # The cost of Devroye's sampler is proportional to the shape; above this one the series is cheaper.
 DEVROYE_LIMIT = 15
 _TERMS = 8
 
 
 def draw(
-    rng: np.random.Generator, count: Float[np.ndarray, " row"], logits: Float[np.ndarray, " row"]
+    rng: Rng, count: Float[np.ndarray, " row"], logits: Float[np.ndarray, " row"]
 ) -> Float[np.ndarray, " row"]:
     """Draw ω ~ PG(count, logits), for whole counts."""
     logits = np.ascontiguousarray(logits, dtype=np.float64)
@@ -53,7 +55,7 @@ def draw(
 
 
 def _series(
-    rng: np.random.Generator, count: Float[np.ndarray, " row"], logits: Float[np.ndarray, " row"]
+    rng: Rng, count: Float[np.ndarray, " row"], logits: Float[np.ndarray, " row"]
 ) -> Float[np.ndarray, " row"]:
     """Draw the first terms of PG's Gamma series, and a Gamma with the tail's mean and variance."""
     size = np.abs(logits)
@@ -82,9 +84,7 @@ def variance_of_one(x: Any, xp: Any = np) -> Any:
 
 
 @jax.jit
-def expectation(
-    logits: Float[Array, " row"], count: Float[Array, " row"], kappa: Float[Array, " row"]
-) -> tuple[Float[Array, " row"], Float[Array, " row"], Float[Array, ""]]:
+def expectation(logits: PerRow, count: PerRow, kappa: PerRow) -> tuple[PerRow, PerRow, Scalar]:
     """Return EM's weights: E ω, κ unchanged, and the log-likelihood at these logits."""
     small = jnp.abs(logits) < 1e-4
     safe = jnp.where(small, 1.0, logits)
@@ -93,9 +93,7 @@ def expectation(
 
 
 @jax.jit
-def curvature(
-    logits: Float[Array, " row"], count: Float[Array, " row"], kappa: Float[Array, " row"]
-) -> tuple[Float[Array, " row"], Float[Array, " row"], Float[Array, ""]]:
+def curvature(logits: PerRow, count: PerRow, kappa: PerRow) -> tuple[PerRow, PerRow, Scalar]:
     """Return Newton's weights: nσ(1 − σ), the κ with which EM's linear system is Newton's, and the
     log-likelihood as `expectation` does."""
     omega = count / (4 * jnp.cosh(jnp.clip(logits, -700, 700) / 2) ** 2)
@@ -103,9 +101,7 @@ def curvature(
     return omega, newton_kappa, log_likelihood(logits, count, kappa)
 
 
-def log_likelihood(
-    logits: Float[Array, " row"], count: Float[Array, " row"], kappa: Float[Array, " row"]
-) -> Float[Array, ""]:
+def log_likelihood(logits: PerRow, count: PerRow, kappa: PerRow) -> Scalar:
     """Return Σ κ x − n log(2 cosh(x/2)), the log-likelihood of wins = κ + n/2 out of n."""
     half = jnp.abs(logits) / 2
     each = kappa * logits - count * (half + jnp.log1p(jnp.exp(-2 * half)))
@@ -137,7 +133,7 @@ class Expected:
 class Drawn:
     """Weights of a Gibbs sweep."""
 
-    rng: np.random.Generator
+    rng: Rng
     omega: dict[Any, Any] = field(default_factory=dict)
     single: bool = False
 
@@ -150,6 +146,6 @@ class Drawn:
         return self.omega[which], kappa
 
 
-def key_of(rng: np.random.Generator) -> Any:
+def key_of(rng: Rng) -> Any:
     """Return the data of ``jax.random.key``, which itself would take longer than a small sweep."""
     return np.array([0, rng.integers(2**32)], np.uint32)

@@ -14,6 +14,7 @@ import scipy.linalg
 from jax.scipy.special import betaln, digamma, gammaln
 from jaxtyping import Array, Float
 
+from raters.inference.arrays import Entries, EntryDraws, Matrix, Rng, Scalar
 from raters.inference.polya_gamma.conditionals import Gaussian, truncated_normal
 from raters.inference.polya_gamma.latent_classes import shares
 
@@ -26,18 +27,18 @@ _WIDEST = 1e6
 class Normal(NamedTuple):
     """Independent entries, normal or truncated to bounds, or entries that are normal together."""
 
-    mean: Float[np.ndarray, " entry"]
-    spread: Float[np.ndarray, " entry"] | Float[np.ndarray, "entry entry"]
+    mean: Entries
+    spread: Entries | Matrix
     entropy: float
-    centre: Float[np.ndarray, " entry"]
-    deviation: Float[np.ndarray, " entry"]
+    centre: Entries
+    deviation: Entries
 
     @property
-    def variance(self) -> Float[np.ndarray, " entry"]:
+    def variance(self) -> Entries:
         """Variance of each entry."""
         return self.spread if self.spread.ndim == 1 else np.diag(self.spread)
 
-    def stretched(self, factor: Float[np.ndarray, " entry"]) -> Normal:
+    def stretched(self, factor: Entries) -> Normal:
         """Return the distribution of the entries times some positive factors."""
         square = factor**2 if self.spread.ndim == 1 else np.outer(factor, factor)
         return Normal(
@@ -49,16 +50,14 @@ class Normal(NamedTuple):
         )
 
 
-def point(mean: Float[np.ndarray, " entry"], joint: bool) -> Normal:
+def point(mean: Entries, joint: bool) -> Normal:
     """Return a start: entries without spread."""
     size = len(mean)
     spread = np.zeros((size, size) if joint else size)
     return Normal(mean, spread, -np.inf, mean, np.zeros(size))
 
 
-def together(
-    precision: Float[np.ndarray, "entry entry"], shift: Float[np.ndarray, " entry"]
-) -> Normal:
+def together(precision: Matrix, shift: Entries) -> Normal:
     """Return the normal with this precision, and with the mean that solves for the shift."""
     factor = scipy.linalg.cholesky(precision, lower=True, check_finite=False)
     mean = scipy.linalg.cho_solve((factor, True), shift, check_finite=False)
@@ -68,9 +67,7 @@ def together(
     return Normal(mean, covariance, float(entropy), mean, np.sqrt(np.diag(covariance)))
 
 
-def apart(
-    precision: Float[np.ndarray, " entry"], shift: Float[np.ndarray, " entry"], prior: Gaussian
-) -> Normal:
+def apart(precision: Entries, shift: Entries, prior: Gaussian) -> Normal:
     """Return independent entries with these precisions and shifts, truncated as the prior is."""
     flat = (1 / (_WIDEST * (prior.high - prior.low))) ** 2
     precision = np.maximum(np.maximum(precision, flat), 1e-300)
@@ -80,10 +77,7 @@ def apart(
 
 
 def truncated_moments(
-    centre: Float[np.ndarray, " entry"],
-    deviation: Float[np.ndarray, " entry"],
-    low: Float[np.ndarray, " entry"],
-    high: Float[np.ndarray, " entry"],
+    centre: Entries, deviation: Entries, low: Entries, high: Entries
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the mean, variance and entropy of truncated normals."""
     mean, variance = np.array(centre, np.float64), np.array(deviation, np.float64) ** 2
@@ -112,9 +106,7 @@ def truncated_moments(
     return mean, variance, entropy
 
 
-def drawn(
-    normal: Normal, prior: Gaussian, number: int, rng: np.random.Generator
-) -> Float[np.ndarray, "draw entry"]:
+def drawn(normal: Normal, prior: Gaussian, number: int, rng: Rng) -> EntryDraws:
     """Draw the entries of a block."""
     if normal.spread.ndim == 1:
         shape = (number, len(normal.mean))
@@ -137,10 +129,7 @@ def means(
 
 
 def drawn_probs(
-    parameters: tuple[Float[np.ndarray, ...], ...],
-    broken: bool,
-    number: int,
-    rng: np.random.Generator,
+    parameters: tuple[Float[np.ndarray, ...], ...], broken: bool, number: int, rng: Rng
 ) -> Float[np.ndarray, "draw ... class"]:
     """Draw probabilities."""
     if broken:
@@ -164,9 +153,7 @@ def log_means(parameters: tuple[Array, ...], broken: bool) -> Float[Array, "... 
     return jnp.append(digamma(one) - both, 0.0) + left
 
 
-def less_prior(
-    parameters: tuple[Array, ...], prior: tuple[Array, ...], broken: bool
-) -> Float[Array, ""]:
+def less_prior(parameters: tuple[Array, ...], prior: tuple[Array, ...], broken: bool) -> Scalar:
     """Return the mean log prior density less the mean log density: a negative divergence."""
     if not broken:
         (own,), (given,) = parameters, prior

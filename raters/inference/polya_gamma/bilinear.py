@@ -27,6 +27,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from raters.errors import NotConjugateError
+from raters.inference.arrays import PerRow
 from raters.inference.polya_gamma.conditionals import Observation, observation
 from raters.inference.polya_gamma.rows import StandIn
 from raters.model import Model, Values
@@ -35,17 +36,17 @@ from raters.program import trace
 # Slots of a row, whose pairs are all tried once.
 MOST_SLOTS = 40
 
-Slots = tuple[Float[Array, " row"], ...]
+Slots = tuple[PerRow, ...]
 # Covariance of the entries of two slots of one block, in each row.
-Covariances = dict[tuple[int, int], Float[Array, " row"]]
+Covariances = dict[tuple[int, int], PerRow]
 
 
 class Forms(NamedTuple):
     """Logits as bilinear forms of the entries that each row touches."""
 
-    constant: Float[Array, " row"]
+    constant: PerRow
     linear: Slots
-    cross: dict[tuple[int, int], Float[Array, " row"]]
+    cross: dict[tuple[int, int], PerRow]
     entry: tuple[Int[Array, " row"], ...]
 
 
@@ -225,7 +226,7 @@ def weights(forms: Forms, slots: Slots) -> Slots:
     return tuple(slopes)
 
 
-def mean(forms: Forms, slots: Slots) -> Float[Array, " row"]:
+def mean(forms: Forms, slots: Slots) -> PerRow:
     """Return the logits at values of the slots, which are their means at those of the entries."""
     total = forms.constant
     for slot, part in zip(slots, forms.linear, strict=True):
@@ -235,9 +236,7 @@ def mean(forms: Forms, slots: Slots) -> Float[Array, " row"]:
     return total
 
 
-def square(
-    forms: Forms, owners: Owners, slots: Slots, covariances: Covariances
-) -> Float[Array, " row"]:
+def square(forms: Forms, owners: Owners, slots: Slots, covariances: Covariances) -> PerRow:
     """Return the mean squares of the logits."""
     slopes = weights(forms, slots)
     total = mean(forms, slots) ** 2
@@ -281,7 +280,7 @@ def covariances_of(
 
 def outcomes(
     model: Model[Any], data: Any, values: Values, classes: Any = None
-) -> tuple[Float[Array, " row"], Float[Array, " row"]]:
+) -> tuple[PerRow, PerRow]:
     """Return the votes and κ of the rows, given the classes of a mixture."""
     site = trace(model, data, values)[model.observed]
     read: Observation = observation(site["fn"], site["value"], classes)

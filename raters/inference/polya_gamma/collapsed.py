@@ -25,9 +25,10 @@ import jax.numpy as jnp
 import jax.scipy.linalg
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float
+from jaxtyping import Array
 from numpyro.distributions.transforms import biject_to
 
+from raters.inference.arrays import PerRow, Scalar
 from raters.inference.polya_gamma import line, sets
 from raters.inference.polya_gamma.rows import Block, Rows, record, rows_of
 from raters.model import Values
@@ -77,12 +78,7 @@ def collapsed_of(
 
 @partial(jax.jit, static_argnums=0)
 def visit(
-    plan: Plan,
-    data: Any,
-    values: Values,
-    omega: Float[Array, " row"],
-    kappa: Float[Array, " row"],
-    key: jax.Array,
+    plan: Plan, data: Any, values: Values, omega: PerRow, kappa: PerRow, key: jax.Array
 ) -> Values:
     """Draw the collapsed sites once, coordinate by coordinate, by slice sampling."""
     assert plan.integrated is not None
@@ -117,9 +113,7 @@ def visit(
     return at(flat)[0]
 
 
-def marginal(
-    rows: Rows, omega: Float[Array, " row"], kappa: Float[Array, " row"]
-) -> Float[Array, ""]:
+def marginal(rows: Rows, omega: PerRow, kappa: PerRow) -> Scalar:
     """Return the log density of ω-weighted rows with their block integrated out, but for a
     constant."""
     prior, offset = rows.prior, rows.offset

@@ -30,6 +30,7 @@ from raters.distributions import (
 )
 from raters.distributions.ties import OUTCOMES
 from raters.errors import ConvergenceWarning
+from raters.inference.arrays import Entries, Matrix, PerRow, Points, Rng
 
 # Above this many entries a coupled block is solved by preconditioned conjugate gradients, without a
 # dense array.
@@ -43,9 +44,9 @@ BOUNDED = "its prior is bounded and its entries meet in the same logits"
 class Observation(NamedTuple):
     """Rows of an observed distribution as logistic likelihoods."""
 
-    logits: Float[Array, " row"] | Float[Array, "row alternative"]
-    votes: Float[Array, " row"] | Float[Array, "term row"]
-    kappa: Float[Array, " row"] | Float[Array, "term row"]
+    logits: PerRow | Float[Array, "row alternative"]
+    votes: PerRow | Float[Array, "term row"]
+    kappa: PerRow | Float[Array, "term row"]
     shift: Float[Array, "term row"] | None = None
 
 
@@ -170,17 +171,17 @@ class Gaussian(NamedTuple):
     high: Any
     across: Any = None
 
-    def matrix(self) -> Float[np.ndarray, "entry entry"]:
+    def matrix(self) -> Matrix:
         """Return the precision matrix."""
         diagonal = np.diag(self.precision)
         return np.asarray(diagonal if self.across is None else diagonal + self.across)
 
-    def times(self, apart: Float[np.ndarray, " entry"]) -> Float[np.ndarray, " entry"]:
+    def times(self, apart: Entries) -> Entries:
         """Return the precision matrix times a vector."""
         product = self.precision * apart
         return np.asarray(product if self.across is None else product + self.across @ apart)
 
-    def square(self, apart: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
+    def square(self, apart: Points) -> Float[np.ndarray, " point"]:
         """Return the squared lengths of some vectors in the metric of the precision matrix."""
         square = self.precision @ apart**2
         return np.asarray(
@@ -336,7 +337,7 @@ class Conditional(ABC):
         """Return the mode; `current` is the start of an iterative solver."""
 
     @abstractmethod
-    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         """Return a draw; `current` is the start of an iterative solver."""
 
     @abstractmethod
@@ -378,7 +379,7 @@ class Diagonal(Conditional):
         """Return the variance of each entry, the bounds aside."""
         return np.asarray(1 / np.maximum(self.diagonal, 1e-300))
 
-    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         # Under a flat prior an entry without votes has precision 0. A normal a million times wider
         # than the interval is uniform on it; a wider one would lose its digits.
         flat = (1e-6 / (self.prior.high - self.prior.low)) ** 2
@@ -431,7 +432,7 @@ class Dense(Conditional):
             scipy.linalg.cho_solve((self.factor(), True), self.shift, check_finite=False)
         )
 
-    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         factor = self.factor()
         half = scipy.linalg.solve_triangular(factor, self.shift, lower=True, check_finite=False)
         half += rng.standard_normal(self.size)
@@ -508,7 +509,7 @@ class Sparse(Conditional):
         # A loose tolerance is enough, since callers iterate from warm starts.
         return self._solve(self.shift, current, 1e-6)
 
-    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         noise = np.sqrt(self.prior.precision) * rng.standard_normal(self.size)
         for rows in self.rows:
             assert rows.entry is not None
@@ -517,7 +518,7 @@ class Sparse(Conditional):
                 noise += np.bincount(entry, weight * jitter, self.size)
         return self._solve(self.shift + noise, current, 1e-8)
 
-    def variances(self, rng: np.random.Generator, probes: int) -> np.ndarray:
+    def variances(self, rng: Rng, probes: int) -> np.ndarray:
         """Return the variance of each entry, from so many random vectors: sums over many entries
         are accurate."""
         # E z ∘ P⁻¹z for random signs z (Bekas, Kokiopoulou and Saad 2007).
@@ -545,11 +546,7 @@ def _by_row(
 
 
 def truncated_normal(
-    rng: np.random.Generator,
-    mean: np.ndarray,
-    deviation: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
+    rng: Rng, mean: np.ndarray, deviation: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
     """Draw from normals truncated to [low, high], by inversion in log space."""
     lower, upper = (low - mean) / deviation, (high - mean) / deviation

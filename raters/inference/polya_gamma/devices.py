@@ -20,6 +20,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
+from raters.inference.arrays import Matrix, PerRow, Rng, Scalar
 from raters.inference.polya_gamma import augmentation, series
 from raters.inference.polya_gamma.conditionals import (
     BOUNDED,
@@ -52,7 +53,7 @@ class Sums(NamedTuple):
     shift: Float[Array, " entry"]
     diagonal: Float[Array, " entry"]
     across: Float[Array, "entry entry"] | None
-    log_likelihood: Float[Array, ""]
+    log_likelihood: Scalar
     slots: Float[Array, "slot 0"]
     omega: Float[Array, "... row"] | None
 
@@ -187,7 +188,7 @@ def _added(rows: Rows, given: Any, how: _How) -> Sums:
 
 
 def _summed_up(
-    rows: Rows, omega: Float[Array, " row"], kappa: Float[Array, " row"], how: _How
+    rows: Rows, omega: PerRow, kappa: PerRow, how: _How
 ) -> tuple[Array, Array, Array | None]:
     """Add up the shift and the precision of rows; without the part off the diagonal of a large
     block."""
@@ -214,10 +215,7 @@ def _summed_up(
 
 
 def _summed_cells(
-    size: int,
-    pairs: list[tuple[Int[Array, " row"], Float[Array, " row"]]],
-    omega: Float[Array, " row"],
-    target: Float[Array, " row"],
+    size: int, pairs: list[tuple[Int[Array, " row"], PerRow]], omega: PerRow, target: PerRow
 ) -> tuple[Array, Array, Array]:
     """Add up rows of two entries by their pair of entries, in few operations for each row."""
     (entry, weight), (other, also) = pairs
@@ -228,7 +226,7 @@ def _summed_cells(
 
 
 def _summed(
-    size: int, entry: Int[Array, " row"], values: tuple[Float[Array, " row"], ...], how: _How
+    size: int, entry: Int[Array, " row"], values: tuple[PerRow, ...], how: _How
 ) -> tuple[Float[Array, " entry"], ...]:
     """Add up the values of the rows of each entry."""
     if how.accelerated:
@@ -237,7 +235,7 @@ def _summed(
 
 
 def _vectors(
-    size: int, entry: Int[Array, " row"], values: tuple[Float[Array, " row"], ...]
+    size: int, entry: Int[Array, " row"], values: tuple[PerRow, ...]
 ) -> tuple[Float[Array, " entry"], ...]:
     """Add up the values of the rows of each entry as vectors, whose length is a power of two."""
     copies = max(min(_COPIES, _ENTRIES // size), 1)
@@ -263,14 +261,14 @@ class DenseOnDevices(Dense):
         self._there: Array | None = rows if prior.across is None else rows + prior.across
 
     @property
-    def across(self) -> Float[np.ndarray, "entry entry"]:
+    def across(self) -> Matrix:
         """Precision off its diagonal, on the host, where it may be changed in place."""
         if self._there is not None:
             self.across = np.array(self._there)
         return self._here
 
     @across.setter
-    def across(self, value: Float[np.ndarray, "entry entry"]) -> None:
+    def across(self, value: Matrix) -> None:
         self._here, self._there = value, None
 
     def mode(self, current: np.ndarray) -> np.ndarray:
@@ -280,7 +278,7 @@ class DenseOnDevices(Dense):
             _solved_dense(self._there, self.diagonal, self.shift, np.zeros(self.size))
         )
 
-    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         if self._there is None:
             return super().draw(rng, current)
         noise = rng.standard_normal(self.size)
@@ -314,7 +312,7 @@ class OnDevices(Sparse):
             self.warn(float(residual), tolerance)
         return np.asarray(solution)
 
-    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         noise = np.sqrt(self.prior.precision) * rng.standard_normal(self.size)
         noise += np.asarray(_perturbed(self.reading, current, augmentation.key_of(rng)))
         return self._solve(self.shift + noise, current, 1e-8)
@@ -334,10 +332,10 @@ class _Reading:
     values: Values
     block: Block
     classes: Any
-    omega: Float[Array, " row"]
+    omega: PerRow
     how: _How
 
-    def pairs(self) -> list[tuple[Int[Array, " row"], Float[Array, " row"]]]:
+    def pairs(self) -> list[tuple[Int[Array, " row"], PerRow]]:
         """Entries and weights of each slot."""
         rows = record(self.model, self.data, self.values, self.block, self.classes)
         assert rows.entry is not None
@@ -406,6 +404,6 @@ def is_single(
 @partial(jax.jit, static_argnums=(0, 3, 5))
 def _most(
     model: Model[Any], data: Any, values: Values, block: Block, classes: Any, mesh: Mesh | None
-) -> Float[Array, ""]:
+) -> Scalar:
     """Return the largest number of votes of a row."""
     return everywhere(record(model, data, values, block, classes).votes.max(), mesh)

@@ -16,6 +16,7 @@ from tqdm.auto import tqdm
 from raters.distributions.mixture import ClassCounts
 from raters.errors import ConvergenceWarning
 from raters.errors.validation import boolean, one_of, plain_whole, positive
+from raters.inference.arrays import Rng
 from raters.inference.base import Backend, Draws, centre, numpy_seeds, one_blas_thread, progress_bar
 from raters.inference.polya_gamma import (
     augmentation,
@@ -411,7 +412,7 @@ def _usual_starts(plan: sweep.Plan) -> int:
 
 
 def another_start(
-    model: Model[Any], data: Any, start: Values, supports: dict[str, Any], rng: np.random.Generator
+    model: Model[Any], data: Any, start: Values, supports: dict[str, Any], rng: Rng
 ) -> Values:
     """Return a random start: the model's own, or this one with random changes."""
     drawn = model.another_start(data, rng)

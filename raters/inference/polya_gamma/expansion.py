@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import expit
 
+from raters.inference.arrays import Entries, EntryDraws, Matrix, PerDraw
 from raters.inference.polya_gamma import sweep
 from raters.inference.polya_gamma.conditionals import Dense
 from raters.inference.polya_gamma.rows import Rows, rows_of
@@ -30,10 +31,10 @@ _SLOTS = 2
 class Expansion(NamedTuple):
     """Expansion of a log-likelihood around a point, but for its constant."""
 
-    slope: Float[np.ndarray, " entry"]
-    precision: Float[np.ndarray, "entry entry"]
-    cube: Float[np.ndarray, " entry"]
-    fourth: Float[np.ndarray, " entry"]
+    slope: Entries
+    precision: Matrix
+    cube: Entries
+    fourth: Entries
     two_one: Float[np.ndarray, "entry other"]
     three_one: Float[np.ndarray, "entry other"]
     two_two: Float[np.ndarray, "entry other"]
@@ -60,7 +61,7 @@ class Expansion(NamedTuple):
         precision[np.diag_indices(size)] -= prior.precision
         return cls(slope, precision.astype(np.float32), *single, *double)
 
-    def at(self, apart: Float[np.ndarray, "draw entry"]) -> Float[np.ndarray, " draw"]:
+    def at(self, apart: EntryDraws) -> PerDraw:
         """Return the log-likelihood at deviations from the point, less that at the point."""
         narrow = np.ascontiguousarray(apart.T, np.float32)
         square = narrow * narrow

@@ -13,6 +13,7 @@ from tqdm.auto import tqdm
 
 from raters.errors.validation import plain_whole
 from raters.inference import mirror
+from raters.inference.arrays import Rng
 from raters.inference.base import (
     Backend,
     Draws,
@@ -151,11 +152,7 @@ class PGGibbs(Backend):
         return Draws({name: np.stack([one[name] for one in drawn]) for name in program.sites}, {})
 
     def _chains(
-        self,
-        program: Program[Any],
-        cold: Values,
-        starts: list[Values],
-        rngs: list[np.random.Generator],
+        self, program: Program[Any], cold: Values, starts: list[Values], rngs: list[Rng]
     ) -> list[Step]:
         """Chains of sweeps through the blocks, and steps to mirror images."""
         with jax.enable_x64(True):
@@ -164,7 +161,7 @@ class PGGibbs(Backend):
             single = sweep.is_single(plan, data, cold)
         moves = mirror.images(program)
 
-        def chain(values: Values, rng: np.random.Generator) -> Step:
+        def chain(values: Values, rng: Rng) -> Step:
             own, held = rng.spawn(1)[0], sets.Held(plan.steady, single=single)
 
             def step(index: int) -> Values:
@@ -177,11 +174,7 @@ class PGGibbs(Backend):
         return [chain(*one) for one in zip(starts, rngs, strict=True)]
 
     def _panel_chains(
-        self,
-        program: Program[Any],
-        cold: Values,
-        starts: list[Values],
-        rngs: list[np.random.Generator],
+        self, program: Program[Any], cold: Values, starts: list[Values], rngs: list[Rng]
     ) -> list[Step]:
         """Chains of choices in which each judge has a vector of their own."""
         with jax.enable_x64(True):
@@ -189,7 +182,7 @@ class PGGibbs(Backend):
             samplers = [panel_gibbs.Sampler(program, panel, values) for values in starts]
             samplers[0].compile()
 
-        def chain(sampler: panel_gibbs.Sampler, rng: np.random.Generator) -> Step:
+        def chain(sampler: panel_gibbs.Sampler, rng: Rng) -> Step:
             def step(index: int) -> Values:
                 values = sampler.sweep(rng)
                 if index < self.warmup:
@@ -220,8 +213,8 @@ def gibbs_step(
     row: Any,
     data: Any,
     values: Values,
-    rng: np.random.Generator,
-    own: np.random.Generator,
+    rng: Rng,
+    own: Rng,
     held: sets.Held | None = None,
 ) -> Values:
     """Run one sweep and one step to the mirror image, whose random numbers are its `own`."""
@@ -240,7 +233,7 @@ def gibbs_sweep(
     row: Any,
     data: Any,
     values: Values,
-    rng: np.random.Generator,
+    rng: Rng,
     rename: Callable[[Values, Any], tuple[Values, Any, dict[str, Counts]]] | None = None,
     held: sets.Held | None = None,
 ) -> Values:
@@ -278,12 +271,7 @@ def gibbs_sweep(
 
 
 def _collapsed(
-    plan: sweep.Plan,
-    data: Any,
-    values: Values,
-    block: Block,
-    weights: sweep.Weights,
-    rng: np.random.Generator,
+    plan: sweep.Plan, data: Any, values: Values, block: Block, weights: sweep.Weights, rng: Rng
 ) -> Values:
     """Draw the collapsed sites, under the ω that the block is drawn with next."""
     rows = rows_of(plan.model, data, values, block)

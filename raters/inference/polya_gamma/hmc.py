@@ -10,11 +10,12 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 from tqdm.auto import tqdm
 
 from raters.errors.validation import plain_whole, share
 from raters.inference import mirror
+from raters.inference.arrays import Flat, Rng, Scalar
 from raters.inference.base import (
     Backend,
     Draws,
@@ -179,13 +180,13 @@ class HMC(Backend):
 class _State(NamedTuple):
     """State of a chain: its place, its key, and the adaptation of its step size."""
 
-    place: Float[Array, " coordinate"]
-    density: Float[Array, ""]
+    place: Flat
+    density: Scalar
     key: Array
-    log_step: Float[Array, ""]
-    log_mean: Float[Array, ""]
-    error: Float[Array, ""]
-    number: Float[Array, ""]
+    log_step: Scalar
+    log_mean: Scalar
+    error: Scalar
+    number: Scalar
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,7 @@ class _Run:
         self._advanced(*chain, np.random.default_rng(0), 0, adapt=True)
 
     def _advanced(
-        self, metric: Metric, state: _State, rng: np.random.Generator, steps: int, *, adapt: bool
+        self, metric: Metric, state: _State, rng: Rng, steps: int, *, adapt: bool
     ) -> tuple[_State, tuple[Values, Values]]:
         """Return the state after at most `_BLOCK` trajectories, and their draws and statistics."""
         # What is compiled does not depend on the orders that these data suggest.
@@ -239,9 +240,7 @@ class _Run:
             adapt,
         )
 
-    def chain(
-        self, metric: Metric, state: _State, rng: np.random.Generator, bar: tqdm
-    ) -> tuple[Values, Values]:
+    def chain(self, metric: Metric, state: _State, rng: Rng, bar: tqdm) -> tuple[Values, Values]:
         """Run a chain, and return its draws and statistics."""
         blocks, total = [], self.settings.warmup + self.settings.draws
         with jax.enable_x64(True):
@@ -336,7 +335,7 @@ def _advance(
     return jax.lax.fori_loop(0, steps, trajectory, (state, (room, empty)))
 
 
-def _adapted(state: _State, rate: Float[Array, ""], target: float) -> _State:
+def _adapted(state: _State, rate: Scalar, target: float) -> _State:
     """Return the state after a step of dual averaging, which what is not adapted does not read."""
     number = state.number + 1
     share = 1 / (number + _DELAY)

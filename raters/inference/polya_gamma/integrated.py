@@ -11,11 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float
+from jaxtyping import Array
 from numpyro.distributions.transforms import biject_to
 from scipy.stats import qmc
 from scipy.stats import t as student
 
+from raters.inference.arrays import PerDraw, Rng
 from raters.inference.polya_gamma import sweep
 from raters.model import Scale, Values
 from raters.program import log_prior
@@ -31,9 +32,7 @@ _FLATTEST = 1e-2
 _FACTORS = np.linspace(-4, 4, 81)
 
 
-def integrated(
-    plan: sweep.Plan, row: Any, draws: Values, rng: np.random.Generator
-) -> tuple[Float[np.ndarray, " draw"], Values]:
+def integrated(plan: sweep.Plan, row: Any, draws: Values, rng: Rng) -> tuple[PerDraw, Values]:
     """Log prior density of draws, integrated over what the likelihood does not depend on, and the
     draws with that drawn anew."""
     number = len(next(iter(draws.values())))

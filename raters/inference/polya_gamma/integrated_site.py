@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from raters.errors import ConvergenceWarning
+from raters.inference.arrays import Rng
 from raters.inference.base import Draws
 from raters.inference.polya_gamma.tables import Tables
 from raters.model import Marginal, Model, Values
@@ -31,9 +32,7 @@ _MOST = 2e7
 _TOLERANCE, _OF_UNIT = 0.01, 1e-4
 
 
-def added(
-    program: Program[Any], marginal: Marginal, draws: Draws, rng: np.random.Generator
-) -> Draws:
+def added(program: Program[Any], marginal: Marginal, draws: Draws, rng: Rng) -> Draws:
     """Draws of all sites, from those of a model with one site integrated out."""
     (axis,) = program.sites[marginal.site].dims
     with jax.enable_x64(True):

@@ -15,6 +15,7 @@ from numpyro.distributions import constraints
 from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
+from raters.inference.arrays import Entries, EntryDraws, Matrix, PerDraw, Rng
 from raters.inference.polya_gamma import augmentation, sets, sweep
 from raters.inference.polya_gamma.conditionals import Conditional, Dense, Gaussian, joined
 from raters.inference.polya_gamma.expansion import Expansion
@@ -38,7 +39,7 @@ def laplace(
     data: Any,
     mode: Values,
     num_draws: int,
-    rng: np.random.Generator,
+    rng: Rng,
     read: sets.Held | None = None,
 ) -> tuple[Values, Values]:
     """Draw around the mode; `read` is what EM has read of the data."""
@@ -58,9 +59,7 @@ def laplace(
     return {name: value[None] for name, value in draws.items()}, stats
 
 
-def pass_over_rows(
-    plan: sweep.Plan, data: Any, draws: Values, *, narrow: bool = False
-) -> Float[np.ndarray, " draw"]:
+def pass_over_rows(plan: sweep.Plan, data: Any, draws: Values, *, narrow: bool = False) -> PerDraw:
     """Return the log-likelihood of each draw, row by row."""
     summed_out = plan.classes or plan.model.local or placing.stays_on_devices(data)
     narrow = narrow and not summed_out
@@ -75,7 +74,7 @@ def pass_over_rows(
 
 def log_likelihoods_of(
     plan: sweep.Plan, data: Any, mode: Values, draws: Values, normal: Conditional
-) -> Float[np.ndarray, " draw"]:
+) -> PerDraw:
     """Return the log-likelihood of each draw: of much data by its expansion at the mode, where that
     is accurate at the mode and some draws."""
     number = len(next(iter(draws.values())))
@@ -96,14 +95,12 @@ class _Around(NamedTuple):
     """Draws around a mode."""
 
     values: Values
-    log_q: Float[np.ndarray, " draw"] | None
+    log_q: PerDraw | None
     sites: tuple[str, ...]
     normal: Conditional
 
 
-def _around(
-    plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: np.random.Generator
-) -> _Around:
+def _around(plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: Rng) -> _Around:
     """Draw the conjugate sites from the normal at the mode, and with them the other sites on which
     the likelihood depends, where the normal is dense and these are on the real line."""
     sites, conditional = information(plan, data, mode, draws=True)
@@ -154,9 +151,7 @@ def information(
     return sites, conditional
 
 
-def shifted(
-    plan: sweep.Plan, data: Any, values: Values, covariance: Float[np.ndarray, "entry entry"]
-) -> Values:
+def shifted(plan: sweep.Plan, data: Any, values: Values, covariance: Matrix) -> Values:
     """Return the means of the sites of a block of log-odds, to the order of the variances."""
     if len(plan.blocks) > 1 or plan.of_sets:
         return {}
@@ -243,7 +238,7 @@ def along_orbits(
     return prior._replace(low=low, high=high)
 
 
-def tangent_of(scale: Scale, sites: tuple[str, ...], mode: Values) -> Float[np.ndarray, " entry"]:
+def tangent_of(scale: Scale, sites: tuple[str, ...], mode: Values) -> Entries:
     """Return the unit direction of a scale orbit at the mode, in the conjugate sites."""
     entries = np.concatenate([np.ravel(mode[name]) for name in sites])
     direction = _signs(scale, sites, mode) * entries
@@ -254,9 +249,9 @@ def log_crossing(
     scales: tuple[Scale, ...],
     sites: tuple[str, ...],
     mode: Values,
-    entries: Float[np.ndarray, "draw entry"],
-    slope: Float[np.ndarray, "draw entry"],
-) -> Float[np.ndarray, " draw"]:
+    entries: EntryDraws,
+    slope: EntryDraws,
+) -> PerDraw:
     """Return the log volume of the orbits' directions across the section, at each draw."""
     if not scales:
         return np.zeros(len(entries))
@@ -266,20 +261,15 @@ def log_crossing(
     return np.asarray(np.linalg.slogdet(np.einsum("se,dre->dsr", normals, moved))[1])
 
 
-def _signs(scale: Scale, sites: tuple[str, ...], mode: Values) -> Float[np.ndarray, " entry"]:
+def _signs(scale: Scale, sites: tuple[str, ...], mode: Values) -> Entries:
     """Return how the logarithm of each entry moves along a scale orbit: 1, -1 or 0."""
     signs = [float(name in scale.up) - float(name in scale.down) for name in sites]
     return np.repeat(signs, [np.size(mode[name]) for name in sites])
 
 
 def _gaussian_draws(
-    conditional: Dense, mode: np.ndarray, num_draws: int, rng: np.random.Generator
-) -> tuple[
-    Float[np.ndarray, "draw entry"],
-    Float[np.ndarray, " draw"],
-    Float[np.ndarray, "draw entry"],
-    Float[np.ndarray, "draw entry"],
-]:
+    conditional: Dense, mode: np.ndarray, num_draws: int, rng: Rng
+) -> tuple[EntryDraws, PerDraw, EntryDraws, EntryDraws]:
     """Draw from the joint normal at the mode, with bounded entries mapped to truncated normals with
     the same parameters."""
     factor = conditional.factor()
@@ -306,9 +296,7 @@ def _gaussian_draws(
     return entries, log_q, apart, slope
 
 
-def _redraw_reaching(
-    plan: sweep.Plan, data: Any, draws: Values, rng: np.random.Generator
-) -> Values:
+def _redraw_reaching(plan: sweep.Plan, data: Any, draws: Values, rng: Rng) -> Values:
     """Redraw the sites of no block on which the likelihood depends, each given the others."""
     num_draws = len(next(iter(draws.values())))
     keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), num_draws)

@@ -18,6 +18,7 @@ from scipy.special import betaincinv, betaln, expit, log_expit, ndtr
 from scipy.stats import norm
 
 from raters.errors import ConvergenceWarning
+from raters.inference.arrays import Entries, EntryDraws, FlatPoint, PerDraw, Rng
 from raters.inference.polya_gamma import augmentation, latent_classes, sets, sweep
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.unconstrained import (
@@ -56,7 +57,7 @@ def around_classes(
     data: Any,
     mode: Values,
     num_draws: int,
-    rng: np.random.Generator,
+    rng: Rng,
     read: sets.Held | None = None,
 ) -> tuple[Values, Values]:
     """Draw around the mode given the hyper-parameters, and draw these given the rest."""
@@ -91,11 +92,11 @@ def _unconstrained(
     own: Supports,
     data: Any,
     like: Values,
-    start: Float[np.ndarray, " coordinate"],
+    start: FlatPoint,
     counted: tuple[str, ...],
     num_draws: int,
-    rng: np.random.Generator,
-) -> tuple[Float[np.ndarray, "draw coordinate"], Float[np.ndarray, " draw"]]:
+    rng: Rng,
+) -> tuple[Float[np.ndarray, "draw coordinate"], PerDraw]:
     """Draw the unconstrained coordinates of the `own` sites around their mode, given the others."""
 
     def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
@@ -129,9 +130,7 @@ def _unconstrained(
     return np.clip(points, -end, end), log_q + log_ratio
 
 
-def _flat(
-    values: dict[str, Any], shapes: dict[str, tuple[int, ...]]
-) -> Float[np.ndarray, " coordinate"]:
+def _flat(values: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> FlatPoint:
     """Return values of the coordinates of sites as one row, in the order of `flat_of`."""
     each = {name: np.broadcast_to(values[name], shape) for name, shape in shapes.items()}
     return np.concatenate([np.ravel(one) for one in jax.tree.leaves(each)])
@@ -146,11 +145,8 @@ def _offset(support: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _as_betas(
-    points: Float[np.ndarray, "draw entry"],
-    mode: Float[np.ndarray, " entry"],
-    spread: Float[np.ndarray, " entry"],
-    offset: Float[np.ndarray, " entry"],
-) -> tuple[Float[np.ndarray, "draw entry"], Float[np.ndarray, " draw"]]:
+    points: EntryDraws, mode: Entries, spread: Entries, offset: Entries
+) -> tuple[EntryDraws, PerDraw]:
     """Map normal draws of log odds to those of beta distributions of the same mode and
     curvature."""
     which = np.isfinite(offset)
@@ -185,7 +181,7 @@ def _warn_of_wide(bounded: set[str], deviations: Values) -> None:
 
 
 def _moved(
-    plan: sweep.Plan, data: Any, draws: Values, counted: tuple[str, ...], rng: np.random.Generator
+    plan: sweep.Plan, data: Any, draws: Values, counted: tuple[str, ...], rng: Rng
 ) -> Values:
     """Move each draw by steps of Gibbs sampling, unless that is too much work."""
     number = len(next(iter(draws.values())))
@@ -218,12 +214,7 @@ def _steps(
 
 
 def _by_block(
-    plan: sweep.Plan,
-    data: Any,
-    mode: Values,
-    num_draws: int,
-    rng: np.random.Generator,
-    read: sets.Held | None,
+    plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: Rng, read: sets.Held | None
 ) -> Values:
     """Draw each block from its conditional at the mode, given the expected classes."""
     data, classes, _ = latent_classes.expected_by(

@@ -21,6 +21,7 @@ from scipy.special import softmax
 from raters.distributions import RowMixture, StickBreaking, TypeMixture
 from raters.distributions.mixture import weighted_sum
 from raters.distributions.type_mixture import log_beta
+from raters.inference.arrays import Classes, EntryDraws, PerRow, Rng, Scalar
 from raters.model import Model, Values
 from raters.program import ClassTable, PooledRows, trace
 
@@ -38,9 +39,7 @@ _AT_A_TIME = 100_000
 
 
 @partial(jax.jit, static_argnums=0)
-def expected(
-    model: Model[Any], data: Any, values: Values
-) -> tuple[Float[Array, "unit class"], Float[Array, ""]]:
+def expected(model: Model[Any], data: Any, values: Values) -> tuple[Classes, Scalar]:
     """Return the expected number of units of each class, and the log-likelihood of all units."""
     site = trace(model, data, values)[model.observed]
     return site["fn"].expected_classes(site["value"]), site["fn"].log_prob(site["value"]).sum()
@@ -57,9 +56,7 @@ def expected_by(
 
 
 @partial(jax.jit, static_argnums=0)
-def drawn(
-    model: Model[Any], data: Any, values: Values, key: jax.Array
-) -> Float[Array, "unit class"]:
+def drawn(model: Model[Any], data: Any, values: Values, key: jax.Array) -> Classes:
     """Draw the classes given the labels, as one-hot rows."""
     site = trace(model, data, values)[model.observed]
     joint = site["fn"].log_joint(site["value"])
@@ -74,7 +71,7 @@ def drawn(
 
 
 def _number_of_each(
-    key: jax.Array, total: Float[Array, " row"], probs: Float[Array, "row class"]
+    key: jax.Array, total: PerRow, probs: Float[Array, "row class"]
 ) -> Float[Array, "row class"]:
     """Draw how many of the judgements of each row are of each class."""
     left, rest, counts = total.astype(probs.dtype), jnp.ones_like(total, probs.dtype), []
@@ -88,8 +85,8 @@ def _number_of_each(
 
 
 def _complete_log_likelihood(
-    model: Model[Any], data: Any, values: Values, classes: Float[Array, "unit class"]
-) -> Float[Array, ""]:
+    model: Model[Any], data: Any, values: Values, classes: Classes
+) -> Scalar:
     """Return the log-likelihood of labels and classes together, averaged over `classes`."""
     site = trace(model, data, values)[model.observed]
     return site["fn"].expected_log_prob(site["value"], classes)
@@ -251,13 +248,13 @@ def parameters_of_counts(
     model: Model[Any],
     data: Any,
     values: Values,
-    classes: Float[Array, "unit class"],
+    classes: Classes,
     counts: Float[Array, "column class"],
     site: str,
 ) -> Parameters:
     """Return `parameters` from the expected numbers of rows that `ClassTable.counted` gives."""
 
-    def log_likelihood(value: Array) -> Float[Array, ""]:
+    def log_likelihood(value: Array) -> Scalar:
         fn = trace(model, data, values | {site: value})[model.observed]["fn"]
         table = fn.component_distribution.table().reshape(counts.shape)
         return weighted_sum(classes, fn.log_weights()) + weighted_sum(counts, table)
@@ -353,16 +350,14 @@ class Counts:
         counted = np.broadcast_to(total > 0, probs.shape)
         return np.where(self._flat(counted), self._flat(probs), current)
 
-    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         """Return a draw."""
         gamma = np.maximum(rng.standard_gamma(self._concentration), 1e-300)
         # Below 1, so that log-odds are finite.
         probs = self._flat(gamma / gamma.sum(-1, keepdims=True))
         return np.asarray(np.minimum(probs, 1 - 1e-16))
 
-    def draws(
-        self, rng: np.random.Generator, current: np.ndarray, number: int
-    ) -> Float[np.ndarray, "draw entry"]:
+    def draws(self, rng: Rng, current: np.ndarray, number: int) -> EntryDraws:
         """Return so many draws, as `draw` makes them one by one."""
         if type(self) is not Counts:
             return np.stack([self.draw(rng, current) for _ in range(number)])
@@ -412,7 +407,7 @@ class Mixed(Counts):
         """Return the mode, given the components at `current`."""
         return self.averaged(current).mode(current)
 
-    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         """Return a draw."""
         log_probs = np.asarray(_component_log_probs(self.parameters))
         component = np.argmax(log_probs + rng.gumbel(size=log_probs.shape), axis=-1)
@@ -443,7 +438,7 @@ class Breaks(Counts):
         """Return the mode."""
         return shares(self._mean_breaks)
 
-    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         """Return a draw."""
         return shares(rng.beta(*self.parameters))
 

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from raters.errors import NotConjugateError
+from raters.inference.arrays import Classes
 from raters.inference.polya_gamma.rows import indices
 from raters.model import Model, Values
 from raters.program import Program, trace
@@ -22,7 +23,7 @@ _POOL = 16
 @partial(jax.jit, static_argnums=(0, 3))
 def drawn(
     model: Model[Any], data: Any, values: Values, site: str, key: jax.Array
-) -> tuple[Array, Float[Array, "unit class"]]:
+) -> tuple[Array, Classes]:
     """Draw the entries of a local site and the classes of the units together."""
     pool_key, class_key, place_key = jax.random.split(key, 3)
     traced = trace(model, data, values)

@@ -24,6 +24,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float
 from numpyro.distributions.transforms import biject_to
 
+from raters.inference.arrays import Matrix, PerRow, Rng
 from raters.inference.polya_gamma import averages, bilinear, latent_classes, sets, sweep
 from raters.inference.polya_gamma.averages import Normal
 from raters.inference.polya_gamma.bilinear import Covariances, Forms, Owners
@@ -98,7 +99,7 @@ class MeanField:
             found[name] = averages.means(tuple(map(np.asarray, parameters)), broken)
         return {name: np.asarray(value) for name, value in found.items()}
 
-    def draws(self, state: State, number: int, rng: np.random.Generator) -> Values:
+    def draws(self, state: State, number: int, rng: Rng) -> Values:
         """Draw from the approximation as it is, shape (draw, ...)."""
         found: Values = {}
         priors = self.priors(self.values(state))
@@ -212,7 +213,7 @@ class MeanField:
 
     def scattered(
         self, one: int, other: int, value: Float[np.ndarray, " row"], size: int
-    ) -> Float[np.ndarray, "entry entry"]:
+    ) -> Matrix:
         """Sum what rows have for a pair of entries of one block."""
         if (one, other) not in self.cells:
             # int64, which the cells of 50,000 entries need.
@@ -386,7 +387,7 @@ def _expected_classes(
 # ------------------------------------------------------------------------------ compiled functions
 
 
-def _log_cosh(square: Float[Array, " row"]) -> Float[Array, " row"]:
+def _log_cosh(square: PerRow) -> PerRow:
     r"""Return :math:`\log 2 \cosh(\sqrt{e} / 2)`, differentiable at 0."""
     small = square < 1e-4
     half = jnp.sqrt(jnp.where(small, 1.0, square)) / 2
@@ -400,7 +401,7 @@ def bound_of_rows(
     slots: bilinear.Slots,
     covariances: Covariances,
     votes: tuple[Array, Array],
-) -> Float[Array, " row"]:
+) -> PerRow:
     """Return the lower bound of the log-likelihood of each row."""
     count, kappa = votes
     square = bilinear.square(forms, owners, slots, covariances)

@@ -21,6 +21,7 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Array, Float
 
+from raters.inference.arrays import Flat, Scalar
 from raters.inference.polya_gamma import sweep
 from raters.inference.polya_gamma.conditionals import Dense, Diagonal
 from raters.inference.polya_gamma.laplace import information
@@ -41,22 +42,20 @@ _LEAST, _APART = 0.1, 10.0
 class Metric(NamedTuple):
     """Coordinates in which a normal of a given precision is standard."""
 
-    centre: Float[Array, " coordinate"]
+    centre: Flat
     root: Float[Array, "coordinate coordinate"]
     inverse: Float[Array, "coordinate coordinate"]
 
-    def unconstrained(self, place: Float[Array, " coordinate"]) -> Float[Array, " coordinate"]:
+    def unconstrained(self, place: Flat) -> Flat:
         """Return the unconstrained coordinates of a place."""
         return self.centre + self.inverse @ place
 
-    def place(self, flat: Float[Array, " coordinate"]) -> Float[Array, " coordinate"]:
+    def place(self, flat: Flat) -> Flat:
         """Return the place at unconstrained coordinates."""
         return self.root @ (flat - self.centre)
 
 
-def metric_at(
-    plan: sweep.Plan, data: Any, centre: Float[Array, " coordinate"], like: Values
-) -> Metric:
+def metric_at(plan: sweep.Plan, data: Any, centre: Flat, like: Values) -> Metric:
     """Return the metric at a point of unconstrained coordinates."""
     values, slopes, own = _at(plan, placing.first_unit(data), like, centre)
     sites, normal = information(plan, data, jax.tree.map(np.asarray, values), draws=False)
@@ -80,9 +79,7 @@ def metric_at(
 
 
 @partial(jax.jit, static_argnums=0)
-def _at(
-    plan: sweep.Plan, row: Any, like: Values, flat: Float[Array, " coordinate"]
-) -> tuple[Values, Values, Float[Array, " coordinate"]]:
+def _at(plan: sweep.Plan, row: Any, like: Values, flat: Flat) -> tuple[Values, Values, Flat]:
     """Return the values at a point, their slopes, each along its own coordinate, and the negative
     curvature of the log prior along each coordinate."""
     values, slopes = jax.jvp(
@@ -102,9 +99,7 @@ def _at(
 
 
 @partial(jax.jit, static_argnums=0)
-def density_at(
-    plan: sweep.Plan, data: Any, like: Values, metric: Metric, place: Float[Array, " coordinate"]
-) -> Float[Array, ""]:
+def density_at(plan: sweep.Plan, data: Any, like: Values, metric: Metric, place: Flat) -> Scalar:
     """Return the log density at a place in the coordinates of a metric, but for a constant."""
     flat = metric.unconstrained(place)
     return log_density(plan.model, plan.supports, data, like, flat)

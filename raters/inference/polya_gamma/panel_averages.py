@@ -24,6 +24,7 @@ import scipy.special
 from jaxtyping import Float, Int
 from scipy.stats import qmc
 
+from raters.inference.arrays import Rng
 from raters.inference.polya_gamma.panel_gibbs import Reference, at_modes, log_t, normals, referred
 from raters.inference.polya_gamma.panels import Panel, panel_of
 from raters.model import Values
@@ -219,9 +220,7 @@ def _suited(program: Program[Any], panel: Panel, values: Values) -> tuple[Refere
         number *= 2
 
 
-def places_drawn(
-    weight: Float[np.ndarray, "judge point"], rng: np.random.Generator
-) -> Int[np.ndarray, " judge"]:
+def places_drawn(weight: Float[np.ndarray, "judge point"], rng: Rng) -> Int[np.ndarray, " judge"]:
     """Return a point of each judge, drawn in proportion to the weights."""
     level = rng.uniform(size=(len(weight), 1))
     places: np.ndarray = (weight.cumsum(1) < level).sum(1)

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from raters.inference.arrays import FlatPoint, Rng
 from raters.inference.base import Draws
 from raters.inference.polya_gamma.panel_averages import FEW, places_drawn, points_of
 from raters.inference.polya_gamma.panel_gibbs import log_t
@@ -24,7 +25,7 @@ _UNKNOWN = 0.25
 _FREEDOM = 5
 
 
-def run(program: Program[Any], draws: int, start: Values, rng: np.random.Generator) -> Draws:
+def run(program: Program[Any], draws: int, start: Values, rng: Rng) -> Draws:
     """Return the mode, and draws of a t distribution around it, each with a draw of all vectors
     given the other sites."""
     with jax.enable_x64(True):
@@ -42,7 +43,7 @@ def run(program: Program[Any], draws: int, start: Values, rng: np.random.Generat
 
 
 def _around(
-    program: Program[Any], marginal: Marginal, mode: Mode, draws: int, rng: np.random.Generator
+    program: Program[Any], marginal: Marginal, mode: Mode, draws: int, rng: Rng
 ) -> tuple[Values, Values]:
     """Return draws around the mode, with their log densities and those of the posterior."""
     panel, size = marginal.panel, len(mode.point)
@@ -68,7 +69,7 @@ def _around(
 
 
 def _root(
-    curvature: Float[np.ndarray, "coordinate coordinate"], least: Float[np.ndarray, " coordinate"]
+    curvature: Float[np.ndarray, "coordinate coordinate"], least: FlatPoint
 ) -> Float[np.ndarray, "coordinate coordinate"]:
     """Return a root of the covariance of the draws."""
     unit = 1 / np.sqrt(np.maximum(np.diag(curvature), least))

@@ -25,6 +25,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from raters.inference.arrays import Entries, Matrix, Rng, Vectors
 from raters.inference.polya_gamma import augmentation
 from raters.inference.polya_gamma.panels import Panel
 from raters.inference.polya_gamma.rows import block_prior
@@ -48,23 +49,21 @@ _ROUNDING = 1e-13
 class Reference(NamedTuple):
     """Points at which the likelihood is expanded."""
 
-    own: Float[np.ndarray, "judge entry"]
+    own: Vectors
     curvature: Float[np.ndarray, "judge entry entry"]
-    both: Float[np.ndarray, " entry"]
+    both: Entries
 
 
 class Normals(NamedTuple):
     """Normal distributions of the vectors."""
 
-    mean: Float[np.ndarray, "judge entry"]
+    mean: Vectors
     root: Float[np.ndarray, "judge entry entry"]
     factor: Float[np.ndarray, "judge entry entry"]
     log_volume: Float[np.ndarray, " judge"]
 
 
-def normals(
-    panel: Panel, reference: Reference, of_all: np.ndarray, factor: Float[np.ndarray, "entry entry"]
-) -> Normals:
+def normals(panel: Panel, reference: Reference, of_all: np.ndarray, factor: Matrix) -> Normals:
     """Return normal approximations of the vectors given all else."""
     expected = panel.expected(of_all + panel.own_utilities(reference.own))
     shift = panel.slope(expected) + np.matmul(
@@ -98,9 +97,9 @@ def draw_own(
     reference: Reference,
     of_all: np.ndarray,
     factor: np.ndarray,
-    current: Float[np.ndarray, "judge entry"],
-    rng: np.random.Generator,
-) -> Float[np.ndarray, "judge entry"]:
+    current: Vectors,
+    rng: Rng,
+) -> Vectors:
     """Draw the vectors of all judges, given all else."""
     approximate, size = normals(panel, reference, of_all, factor), panel.num_own
     inverse = np.linalg.inv(factor)
@@ -126,8 +125,8 @@ class _Both(NamedTuple):
     """Shared sites and scales, with the vectors in units of their scales held."""
 
     design: Float[np.ndarray, "place set entry"]
-    mean: Float[np.ndarray, " entry"]
-    factor: Float[np.ndarray, "entry entry"]
+    mean: Entries
+    factor: Matrix
 
 
 def _of_both(panel: Panel, design: np.ndarray, prior: Any, at: np.ndarray) -> _Both:
@@ -140,9 +139,7 @@ def _of_both(panel: Panel, design: np.ndarray, prior: Any, at: np.ndarray) -> _B
     return _Both(design, mean, np.linalg.cholesky(precision))
 
 
-def draw_both(
-    panel: Panel, reference: Reference, prior: Any, values: Values, rng: np.random.Generator
-) -> Values:
+def draw_both(panel: Panel, reference: Reference, prior: Any, values: Values, rng: Rng) -> Values:
     """Draw the shared sites and the scales, with the vectors in units of their scales held."""
     own, scales = panel.own_of(values), panel.scales_of(values)
     units = own / scales
@@ -172,7 +169,7 @@ def _allowed(scales: Float[np.ndarray, "entry point"]) -> np.ndarray:
     return np.asarray((scales > 0).all(0))
 
 
-def transfer(panel: Panel, factor: np.ndarray, values: Values, rng: np.random.Generator) -> Values:
+def transfer(panel: Panel, factor: np.ndarray, values: Values, rng: Rng) -> Values:
     """Draw what is added to everybody's vector from its conditional, with the sums held."""
     entries = np.flatnonzero(panel.common.any(0))
     if not len(entries):
@@ -190,9 +187,7 @@ def transfer(panel: Panel, factor: np.ndarray, values: Values, rng: np.random.Ge
     return panel.put(values, shared=shared + common @ moved, own=own)
 
 
-def hyper(
-    program: Program[Any], panel: Panel, row: Any, values: Values, rng: np.random.Generator
-) -> Values:
+def hyper(program: Program[Any], panel: Panel, row: Any, values: Values, rng: Rng) -> Values:
     """Draw the scales and the correlations by slices, with the vectors held."""
     names = (*panel.names.scales, *panel.names.hyper)
     drawn = _hyper(program.model, program.supports, names, row, values, augmentation.key_of(rng))
@@ -227,7 +222,7 @@ class Sampler:
         """Compile what sweeps run."""
         hyper(self.program, self.panel, self.row, self.values, np.random.default_rng(0))
 
-    def sweep(self, rng: np.random.Generator) -> Values:
+    def sweep(self, rng: Rng) -> Values:
         """Run one sweep, and return the values."""
         panel, values = self.panel, self.values
         factor = panel.factor_of(self.program, self.row, values)

@@ -14,6 +14,7 @@ import scipy.optimize
 from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
 
+from raters.inference.arrays import Flat, FlatPoint, Vectors
 from raters.inference.polya_gamma.panel_averages import (
     FEW,
     MANY,
@@ -45,7 +46,7 @@ class Mode(NamedTuple):
     """Mode of the shared sites and of what the priors of the vectors depend on."""
 
     values: Values
-    point: Float[np.ndarray, " coordinate"]
+    point: FlatPoint
     curvature: Float[np.ndarray, "coordinate coordinate"]
     log_likelihood: float
     error: float
@@ -70,7 +71,7 @@ class Marginal:
         self.first = np.concatenate([panel.shared_of(self.values), *coordinates])
         self.num_shared = panel.shared.shape[2]
 
-    def at(self, point: Float[np.ndarray, " coordinate"]) -> Values:
+    def at(self, point: FlatPoint) -> Values:
         """Return the values at a point, the vectors as they were."""
         shared = self.panel.put(self.values, shared=point[: self.num_shared])
         other = _placed_at(
@@ -193,7 +194,7 @@ class Marginal:
         return float(prior + volume)
 
 
-def own_means(found: Averages, at: Drawn) -> Float[np.ndarray, "judge entry"]:
+def own_means(found: Averages, at: Drawn) -> Vectors:
     """Return the mean of everybody's vector under their own posterior."""
     return np.asarray(np.einsum("kr,krp->kp", found.weight, at.vectors))
 
@@ -235,14 +236,12 @@ def _shapes(marginal: Marginal) -> Shapes:
     )
 
 
-def _apart(flat: Float[Array, " coordinate"], names: tuple[str, ...], shapes: Shapes) -> Values:
+def _apart(flat: Flat, names: tuple[str, ...], shapes: Shapes) -> Values:
     like = {name: np.empty(shape) for name, shape in zip(names, shapes, strict=True)}
     return split(flat, like, names)
 
 
-def _placed(
-    supports: Supports, names: tuple[str, ...], shapes: Shapes, flat: Float[Array, " coordinate"]
-) -> Values:
+def _placed(supports: Supports, names: tuple[str, ...], shapes: Shapes, flat: Flat) -> Values:
     coordinates = _apart(flat, names, shapes)
     return {name: biject_to(supports[name])(value) for name, value in coordinates.items()}
 
@@ -256,9 +255,7 @@ def _log_prior(model: Model[Any], own: tuple[str, ...], row: Any, values: Values
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _volume(
-    supports: Supports, names: tuple[str, ...], shapes: Shapes, flat: Float[Array, " coordinate"]
-) -> Array:
+def _volume(supports: Supports, names: tuple[str, ...], shapes: Shapes, flat: Flat) -> Array:
     coordinates = _apart(flat, names, shapes)
     total = jnp.zeros(())
     for name, value in coordinates.items():
@@ -277,7 +274,7 @@ def _prior(
     row: Any,
     values: Values,
     shared: Float[Array, " entry"],
-    flat: Float[Array, " coordinate"],
+    flat: Flat,
 ) -> tuple[Array, tuple[Array, Array], Array, Array]:
     """Return the log prior but of the vectors, in unconstrained coordinates, its slope, and the
     derivatives of the precision and of the log volume of the vectors' covariance."""

@@ -21,6 +21,7 @@ from jaxtyping import Array, Float, Int
 
 from raters.distributions import Choice
 from raters.distributions.correlated import unwrapped
+from raters.inference.arrays import Matrix, Vectors
 from raters.inference.polya_gamma.conditionals import Gaussian
 from raters.inference.polya_gamma.panel_designs import Names, check, designs, names_of
 from raters.inference.polya_gamma.rows import block_prior, split
@@ -85,7 +86,7 @@ class Panel:
         """Return the part of the utilities that all judges have, shape (place, set)."""
         return np.asarray(self.offset + self.shared @ shared)
 
-    def own_utilities(self, vectors: Float[np.ndarray, "judge entry"]) -> np.ndarray:
+    def own_utilities(self, vectors: Vectors) -> np.ndarray:
         """Return the part of the utilities that each judge has for themselves."""
         return np.asarray(np.einsum("jsp,sp->js", self.own, vectors[self.judge]))
 
@@ -112,7 +113,7 @@ class Panel:
             sums[self.judge[first]] = np.add.reduceat(of_sets, first, axis=0)
         return sums
 
-    def slope(self, expected: Float[np.ndarray, "place set"]) -> Float[np.ndarray, "judge entry"]:
+    def slope(self, expected: Float[np.ndarray, "place set"]) -> Vectors:
         """Return the slope of each judge's log-likelihood in their vector."""
         return self.by_judge(np.einsum("js,jsp->sp", self.chosen - expected, self.own))
 
@@ -127,7 +128,7 @@ class Panel:
 
     def curvature_of(
         self, design: Float[np.ndarray, "place set entry"], expected: np.ndarray
-    ) -> Float[np.ndarray, "entry entry"]:
+    ) -> Matrix:
         """Return the negative curvature of the log-likelihood in what has such a design."""
         flat = design.reshape(-1, design.shape[2])
         weighted = flat * expected.reshape(-1, 1)
@@ -143,7 +144,7 @@ class Panel:
         parts = [np.ravel(values[name]) for name in self.names.shared]
         return np.concatenate([np.zeros(0), *parts])
 
-    def own_of(self, values: Values) -> Float[np.ndarray, "judge entry"]:
+    def own_of(self, values: Values) -> Vectors:
         """Return the vectors of all judges."""
         return np.concatenate([np.asarray(values[name]) for name in self.names.own], axis=1)
 

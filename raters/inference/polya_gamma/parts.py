@@ -10,6 +10,7 @@ import scipy.sparse
 import scipy.sparse.csgraph
 from jaxtyping import Float, Int
 
+from raters.inference.arrays import Rng
 from raters.inference.polya_gamma.conditionals import (
     BOUNDED,
     Conditional,
@@ -59,7 +60,7 @@ class Parts(Conditional):
 
         return self._by_part(current, modes, lambda whole: whole.mode(current))
 
-    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         def draws(precision: Precisions, shift: Vectors, _: Vectors) -> Vectors:
             # P⁻¹(shift + L z) has the mean P⁻¹ shift and the covariance P⁻¹, where L Lᵀ = P.
             factor, noise = np.linalg.cholesky(precision), rng.standard_normal(shift.shape)

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
+from raters.inference.arrays import Entries, Matrix, Points, Rng
 from raters.inference.polya_gamma.set_likelihood import BestWorst, Likelihood, Plain, Separate
 
 # Degrees of freedom: of few coefficients the tails matter more than the centre (measured with 9
@@ -32,12 +33,7 @@ class Tries(NamedTuple):
 class Proposals:
     """A t distribution at the mode of a conditional, and draws of it that no sweep has used."""
 
-    def __init__(
-        self,
-        mode: Float[np.ndarray, " entry"],
-        factor: Float[np.ndarray, "entry entry"],
-        likelihood: Likelihood,
-    ) -> None:
+    def __init__(self, mode: Entries, factor: Matrix, likelihood: Likelihood) -> None:
         self.mode, self.factor, self.likelihood = mode, factor, likelihood
         self._freedom = _HEAVY if len(mode) < _FEW else _LIGHT
         few = _CHEAP_TRIES if isinstance(likelihood, (Plain, BestWorst)) else _TRIES
@@ -45,7 +41,7 @@ class Proposals:
         self._sweeps = 0
         self._ahead: list[Tries] = []
 
-    def take(self, rng: np.random.Generator) -> Tries:
+    def take(self, rng: Rng) -> Tries:
         """Return the proposals of a sweep."""
         if not self._ahead:
             utilities = self._tries * (len(self.mode) + self.likelihood.num_cells)
@@ -58,12 +54,12 @@ class Proposals:
             self._ahead = [Tries(points[at], log_ratio[at], level[at]) for at in parts]
         return self._ahead.pop()
 
-    def log_density(self, points: Float[np.ndarray, "entry point"]) -> np.ndarray:
+    def log_density(self, points: Points) -> np.ndarray:
         """Return the log density at some points, but for a constant."""
         from_mode = self.factor.T @ (points - self.mode[:, None])
         return _log_t((from_mode**2).sum(0), self._freedom, len(self.mode))
 
-    def _drawn(self, rng: np.random.Generator, number: int) -> tuple[np.ndarray, np.ndarray]:
+    def _drawn(self, rng: Rng, number: int) -> tuple[np.ndarray, np.ndarray]:
         """Return points, and the levels of each."""
         normal = rng.standard_normal((len(self.mode), number))
         wide = np.sqrt(rng.chisquare(self._freedom, number) / self._freedom)
@@ -72,7 +68,7 @@ class Proposals:
         )
         return self.mode[:, None] + apart, np.log(rng.uniform(size=number))
 
-    def _log_likelihood(self, points: Float[np.ndarray, "entry point"]) -> np.ndarray:
+    def _log_likelihood(self, points: Points) -> np.ndarray:
         return self.likelihood.at(points)
 
 
@@ -81,26 +77,21 @@ class SeparateProposals(Proposals):
 
     likelihood: Separate
 
-    def __init__(
-        self,
-        mode: Float[np.ndarray, " entry"],
-        factor: Float[np.ndarray, " entry"],
-        likelihood: Separate,
-    ) -> None:
+    def __init__(self, mode: Entries, factor: Entries, likelihood: Separate) -> None:
         super().__init__(mode, factor, likelihood)
         self._freedom, self._tries = _HEAVY, _TRIES
 
-    def log_density(self, points: Float[np.ndarray, "entry point"]) -> np.ndarray:
+    def log_density(self, points: Points) -> np.ndarray:
         from_mode = (points - self.mode[:, None]) * self.factor[:, None]
         return _log_t(from_mode**2, self._freedom, 1)
 
-    def _drawn(self, rng: np.random.Generator, number: int) -> tuple[np.ndarray, np.ndarray]:
+    def _drawn(self, rng: Rng, number: int) -> tuple[np.ndarray, np.ndarray]:
         shape = len(self.mode), number
         wide = np.sqrt(rng.chisquare(self._freedom, shape) / self._freedom)
         apart = rng.standard_normal(shape) / wide / self.factor[:, None]
         return self.mode[:, None] + apart, np.log(rng.uniform(size=shape))
 
-    def _log_likelihood(self, points: Float[np.ndarray, "entry point"]) -> np.ndarray:
+    def _log_likelihood(self, points: Points) -> np.ndarray:
         return self.likelihood.of_each(points)
 
 

@@ -14,6 +14,7 @@ from scipy.special import gammaln
 
 from raters.distributions.type_mixture import log_beta
 from raters.inference import mirror
+from raters.inference.arrays import Classes, PerDraw, Rng
 from raters.inference.polya_gamma import latent_classes, several_plan, sweep
 from raters.inference.polya_gamma.latent_classes import Counts, Parameters
 from raters.model import Exchange, Mirror, Model, Values
@@ -47,8 +48,8 @@ def step(
     row: Any,
     data: Any,
     values: Values,
-    classes: Float[Array, "unit class"],
-    rng: np.random.Generator,
+    classes: Classes,
+    rng: Rng,
 ) -> tuple[Values, Any, dict[str, Counts]]:
     """Rename the drawn classes z by a Metropolis step, which leaves the posterior invariant."""
     counted = tuple(block for block in plan.blocks if block.kind == "counts")
@@ -145,7 +146,7 @@ def counted(
 
 def exchanged(
     symmetry: Mirror, conditionals: dict[str, Parameters], change: Change, order: np.ndarray
-) -> tuple[dict[str, Parameters], Float[np.ndarray, " draw"]]:
+) -> tuple[dict[str, Parameters], PerDraw]:
     """Conditionals of the counted sites of the images, and the log odds of these."""
     assert isinstance(symmetry, Exchange)
     found, log_odds = {}, np.array(change.log_odds, np.float64)
@@ -175,7 +176,7 @@ def _mixed(
     prior: list[np.ndarray],
     other: list[np.ndarray],
     order: np.ndarray,
-) -> tuple[Parameters, Float[np.ndarray, " draw"]]:
+) -> tuple[Parameters, PerDraw]:
     """Give the counts of a mixture over types to the image, with the prior of the image."""
     count = conditional[2]
     for name, axis in symmetry.sites:
@@ -210,7 +211,7 @@ def _at_equal(parameters: Parameters) -> Float[Array, " draw"]:
 
 def _with_prior(
     conditional: list[np.ndarray], prior: list[np.ndarray], other: list[np.ndarray]
-) -> tuple[Parameters, Float[np.ndarray, " draw"]]:
+) -> tuple[Parameters, PerDraw]:
     """Put another prior's concentrations in the place of those of the prior, in the parameters of a
     conditional."""
     before, old, new = (

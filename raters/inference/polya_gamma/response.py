@@ -18,6 +18,7 @@ from numpyro.distributions.transforms import biject_to
 from scipy.special import log_ndtr, logsumexp, ndtri_exp
 from scipy.stats import norm
 
+from raters.inference.arrays import EntryDraws, Matrix, PerDraw, Rng
 from raters.inference.polya_gamma import averages, bilinear
 from raters.inference.polya_gamma.bilinear import Covariances, Forms, Owners
 from raters.inference.polya_gamma.laplace import log_crossing, tangent_of
@@ -31,7 +32,7 @@ _STEPS, _FAR = 40, 30.0
 _LEAST = 0.1
 
 
-def precision(field: MeanField, state: State) -> Float[np.ndarray, "entry entry"]:
+def precision(field: MeanField, state: State) -> Matrix:
     """Return the precision of the means of all entries by linear response."""
     owners = field.setting.owners
     values = field.values(state)
@@ -125,9 +126,7 @@ class Component:
         prior = float(prior_of(plan.model, field.row, self.values))
         return total + prior - float(np.log(np.diag(self.factor)).sum())
 
-    def draw(
-        self, number: int, rng: np.random.Generator
-    ) -> tuple[Float[np.ndarray, "draw entry"], Float[np.ndarray, "draw entry"]]:
+    def draw(self, number: int, rng: Rng) -> tuple[EntryDraws, EntryDraws]:
         """Draw entries; return them, and the normal ones less their mean."""
         standard = rng.standard_normal((len(self.mean), number))
         apart = scipy.linalg.solve_triangular(self.factor, standard, lower=True, trans="T").T
@@ -136,9 +135,7 @@ class Component:
             entries[:, self.bounded] = self._inside(apart[:, self.bounded] / self.deviation)
         return entries, apart
 
-    def log_density(
-        self, entries: Float[np.ndarray, "draw entry"], apart: np.ndarray | None = None
-    ) -> Float[np.ndarray, " draw"]:
+    def log_density(self, entries: EntryDraws, apart: np.ndarray | None = None) -> PerDraw:
         """Return the log density on the section at some entries, drawn as `apart` if that is
         known."""
         slope = np.ones_like(entries)
@@ -171,7 +168,7 @@ class Component:
         difference = np.minimum(log_low - log_high, -1e-15)
         return np.asarray(log_high + np.log1p(-np.exp(difference)))
 
-    def _inside(self, score: Float[np.ndarray, "draw entry"]) -> Float[np.ndarray, "draw entry"]:
+    def _inside(self, score: EntryDraws) -> EntryDraws:
         """Map standard normals to the truncated normals."""
         lower, upper, flip = self._ends()
         below = self._log_mass() + log_ndtr(np.where(flip, -score, score))
@@ -181,7 +178,7 @@ class Component:
         inside = self.centre + self.deviation * standard
         return np.asarray(np.clip(inside, self.low, self.high))
 
-    def _score(self, entries: Float[np.ndarray, "draw entry"]) -> Float[np.ndarray, "draw entry"]:
+    def _score(self, entries: EntryDraws) -> EntryDraws:
         """Map truncated normals to standard ones."""
         lower, _, flip = self._ends()
         inside = (entries - self.centre) / self.deviation
@@ -192,9 +189,7 @@ class Component:
         return np.asarray(np.where(flip, -score, score))
 
 
-def drawn(
-    field: MeanField, states: list[State], number: int, rng: np.random.Generator
-) -> tuple[Values, Float[np.ndarray, " draw"]]:
+def drawn(field: MeanField, states: list[State], number: int, rng: Rng) -> tuple[Values, PerDraw]:
     """Draw the entries of all blocks from a mixture of the normals of some states, which differ in
     their hyper-parameters."""
     components = [Component(field, state) for state in states]

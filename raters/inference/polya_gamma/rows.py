@@ -23,6 +23,7 @@ from numpyro.distributions import constraints
 
 from raters.distributions.mixture import ClassCounts
 from raters.errors import NotConjugateError
+from raters.inference.arrays import PerRow, Rng
 from raters.inference.polya_gamma import latent_classes
 from raters.inference.polya_gamma.conditionals import (
     Gaussian,
@@ -73,10 +74,10 @@ class Rows(NamedTuple):
 
     entry: Int[Array, "slot row"] | None
     weight: Float[Array, "slot row"] | Float[Array, "row entry"]
-    offset: Float[Array, " row"]
-    logits: Float[Array, " row"]
-    kappa: Float[Array, " row"]
-    votes: Float[Array, " row"]
+    offset: PerRow
+    logits: PerRow
+    kappa: PerRow
+    votes: PerRow
     prior: Gaussian
     shift: Float[Array, "term row"] | None = None
 
@@ -197,9 +198,7 @@ def indexed_rows(
     return Rows(entry, weight, offset, logits.ravel(), read.kappa, read.votes, prior, read.shift)
 
 
-def _along(
-    columns: Sequence[Array], weights: Sequence[Array], current: Array
-) -> Float[Array, " row"]:
+def _along(columns: Sequence[Array], weights: Sequence[Array], current: Array) -> PerRow:
     """Return what the entries of a block add to the logits."""
     slots = zip(columns, weights, strict=True)
     return functools.reduce(operator.add, [weight * current[entry] for entry, weight in slots])
@@ -278,9 +277,7 @@ def indices(model: Model[Any], data: Any, values: Values, site: str) -> list[Arr
     return stand_in.entries
 
 
-def _derivative(
-    function: Callable[[Values], Array], scalars: Values, name: str
-) -> Float[Array, " row"]:
+def _derivative(function: Callable[[Values], Array], scalars: Values, name: str) -> PerRow:
     """Return the derivative of an array-valued function in one of its scalars."""
     tangents = {
         other: jnp.ones_like(value) if other == name else jnp.zeros_like(value)
@@ -445,9 +442,7 @@ def check_conjugate(program: Program[Any], values: Values, block: Block, seed: i
         )
 
 
-def _elsewhere(
-    program: Program[Any], values: Values, block: Block, rng: np.random.Generator
-) -> Values:
+def _elsewhere(program: Program[Any], values: Values, block: Block, rng: Rng) -> Values:
     """Random values of all sites, in their supports."""
     # Moving towards 0 stays inside the supports that conjugate blocks can have. The jitter makes
     # entries differ.

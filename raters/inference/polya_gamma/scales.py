@@ -27,6 +27,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
 
+from raters.inference.arrays import Entries, FlatPoint, Rng
 from raters.inference.polya_gamma import sweep
 from raters.inference.polya_gamma.conditionals import Dense, Diagonal, Sparse
 from raters.inference.polya_gamma.laplace import MANY_ROWS, information, shifted
@@ -61,7 +62,7 @@ def applies(plan: sweep.Plan, data: Any, values: Values) -> bool:
 
 
 def fixed_point(
-    plan: sweep.Plan, data: Any, values: Values, climb: Climb, rng: np.random.Generator
+    plan: sweep.Plan, data: Any, values: Values, climb: Climb, rng: Rng
 ) -> Values | None:
     """Return the values at the mode of the hyper-parameters, and of the other sites given them."""
     marginal = _Marginal(plan, data, climb, values, int(rng.integers(2**32)))
@@ -94,16 +95,14 @@ class _Marginal:
             for name in plan.hyper
         }
         point, self.unravel = ravel_pytree(coordinates)
-        self.start: Float[np.ndarray, " coordinate"] = np.asarray(point)
+        self.start: FlatPoint = np.asarray(point)
 
-    def at(self, point: Float[np.ndarray, " coordinate"]) -> Values:
+    def at(self, point: FlatPoint) -> Values:
         """Return the hyper-parameters at a point."""
         placed = _placed(self.plan, self.unravel(jnp.asarray(point)))
         return {name: np.asarray(value) for name, value in placed.items()}
 
-    def ahead(
-        self, point: Float[np.ndarray, " coordinate"], values: Values
-    ) -> tuple[Float[np.ndarray, " coordinate"], Values, list[Float[np.ndarray, " entry"]]]:
+    def ahead(self, point: FlatPoint, values: Values) -> tuple[FlatPoint, Values, list[Entries]]:
         """Return the point after a step, the mode of the other sites before it, and the share of
         the prior in the precision of each entry of each site there."""
         values = self.climb(values | self.at(point))
@@ -148,7 +147,7 @@ def _sites(plan: sweep.Plan) -> tuple[str, ...]:
     return tuple(name for block in plan.blocks for name in block.sites)
 
 
-def _doubt(shares: list[Float[np.ndarray, " entry"]]) -> float:
+def _doubt(shares: list[Entries]) -> float:
     """Return how far the mode may be from the mean, in standard deviations, but for a factor."""
     return float(max(np.mean(part) * np.sqrt(2 * len(part)) for part in shares))
 

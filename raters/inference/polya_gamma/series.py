@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
+from raters.inference.arrays import PerRow
 from raters.inference.polya_gamma.augmentation import mean_of_one, variance_of_one
 
 # Terms of the series that are drawn. At x = 0 the rest has 3 % of the mean and .01 % of the
@@ -25,9 +26,7 @@ _TERMS = 6
 _TRIES = 4
 
 
-def draw(
-    key: Array, count: Float[Array, " row"], logits: Float[Array, " row"], *, single: bool = False
-) -> Float[Array, " row"]:
+def draw(key: Array, count: PerRow, logits: PerRow, *, single: bool = False) -> PerRow:
     """Draw ω ~ PG(count, logits) of whole counts; may be compiled."""
     size = jnp.abs(logits).astype(float)
     key, tail_key = jax.random.split(key)
@@ -53,12 +52,12 @@ def draw(
     return jnp.where(count > 0, head + rest, 0.0)
 
 
-def _exponential(key: Array, count: Float[Array, " row"]) -> Float[Array, " row"]:
+def _exponential(key: Array, count: PerRow) -> PerRow:
     """Draw Gamma(1, 1)."""
     return jax.random.exponential(key, count.shape, count.dtype)
 
 
-def _gamma(key: Array, count: Float[Array, " row"]) -> Float[Array, " row"]:
+def _gamma(key: Array, count: PerRow) -> PerRow:
     """Draw Gamma(count, 1) for counts of 1 and above (Marsaglia and Tsang 2000)."""
     # A loop of few steps for all rows at once: `jax.random.gamma` loops over each row by itself,
     # which takes minutes to compile here.

@@ -11,6 +11,7 @@ import scipy.sparse
 from jaxtyping import Bool, Float, Int
 
 from raters.distributions.choices import NOT_OFFERED
+from raters.inference.arrays import Entries, Matrix, Points
 from raters.inference.polya_gamma.observed_sets import Sets
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ class Expanded(NamedTuple):
     """Value, slope and negative curvature of a log-likelihood at a point."""
 
     value: float
-    slope: Float[np.ndarray, " entry"]
-    curvature: Float[np.ndarray, "entry entry"]
+    slope: Entries
+    curvature: Matrix
 
 
 class Likelihood(ABC):
@@ -40,11 +41,11 @@ class Likelihood(ABC):
     num_cells: int
 
     @abstractmethod
-    def at(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
+    def at(self, entries: Points) -> Float[np.ndarray, " point"]:
         """Return the log-likelihood at some points."""
 
     @abstractmethod
-    def expanded(self, entries: Float[np.ndarray, " entry"]) -> Expanded:
+    def expanded(self, entries: Entries) -> Expanded:
         """Return the value, the slope and the negative curvature at a point."""
 
 
@@ -196,7 +197,7 @@ class Plain(Likelihood):
         shape = len(self.number), len(self.wins)
         return scipy.sparse.csr_array((values, self.entry, self.begin), shape=shape)
 
-    def _log_totals(self, entries: Float[np.ndarray, "entry point"]) -> np.ndarray:
+    def _log_totals(self, entries: Points) -> np.ndarray:
         """Return the log of the sum of e to the utilities of each set, at some points."""
         top = entries.max(0)
         if np.max(top - entries.min(0)) < _RANGE:
@@ -208,10 +209,10 @@ class Plain(Likelihood):
         exps = np.exp(utility - top[self.code])
         return np.asarray(np.log(np.add.reduceat(exps, self.begin[:-1], axis=0)) + top)
 
-    def at(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
+    def at(self, entries: Points) -> Float[np.ndarray, " point"]:
         return np.asarray(self.wins @ entries - self.number @ self._log_totals(entries))
 
-    def expanded(self, entries: Float[np.ndarray, " entry"]) -> Expanded:
+    def expanded(self, entries: Entries) -> Expanded:
         totals = self._log_totals(entries[:, None])[:, 0]
         value = float(self.wins @ entries - self.number @ totals)
         root, top = np.sqrt(self.number), entries.max()
@@ -233,10 +234,10 @@ class BestWorst(Likelihood):
         self.best, self.worst = best, worst
         self.num_cells = best.num_cells + worst.num_cells
 
-    def at(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
+    def at(self, entries: Points) -> Float[np.ndarray, " point"]:
         return np.asarray(self.best.at(entries) + self.worst.at(-entries))
 
-    def expanded(self, entries: Float[np.ndarray, " entry"]) -> Expanded:
+    def expanded(self, entries: Entries) -> Expanded:
         best, worst = self.best.expanded(entries), self.worst.expanded(-entries)
         return Expanded(
             best.value + worst.value, best.slope - worst.slope, best.curvature + worst.curvature
@@ -250,10 +251,10 @@ class Summed(Likelihood):
         self.parts = parts
         self.num_cells = sum(part.num_cells for part in parts)
 
-    def at(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
+    def at(self, entries: Points) -> Float[np.ndarray, " point"]:
         return np.sum([part.at(entries) for part in self.parts], axis=0)
 
-    def expanded(self, entries: Float[np.ndarray, " entry"]) -> Expanded:
+    def expanded(self, entries: Entries) -> Expanded:
         values, slopes, curvatures = zip(
             *(part.expanded(entries) for part in self.parts), strict=True
         )
@@ -305,12 +306,12 @@ class Utilities(Likelihood):
         exps = np.exp(utility - highest[self.code])
         return exps, np.log(self.of_set @ exps) + highest
 
-    def at(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
+    def at(self, entries: Points) -> Float[np.ndarray, " point"]:
         utility = self.design @ entries + self.offset[:, None]
         _, totals = self._totals(utility)
         return np.asarray(self.cells.chosen @ utility - self.cells.number @ totals)
 
-    def expanded(self, entries: Float[np.ndarray, " entry"]) -> Expanded:
+    def expanded(self, entries: Entries) -> Expanded:
         utility = self.design @ entries + self.offset
         _, totals = self._totals(utility)
         probs = np.exp(utility - totals[self.code])
@@ -349,18 +350,14 @@ class Separate(Utilities):
             (np.ones(len(owner)), (owner, places)), shape=(size, len(owner))
         ).tocsr()
 
-    def of_each(
-        self, entries: Float[np.ndarray, "entry point"]
-    ) -> Float[np.ndarray, "entry point"]:
+    def of_each(self, entries: Points) -> Points:
         """Return the part of the log-likelihood that each entry has, at some points."""
         utility = self.design @ entries + self.offset[:, None]
         _, totals = self._totals(utility)
         of_set = self.of_set @ (self.cells.chosen[:, None] * utility)
         return np.asarray(self.of_entry @ (of_set - self.cells.number[:, None] * totals))
 
-    def slopes(
-        self, entries: Float[np.ndarray, " entry"]
-    ) -> tuple[Float[np.ndarray, " entry"], Float[np.ndarray, " entry"]]:
+    def slopes(self, entries: Entries) -> tuple[Entries, Entries]:
         """Return the slope and the negative curvature along each entry."""
         utility = self.design @ entries + self.offset
         _, totals = self._totals(utility)

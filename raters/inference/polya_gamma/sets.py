@@ -29,6 +29,7 @@ from numpyro.distributions import constraints
 
 from raters.distributions import Choice, Davidson, PlackettLuce
 from raters.distributions.scaled_normal import ScaledReal
+from raters.inference.arrays import Entries, Points, Rng
 from raters.inference.polya_gamma import latent_classes
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Conditional, Dense, Gaussian
 from raters.inference.polya_gamma.observed_sets import Sets, sets_of
@@ -222,7 +223,7 @@ class SetConditional(Conditional):
         self._proposals: Proposals | None = None
         self._drawn: tuple[np.ndarray, float] | None = None
 
-    def log_density(self, entries: Float[np.ndarray, "entry point"]) -> Float[np.ndarray, " point"]:
+    def log_density(self, entries: Points) -> Float[np.ndarray, " point"]:
         """Return the log density at some points, but for a constant."""
         apart = entries - self.prior.mean[:, None]
         return np.asarray(self.likelihood.at(entries) - self.prior.square(apart) / 2)
@@ -293,7 +294,7 @@ class SetConditional(Conditional):
             self.modes[key] = found
         return self.modes[key]
 
-    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         if self._proposals is None:
             self._proposals = self._for_draws()
         points, log_ratio, level = self._proposals.take(rng)
@@ -335,15 +336,15 @@ class SeparateConditional(SetConditional):
         flat = 1 / np.minimum(self.prior.high - self.prior.low, 1e100) ** 2
         return slope, np.maximum(curvature + self.prior.precision, flat)
 
-    def of_each(self, entries: Float[np.ndarray, " entry"]) -> Float[np.ndarray, " entry"]:
+    def of_each(self, entries: Entries) -> Entries:
         """Return the log density of each entry, but for a constant."""
         return np.asarray(self._densities(entries[:, None])[:, 0])
 
-    def _densities(self, entries: Float[np.ndarray, "entry point"]) -> np.ndarray:
+    def _densities(self, entries: Points) -> np.ndarray:
         """Return the log density of each entry at some points; −∞ outside of the bounds."""
         return np.asarray(self.likelihood.of_each(entries) + self._log_prior(entries))
 
-    def _log_prior(self, entries: Float[np.ndarray, "entry point"]) -> np.ndarray:
+    def _log_prior(self, entries: Points) -> np.ndarray:
         """Return the log prior density of each entry at some points, but for a constant."""
         low, high = self.prior.low[:, None], self.prior.high[:, None]
         inside = (entries >= low) & (entries <= high)
@@ -380,7 +381,7 @@ class SeparateConditional(SetConditional):
             self.starts.append(mode)
         return SeparateProposals(mode, root, self.likelihood)
 
-    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         if self._proposals is None:
             self._proposals = self._for_draws()
         points, log_ratio, level = self._proposals.take(rng)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float
 
+from raters.inference.arrays import Rng, Scalar
 from raters.inference.polya_gamma import augmentation, latent_classes, local, sets, sweep, ties
 from raters.inference.polya_gamma.conditionals import (
     Conditional,
@@ -28,9 +28,7 @@ from raters.program import log_joint, placing
 # ------------------------------------------------------------------------------------- classes
 
 
-def drawn_classes(
-    plan: sweep.Plan, data: Any, values: Values, rng: np.random.Generator
-) -> tuple[Values, Any]:
+def drawn_classes(plan: sweep.Plan, data: Any, values: Values, rng: Rng) -> tuple[Values, Any]:
     """Draw the latent classes, and with them the sites that are local to their units."""
     if not isinstance(plan, Plan):
         return _drawn(plan, data, values, rng)
@@ -41,9 +39,7 @@ def drawn_classes(
     return values, classes
 
 
-def _drawn(
-    plan: sweep.Plan, data: Any, values: Values, rng: np.random.Generator
-) -> tuple[Values, Any]:
+def _drawn(plan: sweep.Plan, data: Any, values: Values, rng: Rng) -> tuple[Values, Any]:
     """Draw the classes of one kind of judgement."""
     model, classes = plan.model, None
     if plan.classes and not model.local:
@@ -66,7 +62,7 @@ def expected_classes(plan: sweep.Plan, data: Any, values: Values) -> Any:
 
 
 @partial(jax.jit, static_argnums=0)
-def objective(plan: Plan, data: Any, values: Values) -> Float[Array, ""]:
+def objective(plan: Plan, data: Any, values: Values) -> Scalar:
     """Return the log joint density, with tied sites in normal scores."""
     total = log_joint(plan.model, data, values)
     row = data.first_unit()

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Array, Float
 
+from raters.inference.arrays import EntryDraws, Matrix, PerDraw, Rng
 from raters.inference.polya_gamma import line, several_plan, sweep
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.coordinates import inverse_factor
@@ -102,7 +103,7 @@ def _directions(
 
 
 def draws(
-    plan: several_plan.Plan, data: Any, mode: Values, number: int, rng: np.random.Generator
+    plan: several_plan.Plan, data: Any, mode: Values, number: int, rng: Rng
 ) -> tuple[Values, Values]:
     """Draw around the mode in unconstrained coordinates."""
     given = {name: np.asarray(value, np.float64) for name, value in mode.items()}
@@ -134,11 +135,8 @@ def draws(
 
 
 def _on_section(
-    second: Float[np.ndarray, "entry entry"],
-    normals: Float[np.ndarray, "orbit entry"],
-    number: int,
-    rng: np.random.Generator,
-) -> tuple[Float[np.ndarray, "draw entry"], Float[np.ndarray, " draw"]]:
+    second: Matrix, normals: Float[np.ndarray, "orbit entry"], number: int, rng: Rng
+) -> tuple[EntryDraws, PerDraw]:
     """Return draws about 0 on the section across some directions, which are orthonormal, and their
     log densities there."""
     size, orbits = len(second), len(normals)

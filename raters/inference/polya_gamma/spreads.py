@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from raters.inference.arrays import Rng
 from raters.model import Model, Spread, Values
 from raters.program import Program, placing, pointwise_log_likelihood, trace
 
@@ -24,7 +25,7 @@ def stretch(
     values: Values,
     spread: Spread,
     column: str | None,
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> Values:
     """Take Metropolis steps that multiply a scale and its site by the same factor."""
     values = {name: np.asarray(value) for name, value in values.items()}

@@ -27,6 +27,7 @@ from jaxtyping import Array, Float
 from scipy.special import logsumexp
 
 from raters.distributions import GroupedMixture, Tabulated
+from raters.inference.arrays import Rng
 from raters.inference.polya_gamma.coordinates import Factor, Metric, Split, factor
 from raters.inference.polya_gamma.sweep import Ascent
 from raters.model import Model, Values
@@ -157,7 +158,7 @@ def _loss(
     return -value, -split.joined(*metric.pull(*slopes))
 
 
-def draws(tables: Tables, mode: Values, number: int, rng: np.random.Generator) -> Values:
+def draws(tables: Tables, mode: Values, number: int, rng: Rng) -> Values:
     """Draw from the normal at the mode in unconstrained coordinates."""
     mode = climb(tables, mode, _STEPS * 5, 1e-6, volume=True).values
     split = Split(tables.supports, tables.cells, mode, True)

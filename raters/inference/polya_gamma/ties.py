@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from numpyro.distributions import biject_to, constraints
 
 from raters.distributions.correlated import given_scores, normal_score
+from raters.inference.arrays import Rng
 from raters.inference.polya_gamma.conditionals import Conditional, Diagonal
 from raters.inference.polya_gamma.latent_classes import Counts
 from raters.inference.polya_gamma.sets import SeparateConditional
@@ -110,7 +111,7 @@ class Tied:
         slope = jax.grad(lambda entries: log_copula(*self.given, entries).sum())
         return np.asarray(slope(jnp.asarray(entries)))
 
-    def draw(self, rng: np.random.Generator, current: np.ndarray) -> np.ndarray:
+    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         """Return a draw, or the current value, of each entry."""
         proposed = self.own.draw(rng, current)
         gain = np.asarray(_log_ratio(*self.given, proposed, current))

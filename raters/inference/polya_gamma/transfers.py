@@ -14,6 +14,7 @@ from jaxtyping import Float
 from scipy.stats import geninvgauss
 
 from raters.errors import NotConjugateError
+from raters.inference.arrays import Rng
 from raters.inference.polya_gamma.conditionals import Gaussian, prior
 from raters.model import Affine, CommonShift, Model, Transfer, Values
 from raters.program import trace
@@ -23,11 +24,7 @@ _WIDTHS = (0.05, 0.2, 0.8)
 
 
 def move(
-    model: Model[Any],
-    row: Any,
-    values: Values,
-    transfer: Transfer,
-    rng: np.random.Generator | None = None,
+    model: Model[Any], row: Any, values: Values, transfer: Transfer, rng: Rng | None = None
 ) -> Values:
     """Divide the sum anew, and change the factor where there is one; see `divide` and
     `refactor`."""
@@ -38,11 +35,7 @@ def move(
 
 
 def shift(
-    model: Model[Any],
-    row: Any,
-    values: Values,
-    symmetry: CommonShift,
-    rng: np.random.Generator | None = None,
+    model: Model[Any], row: Any, values: Values, symmetry: CommonShift, rng: Rng | None = None
 ) -> Values:
     """Add one number to every entry of all sites of the symmetry."""
     given = {name: np.asarray(value) for name, value in values.items()}
@@ -60,11 +53,7 @@ def shift(
 
 
 def affine(
-    model: Model[Any],
-    row: Any,
-    values: Values,
-    symmetry: Affine,
-    rng: np.random.Generator | None = None,
+    model: Model[Any], row: Any, values: Values, symmetry: Affine, rng: Rng | None = None
 ) -> Values:
     """Shift and stretch points, and move slopes and intercepts against it."""
     names = (symmetry.point, symmetry.slope, symmetry.intercept)
@@ -104,9 +93,7 @@ def _of_equals(name: str, of_site: Gaussian) -> float:
     return float(precision.flat[0])
 
 
-def _stretches(
-    up: np.ndarray, down: np.ndarray, more: int, rng: np.random.Generator | None
-) -> np.ndarray:
+def _stretches(up: np.ndarray, down: np.ndarray, more: int, rng: Rng | None) -> np.ndarray:
     """Factor of each direction, from the sums of squares that it multiplies and divides."""
     if rng is None:
         return np.asarray((down / up) ** 0.25)
@@ -116,11 +103,7 @@ def _stretches(
 
 
 def divide(
-    model: Model[Any],
-    row: Any,
-    values: Values,
-    transfer: Transfer,
-    rng: np.random.Generator | None = None,
+    model: Model[Any], row: Any, values: Values, transfer: Transfer, rng: Rng | None = None
 ) -> Values:
     """Move a number from each entry of the one site to the entries of the other."""
     common, own = (np.asarray(values[name]) for name in (transfer.common, transfer.own))
@@ -137,11 +120,7 @@ def divide(
 
 
 def refactor(
-    model: Model[Any],
-    row: Any,
-    values: Values,
-    transfer: Transfer,
-    rng: np.random.Generator | None = None,
+    model: Model[Any], row: Any, values: Values, transfer: Transfer, rng: Rng | None = None
 ) -> Values:
     """Change the factor of each product :math:`f_k (c_i + o_{ki})`, and the site `own` so that the
     product stays as it is."""
@@ -164,9 +143,7 @@ def refactor(
     return values | {transfer.factor: factor, transfer.own: own}
 
 
-def _ratios(
-    shape: tuple[int, ...], rng: np.random.Generator | None
-) -> Iterator[Float[np.ndarray, " judge"]]:
+def _ratios(shape: tuple[int, ...], rng: Rng | None) -> Iterator[Float[np.ndarray, " judge"]]:
     """Yield the ratios of the new factors to the old ones that are tried: drawn, or the same for
     all."""
     yield np.full(shape, -1.0)

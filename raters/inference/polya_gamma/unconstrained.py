@@ -11,27 +11,26 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
 
+from raters.inference.arrays import Flat, Scalar
 from raters.model import Model, Values
 from raters.program import Supports, log_joint
 
 
 @partial(jax.jit, static_argnums=0)
-def flat_of(supports: Supports, values: Values) -> Float[Array, " coordinate"]:
+def flat_of(supports: Supports, values: Values) -> Flat:
     """Return the unconstrained coordinates of the sites that have a support here."""
     coordinates = {name: biject_to(one).inv(values[name]) for name, one in supports.items()}
     return ravel_pytree(coordinates)[0]
 
 
 @partial(jax.jit, static_argnums=0)
-def coordinates_of(supports: Supports, like: Values, flat: Float[Array, " coordinate"]) -> Values:
+def coordinates_of(supports: Supports, like: Values, flat: Flat) -> Values:
     """Return the unconstrained coordinates of each site, of which `like` has the shapes."""
     shapes = {name: biject_to(one).inv(jnp.asarray(like[name])) for name, one in supports.items()}
     return ravel_pytree(shapes)[1](flat)
 
 
-def sites_at(
-    supports: Supports, like: Values, flat: Float[Array, " coordinate"]
-) -> tuple[Values, Float[Array, ""]]:
+def sites_at(supports: Supports, like: Values, flat: Flat) -> tuple[Values, Scalar]:
     """Return the sites at unconstrained coordinates, and the log volume element there."""
     transforms = {name: biject_to(one) for name, one in supports.items()}
     coordinates = coordinates_of(supports, like, flat)
@@ -52,12 +51,8 @@ def sites_at_each(
 
 
 def log_density(
-    model: Model[Any],
-    supports: Supports,
-    data: Any,
-    like: Values,
-    flat: Float[Array, " coordinate"],
-) -> Float[Array, ""]:
+    model: Model[Any], supports: Supports, data: Any, like: Values, flat: Flat
+) -> Scalar:
     """Return the log density in the unconstrained coordinates of the sites that have a support
     here; the others are as in `like`."""
     values, volume = sites_at(supports, like, flat)
@@ -66,12 +61,8 @@ def log_density(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def slope(
-    model: Model[Any],
-    supports: Supports,
-    data: Any,
-    like: Values,
-    flat: Float[Array, " coordinate"],
-) -> tuple[Float[Array, ""], Float[Array, " coordinate"]]:
+    model: Model[Any], supports: Supports, data: Any, like: Values, flat: Flat
+) -> tuple[Scalar, Flat]:
     """Return the `log_density` and its gradient."""
     return jax.value_and_grad(partial(log_density, model, supports, data, like))(flat)
 
@@ -82,7 +73,7 @@ def curvature(
     supports: Supports,
     data: Any,
     like: Values,
-    flat: Float[Array, " coordinate"],
+    flat: Flat,
     *,
     batch_size: int | None = None,
 ) -> Float[Array, "coordinate coordinate"]:

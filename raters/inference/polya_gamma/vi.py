@@ -16,6 +16,7 @@ from tqdm.auto import tqdm
 from raters.distributions import StickBreaking
 from raters.errors import ConvergenceWarning
 from raters.errors.validation import plain_whole, positive
+from raters.inference.arrays import PerDraw, Rng
 from raters.inference.base import Backend, Draws, centre, numpy_seeds, one_blas_thread, progress_bar
 from raters.inference.polya_gamma import (
     bilinear,
@@ -210,9 +211,7 @@ class PGVI(Backend):
             state = ahead
         return Ascent(state, np.array(history), False)
 
-    def _drawn(
-        self, field: MeanField, state: State, rng: np.random.Generator
-    ) -> tuple[Values, Values]:
+    def _drawn(self, field: MeanField, state: State, rng: Rng) -> tuple[Values, Values]:
         """Draw around the means; return the draws of each site, and their log-densities where both
         are computed, shape (1, draw, ...)."""
         plan, values = field.setting.plan, field.means(state)
@@ -284,7 +283,7 @@ def _along_hyper(field: MeanField, state: State) -> list[State]:
     return states
 
 
-def _log_likelihoods(field: MeanField, means: Values, draws: Values) -> Float[np.ndarray, " draw"]:
+def _log_likelihoods(field: MeanField, means: Values, draws: Values) -> PerDraw:
     """Return the log-likelihood of each draw, of much data by an expansion at the means."""
     plan, data = field.setting.plan, field.data
     number = len(next(iter(draws.values())))

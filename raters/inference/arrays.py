@@ -1,0 +1,22 @@
+"""Names of the arrays that samplers and optimisers pass around, by their axes."""
+
+import numpy as np
+from jaxtyping import Array, Float
+
+Rng = np.random.Generator
+# On the host: entries of a block of sites, their covariance or precision, points in their space as
+# columns, draws of them as rows, and a number of each draw.
+Entries = Float[np.ndarray, " entry"]
+Matrix = Float[np.ndarray, "entry entry"]
+Points = Float[np.ndarray, "entry point"]
+EntryDraws = Float[np.ndarray, "draw entry"]
+PerDraw = Float[np.ndarray, " draw"]
+# One vector for each judge.
+Vectors = Float[np.ndarray, "judge entry"]
+# Unconstrained coordinates of all sites, on the host and in compiled functions.
+FlatPoint = Float[np.ndarray, " coordinate"]
+Flat = Float[Array, " coordinate"]
+# In compiled functions: a number of each row, the share of each class in each unit, one number.
+PerRow = Float[Array, " row"]
+Classes = Float[Array, "unit class"]
+Scalar = Float[Array, ""]
