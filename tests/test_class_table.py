@@ -8,7 +8,7 @@ import pytest
 
 import raters as rt
 from raters.inference.polya_gamma import latent_classes
-from raters.inference.polya_gamma.found import names_of
+from raters.inference.polya_gamma.detection import names_of
 from raters.program import ClassTable, Program, class_table, scattered
 from raters.program.densities import class_probs
 

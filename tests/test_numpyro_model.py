@@ -13,7 +13,7 @@ from arviz_stats.base import array_stats
 
 import raters as rt
 from raters.errors import BackendError, DataError, DataWarning, RatersError, SettingError
-from raters.inference.polya_gamma.found import names_of
+from raters.inference.polya_gamma.detection import names_of
 from raters.program.functions import function_name
 
 RNG = np.random.default_rng(3)

@@ -32,7 +32,7 @@ from scipy.stats import kendalltau
 
 from raters.errors import ConvergenceWarning
 from raters.fitting.result import draws_of
-from raters.inference import mirror
+from raters.inference import modes
 from raters.inference.importance import largest_k, smoothed
 from raters.inference.polya_gamma.em import PGEM
 from raters.judgements.base import Judgements
@@ -288,13 +288,13 @@ def _mode(program: Program[Any], backend: PGEM, start: Values, seed: int) -> Val
 def _likelier_image(program: Program[Any], values: Values) -> Values | None:
     """The mirror image of a mode where that is likelier, else None."""
     here, data = {name: value[0] for name, value in values.items()}, program.data
-    for move in mirror.images(program):
+    for move in modes.images(program):
         # Names of many classes have many images, each of which would have to be weighed.
         if move.parts or len(move.orders) > 1:
             continue
         order = np.array(move.orders[0], int)
-        if mirror.log_odds(program.model, move.symmetry, move.broken, data, here, order) > 0:
-            image = mirror.mirrored(move.symmetry, here, order)
+        if modes.log_odds(program.model, move.symmetry, move.broken, data, here, order) > 0:
+            image = modes.mirrored(move.symmetry, here, order)
             return {name: np.asarray(one)[None] for name, one in image.items()}
     return None
 

@@ -19,9 +19,9 @@ from raters.distributions import GroupedMixture
 from raters.errors import BackendError
 from raters.errors.validation import checked, whole
 from raters.fitting.simulate import with_whole_counts
-from raters.inference import mirror
+from raters.inference import modes
 from raters.inference.base import progress_bar
-from raters.inference.polya_gamma import panel_gibbs, panels, several_plan
+from raters.inference.polya_gamma import joint_plan, panel_gibbs, panels
 from raters.inference.polya_gamma.conditionals import observation
 from raters.inference.polya_gamma.gibbs import gibbs_step
 from raters.judgements.base import Judgements
@@ -105,7 +105,7 @@ def geweke(
     whole("sweeps", sweeps)
     whole("prior_draws", prior_draws, least=100)
     program = Program(model, with_any_outcomes(questions))
-    of_kernel = panels if panels.applies(program) else several_plan
+    of_kernel = panels if panels.applies(program) else joint_plan
     if reason := model.why_not(questions) or of_kernel.why_not(program):
         raise BackendError(reason)
     with jax.enable_x64(True):
@@ -254,8 +254,8 @@ def _alternating(
 
 def _kernel(program: Program[Any], start: Values, rng: np.random.Generator) -> _Kernel:
     """One sweep of the blocks of a model, and one step to a mirror image."""
-    plan, row = several_plan.plan(program, start), program.data.take(slice(0, 1))
-    moves = mirror.images(program)
+    plan, row = joint_plan.plan(program, start), program.data.take(slice(0, 1))
+    moves = modes.images(program)
     return lambda data, values: gibbs_step(plan, moves, row, data, values, rng, rng)
 
 

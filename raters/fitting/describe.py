@@ -6,7 +6,7 @@ from typing import Any
 
 from raters.errors.validation import checked
 from raters.fitting.result import check_data
-from raters.inference.polya_gamma import found
+from raters.inference.polya_gamma import detection
 from raters.model import Model
 from raters.program import Program
 
@@ -63,6 +63,6 @@ def describe(model: Model[Any], data: Any) -> str:
 def _blocks(program: Program[Any]) -> tuple[tuple[str, ...], ...]:
     """Sites of each block; none of an observed distribution that is not augmented."""
     try:
-        return found.names_of(program)
+        return detection.names_of(program)
     except NotImplementedError:
         return ()

@@ -35,7 +35,7 @@ from raters.fitting.result import (
     stored_model,
 )
 from raters.fitting.storage import shown, to_json
-from raters.inference import Backend, importance, worlds
+from raters.inference import Backend, importance, mode_shares
 from raters.inference.defaults import default_backend
 from raters.inference.identification import identified
 from raters.inference.mixing import warn_unless_converged
@@ -159,7 +159,7 @@ def fit(
     draws = backend.run(program, key, progress=progress, **earlier)
     if not backend.exact:
         rng = np.random.default_rng(seed)
-        draws = worlds.weighed(program, importance.corrected(draws, rng), rng)
+        draws = mode_shares.weighed(program, importance.corrected(draws, rng), rng)
     draws = identified(program, draws)
     mixed = (
         warn_unless_converged(draws.values, draws.facts.get("divergences", 0))

@@ -7,7 +7,7 @@ from typing import Any
 from raters.errors import RatersError
 from raters.inference.base import Backend
 from raters.inference.nuts import NUTS
-from raters.inference.polya_gamma import found
+from raters.inference.polya_gamma import detection
 from raters.inference.polya_gamma.gibbs import PGGibbs
 from raters.program import Program
 
@@ -30,7 +30,7 @@ def _has_blocks(model: Any, data: Any) -> bool:
     if not isinstance(data, getattr(model, "data_type", object)):
         return True  # Of which a fit or a campaign tells.
     try:
-        return bool(found.names_of(Program(model, data)))
+        return bool(detection.names_of(Program(model, data)))
     except NotImplementedError:
         return False
     except RatersError:  # Data of another kind, of which a fit or a campaign tells.

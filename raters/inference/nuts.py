@@ -16,7 +16,7 @@ from numpyro.distributions.transforms import biject_to
 from numpyro.infer.util import unconstrain_fn
 
 from raters.errors.validation import boolean, plain_whole, share
-from raters.inference import mirror, whitening
+from raters.inference import modes, whitening
 from raters.inference.base import Backend, Draws, last_draws, numpy_seeds, progress_bar
 from raters.inference.polya_gamma.sweep import visit_orbits
 from raters.model import Mirror, Model, Scale, Values
@@ -100,7 +100,7 @@ class NUTS(Backend):
             data = program.placed()
             starts = _unconstrained(program, start, self.chains)
             states = _begin(self, model, data, jax.random.split(key, self.chains), starts)
-            moves, blocks = mirror.images(program), []
+            moves, blocks = modes.images(program), []
             own = np.random.default_rng(numpy_seeds(jax.random.fold_in(key, _MIRROR), 1)[0])
             # What is compiled does not depend on the orders that these data suggest.
             kinds = tuple((move.symmetry, move.broken) for move in moves)
@@ -154,7 +154,7 @@ def _advance(
     model: Model[Any],
     kinds: tuple[tuple[Mirror, bool], ...],
     data: Any,
-    parts: tuple[mirror.Within, ...],
+    parts: tuple[modes.Within, ...],
     states: Any,
     tried: tuple[tuple[Int[Array, "chain step true_class"], Int[Array, "chain step"]], ...],
     steps: int,
@@ -216,14 +216,14 @@ def _mirrored(
     state: Any,
     values: Values,
     order: Int[Array, " true_class"],
-    within: mirror.Within,
+    within: modes.Within,
     key: jax.Array,
 ) -> Any:
     """Take a Metropolis step to a mirror image of the values, which are those of the state."""
     symmetry, broken = kind
     values = {name: values[name] for name in state.z}
-    odds = mirror.log_odds(model, symmetry, broken, data, values, order, within)
-    there = mirror.mirrored(symmetry, values, order, within)
+    odds = modes.log_odds(model, symmetry, broken, data, values, order, within)
+    there = modes.mirrored(symmetry, values, order, within)
     image = unconstrain_fn(model.generate, (data,), {}, there)
     energy, slope = jax.value_and_grad(kernel.get_potential_fn((data,), {}))(image)
     moves = jnp.log(jax.random.uniform(key)) < odds

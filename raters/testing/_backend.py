@@ -21,7 +21,7 @@ from raters.errors.validation import checked
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data, draws_of
 from raters.inference import Backend
-from raters.inference.mirror import Images, images, log_odds, mirrored
+from raters.inference.modes import Images, images, log_odds, mirrored
 from raters.judgements.base import Judgements
 from raters.model import Model
 from raters.program import Program

@@ -13,9 +13,9 @@ from raters.distributions import StickBreaking
 from raters.errors import NotConjugateError
 from raters.inference.polya_gamma import (
     augmentation,
+    joint,
+    joint_plan,
     latent_classes,
-    several,
-    several_plan,
     sweep,
     ties,
 )
@@ -33,10 +33,10 @@ def check_blocks(program: Program[Any], values: Values) -> None:
     given the expected weights and classes, has the slope of the joint density (Fisher's
     identity)."""
     model = program.model
-    if program.parts and several_plan.why_not(program):
+    if program.parts and joint_plan.why_not(program):
         return
     try:
-        plan = several_plan.plan(program, values)
+        plan = joint_plan.plan(program, values)
     except NotImplementedError:
         return
     except NotConjugateError as error:
@@ -47,7 +47,7 @@ def check_blocks(program: Program[Any], values: Values) -> None:
         jax.tree.map(jnp.asarray, program.data),
         {name: jnp.asarray(value, float) for name, value in values.items()},
     )
-    classes = several.expected_classes(plan, data, values)
+    classes = joint.expected_classes(plan, data, values)
     slope = densities(model, data, values).slope
     for block in plan.blocks:
         if block.kind == "rows" and not program.parts:  # Those of a part are those of its model.
@@ -90,7 +90,7 @@ def _check_slope(
     plan: sweep.Plan, data: Any, values: Values, block: Block, classes: Any, slope: Values
 ) -> None:
     weights = augmentation.Expected(augmentation.expectation)
-    given = several.conditional(plan, data, values, block, weights, classes, draws=False)
+    given = joint.conditional(plan, data, values, block, weights, classes, draws=False)
     current, expected = block.current(values), block.current(slope)
     if isinstance(given, ties.Tied):
         expected = expected - given.copula_slope(current)

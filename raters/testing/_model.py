@@ -15,7 +15,7 @@ from raters.errors.validation import checked
 from raters.fitting.result import check_data
 from raters.fitting.simulate import simulate
 from raters.fitting.storage import from_json, to_json
-from raters.inference.mirror import images, mirrored
+from raters.inference.modes import images, mirrored
 from raters.judgements.base import Judgements
 from raters.judgements.together import Together
 from raters.model import (

@@ -18,8 +18,8 @@ import pytest
 import raters as rt
 from raters.distributions import GroupedMixture, RightOrWrongLabel
 from raters.errors import ConvergenceWarning, SettingError
-from raters.inference import Backend, Draws, mirror
-from raters.inference.polya_gamma import augmentation, renamed
+from raters.inference import Backend, Draws, modes
+from raters.inference.polya_gamma import augmentation, label_switching
 from raters.model import Scale, Shift, Sign
 from raters.testing import check_backend, check_model, check_result
 
@@ -338,7 +338,7 @@ def test_a_sampler_that_stays_in_the_mirror_is_refused(kind, tiny, monkeypatch) 
         model, data = rt.DawidSkene(), rt.datasets.label_crowd(60, 6, 6, 2, seed=0).labels
     backend = rt.PGGibbs(draws=30, warmup=10, chains=2)
     check_backend(backend, model, data)
-    monkeypatch.setattr(mirror, "step", lambda model, moves, row, data, values, rng: values)
-    monkeypatch.setattr(renamed, "is_collapsed", lambda plan, move: False)
+    monkeypatch.setattr(modes, "step", lambda model, moves, row, data, values, rng: values)
+    monkeypatch.setattr(label_switching, "is_collapsed", lambda plan, move: False)
     with pytest.raises(AssertionError, match="stays in the world where it sets out"):
         check_backend(backend, model, data)

@@ -14,7 +14,7 @@ from scipy.special import logsumexp, softmax
 from scipy.stats import multivariate_normal
 
 import raters as rt
-from raters.inference.polya_gamma import collapsed, found, sweep
+from raters.inference.polya_gamma import collapsed, detection, sweep
 from raters.inference.polya_gamma.rows import Block, record, rows_of
 from raters.program import Program, trace
 from tests.contract import test_contract as contract
@@ -86,7 +86,7 @@ def _cases() -> list:
 def test_blocks_of_the_zoo_are_those_that_were_declared(model, data, request):
     assert model.blocks is None
     program = Program(model, request.getfixturevalue(data))
-    assert found.names_of(program) == FORMER[type(model)](model)
+    assert detection.names_of(program) == FORMER[type(model)](model)
 
 
 # ------------------------------------------------------------------------------- plain programs
@@ -127,12 +127,12 @@ def program_of(function) -> Program:
 
 
 def test_blocks_of_a_program_and_reasons_for_the_other_sites():
-    blocks, reasons, refusal = found.found(program_of(many))
+    blocks, reasons, refusal = detection.detected(program_of(many))
     assert blocks == (("intercept", "effect", "slope"), ("single",))
     assert refusal == ""
     assert reasons["mean"] == "the prior of effect depends on it"
     assert reasons["scale"].startswith("its prior LogNormal is not normal")
-    assert reasons["positive"] == found.BOUNDED
+    assert reasons["positive"] == detection.BOUNDED
     assert reasons["power"] == "the logits are not affine in it"
 
 
@@ -145,7 +145,7 @@ def test_declared_blocks_override():
 
     rows = {"who": [0, 1, 1], "what": [0, 0, 1], "right": [1, 0, 1]}
     data = rt.Responses.from_frame(rows, person="who", item="what", correct="right")
-    assert found.names_of(Program(Declared(), data)) == (("difficulty",),)
+    assert detection.names_of(Program(Declared(), data)) == (("difficulty",),)
 
 
 @pytest.mark.parametrize(("function", "number"), [(many, 5), (whitened, 6)])

@@ -20,9 +20,9 @@ from scipy.stats import beta, norm
 import raters as rt
 from raters.distributions import Votes
 from raters.errors import ConvergenceWarning, DataWarning
-from raters.inference import mirror, renaming, worlds
+from raters.inference import mode_shares, modes
 from raters.inference.base import Draws
-from raters.inference.polya_gamma import latent_classes, renamed
+from raters.inference.polya_gamma import label_switching, latent_classes
 from raters.judgements.connection import connected, judges_by_part
 from raters.model import Sign, probability_of_mirror
 from raters.models.labels import _names
@@ -149,7 +149,7 @@ def test_draws_are_exchanged_in_the_share_of_the_other_mode(tiny):
     sites = rt.program.Program(MODEL, tiny).sites
     values = {name: np.ones((1, number, *site.shape)) for name, site in sites.items()}
     values["competence"][:] = 0.02
-    draws = worlds.weighed(
+    draws = mode_shares.weighed(
         rt.program.Program(MODEL, tiny), Draws(values, {}), np.random.default_rng(0)
     )
     flipped = (draws.values["competence"] < 0).all(-1)
@@ -170,7 +170,10 @@ def test_draws_that_are_not_finite_stay(tiny):
     sites = rt.program.Program(MODEL, tiny).sites
     values = {name: np.full((1, 5, *site.shape), np.nan) for name, site in sites.items()}
     draws = Draws(values, {})
-    assert worlds.weighed(rt.program.Program(MODEL, tiny), draws, np.random.default_rng(0)) is draws
+    assert (
+        mode_shares.weighed(rt.program.Program(MODEL, tiny), draws, np.random.default_rng(0))
+        is draws
+    )
     assert probability_of_mirror(values["competence"]) == 0
     assert probability_of_mirror(values["competence"][:, :0]) == 0
 
@@ -213,10 +216,10 @@ def test_two_signs_are_moved_one_by_one(tiny, fit_quietly):
 def test_a_model_without_the_symmetry_is_left_alone(tiny):
     values = {"reward": np.ones(3)}
     rng = np.random.default_rng(0)
-    assert mirror.images(rt.program.Program(rt.BTL(), tiny)) == ()
-    assert mirror.step(rt.BTL(), (), tiny, tiny, values, rng) is values
+    assert modes.images(rt.program.Program(rt.BTL(), tiny)) == ()
+    assert modes.step(rt.BTL(), (), tiny, tiny, values, rng) is values
     assert rng.random() == np.random.default_rng(0).random()
-    assert mirror.mirrored(Sign(("reward",)), values)["reward"].tolist() == [-1, -1, -1]
+    assert modes.mirrored(Sign(("reward",)), values)["reward"].tolist() == [-1, -1, -1]
 
 
 # ------------------------------------------------------------------- classes that change places
@@ -289,7 +292,7 @@ def test_two_annotators_who_never_agree_are_as_likely_to_be_right(seed, fit_quie
 
 def test_a_known_class_decides_which_is_which(fit_quietly):
     known = labels(0, 30, truth=(0, 0))
-    assert [move.broken for move in mirror.images(rt.program.Program(rt.DawidSkene(), known))] == [
+    assert [move.broken for move in modes.images(rt.program.Program(rt.DawidSkene(), known))] == [
         True
     ]
     result = fit_quietly(rt.DawidSkene(), known, rt.PGGibbs(draws=500, warmup=200))
@@ -298,15 +301,15 @@ def test_a_known_class_decides_which_is_which(fit_quietly):
 
 def test_orders_of_classes():
     three = rt.datasets.label_crowd(20, 4, 3, 3, seed=0).labels
-    (move,) = mirror.images(rt.program.Program(rt.DawidSkene(), three))
+    (move,) = modes.images(rt.program.Program(rt.DawidSkene(), three))
     assert len(move.orders) == 5
     # One accuracy has an image with two classes.
-    assert mirror.images(rt.program.Program(rt.models.OneCoin(), three)) == ()
+    assert modes.images(rt.program.Program(rt.models.OneCoin(), three)) == ()
     values = {"prevalence": np.array([0.1, 0.2, 0.7]), "confusion": np.arange(18).reshape(2, 3, 3)}
-    image = mirror.mirrored(move.symmetry, values, (2, 1, 0))
+    image = modes.mirrored(move.symmetry, values, (2, 1, 0))
     np.testing.assert_allclose(image["prevalence"], [0.7, 0.2, 0.1])
     np.testing.assert_array_equal(image["confusion"], values["confusion"][:, ::-1])
-    image = mirror.mirrored(move.symmetry, values, (1, 2, 0))
+    image = modes.mirrored(move.symmetry, values, (1, 2, 0))
     np.testing.assert_allclose(image["prevalence"], [0.2, 0.7, 0.1])
     np.testing.assert_array_equal(image["confusion"], values["confusion"][:, [1, 2, 0]])
 
@@ -361,10 +364,10 @@ def check_image(model: rt.Model, data: rt.Labels) -> None:
     program = rt.program.Program(model, data)
     values = scattered(model.start(data), program.supports, np.random.default_rng(0))
     values = {name: np.asarray(value) for name, value in values.items()}
-    (move,) = mirror.images(rt.program.Program(model, data))
+    (move,) = modes.images(rt.program.Program(model, data))
     here = float(pointwise_log_likelihood(model, data, values).sum())
     for order in move.orders[:: max(1, len(move.orders) // 4)]:
-        image = mirror.mirrored(move.symmetry, values, np.array(order))
+        image = modes.mirrored(move.symmetry, values, np.array(order))
         there = float(pointwise_log_likelihood(model, data, image).sum())
         assert here == pytest.approx(there, rel=1e-5)
 
@@ -382,14 +385,14 @@ def test_an_order_and_its_inverse_are_tried_alike(number, orders):
         data = rt.Labels.from_frame(
             table, item="i", annotator="a", label="l", classes=range(number)
         )
-        chances = renaming.orders(data, number)
+        chances = modes.orders(data, number)
         assert orders is None or len(chances) == orders
         assert tuple(range(number)) not in chances
         assert sum(chances.values()) == pytest.approx(1.0)
         assert min(chances.values()) > 0
         for order, chance in chances.items():
             assert sorted(order) == list(range(number))
-            assert chances[renaming.inverse(order)] == chance
+            assert chances[modes.inverse(order)] == chance
 
 
 def crowd(
@@ -418,11 +421,11 @@ def test_annotators_suggest_orders():
     strange = (2, 0, 1, 5, 6, 4, 3)
     for order in (strange, shift(7, 2), tuple(reversed(range(7)))):
         data = crowd((shift(7, 0),) * 4 + (order,) * 4, 200, 0.9)
-        suggested = renaming.suggested(data, 7)
-        assert set(suggested) == {order, renaming.inverse(order)}
-        chances = renaming.orders(data, 7)
+        suggested = modes.suggested(data, 7)
+        assert set(suggested) == {order, modes.inverse(order)}
+        chances = modes.orders(data, 7)
         assert chances[order] > 0.24
-    assert renaming.suggested(crowd((shift(7, 0),) * 5, 200, 0.9), 7) == {}
+    assert modes.suggested(crowd((shift(7, 0),) * 5, 200, 0.9), 7) == {}
 
 
 def by_hand(data: rt.Labels, model: rt.DawidSkene) -> np.ndarray:
@@ -540,20 +543,20 @@ def test_counts_after_a_change_of_names(model, number):
         made = rt.datasets.label_crowd(12, 3, 3, number, num_features=2, seed=0)
         data = jax.tree.map(jnp.asarray, made.labels)
         program = rt.program.Program(model, data)
-        (move,) = mirror.images(rt.program.Program(model, data))
+        (move,) = modes.images(rt.program.Program(model, data))
         values = {
             name: np.asarray(value, np.float64)
             for name, value in scattered(model.start(data), program.supports, rng).items()
         }
-        sites = renamed.counted_sites(program, data, values)
+        sites = label_switching.counted_sites(program, data, values)
         order = np.roll(np.arange(number), 1)
         draws = {name: value[None] for name, value in values.items()}
         keys = jax.random.split(jax.random.key(0), 1)
-        found = renamed.counted(model, sites, data, draws, keys)
+        found = label_switching.counted(model, sites, data, draws, keys)
         classes = latent_classes.drawn(model, data, values, keys[0])
-        change = renamed.changes(model, move.symmetry, sites, data, draws, order)
-        _, odds = renamed.exchanged(move.symmetry, found, change, order)
-        image = mirror.mirrored(move.symmetry, values, order)
+        change = label_switching.changes(model, move.symmetry, sites, data, draws, order)
+        _, odds = label_switching.exchanged(move.symmetry, found, change, order)
+        image = modes.mirrored(move.symmetry, values, order)
         evidence = [
             log_evidence(model, data, point, rows, sites)
             for point, rows in ((values, classes), (image, classes[:, order]))
@@ -667,16 +670,16 @@ def test_a_part_has_an_image_of_its_own(kind):
         data = opposed_votes() if kind == "votes" else opposed_labels()
     model = MODEL if kind == "votes" else rt.DawidSkene()
     program = rt.program.Program(model, data)
-    _, move = mirror.images(program)
+    _, move = modes.images(program)
     assert move.num_parts == 2
     assert move.broken == (kind == "labels")
     values = {name: np.asarray(value, float) for name, value in model.start(data).items()}
     site = "competence" if kind == "votes" else "confusion"
     order = np.array([1, 0])
-    image = mirror.mirrored(move.symmetry, values, order, move.within(1))
+    image = modes.mirrored(move.symmetry, values, order, move.within(1))
     moved = (image[site] != values[site]).reshape(len(data.annotators), -1).any(1)
     assert [name for name, one in zip(data.annotators, moved, strict=True) if one] == ["r", "s"]
-    again = mirror.mirrored(move.symmetry, image, order, move.within(1))
+    again = modes.mirrored(move.symmetry, image, order, move.within(1))
     for name, value in values.items():
         np.testing.assert_array_equal(again[name], value)
 
@@ -691,10 +694,10 @@ def test_coefficients_that_parts_share_stay_where_they_are():
         rt.models.LinearExtendedBTL(competence="signed"),
         data.with_features(features, names=["x", "y"]),
     )
-    whole, move = mirror.images(program)
+    whole, move = modes.images(program)
     assert (whole.broken, move.broken, set(move.parts)) == (False, True, {"competence"})
     values = {"coefficient": np.array([0.7, -0.4]), "competence": np.linspace(0.5, 2.0, 5)}
-    image = mirror.mirrored(move.symmetry, values, np.array([0]), move.within(1))
+    image = modes.mirrored(move.symmetry, values, np.array([0]), move.within(1))
     np.testing.assert_array_equal(image["coefficient"], values["coefficient"])
     likelihoods = [
         pointwise_log_likelihood(program.model, program.data, one).sum() for one in (values, image)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import raters as rt
-from raters.inference.polya_gamma import conditionals, parts, sweep
-from raters.inference.polya_gamma.transfers import divide, refactor
+from raters.inference.polya_gamma import components, conditionals, sweep
+from raters.inference.polya_gamma.moves import divide, refactor
 from raters.model import Transfer
 from raters.program import Program, log_joint, log_prior
 
@@ -28,10 +28,10 @@ def problem(seed: int, size: int, number: int):
     return prior, conditionals.Weighted(entry, weight, rng.uniform(0.1, 1, number), kappa, offset)
 
 
-def both(seed: int, size: int, number: int) -> tuple[parts.Parts, conditionals.Dense]:
+def both(seed: int, size: int, number: int) -> tuple[components.ByComponent, conditionals.Dense]:
     """The conditional in parts, its rows added in two pieces, and as one dense matrix."""
     prior, rows = problem(seed, size, number)
-    apart, dense = parts.Parts(prior), conditionals.Dense(prior)
+    apart, dense = components.ByComponent(prior), conditionals.Dense(prior)
     early = np.arange(number) < number // 2
     for mask in (early, ~early):
         apart.add(rows.part(mask))
@@ -49,11 +49,11 @@ def test_parts_have_the_mode_of_the_whole(seed: int, size: int, number: int) -> 
     assert np.allclose(apart.product(current), dense.product(current), atol=1e-5)
 
 
-@pytest.mark.parametrize("limit", [parts.LIMIT, 3])
+@pytest.mark.parametrize("limit", [components.LIMIT, 3])
 def test_draws_have_the_mean_and_the_covariance_of_the_whole(limit, monkeypatch) -> None:
     """Also where parts of more than three entries go by conjugate gradients; false-alarm rate 1e-5
     for each mean and each second moment (|z| < 4.5)."""
-    monkeypatch.setattr(parts, "LIMIT", limit)
+    monkeypatch.setattr(components, "LIMIT", limit)
     apart, dense = both(3, 9, 6)
     number = 4000
     rng, zero = np.random.default_rng(0), np.zeros(9)
@@ -66,7 +66,7 @@ def test_draws_have_the_mean_and_the_covariance_of_the_whole(limit, monkeypatch)
 
 
 def test_large_parts_have_the_mode_of_the_whole(monkeypatch) -> None:
-    monkeypatch.setattr(parts, "LIMIT", 3)
+    monkeypatch.setattr(components, "LIMIT", 3)
     apart, dense = both(5, 12, 10)
     assert np.allclose(apart.mode(np.zeros(12)), dense.mode(np.zeros(12)), atol=1e-4)
 
@@ -75,7 +75,7 @@ def test_an_entry_without_rows_has_its_prior() -> None:
     prior, rows = problem(0, 6, 5)
     rows = rows._replace(entry=rows.entry % 3)
     rows = rows.part(rows.entry[0] != rows.entry[1])
-    apart = parts.Parts(prior)
+    apart = components.ByComponent(prior)
     apart.add(rows)
     assert np.allclose(apart.mode(np.zeros(6))[3:], prior.mean[3:])
 
@@ -83,7 +83,7 @@ def test_an_entry_without_rows_has_its_prior() -> None:
 def test_bounded_entries_are_refused() -> None:
     prior, _ = problem(0, 4, 3)
     with pytest.raises(NotImplementedError, match="bounded"):
-        parts.Parts(prior._replace(low=np.zeros(4)))
+        components.ByComponent(prior._replace(low=np.zeros(4)))
 
 
 def test_tastes_are_solved_in_parts(tiny) -> None:
@@ -100,8 +100,8 @@ def test_tastes_are_solved_in_parts(tiny) -> None:
             for block in plan.blocks
         )
     assert isinstance(reward, conditionals.Dense)
-    assert isinstance(taste, parts.Parts)
-    assert plan.transfers == (Transfer("reward", "taste"),)
+    assert isinstance(taste, components.ByComponent)
+    assert plan.moves == (Transfer("reward", "taste"),)
 
 
 # ---------------------------------------------------------------------- the division of a sum

@@ -10,7 +10,7 @@ import raters as rt
 from raters.inference.base import progress_bar
 from raters.inference.polya_gamma import laplace, scales, sets, sweep
 from raters.inference.polya_gamma.conditionals import Dense, Diagonal, Gaussian, Sparse, Weighted
-from raters.inference.polya_gamma.expansion import Expansion
+from raters.inference.polya_gamma.laplace import Expansion
 from raters.program import Program, log_likelihoods
 
 

@@ -17,14 +17,7 @@ from scipy.special import expit, logsumexp, ndtri
 
 import raters as rt
 from raters.errors import BackendError
-from raters.inference.polya_gamma import (
-    augmentation,
-    several,
-    several_modes,
-    several_plan,
-    sweep,
-    ties,
-)
+from raters.inference.polya_gamma import augmentation, joint, joint_plan, sweep, ties
 from raters.program import log_joint, start_of
 from tests.inference.test_mirror import crowd, shift
 from tests.several import OF_LABELS, ONE_REWARD, labelled, walks
@@ -100,7 +93,7 @@ def in_float64():
 
 
 def planned(model: rt.models.JointModel, data: rt.judgements.Together) -> Any:
-    return several_plan.plan(rt.program.Program(model, data), start_of(model, data))
+    return joint_plan.plan(rt.program.Program(model, data), start_of(model, data))
 
 
 # ------------------------------------------------------------------------------------ blocks
@@ -126,7 +119,7 @@ def test_tied_sites_are_blocks_of_their_own(labels_and_votes) -> None:
 
 
 def test_a_shared_site_without_a_product_is_updated_entry_by_entry(crowds, monkeypatch) -> None:
-    monkeypatch.setattr(several_plan, "_is_joint", lambda *_: False)
+    monkeypatch.setattr(joint_plan, "_is_joint", lambda *_: False)
     model = rt.models.JointModel(
         {"one": rt.BTL(), "two": rt.BTL()}, shared=["reward", "reward_scale"]
     )
@@ -155,7 +148,7 @@ def test_the_conditional_of_a_shared_site_is_that_of_all_rows(crowds) -> None:
     whole = rt.program.Program(rt.ExtendedBTL(reward_scale=1.0), together_in_one(crowds))
     alone = sweep.plan(whole, values)
     for block in plan.blocks:
-        own = several.conditional(plan, crowds, values, block, weights, draws=True)
+        own = joint.conditional(plan, crowds, values, block, weights, draws=True)
         one = sweep.block_conditional(
             alone, whole.data, values, block, augmentation.Expected(augmentation.expectation),
             draws=True,
@@ -170,11 +163,11 @@ def test_counts_of_a_shared_site_are_those_of_both_tasks(tasks) -> None:
     whole = rt.program.Program(rt.DawidSkene(), tasks.parts[0].joined(tasks.parts[1]))
     values = start_of(whole.model, whole.data)
     plan, alone = planned(model, data), sweep.plan(whole, values)
-    classes = several.expected_classes(plan, data, values)
+    classes = joint.expected_classes(plan, data, values)
     all_classes = np.concatenate([classes["one"][:12], classes["two"][12:]])
     block = next(block for block in plan.blocks if block.sites == ("confusion",))
     weights = augmentation.Expected(augmentation.expectation)
-    both = several.conditional(plan, data, values, block, weights, classes, draws=False)
+    both = joint.conditional(plan, data, values, block, weights, classes, draws=False)
     one = sweep.block_conditional(
         alone, whole.data, values, block, weights, all_classes, draws=False
     )
@@ -217,9 +210,9 @@ def tied_conditional(
         "votes.reward": rng.normal(size=12),
     }
     block = next(block for block in plan.blocks if block.sites == (site,))
-    classes = several.expected_classes(plan, labels_and_votes, values)
+    classes = joint.expected_classes(plan, labels_and_votes, values)
     weights = augmentation.Expected(augmentation.expectation)
-    given = several.conditional(plan, labels_and_votes, values, block, weights, classes, draws=True)
+    given = joint.conditional(plan, labels_and_votes, values, block, weights, classes, draws=True)
     assert isinstance(given, ties.Tied)
     return given, block.current(values)
 
@@ -337,7 +330,7 @@ def test_the_objective_never_falls_and_is_flat_at_the_mode(labels_and_votes, fit
     mode = {name: jnp.asarray(value.values) for name, value in result["mode"].data_vars.items()}
 
     def density(values: dict[str, Any]) -> Any:
-        return several.objective(plan, labels_and_votes, mode | values)
+        return joint.objective(plan, labels_and_votes, mode | values)
 
     slopes = jax.grad(density)({name: mode[name] for name in mode if name != "labels.prevalence"})
     for name, slope in slopes.items():
@@ -354,7 +347,7 @@ def test_draws_around_the_mode_have_the_densities_that_are_stored(ranked) -> Non
 
     mode = scipy.optimize.minimize(lambda reward: -float(density(reward)), np.zeros(4)).x
     start = {"reward": np.zeros(4)}
-    draws, stats = several_modes.draws(plan, ranked, start, 50, np.random.default_rng(0))
+    draws, stats = joint.draws(plan, ranked, start, 50, np.random.default_rng(0))
     step = 1e-4 * np.eye(4)
     slope = jax.grad(density)
     curvature = np.stack([(slope(mode - one) - slope(mode + one)) / 2e-4 for one in step])
@@ -377,7 +370,7 @@ def test_draws_on_a_section_have_their_spreads_and_densities(diagonal, orbits) -
     curvature = np.diag(diagonal)
     normals = np.eye(3)[1:2][:orbits]
     plane = np.delete(np.eye(3), 1, axis=1) if orbits else np.eye(3)
-    draws, log_q = several_modes._on_section(curvature, normals, 4000, rng)
+    draws, log_q = joint._on_section(curvature, normals, 4000, rng)
     variance = 1 / np.abs(plane.T @ np.asarray(diagonal))
     normal = scipy.stats.norm(0, np.sqrt(variance))
     np.testing.assert_allclose(log_q, normal.logpdf(draws @ plane).sum(1), rtol=1e-9)
@@ -421,9 +414,7 @@ def test_weights_of_draws_across_an_orbit_give_the_evidence() -> None:
     plan = planned(model, data)
     assert len(plan.scales) == 1
     assert plan.hyper == ()
-    _, stats = several_modes.draws(
-        plan, data, start_of(model, data), 4000, np.random.default_rng(0)
-    )
+    _, stats = joint.draws(plan, data, start_of(model, data), 4000, np.random.default_rng(0))
     weight = (stats["log_p"] - stats["log_q"])[0]
     found, share = logsumexp(weight) - np.log(4000), np.exp(weight - logsumexp(weight))
     error = share.std() * 4000**0.5

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.inference.polya_gamma.spreads import column_of, stretch
+from raters.inference.polya_gamma.moves import column_of, stretch
 from raters.model import Spread
 from raters.program import Program, log_joint
 

@@ -18,13 +18,7 @@ import scipy.stats
 import raters as rt
 from raters.errors import BackendError, ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.inference import whitening
-from raters.inference.polya_gamma import (
-    panel_averages,
-    panel_em,
-    panel_gibbs,
-    panel_marginal,
-    panels,
-)
+from raters.inference.polya_gamma import panel_averages, panel_gibbs, panel_mode, panels
 from raters.program import log_joint, pointwise_log_likelihood
 
 PEOPLE, SETS = 5, 4
@@ -366,30 +360,30 @@ def test_draws_of_what_the_choices_tell_nothing_of_stay_within_reach() -> None:
         [[1e-12, 0.0], [0.0, 1.0]],
         [[-1.0, 0.0], [0.0, 1.0]],
     ):
-        root = panel_em._root(np.array(curvature), np.full(2, 0.25))
+        root = panel_mode._root(np.array(curvature), np.full(2, 0.25))
         assert np.linalg.norm(root, 2) < 5
         # Yet as wide as the prior, whose standard deviation is about 1.
         assert np.linalg.norm(root[0]) > 1.5
     exact = np.array([[2.0, 0.3], [0.3, 1.0]])
-    root = panel_em._root(exact, np.full(2, 0.25))
+    root = panel_mode._root(exact, np.full(2, 0.25))
     np.testing.assert_allclose(root @ root.T, np.linalg.inv(exact), rtol=1e-9)
 
 
 def test_draws_are_no_wider_than_the_prior() -> None:
     """A shared coefficient with a curvature of the wrong sign has the spread of its prior."""
-    root = panel_em._root(np.array([[-1.1, 0.0], [0.0, 30.0]]), np.array([0.16, 0.25]))
+    root = panel_mode._root(np.array([[-1.1, 0.0], [0.0, 30.0]]), np.array([0.16, 0.25]))
     np.testing.assert_allclose(np.linalg.norm(root, axis=1), [1 / 0.4, 30**-0.5])
 
 
-def marginal_of(people: int, sets: int, spread: float) -> panel_marginal.Marginal:
+def marginal_of(people: int, sets: int, spread: float) -> panel_mode.Marginal:
     data, _ = rt.datasets.choice_crowd(people, sets, 3, 2, seed=3, available=1, spread=spread)
     model = rt.MixedLogit()
     start = model.start(data) | {"coefficient_spread": np.full(2, spread)}
     program = rt.program.Program(model, data)
-    return panel_marginal.Marginal(program, panels.panel_of(program, start), start)
+    return panel_mode.Marginal(program, panels.panel_of(program, start), start)
 
 
-def curvatures(marginal: panel_marginal.Marginal, point: np.ndarray) -> np.ndarray:
+def curvatures(marginal: panel_mode.Marginal, point: np.ndarray) -> np.ndarray:
     """Curvatures at four sets of points, in units of the roots of their diagonal."""
     found = []
     for seed in range(10, 14):

@@ -13,8 +13,8 @@ from scipy.stats import norm
 
 import raters as rt
 from raters.inference.base import Draws
-from raters.inference.polya_gamma import integrated_site, transfers
-from raters.inference.rotation import turned
+from raters.inference.identification import turned
+from raters.inference.polya_gamma import integrated_site, moves
 from raters.model import Affine, CommonShift, Rotation
 from raters.models.responses import _logistic
 from raters.program import Program, likelihood_of, pointwise_log_likelihood
@@ -157,16 +157,13 @@ def test_a_common_shift_goes_to_where_the_priors_have_it(responses) -> None:
     (symmetry,) = model.symmetries
     assert symmetry == CommonShift(("ability", "difficulty"))
     with jax.enable_x64(True):
-        moved = transfers.shift(model, responses, values, symmetry)
+        moved = moves.shift(model, responses, values, symmetry)
         before, after = (
             np.asarray(pointwise_log_likelihood(model, responses, point)).sum()
             for point in (values, moved)
         )
         drawn = np.array(
-            [
-                transfers.shift(model, responses, values, symmetry, rng)["ability"][0]
-                for _ in range(400)
-            ]
+            [moves.shift(model, responses, values, symmetry, rng)["ability"][0] for _ in range(400)]
         )
     assert after == pytest.approx(before)
     assert moved["ability"].sum() / 4 + moved["difficulty"].sum() / 9 == pytest.approx(0)
@@ -267,7 +264,7 @@ def test_affine_moves_leave_the_likelihood_and_keep_the_prior() -> None:
             "slope": 2 * rng.normal(size=(4, 2)),
             "intercept": 5 * rng.normal(size=4),
         }
-        moved = transfers.affine(model, row, values, symmetry, rng)
+        moved = moves.affine(model, row, values, symmetry, rng)
         one, two = (
             at["intercept"][:, None] + at["slope"] @ at["position"].T for at in (values, moved)
         )

@@ -18,10 +18,10 @@ from raters.inference.polya_gamma import (
     augmentation,
     conditionals,
     latent_classes,
+    moves,
     proposals,
     set_likelihood,
     sweep,
-    transfers,
 )
 from raters.model import CommonShift
 from raters.program import trace
@@ -188,8 +188,8 @@ def test_a_common_shift_that_forgets_the_persons_is_caught(tested, monkeypatch) 
         number = moved["difficulty"] - values["difficulty"]
         return moved | {"ability": values["ability"] + number[0]}
 
-    right = transfers.shift
-    monkeypatch.setattr(transfers, "shift", shift)
+    right = moves.shift
+    monkeypatch.setattr(moves, "shift", shift)
     result = geweke(rt.Rasch(), tested, seed=1, chains=80, sweeps=15, prior_draws=30_000)
     assert worst(result) > _LABEL_BOUND
 
@@ -487,13 +487,13 @@ def _half(model, row, values, transfer, rng):
     return {name: (moved[name] + np.asarray(values[name])) / 2 for name in values}
 
 
-_divide = transfers.divide
+_divide = moves.divide
 
 
 @pytest.mark.exhaustive
 def test_injected_error_in_the_division_of_tastes_is_caught(singles, monkeypatch) -> None:
     """The bound that the right kernel keeps is broken."""
-    monkeypatch.setattr(transfers, "divide", _half)
+    monkeypatch.setattr(moves, "divide", _half)
     assert worst(geweke(rt.HierarchicalBTL(), singles, seed=1)) > _BOUND
 
 

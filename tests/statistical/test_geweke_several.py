@@ -10,7 +10,7 @@ import xarray as xr
 
 import raters as rt
 from raters.checking.calibration import geweke
-from raters.inference.polya_gamma import several, ties
+from raters.inference.polya_gamma import joint, ties
 from tests.inference.test_several import rankings_of, votes_of
 from tests.several import labelled
 
@@ -129,7 +129,7 @@ def _of_the_first_alone(readings, draws):
     """Update a shared site given the rows of one part."""
     one = readings[0]
     prior, rows = one.rows()
-    normal = several._normal(prior, rows, draws, dense=False)
+    normal = joint._normal(prior, rows, draws, dense=False)
     for piece in rows:
         normal.add(piece)
     return normal
@@ -142,7 +142,7 @@ def _with_two_priors(readings, draws):
     return full
 
 
-_together = several._together
+_together = joint._together
 
 
 @pytest.mark.exhaustive
@@ -150,8 +150,8 @@ _together = several._together
     ("place", "wrong"),
     [
         ((ties, "_log_ratio"), _always),
-        ((several, "_together"), _of_the_first_alone),
-        ((several, "_together"), _with_two_priors),
+        ((joint, "_together"), _of_the_first_alone),
+        ((joint, "_together"), _with_two_priors),
     ],
     ids=["ties without a say", "rows of one part", "two priors"],
 )

@@ -10,6 +10,7 @@ however many groups there are, and a matrix of features takes one for each featu
 from __future__ import annotations
 
 import logging
+import re
 from functools import lru_cache, partial
 from typing import Any
 
@@ -40,9 +41,7 @@ def coloured(program: Program[Any], values: Values, block: Block) -> Block:
 
     def recorded(values: Values) -> None:
         values = {name: jnp.asarray(value, float) for name, value in values.items()}
-        classes = (
-            latent_classes.expected(model, sample, values)[0] if program.counts_classes else None
-        )
+        classes = latent_classes.expected_in(program, sample, values)
         indexed_rows(model, sample, values, block.sites, classes)
 
     try:
@@ -52,7 +51,7 @@ def coloured(program: Program[Any], values: Values, block: Block) -> Block:
         raise
     except Exception as error:  # A program may do anything with a stand-in.
         reason = error
-    classes = latent_classes.expected(model, data, values)[0] if program.counts_classes else None
+    classes = latent_classes.expected_in(program, data, values)
     colours = _colours(model, data, values, block, classes)
     number = max(colours) + 1
     how = (
@@ -61,7 +60,7 @@ def coloured(program: Program[Any], values: Values, block: Block) -> Block:
         else f"its rows are read from {number} derivatives of the logits"
     )
     # Texts of errors may hold addresses, which are others at each time.
-    cause = type(reason).__name__
+    cause = re.sub("0x[0-9a-f]+", "0x…", f"{type(reason).__name__}: {reason}".split("\n")[0])
     _say(f"block {block.sites} of {model!r} is not used by indexing alone ({cause}); {how}")
     return block._replace(colours=colours)
 

@@ -20,19 +20,18 @@ from raters.inference.arrays import Rng
 from raters.inference.base import Backend, Draws, centre, numpy_seeds, one_blas_thread, progress_bar
 from raters.inference.polya_gamma import (
     augmentation,
-    found,
+    detection,
     integrated_site,
+    joint,
+    joint_plan,
     latent_classes,
-    panel_em,
+    moves,
+    panel_mode,
     panels,
     scales,
     sets,
-    several,
-    several_modes,
-    several_plan,
     sweep,
     tables,
-    transfers,
     type_blocks,
 )
 from raters.inference.polya_gamma.gibbs import gibbs_sweep
@@ -160,9 +159,9 @@ class PGEM(Backend):
         if marginal is not None:
             program = Program(marginal.model, marginal.data)
             reason = program.model.why_not(program.data)
-            if reason or not found.names_of(program):
+            if reason or not detection.names_of(program):
                 return reason
-        if reason := several_plan.why_not(program) or several_modes.why_not(program, self.draws):
+        if reason := joint_plan.why_not(program) or joint.why_not(program, self.draws):
             return reason
         for part in program.parts.values() or (program,):
             if self.update == "coordinate" and (reason := _why_not_one_by_one(part)):
@@ -185,7 +184,7 @@ class PGEM(Backend):
                     first |= {name: value.mean((0, 1)) for name, value in start.items()}
             with one_blas_thread(), progress_bar(1, "PGEM", progress):
                 rng = np.random.default_rng(numpy_seeds(key, 1)[0])
-                return panel_em.run(program, self.draws, first, rng)
+                return panel_mode.run(program, self.draws, first, rng)
         if (marginal := program.model.marginal(program.data)) is None:
             return self._run(program, key, start, progress)
         assert not isinstance(marginal, str)
@@ -202,7 +201,7 @@ class PGEM(Backend):
         with jax.enable_x64(True), one_blas_thread(), progress_bar(1, "PGEM", progress) as bar:
             model, data = program.model, program.data
             first = start_of(model, data)
-            plan = several_plan.plan(program, first)
+            plan = joint_plan.plan(program, first)
             starts = self.starts or _usual_starts(plan)
             seeds = numpy_seeds(key, starts + 2)
             bar.reset(starts)
@@ -233,8 +232,8 @@ class PGEM(Backend):
             facts = self._report(climbs, best)
             rng = np.random.default_rng(seeds[-2])
             stats: Values = {}
-            if isinstance(plan, several_plan.Plan):
-                draws, stats = several_modes.draws(plan, data, best.values, self.draws, rng)
+            if isinstance(plan, joint_plan.Plan):
+                draws, stats = joint.draws(plan, data, best.values, self.draws, rng)
             elif shared is not None and self.draws and shared.is_large(best.values, self.draws):
                 drawn = tables.draws(shared, best.values, self.draws, rng)
                 draws = {name: value[None] for name, value in drawn.items()}
@@ -310,7 +309,7 @@ class PGEM(Backend):
         newton = self.accelerate and self.update == "block"
         # Newton's method in one block converges quadratically: nothing is left to extrapolate.
         moved = plan.classes or plan.steep or climber.plan.free or climber.plan.scales
-        tied = isinstance(plan, several_plan.Plan) and any(plan.ties)
+        tied = isinstance(plan, joint_plan.Plan) and any(plan.ties)
         alone = newton and len(plan.blocks) == 1 and not (moved or tied)
         value, ahead = climber.sweep(values, newton)
         objective = [value]
@@ -354,8 +353,8 @@ class PGEM(Backend):
         """Climb on from near a point where votes are even, which EM does not leave by itself."""
         if not any(isinstance(symmetry, Exchange) for symmetry in plan.model.symmetries):
             return climb
-        if isinstance(plan, several_plan.Plan):
-            by_part = several.expected_classes(plan, data, climb.values).values()
+        if isinstance(plan, joint_plan.Plan):
+            by_part = joint.expected_classes(plan, data, climb.values).values()
             even = any(_is_even(classes) for classes in by_part if classes is not None)
         else:
             classes = latent_classes.expected_by(held.table, plan.model, data, climb.values)[1]
@@ -461,7 +460,7 @@ class _Climber:
                     )
                 conditional = of_types[block]
             else:
-                conditional = several.conditional(
+                conditional = joint.conditional(
                     self.plan, data, values, block, weights, classes, draws=False, held=self.held
                 )
             if index == 0 and isinstance(conditional, sets.SetConditional):
@@ -472,12 +471,8 @@ class _Climber:
                 objective = likelihood + self._rest(start, likelihood)
             solve = conditional.coordinate if self.update == "coordinate" else conditional.mode
             values = block.put(values, solve(block.current(values)))
-        for transfer in self.plan.transfers:
-            values = transfers.move(self.plan.model, self.row, values, transfer)
-        for symmetry in self.plan.shifts:
-            values = transfers.shift(self.plan.model, self.row, values, symmetry)
-        for affine in self.plan.affine:
-            values = transfers.affine(self.plan.model, self.row, values, affine)
+        for symmetry in self.plan.moves:
+            values = moves.move(self.plan.model, self.row, values, symmetry)
         if self.plan.steep:
             values = sweep.climb_steep(self.plan, self.data, values).values
         if self.plan.free or self.plan.scales:
@@ -489,9 +484,9 @@ class _Climber:
         """Return the data that a sweep from these values reads, the expected classes, and the log
         joint density; None where the weights of the first block give it."""
         plan, data = self.plan, self.data
-        if isinstance(plan, several_plan.Plan):
-            density = float(several.objective(plan, data, values))
-            classes = several.expected_classes(plan, data, values)
+        if isinstance(plan, joint_plan.Plan):
+            density = float(joint.objective(plan, data, values))
+            classes = joint.expected_classes(plan, data, values)
             return data, classes, density + self._volume(values)
         if not plan.classes:
             return data, None, None

@@ -12,7 +12,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from raters.errors.validation import plain_whole
-from raters.inference import mirror
+from raters.inference import modes
 from raters.inference.arrays import Rng
 from raters.inference.base import (
     Backend,
@@ -26,18 +26,17 @@ from raters.inference.base import (
 from raters.inference.polya_gamma import (
     augmentation,
     collapsed,
+    joint,
+    joint_plan,
+    label_switching,
+    moves,
     panel_gibbs,
     panels,
-    renamed,
     sets,
-    several,
-    several_plan,
     sweep,
-    transfers,
 )
 from raters.inference.polya_gamma.latent_classes import Counts
 from raters.inference.polya_gamma.rows import Block, rows_of
-from raters.inference.polya_gamma.spreads import stretch
 from raters.model import Values
 from raters.program import Program, placing, scattered, start_of
 
@@ -106,9 +105,9 @@ class PGGibbs(Backend):
             return reason
         if panels.applies(program):
             return panels.why_not(program)
-        if reason := several_plan.why_not(program):
+        if reason := joint_plan.why_not(program):
             return reason
-        if steep := several_plan.steep_sites(program):
+        if steep := joint_plan.steep_sites(program):
             num_entries = sum(int(np.prod(program.sites[name].shape)) for name in steep)
             names = ", ".join(steep)
             return (
@@ -156,10 +155,10 @@ class PGGibbs(Backend):
     ) -> list[Step]:
         """Chains of sweeps through the blocks, and steps to mirror images."""
         with jax.enable_x64(True):
-            plan = several_plan.plan(program, cold)
+            plan = joint_plan.plan(program, cold)
             data, row = sweep.on_devices(program), program.data.take(slice(0, 1))
             single = sweep.is_single(plan, data, cold)
-        moves = mirror.images(program)
+        moves = modes.images(program)
 
         def chain(values: Values, rng: Rng) -> Step:
             own, held = rng.spawn(1)[0], sets.Held(plan.steady, single=single)
@@ -209,7 +208,7 @@ class PGGibbs(Backend):
 
 def gibbs_step(
     plan: sweep.Plan,
-    moves: tuple[mirror.Images, ...],
+    moves: tuple[modes.Images, ...],
     row: Any,
     data: Any,
     values: Values,
@@ -218,14 +217,14 @@ def gibbs_step(
     held: sets.Held | None = None,
 ) -> Values:
     """Run one sweep and one step to the mirror image, whose random numbers are its `own`."""
-    within = tuple(move for move in moves if renamed.is_collapsed(plan, move))
+    within = tuple(move for move in moves if label_switching.is_collapsed(plan, move))
 
     def rename(values: Values, classes: Any) -> tuple[Values, Any, dict[str, Counts]]:
-        return renamed.step(plan, within, row, data, values, classes, own)
+        return label_switching.step(plan, within, row, data, values, classes, own)
 
     values = gibbs_sweep(plan, row, data, values, rng, rename if within else None, held)
     after = tuple(move for move in moves if move not in within)
-    return mirror.step(plan.model, after, row, data, values, own)
+    return modes.step(plan.model, after, row, data, values, own)
 
 
 def gibbs_sweep(
@@ -242,7 +241,7 @@ def gibbs_sweep(
     single = held is not None and held.single
     weights = augmentation.Drawn(rng, single=single)
     on_devices = placing.stays_on_devices(data)
-    values, classes = several.drawn_classes(plan, data, values, rng)
+    values, classes = joint.drawn_classes(plan, data, values, rng)
     ready: dict[str, Counts] = {}
     if rename is not None and plan.classes:
         values, classes, ready = rename(values, classes)
@@ -251,18 +250,14 @@ def gibbs_sweep(
             ready = {}
         if block == plan.integrated and not on_devices:
             values = _collapsed(plan, data, values, block, weights, rng)
-        conditional = ready.get(block.sites[0]) or several.conditional(
+        conditional = ready.get(block.sites[0]) or joint.conditional(
             plan, data, values, block, weights, classes, draws=True, held=held
         )
         values = block.put(values, conditional.draw(rng, block.current(values)))
-    for transfer in plan.transfers:
-        values = transfers.move(plan.model, row, values, transfer, rng)
-    for symmetry in plan.shifts:
-        values = transfers.shift(plan.model, row, values, symmetry, rng)
-    for affine in plan.affine:
-        values = transfers.affine(plan.model, row, values, affine, rng)
+    for symmetry in plan.moves:
+        values = moves.move(plan.model, row, values, symmetry, rng)
     for spread, column in plan.spreads:
-        values = stretch(plan.model, row, data, values, spread, column, rng)
+        values = moves.stretch(plan.model, row, data, values, spread, column, rng)
     plan = plan if on_devices else plan.after_collapsed()
     if plan.free or plan.scales:
         # With the classes summed out again; the next sweep draws them anew.

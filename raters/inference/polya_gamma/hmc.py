@@ -14,7 +14,7 @@ from jaxtyping import Array, Int
 from tqdm.auto import tqdm
 
 from raters.errors.validation import plain_whole, share
-from raters.inference import mirror
+from raters.inference import modes
 from raters.inference.arrays import Flat, Rng, Scalar
 from raters.inference.base import (
     Backend,
@@ -153,7 +153,7 @@ class HMC(Backend):
         begin = self.sweeps // 2
         gibbs = PGGibbs(draws=self.sweeps - begin, warmup=begin, chains=self.chains)
         swept = gibbs.run(program, gibbs_key, start=start, progress=progress).values
-        moves, stop = mirror.images(program), Event()
+        moves, stop = modes.images(program), Event()
         seeds = numpy_seeds(jax.random.fold_in(key, _MIRROR), self.chains)
         total = self.warmup + self.draws
         with jax.enable_x64(True):
@@ -195,7 +195,7 @@ class _Run:
 
     settings: HMC
     plan: sweep.Plan
-    moves: tuple[mirror.Images, ...]
+    moves: tuple[modes.Images, ...]
     data: Any
     like: Values
     stop: Event
@@ -265,7 +265,7 @@ def _advance(
     plan: sweep.Plan,
     kinds: tuple[tuple[Mirror, bool], ...],
     data: Any,
-    parts: tuple[mirror.Within, ...],
+    parts: tuple[modes.Within, ...],
     like: Values,
     metric: Metric,
     state: _State,
@@ -351,7 +351,7 @@ def _moved(
     kinds: tuple[tuple[Mirror, bool], ...],
     data: Any,
     row: Any,
-    parts: tuple[mirror.Within, ...],
+    parts: tuple[modes.Within, ...],
     values: Values,
     tried: tuple[tuple[Int[Array, " true_class"], Int[Array, ""]], ...],
     key: Array,
@@ -366,8 +366,8 @@ def _moved(
         key, use = jax.random.split(key)
         within = {name: entries[part] for name, entries in own.items()}
         whole = data if broken else row
-        odds = mirror.log_odds(plan.model, symmetry, broken, whole, values, order, within)
-        image = mirror.mirrored(symmetry, values, order, within)
+        odds = modes.log_odds(plan.model, symmetry, broken, whole, values, order, within)
+        image = modes.mirrored(symmetry, values, order, within)
         moves = jnp.log(jax.random.uniform(use)) < odds
         values = jax.tree.map(partial(jnp.where, moves), image, values)
     return values

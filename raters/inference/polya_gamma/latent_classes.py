@@ -23,7 +23,7 @@ from raters.distributions.mixture import weighted_sum
 from raters.distributions.type_mixture import log_beta
 from raters.inference.arrays import Classes, EntryDraws, PerRow, Rng, Scalar
 from raters.model import Model, Values
-from raters.program import ClassTable, PooledRows, trace
+from raters.program import ClassTable, PooledRows, Program, trace
 
 LogLikelihood = Callable[[Array], Array]
 # Of a Dirichlet its concentration, of a Beta or of breaks of a stick both concentrations; of a
@@ -43,6 +43,11 @@ def expected(model: Model[Any], data: Any, values: Values) -> tuple[Classes, Sca
     """Return the expected number of units of each class, and the log-likelihood of all units."""
     site = trace(model, data, values)[model.observed]
     return site["fn"].expected_classes(site["value"]), site["fn"].log_prob(site["value"]).sum()
+
+
+def expected_in(program: Program[Any], data: Any, values: Values) -> Classes | None:
+    """Return the expected number of units of each class, or None of a program without classes."""
+    return expected(program.model, data, values)[0] if program.counts_classes else None
 
 
 def expected_by(

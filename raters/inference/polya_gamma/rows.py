@@ -134,7 +134,7 @@ def record(
     classes: Any = None,
     number: Any = float,
 ) -> Rows:
-    """Record the rows of `block`, with a dense design unless the model only indexes its sites."""
+    """Record the rows of `block`; its colours say where the model does more than index its sites."""
     values = {name: jnp.asarray(value, number) for name, value in values.items()}
     if block.kind == "class":
         return _class_rows(model, data, values, block, classes)
@@ -142,10 +142,7 @@ def record(
         return _type_rows(model, data, values, block, classes)
     if block.colours:
         return _coloured_rows(model, data, values, block, classes)
-    try:
-        return indexed_rows(model, data, values, block.sites, classes)
-    except (TypeError, AttributeError):
-        return _dense_rows(model, data, values, block.sites, classes)
+    return indexed_rows(model, data, values, block.sites, classes)
 
 
 def indexed_rows(
@@ -286,29 +283,6 @@ def _derivative(function: Callable[[Values], Array], scalars: Values, name: str)
     return jax.jvp(function, (scalars,), (tangents,))[1]
 
 
-def _dense_rows(
-    model: Model[Any], data: Any, values: Values, block: tuple[str, ...], classes: Any
-) -> Rows:
-    """Compute the design of a block as the Jacobian of the logits."""
-
-    def logits_of(entries: Array) -> Array:
-        return _logits(model, data, values | split(entries, values, block), classes)[0].ravel()
-
-    current = jnp.concatenate([values[name].ravel() for name in block])
-    read = _logits(model, data, values, classes)
-    logits, design = read.logits.ravel(), jax.jacfwd(logits_of)(current)
-    return Rows(
-        None,
-        design,
-        logits - design @ current,
-        logits,
-        read.kappa,
-        read.votes,
-        block_prior(model, data, values, block),
-        read.shift,
-    )
-
-
 def _coloured_rows(
     model: Model[Any], data: Any, values: Values, block: Block, classes: Any
 ) -> Rows:
@@ -405,7 +379,7 @@ def check_conjugate(program: Program[Any], values: Values, block: Block, seed: i
         raise NotConjugateError(
             f"{name} {claim_of}, but the prior of another site depends on it. {advice}"
         )
-    classes = latent_classes.expected(model, sample, point)[0] if program.counts_classes else None
+    classes = latent_classes.expected_in(program, sample, point)
     if block.kind == "counts":
         first, second = (
             np.concatenate(

@@ -75,9 +75,7 @@ def why_not(program: Program[Any], values: Values, blocks: tuple[Block, ...]) ->
         if not bounded and size <= DENSE_LIMIT:
             continue
         model, sample = program.model, program.sample(20)
-        classes = (
-            latent_classes.expected(model, sample, values)[0] if program.counts_classes else None
-        )
+        classes = latent_classes.expected_in(program, sample, values)
         rows, sets = jax.tree.map(np.asarray, _read(model, sample, values, block, classes))
         if isinstance(likelihood_of_sets(rows, sets), Separate):
             continue

@@ -23,19 +23,19 @@ from raters.errors import NotConjugateError
 from raters.inference.polya_gamma import (
     augmentation,
     collapsed,
+    detection,
     devices,
-    found,
     latent_classes,
     line,
     local,
     sets,
 )
 from raters.inference.polya_gamma.colours import coloured
+from raters.inference.polya_gamma.components import ByComponent
 from raters.inference.polya_gamma.conditionals import Conditional, Weighted, conditional
-from raters.inference.polya_gamma.parts import Parts
+from raters.inference.polya_gamma.moves import Move, column_of, moves_of
 from raters.inference.polya_gamma.rows import Block, Rows, check_conjugate, rows_of
-from raters.inference.polya_gamma.spreads import column_of
-from raters.model import Affine, CommonShift, Model, Scale, Spread, Transfer, Values
+from raters.model import Model, Scale, Spread, Values
 from raters.program import (
     ClassTable,
     Program,
@@ -73,9 +73,7 @@ class Plan:
     reaching: frozenset[str]
     in_logs: frozenset[str]
     broken: frozenset[str]
-    transfers: tuple[Transfer, ...] = ()
-    shifts: tuple[CommonShift, ...] = ()
-    affine: tuple[Affine, ...] = ()
+    moves: tuple[Move, ...] = ()
     spreads: tuple[tuple[Spread, str | None], ...] = ()
     steep: tuple[str, ...] = ()
     of_sets: bool = False
@@ -127,9 +125,7 @@ def why_not(program: Program[Any]) -> str | None:
         return f"blocks of {model.title} name {names}"
 
     def read(values: Values) -> None:
-        classes = (
-            latent_classes.expected(model, sample, values)[0] if program.counts_classes else None
-        )
+        classes = latent_classes.expected_in(program, sample, values)
         for block in (one for one in blocks if one.kind != "counts"):
             correlated = rows_of(model, sample, values, block, classes).prior.across is not None
             bounded = [
@@ -144,9 +140,10 @@ def why_not(program: Program[Any]) -> str | None:
     try:
         # In the precision of a run.
         with jax.enable_x64(True):
-            if reason := found.why_none(program):
+            if reason := detection.why_none(program):
                 return reason
             blocks = blocks_of(program, sample, start)
+            blocks = tuple(coloured(program, start, block) for block in blocks)
             jax.eval_shape(read, start)  # runs the program without compiling anything
             if sets.chooses(program) and (reason := sets.why_not(program, start, blocks)):
                 raise NotImplementedError(reason)
@@ -157,14 +154,14 @@ def why_not(program: Program[Any]) -> str | None:
 
 def blocks_of(program: Program[Any], data: Any, values: Values) -> tuple[Block, ...]:
     """Return the blocks of a program, each with the kind of its conditional."""
-    return found.kinds_of(program, data, values, found.names_of(program))
+    return detection.kinds_of(program, data, values, detection.names_of(program))
 
 
 @remembered
 def plan(program: Program[Any], values: Values) -> Plan:
     """Plan a model's sweep, and check its blocks and symmetries."""
     model, data = program.model, program.data
-    in_blocks = {name for block in found.names_of(program) for name in block}
+    in_blocks = {name for block in detection.names_of(program) for name in block}
     if missing := in_blocks - set(program.sites):
         raise NotConjugateError(
             f"blocks of {model.title} name {sorted(missing)}, which it does not sample"
@@ -176,12 +173,11 @@ def plan(program: Program[Any], values: Values) -> Plan:
     local.check(program, values)
     steep = steep_sites(program)
     free = tuple(name for name in program.sites if name not in in_blocks and name not in steep)
-    scales = tuple(symmetry for symmetry in model.symmetries if isinstance(symmetry, Scale))
     sample = program.sample()
     reaching = frozenset(
         name
         for name in free
-        if found.depends(pointwise_log_likelihood, model, sample, values, (name,))
+        if detection.depends(pointwise_log_likelihood, model, sample, values, (name,))
     )
     counted = {block.sites[0] for block in blocks if block.kind == "counts"}
     in_logs = frozenset(
@@ -190,31 +186,32 @@ def plan(program: Program[Any], values: Values) -> Plan:
     broken = frozenset(
         site for site in counted if latent_classes.is_broken(model, data, values, site)
     )
+    of_sets = sets.chooses(program)
+    integrated, collapsed_sites = collapsed.collapsed_of(program, values, blocks, free)
     return Plan(
-        model,
-        program.supports,
-        program.counts_classes,
-        blocks,
-        scales,
-        free,
-        reaching,
-        in_logs,
-        broken,
-        tuple(symmetry for symmetry in model.symmetries if isinstance(symmetry, Transfer)),
-        tuple(symmetry for symmetry in model.symmetries if isinstance(symmetry, CommonShift)),
-        tuple(symmetry for symmetry in model.symmetries if isinstance(symmetry, Affine)),
-        tuple((spread, column_of(program, spread)) for spread in model.spreads),
-        steep,
-        of_sets := sets.chooses(program),
-        sets.steady_blocks(program, values, blocks) if of_sets else frozenset(),
-        *collapsed.collapsed_of(program, values, blocks, free),
+        model=model,
+        supports=program.supports,
+        classes=program.counts_classes,
+        blocks=blocks,
+        scales=tuple(one for one in model.symmetries if isinstance(one, Scale)),
+        free=free,
+        reaching=reaching,
+        in_logs=in_logs,
+        broken=broken,
+        moves=moves_of(model.symmetries),
+        spreads=tuple((spread, column_of(program, spread)) for spread in model.spreads),
+        steep=steep,
+        of_sets=of_sets,
+        steady=sets.steady_blocks(program, values, blocks) if of_sets else frozenset(),
+        integrated=integrated,
+        collapsed=collapsed_sites,
     )
 
 
 def steep_sites(program: Program[Any]) -> tuple[str, ...]:
     """Return the sites of no block with too many entries to update one by one; all sites of a model
     without blocks."""
-    if not (blocks := found.names_of(program)):
+    if not (blocks := detection.names_of(program)):
         return tuple(program.sites)
     in_blocks = {name for block in blocks for name in block}
     return tuple(
@@ -345,7 +342,7 @@ def block_conditional(
                 and weighted.entry is not None
                 and len(weighted.entry) > 1
             ):
-                full = Parts(prior)
+                full = ByComponent(prior)
             else:
                 full = conditional(weighted.entry, prior, joint=joint, draws=draws)
         full.add(weighted)

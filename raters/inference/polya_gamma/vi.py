@@ -20,7 +20,7 @@ from raters.inference.arrays import PerDraw, Rng
 from raters.inference.base import Backend, Draws, centre, numpy_seeds, one_blas_thread, progress_bar
 from raters.inference.polya_gamma import (
     bilinear,
-    found,
+    detection,
     laplace,
     latent_classes,
     response,
@@ -311,7 +311,7 @@ def _why_not_averaged(program: Program[Any], sample: Any, start: Values) -> str 
                 )
     in_blocks = {site for block in blocks for site in block.sites}
     for site in program.sites:
-        if site not in in_blocks and found.depends(
+        if site not in in_blocks and detection.depends(
             pointwise_log_likelihood, model, sample, start, (site,)
         ):
             return (

@@ -7,11 +7,24 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import scipy.optimize
+from jaxtyping import Array, Float
 
-from raters.inference.arrays import Rng, Scalar
-from raters.inference.polya_gamma import augmentation, latent_classes, local, sets, sweep, ties
+from raters.inference.arrays import EntryDraws, Matrix, PerDraw, Rng, Scalar
+from raters.inference.polya_gamma import (
+    augmentation,
+    joint_plan,
+    latent_classes,
+    line,
+    local,
+    sets,
+    sweep,
+    ties,
+)
 from raters.inference.polya_gamma.conditionals import (
+    DENSE_LIMIT,
     Conditional,
     Dense,
     Diagonal,
@@ -19,11 +32,21 @@ from raters.inference.polya_gamma.conditionals import (
     Weighted,
 )
 from raters.inference.polya_gamma.conditionals import conditional as gaussian
+from raters.inference.polya_gamma.integrated import integrated
+from raters.inference.polya_gamma.joint_plan import Member, Part, Plan
 from raters.inference.polya_gamma.rows import Block
 from raters.inference.polya_gamma.set_likelihood import Likelihood, Summed
-from raters.inference.polya_gamma.several_plan import Member, Part, Plan
-from raters.model import Values
-from raters.program import log_joint, placing
+from raters.inference.polya_gamma.tables import inverse_factor
+from raters.inference.polya_gamma.unconstrained import (
+    curvature,
+    flat_of,
+    sites_at,
+    sites_at_each,
+    slope,
+)
+from raters.model import Model, Scale, Values
+from raters.program import Program, Supports, log_joint, log_likelihoods, placing, start_of
+from raters.program.values import inside
 
 # ------------------------------------------------------------------------------------- classes
 
@@ -242,3 +265,146 @@ def _as_prior(normal: Conditional) -> Gaussian:
     return prior._replace(
         mean=normal.mode(prior.mean), precision=diagonal, across=precision - np.diag(diagonal)
     )
+
+
+# Steps to the mode in unconstrained coordinates, and columns of the curvature computed at a time.
+_MOST_STEPS, _COLUMNS = 2000, 16
+# Least curvature along a coordinate that units are made of.
+_LEAST = 1e-6
+
+
+def why_not(program: Program[Any], draws: int) -> str | None:
+    """Explain why `PGEM` has no mode of a program of several kinds of judgement, or no draws around
+    it, or return None."""
+    if not program.parts:
+        return None
+    for name, part in program.parts.items():
+        marginal = part.model.marginal(part.data)
+        if isinstance(marginal, str):
+            return f"part {name!r}: {marginal}"
+        if marginal is not None:
+            return (
+                f"part {name!r}: PGEM integrates {marginal.site!r} of {part.model.title} out, which"
+                " it does for one kind of judgement only; use PGGibbs, NUTS or SVI"
+            )
+    with jax.enable_x64(True):
+        plan = joint_plan.plan(program, start_of(program.model, program.data))
+    if not plan.blocks:
+        return f"{program.model.title} has no site that EM updates by a block; use NUTS or SVI"
+    in_blocks = {name for block in plan.blocks for name in block.sites}
+    model: Any = program.model
+    tied = [model.site_name(*member) for group in model.tied for member in group]
+    if loose := [name for name in tied if name not in in_blocks]:
+        return (
+            f"{loose[0]!r} is tied, and its entries are not independent given the other sites; use"
+            " PGGibbs, NUTS or SVI"
+        )
+    size = sum(
+        int(np.prod(site.shape)) for name, site in program.sites.items() if name not in plan.hyper
+    )
+    if draws and size > DENSE_LIMIT:
+        return (
+            f"PGEM draws from a dense normal around the mode, of at most {DENSE_LIMIT:,} numbers,"
+            f" and this program has {size:,}; PGEM(draws=0) gives the mode, and PGGibbs draws"
+        )
+    return None
+
+
+@partial(jax.jit, static_argnums=0)
+def _on_orbits(plan: joint_plan.Plan, row: Any, values: Values) -> Values:
+    """Move to the highest density on the orbit of each scale symmetry, with the volume element and
+    the hyper-parameters held."""
+    moved = values
+    for scale in plan.holding_hyper().scales:
+        along = sweep.orbit_density(plan.model, row, moved, scale, True)
+        moved = sweep.orbit(moved, scale, line.golden_step(along))
+    return moved
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _directions(
+    scales: tuple[Scale, ...],
+    supports: Supports,
+    values: Values,
+    points: Float[Array, "draw entry"],
+) -> Float[Array, "draw orbit entry"]:
+    """Return the directions of the scale orbits at some points."""
+
+    def along(point: Array) -> Array:
+        there = values | sites_at(supports, values, point)[0]
+
+        def moved(scale: Scale, log_factor: Array) -> Array:
+            return flat_of(supports, sweep.orbit(there, scale, log_factor))
+
+        return jnp.stack([jax.jacfwd(partial(moved, one))(jnp.zeros(())) for one in scales])
+
+    return jax.vmap(along)(points)
+
+
+def draws(
+    plan: joint_plan.Plan, data: Any, mode: Values, number: int, rng: Rng
+) -> tuple[Values, Values]:
+    """Draw around the mode in unconstrained coordinates."""
+    given = {name: np.asarray(value, np.float64) for name, value in mode.items()}
+    if number == 0:
+        return {name: value[None, None] for name, value in given.items()}, {}
+    row = data.first_unit()
+    own = Supports({name: one for name, one in plan.supports.items() if name not in plan.hyper})
+    given = {name: np.asarray(value) for name, value in _on_orbits(plan, row, given).items()}
+    given |= inside({name: given[name] for name in own}, own)
+    like = {name: jnp.asarray(value) for name, value in given.items()}
+    start = np.asarray(flat_of(own, like))
+    normals = np.zeros((0, len(start)))
+    if plan.scales:
+        normals = np.asarray(_directions(plan.scales, own, like, start[None]))[0]
+        normals = np.linalg.qr(normals.T)[0].T
+    centre = _highest(plan.model, own, data, like, start, normals)
+    second = curvature(plan.model, own, data, like, jnp.asarray(centre), batch_size=_COLUMNS)
+    apart, log_q = _on_section(np.asarray(second), normals, number, rng)
+    sites, volume = sites_at_each(own, like, centre + apart)
+    log_q -= np.asarray(volume)
+    if plan.scales:
+        crossing = np.asarray(_directions(plan.scales, own, like, centre + apart)) @ normals.T
+        log_q -= np.linalg.slogdet(crossing)[1]
+    drawn = {name: np.repeat(value[None], number, 0) for name, value in given.items()} | sites
+    log_prior, drawn = integrated(plan, row, drawn, rng)
+    log_p = log_prior + np.asarray(log_likelihoods(plan.model, data, drawn))
+    values = {name: np.asarray(drawn[name])[None] for name in plan.supports}
+    return values, {"log_p": log_p[None], "log_q": log_q[None]}
+
+
+def _on_section(
+    second: Matrix, normals: Float[np.ndarray, "orbit entry"], number: int, rng: Rng
+) -> tuple[EntryDraws, PerDraw]:
+    """Return draws about 0 on the section across some directions, which are orthonormal, and their
+    log densities there."""
+    size, orbits = len(second), len(normals)
+    unit = 1 / np.sqrt(np.maximum(np.abs(np.diagonal(second)), _LEAST))
+    # The section in those units, and its place in its own coordinates.
+    basis = np.linalg.qr((normals * unit).T, mode="complete")[0][:, orbits:] * unit[:, None]
+    plane = np.linalg.qr(normals.T, mode="complete")[0][:, orbits:]
+    factor = basis @ inverse_factor((basis.T @ second @ basis)[None])[0]
+    normal = rng.standard_normal((number, size - orbits))
+    constant = np.linalg.slogdet(plane.T @ factor)[1] + (size - orbits) * np.log(2 * np.pi) / 2
+    return normal @ factor.T, -(normal**2).sum(1) / 2 - constant
+
+
+def _highest(
+    model: Model[Any],
+    supports: Supports,
+    data: Any,
+    values: Values,
+    start: np.ndarray,
+    normals: Float[np.ndarray, "orbit entry"],
+) -> np.ndarray:
+    """Climb from a point to the highest density on the section through it, by L-BFGS."""
+    rest = np.eye(len(start)) - normals.T @ normals
+
+    def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
+        at = start + rest @ (point - start)
+        value, gradient = slope(model, supports, data, values, at)
+        return -float(value), -rest @ np.asarray(gradient)
+
+    options = {"maxiter": _MOST_STEPS, "maxfun": 10 * _MOST_STEPS, "ftol": 1e-13, "gtol": 1e-6}
+    found = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(start + rest @ (found.x - start))

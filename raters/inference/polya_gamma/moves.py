@@ -1,37 +1,45 @@
-"""The division of a sum between two normal sites, and of a product between the sum and a factor:
-drawn or maximised given the sum, or the product; a number that is added to several sites; and
-stretches and shifts of points."""
+"""Moves along declared symmetries that keep the likelihood, drawn or to the maximum, and of learned
+scales together with the sites that they govern."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 from scipy.stats import geninvgauss
 
 from raters.errors import NotConjugateError
 from raters.inference.arrays import Rng
 from raters.inference.polya_gamma.conditionals import Gaussian, prior
-from raters.model import Affine, CommonShift, Model, Transfer, Values
-from raters.program import trace
+from raters.model import Affine, CommonShift, Model, Spread, Symmetry, Transfer, Values
+from raters.program import Program, placing, pointwise_log_likelihood, trace
 
+Move = Transfer | CommonShift | Affine
 # Widths of the steps of a factor's logarithm.
 _WIDTHS = (0.05, 0.2, 0.8)
 
 
+def moves_of(symmetries: Iterable[Symmetry]) -> tuple[Move, ...]:
+    """Return the symmetries of `move`, in the order of a sweep."""
+    kinds = get_args(Move)
+    return tuple(one for kind in kinds for one in symmetries if isinstance(one, kind))
+
+
 def move(
-    model: Model[Any], row: Any, values: Values, transfer: Transfer, rng: Rng | None = None
+    model: Model[Any], row: Any, values: Values, symmetry: Move, rng: Rng | None = None
 ) -> Values:
-    """Divide the sum anew, and change the factor where there is one; see `divide` and
-    `refactor`."""
-    values = divide(model, row, values, transfer, rng)
-    if transfer.factor is None:
-        return values
-    return refactor(model, row, values, transfer, rng)
+    """Draw a point that the symmetry leads to, or go to the most probable one without `rng`."""
+    if isinstance(symmetry, CommonShift):
+        return shift(model, row, values, symmetry, rng)
+    if isinstance(symmetry, Affine):
+        return affine(model, row, values, symmetry, rng)
+    values = divide(model, row, values, symmetry, rng)
+    return values if symmetry.factor is None else refactor(model, row, values, symmetry, rng)
 
 
 def shift(
@@ -181,3 +189,74 @@ def _priors_of(
             f"{', '.join(names)} are moved together, and one has a multivariate normal prior"
         )
     return priors
+
+
+# Widths of the steps of a scale's logarithm.
+_SPREAD_WIDTHS = (0.02, 0.1, 0.5)
+
+
+def stretch(
+    model: Model[Any],
+    row: Any,
+    data: Any,
+    values: Values,
+    spread: Spread,
+    column: str | None,
+    rng: Rng,
+) -> Values:
+    """Take Metropolis steps that multiply a scale and its site by the same factor."""
+    values = {name: np.asarray(value) for name, value in values.items()}
+    scale = values[spread.scale]
+    density = _density(model, row, data, values, spread, column)
+    for width in _SPREAD_WIDTHS:
+        ratio = np.exp(width * rng.standard_normal(scale.shape))
+        by_entry = spread.factors(ratio, values[spread.site])
+        tried = values | {
+            spread.scale: values[spread.scale] * ratio,
+            spread.site: values[spread.site] * by_entry,
+        }
+        of_tried = _density(model, row, data, tried, spread, column)
+        gain = of_tried - density + np.log(ratio)
+        moves = np.log(rng.uniform(size=scale.shape)) < gain
+        moved = moves.reshape(*scale.shape, *(1,) * (values[spread.site].ndim - scale.ndim))
+        values = values | {
+            spread.scale: np.where(moves, tried[spread.scale], values[spread.scale]),
+            spread.site: np.where(moved, tried[spread.site], values[spread.site]),
+        }
+        density = np.where(moves, of_tried, density)
+    return values
+
+
+def column_of(program: Program[Any], spread: Spread) -> str | None:
+    """Return the column of the data with the place of each row's scale; None for one scale."""
+    dims = program.sites[spread.scale].dims
+    if not dims:
+        return None
+    axes: dict[str, str] = dict(program.data.axes)
+    return next(column for column, axis in axes.items() if (axis,) == dims)
+
+
+def _density(
+    model: Model[Any], row: Any, data: Any, values: Values, spread: Spread, column: str | None
+) -> Float[np.ndarray, ...]:
+    """Return the log-likelihood of the rows of each scale, and the log density of the scale."""
+    total = np.asarray(_of_scale(model, row, values, spread))
+    for piece in placing.pieces(data):
+        total = total + np.asarray(_of_rows(model, piece, values, column, total.shape))
+    return np.asarray(total)
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def _of_scale(model: Model[Any], row: Any, values: Values, spread: Spread) -> Array:
+    site = trace(model, row, values)[spread.scale]
+    return site["fn"].log_prob(values[spread.scale])
+
+
+@partial(jax.jit, static_argnums=(0, 3, 4))
+def _of_rows(
+    model: Model[Any], piece: Any, values: Values, column: str | None, shape: tuple[int, ...]
+) -> Array:
+    rows = pointwise_log_likelihood(model, piece, values)
+    if column is None:
+        return rows.sum()
+    return jnp.zeros(shape, rows.dtype).at[getattr(piece, column)].add(rows)

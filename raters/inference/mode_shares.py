@@ -12,11 +12,11 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from scipy.special import logsumexp
 
-from raters.inference import importance, mirror
+from raters.inference import importance, modes
 from raters.inference.arrays import PerDraw, Rng
 from raters.inference.base import Draws
-from raters.inference.mirror import Images, Within
-from raters.inference.polya_gamma import renamed
+from raters.inference.modes import Images, Within
+from raters.inference.polya_gamma import label_switching
 from raters.inference.polya_gamma.latent_classes import conditional
 from raters.model import Exchange, Model, Values
 from raters.program import Program
@@ -29,7 +29,7 @@ _PIECE, _ROWS, _HOPELESS = 20, 2_000_000, -25.0
 
 def weighed(program: Program[Any], draws: Draws, rng: Rng) -> Draws:
     """Draws from an approximation around one mode, with each mirrored mode in its share."""
-    for move, within in _every_part(mirror.images(program)):
+    for move, within in _every_part(modes.images(program)):
         flat = {
             name: np.asarray(value).reshape(-1, *np.shape(value)[2:])
             for name, value in draws.values.items()
@@ -40,7 +40,7 @@ def weighed(program: Program[Any], draws: Draws, rng: Rng) -> Draws:
         sites = None
         if isinstance(move.symmetry, Exchange) and not move.broken:
             first = {name: value[0] for name, value in flat.items()}
-            sites = renamed.counted_sites(program, program.data, first)
+            sites = label_switching.counted_sites(program, program.data, first)
         if sites is None:
             draws = _with_images(_Mirrored(program, move, flat, within), move, draws, flat, rng)
         else:
@@ -127,7 +127,7 @@ class _Mirrored:
         draws = {name: value[places] for name, value in self.draws.items()}
         here = self._log_density(draws)
         there = [
-            self._log_density(mirror.mirrored(self.move.symmetry, draws, order, self.within))
+            self._log_density(modes.mirrored(self.move.symmetry, draws, order, self.within))
             for order in orders
         ]
         # A probability that is rounded to 0 or 1 has an image without density, or none itself.
@@ -137,7 +137,7 @@ class _Mirrored:
 
     def images(self, places: Int[np.ndarray, " some"], order: np.ndarray) -> Values:
         draws = {name: value[places] for name, value in self.draws.items()}
-        return mirror.mirrored(self.move.symmetry, draws, order, self.within)
+        return modes.mirrored(self.move.symmetry, draws, order, self.within)
 
     def _log_density(self, draws: Values) -> PerDraw:
         each = _log_density_of_draws(self.model, self.move.broken, self.data, draws)
@@ -182,7 +182,7 @@ class _Renamed:
         parts = []
         for begin in range(0, len(places), self.piece):
             draws, counted = self._counted(places[begin : begin + self.piece])
-            image = mirror.mirrored(self.symmetry, draws, order)
+            image = modes.mirrored(self.symmetry, draws, order)
             for site, parameters in self._exchanged(draws, counted, order)[0].items():
                 drawn = [
                     conditional(own).draw(self.rng, point.ravel())
@@ -200,9 +200,13 @@ class _Renamed:
         the conditionals of the counted sites, given classes that are the same each time."""
         places = np.pad(places, (0, self.piece - len(places)), mode="edge")
         draws = {name: np.asarray(value[places], np.float64) for name, value in self.draws.items()}
-        counted = renamed.counted(self.model, self.sites, self.data, draws, self.keys[places])
+        counted = label_switching.counted(
+            self.model, self.sites, self.data, draws, self.keys[places]
+        )
         return draws, jax.tree.map(np.asarray, counted)
 
     def _exchanged(self, draws: Values, counted: Any, order: np.ndarray) -> tuple[Any, np.ndarray]:
-        change = renamed.changes(self.model, self.symmetry, self.sites, self.row, draws, order)
-        return renamed.exchanged(self.symmetry, counted, change, order)
+        change = label_switching.changes(
+            self.model, self.symmetry, self.sites, self.row, draws, order
+        )
+        return label_switching.exchanged(self.symmetry, counted, change, order)

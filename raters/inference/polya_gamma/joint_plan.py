@@ -10,18 +10,16 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from raters.inference.polya_gamma import found, latent_classes, panels, sets, sweep
+from raters.inference.polya_gamma import detection, latent_classes, panels, sets, sweep
 from raters.inference.polya_gamma.colours import coloured
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
+from raters.inference.polya_gamma.moves import Move, moves_of
 from raters.inference.polya_gamma.rows import Block, rows_of
 from raters.inference.polya_gamma.set_likelihood import Separate
 from raters.inference.polya_gamma.ties import Tie
-from raters.model import Affine, CommonShift, Scale, Symmetry, Transfer, Values, moved_sites
+from raters.model import Scale, Symmetry, Values, moved_sites
 from raters.program import Program, pointwise_log_likelihood, start_of
 from raters.program.remembered import remembered
-
-# Sites of these are divided anew by their normal priors, which tied sites have not.
-_BY_NORMAL_PRIORS = (Transfer, CommonShift, Affine)
 
 
 class Part(NamedTuple):
@@ -128,9 +126,7 @@ def _plan(program: Program[Any], values: Values) -> Plan:
         reaching=frozenset(free) & _reaching(program, values, parts),
         in_logs=named(lambda own: own.in_logs) - of_ties,
         broken=named(lambda own: own.broken),
-        transfers=tuple(one for one in symmetries if isinstance(one, Transfer)),
-        shifts=tuple(one for one in symmetries if isinstance(one, CommonShift)),
-        affine=tuple(one for one in symmetries if isinstance(one, Affine)),
+        moves=moves_of(symmetries),
         steep=steep,
         parts=parts,
         members=tuple(members),
@@ -230,9 +226,9 @@ def _is_entrywise(
 
 
 def _is_broken(model: Any, symmetry: Symmetry) -> bool:
-    """Return whether a symmetry needs normal priors of sites that are tied."""
+    """Return whether a symmetry needs normal priors, which tied sites do not have."""
     tied = {model.site_name(*member) for group in model.tied for member in group}
-    return isinstance(symmetry, _BY_NORMAL_PRIORS) and bool(tied & set(moved_sites(symmetry)))
+    return isinstance(symmetry, Move) and bool(tied & set(moved_sites(symmetry)))
 
 
 def _reaching(program: Program[Any], values: Values, parts: tuple[Part, ...]) -> frozenset[str]:
@@ -244,6 +240,6 @@ def _reaching(program: Program[Any], values: Values, parts: tuple[Part, ...]) ->
         names |= {
             part.names[site]
             for site in own.sites
-            if found.depends(pointwise_log_likelihood, own.model, sample, at, (site,))
+            if detection.depends(pointwise_log_likelihood, own.model, sample, at, (site,))
         }
     return frozenset(names)

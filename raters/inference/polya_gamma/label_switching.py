@@ -13,9 +13,9 @@ from jaxtyping import Array, Float
 from scipy.special import gammaln
 
 from raters.distributions.type_mixture import log_beta
-from raters.inference import mirror
+from raters.inference import modes
 from raters.inference.arrays import Classes, PerDraw, Rng
-from raters.inference.polya_gamma import latent_classes, several_plan, sweep
+from raters.inference.polya_gamma import joint_plan, latent_classes, sweep
 from raters.inference.polya_gamma.latent_classes import Counts, Parameters
 from raters.model import Exchange, Mirror, Model, Values
 from raters.program import Program, log_prior
@@ -24,10 +24,10 @@ from raters.program import Program, log_prior
 _ROUNDING = 1e-9
 
 
-def is_collapsed(plan: sweep.Plan, move: mirror.Images) -> bool:
+def is_collapsed(plan: sweep.Plan, move: modes.Images) -> bool:
     """Return whether classes can be drawn and then renamed: none may be known, and all are of one
     kind of judgement."""
-    counted = plan.classes and not plan.broken and not isinstance(plan, several_plan.Plan)
+    counted = plan.classes and not plan.broken and not isinstance(plan, joint_plan.Plan)
     return counted and isinstance(move.symmetry, Exchange) and not move.broken
 
 
@@ -44,7 +44,7 @@ def counted_sites(program: Program[Any], data: Any, values: Values) -> tuple[str
 
 def step(
     plan: sweep.Plan,
-    moves: tuple[mirror.Images, ...],
+    moves: tuple[modes.Images, ...],
     row: Any,
     data: Any,
     values: Values,
@@ -69,7 +69,7 @@ def step(
         )
         if np.log(rng.random()) < log_odds[0]:
             classes = jnp.asarray(np.asarray(classes).take(order, axis=1))
-            values = mirror.mirrored(move.symmetry, jax.tree.map(np.asarray, values), order)
+            values = modes.mirrored(move.symmetry, jax.tree.map(np.asarray, values), order)
             found = {site: tuple(part[0] for part in each) for site, each in renamed.items()}
             for block in counted:
                 conditional = latent_classes.conditional(found[block.sites[0]])
@@ -98,7 +98,7 @@ def _change(
     order: Array,
 ) -> Change:
     """Return the change from a point to its image."""
-    image = mirror.mirrored(symmetry, values, order)
+    image = modes.mirrored(symmetry, values, order)
     before, after = (
         {site: latent_classes.concentrations(model, row, point, site) for site in sites}
         for point in (values, image)

@@ -19,7 +19,7 @@ from raters.inference.polya_gamma.conditionals import (
     Weighted,
 )
 
-# Parts with more entries than this are solved by conjugate gradients: at 60 parts of 200 entries a
+# Components with more entries than this are solved by conjugate gradients: at 60 of 200 entries a
 # sweep takes 32 ms so, and 103 ms with dense precisions; at 20 entries dense ones are faster.
 LIMIT = 48
 
@@ -35,7 +35,7 @@ class Division(NamedTuple):
     size: Int[np.ndarray, " part"]
 
 
-class Parts(Conditional):
+class ByComponent(Conditional):
     """Conditional of a block that falls into parts, such as the tastes of different annotators."""
 
     def __init__(self, prior: Gaussian) -> None:
@@ -94,7 +94,7 @@ class Parts(Conditional):
         filled = np.array([_filled(each) for each in range(LIMIT + 1)])
         width = np.where(size <= LIMIT, filled[np.minimum(size, LIMIT)], 0)
         for each in np.unique(width[width > 0]):
-            # Parts are filled up to this width, with entries that have a precision of 1.
+            # ByComponent are filled up to this width, with entries that have a precision of 1.
             number = np.where(width == each, np.cumsum(width == each) - 1, -1)[division.part]
             own = np.flatnonzero(number >= 0)
             where = number[own], division.place[own]

@@ -51,7 +51,7 @@ _TOLERANCE = 1e-6
 _APART = 0.4
 
 
-class Found(NamedTuple):
+class Detected(NamedTuple):
     """Blocks of a program."""
 
     blocks: Names
@@ -62,7 +62,7 @@ class Found(NamedTuple):
 def names_of(program: Program[Any]) -> Names:
     """Return the sites of each block: those that the model declares, or those that are found."""
     declared = program.model.blocks
-    return found(program).blocks if declared is None else declared
+    return detected(program).blocks if declared is None else declared
 
 
 def why_none(program: Program[Any]) -> str | None:
@@ -72,21 +72,21 @@ def why_none(program: Program[Any]) -> str | None:
     name = program.model.title
     if program.model.blocks is not None:
         return f"{name} declares no conjugate blocks for Pólya-Gamma to update; use NUTS or SVI"
-    if refusal := found(program).refusal:
+    if refusal := detected(program).refusal:
         return f"{name} cannot be augmented by Pólya-Gamma: {refusal}; use NUTS or SVI"
-    reasons = "; ".join(f"{site!r}: {text}" for site, text in found(program).reasons.items())
+    reasons = "; ".join(f"{site!r}: {text}" for site, text in detected(program).reasons.items())
     return f"{name} has no site that Pólya-Gamma updates ({reasons}); use NUTS or SVI"
 
 
-_known: Cache[Found] = Cache()
+_known: Cache[Detected] = Cache()
 
 
-def found(program: Program[Any]) -> Found:
+def detected(program: Program[Any]) -> Detected:
     """Find the blocks of a program, once for a model and data."""
 
-    def find() -> Found:
+    def find() -> Detected:
         with jax.enable_x64(True):
-            return _found(program)
+            return _detect(program)
 
     return _known.of(key_of(program.model, program.data), find)
 
@@ -99,7 +99,7 @@ class _Site(NamedTuple):
     correlated: bool
 
 
-def _found(program: Program[Any]) -> Found:
+def _detect(program: Program[Any]) -> Detected:
     model, data = program.model, program.sample()
     values = start_of(model, data)
     if missing := set(program.sites) - set(values):
@@ -130,7 +130,7 @@ def _found(program: Program[Any]) -> Found:
                 reasons |= dict.fromkeys(names, reason)
             else:
                 kept.append(names)
-    return Found(tuple(kept), reasons, tried.refusal)
+    return Detected(tuple(kept), reasons, tried.refusal)
 
 
 def _join(
@@ -198,7 +198,7 @@ def _limits(
     correlated = any(priors[name].correlated for name in names)
     if correlated and size > DENSE_LIMIT:
         return f"it has {size:,} correlated entries (at most {DENSE_LIMIT:,})"
-    classes = latent_classes.expected(model, sample, values)[0] if program.counts_classes else None
+    classes = latent_classes.expected_in(program, sample, values)
     try:
         blocks = tuple(coloured(program, values, block) for block in blocks)
         if blocks[0].kind == "rows" and bounded:
