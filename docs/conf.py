@@ -8,6 +8,8 @@ from pathlib import Path
 _HERE = Path(__file__).parent
 sys.path.insert(0, str(_HERE / "_ext"))
 
+from reference import write_pages  # noqa: E402
+
 project = "raters"
 author = "The raters developers"
 version = release = installed_version("raters")
@@ -31,8 +33,7 @@ autodoc_typehints = "none"
 napoleon_google_docstring = False
 exclude_patterns = ["_build", "_ext"]
 
-# Pages of names that are gone would stay.
-shutil.rmtree(_HERE / "reference" / "generated", ignore_errors=True)
+write_pages(_HERE / "reference" / "generated")
 # The notebooks live beside docs/, with their outputs; the pages are copies, of those that are there
 # now.
 shutil.rmtree(_HERE / "notebooks", ignore_errors=True)

@@ -2,14 +2,13 @@
 back-ends, and the table of modules.
 
 ``{model-graph} ExtendedBTL`` draws the program, ``{model-backend-table}`` asks every back-end's
-``why_not``, with a model's name for one model only, and ``{module-table}`` reads the imports.
+``why_not``, with names for these models only, and ``{module-table}`` reads the imports.
 """
 
 from __future__ import annotations
 
 import ast
 import dataclasses
-import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -88,7 +87,7 @@ def written_model(text: str) -> rt.Model:
     name, _, settings = text.partition("(")
     call = ast.parse(f"f({settings or ')'}", mode="eval").body
     values = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
-    return getattr(rt, name)(**values)
+    return getattr(rt.models, name)(**values)
 
 
 class ModelGraph(SphinxDirective):
@@ -124,25 +123,27 @@ def reasons(model: rt.Model) -> tuple[str | None, ...]:
 def verdicts() -> list[tuple[str, tuple[str | None, ...]]]:
     """The rows of the table: each model by its defaults, and models with settings that change what
     can run them."""
-    rows = [
-        (name, reasons(_EXAMPLES.get(name) or getattr(rt, name)())) for name in rt.models.__all__
-    ]
+    models = {name: getattr(rt.models, name) for name in rt.models.__all__}
+    del models["JointModel"], models["numpyro_model"]  # which depend on what they are made of
+    rows = [(name, reasons(_EXAMPLES.get(name) or model())) for name, model in models.items()]
     hidden = dataclasses.replace(rt.Raykar(), hidden=256)
     return [*rows, ("Raykar(hidden=256)", reasons(hidden))]
 
 
 class ModelBackendTable(SphinxDirective):
-    """``{model-backend-table}``: every model on every back-end, as the code answers; with a name,
-    the line of one model."""
+    """``{model-backend-table}``: every model on every back-end, as the code answers; with names,
+    the lines of these models."""
 
     optional_arguments = 1
+    final_argument_whitespace = True
     option_spec = {"link": directives.flag}
 
     def run(self) -> list[nodes.Node]:
         """The table, and below it the sentences of the back-ends that cannot run a model."""
         rows = verdicts()
         if self.arguments:
-            rows = [row for row in rows if row[0].split("(")[0] == self.arguments[0]]
+            asked = self.arguments[0].split()
+            rows = [row for row in rows if row[0].split("(")[0] in asked]
         notes: list[str] = []
         lines = [
             "| model | " + " | ".join(f"`{type(backend).__name__}`" for backend in BACKENDS) + " |",
@@ -155,9 +156,9 @@ class ModelBackendTable(SphinxDirective):
                     notes.append(reason)
                 kind = "exact" if backend.exact else "approximate"
                 cells.append(f"— ({notes.index(reason) + 1})" if reason else f"✓ {kind}")
-            page = name.split("(")[0]
+            section = name.split("(")[0]
             target = (
-                f"[`{name}`](/explanation/models/{page_of(page)}.md)"
+                f"[`{name}`](/explanation/models/{page_of(section)}.md#{section.lower()})"
                 if "link" in self.options
                 else f"`{name}`"
             )
@@ -167,8 +168,10 @@ class ModelBackendTable(SphinxDirective):
 
 
 def page_of(name: str) -> str:
-    """The file of a model's page: extended-btl for ExtendedBTL."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+    """The page that has the section of a model."""
+    pages = (Path(__file__).parent.parent / "explanation" / "models").glob("*.md")
+    (page,) = (page.stem for page in pages if f"## `{name}`\n" in page.read_text())
+    return page
 
 
 # ---------------------------------------------------------------------- modules and imports
