@@ -11,7 +11,7 @@ from numpyro.infer.inspect import get_model_relations
 from scipy.optimize import linprog
 
 import raters as rt
-from raters.inference.polya_gamma import found
+from raters.inference.polya_gamma.detection import depends, log_weights_of
 from raters.kinds import kind_of
 
 
@@ -54,11 +54,7 @@ def graph_of(model: rt.Model, data: Any) -> Graph:
     if latent := program.latent:
         hidden = latent.name
         start = {name: np.asarray(value, float) for name, value in model.start(data).items()}
-        weighing = [
-            name
-            for name in start
-            if found.depends(found.log_weights_of, model, data, start, (name,))
-        ]
+        weighing = [name for name in start if depends(log_weights_of, model, data, start, (name,))]
         names[hidden] = "summed out"
         arrows = [
             (one, hidden if one in weighing and other == model.observed else other)
