@@ -218,8 +218,8 @@ def _own_kinds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     """Forget the kinds that other tests register when they are imported."""
     if "kinds" not in request.path.parts:
         own = {
-            name: kind
-            for name, kind in kinds._KINDS.items()
+            kind.name: kind
+            for kind in kinds.registered_kinds()
             if not kind.data.__module__.startswith("tests.kinds")
         }
         monkeypatch.setattr(kinds, "_KINDS", own)

@@ -41,7 +41,7 @@ from raters.cli.options import (
 )
 from raters.cli.reading import Source
 from raters.errors import SettingError
-from raters.figures.audits import AUDITED
+from raters.figures.rows import AUDITED
 from raters.fitting.result import data_of
 from raters.fitting.result import model_of as fitted_model
 from raters.inference import Backend

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from raters.auditing.verdicts import DIFFERS
-from raters.figures.base import ends
+from raters.figures.rows import ends
 from raters.judgements.display import display_name, visible
 from raters.reporting import sentences, steps
 from raters.reporting.facts import percent

@@ -15,13 +15,13 @@ import pandas as pd
 import xarray as xr
 
 import raters as rt
+from raters import figures
 from raters.cli import console, outputs, tables
 from raters.cli.fitting import backend_of, built, collected_warnings
 from raters.cli.generated import dashed
 from raters.cli.options import ColumnOptions, FitOptions, Force, ModelOptions, option, settings
 from raters.cli.reading import Source, read, source_of
 from raters.errors import ConvergenceWarning, SettingError, validation
-from raters.figures import types as type_figures
 from raters.inference import Backend
 from raters.judgements.base import Judgements
 from raters.kinds import Kind, Words
@@ -296,8 +296,8 @@ def _write(
         outputs.to_netcdf(result, folder / "result.nc")
         tables.write_for_people(items, folder / "types.csv")
         tables.write_for_people(people, folder / "annotators.csv")
-        type_figures.profiles(result, level=options.level).savefig(folder / "profiles.png")
-        type_figures.responsibilities(result).savefig(folder / "responsibilities.png")
+        figures.profiles(result, level=options.level).savefig(folder / "profiles.png")
+        figures.responsibilities(result).savefig(folder / "responsibilities.png")
         facts.write_json(summary, folder / "summary.json")
 
     with collected_warnings():

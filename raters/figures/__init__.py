@@ -6,32 +6,7 @@ with pyplot. As the last expression of a notebook's cell it shows itself; ``.set
 smaller.
 """
 
-from raters.figures.audits import auditor, competences, position_bias
-from raters.figures.checks import checks
-from raters.figures.choices import choice_shares
-from raters.figures.curves import learning_curves, reliability
-from raters.figures.dependence import dependence
-from raters.figures.fits import ranks, rewards
-from raters.figures.labels import certainty, confusions
-from raters.figures.scales import item_person_map, levels
-from raters.figures.types import profiles, responsibilities, weights
+import lazy_loader
 
-__all__ = [
-    "auditor",
-    "certainty",
-    "checks",
-    "choice_shares",
-    "competences",
-    "confusions",
-    "dependence",
-    "item_person_map",
-    "learning_curves",
-    "levels",
-    "position_bias",
-    "profiles",
-    "ranks",
-    "reliability",
-    "responsibilities",
-    "rewards",
-    "weights",
-]
+# Matplotlib and ArviZ's plots are loaded when the first figure is drawn.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,33 +1,34 @@
-"""Figures of a fit: rewards and ranks of the items."""
+"""Figures of a fit: rewards and ranks of the items, and persons and items on one scale."""
 
 from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Int
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from raters.errors import SettingError
+from raters.errors import refuse
 from raters.errors.validation import at_most, checked, share, whole
 from raters.figures.base import (
+    COLOURS,
     FAINT,
     GREY,
-    VERDICTS,
     Plots,
-    Rows,
-    cell,
+    Style,
     check_draws,
     collected,
     collected_over,
     forest,
-    height,
+    intervals,
     name_rows,
+    new_figure,
     plain,
-    rows_of,
+    summary,
 )
+from raters.figures.rows import Rows, rows_of
 
 # Up to so many items, numbers fit into the cells of the ranks; with more ranks than the second,
 # neighbours are merged.
@@ -37,8 +38,8 @@ _ABOVE = 18
 
 
 @checked
-def rewards(result: xr.DataTree, *, level: float = 0.9, most: int = 60) -> Plots:
-    """Draw a forest plot of the items' rewards, highest on top.
+def rewards(result: xr.DataTree, *, level: float = 0.9) -> Plots:
+    """Draw a forest plot of the items' rewards, highest on top; of more than 60, 30 of each end.
 
     Parameters
     ----------
@@ -46,18 +47,11 @@ def rewards(result: xr.DataTree, *, level: float = 0.9, most: int = 60) -> Plots
         From `raters.fit`, of comparisons.
     level : float
         Posterior probability of the (equal-tailed) intervals.
-    most : int
-        Largest number of items to show; of more, the highest and the lowest.
 
     Returns
     -------
     arviz_plots.PlotCollection
         Its ``data`` have ``reward``, ``reward_low`` and ``reward_high`` (item), in logits.
-
-    Raises
-    ------
-    SettingError
-        When the result has no rewards, or has them for types of annotators.
 
     Examples
     --------
@@ -67,19 +61,11 @@ def rewards(result: xr.DataTree, *, level: float = 0.9, most: int = 60) -> Plots
     >>> rt.figures.rewards(result).savefig("rewards.png")        # doctest: +SKIP
     """
     share("level", level)
-    draws, names = _best_first(result)
-    rows = rows_of(names, most, (most + 1) // 2)
-    draws = draws[rows.shown]
-    low, high = np.quantile(draws, ((1 - level) / 2, (1 + level) / 2), axis=1)
-    values = {"reward": draws.mean(1), "reward_low": low, "reward_high": high}
-    data = xr.Dataset(
-        {name: ("item", value) for name, value in values.items()},
-        {"item": names[rows.shown]},
-        {"level": level},
-    )
+    data = summary(_reward(result), level)
+    rows = rows_of(data["item"].values, np.argsort(-data["reward"].values, kind="stable"))
+    data = data.isel(item=rows.shown)
     figure, axes = forest(rows)
-    axes.hlines(rows.position, low, high, color=VERDICTS["keep"][0], linewidth=1.6)
-    axes.plot(data["reward"], rows.position, "o", color=VERDICTS["keep"][0], markersize=4.5)
+    intervals(axes, rows.position, data, "reward")
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
     unit = "standard deviations" if "threshold" in result["posterior"] else "logits"
     axes.set_xlabel(f"reward ({unit}; 0 is the average item)")
@@ -87,51 +73,33 @@ def rewards(result: xr.DataTree, *, level: float = 0.9, most: int = 60) -> Plots
     return collected(data, figure, axes)
 
 
-def _best_first(
-    result: xr.DataTree,
-) -> tuple[Float[np.ndarray, "item sample"], Shaped[np.ndarray, " item"]]:
-    """Return draws of the rewards, and the items' names, in the order of the mean reward."""
+def _reward(result: xr.DataTree) -> xr.DataArray:
+    """Draws of the rewards, with axes chain, draw and item."""
     check_draws(result)
-    posterior = result["posterior"]
+    posterior = result["posterior"].dataset
     if "reward" not in posterior:
-        raise SettingError(
-            parameter="result",
-            problem=f"has no rewards to draw; it has {sorted(map(str, posterior))}",
-            expected=(
-                "fit comparisons; raters.figures.certainty and raters.figures.confusions draw"
-                " audits of labels"
-            ),
-            instead="rt.fit(rt.BTL(), votes, seed=0)",
-        )
-    if "type" in posterior["reward"].dims:
-        raise SettingError(
-            parameter="result",
-            problem="has rewards for each type of annotator",
-            expected="draw the profiles of the types",
-            instead="raters.figures.profiles(result)",
-        )
-    if posterior["reward"].dims != ("chain", "draw", "item") or (
-        posterior["reward"].dtype.kind not in "iuf" or not posterior["reward"].size
-    ):
-        raise SettingError(
-            parameter="result",
-            problem="does not hold the draws of 'reward' as they were fitted",
-            expected="pass a result, as fitted or as read back from its file",
-            instead="rt.fit(rt.BTL(), votes, seed=0)",
-        )
-    reward = posterior["reward"].stack(sample=("chain", "draw")).transpose("item", "sample")
-    order = np.argsort(-reward.values.mean(1), kind="stable")
-    return reward.values[order], reward["item"].values[order]
+        problem = f"has no rewards to draw; it has {sorted(map(str, posterior))}"
+        refuse("result", problem=problem, expected="fit comparisons")
+    reward = posterior["reward"]
+    if "type" in reward.dims:
+        instead = "rt.figures.profiles(result)"
+        problem = "has rewards for each type of annotator"
+        refuse("result", problem=problem, expected="draw the profiles", instead=instead)
+    if reward.dims != ("chain", "draw", "item") or reward.dtype.kind not in "iuf":
+        problem = "does not hold the draws of 'reward' as they were fitted"
+        refuse("result", problem=problem, expected="pass a result as fitted")
+    return reward
 
 
 @checked
-def ranks(result: xr.DataTree, *, top: int | None = None, most: int = 60) -> Plots:
+def ranks(result: xr.DataTree, *, top: int | None = None) -> Plots:
     """Draw the probability of every rank of each item, of being best, and of being in the `top`.
 
     A row is an item, the one with the best mean rank on top. A column is a rank, or several
     neighbouring ranks where there are many. The shade is the probability that the item has the
     rank: a narrow dark row is an item whose rank is certain, a wide pale row one whose rank is not.
-    On the right, P(best) and P(among the `top`).
+    On the right, P(best) and P(among the `top`). Of more than 60 items, the best 40 and the worst
+    20 are shown.
 
     Parameters
     ----------
@@ -139,20 +107,12 @@ def ranks(result: xr.DataTree, *, top: int | None = None, most: int = 60) -> Plo
         From `raters.fit`, of comparisons.
     top : int, optional
         Ranks that count as the top; 3 by default, or all of fewer.
-    most : int
-        Largest number of items to show; of more, the best (two thirds) and the worst.
 
     Returns
     -------
     arviz_plots.PlotCollection
         Its ``data`` have ``probability`` (item, rank), ``mean_rank``, ``p_best`` and ``p_top``
         (item). Where ranks are merged, ``rank`` is the first of them and ``last_rank`` the last.
-
-    Raises
-    ------
-    SettingError
-        When the result has no rewards, or has them for types of annotators, or `top` is not a
-        number of its items.
 
     Examples
     --------
@@ -164,15 +124,20 @@ def ranks(result: xr.DataTree, *, top: int | None = None, most: int = 60) -> Plo
     (4, 1.0)
     >>> plots.savefig("ranks.png")        # doctest: +SKIP
     """
-    draws, names = _best_first(result)
-    top = min(3, len(names)) if top is None else top
+    reward = _reward(result)
+    count = reward.sizes["item"]
+    top = min(3, count) if top is None else top
     whole("top", top)
-    at_most("top", top, len(names), "items")
+    at_most("top", top, count, "items")
+    # Items with equal rewards in a draw are ranked by their mean.
+    reward = reward.isel(item=np.argsort(-reward.values.mean((0, 1)), kind="stable"))
+    draws = reward.values.reshape(-1, count).T
     rank = np.argsort(np.argsort(-draws, axis=0, kind="stable"), axis=0) + 1
     order = np.argsort(rank.mean(1), kind="stable")
-    rows = rows_of(names[order], most, 2 * most // 3)
-    data = _rank_table(rank[order[rows.shown]], rows.names[rows.shown], len(names), top)
-    figure = Figure(figsize=(11, height(rows)), layout="constrained", dpi=150)
+    rows = rows_of(reward["item"].values, order, head=40)
+    data = _rank_table(rank[rows.shown], count, top)
+    data = data.assign_coords(item=reward["item"].values[rows.shown])
+    figure = new_figure(11, rows.height)
     left, right = figure.subplots(1, 2, width_ratios=(2.2, 1), sharey=True)
     _rank_cells(figure, left, data, rows)
     _rank_bars(right, data, rows)
@@ -180,31 +145,19 @@ def ranks(result: xr.DataTree, *, top: int | None = None, most: int = 60) -> Plo
     return collected_over(data, figure, [left, right], "column", ["ranks", "best"], 2)
 
 
-def _rank_table(
-    rank: Int[np.ndarray, "shown sample"],
-    names: Shaped[np.ndarray, " shown"],
-    num_items: int,
-    top: int,
-) -> xr.Dataset:
+def _rank_table(rank: Int[np.ndarray, "shown sample"], num_items: int, top: int) -> xr.Dataset:
     """Summarise draws of ranks as the probabilities that are drawn."""
     width = -(-num_items // _MOST_RANKS)
     first = np.arange(1, num_items + 1, width)
-    probs = np.stack(
-        [((rank - 1) // width == column).mean(1) for column in range(len(first))], axis=1
-    )
-    single = {
-        "mean_rank": rank.mean(1),
-        "p_best": (rank == 1).mean(1),
-        "p_top": (rank <= top).mean(1),
-    }
+    columns = [((rank - 1) // width == column).mean(1) for column in range(len(first))]
     return xr.Dataset(
-        {"probability": (("item", "rank"), probs)}
-        | {name: ("item", value) for name, value in single.items()},
         {
-            "item": names,
-            "rank": first,
-            "last_rank": ("rank", np.minimum(first + width - 1, num_items)),
+            "probability": (("item", "rank"), np.stack(columns, axis=1)),
+            "mean_rank": ("item", rank.mean(1)),
+            "p_best": ("item", (rank == 1).mean(1)),
+            "p_top": ("item", (rank <= top).mean(1)),
         },
+        {"rank": first, "last_rank": ("rank", np.minimum(first + width - 1, num_items))},
         {"top": top, "items": num_items},
     )
 
@@ -220,29 +173,17 @@ def _rank_cells(figure: Figure, axes: Axes, data: xr.Dataset, rows: Rows) -> Non
     for part in filter(len, (np.arange(rows.head), np.arange(rows.head, len(probs)))):
         heights = np.append(rows.position[part], rows.position[part[-1]] + 1) - 0.5
         shades = axes.pcolormesh(edges, heights, probs[part], cmap="Blues", norm=scale)
+    style: Style = {"ha": "center", "va": "center", "fontsize": 8}
     if numbered:
         for (row, column), prob in np.ndenumerate(probs):
-            colour = "white" if prob > 0.55 else "black"
+            style["color"] = "white" if prob > 0.55 else "black"
             if prob > 0:
-                axes.text(
-                    column + 1,
-                    float(rows.position[row]),
-                    cell(prob),
-                    ha="center",
-                    va="center",
-                    fontsize=8,
-                    color=colour,
-                )
+                axes.text(column + 1, float(rows.position[row]), cell(prob), **style)
     else:
-        event = (
-            "rank"
-            if len(probs.T) == data.attrs["items"]
-            else f"one of {int(data['last_rank'][0])} ranks"
-        )
-        label = f"P({event})"
-        figure.colorbar(
-            shades, ax=axes, location="bottom", label=label, fraction=0.03, aspect=40, pad=0.01
-        )
+        width = int(data["last_rank"][0])
+        label = "P(rank)" if width == 1 else f"P(one of {width} ranks)"
+        style = {"location": "bottom", "fraction": 0.03, "aspect": 40, "pad": 0.01}
+        figure.colorbar(shades, ax=axes, label=label, **style)
     name_rows(axes, rows)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, nbins=12))
     axes.set(xlabel="rank (1: best)", xlim=(edges[0], edges[-1]))
@@ -252,33 +193,89 @@ def _rank_cells(figure: Figure, axes: Axes, data: xr.Dataset, rows: Rows) -> Non
 
 def _rank_bars(axes: Axes, data: xr.Dataset, rows: Rows) -> None:
     """Draw bars of P(best) inside P(among the top), with both as numbers."""
-    dark, light = "#0072B2", "#A6D3EE"
-    axes.barh(rows.position, data["p_top"], height=0.75, color=light)
-    axes.barh(rows.position, data["p_best"], height=0.4, color=dark)
-    columns = {
-        "p_best": (1.14, "best", dark),
-        "p_top": (1.34, f"top {data.attrs['top']}", "#3C7FA8"),
-    }
-    across = axes.get_yaxis_transform()
+    top = data.attrs["top"]
+    axes.barh(rows.position, data["p_top"], height=0.75, color="#A6D3EE")
+    axes.barh(rows.position, data["p_best"], height=0.4, color=COLOURS[0])
+    columns = {"p_best": (1.14, "best", COLOURS[0]), "p_top": (1.34, f"top {top}", "#3C7FA8")}
     for name, (x, title, colour) in columns.items():
-        axes.text(
-            x, 1, title, transform=axes.transAxes, ha="right", va="bottom", fontsize=9, color=colour
-        )
+        style: Style = {"color": colour, "ha": "right"}
+        axes.text(x, 1, title, transform=axes.transAxes, va="bottom", fontsize=9, **style)
+        style |= {"transform": axes.get_yaxis_transform(), "va": "center", "fontsize": 8}
         for y, prob in zip(rows.position, data[name].values, strict=True):
             if prob > 0:
-                axes.text(
-                    x,
-                    y,
-                    cell(prob),
-                    transform=across,
-                    ha="right",
-                    va="center",
-                    fontsize=8,
-                    color=colour,
-                )
+                axes.text(x, y, cell(prob), **style)
     axes.set(xlim=(0, 1), xlabel="probability")
     axes.tick_params(axis="y", length=0)
     plain(axes, "x")
-    axes.set_title(
-        f"Best, and among the best {data.attrs['top']}", loc="left", fontsize=11, pad=_ABOVE
-    )
+    axes.set_title(f"Best, and among the best {top}", loc="left", fontsize=11, pad=_ABOVE)
+
+
+def cell(prob: float) -> str:
+    """Format a probability in at most four characters; only 0 and 1 themselves are so shown."""
+    if prob in (0, 1):
+        return f"{prob:.0f}"
+    return "<.01" if prob < 0.005 else ">.99" if prob >= 0.995 else f"{prob:.2f}".lstrip("0")
+
+
+@checked
+def item_person_map(result: xr.DataTree, *, level: float = 0.9, most: int = 60) -> Plots:
+    """Draw persons and items on one scale (a Wright map): a histogram of the abilities above the
+    difficulties of the items, the hardest on top.
+
+    An item tells most about persons whose ability is its difficulty. Where the histogram has
+    persons and no item is near, their abilities are hardly told apart.
+
+    Parameters
+    ----------
+    result : xarray.DataTree
+        From `raters.fit`, of item responses, right or wrong or graded.
+    level : float
+        Posterior probability of the (equal-tailed) intervals.
+    most : int
+        Largest number of items to show; of more, the hardest and the easiest.
+
+    Returns
+    -------
+    arviz_plots.PlotCollection
+        Its ``data`` have ``ability`` (person), and ``difficulty``, ``difficulty_low`` and
+        ``difficulty_high`` (item; of graded responses also step).
+
+    Examples
+    --------
+    >>> import raters as rt, raters.figures
+    >>> responses = rt.Responses.from_wide(
+    ...     {"who": ["ann", "bob", "eve"], "q1": [1, 1, 0], "q2": [1, 0, 0]}, person="who")
+    >>> result = rt.fit(rt.Rasch(), responses, rt.PGEM(), seed=0, progress=False)
+    >>> rt.figures.item_person_map(result).savefig("map.png")        # doctest: +SKIP
+    """
+    share("level", level)
+    whole("most", most, least=2)
+    check_draws(result)
+    posterior = result["posterior"].dataset
+    if not {"ability", "difficulty"} <= set(posterior):
+        problem = f"has no abilities and difficulties; it has {sorted(map(str, posterior))}"
+        refuse("result", problem=problem, expected="fit item responses")
+    data = summary(posterior["difficulty"], level)
+    steps = data["difficulty"].dims[1:]
+    order = np.argsort(-data["difficulty"].mean(steps).values, kind="stable")
+    rows = rows_of(data["item"].values, order, most)
+    data = data.isel(item=rows.shown).assign(ability=posterior["ability"].mean(("chain", "draw")))
+    ability = data["ability"].values
+    figure = new_figure(8.5, 1.6 + rows.height)
+    ratios = [1.4, max(rows.height - 0.5, 1.0)]
+    above, axes = figure.subplots(2, sharex=True, height_ratios=ratios)
+    for panel in (above, axes):
+        plain(panel, "y")
+    above.hist(ability, bins=min(30, max(5, len(ability) // 3)), color=GREY, alpha=0.7)
+    above.set_ylabel("persons")
+    name_rows(axes, rows)
+    flat = data.stack(each=steps, create_index=False) if steps else data.expand_dims("each", -1)
+    for step in range(flat.sizes["each"]):
+        intervals(axes, rows.position, flat.isel(each=step), "difficulty")
+    if steps:
+        names = ", ".join(map(str, data[steps[0]].values[:6]))
+        axes.set_title(f"steps into {names}, from left to right", loc="right", fontsize=9)
+    axes.set_xlabel("ability of a person · difficulty of an item")
+    title = f"Abilities, and difficulties with {level:.0%} intervals"
+    above.set_title(title, loc="left", fontsize=11)
+    return collected_over(data, figure, [above, axes], "panel", ["persons", "items"], 1)
