@@ -404,7 +404,7 @@ def confusions(audit: Audit) -> Plots:
     lines = -(-len(order) // columns)
     side = min(10.0 / columns, 2.7)
     margin = 0.08 * max(map(len, classes))
-    figure = new_figure(max(columns * side + margin + 1.0, 8.0), lines * side + margin + 1.2)
+    figure = new_figure(max(columns * side + margin + 1.0, 8.0), lines * side + margin + 1.5)
     panels = figure.subplots(lines, columns, squeeze=False).ravel().tolist()
     ticks, values = np.arange(len(classes)), data["confusion"].values
     for index, (axes, name, verdict) in enumerate(zip(panels, names, verdicts, strict=False)):
