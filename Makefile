@@ -5,9 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Containers turn it off: then each worker of the tests, and each command that they start, would compile all files anew.
 export PYTHONDONTWRITEBYTECODE :=
-PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=25
+PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=15
+# What is tried on other versions: every verb and back-end once.
+SMOKE := tests/golden tests/test_smoke.py
 
-.PHONY: demo test test-slow test-all lint benchmark docs clean
+.PHONY: demo test test-slow test-all test-versions lint frozen benchmark docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/raters audit raters/datasets/anesthesia.csv --item patient --rating rating --annotator rater
@@ -15,27 +17,42 @@ demo: $(VENV)/.installed
 test: $(VENV)/.tested
 	$(PYTEST) -m "not slow"
 
-# What `make test` leaves out, but for what takes longest.
+# What `make test` leaves out, but for notebooks and the longest statistics.
 test-slow: $(VENV)/.tested
 	$(PYTEST) -m "slow and not exhaustive"
 
 test-all: $(VENV)/.tested
 	$(PYTEST)
 
+# The lowest versions of the dependencies, and the newest on Python 3.13 where it is there.
+test-versions: $(VENV)/.installed
+	$(BIN)/pip install --quiet uv
+	for case in "lowest-direct $(PYTHON)" "highest python3.13"; do \
+		set -- $$case; \
+		$$2 -c "" 2>/dev/null || { echo "no $$2"; continue; }; \
+		$$2 -m venv --clear $(VENV)-$$1 && \
+		VIRTUAL_ENV=$(VENV)-$$1 $(BIN)/uv pip install --quiet --resolution $$1 --editable '.[test]' && \
+		$(VENV)-$$1/bin/python -m pytest -p no:cacheprovider -W default $(SMOKE) || exit 1; \
+	done
+
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Scripts that read data sets run where the folder is there. draw_hashes.py holds for one machine only, and _common.py is
-# no script. A script that fails does not keep the others from running.
+# Draws, facts of audits and golden numbers are those stored before; the first two on one machine.
+frozen: $(VENV)/.tested
+	$(BIN)/python benchmarks/frozen.py
+	$(BIN)/python -m pytest tests/golden
+
+# Scripts that read data sets run where the folder is there; frozen.py holds for one machine only.
 benchmark: $(VENV)/.installed
 	$(BIN)/pip install --quiet --editable '.[benchmark]'
 	data=$${RATERS_DATA:-../shared/data}; failed=; \
 	for script in benchmarks/[!_]*.py; do \
 		arguments=; \
 		case $$script in \
-			*/draw_hashes.py) continue ;; \
+			*/frozen.py) continue ;; \
 			*/acquisition_replay.py|*/reading_level.py) test -d "$$data" || continue ;; \
 			*/takeover.py|*/families.py|*/rating_scales.py|*/known_qualities.py) test ! -d "$$data" || arguments="--data $$data" ;; \
 			*) ! grep -q "data=(" "$$script" || { test -d "$$data" || continue; arguments="--data $$data"; } ;; \
@@ -62,4 +79,4 @@ $(VENV)/.tested: $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) raters-audit docs/_build
+	rm -rf $(VENV) $(VENV)-* raters-audit docs/_build

@@ -15,7 +15,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ import numpy as np
 import pandas as pd
 
 import raters as rt
-import raters.models
 
 RESULTS = Path(__file__).parent / "results" / "frozen.json"
 DATA = Path(os.environ.get("RATERS_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -69,9 +68,17 @@ def models() -> Iterator[tuple[str, Any, Any]]:
     labels = rt.datasets.label_crowd(12, 4, 4, 3, num_features=2, seed=0).labels
     labels = labels.with_truth({1: 0, 5: 1, 8: 2})
     for name in (
-        "MajorityVote Pooled OneCoin DawidSkene HierarchicalDawidSkene GuesserOneCoin"
-        " GuesserDawidSkene ItemDifficulty Raykar Yan"
-    ).split():
+        "MajorityVote",
+        "Pooled",
+        "OneCoin",
+        "DawidSkene",
+        "HierarchicalDawidSkene",
+        "GuesserOneCoin",
+        "GuesserDawidSkene",
+        "ItemDifficulty",
+        "Raykar",
+        "Yan",
+    ):
         yield name, getattr(rt.models, name)(), labels
     family = np.array([0, 0, 1, 1], np.int32)
     related = dataclasses.replace(labels, family=family, families=("A", "B"))
@@ -240,8 +247,9 @@ def _walks() -> rt.Demonstrations:
     return crowd.demonstrations
 
 
-def facts(model: Any, data: Any, backend: Any, gold: Any) -> dict[str, Any]:
+def audited(case: Callable[[], tuple[Any, Any, Any, Any]]) -> dict[str, Any]:
     """Table, verdicts and expected mistakes of an audit, with a hash of each column."""
+    model, data, backend, gold = case()
     result = rt.fit(model, data, backend, seed=1, progress=False)
     audit = rt.audit(model, result, *(() if gold is None else (gold,)))
     columns = audit.table.data_vars
@@ -302,13 +310,13 @@ def main() -> None:
         for backend in BACKENDS:
             label = f"{name} by {type(backend).__name__}"
             if arguments.only in label:
-                now[label] = attempt(lambda: draws(model, backend, data))
+                now[label] = attempt(partial(draws, model, backend, data))
                 print(label, now[label], flush=True)
         jax.clear_caches()
     for name, case in audits() if DATA.is_dir() else ():
         label = f"audit of {name}"
         if arguments.only in label:
-            now[label] = attempt(lambda: facts(*case()))
+            now[label] = attempt(partial(audited, case))
             print(label, "" if isinstance(now[label], dict) else now[label], flush=True)
         jax.clear_caches()
     if arguments.write:

@@ -73,10 +73,12 @@ def _cases() -> list:
         pytest.param(
             model,
             data,
-            marks=() if model in contract.FIRST and type(model) in QUICK else pytest.mark.slow,
+            marks=()
+            if model in contract.FIRST.get(data, ()) and type(model) in QUICK
+            else pytest.mark.slow,
             id=repr(model)[:60],
         )
-        for data, zoo in contract.MODELS_ON.items()
+        for data, zoo in (*contract.FIRST.items(), *contract.MORE.items())
         for model in (*zoo, *((rt.Raykar(hidden=2),) if data == "labelled" else ()))
         if type(model) in FORMER
     ]
