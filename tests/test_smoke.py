@@ -31,7 +31,8 @@ def test_every_name_back_end_and_verb(tiny, tmp_path):
             assert result["posterior"]["reward"].notnull().all()
     audit = rt.audit(model, result, reference="crowd")
     assert audit.table.sizes["annotator"] == tiny.num_annotators
-    assert len(rt.suggest(model, result, rt.Candidates.pairs(tiny), batch_size=3)) == 3
+    batch = rt.suggest(model, result, rt.Candidates.pairs(tiny), batch_size=3)
+    assert batch.sizes["suggestion"] == 3
     assert rt.predict(model, result).notnull().all()
     rt.report(model, result, audit).save(tmp_path / "page.html")
     assert "ExtendedBTL" in (tmp_path / "page.html").read_text()
