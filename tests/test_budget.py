@@ -23,9 +23,24 @@ _NO_CODE = {
     tokenize.ENDMARKER,
 }
 PUBLIC_MODULES = (
-    "acquisition alignment auditing checking datasets distributions errors figures fitting imitation"
-    " inference judgements kinds models program reporting testing"
-).split()
+    "acquisition",
+    "alignment",
+    "auditing",
+    "checking",
+    "datasets",
+    "distributions",
+    "errors",
+    "figures",
+    "fitting",
+    "imitation",
+    "inference",
+    "judgements",
+    "kinds",
+    "models",
+    "program",
+    "reporting",
+    "testing",
+)
 
 
 def lines(text: str) -> tuple[int, int]:
