@@ -28,6 +28,7 @@ import typer
 import raters as rt
 from raters import errors
 from raters.cli.app import command_line, main
+from raters.inference import defaults
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -113,7 +114,7 @@ def test_snippets_run(page: Path, tmp_path, monkeypatch) -> None:
     # Where a page uses the default back-end, its chains are short here: the code is tested, not
     # the draws.
     short = partial(rt.PGGibbs, draws=100, warmup=50, chains=2)
-    monkeypatch.setattr(sys.modules["raters.inference.defaults"], "PGGibbs", short)
+    monkeypatch.setattr(defaults, "PGGibbs", short)
     module = types.ModuleType("page")
     monkeypatch.setitem(
         sys.modules, "page", module
