@@ -14,7 +14,6 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float, Int
 from scipy.special import expit, logit
-from scipy.stats import chi2_contingency, mannwhitneyu
 
 from raters.auditing import labels as label_audit
 from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracies, luck_of
@@ -330,6 +329,8 @@ def with_gold(labels: Labels, gold: Any) -> Int[np.ndarray, " item"]:
 def _selection(labels: Labels, known: Bool[np.ndarray, " item"]) -> str:
     """Doubt that the items of known class are a random sample, where their labels are unlike those
     of the others, as they would be for one random sample in some thousands; empty elsewhere."""
+    from scipy.stats import chi2_contingency, mannwhitneyu
+
     votes = labels.votes()
     number, most = votes.sum(1), votes.argmax(1)
     parts = known & (number > 0), ~known & (number > 0)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy.stats
 from jaxtyping import Bool, Float, Int
 
 from raters.judgements.base import Judgements
@@ -97,6 +96,8 @@ class Ratio:
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return an interval for 1 − D / E; NaN for one question."""
+        import scipy.stats
+
         num_questions = len(self.influence)
         if num_questions == 1 or np.isnan(self.chance):
             return np.nan, np.nan

@@ -28,7 +28,6 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Bool, Float, Int
 from numpyro.distributions import biject_to
-from scipy.stats import kendalltau
 
 from raters.errors import ConvergenceWarning
 from raters.fitting.result import draws_of
@@ -104,6 +103,8 @@ class _Order(NamedTuple):
 
 def _turned(one: Float[np.ndarray, " item"], other: Float[np.ndarray, " item"]) -> float:
     """Share of the pairs of items in another order."""
+    from scipy.stats import kendalltau
+
     return max(0.0, round(float(1 - kendalltau(one, other).statistic) / 2, 12))
 
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
-from scipy.stats import binom
 
 from raters.auditing.verdicts import Costs
 from raters.judgements.base import Judgements
@@ -79,6 +78,8 @@ def _settled(
     count: int, accuracy: Float[np.ndarray, " draw"], bad: Bool[np.ndarray, " draw"], costs: Costs
 ) -> float:
     """Probability that so many known answers settle a verdict."""
+    from scipy.stats import binom
+
     right = np.arange(count + 1)[:, None]
     likelihood = binom.pmf(right, count, np.clip(accuracy, 1e-6, 1 - 1e-6))
     probability = likelihood.mean(1)

@@ -25,7 +25,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.stats
 from jaxtyping import Array, Bool, Float, Int
 from scipy.special import expit
 
@@ -77,6 +76,8 @@ class Prior(NamedTuple):
 
     def unknowns(self, points: Float[np.ndarray, "draw unknown"]) -> Values:
         """Unknowns at points whose coordinates are standard normal."""
+        import scipy.stats
+
         far = scipy.stats.t.ppf(scipy.stats.norm.cdf(points[:, :2]), FREEDOM)
         (centre, spread), (logit_centre, logit_spread) = self.dependence, self.shared
         together = scipy.stats.norm.cdf(points[:, 3]) >= self.independent

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
-from scipy.stats import binom
 
 from raters.checking.joint import geweke, with_any_outcomes
 from raters.errors import BackendError, ConvergenceWarning, DataWarning, SettingError
@@ -219,6 +218,8 @@ def uniformity(ranks: xr.Dataset) -> xr.Dataset:
     >>> float(uniformity(even // 2)["reward"]) < 1e-6          # all in the lower half
     True
     """
+    from scipy.stats import binom
+
     points = _points(ranks)
 
     def p_value(values: Int[np.ndarray, " replicate"]) -> float:
@@ -264,6 +265,8 @@ def _bands(
 ) -> tuple[Int[np.ndarray, " draw"], Int[np.ndarray, " draw"]]:
     """Smallest and largest counts of ranks below 1, …, points − 1 whose binomial tails are both
     above `tail`."""
+    from scipy.stats import binom
+
     share_below = np.arange(1, points) / points
     counts = np.arange(replicates + 1)[:, None]
     inside = (binom.cdf(counts, replicates, share_below) > tail) & (
@@ -275,6 +278,8 @@ def _bands(
 def _coverage(replicates: int, points: int, tail: float) -> float:
     """Probability that uniform ranks stay within `_bands` everywhere: counts are a Markov chain in
     the rank."""
+    from scipy.stats import binom
+
     low, high = _bands(replicates, points, tail)
     if np.any(low > high):
         return 0.0

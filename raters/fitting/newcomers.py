@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 from raters.inference.polya_gamma.panels import factors
 from raters.judgements.names import name_text
@@ -46,6 +45,8 @@ def joined_by(program: Program[Any], names: tuple[Any, ...]) -> Program[Any]:
 def with_newcomers(program: Program[Any], draws: Values, number: int) -> Iterator[Values]:
     """Yield draws in which newcomers have vectors, drawn anew each time, at points that spread
     evenly over the population."""
+    from scipy.stats import qmc
+
     own = [one.site for one in program.model.own]
     widths = [draws[name].shape[-1] for name in own]
     row = jax.tree.map(jnp.asarray, program.data.first_unit())

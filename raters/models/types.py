@@ -10,7 +10,6 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float, Int
-from scipy.cluster.vq import kmeans2
 from scipy.special import entr
 
 from raters.distributions import StickBreaking
@@ -59,6 +58,8 @@ def clusters(
     tries: int = _TRIES,
 ) -> Int[np.ndarray, " annotator"]:
     """Assign a type to each annotator, by k-means of their profiles."""
+    from scipy.cluster.vq import kmeans2
+
     distinct, code = np.unique(profile, axis=0, return_inverse=True)
     if len(distinct) <= num_types:
         return code.ravel()

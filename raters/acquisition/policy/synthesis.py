@@ -12,7 +12,6 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int
 from scipy.optimize import minimize
-from scipy.stats import qmc
 
 from raters.acquisition.policy.described import Described, described
 from raters.acquisition.policy.suggest import in_codes_of
@@ -136,6 +135,8 @@ def synthesize(
     >>> dict(best.sizes), bool((best["score"] >= best["nearest_score"]).all())
     ({'suggestion': 2, 'feature': 2}, True)
     """
+    from scipy.stats import qmc
+
     whole("starts", starts)
     whole("draws", draws, least=2)
     criterion = Bald() if criterion is None else criterion

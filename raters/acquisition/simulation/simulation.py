@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
-from scipy.stats import kendalltau
 
 from raters.acquisition.campaign.refits import Refits, check_several_draws
 from raters.acquisition.policy.policy import Policy, check_names
@@ -304,6 +303,8 @@ def _campaign(
 
 def measures(posterior: Posterior, truth: Mapping[str, Any]) -> dict[str, float]:
     """Measures of `simulate_campaign` where none are given."""
+    from scipy.stats import kendalltau
+
     values: dict[str, float] = {}
     weight = posterior.weight
     if "reward" in truth and "reward" in posterior.draws and np.ndim(truth["reward"]) == 1:

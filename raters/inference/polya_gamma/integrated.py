@@ -13,8 +13,6 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 from numpyro.distributions.transforms import biject_to
-from scipy.stats import qmc
-from scipy.stats import t as student
 
 from raters.inference.arrays import PerDraw, Rng
 from raters.inference.polya_gamma import sweep
@@ -35,6 +33,9 @@ _FACTORS = np.linspace(-4, 4, 81)
 def integrated(plan: sweep.Plan, row: Any, draws: Values, rng: Rng) -> tuple[PerDraw, Values]:
     """Log prior density of draws, integrated over what the likelihood does not depend on, and the
     draws with that drawn anew."""
+    from scipy.stats import qmc
+    from scipy.stats import t as student
+
     number = len(next(iter(draws.values())))
     size = _start(plan, {name: value[0] for name, value in draws.items()})[0].size
     points = np.zeros((1, 0))

@@ -13,7 +13,6 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Float
 from numpyro.distributions import constraints
 from scipy.special import expit, ndtr, ndtri
-from scipy.stats import norm
 
 from raters.inference.arrays import Entries, EntryDraws, Matrix, PerDraw, Rng
 from raters.inference.polya_gamma import augmentation, sets, sweep
@@ -272,6 +271,8 @@ def _gaussian_draws(
 ) -> tuple[EntryDraws, PerDraw, EntryDraws, EntryDraws]:
     """Draw from the joint normal at the mode, with bounded entries mapped to truncated normals with
     the same parameters."""
+    from scipy.stats import norm
+
     factor = conditional.factor()
     standard = rng.standard_normal((conditional.size, num_draws))
     apart = scipy.linalg.solve_triangular(factor, standard, lower=True, trans="T").T

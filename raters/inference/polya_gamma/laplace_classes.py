@@ -15,7 +15,6 @@ from jaxtyping import Float
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 from scipy.special import betaincinv, betaln, expit, log_expit, ndtr
-from scipy.stats import norm
 
 from raters.errors import ConvergenceWarning
 from raters.inference.arrays import Entries, EntryDraws, FlatPoint, PerDraw, Rng
@@ -99,6 +98,8 @@ def _unconstrained(
 ) -> tuple[Float[np.ndarray, "draw coordinate"], PerDraw]:
     """Draw the unconstrained coordinates of the `own` sites around their mode, given the others."""
 
+    from scipy.stats import norm
+
     def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = slope(plan.model, own, data, like, point)
         return -float(value), -np.asarray(gradient)
@@ -149,6 +150,8 @@ def _as_betas(
 ) -> tuple[EntryDraws, PerDraw]:
     """Map normal draws of log odds to those of beta distributions of the same mode and
     curvature."""
+    from scipy.stats import norm
+
     which = np.isfinite(offset)
     centre, deviation = (mode - offset)[which], spread[which]
     total = 1 / (deviation**2 * expit(centre) * expit(-centre))

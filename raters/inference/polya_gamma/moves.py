@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy.stats import geninvgauss
 
 from raters.errors import NotConjugateError
 from raters.inference.arrays import Rng
@@ -103,6 +102,8 @@ def _of_equals(name: str, of_site: Gaussian) -> float:
 
 def _stretches(up: np.ndarray, down: np.ndarray, more: int, rng: Rng | None) -> np.ndarray:
     """Factor of each direction, from the sums of squares that it multiplies and divides."""
+    from scipy.stats import geninvgauss
+
     if rng is None:
         return np.asarray((down / up) ** 0.25)
     size, scale = np.sqrt(up * down), np.sqrt(down / up)

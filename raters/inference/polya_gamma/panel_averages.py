@@ -22,7 +22,6 @@ import jax
 import numpy as np
 import scipy.special
 from jaxtyping import Float, Int
-from scipy.stats import qmc
 
 from raters.inference.arrays import Rng
 from raters.inference.polya_gamma.panel_gibbs import Reference, at_modes, log_t, normals, referred
@@ -53,6 +52,8 @@ class Points(NamedTuple):
 
 def points_of(judges: int, size: int, seed: int, per_shift: int = POINTS) -> Points:
     """Return the points of each judge."""
+    from scipy.stats import qmc
+
     rng = np.random.default_rng(seed)
 
     def shifted(number: int, axes: int) -> np.ndarray:

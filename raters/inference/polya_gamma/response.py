@@ -16,7 +16,6 @@ import scipy.linalg
 from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
 from scipy.special import log_ndtr, logsumexp, ndtri_exp
-from scipy.stats import norm
 
 from raters.inference.arrays import EntryDraws, Matrix, PerDraw, Rng
 from raters.inference.polya_gamma import averages, bilinear
@@ -138,6 +137,8 @@ class Component:
     def log_density(self, entries: EntryDraws, apart: np.ndarray | None = None) -> PerDraw:
         """Return the log density on the section at some entries, drawn as `apart` if that is
         known."""
+        from scipy.stats import norm
+
         slope = np.ones_like(entries)
         if apart is None:
             apart = entries - self.mean

@@ -7,7 +7,6 @@ import scipy.sparse
 import scipy.sparse.linalg
 from jaxtyping import Float
 from scipy.special import expit
-from scipy.stats import chi2
 
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.names import shorten
@@ -22,6 +21,8 @@ _FEWEST = 3
 
 def takeover(draws: Values, data: Comparisons) -> tuple[str, ...]:
     """Warn of an annotator who decides the rewards while the others dissent."""
+    from scipy.stats import chi2
+
     competence, reward = (
         np.asarray(draws[name], np.float64).mean((0, 1)) for name in ("competence", "reward")
     )
