@@ -134,7 +134,7 @@ def record(
     classes: Any = None,
     number: Any = float,
 ) -> Rows:
-    """Record the rows of `block`; its colours say where the model does more than index its sites."""
+    """Record the rows of `block`; its colours say where the model does more than index a site."""
     values = {name: jnp.asarray(value, number) for name, value in values.items()}
     if block.kind == "class":
         return _class_rows(model, data, values, block, classes)
