@@ -18,6 +18,7 @@ import numpy as np
 from _common import options, report, table
 
 import raters as rt
+from raters.inference.base import progress_bar
 from raters.inference.polya_gamma import em, gibbs, sets, sweep
 from raters.program import Program
 
@@ -71,12 +72,12 @@ def measure(rows: int, seed: int, times: int) -> list[Any]:
         values = {name: np.asarray(value, float) for name, value in model.start(few).items()}
         plan, row = sweep.plan(Program(model, few), values), few.take(slice(0, 1))
         placed = jax.device_put(data) if jax.default_backend() == "cpu" else data
-        held = sets.Held(plan.steady, constant=0.0)
-        climber = em._Climber(plan.holding_hyper(), placed, "block", held)
+        held = sets.RunCache(plan.steady, constant=0.0)
+        climber = em._Climber(rt.PGEM(), plan, placed, held, progress_bar(1, "", False))
         climber.row = row
         of_em = best(lambda: climber.sweep(values, True), times)
         rng = np.random.default_rng(seed)
-        of_gibbs = best(lambda: gibbs.gibbs_sweep(plan, row, placed, values, rng, held=held), times)
+        of_gibbs = best(lambda: gibbs.gibbs_sweep(plan, row, placed, values, rng, cache=held), times)
     device = jax.devices()[0].device_kind
     return [device, f"{rows:,}", one, of_em, of_em / one, of_gibbs, of_gibbs / one]
 

@@ -23,7 +23,7 @@ from raters.inference import modes
 from raters.inference.base import progress_bar
 from raters.inference.polya_gamma import joint_plan, panel_gibbs, panels
 from raters.inference.polya_gamma.conditionals import observation
-from raters.inference.polya_gamma.gibbs import gibbs_step
+from raters.inference.polya_gamma.gibbs import gibbs_sweep
 from raters.judgements.base import Judgements
 from raters.judgements.together import Together
 from raters.model import Model, Shift, Values
@@ -256,7 +256,7 @@ def _kernel(program: Program[Any], start: Values, rng: np.random.Generator) -> _
     """One sweep of the blocks of a model, and one step to a mirror image."""
     plan, row = joint_plan.plan(program, start), program.data.take(slice(0, 1))
     moves = modes.images(program)
-    return lambda data, values: gibbs_step(plan, moves, row, data, values, rng, rng)
+    return lambda data, values: gibbs_sweep(plan, row, data, values, rng, None, moves, rng)
 
 
 def _kernel_of_panel(program: Program[Any], start: Values, rng: np.random.Generator) -> _Kernel:

@@ -296,4 +296,4 @@ def test_the_first_unit_of_divided_rows_is_on_the_host(votes, mesh) -> None:
     assert isinstance(first.first, np.ndarray)
     assert first.num_rows == 1
     assert list(placing.pieces(divided)) == [divided]
-    assert sets.Held(frozenset()).row(divided) is first
+    assert sets.RunCache(frozenset()).row(divided) is first

@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 import raters as rt
+from raters.inference.base import progress_bar
 from raters.inference.polya_gamma import em, sets, sweep
 from raters.program import Program, log_joint
 
@@ -156,7 +157,8 @@ def test_extrapolation_does_not_depend_on_the_order_of_sites(tiny) -> None:
     model = rt.ExtendedBTL(competence="signed")
     start = {name: np.asarray(value, np.float64) for name, value in model.start(tiny).items()}
     plan = sweep.plan(Program(model, tiny), start)
-    climber = em._Climber(plan, tiny, "block", sets.Held(plan.steady))
+    bar, cache = progress_bar(1, "", False), sets.RunCache(plan.steady)
+    climber = em._Climber(rt.PGEM(), plan, tiny, cache, bar)
     points = [
         {name: value * factor for name, value in start.items()} for factor in (1.0, 1.3, 1.45)
     ]

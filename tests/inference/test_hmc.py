@@ -15,7 +15,7 @@ from scipy.special import expit
 
 import raters as rt
 from raters.distributions import Votes
-from raters.inference.polya_gamma import hmc, metric, sweep, unconstrained
+from raters.inference.polya_gamma import hmc, sweep, unconstrained
 from raters.model import Model
 from raters.program import log_joint
 
@@ -37,7 +37,7 @@ def metric_of(model, data):
         plan = sweep.plan(program, {name: np.asarray(value) for name, value in start.items()})
         on_device = jax.tree.map(jnp.asarray, data)
         flat = unconstrained.flat_of(plan.supports, start)
-        found = metric.metric_at(plan, on_device, flat, start)
+        found = hmc.metric_at(plan, on_device, flat, start)
 
         def density(flat):
             values, volume = unconstrained.sites_at(plan.supports, start, flat)

@@ -8,7 +8,7 @@ import pytest
 
 import raters as rt
 from raters.inference.base import progress_bar
-from raters.inference.polya_gamma import laplace, scales, sets, sweep
+from raters.inference.polya_gamma import em, laplace, scales, sets, sweep
 from raters.inference.polya_gamma.conditionals import Dense, Diagonal, Gaussian, Sparse, Weighted
 from raters.inference.polya_gamma.laplace import Expansion
 from raters.program import Program, log_likelihoods
@@ -26,7 +26,8 @@ def planned(model, data) -> tuple[sweep.Plan, dict[str, np.ndarray]]:
         start = {name: np.asarray(value, float) for name, value in model.start(data).items()}
         plan = sweep.plan(Program(model, data), start)
         bar = progress_bar(1, "", False)
-        return plan, rt.PGEM()._climb(plan, data, start, bar, sets.Held(plan.steady)).values
+        climber = em._Climber(rt.PGEM(), plan, data, sets.RunCache(plan.steady), bar)
+        return plan, climber.climb(start).values
 
 
 def some_rows(rng: np.random.Generator, size: int) -> Weighted:

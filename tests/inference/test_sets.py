@@ -230,11 +230,11 @@ def test_a_conditional_is_made_once_while_the_other_sites_stay(ranked) -> None:
     values = {"worth": _VALUES["worth"], "worth_scale": np.asarray(1.5)}
     plan = sweep.plan(rt.program.Program(model, ranked), values)
     assert plan.steady == {Block(("worth",))}
-    held = sets.Held(plan.steady)
+    held = sets.RunCache(plan.steady)
 
     def given(values):
         return sweep.block_conditional(
-            plan, ranked, values, Block(("worth",)), _no_weights, draws=True, held=held
+            plan, ranked, values, Block(("worth",)), _no_weights, draws=True, cache=held
         )
 
     first = given(values)

@@ -11,7 +11,7 @@ import pytest
 from polyagamma import random_polyagamma
 from scipy.stats import ks_2samp, norm
 
-from raters.inference.polya_gamma import augmentation, series
+from raters.inference.polya_gamma import augmentation
 
 _DRAWS = 100_000
 _SHAPES = (1, 3, 15, 16, 40, 200)
@@ -69,7 +69,7 @@ def on_a_device(rng, count, logits, *, single=False):
     """The series that is drawn where rows are on devices."""
     key = jax.random.key(int(rng.integers(2**32)))
     with jax.enable_x64(True):
-        drawn = jax.jit(series.draw, static_argnames="single")
+        drawn = jax.jit(augmentation.draw_on_device, static_argnames="single")
         return np.asarray(drawn(key, jnp.asarray(count), jnp.asarray(logits), single=single))
 
 

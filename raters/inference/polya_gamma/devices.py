@@ -21,7 +21,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
 from raters.inference.arrays import Matrix, PerRow, Rng, Scalar
-from raters.inference.polya_gamma import augmentation, series
+from raters.inference.polya_gamma import augmentation
 from raters.inference.polya_gamma.conditionals import (
     BOUNDED,
     DENSE_LIMIT,
@@ -173,7 +173,7 @@ def _added(rows: Rows, given: Any, how: _How) -> Sums:
     if how.weights == "draw":
         # Row by row, so that the numbers do not depend on how many rows of count 0 come behind.
         votes, each = rows.votes.T, logits.T
-        drawn = series.draw(given, votes.ravel(), each.ravel(), single=how.single)
+        drawn = augmentation.draw_on_device(given, votes.ravel(), each.ravel(), single=how.single)
         each = drawn.reshape(each.shape).T
     elif how.weights != "given":
         newton = how.weights == "curvature"

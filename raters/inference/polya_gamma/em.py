@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import jax
 import numpy as np
@@ -32,7 +32,6 @@ from raters.inference.polya_gamma import (
     sets,
     sweep,
     tables,
-    type_blocks,
 )
 from raters.inference.polya_gamma.gibbs import gibbs_sweep
 from raters.inference.polya_gamma.laplace import laplace
@@ -54,14 +53,6 @@ _EVEN, _EVEN_UNITS = 0.6, 0.05
 _GIBBS_SWEEPS = 150
 # Nats for each parameter within which the mode is found while hyper-parameters are estimated.
 _LOOSE = 1e-3
-
-
-class Climb(NamedTuple):
-    """Run of EM: final values, log joint density after each sweep, and whether it converged."""
-
-    values: Values
-    objective: np.ndarray
-    converged: bool
 
 
 @dataclass(frozen=True)
@@ -164,8 +155,11 @@ class PGEM(Backend):
         if reason := joint_plan.why_not(program) or joint.why_not(program, self.draws):
             return reason
         for part in program.parts.values() or (program,):
-            if self.update == "coordinate" and (reason := _why_not_one_by_one(part)):
-                return reason
+            if self.update == "coordinate" and sets.chooses(part):
+                return (
+                    f"{part.model.title} chooses from sets, in which the entries of a block meet"
+                    " and are updated together; write PGEM() without update='coordinate'"
+                )
         return None
 
     def run(
@@ -199,175 +193,39 @@ class PGEM(Backend):
     ) -> Draws:
         """Run EM on a program as it is."""
         with jax.enable_x64(True), one_blas_thread(), progress_bar(1, "PGEM", progress) as bar:
-            model, data = program.model, program.data
-            first = start_of(model, data)
+            model = program.model
+            first = start_of(model, program.data)
             plan = joint_plan.plan(program, first)
             starts = self.starts or _usual_starts(plan)
             seeds = numpy_seeds(key, starts + 2)
             bar.reset(starts)
-            # Starts use the data on the host, since compiled functions would be compiled anew for
-            # each selection of rows.
-            host, data = data, sweep.on_devices(program)
+            data, cache = sweep.on_devices(program), sets.RunCache(plan.steady)
             warmup = _GIBBS_SWEEPS // 3 if start is None else 0
             first = first if start is None else centre(model, start)
-            climbs, held = [], sets.Held(plan.steady)
             elsewhere = program.parts or placing.stays_on_devices(data)
             if plan.classes and plan.blocks and not elsewhere:
-                held.table = ClassTable.of(model, data, first) or PooledRows.of(program, first)
-            hyper, fitted = self._hyper(plan, data, first, seeds[-1], warmup, held)
+                cache.table = ClassTable.of(model, data, first) or PooledRows.of(program, first)
+            climber = _Climber(self, plan, data, cache, bar)
+            hyper, fitted = climber.hyper(first, seeds[-1], warmup)
             first = fitted if start is None else first
-            shared = None if plan.blocks else tables.Tables.of(program, first)
-            for index, seed in enumerate(seeds[:starts]):
-                values = (
-                    first
-                    if index == 0
-                    else another_start(
-                        model, host, first, plan.supports, np.random.default_rng(seed)
-                    )
-                )
-                climbs.append(self._climb(plan, data, values | hyper, bar, held, shared))
+            climber.shared = None if plan.blocks else tables.Tables.of(program, first)
+            climbs = [climber.climb(first | hyper)]
+            bar.update()
+            for seed in seeds[1:starts]:
+                rng = np.random.default_rng(seed)
+                # Starts use the data on the host, since compiled functions would be compiled anew
+                # for each selection of rows.
+                values = another_start(model, program.data, first, plan.supports, rng)
+                climbs.append(climber.climb(values | hyper))
                 bar.update()
             best = max(climbs, key=lambda climb: climb.objective[-1])
-            best = self._off_saddle(plan, data, best, seeds[-2].spawn(1)[0], bar, held)
+            best = climber.off_saddle(best, seeds[-2].spawn(1)[0])
             facts = self._report(climbs, best)
-            rng = np.random.default_rng(seeds[-2])
-            stats: Values = {}
-            if isinstance(plan, joint_plan.Plan):
-                draws, stats = joint.draws(plan, data, best.values, self.draws, rng)
-            elif shared is not None and self.draws and shared.is_large(best.values, self.draws):
-                drawn = tables.draws(shared, best.values, self.draws, rng)
-                draws = {name: value[None] for name, value in drawn.items()}
-            else:
-                draws, stats = laplace(plan, data, best.values, self.draws, rng, held)
+            draws, stats = climber.draws(best.values, np.random.default_rng(seeds[-2]))
         mode = {name: np.asarray(value) for name, value in best.values.items()}
         return Draws(draws, stats, {"log_joint": best.objective}, facts, mode)
 
-    def _hyper(
-        self,
-        plan: sweep.Plan,
-        data: Any,
-        values: Values,
-        seed: np.random.SeedSequence,
-        warmup: int,
-        held: sets.Held,
-    ) -> tuple[Values, Values]:
-        """Estimate the hyper-parameters; return them and the values found with them."""
-        if scales.applies(plan, data, values):
-            size = sum(np.size(value) for value in values.values())
-            loose = replace(self, tolerance=max(self.tolerance, _LOOSE * size))
-            quiet = progress_bar(1, "", False)
-            fitted = scales.fixed_point(
-                plan,
-                data,
-                values,
-                lambda values: loose._climb(plan, data, values, quiet, held).values,
-                np.random.default_rng(seed),
-            )
-            if fitted is not None:
-                return {name: fitted[name] for name in plan.hyper}, fitted
-        if not plan.hyper:
-            return {}, {name: np.asarray(value) for name, value in values.items()}
-        return self._empirical_bayes(plan, data, values, seed, warmup)
-
-    def _empirical_bayes(
-        self, plan: sweep.Plan, data: Any, values: Values, seed: np.random.SeedSequence, warmup: int
-    ) -> tuple[Values, Values]:
-        """Average the hyper-parameters over a short Gibbs run; return them and the last values."""
-        rng = np.random.default_rng(seed)
-        row, held = placing.first_unit(data), sets.Held(plan.steady)
-        supports = plan.supports
-        draws: dict[str, list[np.ndarray]] = {name: [] for name in plan.hyper}
-        for index in range(warmup + _GIBBS_SWEEPS - _GIBBS_SWEEPS // 3):
-            values = gibbs_sweep(plan, row, data, values, rng, held=held)
-            for name in plan.hyper if index >= warmup else ():
-                draws[name].append(np.asarray(biject_to(supports[name]).inv(values[name])))
-        hyper = {
-            name: np.asarray(biject_to(supports[name])(np.mean(values, 0)))
-            for name, values in draws.items()
-        }
-        return hyper, {name: np.asarray(value) for name, value in values.items()}
-
-    def _climb(
-        self,
-        plan: sweep.Plan,
-        data: Any,
-        values: Values,
-        bar: tqdm,
-        held: sets.Held,
-        shared: tables.Tables | None = None,
-    ) -> Climb:
-        """Run EM from one start, with fixed hyper-parameters; of a model without blocks, L-BFGS."""
-        if not plan.blocks:
-            ascent = (
-                sweep.climb_steep(plan, data, values, self.max_sweeps, self.tolerance)
-                if shared is None
-                else tables.climb(shared, values, self.max_sweeps, self.tolerance)
-            )
-            bar.set_postfix(log_joint=f"{ascent.objective[-1]:.4f}", refresh=False)
-            return Climb(*ascent)
-        climber = _Climber(plan.holding_hyper(), data, self.update, held)
-        newton = self.accelerate and self.update == "block"
-        # Newton's method in one block converges quadratically: nothing is left to extrapolate.
-        moved = plan.classes or plan.steep or climber.plan.free or climber.plan.scales
-        tied = isinstance(plan, joint_plan.Plan) and any(plan.ties)
-        alone = newton and len(plan.blocks) == 1 and not (moved or tied)
-        value, ahead = climber.sweep(values, newton)
-        objective = [value]
-        while climber.sweeps < self.max_sweeps:
-            before = objective[-1]
-            first = ahead
-            value, second = climber.sweep(first, newton)
-            if value < before - _slack(before):
-                # Newton's step was too long; that of EM from the same point cannot be.
-                first = climber.sweep(values, False)[1]
-                value, second = climber.sweep(first, False)
-            if value < before - _slack(before):  # No increase is left beyond rounding.
-                return Climb(values, np.array(objective), True)
-            objective.append(value)
-            if alone and _is_fixed(first, second):
-                return Climb(first, np.array(objective), True)
-            if self.accelerate and not alone:
-                leap = climber.extrapolate(values, first, second)
-                leap_value, leap_ahead = climber.sweep(leap, newton)
-                if leap_value >= value:
-                    values, ahead = leap, leap_ahead
-                    objective.append(leap_value)
-                else:
-                    values, ahead = first, second
-            else:
-                values, ahead = first, second
-            bar.set_postfix(log_joint=f"{objective[-1]:.4f}", refresh=False)
-            if objective[-1] - before < self.tolerance:
-                return Climb(values, np.array(objective), True)
-        return Climb(values, np.array(objective), False)
-
-    def _off_saddle(
-        self,
-        plan: sweep.Plan,
-        data: Any,
-        climb: Climb,
-        seed: np.random.SeedSequence,
-        bar: tqdm,
-        held: sets.Held,
-    ) -> Climb:
-        """Climb on from near a point where votes are even, which EM does not leave by itself."""
-        if not any(isinstance(symmetry, Exchange) for symmetry in plan.model.symmetries):
-            return climb
-        if isinstance(plan, joint_plan.Plan):
-            by_part = joint.expected_classes(plan, data, climb.values).values()
-            even = any(_is_even(classes) for classes in by_part if classes is not None)
-        else:
-            classes = latent_classes.expected_by(held.table, plan.model, data, climb.values)[1]
-            even = _is_even(classes)
-        if not even:
-            return climb
-        rng = np.random.default_rng(seed)
-        near = scattered(climb.values, plan.supports, rng, least=0.9)
-        near |= {name: climb.values[name] for name in plan.hyper}
-        again = self._climb(plan, data, near, bar, held)
-        return again if again.objective[-1] > climb.objective[-1] else climb
-
-    def _report(self, climbs: list[Climb], best: Climb) -> dict[str, Any]:
+    def _report(self, climbs: list[sweep.Ascent], best: sweep.Ascent) -> dict[str, Any]:
         """Return facts about convergence, and warn when the best run has not converged."""
         if not best.converged:
             rise = best.objective[-1] - best.objective[-2] if len(best.objective) > 1 else np.inf
@@ -391,16 +249,6 @@ def _is_even(classes: Any) -> bool:
     """Return whether many units have no class of a higher probability."""
     groups = classes.groups if isinstance(classes, ClassCounts) else classes
     return bool(np.mean(np.max(groups, axis=1) < _EVEN) >= _EVEN_UNITS)
-
-
-def _why_not_one_by_one(program: Program[Any]) -> str | None:
-    """Explain why entries are not updated one by one, or return None."""
-    if not sets.chooses(program):
-        return None
-    return (
-        f"{program.model.title} chooses from sets, in which the entries of a block meet"
-        " and are updated together; write PGEM() without update='coordinate'"
-    )
 
 
 def _usual_starts(plan: sweep.Plan) -> int:
@@ -432,15 +280,122 @@ def _slack(value: float) -> float:
 
 
 class _Climber:
-    """Sweeps of EM over a data set, and their extrapolation."""
+    """Sweeps of EM over a data set, from one start after the other."""
 
-    def __init__(self, plan: sweep.Plan, data: Any, update: str, held: sets.Held) -> None:
-        self.plan, self.data, self.update, self.held = plan, data, update, held
-        self.row = held.row(data)
+    def __init__(
+        self, settings: PGEM, plan: sweep.Plan, data: Any, cache: sets.RunCache, bar: tqdm
+    ) -> None:
+        self.settings, self.whole, self.plan = settings, plan, plan.holding_hyper()
+        self.data, self.cache, self.bar, self.row = data, cache, bar, cache.row(data)
         self.supports = plan.supports
         self.counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
         self.key = jax.random.key(0)
         self.sweeps = 0
+        self.shared: tables.Tables | None = None
+
+    def hyper(
+        self, values: Values, seed: np.random.SeedSequence, warmup: int
+    ) -> tuple[Values, Values]:
+        """Estimate the hyper-parameters; return them and the values found with them."""
+        plan, rng = self.whole, np.random.default_rng(seed)
+        if scales.applies(plan, self.data, values):
+            size = sum(np.size(value) for value in values.values())
+            tolerance = max(self.settings.tolerance, _LOOSE * size)
+            loose = replace(self.settings, tolerance=tolerance)
+            climber = _Climber(loose, plan, self.data, self.cache, progress_bar(1, "", False))
+            fitted = scales.fixed_point(
+                plan, self.data, values, lambda values: climber.climb(values).values, rng
+            )
+            if fitted is not None:
+                return {name: fitted[name] for name in plan.hyper}, fitted
+            rng = np.random.default_rng(seed)
+        if not plan.hyper:
+            return {}, {name: np.asarray(value) for name, value in values.items()}
+        # Stochastic EM: averages over a short Gibbs run.
+        cache = sets.RunCache(plan.steady)
+        draws: dict[str, list[np.ndarray]] = {name: [] for name in plan.hyper}
+        for index in range(warmup + _GIBBS_SWEEPS - _GIBBS_SWEEPS // 3):
+            values = gibbs_sweep(plan, self.row, self.data, values, rng, cache=cache)
+            for name in plan.hyper if index >= warmup else ():
+                draws[name].append(np.asarray(biject_to(self.supports[name]).inv(values[name])))
+        means = {
+            name: np.asarray(biject_to(self.supports[name])(np.mean(drawn, 0)))
+            for name, drawn in draws.items()
+        }
+        return means, {name: np.asarray(value) for name, value in values.items()}
+
+    def climb(self, values: Values) -> sweep.Ascent:
+        """Run EM from one start, with fixed hyper-parameters; of a model without blocks, L-BFGS."""
+        settings, plan = self.settings, self.plan
+        if not plan.blocks:
+            limits = settings.max_sweeps, settings.tolerance
+            ascent = (
+                sweep.climb_steep(plan, self.data, values, *limits)
+                if self.shared is None
+                else tables.climb(self.shared, values, *limits)
+            )
+            self.bar.set_postfix(log_joint=f"{ascent.objective[-1]:.4f}", refresh=False)
+            return ascent
+        self.sweeps, newton = 0, settings.accelerate and settings.update == "block"
+        # Newton's method in one block converges quadratically: nothing is left to extrapolate.
+        moved = plan.classes or plan.steep or plan.free or plan.scales
+        tied = isinstance(plan, joint_plan.Plan) and any(plan.ties)
+        alone = newton and len(plan.blocks) == 1 and not (moved or tied)
+        value, ahead = self.sweep(values, newton)
+        objective = [value]
+        while self.sweeps < settings.max_sweeps:
+            before = objective[-1]
+            first = ahead
+            value, second = self.sweep(first, newton)
+            if value < before - _slack(before):
+                # Newton's step was too long; that of EM from the same point cannot be.
+                first = self.sweep(values, False)[1]
+                value, second = self.sweep(first, False)
+            if value < before - _slack(before):  # No increase is left beyond rounding.
+                return sweep.Ascent(values, np.array(objective), True)
+            objective.append(value)
+            if alone and _is_fixed(first, second):
+                return sweep.Ascent(first, np.array(objective), True)
+            leap_value = -np.inf
+            if settings.accelerate and not alone:
+                leap = self.extrapolate(values, first, second)
+                leap_value, leap_ahead = self.sweep(leap, newton)
+            if leap_value >= value:
+                values, ahead = leap, leap_ahead
+                objective.append(leap_value)
+            else:
+                values, ahead = first, second
+            self.bar.set_postfix(log_joint=f"{objective[-1]:.4f}", refresh=False)
+            if objective[-1] - before < settings.tolerance:
+                return sweep.Ascent(values, np.array(objective), True)
+        return sweep.Ascent(values, np.array(objective), False)
+
+    def off_saddle(self, climb: sweep.Ascent, seed: np.random.SeedSequence) -> sweep.Ascent:
+        """Climb on from near a point where votes are even, which EM does not leave by itself."""
+        plan = self.plan
+        if not any(isinstance(symmetry, Exchange) for symmetry in plan.model.symmetries):
+            return climb
+        if isinstance(plan, joint_plan.Plan):
+            by_part = joint.expected_classes(plan, self.data, climb.values).values()
+            even = any(_is_even(classes) for classes in by_part if classes is not None)
+        else:
+            given = self.cache.table, plan.model, self.data, climb.values
+            even = _is_even(latent_classes.expected_by(*given)[1])
+        if not even:
+            return climb
+        near = scattered(climb.values, plan.supports, np.random.default_rng(seed), least=0.9)
+        again = self.climb(near | {name: climb.values[name] for name in self.whole.hyper})
+        return again if again.objective[-1] > climb.objective[-1] else climb
+
+    def draws(self, mode: Values, rng: Rng) -> tuple[Values, Values]:
+        """Draw around the mode, with the log densities of the draws."""
+        number, shared = self.settings.draws, self.shared
+        if isinstance(self.whole, joint_plan.Plan):
+            return joint.draws(self.whole, self.data, mode, number, rng)
+        if shared is not None and number and shared.is_large(mode, number):
+            drawn = tables.draws(shared, mode, number, rng)
+            return {name: value[None] for name, value in drawn.items()}, {}
+        return laplace(self.whole, self.data, mode, number, rng, self.cache)
 
     def sweep(self, values: Values, newton: bool) -> tuple[float, Values]:
         """Return the log joint density at `values`, and the values after a sweep from them."""
@@ -450,26 +405,19 @@ class _Climber:
         self.sweeps += 1
         start = values
         data, classes, objective = self._expectation(start)
-        of_types: dict[Any, Any] = {}
         for index, block in enumerate(self.plan.blocks):
-            if isinstance(self.held.table, PooledRows) and block.kind == "type":
-                if block not in of_types:
-                    types = tuple(one for one in self.plan.blocks if one.sites == block.sites)
-                    of_types = type_blocks.of_types(
-                        self.plan.model, data, values, types, classes, newton
-                    )
-                conditional = of_types[block]
-            else:
-                conditional = joint.conditional(
-                    self.plan, data, values, block, weights, classes, draws=False, held=self.held
-                )
+            conditional = joint.conditional(
+                self.plan, data, values, block, weights, classes, draws=False, cache=self.cache
+            )
             if index == 0 and isinstance(conditional, sets.SetConditional):
                 weights.log_likelihood += conditional.log_likelihood(block.current(start))
             # The first block's weights were computed at `start`.
             if objective is None:
                 likelihood = weights.log_likelihood
                 objective = likelihood + self._rest(start, likelihood)
-            solve = conditional.coordinate if self.update == "coordinate" else conditional.mode
+            solve = (
+                conditional.coordinate if self.settings.update == "coordinate" else conditional.mode
+            )
             values = block.put(values, solve(block.current(values)))
         for symmetry in self.plan.moves:
             values = moves.move(self.plan.model, self.row, values, symmetry)
@@ -491,7 +439,7 @@ class _Climber:
         if not plan.classes:
             return data, None, None
         data, classes, likelihood = latent_classes.expected_by(
-            self.held.table, plan.model, data, values
+            self.cache.table, plan.model, data, values
         )
         prior = float(prior_of(plan.model, self.row, values))
         return data, classes, float(likelihood) + prior + self._volume(values)
@@ -508,13 +456,13 @@ class _Climber:
     def _rest(self, values: Values, likelihood: float) -> float:
         """Return the log prior density plus what is constant in all blocks, such as Binomial
         coefficients; it changes only with free sites that the likelihood depends on."""
-        if self.held.constant is None or self.plan.reaching:
+        if self.cache.constant is None or self.plan.reaching:
             full = sum(
                 float(likelihood_of(self.plan.model, piece, values))
                 for piece in placing.pieces(self.data)
             )
-            self.held.constant = full - likelihood
-        return float(prior_of(self.plan.model, self.row, values)) + self.held.constant
+            self.cache.constant = full - likelihood
+        return float(prior_of(self.plan.model, self.row, values)) + self.cache.constant
 
     def extrapolate(self, x0: Values, x1: Values, x2: Values) -> Values:
         """Extrapolate by SQUAREM's S3 step."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
 from typing import Any, ClassVar
 
@@ -137,60 +138,40 @@ class PGGibbs(Backend):
         # One BLAS thread per chain: more would compete with those of the other chains, at six times
         # the CPU seconds on two cores.
         with one_blas_thread(), progress_bar(total * self.chains, "PGGibbs", progress) as bar:
-            # Not in the chains: NumPyro reads a program in one thread at a time.
-            chains = (self._panel_chains if panels.applies(program) else self._chains)(
-                program, cold, starts, rngs
-            )
-
-            def run(step: Step) -> Values:
-                return self._drawn(step, bar, stop)
-
+            steps = self._steps(program, cold, starts, rngs)
             # Chains that meet on the devices of a mesh would wait for each other for ever.
             at_once = self.chains if program.mesh is None else 1
-            drawn = in_threads(run, chains, stop, at_once)
+            drawn = in_threads(lambda step: self._drawn(step, bar, stop), steps, stop, at_once)
         return Draws({name: np.stack([one[name] for one in drawn]) for name in program.sites}, {})
 
-    def _chains(
+    def _steps(
         self, program: Program[Any], cold: Values, starts: list[Values], rngs: list[Rng]
     ) -> list[Step]:
-        """Chains of sweeps through the blocks, and steps to mirror images."""
+        """Prepare the chains, not in their threads: NumPyro reads a program in one at a time."""
+        if panels.applies(program):
+            with jax.enable_x64(True):
+                panel = panels.panel_of(program, cold)
+                samplers = [panel_gibbs.Sampler(program, panel, values) for values in starts]
+                samplers[0].compile()
+            pairs = zip(samplers, rngs, strict=True)
+            return [partial(sampler.step, rng, self.warmup) for sampler, rng in pairs]
         with jax.enable_x64(True):
             plan = joint_plan.plan(program, cold)
             data, row = sweep.on_devices(program), program.data.take(slice(0, 1))
             single = sweep.is_single(plan, data, cold)
-        moves = modes.images(program)
+        images = modes.images(program)
 
         def chain(values: Values, rng: Rng) -> Step:
-            own, held = rng.spawn(1)[0], sets.Held(plan.steady, single=single)
+            own, cache = rng.spawn(1)[0], sets.RunCache(plan.steady, single=single)
 
             def step(index: int) -> Values:
                 nonlocal values
-                values = gibbs_step(plan, moves, row, data, values, rng, own, held)
+                values = gibbs_sweep(plan, row, data, values, rng, cache, images, own)
                 return values
 
             return step
 
         return [chain(*one) for one in zip(starts, rngs, strict=True)]
-
-    def _panel_chains(
-        self, program: Program[Any], cold: Values, starts: list[Values], rngs: list[Rng]
-    ) -> list[Step]:
-        """Chains of choices in which each judge has a vector of their own."""
-        with jax.enable_x64(True):
-            panel = panels.panel_of(program, cold)
-            samplers = [panel_gibbs.Sampler(program, panel, values) for values in starts]
-            samplers[0].compile()
-
-        def chain(sampler: panel_gibbs.Sampler, rng: Rng) -> Step:
-            def step(index: int) -> Values:
-                values = sampler.sweep(rng)
-                if index < self.warmup:
-                    sampler.warm(index)
-                return values
-
-            return step
-
-        return [chain(*one) for one in zip(samplers, rngs, strict=True)]
 
     def _drawn(self, step: Step, bar: tqdm, stop: Event) -> Values:
         """Run a chain, and return its draws, shape (draw, ...)."""
@@ -206,52 +187,34 @@ class PGGibbs(Backend):
         return {name: np.stack([one[name] for one in draws]) for name in draws[0]} if draws else {}
 
 
-def gibbs_step(
-    plan: sweep.Plan,
-    moves: tuple[modes.Images, ...],
-    row: Any,
-    data: Any,
-    values: Values,
-    rng: Rng,
-    own: Rng,
-    held: sets.Held | None = None,
-) -> Values:
-    """Run one sweep and one step to the mirror image, whose random numbers are its `own`."""
-    within = tuple(move for move in moves if label_switching.is_collapsed(plan, move))
-
-    def rename(values: Values, classes: Any) -> tuple[Values, Any, dict[str, Counts]]:
-        return label_switching.step(plan, within, row, data, values, classes, own)
-
-    values = gibbs_sweep(plan, row, data, values, rng, rename if within else None, held)
-    after = tuple(move for move in moves if move not in within)
-    return modes.step(plan.model, after, row, data, values, own)
-
-
 def gibbs_sweep(
     plan: sweep.Plan,
     row: Any,
     data: Any,
     values: Values,
     rng: Rng,
-    rename: Callable[[Values, Any], tuple[Values, Any, dict[str, Counts]]] | None = None,
-    held: sets.Held | None = None,
+    cache: sets.RunCache | None = None,
+    images: tuple[modes.Images, ...] = (),
+    own: Rng | None = None,
 ) -> Values:
-    """Run one sweep, which leaves the posterior invariant, and in it a step that may `rename` the
-    drawn classes."""
-    single = held is not None and held.single
+    """Run one sweep, which leaves the posterior invariant: classes, blocks, moves and free sites,
+    and steps to images of the point, with random numbers of their `own`."""
+    single = cache is not None and cache.single
     weights = augmentation.Drawn(rng, single=single)
     on_devices = placing.stays_on_devices(data)
     values, classes = joint.drawn_classes(plan, data, values, rng)
     ready: dict[str, Counts] = {}
-    if rename is not None and plan.classes:
-        values, classes, ready = rename(values, classes)
+    switches = tuple(one for one in images if label_switching.is_collapsed(plan, one))
+    if switches and own is not None:
+        given = plan, switches, row, data, values, classes, own
+        values, classes, ready = label_switching.step(*given)
     for block in plan.blocks:
         if block.kind != "counts":  # The priors of counted sites may depend on it.
             ready = {}
         if block == plan.integrated and not on_devices:
             values = _collapsed(plan, data, values, block, weights, rng)
         conditional = ready.get(block.sites[0]) or joint.conditional(
-            plan, data, values, block, weights, classes, draws=True, held=held
+            plan, data, values, block, weights, classes, draws=True, cache=cache
         )
         values = block.put(values, conditional.draw(rng, block.current(values)))
     for symmetry in plan.moves:
@@ -262,7 +225,8 @@ def gibbs_sweep(
     if plan.free or plan.scales:
         # With the classes summed out again; the next sweep draws them anew.
         values = sweep.visit_free(plan, row, data, values, augmentation.key_of(rng), True)
-    return values
+    others = tuple(one for one in images if one not in switches)
+    return values if own is None else modes.step(plan.model, others, row, data, values, own)
 
 
 def _collapsed(

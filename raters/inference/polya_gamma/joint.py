@@ -107,7 +107,7 @@ class _Reading(NamedTuple):
     block: Block
     weights: sweep.Weights
     classes: Any
-    held: sets.Held
+    cache: sets.RunCache
 
     def rows(self) -> tuple[Gaussian, list[Weighted]]:
         """Return the prior and the weighted rows of a block of log-odds."""
@@ -124,7 +124,7 @@ class _Reading(NamedTuple):
         """Return the prior and the likelihood of a block of utilities."""
         model = self.part.plan.model
         likelihood, prior = sets.read(
-            model, self.data, self.values, self.block, self.classes, self.held
+            model, self.data, self.values, self.block, self.classes, self.cache
         )
         return prior, likelihood
 
@@ -138,17 +138,17 @@ def conditional(
     classes: Any = None,
     *,
     draws: bool,
-    held: sets.Held | None = None,
+    cache: sets.RunCache | None = None,
 ) -> Conditional | latent_classes.Counts | ties.Tied:
     """Assemble the full conditional of a block, given the rows of all parts that it is in; see
     `raters.inference.polya_gamma.sweep.block_conditional`."""
     if not isinstance(plan, Plan):
         return sweep.block_conditional(
-            plan, data, values, block, weights, classes, draws=draws, held=held
+            plan, data, values, block, weights, classes, draws=draws, cache=cache
         )
     place = plan.blocks.index(block)
     readings = [
-        _reading(plan, data, values, member, weights, classes, held)
+        _reading(plan, data, values, member, weights, classes, cache)
         for member in plan.members[place]
     ]
     own: Conditional | latent_classes.Counts
@@ -162,7 +162,7 @@ def conditional(
             one.weights,
             one.classes,
             draws=draws,
-            held=one.held,
+            cache=one.cache,
         )
     elif block.kind == "counts":
         own = _counted(readings)
@@ -171,7 +171,7 @@ def conditional(
     tie = plan.ties[place]
     if tie is None:
         return own
-    row = data.first_unit() if held is None else held.row(data)
+    row = data.first_unit() if cache is None else cache.row(data)
     return ties.Tied(own, plan, tie, row, values, plan.supports[block.sites[0]])
 
 
@@ -182,7 +182,7 @@ def _reading(
     member: Member,
     weights: sweep.Weights,
     classes: Any,
-    held: sets.Held | None,
+    cache: sets.RunCache | None,
 ) -> _Reading:
     part = plan.parts[member.part]
 
@@ -190,9 +190,9 @@ def _reading(
         return weights((part.name, which), *rows)
 
     own = None if classes is None else classes[part.name]
-    kept = sets.Held(part.plan.steady)
-    if held is not None:
-        kept = held.of_part(part.name, part.plan.steady)
+    kept = sets.RunCache(part.plan.steady)
+    if cache is not None:
+        kept = cache.of_part(part.name, part.plan.steady)
     given = part.values({name: np.asarray(value) for name, value in values.items()})
     return _Reading(part, data.part(part.name), given, member.block, own_weights, own, kept)
 
@@ -238,7 +238,7 @@ def _together(readings: list[_Reading], draws: bool) -> Conditional:
         prior = _as_prior(normal)
     chosen = next(one for one in readings if one.part.plan.of_sets)
     likelihood = likelihoods[0] if len(likelihoods) == 1 else Summed(likelihoods)
-    return sets.under(prior, likelihood, chosen.held, chosen.block)
+    return sets.under(prior, likelihood, chosen.cache, chosen.block)
 
 
 def _normal(prior: Gaussian, pieces: list[Weighted], draws: bool, dense: bool) -> Conditional:
@@ -313,7 +313,7 @@ def why_not(program: Program[Any], draws: int) -> str | None:
 @partial(jax.jit, static_argnums=0)
 def _on_orbits(plan: joint_plan.Plan, row: Any, values: Values) -> Values:
     """Move to the highest density on the orbit of each scale symmetry, with the volume element and
-    the hyper-parameters held."""
+    the hyper-parameters cache."""
     moved = values
     for scale in plan.holding_hyper().scales:
         along = sweep.orbit_density(plan.model, row, moved, scale, True)

@@ -38,13 +38,13 @@ def laplace(
     mode: Values,
     num_draws: int,
     rng: Rng,
-    read: sets.Held | None = None,
+    cache: sets.RunCache | None = None,
 ) -> tuple[Values, Values]:
-    """Draw around the mode; `read` is what EM has read of the data."""
+    """Draw around the mode; `cache` is what EM has read of the data."""
     if num_draws == 0:
         return {name: np.asarray(value)[None, None] for name, value in mode.items()}, {}
     if plan.classes:
-        draws, stats = around_classes(plan, data, mode, num_draws, rng, read)
+        draws, stats = around_classes(plan, data, mode, num_draws, rng, cache)
         return {name: value[None] for name, value in draws.items()}, stats
     drawn = _around(plan, data, mode, num_draws, rng)
     log_prior, draws = integrated(plan, placing.first_unit(data), drawn.values, rng)

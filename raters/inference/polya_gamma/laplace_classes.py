@@ -57,7 +57,7 @@ def around_classes(
     mode: Values,
     num_draws: int,
     rng: Rng,
-    read: sets.Held | None = None,
+    cache: sets.RunCache | None = None,
 ) -> tuple[Values, Values]:
     """Draw around the mode given the hyper-parameters, and draw these given the rest."""
     own = Supports({name: one for name, one in plan.supports.items() if name not in plan.hyper})
@@ -67,13 +67,13 @@ def around_classes(
     free = dataclasses.replace(plan, scales=())
     row = placing.first_unit(data)
     if not is_small(start.size, data.num_rows):
-        drawn = _by_block(plan, data, mode, num_draws, rng, read)
+        drawn = _by_block(plan, data, mode, num_draws, rng, cache)
         return (integrated(free, row, drawn, rng)[1] if plan.hyper else drawn), {}
     counted = tuple(block.sites[0] for block in plan.blocks if block.kind == "counts")
     points, log_q = _unconstrained(plan, own, data, like, start, counted, num_draws, rng)
     sites, volume = sites_at_each(own, like, points)
-    held = {name: np.repeat(like[name][None], num_draws, 0) for name in plan.hyper}
-    draws = held | sites
+    fixed = {name: np.repeat(like[name][None], num_draws, 0) for name in plan.hyper}
+    draws = fixed | sites
     log_p = np.asarray(log_likelihoods(plan.model, data, draws) + volume)
     log_prior, draws = integrated(
         free, row, {name: np.asarray(value) for name, value in draws.items()}, rng
@@ -217,11 +217,11 @@ def _steps(
 
 
 def _by_block(
-    plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: Rng, read: sets.Held | None
+    plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: Rng, cache: sets.RunCache | None
 ) -> Values:
     """Draw each block from its conditional at the mode, given the expected classes."""
     data, classes, _ = latent_classes.expected_by(
-        None if read is None else read.table, plan.model, data, mode
+        None if cache is None else cache.table, plan.model, data, mode
     )
     weights = augmentation.Expected(augmentation.curvature)
     counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
@@ -232,7 +232,7 @@ def _by_block(
     }
     for block in plan.blocks:
         conditional = sweep.block_conditional(
-            plan, data, mode, block, weights, classes, draws=True, held=read
+            plan, data, mode, block, weights, classes, draws=True, cache=cache
         )
         current = block.current(mode)
         if isinstance(conditional, latent_classes.Counts):

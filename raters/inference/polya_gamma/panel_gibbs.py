@@ -235,6 +235,13 @@ class Sampler:
         self.values = hyper(self.program, panel, self.row, values, rng)
         return self.values
 
+    def step(self, rng: Rng, warmup: int, index: int) -> Values:
+        """Run a sweep, which may be of warm-up, and return the values."""
+        values = self.sweep(rng)
+        if index < warmup:
+            self.warm(index)
+        return values
+
     def warm(self, sweep: int) -> None:
         """Note a sweep of warm-up, and find the points of reference anew from time to time."""
         panel = self.panel

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import singledispatch
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 import scipy.sparse
 from jaxtyping import Bool, Float, Int
 
+from raters.distributions import Choice, Davidson, GroupedMixture, PlackettLuce
 from raters.distributions.choices import NOT_OFFERED
+from raters.distributions.ties import OUTCOMES
 from raters.inference.arrays import Entries, Matrix, Points
-from raters.inference.polya_gamma.observed_sets import Sets
 
 if TYPE_CHECKING:
     from raters.inference.polya_gamma.rows import Rows
@@ -365,3 +369,54 @@ class Separate(Utilities):
         mean, square = self.of_set @ weighted, self.of_set @ (weighted * self.weight)
         slope = self.score - self.of_entry @ (self.cells.number * mean)
         return slope, self.of_entry @ (self.cells.number * (square - mean**2))
+
+
+class Sets(NamedTuple):
+    """Sets of an observed distribution."""
+
+    code: Any
+    number: Any
+    place: Any = None
+
+
+@singledispatch
+def sets_of(fn: dist.Distribution, classes: Any, value: Any) -> Sets | None:
+    """Return the sets that an observed distribution chooses from, or None for another one."""
+    return None
+
+
+@sets_of.register
+def _(fn: Choice, classes: Any, value: Any) -> Sets:
+    return Sets(fn.set, jnp.ones(fn.num_sets) if fn.count is None else fn.count)
+
+
+@sets_of.register
+def _(fn: dist.CategoricalLogits, classes: Any, value: Any) -> Sets:
+    number, size = fn.logits.shape
+    return Sets(jnp.repeat(jnp.arange(number), size), jnp.ones(number))
+
+
+@sets_of.register
+def _(fn: Davidson, classes: Any, value: Any) -> Sets:
+    number = len(fn.logits)
+    code = jnp.repeat(jnp.arange(number), len(OUTCOMES))
+    return Sets(code, jnp.ones(number) if fn.count is None else fn.count)
+
+
+@sets_of.register
+def _(fn: PlackettLuce, classes: Any, value: Any) -> Sets:
+    number = jnp.ones(fn.num_sets) if fn.count is None else fn.count
+    return Sets(fn.set, number, value)
+
+
+@sets_of.register
+def _(fn: GroupedMixture, classes: Any, value: Any) -> Sets | None:
+    component = fn.component_distribution
+    if not isinstance(component, (Choice, PlackettLuce)):
+        return None
+    num_classes = component.batch_shape[-1]
+    share = classes[fn.group]  # a group holds sets
+    number = share if component.count is None else component.count[:, None] * share
+    code = component.set[:, None] * num_classes + jnp.arange(num_classes)
+    place = jnp.repeat(value, num_classes) if isinstance(component, PlackettLuce) else None
+    return Sets(code.ravel(), number.ravel(), place)

@@ -32,10 +32,15 @@ from raters.distributions.scaled_normal import ScaledReal
 from raters.inference.arrays import Entries, Points, Rng
 from raters.inference.polya_gamma import latent_classes
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Conditional, Dense, Gaussian
-from raters.inference.polya_gamma.observed_sets import Sets, sets_of
 from raters.inference.polya_gamma.proposals import Proposals, SeparateProposals
 from raters.inference.polya_gamma.rows import Block, Rows, block_prior, record
-from raters.inference.polya_gamma.set_likelihood import Likelihood, Separate, likelihood_of_sets
+from raters.inference.polya_gamma.set_likelihood import (
+    Likelihood,
+    Separate,
+    Sets,
+    likelihood_of_sets,
+    sets_of,
+)
 from raters.model import Model, Values
 from raters.program import ClassTable, PooledRows, Program, Supports, placing, scattered, trace
 
@@ -110,7 +115,7 @@ def _prior(model: Model[Any], row: Any, values: Values, block: Block) -> Gaussia
 
 
 @dataclass
-class Held:
+class RunCache:
     """Parts of conditionals that stay as they are during a run."""
 
     steady: frozenset[Block]
@@ -122,11 +127,11 @@ class Held:
     constant: float | None = None
     table: ClassTable | PooledRows | None = None
     single: bool = False
-    parts: dict[str, Held] = field(default_factory=dict)
+    parts: dict[str, RunCache] = field(default_factory=dict)
 
-    def of_part(self, name: str, steady: frozenset[Block]) -> Held:
-        """Return what is held of one kind of judgement."""
-        return self.parts.setdefault(name, Held(steady))
+    def of_part(self, name: str, steady: frozenset[Block]) -> RunCache:
+        """Return what is cache of one kind of judgement."""
+        return self.parts.setdefault(name, RunCache(steady))
 
     def row(self, data: Any) -> Any:
         """Return the first row of the data, which is sliced once."""
@@ -141,57 +146,57 @@ def conditional_of(
     values: Values,
     block: Block,
     classes: Any,
-    held: Held | None,
+    cache: RunCache | None,
     *,
     joint: bool,
 ) -> Conditional:
     """Return the conditional of a block of utilities, or its curvature at `values` where it is
     joint."""
-    steady = held is not None and block in held.steady and not joint
+    steady = cache is not None and block in cache.steady and not joint
     if steady:
-        assert held is not None
+        assert cache is not None
         others = b"".join(
             np.asarray(value).tobytes() for name, value in values.items() if name not in block.sites
         )
-        known, conditional = held.last.get(block, (None, None))
+        known, conditional = cache.last.get(block, (None, None))
         if conditional is not None and known == others:
             return conditional
-    likelihood, prior = read(model, data, values, block, classes, None if joint else held)
+    likelihood, prior = read(model, data, values, block, classes, None if joint else cache)
     if joint:
         return curved(likelihood, prior, block.current(values))
-    modes = held.modes.setdefault(block, {}) if steady and held and prior.across is None else None
-    conditional = under(prior, likelihood, held, block, modes)
+    modes = cache.modes.setdefault(block, {}) if steady and cache and prior.across is None else None
+    conditional = under(prior, likelihood, cache, block, modes)
     if steady:
-        assert held is not None
-        held.last[block] = others, conditional
+        assert cache is not None
+        cache.last[block] = others, conditional
     return conditional
 
 
 def read(
-    model: Model[Any], data: Any, values: Values, block: Block, classes: Any, held: Held | None
+    model: Model[Any], data: Any, values: Values, block: Block, classes: Any, cache: RunCache | None
 ) -> tuple[Likelihood, Gaussian]:
     """Return the likelihood of a block, of a steady one as it was read first, and its prior."""
-    if held is not None and block in held.likelihoods:
-        prior = jax.tree.map(np.asarray, _prior(model, held.row(data), values, block))
-        return held.likelihoods[block], prior
+    if cache is not None and block in cache.likelihoods:
+        prior = jax.tree.map(np.asarray, _prior(model, cache.row(data), values, block))
+        return cache.likelihoods[block], prior
     rows, sets = jax.tree.map(np.asarray, _read(model, data, values, block, classes))
     likelihood = likelihood_of_sets(rows, sets)
-    if held is not None and block in held.steady:
-        held.likelihoods[block] = likelihood
+    if cache is not None and block in cache.steady:
+        cache.likelihoods[block] = likelihood
     return likelihood, rows.prior
 
 
 def under(
     prior: Gaussian,
     likelihood: Likelihood,
-    held: Held | None,
+    cache: RunCache | None,
     block: Block,
     modes: Modes | None = None,
 ) -> SetConditional:
     """Return the conditional of a block under a prior."""
     separate = isinstance(likelihood, Separate) and prior.across is None
     kind = SeparateConditional if separate else SetConditional
-    starts = held.starts.setdefault(block, []) if held else []
+    starts = cache.starts.setdefault(block, []) if cache else []
     return kind(prior, likelihood, starts, modes)
 
 

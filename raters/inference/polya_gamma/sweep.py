@@ -20,6 +20,7 @@ from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 
 from raters.errors import NotConjugateError
+from raters.inference.arrays import Scalar
 from raters.inference.polya_gamma import (
     augmentation,
     collapsed,
@@ -237,10 +238,10 @@ def climb_steep(
     start, unravel = ravel_pytree(
         {name: biject_to(supports[name]).inv(jnp.asarray(values[name])) for name in plan.steep}
     )
-    held = {name: value for name, value in values.items() if name not in plan.steep}
+    fixed = {name: value for name, value in values.items() if name not in plan.steep}
 
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = _steep_gradient(plan, data, held, unravel(jnp.asarray(flat)))
+        value, gradient = _steep_gradient(plan, data, fixed, unravel(jnp.asarray(flat)))
         return -float(value), -np.asarray(ravel_pytree(gradient)[0])
 
     trace = [-loss(np.asarray(start))[0]]
@@ -266,12 +267,12 @@ def climb_steep(
 
 
 @partial(jax.jit, static_argnums=0)
-def _steep_gradient(plan: Plan, data: Any, held: Values, point: Values) -> tuple[jax.Array, Values]:
+def _steep_gradient(plan: Plan, data: Any, fixed: Values, point: Values) -> tuple[Scalar, Values]:
     """Return the log joint density and its gradient in the unconstrained steep sites."""
 
     def density(point: Values) -> jax.Array:
         constrained = {name: biject_to(plan.supports[name])(point[name]) for name in plan.steep}
-        return log_joint(plan.model, data, held | constrained)
+        return log_joint(plan.model, data, fixed | constrained)
 
     return jax.value_and_grad(density)(point)
 
@@ -310,19 +311,19 @@ def block_conditional(
     *,
     draws: bool,
     joint: bool = False,
-    held: sets.Held | None = None,
+    cache: sets.RunCache | None = None,
 ) -> Conditional | latent_classes.Counts:
     """Assemble the full conditional of `block`, in one pass over the rows."""
     if block.kind == "counts":
         site = block.sites[0]
         kind = latent_classes.Breaks if site in plan.broken else latent_classes.conditional
         given: tuple[Any, ...] = (plan.model, data, values, classes)
-        if held is None or not isinstance(held.table, ClassTable):
+        if cache is None or not isinstance(cache.table, ClassTable):
             return kind(latent_classes.parameters(*given, site), site in plan.in_logs)
-        counts = held.table.counted(classes)
+        counts = cache.table.counted(classes)
         return kind(latent_classes.parameters_of_counts(*given, counts, site), site in plan.in_logs)
     if plan.of_sets and block.kind != "class":
-        return sets.conditional_of(plan.model, data, values, block, classes, held, joint=joint)
+        return sets.conditional_of(plan.model, data, values, block, classes, cache, joint=joint)
     full: Conditional | None = None
     if placing.stays_on_devices(data):
         assert isinstance(weights, augmentation.Expected | augmentation.Drawn)
