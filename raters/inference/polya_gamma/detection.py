@@ -26,7 +26,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array
 from numpyro.distributions.transforms import biject_to
 
-from raters.distributions import GroupedMixture, StickBreaking, TypeMixture
+from raters.distributions import GroupedMixture
 from raters.errors import NotConjugateError
 from raters.inference.polya_gamma import latent_classes, sets
 from raters.inference.polya_gamma.colours import coloured
@@ -245,7 +245,7 @@ def _prior(fn: dist.Distribution, shape: tuple[int, ...]) -> _Site:
     base = fn
     while isinstance(base, (dist.Independent, dist.ExpandedDistribution)):
         base = base.base_dist
-    if isinstance(base, (dist.Dirichlet, StickBreaking, dist.Beta, TypeMixture)):
+    if isinstance(base, latent_classes.COUNTED):
         return _Site("counts", "", False)
     try:
         return _Site("normal", "", prior(fn, shape).across is not None)
@@ -391,7 +391,10 @@ def kinds_of(program: Program[Any], data: Any, values: Values, names: Names) -> 
     }
     blocks: list[Block] = []
     for sites in names:
-        if classes and len(sites) == 1 and latent_classes.is_counted(model, data, values, sites[0]):
+        counted = classes and len(sites) == 1
+        if counted and issubclass(
+            latent_classes.type_of_prior(model, data, values, sites[0]), latent_classes.COUNTED
+        ):
             blocks.append(Block(sites, "counts"))
         elif classes and depends(log_weights_of, model, data, values, sites):
             blocks += [

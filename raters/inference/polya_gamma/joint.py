@@ -154,16 +154,7 @@ def conditional(
     own: Conditional | latent_classes.Counts
     if len(readings) == 1:
         one = readings[0]
-        own = sweep.block_conditional(
-            one.part.plan,
-            one.data,
-            one.values,
-            one.block,
-            one.weights,
-            one.classes,
-            draws=draws,
-            cache=one.cache,
-        )
+        own = sweep.block_conditional(one.part.plan, *one[1:6], draws=draws, cache=one.cache)
     elif block.kind == "counts":
         own = _counted(readings)
     else:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import numpyro.distributions as dist
 
 from raters.inference.polya_gamma import detection, latent_classes, panels, sets, sweep
 from raters.inference.polya_gamma.colours import coloured
@@ -189,12 +190,13 @@ def _is_joint(
     first = own[0].block
     if first.kind == "counts":
         return all(
-            latent_classes.is_plain(
+            latent_classes.type_of_prior(
                 parts[one.part].plan.model,
                 program.parts[parts[one.part].name].sample(2),
                 parts[one.part].values(values),
                 one.block.sites[0],
             )
+            in (dist.Dirichlet, dist.Beta)
             for one in own
         )
     names = parts[own[0].part].names

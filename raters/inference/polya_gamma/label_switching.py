@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import gammaln
 
+from raters.distributions import StickBreaking
 from raters.distributions.type_mixture import log_beta
 from raters.inference import modes
 from raters.inference.arrays import Classes, PerDraw, Rng
@@ -38,8 +39,8 @@ def counted_sites(program: Program[Any], data: Any, values: Values) -> tuple[str
         return None
     blocks = sweep.blocks_of(program, data, values)
     sites = tuple(block.sites[0] for block in blocks if block.kind == "counts")
-    stick = any(latent_classes.is_broken(program.model, data, values, site) for site in sites)
-    return None if stick else sites
+    types = [latent_classes.type_of_prior(program.model, data, values, site) for site in sites]
+    return None if StickBreaking in types else sites
 
 
 def step(

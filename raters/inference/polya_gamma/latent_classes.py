@@ -30,12 +30,10 @@ LogLikelihood = Callable[[Array], Array]
 # mixture over types the log-weight and the concentrations of each component, and the counts.
 Parameters = tuple[Any, ...]
 OF_MIXTURE = 3
+# Priors of probabilities that are counted: given the classes, they are conjugate.
+COUNTED = dist.Dirichlet, StickBreaking, dist.Beta, TypeMixture
 # Smallest probability of a mode, so that its logarithm is finite.
 LEAST = 1e-12
-# So few numbers NumPy sums one by one, too.
-_FEW = 8
-# Numbers that are drawn together.
-_AT_A_TIME = 100_000
 
 
 @partial(jax.jit, static_argnums=0)
@@ -196,31 +194,12 @@ def site_prior(model: Model[Any], data: Any, values: Values, site: str) -> dist.
     return fn
 
 
-def _type_of_prior(model: Model[Any], data: Any, values: Values, site: str) -> type:
+def type_of_prior(model: Model[Any], data: Any, values: Values, site: str) -> type:
     """Return the class of a site's prior; nothing is computed, which would be compiled."""
     seen: list[type] = []
     row = data.take(slice(0, 1))
     jax.eval_shape(lambda values: seen.append(type(site_prior(model, row, values, site))), values)
     return seen[0]
-
-
-def is_counted(model: Model[Any], data: Any, values: Values, site: str) -> bool:
-    """Return whether a site's prior is Dirichlet, stick-breaking, Beta or a mixture of these over
-    types."""
-    return issubclass(
-        _type_of_prior(model, data, values, site),
-        (dist.Dirichlet, StickBreaking, dist.Beta, TypeMixture),
-    )
-
-
-def is_broken(model: Model[Any], data: Any, values: Values, site: str) -> bool:
-    """Return whether a site's prior is stick-breaking."""
-    return issubclass(_type_of_prior(model, data, values, site), StickBreaking)
-
-
-def is_plain(model: Model[Any], data: Any, values: Values, site: str) -> bool:
-    """Return whether a site's prior is Dirichlet or Beta."""
-    return issubclass(_type_of_prior(model, data, values, site), (dist.Dirichlet, dist.Beta))
 
 
 def is_unbounded(model: Model[Any], data: Any, values: Values, site: str) -> bool:
@@ -363,32 +342,10 @@ class Counts:
         return np.asarray(np.minimum(probs, 1 - 1e-16))
 
     def draws(self, rng: Rng, current: np.ndarray, number: int) -> EntryDraws:
-        """Return so many draws, as `draw` makes them one by one."""
-        if type(self) is not Counts:
-            return np.stack([self.draw(rng, current) for _ in range(number)])
-        concentration = self._concentration
-        drawn = np.empty((number, *concentration.shape))
-        some = max(_AT_A_TIME // max(concentration.size, 1), 1)
-        for begin in range(0, number, some):
-            part = drawn[begin : begin + some]  # which stays in the cache
-            rng.standard_gamma(concentration, out=part)
-            np.maximum(part, 1e-300, out=part)
-            part /= _total(part)[..., None]
-            np.minimum(part, 1 - 1e-16, out=part)
-        own = drawn if len(self.parameters) == 1 else drawn[..., 0]
-        return own.reshape(number, len(current))
+        """Return so many draws."""
+        return np.stack([self.draw(rng, current) for _ in range(number)])
 
     coordinate = mode
-
-
-def _total(parts: Float[np.ndarray, "... class"]) -> Float[np.ndarray, ...]:
-    """Return the sums over the last axis; NumPy is slow at many sums of few."""
-    if parts.shape[-1] >= _FEW:
-        return np.asarray(parts.sum(-1))
-    total = parts[..., 0].copy()
-    for place in range(1, parts.shape[-1]):
-        total += parts[..., place]
-    return total
 
 
 class Mixed(Counts):

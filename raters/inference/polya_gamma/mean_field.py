@@ -341,15 +341,8 @@ def _joined(
     return blocks, forms, owners
 
 
-@partial(jax.jit, static_argnums=(0, 3))
-def _block_prior(model: Model[Any], row: Any, values: Values, sites: tuple[str, ...]) -> Gaussian:
-    return block_prior(model, row, values, sites)
-
-
-@partial(jax.jit, static_argnums=0)
-def _outcomes(model: Model[Any], data: Any, values: Values, classes: Any) -> tuple[Array, Array]:
-    """Return the votes and κ of the rows."""
-    return bilinear.outcomes(model, data, values, classes)
+_block_prior = jax.jit(block_prior, static_argnums=(0, 3))
+_outcomes = jax.jit(bilinear.outcomes, static_argnums=0)
 
 
 @partial(jax.jit, static_argnums=0)

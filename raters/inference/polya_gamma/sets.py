@@ -108,10 +108,7 @@ def _read(
     return rows, sets
 
 
-@partial(jax.jit, static_argnums=(0, 3))
-def _prior(model: Model[Any], row: Any, values: Values, block: Block) -> Gaussian:
-    """Return the prior of a block's entries, compiled."""
-    return block_prior(model, row, values, block.sites)
+_prior = jax.jit(block_prior, static_argnums=(0, 3))
 
 
 @dataclass
@@ -152,22 +149,20 @@ def conditional_of(
 ) -> Conditional:
     """Return the conditional of a block of utilities, or its curvature at `values` where it is
     joint."""
-    steady = cache is not None and block in cache.steady and not joint
-    if steady:
-        assert cache is not None
-        others = b"".join(
-            np.asarray(value).tobytes() for name, value in values.items() if name not in block.sites
-        )
-        known, conditional = cache.last.get(block, (None, None))
-        if conditional is not None and known == others:
-            return conditional
-    likelihood, prior = read(model, data, values, block, classes, None if joint else cache)
     if joint:
+        likelihood, prior = read(model, data, values, block, classes, None)
         return curved(likelihood, prior, block.current(values))
-    modes = cache.modes.setdefault(block, {}) if steady and cache and prior.across is None else None
-    conditional = under(prior, likelihood, cache, block, modes)
-    if steady:
-        assert cache is not None
+    if cache is None or block not in cache.steady:
+        likelihood, prior = read(model, data, values, block, classes, cache)
+        return under(prior, likelihood, cache, block)
+    others = b"".join(
+        np.asarray(value).tobytes() for name, value in values.items() if name not in block.sites
+    )
+    known, conditional = cache.last.get(block, (None, None))
+    if conditional is None or known != others:
+        likelihood, prior = read(model, data, values, block, classes, cache)
+        modes = cache.modes.setdefault(block, {}) if prior.across is None else None
+        conditional = under(prior, likelihood, cache, block, modes)
         cache.last[block] = others, conditional
     return conditional
 
@@ -177,7 +172,7 @@ def read(
 ) -> tuple[Likelihood, Gaussian]:
     """Return the likelihood of a block, of a steady one as it was read first, and its prior."""
     if cache is not None and block in cache.likelihoods:
-        prior = jax.tree.map(np.asarray, _prior(model, cache.row(data), values, block))
+        prior = jax.tree.map(np.asarray, _prior(model, cache.row(data), values, block.sites))
         return cache.likelihoods[block], prior
     rows, sets = jax.tree.map(np.asarray, _read(model, data, values, block, classes))
     likelihood = likelihood_of_sets(rows, sets)

@@ -19,6 +19,7 @@ from jax.flatten_util import ravel_pytree
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 
+from raters.distributions import StickBreaking
 from raters.errors import NotConjugateError
 from raters.inference.arrays import Scalar
 from raters.inference.polya_gamma import (
@@ -96,18 +97,12 @@ class Plan:
 
     def holding_hyper(self) -> Plan:
         """Return the plan of the same sweep with fixed hyper-parameters."""
-        scales = tuple(
-            Scale(
-                *(
-                    tuple(name for name in side if name not in self.hyper)
-                    for side in (scale.up, scale.down)
-                )
-            )
-            for scale in self.scales
-        )
-        return replace(
-            self, scales=scales, free=tuple(name for name in self.free if name in self.reaching)
-        )
+
+        def moving(names: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(name for name in names if name not in self.hyper)
+
+        scales = tuple(Scale(moving(one.up), moving(one.down)) for one in self.scales)
+        return replace(self, scales=scales, free=moving(self.free))
 
 
 def why_not(program: Program[Any]) -> str | None:
@@ -185,7 +180,9 @@ def plan(program: Program[Any], values: Values) -> Plan:
         site for site in counted if latent_classes.is_unbounded(model, data, values, site)
     )
     broken = frozenset(
-        site for site in counted if latent_classes.is_broken(model, data, values, site)
+        site
+        for site in counted
+        if latent_classes.type_of_prior(model, data, values, site) is StickBreaking
     )
     of_sets = sets.chooses(program)
     integrated, collapsed_sites = collapsed.collapsed_of(program, values, blocks, free)
@@ -435,21 +432,9 @@ def visit_orbits(
     return values, key
 
 
-def visit_site(
-    joint: Callable[[Values], jax.Array],
-    support: constraints.Constraint,
-    values: Values,
-    name: str,
-    key: jax.Array,
-) -> jax.Array:
-    """Take a slice step for each entry of a site, along its unconstrained coordinate."""
-    return _visit_site(joint, support, values, name, line.slice_step, key, True)
-
-
 def _visit_once(
     plan: Plan, row: Any, data: Any, draws: bool, values: Values, key: jax.Array
 ) -> tuple[Values, jax.Array]:
-    step: Step = line.slice_step if draws else line.golden_step
     values, key = visit_orbits(plan.model, plan.scales, row, values, key, draws)
     for name in plan.free:
         key, use = jax.random.split(key)
@@ -459,21 +444,23 @@ def _visit_once(
             else partial(log_prior, plan.model, row)
         )
         values = values | {
-            name: _visit_site(joint, plan.supports[name], values, name, step, use, draws)
+            name: visit_site(joint, plan.supports[name], values, name, use, draws=draws)
         }
     return values, key
 
 
-def _visit_site(
+def visit_site(
     joint: Callable[[Values], jax.Array],
     support: constraints.Constraint,
     values: Values,
     name: str,
-    step: Step,
     key: jax.Array,
-    draws: bool,
+    *,
+    draws: bool = True,
 ) -> jax.Array:
-    """Update the entries of a free site one by one, each along its unconstrained coordinate."""
+    """Update the entries of a site one by one, each along its unconstrained coordinate, by slice
+    sampling or by golden-section search."""
+    step: Step = line.slice_step if draws else line.golden_step
     transform = biject_to(support)
     start = transform.inv(values[name])
     shape = jnp.shape(start)
