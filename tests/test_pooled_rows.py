@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 import pytest
 
 import raters as rt
-from raters.inference.polya_gamma import latent_classes, sweep, type_blocks
+from raters.inference.polya_gamma import latent_classes, sweep
 from raters.inference.polya_gamma.augmentation import curvature
 from raters.inference.polya_gamma.rows import Block
 from raters.judgements.comparisons import Comparisons
@@ -54,16 +54,13 @@ def test_distinct_rows_give_what_all_rows_give(votes, known) -> None:
         np.testing.assert_allclose(of_few[0], of_all[0], atol=1e-10)
         program = Program(model, data)
         plan = sweep.plan(program, point)
-        blocks = tuple(block for block in plan.blocks if block.kind == "type")
-        found = type_blocks.of_types(model, pooled.rows, point, blocks, classes, True)
-        for block in blocks:
-            conditional = sweep.block_conditional(
-                plan, data, point, block, _weights, expected, draws=False
+        for block in (one for one in plan.blocks if one.kind == "type"):
+            of_all, of_few = (
+                sweep.block_conditional(plan, rows, point, block, _weights, given, draws=False)
+                for rows, given in ((data, expected), (pooled.rows, classes))
             )
             current = block.current(point)
-            np.testing.assert_allclose(
-                found[block].mode(current), conditional.mode(current), atol=1e-10
-            )
+            np.testing.assert_allclose(of_few.mode(current), of_all.mode(current), atol=1e-10)
 
 
 def _weights(_, logits, votes, kappa):

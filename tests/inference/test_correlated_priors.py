@@ -16,7 +16,7 @@ import scipy.optimize
 import raters as rt
 from raters.distributions import Choice
 from raters.errors import BackendError
-from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Gaussian, joined, prior
+from raters.inference.polya_gamma.conditionals import Gaussian, joined, prior
 from raters.models.choices._utility import choices_made, set_of
 from raters.program import log_joint
 
@@ -131,14 +131,6 @@ def test_priors_of_several_sites_are_one_matrix() -> None:
     np.testing.assert_allclose(host.square(apart[:, None])[0], apart @ wanted @ apart, rtol=1e-5)
 
 
-def test_a_half_normal_is_a_normal_with_a_bound() -> None:
-    half, left = (
-        prior(fn, (2,)) for fn in (dist.HalfNormal(2.0), dist.TruncatedNormal(0.0, 2.0, low=0.0))
-    )
-    for own, other in zip(half[:4], left[:4], strict=True):
-        np.testing.assert_array_equal(own, other)
-
-
 @CASES
 def test_the_mode_is_that_of_another_optimiser(model, data) -> None:
     result = rt.fit(model, data, rt.PGEM(draws=0), seed=0, progress=False)
@@ -180,12 +172,6 @@ def _mean(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         float(az.mcse(values[:, :, entry], method="mean")) for entry in range(values.shape[-1])
     ]
     return values.mean((0, 1)), np.array(error)
-
-
-def test_too_many_correlated_entries_are_refused() -> None:
-    wide = dist.MultivariateNormal(jnp.zeros(2), jnp.eye(2)).expand([DENSE_LIMIT])
-    with pytest.raises(NotImplementedError, match="multivariate normal prior"):
-        prior(wide, (DENSE_LIMIT, 2))
 
 
 @dataclass(frozen=True)

@@ -129,15 +129,6 @@ def test_items_that_won_or_lost_everything_stay_finite(fit_quietly) -> None:
             assert np.abs(mean).max() < 30
 
 
-def test_starts_that_end_elsewhere_are_counted(fit_quietly) -> None:
-    votes = rt.datasets.crowd(num_items=8, num_annotators=6, num_votes=300, seed=0).votes
-    attributes = fit_quietly(
-        rt.ExtendedBTL(competence="signed"), votes, rt.PGEM(draws=0, starts=3)
-    ).attrs
-    assert attributes["starts"] == 3
-    assert 1 <= attributes["starts_at_best"] <= 3
-
-
 def test_cut_off_climb_warns_with_numbers(tiny) -> None:
     with pytest.warns(
         rt.errors.ConvergenceWarning, match=r"after 3 sweeps .* rose by [\d.e-]+ a step"

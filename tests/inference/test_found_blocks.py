@@ -17,78 +17,18 @@ import raters as rt
 from raters.inference.polya_gamma import collapsed, detection, sweep
 from raters.inference.polya_gamma.rows import Block, record, rows_of
 from raters.program import Program, trace
-from tests.contract import test_contract as contract
-
-# Fixtures of the data of the zoo.
-from tests.contract.test_contract import answered, chosen, graded, labelled, rated  # noqa: F401
 
 
-def _single(*names):
-    return lambda model: tuple((name,) for name in names)
-
-
-def _and_competence(*names):
-    return lambda model: _single(*names, *(("competence",) if model.competence else ()))(model)
-
-
-# What these models declared before their blocks were found.
-FORMER = {
-    rt.PlackettLuce: _single("worth"),
-    rt.ExtendedPlackettLuce: _single("worth", "competence"),
-    rt.models.MixturePlackettLuce: _single("type_weight", "worth"),
-    rt.MixtureBTL: _and_competence("type_weight", "reward"),
-    rt.models.ContextualBTL: _single("type_weight", "coefficient"),
-    rt.models.MajorityVote: _single("ability"),
-    rt.models.Pooled: _single("prevalence", "confusion"),
-    rt.models.OneCoin: _single("prevalence", "accuracy"),
-    rt.DawidSkene: _single("prevalence", "confusion"),
-    rt.HierarchicalDawidSkene: _single("prevalence", "confusion"),
-    rt.models.GuesserOneCoin: _single("prevalence", "accuracy"),
-    rt.models.GuesserDawidSkene: _single("prevalence", "confusion"),
-    rt.models.ItemDifficulty: _single("prevalence", "ability", "ease"),
-    rt.Raykar: lambda model: (
-        ("coefficient",),
-        *((("output_weight",),) if model.hidden else ()),
-        ("confusion",),
-    ),
-    rt.models.Yan: lambda model: (("coefficient",), ("sensitivity", "tilt"), ("wrong",)),
-    rt.MultinomialLogit: lambda model: (model.terms,),
-    rt.models.LatentClassLogit: lambda model: (("type_weight",), model.terms),
-}
-
-
-QUICK = (
-    rt.models.MixturePlackettLuce,
-    rt.MixtureBTL,
-    rt.DawidSkene,
-    rt.Raykar,
-    rt.MultinomialLogit,
-)
-
-
-def _cases() -> list:
-    """Models whose blocks were declared, and their data; all but the first configurations of some
-    are slow."""
-    return [
-        pytest.param(
-            model,
-            data,
-            marks=()
-            if model in contract.FIRST.get(data, ()) and type(model) in QUICK
-            else pytest.mark.slow,
-            id=repr(model)[:60],
-        )
-        for data, zoo in (*contract.FIRST.items(), *contract.MORE.items())
-        for model in (*zoo, *((rt.Raykar(hidden=2),) if data == "labelled" else ()))
-        if type(model) in FORMER
-    ]
-
-
-@pytest.mark.parametrize(("model", "data"), _cases())
-def test_blocks_of_the_zoo_are_those_that_were_declared(model, data, request):
-    assert model.blocks is None
-    program = Program(model, request.getfixturevalue(data))
-    assert detection.names_of(program) == FORMER[type(model)](model)
+def test_blocks_of_models_that_declare_none(labelled, ranked):
+    blocks = {
+        rt.DawidSkene(): (labelled, (("prevalence",), ("confusion",))),
+        rt.Raykar(hidden=2): (labelled, (("coefficient",), ("output_weight",), ("confusion",))),
+        rt.models.Yan(): (labelled, (("coefficient",), ("sensitivity", "tilt"), ("wrong",))),
+        rt.ExtendedPlackettLuce(): (ranked, (("worth",), ("competence",))),
+    }
+    for model, (data, expected) in blocks.items():
+        assert model.blocks is None
+        assert detection.names_of(Program(model, data)) == expected
 
 
 # ------------------------------------------------------------------------------- plain programs

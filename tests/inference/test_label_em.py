@@ -309,42 +309,6 @@ def label_weighted(labels: rt.Labels, weight: np.ndarray) -> np.ndarray:
     return counts / counts.sum(-1, keepdims=True)
 
 
-def test_raykar_beats_the_printed_algorithm_on_new_items(fit_quietly) -> None:
-    labels, _ = crowd(300, features=2, accuracy=0.7)
-    train, test = labels.take(np.arange(200)), labels.take(np.arange(200, 300))
-    train = dataclasses.replace(train, items=labels.items[:200])
-    ours = mode(fit_quietly(rt.Raykar(), train, rt.PGEM(draws=0)))
-    theirs = printed(train)
-    better = likelihood(rt.Raykar(), test, **ours) - likelihood(rt.Raykar(), test, **theirs)
-    assert better.sum() > 10, better.sum()
-    assert better.mean() > 3 * better.std() / np.sqrt(len(better))
-
-
-def test_a_classifier_that_says_nothing_leaves_dawid_skene(fit_quietly) -> None:
-    """Without features the printed algorithm gives every row of a confusion matrix the same
-    frequencies of labels; ours is DawidSkene, but for the prior of the class frequencies."""
-    labels, _ = crowd(400)
-    ones = np.ones((labels.num_units, 1))
-    plain = dataclasses.replace(
-        labels, features=ones, centre=np.zeros(1), scale=np.ones(1), feature_names=("intercept",)
-    )
-    theirs = printed(plain, 20)["confusion"]
-    np.testing.assert_allclose(theirs, np.tile(theirs[:, :1], (1, 3, 1)), atol=1e-6)
-    ours = mode(fit_quietly(rt.Raykar(), plain, rt.PGEM(draws=0)))
-    dawid_skene = mode(fit_quietly(rt.DawidSkene(), labels, rt.PGEM(draws=0)))
-    np.testing.assert_allclose(ours["confusion"], dawid_skene["confusion"], atol=0.01)
-    np.testing.assert_allclose(
-        softmax(ours["coefficient"][0]), dawid_skene["prevalence"], atol=0.01
-    )
-    same = likelihood(
-        rt.DawidSkene(),
-        labels,
-        prevalence=softmax(ours["coefficient"][0]),
-        confusion=ours["confusion"],
-    )
-    np.testing.assert_allclose(likelihood(rt.Raykar(), plain, **ours), same, rtol=1e-9)
-
-
 def test_draws_of_sparse_counts_are_those_of_their_dirichlet(fit_quietly) -> None:
     """All truths known, eight annotators with few labels in each of twelve classes: means within
     five Monte-Carlo errors of the exact posterior (960 entries of 1,000 draws, false-alarm rate

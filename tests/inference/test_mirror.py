@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import warnings
 from dataclasses import dataclass
 from itertools import product
@@ -23,14 +22,11 @@ from raters.errors import ConvergenceWarning, DataWarning
 from raters.inference import mode_shares, modes
 from raters.inference.base import Draws
 from raters.inference.polya_gamma import label_switching, latent_classes
-from raters.judgements.connection import connected, judges_by_part
 from raters.model import Sign, probability_of_mirror
 from raters.models.labels import _names
 from raters.program import log_prior, pointwise_log_likelihood, scattered
 
 MODEL = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
-# One at every change.
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in (1, 2))]
 
 
 def votes(*wins: int, of: int | tuple[int, ...]) -> rt.Comparisons:
@@ -108,40 +104,6 @@ def test_a_judge_of_most_votes_may_be_the_adversary(backend, error):
     np.testing.assert_allclose(below[0], exact(*wins, of=of)[0], atol=error)
 
 
-def test_a_fit_says_that_the_order_is_open():
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        result = rt.fit(MODEL, votes(13, 3, of=16), rt.PGEM(draws=200), seed=0, progress=False)
-    assert any("which way round the order is" in str(one.message) for one in caught)
-    assert 0.05 < probability_of_mirror(result.posterior["competence"].values) <= 0.5
-
-
-@pytest.mark.slow
-def test_votes_of_two_halves_that_never_agree_leave_the_order_open():
-    """By symmetry, both orders are equally probable; draws around the mode of one hold hardly any
-    that the other is probable from, and are far from the posterior. Fixed seed: 0.23, and 0 without
-    the weights."""
-    pairs = [(half, *pair) for half in (0, 1) for pair in ((0, 1), (0, 2), (1, 2))] * 10
-    rows = [
-        (pair[half], pair[1 - half], 3 * half + who) for half, *pair in pairs for who in range(3)
-    ]
-    table = dict(zip(("w", "l", "who"), zip(*rows, strict=True), strict=True))
-    data = rt.Comparisons.from_frame(table, winner="w", loser="l", annotator="who")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        rt.fit(rt.ExtendedBTL(competence="signed"), data, rt.PGEM(), seed=0, progress=False)
-    said = " ".join(str(one.message) for one in caught)
-    assert "far from the posterior" in said
-    less = re.search("which way round the order is: .* with probability ([0-9.]+),", said)
-    assert 0.15 < float(less[1]) <= 0.5
-
-
-def test_a_clear_crowd_has_no_mirror(fit_quietly):
-    data, _ = rt.datasets.crowd(num_annotators=8, num_votes=2000, seed=0)
-    result = fit_quietly(rt.ExtendedBTL(competence="signed"), data, rt.PGEM(draws=200))
-    assert probability_of_mirror(result.posterior["competence"].values) == 0
-
-
 def test_draws_are_exchanged_in_the_share_of_the_other_mode(tiny):
     """Of draws at one point the share of mirror images is that of the prior: 5 standard errors, a
     false alarm in a million."""
@@ -156,14 +118,6 @@ def test_draws_are_exchanged_in_the_share_of_the_other_mode(tiny):
     assert ((draws.values["reward"] < 0).all(-1) == flipped).all()
     share = expit(-2 * 0.02 * sites["competence"].shape[0])
     assert abs(flipped.mean() - share) < 5 * np.sqrt(0.25 / number)
-
-
-def test_the_mode_stays_where_it_was_found(fit_quietly):
-    for seed in range(4):
-        result = fit_quietly(MODEL, votes(5, 1, of=6), rt.PGEM(draws=0), seed=seed)
-        np.testing.assert_allclose(
-            result.posterior["competence"][0, 0], result["mode"]["competence"], atol=1e-6
-        )
 
 
 def test_draws_that_are_not_finite_stay(tiny):
@@ -277,19 +231,6 @@ def test_classes_against_quadrature(backend, error, alike, apart):
     np.testing.assert_allclose(below, adversaries(alike, apart), atol=error)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_two_annotators_who_never_agree_are_as_likely_to_be_right(seed, fit_quietly):
-    """The data are symmetric: P = ½, within 5 standard errors of 400 effective draws."""
-    data = labels(0, 30)
-    result = fit_quietly(rt.DawidSkene(), data, rt.PGGibbs(draws=500, warmup=200), seed=seed)
-    diagonal = result.posterior["confusion"].values[..., 0, 0]
-    np.testing.assert_allclose((diagonal < 0.5).mean((0, 1)), 0.5, atol=0.13)
-    with pytest.warns(
-        ConvergenceWarning, match=r"leave open which of the classes 0 and 1 is which"
-    ):
-        rt.fit(rt.DawidSkene(), data, rt.PGGibbs(draws=500, warmup=200), seed=seed, progress=False)
-
-
 def test_a_known_class_decides_which_is_which(fit_quietly):
     known = labels(0, 30, truth=(0, 0))
     assert [move.broken for move in modes.images(rt.program.Program(rt.DawidSkene(), known))] == [
@@ -314,62 +255,28 @@ def test_orders_of_classes():
     np.testing.assert_array_equal(image["confusion"], values["confusion"][:, [1, 2, 0]])
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        rt.models.OneCoin(),
-        rt.models.ItemDifficulty(),
-        rt.DawidSkene(),
-        rt.HierarchicalDawidSkene(),
-        rt.models.GuesserOneCoin(),
-        rt.models.GuesserDawidSkene(),
-        rt.models.Pooled(),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_images_leave_the_likelihood_of_two_classes(model):
-    check_image(model, labels(9, 3))
-
-
-@pytest.mark.parametrize("model", [rt.Raykar(), rt.Raykar(hidden=3), rt.models.Yan()])
-def test_images_leave_the_likelihood_of_two_classes_with_features(model):
-    check_image(model, rt.datasets.label_crowd(20, 4, 3, 2, num_features=2, seed=0).labels)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        rt.DawidSkene(),
-        rt.HierarchicalDawidSkene(),
-        rt.models.Pooled(),
-        rt.Raykar(),
-        rt.Raykar(hidden=3),
-    ],
-    ids=repr,
-)
-def test_images_leave_the_likelihood_of_four_classes(model):
-    check_image(model, rt.datasets.label_crowd(20, 4, 3, 4, num_features=2, seed=0).labels)
-
-
-@pytest.mark.parametrize("items", [False, True])
-def test_images_leave_the_likelihood_of_families(items):
-    crowd = rt.datasets.label_crowd(20, 4, 3, 2, seed=0).labels
-    family = np.array([0, 0, -1, 0], np.int32)
-    kin = dataclasses.replace(crowd, family=family, families=("A",))
-    check_image(rt.SharedMistakes(item_effects=items), kin)
-
-
-def check_image(model: rt.Model, data: rt.Labels) -> None:
-    """Assert that the images of a point of the prior have its likelihood."""
-    program = rt.program.Program(model, data)
-    values = scattered(model.start(data), program.supports, np.random.default_rng(0))
-    values = {name: np.asarray(value) for name, value in values.items()}
-    (move,) = modes.images(rt.program.Program(model, data))
-    here = float(pointwise_log_likelihood(model, data, values).sum())
-    for order in move.orders[:: max(1, len(move.orders) // 4)]:
-        image = modes.mirrored(move.symmetry, values, np.array(order))
-        there = float(pointwise_log_likelihood(model, data, image).sum())
-        assert here == pytest.approx(there, rel=1e-5)
+def test_images_leave_the_likelihood() -> None:
+    """Of a point of the prior, under some orders of the classes."""
+    two, four = (
+        rt.datasets.label_crowd(20, 4, 3, number, num_features=2, seed=0).labels
+        for number in (2, 4)
+    )
+    kin = dataclasses.replace(two, family=np.array([0, 0, -1, 0], np.int32), families=("A",))
+    of_two = ["OneCoin", "ItemDifficulty", "GuesserOneCoin", "GuesserDawidSkene", "Yan"]
+    of_any = ["DawidSkene", "HierarchicalDawidSkene", "Pooled", "Raykar"]
+    cases = [(getattr(rt.models, name)(), two) for name in of_two + of_any]
+    cases += [(getattr(rt.models, name)(), four) for name in of_any]
+    cases += [(rt.SharedMistakes(item_effects=items), kin) for items in (False, True)]
+    for model, data in cases:
+        program = rt.program.Program(model, data)
+        values = scattered(model.start(data), program.supports, np.random.default_rng(0))
+        values = {name: np.asarray(value) for name, value in values.items()}
+        (move,) = modes.images(program)
+        here = float(pointwise_log_likelihood(model, data, values).sum())
+        for order in move.orders[:: max(1, len(move.orders) // 4)]:
+            image = modes.mirrored(move.symmetry, values, np.array(order))
+            there = float(pointwise_log_likelihood(model, data, image).sum())
+            assert here == pytest.approx(there, rel=1e-5), (model, order)
 
 
 @pytest.mark.parametrize(("number", "orders"), [(2, 1), (3, 5), (5, 119), (7, None), (25, None)])
@@ -467,63 +374,6 @@ def test_three_classes_against_enumeration(backend, error):
     )
 
 
-def believed(result) -> np.ndarray:
-    """P(the annotator is right more often than not)."""
-    confusion = result.posterior["confusion"].values
-    right = np.einsum("cdakk->cda", confusion) / confusion.shape[-1]
-    return (right > 0.5).mean((0, 1))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("backend", "error"),
-    [
-        (rt.PGGibbs(draws=1000, warmup=100), 0.15),
-        (rt.PGEM(), 0.08),
-        pytest.param(rt.SVI(draws=1000), 0.15, marks=pytest.mark.exhaustive),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-@pytest.mark.parametrize(
-    ("orders", "right", "expected"),
-    [
-        # From 24,000 sweeps.
-        ((shift(3, 0), (2, 1, 0)), 0.75, [0.84, 0.80, 0.21, 0.64]),
-        pytest.param(
-            (shift(5, 0), (4, 3, 2, 1, 0)),
-            0.85,
-            [0.85, 0.34, 0.91, 0.81],
-            marks=pytest.mark.exhaustive,
-        ),
-        pytest.param(
-            (shift(5, 0), shift(5, 1)), 0.85, [0.09, 0.09, 0.91, 0.90], marks=pytest.mark.exhaustive
-        ),
-    ],
-    ids=["three reversed", "five reversed", "five shifted"],
-)
-def test_half_a_crowd_with_another_order(backend, error, orders, right, expected):
-    """Gibbs within 4 standard errors of 100 effective draws: a false alarm in ten thousand."""
-    data = crowd((orders[0],) * 2 + (orders[1],) * 2, 40, right)
-    for seed in range(2):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            result = rt.fit(rt.DawidSkene(), data, backend, seed=seed, progress=False)
-        np.testing.assert_allclose(believed(result), expected, atol=error)
-        assert any("leave open which of the classes" in str(one.message) for one in caught)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_symmetric_crowd_of_three_classes(seed):
-    """Six namings are as probable as each other: 4.5 standard errors of 1,000 draws."""
-    data = crowd((shift(3, 0), shift(3, 1), shift(3, 2)), 30, 1.0)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        result = rt.fit(rt.DawidSkene(), data, rt.PGEM(), seed=seed, progress=False)
-    assert {one.category for one in caught} == {ConvergenceWarning}
-    assert any("in 4 further way(s); in all with 0.8" in str(one.message) for one in caught)
-    np.testing.assert_allclose(believed(result), 1 / 6, atol=0.053)
-
-
 @pytest.mark.parametrize(
     ("model", "number"),
     [
@@ -575,40 +425,6 @@ def log_evidence(model, data, values, classes, sites) -> float:
     return total
 
 
-@pytest.mark.parametrize(
-    ("shares", "sentence"),
-    [
-        ({(1, 0): 0.3}, r"classes 'a' and 'b' is which: .* changed places, with probability 0.30,"),
-        ({(0, 2, 1): 0.3}, r"classes 'b' and 'c' is which: .* they have changed places"),
-        ({(2, 1, 0): 0.3}, r"classes 'a' and 'c' is which: .* the scale is reversed \(a↔c\)"),
-        ({(4, 3, 2, 1, 0): 0.3}, r"'a', 'b', 'd' and 'e' .* is reversed \(a↔e, b↔d\)"),
-        ({(1, 2, 3, 0): 0.3}, r"they are shifted by 1 \(a→b, b→c, c→d, d→a\), with"),
-        ({(3, 0, 1, 2): 0.3}, r"they are shifted by -1 \(a→d, "),
-        ({(1, 2, 0, 3): 0.3}, r"'a', 'b' and 'c' .* changed names \(a→b, b→c, c→a\), with"),
-        ({(1, 0, 2): 0.1, (0, 2, 1): 0.2}, r"0.20, and in 1 further way\(s\); in all with 0.30,"),
-        ({tuple(np.roll(range(9), 1)): 0.3}, r"'f' and 3 more is which: .*, f→e, …\)"),
-    ],
-)
-def test_words_of_a_world(shares, sentence):
-    number = len(next(iter(shares)))
-    data = rt.datasets.label_crowd(20, 4, 3, number, seed=0).labels
-    data = dataclasses.replace(data, classes=tuple("abcdefghi"[:number]))
-    assert re.search(sentence, _names.open_names(shares, data)[0])
-    assert _names.open_names(dict.fromkeys(shares, 0.01), data) == ()
-
-
-@pytest.mark.parametrize("number", [2, 3])
-def test_worlds_that_alternate_are_counted_in_all_draws(number):
-    """Also where every second draw, of more than a thousand, lies in one world."""
-    rng = np.random.default_rng(0)
-    labels = rt.datasets.label_crowd(50, 4, 3, number, seed=0).labels.judgements_by("annotator")
-    rows = [rng.dirichlet(1 + 30 * row, (2, 600, 4)) for row in np.eye(number)]
-    confusion = np.stack(rows, axis=-2)
-    order = [1, 0, *range(2, number)]
-    confusion[:, ::2] = confusion[:, ::2][..., order, :]
-    assert _names.shares_of_names(confusion, None, labels) == {tuple(order): 0.5}
-
-
 def test_worlds_are_shares_of_draws():
     """Also where one chain alone has another one; two classes without an item have any names."""
     rng = np.random.default_rng(0)
@@ -643,23 +459,6 @@ def opposed_votes() -> rt.Comparisons:
     rows += [("d", "e", "r")] * 12 + [("e", "d", "s")] * 12
     columns = dict(zip(("w", "l", "who"), zip(*rows, strict=True), strict=True))
     return rt.Comparisons.from_frame(columns, winner="w", loser="l", annotator="who")
-
-
-def test_parts_share_neither_judges_nor_items():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        data = opposed_votes()
-    found = connected(data)
-    by_name = dict(zip(data.annotators, found.part["annotator"].tolist(), strict=True))
-    assert found.number == 2
-    assert by_name == {"p": 0, "q": 0, "t": 0, "r": 1, "s": 1}
-    assert dict(zip(data.items, found.part["item"].tolist(), strict=True)) == {
-        **dict.fromkeys("abc", 0),
-        **dict.fromkeys("de", 1),
-    }
-    together, _ = rt.datasets.label_crowd(30, 4, 3, 2, seed=0)
-    assert connected(together).number == 1
-    assert judges_by_part(together)[0].tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("kind", ["votes", "labels"])
@@ -732,12 +531,3 @@ def test_two_who_disagree_are_alike_in_a_part_of_their_own(kind, backend, error)
     share = dict(zip(data.annotators, wrong.reshape(-1, 5).mean(0), strict=True))
     assert all(share[who] < 0.1 for who in "pqt")
     np.testing.assert_allclose([share["r"], share["s"]], 0.5, atol=error)
-
-
-def test_the_part_that_is_open_is_named():
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        rt.fit(rt.DawidSkene(), opposed_labels(), rt.PGEM(draws=200), seed=0, progress=False)
-    said = [str(one.message) for one in caught]
-    assert any("in the part of r, s (who share no item with the others)" in one for one in said)
-    assert any("fall into 2 parts" in one for one in said)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import jax
 import numpy as np
 import pytest
@@ -185,18 +183,6 @@ def test_a_factor_changes_and_the_likelihood_does_not(product, tiny) -> None:
     assert densities(better)[1] > prior
 
 
-def test_an_adversary_leaves_a_taste_that_is_the_reverse_of_the_crowds(product, tiny) -> None:
-    """A competence of 1 and a taste of −2r is a competence of −1 without a taste."""
-    model, values, _ = product
-    reward = 2 * values["reward"]
-    reversed_taste = np.tile(-2 * reward, (4, 1))
-    start = {"reward": reward, "taste": reversed_taste, "competence": np.ones(4)}
-    with jax.enable_x64(True):
-        turned = refactor(model, tiny.take(slice(0, 1)), start, FACTOR, np.random.default_rng(0))
-    assert (turned["competence"] < 0).all()
-    assert np.abs(turned["taste"]).max() < np.abs(reversed_taste).max()
-
-
 def test_draws_of_a_factor_keep_its_conditional(product, tiny) -> None:
     """Given the products, against the density on a grid; false-alarm rate about 1e-5 (|z| < 4.5)
     for the probability of a negative factor and for the mean."""
@@ -225,15 +211,3 @@ def test_draws_of_a_factor_keep_its_conditional(product, tiny) -> None:
         batches = each[: len(each) // 100 * 100].reshape(-1, 100, 4).mean(1)
         error = batches.std(0) / np.sqrt(len(batches)) + 1e-3
         assert np.abs((each.mean(0) - exact) / error).max() < 4.5
-
-
-def test_a_transfer_that_changes_the_likelihood_breaks_the_contract() -> None:
-    @dataclasses.dataclass(frozen=True)
-    class Wrong(rt.ExtendedBTL):
-        @property
-        def symmetries(self):
-            return (Transfer("reward", "competence"),)
-
-    votes = rt.datasets.separated(num_items=4, num_annotators=4, num_votes=60, seed=0).votes
-    with pytest.raises(AssertionError, match=r"Transfer.* does not hold"):
-        rt.testing.check_model(Wrong(), votes)

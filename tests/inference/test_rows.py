@@ -107,15 +107,6 @@ class HeavyTailed(ByProduct):
         _votes(worth[data.first] - worth[data.second], data)
 
 
-@dataclass(frozen=True)
-class Misspelt(ByProduct):
-    """A block that is not sampled."""
-
-    @property
-    def blocks(self):
-        return (("wroth",),)
-
-
 @pytest.fixture
 def wide():
     """float64 inside the test."""
@@ -218,20 +209,6 @@ def test_conjugate_gradients_agree_with_the_dense_solver(tiny, monkeypatch) -> N
     assert np.abs(whitened.T @ whitened / size - np.eye(dense.size)).max() < 5.2 * np.sqrt(2 / size)
 
 
-_FIXED = rt.ExtendedBTL(reward_scale=1.5, competence_spread=0.5)
-
-
-@pytest.mark.slow
-def test_large_blocks_give_the_same_fit(tiny, fit_quietly, monkeypatch) -> None:
-    """EM through conjugate gradients ends where EM through Cholesky ends."""
-    backend = rt.PGEM(draws=0)
-    dense = fit_quietly(_FIXED, tiny, backend)
-    monkeypatch.setattr(conditionals, "DENSE_LIMIT", 3)
-    sparse = fit_quietly(_FIXED, tiny, backend)
-    assert sparse.attrs["log_joint"] == pytest.approx(dense.attrs["log_joint"], abs=1e-3)
-    np.testing.assert_allclose(sparse["mode"]["reward"], dense["mode"]["reward"], atol=0.02)
-
-
 @pytest.mark.slow
 def test_block_used_by_a_product_falls_back_and_agrees(tiny, fit_quietly, caplog) -> None:
     with caplog.at_level(logging.INFO, logger="raters"):
@@ -250,11 +227,6 @@ def test_block_used_by_a_product_falls_back_and_agrees(tiny, fit_quietly, caplog
 def test_what_is_declared_and_not_conjugate_is_refused(tiny) -> None:
     with pytest.raises(NotConjugateError, match=r"block \('worth',\) of Cubic .* differ by [\d.]+"):
         rt.fit(Cubic(), tiny, rt.PGGibbs(draws=5, warmup=0, chains=1), seed=0, progress=False)
-
-
-def test_names_that_are_not_sampled_are_refused(tiny) -> None:
-    with pytest.raises(BackendError, match="wroth"):
-        rt.fit(Misspelt(), tiny, rt.PGEM(), seed=0, progress=False)
 
 
 def test_prior_that_is_not_normal_is_refused_with_a_way_out(tiny) -> None:

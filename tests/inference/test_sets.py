@@ -26,7 +26,6 @@ from raters.inference.polya_gamma.set_likelihood import (
 from raters.model import Model
 from raters.models.rankings import _sites
 from raters.program import pointwise_log_likelihood
-from tests.inference.first_choices import FirstChoices
 
 _RNG = np.random.default_rng(0)
 _VALUES = {"worth": _RNG.normal(size=5), "competence": np.array([1.0, 0.4, -0.7])}
@@ -48,9 +47,8 @@ def conditional(model, data, values, block, **options):
     values = {name: values[name] for name in rt.program.Program(model, data).sites}
     program = rt.program.Program(model, data)
     plan = sweep.plan(program, values)
-    return sweep.block_conditional(
-        plan, data, values, Block(block), _no_weights, draws=True, **options
-    )
+    own = next(one for one in plan.blocks if one.sites == block)
+    return sweep.block_conditional(plan, data, values, own, _no_weights, draws=True, **options)
 
 
 def log_likelihood(model, data, values, site):
@@ -135,14 +133,6 @@ def test_distant_utilities_keep_their_digits(ranked) -> None:
     assert given.at(np.asarray(at)[:, None])[0] == pytest.approx(value)
     np.testing.assert_allclose(slope, jax.grad(of_site)(at), atol=1e-10)
     np.testing.assert_allclose(curvature, -jax.hessian(of_site)(at), atol=1e-10)
-
-
-def test_positions_without_an_item_and_rankings_of_count_0_have_no_part(ranked) -> None:
-    model = rt.PlackettLuce(worth_scale=1.5)
-    padded = conditional(model, ranked.padded(16), _VALUES, ("worth",)).likelihood
-    own = conditional(model, ranked, _VALUES, ("worth",)).likelihood
-    at = _VALUES["worth"][:, None]
-    np.testing.assert_allclose(padded.at(at), own.at(at))
 
 
 def test_of_three_the_best_and_the_worst_have_the_likelihood_of_the_order(ranked) -> None:
@@ -288,18 +278,6 @@ def test_types_that_choose_from_sets() -> None:
     assert value == pytest.approx(float(expected(flat)))
     np.testing.assert_allclose(slope, jax.grad(expected)(flat), atol=1e-12)
     np.testing.assert_allclose(curvature, -jax.hessian(expected)(flat), atol=1e-12)
-
-
-def test_coordinate_updates_are_refused(ranked) -> None:
-    reason = rt.PGEM(update="coordinate").why_not(rt.program.Program(rt.PlackettLuce(), ranked))
-    assert "PGEM()" in reason
-
-
-@pytest.mark.slow
-def test_a_model_of_types_that_choose_keeps_the_contract(ranked) -> None:
-    first = np.where(ranked.place == 1, 1, 0)
-    choices = dataclasses.replace(ranked, place=first, depth=np.ones_like(ranked.depth))
-    rt.testing.check_model(FirstChoices(), choices)
 
 
 @dataclasses.dataclass(frozen=True)

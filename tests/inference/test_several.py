@@ -299,15 +299,6 @@ def test_the_mode_of_votes_and_rankings_is_that_of_another_optimiser(ranked, fit
     np.testing.assert_allclose(found - found.mean(), best - best.mean(), atol=1e-5)
 
 
-def test_the_mode_of_two_sets_of_rankings_is_that_of_one_table(fit_quietly) -> None:
-    one, two = rankings_of(1, 6), rankings_of(2, 7)
-    model = rt.PlackettLuce(worth_scale=1.0)
-    joint = rt.models.JointModel({"one": model, "two": model}, shared=["worth"])
-    both = mode_of(joint, rt.judgements.Together.of({"one": one, "two": two}), fit_quietly)
-    whole = mode_of(model, one.joined(two), fit_quietly)
-    np.testing.assert_allclose(both["worth"], whole["worth"], atol=1e-6)
-
-
 def test_even_classes_are_left_as_in_a_fit_by_itself(fit_quietly) -> None:
     """Two pairs of annotators whose labels are each other's image: EM would stay between them."""
     labels = crowd((shift(2, 0),) * 2 + (shift(2, 1),) * 2, 40, 1.0)
@@ -463,9 +454,3 @@ def test_a_panel_and_abilities_to_be_integrated_out_are_refused(crowds) -> None:
     model = rt.models.JointModel({"one": rt.models.FactorBTL(), "two": _VOTES})
     with pytest.raises(BackendError, match=r"part 'one': the joint mode .* FactorBTL"):
         rt.fit(model, crowds, rt.PGEM(), seed=0)
-
-
-@pytest.mark.parametrize("backend", [rt.HMC(), rt.PGVI()], ids=["HMC", "PGVI"])
-def test_back_ends_of_one_kind_name_those_of_several(backend, crowds) -> None:
-    with pytest.raises(BackendError, match=r"2 kinds of judgement \(one, two\); use PGGibbs"):
-        rt.fit(TWO_CROWDS, crowds, backend, seed=0)

@@ -80,19 +80,6 @@ def test_default_batches_are_of_bounded_rows_and_not_items(settings, size, of_fi
     assert rt.SVI(**settings)._batch_size(rt.program.Program(rt.models.OneCoin(), of_five)) == size
 
 
-@pytest.mark.exhaustive
-def test_windows_of_items_find_the_classes_of_all(of_five, fit_quietly):
-    """The posterior of no class is near one half, so that noise cannot turn one: both fits are of
-    one table and key."""
-    found, known = (
-        fit_quietly(rt.models.OneCoin(), of_five, backend)["classes"][
-            "responsibility"
-        ].values.argmax(-1)
-        for backend in (rt.SVI(steps=1000, draws=50), rt.PGEM(draws=50))
-    )
-    np.testing.assert_array_equal(found, known)
-
-
 def test_the_part_of_low_rank_has_a_bounded_number_of_entries():
     sizes = (9, 1000, 6250, 25_000, 100_000, 10**6)
     assert [svi.default_rank(size) for size in sizes] == [3, 32, 32, 8, 2, 1]

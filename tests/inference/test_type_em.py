@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import expit, log_expit, logsumexp, softmax
+from scipy.special import log_expit, logsumexp, softmax
 
 import raters as rt
 from tests.inference.test_label_em import mode, optimum
@@ -90,27 +90,3 @@ def test_with_one_type_it_is_the_model_without_types(tastes, fit_quietly) -> Non
     )["mode"]["coefficient"].values
     np.testing.assert_allclose(one[:, 0], plain, atol=1e-4)
     np.testing.assert_allclose(linear[:, 0] - linear.mean(), plain, atol=1e-4)
-
-
-def test_types_are_found(tastes, fit_quietly) -> None:
-    """The likeliest types are the true ones but for at most two of 40, whatever their numbers."""
-    result = fit_quietly(rt.MixtureBTL(), tastes.votes, rt.PGEM())
-    found = result["types"]["responsibility"].values.argmax(1)
-    wrong = np.mean(found != tastes.truth["type"])
-    assert min(wrong, 1 - wrong) <= 0.05
-    share = result["posterior"]["type_weight"].mean(("chain", "draw")).values
-    assert share[0] > share[1]
-    np.testing.assert_allclose(share, [0.7, 0.3], atol=0.15)
-
-
-def test_predictions_follow_the_annotator(tastes, fit_quietly) -> None:
-    """The chance of an answer is that of the annotator's types, weighted by hand at a single
-    draw."""
-    result = fit_quietly(rt.MixtureBTL(reward_scale=3.0), tastes.votes, rt.PGEM(draws=0))
-    asked = tastes.votes.take(slice(0, 7)).unanswered()
-    chances = rt.predict(rt.MixtureBTL(reward_scale=3.0), result, asked).values[0, 0]
-    reward = result["posterior"]["reward"].values[0, 0]
-    share = result["types"]["responsibility"].values[asked.annotator]
-    np.testing.assert_allclose(
-        chances, (share * expit(reward[asked.first] - reward[asked.second])).sum(1), atol=1e-5
-    )
