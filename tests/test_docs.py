@@ -404,3 +404,11 @@ def test_every_model_has_a_section() -> None:
     pages = (ROOT / "docs/explanation/models").glob("*.md")
     sections = re.findall(r"^## `(\w+)`$", "\n".join(page.read_text() for page in pages), re.M)
     assert sorted(sections) == sorted(rt.models.__all__)
+
+
+def test_the_reference_has_the_names_of_each_module(monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs/_ext"))
+    from reference import MODULES, public_names
+
+    assert all(public_names(name) for name in MODULES)
+    assert set(public_names("raters")) >= {"BTL", "audit", "fit"}

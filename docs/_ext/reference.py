@@ -19,7 +19,7 @@ MODULES = {
     "raters.reporting": "Reports.",
     "raters.figures": "Figures: each function returns an ArviZ plot collection.",
     "raters.acquisition": "Policies, scores, stopping rules and simulations.",
-    "raters.acquisition.formats": "Questions and answers of Label Studio and Argilla.",
+    "raters.acquisition.campaign.formats": "Questions and answers of Label Studio and Argilla.",
     "raters.alignment": "Policies from rewards, and regrets of types.",
     "raters.imitation": "Imitation learning on tables.",
     "raters.datasets": "Generators with known truth, and one small real table.",
