@@ -32,6 +32,8 @@ MODULES = {
 }
 # Modules of which users reach these names alone.
 _ALONE = {"raters.program": ["LatentClass", "Program", "Site"]}
+# Modules whose functions are for the package.
+_CLASSES = {"raters.model"}
 
 
 def public_names(name: str) -> list[str]:
@@ -49,7 +51,8 @@ def public_names(name: str) -> list[str]:
     return sorted(
         other
         for other, value in values.items()
-        if other not in top and (inspect.isclass(value) or inspect.isfunction(value))
+        if other not in top
+        and (inspect.isclass(value) or (inspect.isfunction(value) and name not in _CLASSES))
     )
 
 
