@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from raters.errors import SettingError
-from raters.errors.validation import check_fields
+from raters.errors import refuse
 from raters.judgements.base import Judgements
 from raters.judgements.together import Together
 from raters.model import Model
@@ -26,26 +24,15 @@ if TYPE_CHECKING:
     from raters.checking.discrepancies import Discrepancy
     from raters.program import Program
 
-Form = Literal["name", "text", "whole", "number", "percent", "interval", "range"]
-
-# An optional function.
-_MAYBE: Any = Callable | None
-
-# A key names a class of the style sheet.
-_KEY = re.compile(r"[a-z][a-z0-9_-]*")
+Form = Literal["name", "text", "whole", "number", "digits", "percent", "interval", "range"]
 
 
 class Words(NamedTuple):
-    """Words for one judgement and for several.
+    """Words for one judgement, for several, and for the judges whose judged quantity is lowest."""
 
-    Attributes
-    ----------
-    one, many : str
-        Such as ``"vote"`` and ``"votes"``.
-    """
-
-    one: str
-    many: str
+    one: str = "judgement"
+    many: str = "judgements"
+    lowest: str = "least trusted"
 
 
 @dataclass(frozen=True)
@@ -55,33 +42,28 @@ class Quantities:
     Parameters
     ----------
     values : mapping
-        Draws of each quantity, shape (draw, judge): the audit gives their means and intervals. The
-        one called `judged` is compared with the threshold.
+        Draws of each quantity, shape (draw, judge): the audit gives their means and intervals.
     judged : str
+        The one of them that is compared with the threshold.
     columns : mapping
         Further columns of the table, shape (judge,), such as probabilities of events.
     tables : mapping
         Further tables, for `raters.auditing.Audit.tables`.
+    by_crowd : bool
+        Whether the judged quantity says how closely a judge agrees with the others, so that without
+        known truths nobody is dropped for it.
     """
 
     values: Mapping[str, np.ndarray]
     judged: str
     columns: Mapping[str, np.ndarray] = field(default_factory=dict)
     tables: Mapping[str, xr.Dataset] = field(default_factory=dict)
+    by_crowd: bool = False
 
 
 class AuditLimits(NamedTuple):
-    """Limits that an audit is asked for.
-
-    Attributes
-    ----------
-    threshold : float
-        Value of the judged quantity below which a judge is not wanted.
-    level : float
-        Posterior probability of intervals.
-    margin : float
-        Largest distance from the value of guessing that counts as guessing.
-    """
+    """Limits of an audit: the value of the judged quantity below which a judge is not wanted, the
+    probability of intervals, and the largest distance from guessing that counts as guessing."""
 
     threshold: float
     level: float
@@ -95,136 +77,69 @@ class Column:
     Parameters
     ----------
     name : str
-        Key of the value in each row. The forms ``"interval"`` and ``"range"`` also read the keys
-        ``f"{name}_low"`` and ``f"{name}_high"``.
-    heading : str
+        Key of the value in each row; keys with ``_low`` and ``_high`` behind it are its interval.
     form : str
-        ``"name"`` (heading of the row), ``"text"``, ``"whole"``, ``"number"``, ``"percent"``,
-        ``"interval"`` (a number drawn with its interval, all rows on one scale), or ``"range"``
-        (whole numbers: the two ends, and before them the value where the rows have it).
+        ``"name"`` (heading of the row), ``"text"``, ``"whole"``, ``"number"``, ``"digits"`` (three
+        significant ones), ``"percent"``, ``"interval"`` (drawn, all rows on one scale) or
+        ``"range"`` (whole numbers).
+    heading : str
+        By default made of the name: ``p_best`` is headed P(best).
     meaning : str
-        Sentence that explains the column to a reader who does not know the model. ``{margin}`` in
-        it stands for the margin of the audit.
+        Sentence that explains the column to a reader who does not know the model.
     marks : tuple of float
         Values marked on the scale of an interval.
     """
 
     name: str
-    heading: str
-    form: Form = "text"
+    form: Form = "number"
+    heading: str = ""
     meaning: str = ""
     marks: tuple[float, ...] = (0.0,)
 
 
 @dataclass(frozen=True)
-class Table:
-    """Table of a section of a report.
-
-    Parameters
-    ----------
-    key : str
-        Short name in lower case, such as ``"ranking"``.
-    caption : str
-    columns : tuple of Column
-    rows : sequence of mapping
-        Plain values by the names of the columns, those that matter most first.
-    heading : str
-        Heading above the table, where a section has several.
-    num_open : int
-        Rows that a page shows at once; the others are folded away.
-    both_ends : bool
-        True if the last rows matter as much as the first, as in a ranking. A terminal that cannot
-        show all rows then shows those of both ends.
-    """
-
-    key: str
-    caption: str
-    columns: tuple[Column, ...]
-    rows: Sequence[Mapping[str, Any]]
-    heading: str = ""
-    num_open: int = 10
-    both_ends: bool = False
-
-    def __post_init__(self) -> None:
-        _check_key(self.key)
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """Small matrix of probabilities, such as one annotator's confusion matrix.
-
-    Parameters
-    ----------
-    title : str
-    rows, columns : tuple of str
-    values : array, shape (row, column)
-        Probabilities.
-    """
-
-    title: str
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    values: np.ndarray
-
-
-@dataclass(frozen=True)
 class Section:
-    """Part of a report that only one kind of judgement has.
+    """Part of a report that only one kind of judgement has: findings, and a table.
 
     Parameters
     ----------
     key : str
         Short name in lower case, such as ``"items"``: the section's name in the facts of a report.
     title : str
-        Heading.
-    sentence : str
-        Main finding in words.
-    counts : mapping of str to int
-        Numbers shown in a line below the sentence.
-    tables : tuple of Table
-    matrices : tuple of Matrix
-        Matrices with the same rows and columns, shown side by side.
+    findings : tuple of mapping
+        What was found, as numbers by name. ``"code"`` names the words for it in the template of
+        reports; a finding of a kind outside of the package has its words as ``"text"``.
+    columns : tuple of Column
+        Columns of the table that are shown.
+    table : pandas.DataFrame, optional
+        Rows in the order in which they are read.
+    group : str
+        Column whose values part the table into several, each under its own heading.
+    matrices : tuple of mapping
+        Matrices of probabilities, each with ``title``, ``rows``, ``columns`` and ``values``.
     facts : mapping
-        Further plain values for the facts of a report, by name.
-    files : mapping
-        Tables and figures that ``raters audit`` writes: from the name of a file to what writes it,
-        ``write(path)``.
-    limits : tuple of str
-        Sentences about what a verdict does not say, for the end of the page.
-    headline : str
-        Part of `sentence` that the first lines of a page repeat.
+        Further plain values for the facts of a report.
+    figures : mapping
+        Functions of `raters.figures` by name, each with its arguments.
+    limits : tuple of mapping
+        What a verdict does not say, as findings.
     """
 
     key: str
     title: str
-    sentence: str
-    counts: Mapping[str, int] = field(default_factory=dict)
-    tables: tuple[Table, ...] = ()
-    matrices: tuple[Matrix, ...] = ()
+    findings: tuple[Mapping[str, Any], ...] = ()
+    columns: tuple[Column, ...] = ()
+    table: pd.DataFrame | None = None
+    group: str = ""
+    matrices: tuple[Mapping[str, Any], ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
-    files: Mapping[str, Callable[[Path], object]] = field(default_factory=dict)
-    limits: tuple[str, ...] = ()
-    headline: str = ""
+    figures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    limits: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
-        _check_key(self.key)
-        own = {"title", "sentence", "counts", "tables", "matrices"}
-        if taken := sorted(own & set(self.facts)):
-            raise SettingError(
-                parameter="facts",
-                value=taken,
-                problem="are names of a section's other parts",
-                expected="take other names",
-            )
-
-
-def _check_key(key: str) -> None:
-    if not (isinstance(key, str) and _KEY.fullmatch(key)):
-        raise SettingError(
-            parameter="key",
-            value=key,
-            expected="it must be lower-case letters, digits, - and _, such as 'items'",
-        )
+        if not (isinstance(self.key, str) and re.fullmatch(r"[a-z][a-z0-9_-]*", self.key)):
+            expected = "it must be lower-case letters, digits, - and _, such as 'items'"
+            refuse("key", self.key, expected=expected)
 
 
 @dataclass(frozen=True)
@@ -264,20 +179,16 @@ class Reader:
         Roles that a table must have, one tuple for each shape of table; by default the keyword
         parameters that have no default.
     steps : tuple of callable
-        What follows: ``step(data, frame, *, ...)`` gives the data again. Keyword parameters that
-        `read` has too have its values; the others are further options.
+        What follows: ``step(data, frame, *, ...)`` gives the data again.
     may_be_empty : tuple of str
         Roles whose columns need not have a value in every row.
     bad_rows : callable, optional
-        Rows that are complete and hold no judgement: ``bad_rows(frame, columns)``, with the names
-        of the columns by role, gives the reason and those rows as a boolean array.
+        ``bad_rows(frame, columns)`` gives the reason and a boolean array of rows that are complete
+        and hold no judgement.
     part_of : str
-        Role that names the judgement that a row is a part of, where a judgement has several rows:
-        without one of them it is left out.
+        Role that names the judgement that a row is a part of.
     on_request : str
-        Of a table that another kind reads with less loss, what this reading costs, as a sentence
-        without a full stop: it is read so, and the sentence noted, only where this kind, or a model
-        of it, is named.
+        What this reading costs, of a table that another kind reads with less loss.
     """
 
     read: Callable[..., Judgements]
@@ -289,16 +200,8 @@ class Reader:
     on_request: str = ""
 
     def __post_init__(self) -> None:
-        check_fields(
-            self,
-            read=Callable,
-            shapes=tuple,
-            steps=tuple,
-            may_be_empty=tuple,
-            bad_rows=_MAYBE,
-            part_of=str,
-            on_request=str,
-        )
+        if not callable(self.read):
+            refuse("read", self.read, expected="it must be a function that reads a table")
 
 
 @dataclass(frozen=True)
@@ -312,16 +215,14 @@ class Truths:
         For `raters.calibrate` and audits: ``calibrate(program, result, gold, reference, level,
         seed)`` gives a `raters.auditing.Calibration`.
     number : callable
-        ``number(data, gold)``, how many truths are known by what a user gives as `gold`;
-        `raters.errors.DataError` for truths of other things than the data are about.
+        ``number(data, gold)``, how many truths are known by what a user gives as `gold`.
     columns : tuple of str
         Columns that a table of known truths may have.
     answer : str
         The one of them that holds the truth, to be filled in.
     classes : callable, optional
-        For questions and rules to stop by: ``classes(program, draws, share, chances)`` gives
-        calibrated probabilities of the latent class of each unit under each draw, from the model's,
-        averaged over the draws with their shares. Without it they are the model's own.
+        ``classes(program, draws, share, chances)`` gives calibrated probabilities of the latent
+        class of each unit under each draw. Without it they are the model's own.
     """
 
     calibrate: Callable[..., Calibration]
@@ -329,15 +230,6 @@ class Truths:
     columns: tuple[str, ...]
     answer: str
     classes: Callable[..., np.ndarray] | None = None
-
-    def __post_init__(self) -> None:
-        check_fields(self, calibrate=Callable, number=Callable, columns=tuple, classes=_MAYBE)
-        if self.answer not in self.columns:
-            raise SettingError(
-                parameter="answer",
-                value=self.answer,
-                expected=f"it must be one of the columns ({', '.join(map(str, self.columns))})",
-            )
 
 
 @dataclass(frozen=True)
@@ -351,142 +243,89 @@ class Kind:
     readers : tuple of Reader
         Ways of reading a table; the command line chooses by the columns given.
     models : tuple of type
-    default : Model[Any]
+    default : Model
         Model of the command line where none is named.
     words : Words
+    name : str
+        That of the container in lower case unless it is given.
     questions : callable, optional
-        Everything that can be asked, as judgements without outcomes: ``questions(data, **options)``
-        with keyword options of its own, such as ``items=None`` (names that questions are restricted
-        to, by the field that holds them), ``again``, ``limit`` and ``seed``; `raters.Candidates.of`
-        and the command line give those that it has, and restrict the rest themselves. Without it
-        each combination of names along the axes of the question that nobody has answered, where
-        each axis has one column and there are no numbers; of other questions, those that the data
-        ask, put to each judge.
+        Everything that can be asked: ``questions(data, **options)`` gives judgements without
+        outcomes. Without it, each combination of names that nobody has answered.
     quantities : callable, optional
         Quantities of an audit: ``quantities(program, result, limits)``. Without it every site that
         has one entry for each judge is a quantity, and the first of them is judged.
-    truths : Truths, optional
-        Known truths, and statements about the truth. Without it an audit states the model's own
-        numbers, and takes no known truths.
     threshold : float, optional
         Value of the judged quantity below which a judge is not worth keeping. Without it an audit
         has to be given one.
+    unjudged : str
+        Sentence that says why no judge of this kind is right or wrong, in place of an audit.
+    truths : Truths, optional
+        Without them an audit states the model's own numbers, and takes no known truths.
+    agreement : callable, optional
+        Agreement of the judges: ``agreement(data, level, metric, by_class)`` gives a table of
+        statistics. Without it, the statistics of answers that are names or sides of pairs.
     columns : tuple of Column
-        Columns of the audit's table that a report shows, with their meaning; one whose name is not
-        in the table is left out. Without them, or without the judged quantity among them, that
-        quantity comes first, and every other number of the table follows.
-    reason : callable, optional
-        Reason for a verdict of ``drop`` or ``review`` in a few words, from the judge's row of the
-        audit's table: ``reason(row)``. Without it, the probability that the judged quantity is
-        below the threshold. Where the table has a column ``p_adversarial``, the probability that a
-        judge is wrong more often than chance, a report also asks for the instructions to be
-        checked.
+        Columns of the audit's table that a report shows. Without them, every number of the table.
     sections : tuple of callable
-        Parts that ``raters audit`` prints and a report adds, in this order: ``section(context)``
-        gives a `Section`, or None where there is nothing to say.
+        Parts of a report, in this order: ``section(context)`` gives a `Section` or None.
     discrepancies : tuple of raters.checking.discrepancies.Discrepancy
-        Measures of how far judgements are from a model, for `raters.check`. Without them, those
-        that make sense for every kind.
+        Measures for `raters.check`. Without them, those that make sense for every kind.
     needs : mapping
         Roles without which a model cannot be fitted, by its class, or by the name of its setting.
     implies : mapping
-        Settings of readers, and of what makes questions, that follow on the command line from a
-        setting of a model unless they are given: ``{"ties": {"ties": "keep"}}``.
-    name : str
-        Name of the kind, such as ``"comparisons"``: that of the container in lower case unless it
-        is given.
-    agreement : callable, optional
-        Agreement of the judges, for `raters.agreement`: ``agreement(data, level, metric,
-        by_class)`` gives a table of statistics. Without it, the statistics of answers that are
-        names or sides of pairs.
-    by_crowd : bool
-        Whether the judged quantity says how closely a judge agrees with the others, so that without
-        known truths nobody is dropped for it. Of a kind with `truths` it does.
-    lowest : str
-        Those of whom the judged quantity is lowest, in words: ``"least trusted"``, or ``"least
-        able"``.
-    unjudged : str
-        Sentence that says why no judge of this kind is right or wrong, in place of an audit; empty
-        for kinds whose judges are audited.
+        Settings of readers that follow from a setting of a model: ``{"ties": {"ties": "keep"}}``.
     """
 
     data: type[Judgements]
     readers: tuple[Reader, ...]
     models: tuple[type[Model[Any]], ...]
     default: Model[Any]
-    words: Words = Words("judgement", "judgements")
+    words: Words = Words()
+    name: str = ""
     questions: Callable[..., Judgements] | None = None
     quantities: Callable[[Program[Any], xr.DataTree, AuditLimits], Quantities] | None = None
-    truths: Truths | None = None
     threshold: float | None = None
+    unjudged: str = ""
+    truths: Truths | None = None
+    agreement: Callable[[Any, float, str | None, bool], pd.DataFrame] | None = None
     columns: tuple[Column, ...] = ()
-    reason: Callable[[Mapping[str, Any]], str] | None = None
     sections: tuple[Callable[[AuditContext], Section | None], ...] = ()
     discrepancies: tuple[Discrepancy, ...] = ()
     needs: Mapping[type[Model[Any]] | str, tuple[str, ...]] = field(default_factory=dict)
     implies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    name: str = ""
-    agreement: Callable[[Any, float, str | None, bool], pd.DataFrame] | None = None
-    by_crowd: bool = False
-    lowest: str = "least trusted"
-    unjudged: str = ""
 
     def implied(self, model: Model[Any]) -> dict[str, Any]:
-        """Settings of readers that follow from those of a model.
-
-        Parameters
-        ----------
-        model : Model
-
-        Returns
-        -------
-        dict of str to object
-        """
+        """Settings of readers that follow from those of a model."""
         settings: dict[str, Any] = {}
-        for name, own in self.implies.items():
+        for name, implied in self.implies.items():
             if getattr(model, name, None) not in (None, False):
-                settings |= own
+                settings |= implied
         return settings
 
     def __post_init__(self) -> None:
         if not (isinstance(self.data, type) and issubclass(self.data, Judgements)):
-            raise SettingError(
-                parameter="data",
-                value=self.data,
-                expected="it must be a subclass of raters.judgements.Judgements",
-            )
-        _check_fields(self.data)
-        check_fields(self, readers=tuple, columns=tuple, sections=tuple)
-        check_fields(self, needs=Mapping, implies=Mapping)
-        check_fields(self, name=str, lowest=str, by_crowd=bool, unjudged=str)
-        check_fields(self, discrepancies=tuple)
-        check_fields(self, questions=_MAYBE, quantities=_MAYBE, reason=_MAYBE, agreement=_MAYBE)
-        check_fields(self, truths=Truths | None, words=Words, threshold=float | None)
-        if not (len(self.readers) and all(isinstance(one, Reader) for one in self.readers)):
-            raise SettingError(
-                parameter="readers",
-                value=self.readers,
-                expected="give one reader or more",
-                instead="readers=(rt.kinds.Reader(MyData.from_frame),)",
-            )
-        if not isinstance(self.models, tuple):
-            raise SettingError(
-                parameter="models",
-                value=self.models,
-                expected="give a tuple of classes",
-                instead="models=(MyModel,)",
-            )
-        if type(self.default) not in self.models:
-            raise SettingError(
-                parameter="default",
-                value=self.default,
-                expected=f"put {type(self.default).__name__} in models, too",
-            )
+            expected = "it must be a subclass of raters.judgements.Judgements"
+            refuse("data", self.data, expected=expected)
+        _check_container(self.data)
+        readers = isinstance(self.readers, tuple) and self.readers
+        if not (readers and all(isinstance(reader, Reader) for reader in readers)):
+            expected = "give a tuple of one reader or more"
+            instead = "readers=(rt.kinds.Reader(MyData.from_frame),)"
+            refuse("readers", self.readers, expected=expected, instead=instead)
+        if not isinstance(self.models, tuple) or type(self.default) not in self.models:
+            expected = f"it must be a tuple of classes, and hold {type(self.default).__name__}"
+            refuse("models", self.models, expected=expected, instead="models=(MyModel,)")
+        for name, type_ in _TYPES.items():
+            if not isinstance(value := getattr(self, name), type_):
+                refuse(name, value, expected=f"it must be a {type_.__name__}")
         if not self.name:
             object.__setattr__(self, "name", self.data.__name__.lower())
 
 
-def _check_fields(data: type[Judgements]) -> None:
+_TYPES: dict[str, type] = {"words": Words, "name": str, "sections": tuple, "needs": Mapping}
+
+
+def _check_container(data: type[Judgements]) -> None:
     """Raise unless a container has the fields that its declarations name, and counts."""
     lacking = [name for name in ("axes", "names", "answer", "row") if not hasattr(data, name)]
     if not lacking:
@@ -497,8 +336,7 @@ def _check_fields(data: type[Judgements]) -> None:
             "a frozen dataclass of judgements declares axes, names, answer and row, and has a field"
             " for each column, for each axis' names, and for counts"
         )
-        problem = f"lacks {', '.join(lacking)}"
-        raise SettingError(parameter="data", value=data, problem=problem, expected=expected)
+        refuse("data", data, f"lacks {', '.join(lacking)}", expected)
 
 
 _KINDS: dict[str, Kind] = {}
@@ -520,7 +358,7 @@ def register(kind: Kind) -> Kind:
     Returns
     -------
     Kind
-        The same, so that ``KIND = rt.kinds.register(rt.kinds.Kind(...))`` reads well.
+        The same.
 
     Raises
     ------
@@ -528,21 +366,13 @@ def register(kind: Kind) -> Kind:
         When it is not a `Kind`, or another container has its name.
     """
     if not isinstance(kind, Kind):
-        raise SettingError(
-            parameter="kind",
-            value=kind,
-            expected="it must be a raters.kinds.Kind",
-            instead="rt.kinds.register(rt.kinds.Kind(data=..., readers=..., ...))",
-        )
+        instead = "rt.kinds.register(rt.kinds.Kind(data=..., readers=..., ...))"
+        refuse("kind", kind, expected="it must be a raters.kinds.Kind", instead=instead)
     known = _registry().get(kind.name, kind).data
     if (known.__module__, known.__qualname__) != (kind.data.__module__, kind.data.__qualname__):
-        raise SettingError(
-            parameter="name",
-            value=kind.name,
-            problem=f"is the name of the kind of {known.__module__}.{known.__qualname__}",
-            expected="give this kind another name",
-            instead="rt.kinds.Kind(name='my_kind', ...)",
-        )
+        problem = f"is the name of the kind of {known.__module__}.{known.__qualname__}"
+        instead = "rt.kinds.Kind(name='my_kind', ...)"
+        refuse("name", kind.name, problem, "give this kind another name", instead=instead)
     _registry()[kind.name] = kind
     return kind
 
@@ -553,17 +383,7 @@ def registered_kinds() -> tuple[Kind, ...]:
 
 
 def found_kind(data: Any) -> Kind | None:
-    """The kind of a container, or of its class; None for one that is not registered.
-
-    Parameters
-    ----------
-    data : Judgements or type
-        Of a class that is not registered itself, its nearest base counts.
-
-    Returns
-    -------
-    Kind or None
-    """
+    """The kind of a container, or of its class; None for one that is not registered."""
     container = data if isinstance(data, type) else type(data)
     for base in container.__mro__:  # a kind of a subclass comes before that of its base
         for kind in _registry().values():
@@ -589,26 +409,16 @@ def kind_of(data: Judgements | type[Judgements]) -> Kind:
     SettingError
         When the kind is not registered.
     """
-    if (kind := found_kind(data)) is not None:
-        return kind
+    kind = found_kind(data)
     container = data if isinstance(data, type) else type(data)
-    if issubclass(container, Together):
-        raise SettingError(
-            parameter="data",
-            value=data,
-            problem="is several kinds of judgement, and this is asked of one kind at a time",
-            expected="take one part",
-            instead="together.part('votes')",
-        )
-    known = ", ".join(kind.data.__name__ for kind in _registry().values())
-    raise SettingError(
-        parameter="data",
-        value=data,
-        problem=f"is of {container.__name__}, no registered kind of judgement (there are {known})",
-        expected="register its kind first",
-        instead=f"rt.kinds.register(rt.kinds.Kind(data={container.__name__}, readers=..., models=...,"
-        " default=...))",
-    )
+    if kind is None and issubclass(container, Together):
+        problem = "is several kinds of judgement, and this is asked of one kind at a time"
+        refuse("data", data, problem, "take one part", instead="together.part('votes')")
+    if kind is None:
+        problem = f"is of {container.__name__}, no registered kind of judgement"
+        instead = f"rt.kinds.register(rt.kinds.Kind(data={container.__name__}, ...))"
+        refuse("data", data, problem, "register its kind first", instead=instead)
+    return kind
 
 
 def kind_named(name: str) -> Kind:
@@ -629,7 +439,5 @@ def kind_named(name: str) -> Kind:
         When no kind of this name is registered.
     """
     if name not in _registry():
-        own = "a kind of your own is MODULE:NAME on the command line"
-        expected = f"choose one of {', '.join(map(repr, _registry()))}; {own}"
-        raise SettingError(parameter="kind", value=name, expected=expected)
+        refuse("kind", name, expected=f"choose one of {', '.join(map(repr, _registry()))}")
     return _registry()[name]

@@ -139,76 +139,53 @@ class Audit:
         return float("nan") if self.items is None else float((1 - self.items["probability"]).sum())
 
     @property
-    def decided(self) -> str:
-        """Sentence on those without whom a tenth of the conclusions or more would change; empty
-        where there is nobody, or `influence` was not asked for."""
+    def influential(self) -> dict[str, Any] | None:
+        """Judge on whom most conclusions hang: ``name``, ``share`` of the ``conclusions`` that
+        would change without them, ``deciding`` (number of those without whom a tenth or more
+        would), and of how many it is ``unknown``; None where `influence` was not asked for."""
         if "influence" not in self.table:
-            return ""
-        change = self.table["influence"].to_series().dropna().sort_values(ascending=False)
-        those = change[change >= DECIDES]
-        if those.empty:
-            return ""
-        more = f" (of {len(those)} such {plural(self.judge)})" if len(those) > 1 else ""
-        return (
-            f"Without {isolated(those.index[0])}{more}, {those.iloc[0]:.0%} of the"
-            f" {self._conclusions}: so much hangs on one {self.judge}."
-        )
-
-    @property
-    def _conclusions(self) -> str:
-        """Conclusions that may change without somebody, in words."""
-        if self.items is None:
-            return "pairs of items would be the other way round"
-        return "item labels would be others"
-
-    @property
-    def of_influence(self) -> str:
-        """Sentences on the influence of each annotator; empty where `influence` was not asked
-        for."""
-        if "influence" not in self.table:
-            return ""
+            return None
         change = self.table["influence"].to_series()[self.table["judgements"].values > 0]
-        sentences = [self.decided] if self.decided else []
-        if not sentences and change.notna().any():
-            sentences = [
-                f"Without any one {self.judge}, at most {change.max():.0%} of the"
-                f" {self._conclusions}."
-            ]
-        if unknown := int(change.isna().sum()):
-            sentences.append(
-                f"Of {unknown:,} of {len(change):,} {plural(self.judge)} it is not known: the draws"
-                " do not tell, and only a few are left out of a new fit."
-            )
-        return " ".join(sentences)
+        if not change.notna().any():
+            return None
+        return {
+            "name": change.idxmax(),
+            "share": float(change.max()),
+            "conclusions": "order of pairs of items" if self.items is None else "item labels",
+            "deciding": int((change >= DECIDES).sum()),
+            "unknown": int(change.isna().sum()),
+            "of": len(change),
+        }
 
     def __str__(self) -> str:
         frame = self.table.to_dataframe().sort_values(self.judged)
         ends = {f"{self.judged}_low", f"{self.judged}_high"}
         shown = [name for name in frame if name in ends or not name.endswith(("_low", "_high"))]
-        frame, lines = frame[shown], [self.rule]
+        lines = [self.anchor.sentence, *(f"In doubt: {doubt}." for doubt in self.anchor.doubts)]
+        lines += [frame[shown].round(3).to_string(), self.rule]
         if self.items is not None:
-            wrong, num_items = self.expected_wrong, self.items.sizes["item"]
-            by = ", by this model"
+            interval = ""
             if self.wrong_interval is not None:
                 low, high = self.wrong_interval
-                by = (
-                    f"; {self.level:.0%} interval {low:.0f} to {high:.0f},"
-                    f" {self.anchor.of_interval}"
+                interval = (
+                    f" ({self.level:.0%} interval {low:.0f} to {high:.0f},"
+                    f" {self.anchor.of_interval})"
                 )
-            lines += [
-                f"If labelling stops now, {wrong:.1f} of {num_items} item labels are expected to be"
-                f" wrong ({wrong / num_items:.1%}){by}."
-            ]
-        lines += [
-            (
-                f"Expected share of wrong drops: {self.wrong_drops:.1%}."
-                if self.flagged
-                else "Nobody is dropped."
-            )
-        ]
-        lines += [self.of_influence] if self.of_influence else []
-        doubts = [f"In doubt: {doubt}." for doubt in self.anchor.doubts]
-        return "\n".join([self.anchor.sentence, *doubts, frame.round(3).to_string(), *lines])
+            wrong, number = self.expected_wrong, self.items.sizes["item"]
+            lines.append(f"Expected wrong item labels: {wrong:.1f} of {number}{interval}.")
+        if self.flagged:
+            lines.append(f"Expected share of wrong drops: {self.wrong_drops:.1%}.")
+        if (most := self.influential) is not None:
+            lines.append(_influence(most))
+        return "\n".join(lines)
+
+
+def _influence(most: Mapping[str, Any]) -> str:
+    """Sentence on the judge on whom most hangs."""
+    return (
+        f"Without {isolated(most['name'])}, {most['share']:.0%} of the {most['conclusions']} would"
+        " change."
+    )
 
 
 @checked
@@ -237,9 +214,8 @@ def audit(
     model : Model
         The model that was fitted. Of comparisons, one with competences:
         ``ExtendedBTL(competence="signed")`` can also find adversaries. Of labels, any model that
-        tells annotators apart, such as ``DawidSkene()``. Of another kind of judgement, a model that
-        the ``quantities`` of its `raters.kinds.Kind` can read; without them, one with a parameter of each
-        judge.
+        tells annotators apart, such as ``DawidSkene()``. Of another kind of judgement, one with a
+        parameter of each judge.
     result : xarray.DataTree
     gold : mapping, pandas.Series or pandas.DataFrame, optional
         Known truths, as `raters.calibrate` takes them: true classes of items that were drawn at
@@ -461,16 +437,16 @@ def audit(
     if calibration is None:
         who, of_crowd = plural(data.judge).replace("_", " "), isinstance(reference, str)
         takes_truths = kind.truths is not None
-        by_model = not (takes_truths or kind.by_crowd)
+        quantities = (kind.quantities or _sites_of_judges)(program, result, limits)
+        by_model = not (takes_truths or quantities.by_crowd)
         anchor = Anchor(
             data.num_known, crowd=of_crowd, model=by_model, judges=who, takes_truths=takes_truths
         )
-        quantities = (kind.quantities or _sites_of_judges)(program, result, limits)
     else:
         anchor, quantities = calibration.anchor, calibration.quantities(limits)
     columns = _columns(data, quantities, limits)
-    if influence and (found := influence_of(program, result, seed)) is not None:
-        columns["influence"] = found.change
+    if influence and (change := influence_of(program, result, seed)) is not None:
+        columns["influence"] = change.change
     anchored = np.full(len(data.judges), not anchor.is_missing)
     may_drop = anchored | quantities.columns.get("gives_one_answer", anchored)
     columns["verdict"] = verdicts(columns["p_below"], costs, may_drop)
@@ -499,8 +475,9 @@ def audit(
         settling=_settling(data, columns, quantities, limits, calibration, costs, seed),
         fit=identity_of(program),
     )
-    if made.decided:
-        warnings.warn(made.decided, DataWarning, stacklevel=2)
+    most = made.influential
+    if most is not None and most["deciding"]:
+        warnings.warn(f"so much hangs on one: {_influence(most)}", DataWarning, stacklevel=2)
     return made
 
 

@@ -61,12 +61,18 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
             "p_adversarial": (rationality < 0).mean(0),
         }
         tables = {"reward": rewards(program, result, limits.level), "policy": policy}
-        return Quantities({"rationality": rationality}, "rationality", chances | agreement, tables)
+        return Quantities(
+            {"rationality": rationality}, "rationality", chances | agreement, tables, by_crowd=True
+        )
     if "competence" in program.sites:
         competence = np.asarray(draws["competence"])
         chances = {"p_guessing": (competence < near).mean(0)}
         return Quantities(
-            {"competence": competence}, "competence", chances | agreement, {"policy": policy}
+            {"competence": competence},
+            "competence",
+            chances | agreement,
+            {"policy": policy},
+            by_crowd=True,
         )
     raise SettingError(
         parameter="model",

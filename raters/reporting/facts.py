@@ -1,40 +1,87 @@
-"""Facts of a fit and its audit as plain values, for reports and for summaries."""
+"""Facts of a report as one dictionary of plain values; every form of a report is a view of it."""
 
 from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Mapping
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from raters.auditing.agreement import agreement
-from raters.auditing.audit import Audit
-from raters.errors import DataError
+from raters.auditing.agreement import agreement, is_measurable
+from raters.auditing.audit import Audit, audit
+from raters.auditing.pairwise import pairwise
+from raters.auditing.verdicts import DIFFERS, IN_QUESTION, VERDICTS
+from raters.errors import DataError, DataWarning, refuse
 from raters.fitting.storage import shown
+from raters.inference.mixing import FEWEST_DRAWS
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
 from raters.judgements.stored import imported_class
-from raters.kinds import kind_of
+from raters.kinds import AuditContext, Column, Section, kind_of
+from raters.program import Program
+from raters.reporting.cite import known_entries
+from raters.reporting.convergence import convergence
 
-STATISTICS = {
-    "observed_agreement": "observed agreement",
-    "specific_agreement": "specific agreement",
-    "krippendorff_alpha": "Krippendorff's alpha",
-    "fleiss_kappa": "Fleiss' kappa",
-    "gwet_ac1": "Gwet's AC1",
-    "kendall_w": "Kendall's W",
-}
+# A program that reads the JSON looks at this; it rises when a name in it changes its meaning.
+SCHEMA_VERSION = 6
+# Judges of the matrix, and how many of them may be those who should go or be looked at.
+_MATRIX, _SUSPECTS = 30, 20
+
+
+def facts_of(
+    context: AuditContext,
+    sections: list[Section],
+    questions: pd.DataFrame | None,
+    note: str,
+    title: str | None,
+) -> dict[str, Any]:
+    """Facts of a report, in the order in which they are read."""
+    program, audited, result = context.program, context.audit, context.result
+    data, kind = program.data, kind_of(program.data)
+    fit = convergence(context)
+    people = [] if audited is None else judges(audited)
+    judge = data.judge.replace("_", " ")
+    page = {
+        "schema_version": SCHEMA_VERSION,
+        "title": title or f"{kind.words.many.capitalize()} by {plural_noun(data.judge)}",
+        "kind": kind.name,
+        "judge": data.judge,
+        "judged": "" if audited is None else audited.judged,
+        "words": kind.words._asdict() | {"judge": judge, "judges": plural_noun(data.judge)},
+        "asked": _asked(context),
+        "answer": _answer(context, people) | {"relied_on": fit["relied_on"]},
+        "worlds": _worlds(audited),
+        "columns": [] if audited is None else list(map(vars, columns(audited, program))),
+        "annotators": people,
+        "sections": {section.key: _section(section) for section in sections},
+        "agreement": None if kind.unjudged else _agreement(data, people, context),
+        "convergence": fit,
+        "next": {
+            "steps": _next(context, people, fit),
+            "questions": [] if questions is None else questions,
+            "question_columns": list(map(vars, question_columns(data, questions))),
+            "note": note,
+        },
+        "limits": _limits(audited) + [limit for section in sections for limit in section.limits],
+        "how": _how(context),
+        "cite": known_entries(program.model, str(result.attrs.get("backend", ""))),
+    }
+    plain_facts: dict[str, Any] = plain(page)
+    return plain_facts
 
 
 def plural_noun(axis: str) -> str:
-    """Plural of the name of an axis, as a sentence has it."""
+    """Plural of the name of an axis, as a text has it."""
     return plural(axis).replace("_", " ")
+
+
+# ---------------------------------------------------------------- what was asked, and how
 
 
 def data_facts(data: Judgements) -> dict[str, Any]:
@@ -52,65 +99,27 @@ def data_facts(data: Judgements) -> dict[str, Any]:
     return sizes
 
 
-def ranking(reward: xr.DataArray, level: float) -> pd.DataFrame:
-    """Items from the highest reward to the lowest, with intervals of their ranks."""
-    stacked = reward.stack(sample=("chain", "draw")).transpose("sample", "item")
-    draws = stacked.values
-    order = np.argsort(-draws.mean(0), kind="stable")
-    draws, names = draws[:, order], stacked["item"].values[order]
-    ranks = np.argsort(np.argsort(-draws, axis=1), axis=1) + 1
-    tails = ((1 - level) / 2, (1 + level) / 2)
-    low, high = np.quantile(draws, tails, axis=0)
-    rank_low, rank_high = np.quantile(ranks, tails, axis=0, method="nearest")
-    return pd.DataFrame(
-        {
-            "item": names,
-            "rank": np.arange(1, len(names) + 1),
-            "reward": draws.mean(0),
-            "reward_low": low,
-            "reward_high": high,
-            "rank_low": rank_low,
-            "rank_high": rank_high,
-            "p_best": (ranks == 1).mean(0),
-            "p_above_next": np.append((draws[:, :-1] > draws[:, 1:]).mean(0), np.nan),
-        }
-    )
+def _asked(context: AuditContext) -> dict[str, Any]:
+    """The question: the data, the model, and the limits of the audit."""
+    audited, asked = context.audit, {"data": data_facts(context.program.data)}
+    asked |= {"model": type(context.program.model).__name__, "level": context.level}
+    if audited is None:
+        return asked
+    names = ("threshold", "margin", "min_judgements")
+    return asked | {name: getattr(audited, name) for name in names} | {"costs": vars(audited.costs)}
 
 
-def audit_frame(audit: Audit) -> pd.DataFrame:
-    """The audit as a table, least trusted first."""
-    frame = audit.table.to_dataframe().reset_index()
-    return frame.sort_values(
-        ["p_below", audit.judged], ascending=[False, True], kind="stable", ignore_index=True
-    )
-
-
-def audit_summary(audit: Audit) -> dict[str, Any]:
-    """Verdicts of an audit, the rule behind them, and its table."""
+def _how(context: AuditContext) -> dict[str, Any]:
+    """Computation of the numbers."""
+    documentation = (type(context.program.model).__doc__ or "").strip()
     return {
-        "stands_on": audit.anchor.sentence,
-        "doubts": list(audit.anchor.doubts),
-        "rule": audit.rule,
-        "flagged": audit.flagged,
-        "expected_share_of_wrong_drops": audit.wrong_drops,
-        plural_noun(audit.judge): audit_frame(audit),
+        "model": repr(context.program.model),
+        "model_sentence": " ".join(documentation.partition("\n\n")[0].split()),
+        "rule": "" if context.audit is None else context.audit.rule,
+        "fit": fit_facts(context.result),
+        "versions": versions(),
+        "data": data_facts(context.program.data),
     }
-
-
-def items_frame(items: xr.Dataset) -> pd.DataFrame:
-    """Item labels as a table, least certain first."""
-    frame = items.to_dataframe().reset_index()
-    return frame.sort_values("probability", kind="stable", ignore_index=True)
-
-
-def agreement_or_why_not(data: Judgements, level: float) -> tuple[pd.DataFrame | None, str]:
-    """Agreement of those who are audited, or the sentence that says why it cannot be measured."""
-    try:
-        return agreement(data, level=level), ""
-    except DataError:
-        kind = kind_of(data)
-        text = f"no question has {kind.words.many} by two {plural_noun(data.judge)}"
-        return None, f"Agreement cannot be measured: {text}."
 
 
 def fit_facts(result: xr.DataTree) -> dict[str, Any]:
@@ -124,9 +133,342 @@ def fit_facts(result: xr.DataTree) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Versions of the packages that produced the numbers."""
-    return {
-        name: version(name) for name in ("raters", "numpyro", "jax", "arviz", "xarray", "numpy")
+    names = ("raters", "numpyro", "jax", "arviz", "xarray", "numpy")
+    return {name: version(name) for name in names}
+
+
+# ---------------------------------------------------------------- judges
+
+
+def by_verdict(audited: Audit) -> pd.DataFrame:
+    """The audit's table: those who should go, then those to look at, each least trusted first."""
+    frame = audited.table.to_dataframe().reset_index()
+    place = frame["verdict"].map(VERDICTS.index)
+    order = np.lexsort((frame[audited.judged], -frame["p_below"], place))
+    return frame.iloc[order].reset_index(drop=True)
+
+
+def judges(audited: Audit) -> list[dict[str, Any]]:
+    """Rows of the audit's table, each with the reason for the verdict."""
+    worlds: dict[Any, Any] = {}
+    if "worlds" in audited.tables:
+        frame = audited.tables["worlds"].to_dataframe().reset_index()
+        worlds = {
+            name: {"worlds": rows.drop(columns=[audited.judge, "world"]).to_dict("records")}
+            for name, rows in frame.groupby(audited.judge, sort=False)
+        }
+    return [
+        {str(name): value for name, value in row.items()}
+        | {"reason": _reason(row, audited)}
+        | worlds.get(row[audited.judge], {})
+        for row in by_verdict(audited).to_dict("records")
+    ]
+
+
+def _reason(row: Mapping[Any, Any], audited: Audit) -> dict[str, Any] | None:
+    """Code of the reason for a verdict, with its numbers; None for those who can stay."""
+    if row["verdict"] == "keep":
+        return None
+    if row["verdict"] == "too few judgements":
+        return {"code": "few_judgements", "number": row["judgements"]}
+    if row["verdict"] == "too few draws":
+        return {"code": "few_draws", "needed": FEWEST_DRAWS}
+    if row.get("gives_one_answer"):
+        return {"code": "one_answer"}
+    chances = {
+        "adversarial": row.get("p_adversarial", 0.0),
+        "own_taste": row.get("p_different_taste", 0.0),
+        "careless": max(row.get(f"p_{name}", 0.0) for name in ("guessing", "spammer", "careless")),
     }
+    code = max(chances, key=lambda name: chances[name])
+    reason = {"code": code, "probability": chances[code]}
+    if not chances[code] > 0.5:
+        reason = {"code": "below", "probability": row["p_below"]}
+    if row.get("bias_class") is not None and row.get("bias", 0.0) >= 0.1:
+        reason |= {"too_often": row["bias_class"], "bias": row["bias"]}
+    return reason | {"anchored": not audited.anchor.is_missing}
+
+
+def columns(audited: Audit, program: Program[Any]) -> list[Column]:
+    """Columns of the audit's table that a report shows, the judged quantity first."""
+    table = audited.table
+    chosen = [column for column in kind_of(program.data).columns if column.name in table]
+    if audited.judged not in [column.name for column in chosen]:
+        numbers = [str(name) for name in table if table[name].dtype.kind == "f"]
+        chosen = [Column(audited.judged, "interval")] + [
+            Column(name, "percent" if name.startswith("p_") else "number")
+            for name in numbers
+            if name != audited.judged and not name.endswith(("_low", "_high"))
+        ]
+    return sorted(chosen, key=lambda column: column.name != audited.judged)
+
+
+def _worlds(audited: Audit | None) -> list[float] | None:
+    """Probabilities of several possible worlds; None with one."""
+    if audited is None or "worlds" not in audited.tables:
+        return None
+    probabilities: list[float] = audited.tables["worlds"]["probability"].values.tolist()
+    return probabilities
+
+
+# ---------------------------------------------------------------- the answer
+
+
+def why_unjudged(program: Program[Any]) -> str:
+    """Sentence that says why a model judges nobody; empty where it does."""
+    kind, data = kind_of(program.data), program.data
+    if kind.unjudged or data.judge in program.axes:
+        return kind.unjudged
+    name, other = type(program.model).__name__, type(kind.default).__name__
+    who = plural_noun(data.judge)
+    return f"{name} treats all {who} alike, so that nobody is judged; {other} tells them apart."
+
+
+def _answer(context: AuditContext, people: list[dict[str, Any]]) -> dict[str, Any]:
+    """Judges to drop, how sure that is, what it stands on, and what it costs."""
+    audited = context.audit
+    if audited is None:
+        why = why_unjudged(context.program)
+        return {"stands_on": why, "doubts": [], "counts": {}}
+    rows = {name: [row for row in people if row["verdict"] == name] for name in VERDICTS}
+    p_bad = {name: np.array([row["p_below"] for row in rows[name]]) for name in VERDICTS}
+    names = {name: [row[audited.judge] for row in rows[name]] for name in VERDICTS}
+    costs, wrong_drops = audited.costs, float((1 - p_bad["drop"]).sum())
+    kept_bad = float(p_bad["keep"].sum())
+    all_bad = sum(float(p_bad[name].sum()) for name in (*IN_QUESTION, "keep"))
+    return {
+        "stands_on": audited.anchor.sentence,
+        "doubts": list(audited.anchor.doubts),
+        "anchored": not audited.anchor.is_missing,
+        "calibrated": audited.calibration is not None,
+        "counts": {name: len(rows[name]) for name in VERDICTS},
+        "flagged": names["drop"],
+        "differing": names[DIFFERS],
+        "review": names["review"],
+        "expected_wrong_drops": wrong_drops,
+        "expected_share_of_wrong_drops": audited.wrong_drops,
+        "expected_good_differing": float((1 - p_bad[DIFFERS]).sum()),
+        "expected_bad_kept": kept_bad,
+        "expected_cost": (kept_bad + float(p_bad[DIFFERS].sum())) * costs.keep_bad
+        + wrong_drops * costs.drop_good
+        + len(rows["review"]) * costs.review,
+        "expected_cost_of_keeping_all": all_bad * costs.keep_bad,
+        "judgements": sum(int(row["judgements"]) for row in people),
+        "judgements_of_flagged": sum(int(row["judgements"]) for row in rows["drop"]),
+    }
+
+
+def _next(
+    context: AuditContext, people: list[dict[str, Any]], fit: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """What would change the answer: steps in order, as codes with numbers and names."""
+    audited, judge = context.audit, context.program.data.judge
+    steps: list[dict[str, Any]] = []
+    names = {name: [row[judge] for row in people if row["verdict"] == name] for name in VERDICTS}
+    if audited is not None and audited.anchor.doubts:
+        steps.append({"code": "look_at_truths"})
+    if not fit["settled"]:
+        steps.append({"code": "fit_again", "sampler": fit["sampler"], "open": fit["open"]})
+    elif not fit["exact"] and fit["sampler"] and any(names[one] for one in IN_QUESTION):
+        steps.append({"code": "check_exactly", "sampler": fit["sampler"]})
+    if audited is not None and audited.settling is not None:
+        settling = audited.settling
+        first = settling.questions.head(3).astype(str).agg(" and ".join, axis=1).tolist()
+        numbers = {"number": settling.number, "settled": settling.settled, "open": settling.open}
+        enough = settling.is_enough
+        steps.append({"code": "find_truths", "first": first, "is_enough": enough} | numbers)
+    if names["drop"]:
+        done = context.dropped is not None
+        steps.append({"code": "drop", "names": names["drop"], "done": done})
+    adversaries = [
+        row[judge]
+        for row in people
+        if row["verdict"] in IN_QUESTION and row.get("p_adversarial", 0.0) > 0.8
+    ]
+    for code, some in (
+        ("ask_about_instructions", adversaries),
+        ("review", names["review"]),
+        ("ask_more", names["too few judgements"]),
+    ):
+        if some:
+            steps.append({"code": code, "names": some})
+    return [*steps, {"code": "suggest" if people else "compare"}]
+
+
+def _limits(audited: Audit | None) -> list[dict[str, Any]]:
+    """What a verdict does not say."""
+    if audited is None:
+        return []
+    on_crowd = audited.anchor.is_missing or audited.anchor.crowd
+    return [
+        {"code": "careless_or_misled"},
+        {"code": "crowd_is_right" if on_crowd else "fair_sample"},
+        {"code": "beyond_the_model"},
+    ]
+
+
+# ---------------------------------------------------------------- sections
+
+
+def sections_of(context: AuditContext) -> list[Section]:
+    """Sections of the kind, and what changes without those flagged."""
+    makers = (*kind_of(context.program.data).sections, without_flagged)
+    sections = [section for make in makers if (section := make(context)) is not None]
+    keys = [section.key for section in sections]
+    if twice := sorted({key for key in keys if keys.count(key) > 1}):
+        expected = "give each section a key of its own"
+        refuse("sections", twice, "are keys of several sections", expected)
+    return sections
+
+
+def _section(section: Section) -> dict[str, Any]:
+    """A section as plain values."""
+    table = section.table if section.columns else None
+    rows = [] if table is None else table.to_dict("records")
+    return {
+        **section.facts,
+        "title": section.title,
+        "findings": section.findings,
+        "columns": list(map(vars, section.columns)) if rows else [],
+        "rows": rows,
+        "group": section.group,
+        "matrices": section.matrices,
+    }
+
+
+def without_flagged(context: AuditContext) -> Section | None:
+    """Change of those who stay, and of the items, when those flagged are left out."""
+    before, model = context.audit, context.program.model
+    if context.dropped is None or before is None:
+        return None
+    names = ("threshold", "level", "margin", "min_judgements", "costs")
+    after = audit(model, context.dropped, **{name: getattr(before, name) for name in names})
+    stay = after.table[before.judge].values
+    moves = pd.DataFrame(
+        {
+            before.judge: stay,
+            "before": before.table[before.judged].sel({before.judge: stay}).values,
+            "after": after.table[before.judged].values,
+        }
+    )
+    size = (moves["after"] - moves["before"]).abs()
+    moves = moves.iloc[np.argsort(-size.to_numpy(), kind="stable")].head(5)
+    left, every = (int(one.table["judgements"].sum()) for one in (after, before))
+    facts = {"judgements_left": left, "moves": moves.to_dict("records")} | _moved(context)
+    return Section(
+        key="without_flagged",
+        title="Without those flagged",
+        findings=({"code": "without", "judgements": every} | facts,),
+        facts=facts,
+    )
+
+
+def _moved(context: AuditContext) -> dict[str, Any]:
+    """Items whose rank or label is another one without those flagged."""
+    from raters.fitting.result import program_of
+
+    assert context.dropped is not None
+    program = program_of(context.program.model, context.dropped)
+    other = AuditContext(program, context.dropped, None, context.level)
+    alone = AuditContext(context.program, context.result, None, context.level)
+    make = kind_of(program.data).sections[:1]
+    tables = [section.table for one in (alone, other) for m in make if (section := m(one))]
+    name = next((n for n in ("rank", "label") if len(tables) == 2 and n in tables[0]), None)
+    if name is None or tables[0]["item"].duplicated().any():
+        return {}
+    both = tables[0][["item", name]].merge(tables[1][["item", name]], on="item")
+    both.columns = ["item", "before", "after"]
+    changed = both[both["before"] != both["after"]]
+    facts = {"items": len(both), "changed": len(changed), "of": name}
+    if name == "rank":
+        size = (changed["after"] - changed["before"]).abs()
+        changed = changed.iloc[np.argsort(-size.to_numpy(), kind="stable")]
+        facts["kendall_tau"] = float(both["before"].corr(both["after"], method="kendall"))
+    return facts | {"changes": changed.to_dict("records")}
+
+
+# ---------------------------------------------------------------- agreement
+
+
+def _agreement(
+    data: Judgements, people: list[dict[str, Any]], context: AuditContext
+) -> dict[str, Any] | None:
+    """Agreement of those who matter most with one another, and the statistics of all."""
+    if not (people or is_measurable(data)):
+        return None
+    judged = context.audit.judged if context.audit else ""
+    rows = sorted(_most_relevant(people), key=lambda row: (-row["p_below"], row[judged]))
+    code = {str(name): place for place, name in enumerate(data.judges)}
+    matrix = pairwise(data, np.array([code[str(row[data.judge])] for row in rows], int))
+    return {
+        "annotators": [row[data.judge] for row in rows],
+        "verdicts": [row["verdict"] for row in rows],
+        "of": len(data.judges),
+        "by_chance": by_chance(data),
+        "share": matrix.share,
+        "common": matrix.common,
+        "mean": float(np.nanmean(matrix.share)) if (matrix.common > 0).any() else None,
+        "statistics": agreement_statistics(data, context.level),
+    }
+
+
+def agreement_statistics(data: Judgements, level: float) -> pd.DataFrame | None:
+    """Statistics of agreement of all judges; None where they cannot be measured."""
+    if not is_measurable(data):
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        try:
+            return agreement(data, level=level).reset_index(names="statistic")
+        except DataError:
+            return None
+
+
+def by_chance(data: Judgements) -> float:
+    """Probability that two who answer without looking agree."""
+    if data.pair is not None or not data.listed:
+        return 0.5
+    _, _, answer, weight = data.tallies()
+    counts = np.bincount(answer, weight)
+    return float(((counts / counts.sum()) ** 2).sum())
+
+
+def _most_relevant(people: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All judges who answered, or those in question and the most active others."""
+    active = sorted(
+        (row for row in people if row["judgements"] > 0), key=lambda row: -row["judgements"]
+    )
+    if len(active) <= _MATRIX:
+        return active
+    others = [row for row in active if row["verdict"] not in IN_QUESTION]
+    suspects = [row for each in IN_QUESTION for row in active if row["verdict"] == each]
+    suspects = suspects[: max(_SUSPECTS, _MATRIX - len(others))]
+    return suspects + others[: _MATRIX - len(suspects)]
+
+
+# ---------------------------------------------------------------- next questions
+
+
+def question_columns(data: Judgements, questions: pd.DataFrame | None) -> list[Column]:
+    """Columns of the table of next questions: the question, the judge to ask, and the answer."""
+    if questions is None:
+        return []
+    asked = [Column(name, "text", "ask" * (name == "by")) for name in question_roles(data)]
+    if data.success is not None:
+        heading = f"P({data.pair[0]} wins)" if data.pair else ""
+        asked.append(Column(data.success[0], "percent", heading))
+    else:
+        asked.append(Column(data.predicted, "text", "likely answer"))
+        asked.append(Column(f"p_{data.predicted}", "percent", "its probability"))
+    return [column for column in asked if column.name in questions]
+
+
+def question_roles(data: Judgements) -> list[str]:
+    """Names of the columns of a question, that of the judge (``by``) last."""
+    return sorted(data.rows(slice(0, 1)).question_names(), key=lambda name: name == "by")
+
+
+# ---------------------------------------------------------------- plain values
 
 
 def plain(value: Any) -> Any:
@@ -147,24 +489,3 @@ def plain(value: Any) -> Any:
 def as_json(values: Mapping[str, Any]) -> str:
     """Strict JSON of `values`."""
     return json.dumps(plain(values), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-
-
-def write_json(values: Mapping[str, Any], path: Path) -> None:
-    """Strict JSON of `values`, as a file."""
-    path.write_text(as_json(values), encoding="utf-8")
-
-
-def percent(share: float) -> str:
-    """A probability as people read it: never 0 % or 100 % but where it is."""
-    if math.isnan(share):
-        return "–"
-    return (
-        f"{share:.0%}"
-        if share in (0.0, 1.0) or 0.005 <= share < 0.995
-        else ("<1%" if share < 0.5 else ">99%")
-    )
-
-
-def span(low: float, high: float) -> str:
-    """The two ends of an interval."""
-    return f"{low:.2f}…{high:.2f}"

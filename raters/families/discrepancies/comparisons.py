@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +18,8 @@ from raters.checking.discrepancies import (
     Layout,
     Measure,
 )
+from raters.families.discrepancies import remedy
 from raters.models.comparisons import ContextualBTL, ExtendedBTL, HierarchicalBTL, MixtureBTL
-from raters.program import Program
 
 # Triads that are looked at; of more, so many are drawn at random.
 _MOST_TRIADS = 50_000
@@ -157,72 +156,47 @@ _COMPETENCE = (
     ExtendedBTL,
     'rt.ExtendedBTL(competence="signed") has a competence of each annotator',
 )
-#: What would mend each discrepancy, in the order in which to try it: the model that has what others
-#: lack, and the sentence. A model that was fitted is left out.
-MENDS: dict[tuple[str, bool], tuple[tuple[type, str], ...]] = {
-    ("agreement", True): (_FEATURES, _TYPES),
-    ("agreement", False): (_COMPETENCE, _TYPES),
-    ("competence", True): (_COMPETENCE, _TYPES),
-    ("judge_items", True): (_TASTES, _COMPETENCE, _TYPES),
-    ("intransitivity", True): (_FEATURES, _TYPES),
-}
 
-
-def _mend(name: str, program: Program[Any], is_high: bool) -> str:
-    """Sentence with the models that would mend a discrepancy of the fitted model."""
-    model = program.model
-    if name == "position":
-        own = type(model).__name__ if hasattr(model, "position_bias") else "ExtendedBTL"
-        is_known = getattr(model, "position_bias", False)
-        return "" if is_known else f"rt.{own}(position_bias=True) learns what the place is worth"
-    if name == "ties":
-        return _mend_ties(model)
-    texts = [text for kind, text in MENDS[name, is_high] if not isinstance(model, kind)]
-    if isinstance(model, ExtendedBTL) and model.competence != "signed" and name == "competence":
-        texts.insert(0, 'rt.ExtendedBTL(competence="signed") lets competences be negative')
-    if isinstance(model, MixtureBTL):
-        texts.append(f"rt.MixtureBTL(num_types={model.num_types + 1}) has one type more")
-    return "; ".join(texts)
-
-
-def _mend_ties(model: Any) -> str:
-    """Sentence with the model of ties that would mend their share."""
-    if getattr(model, "ties", None) is None:
-        own = type(model).__name__ if hasattr(model, "ties") else "ExtendedBTL"
-        return (
-            f'rt.{own}(ties="davidson") has ties as an answer of their own, of votes read with'
-            ' ties="keep"'
-        )
-    other = "rao-kupper" if model.ties == "davidson" else "davidson"
-    return f'rt.{type(model).__name__}(ties="{other}") has another law of ties'
-
-
-JUDGE_ITEMS = Discrepancy(
-    "judge_items",
-    "agreement of votes of one annotator about one item, less its expectation",
-    _judge_items,
-    "Single annotators favour or disfavour single items, vote after vote, beyond what {model} says",
+DISCREPANCIES = (
+    dataclasses.replace(AGREEMENT, mend=remedy((_FEATURES, _TYPES), low=(_COMPETENCE, _TYPES))),
+    dataclasses.replace(JUDGES, mend=remedy((_COMPETENCE, _TYPES))),
+    Discrepancy(
+        "judge_items",
+        "agreement of votes of one annotator about one item, less its expectation",
+        _judge_items,
+        "Single annotators favour or disfavour single items, vote after vote, beyond what {model}"
+        " says",
+        mend=remedy((_TASTES, _COMPETENCE, _TYPES)),
+    ),
+    Discrepancy(
+        "intransitivity",
+        "share of cycles among three items, by majority of the votes",
+        _intransitivity,
+        "Majorities of three items form more cycles than {model} says",
+        mend=remedy((_FEATURES, _TYPES)),
+    ),
+    Discrepancy(
+        "position",
+        "share of votes for what was shown first, less its expectation",
+        _position,
+        "What is shown first wins more often than {model} says",
+        "What is shown first wins less often than {model} says",
+        lambda program, is_high: (
+            ""
+            if getattr(program.model, "position_bias", False)
+            else "rt.ExtendedBTL(position_bias=True) learns what the place is worth"
+        ),
+    ),
+    Discrepancy(
+        "ties",
+        "share of ties",
+        _ties,
+        "More votes are ties than {model} says",
+        "Fewer votes are ties than {model} says",
+        lambda program, is_high: (
+            'votes read with ties="keep" have ties as an answer of their own, by the laws'
+            ' ties="davidson" and ties="rao-kupper" of rt.ExtendedBTL'
+        ),
+    ),
+    DRIFT,
 )
-INTRANSITIVITY = Discrepancy(
-    "intransitivity",
-    "share of cycles among three items, by majority of the votes",
-    _intransitivity,
-    "Majorities of three items form more cycles than {model} says",
-)
-POSITION = Discrepancy(
-    "position",
-    "share of votes for what was shown first, less its expectation",
-    _position,
-    "What is shown first wins more often than {model} says",
-    "What is shown first wins less often than {model} says",
-)
-TIES = Discrepancy(
-    "ties",
-    "share of ties",
-    _ties,
-    "More votes are ties than {model} says",
-    "Fewer votes are ties than {model} says",
-)
-
-_OWN = (AGREEMENT, JUDGES, JUDGE_ITEMS, INTRANSITIVITY, POSITION, TIES)
-DISCREPANCIES = (*(dataclasses.replace(one, mend=partial(_mend, one.name)) for one in _OWN), DRIFT)

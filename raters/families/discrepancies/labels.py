@@ -20,36 +20,34 @@ from raters.program import Program
 
 _MATRIX = "rt.DawidSkene() has a confusion matrix of each annotator"
 _DIFFICULTY = "rt.models.ItemDifficulty() has an ease of each item"
-#: Mistakes that annotators share are those of a misleading item, or of a common source.
 _GOLD = (
     "mistakes that annotators share are beyond models of independent annotators: give the true"
     " class of some items (labels.with_truth), which every model of labels uses"
 )
 _COPIES = (
-    "look for annotators who copy, share an account or answer by one rule; models of labels take"
-    " them as independent and are too sure of what they agree on, but for rt.SharedMistakes(),"
-    " to which family= names those who belong together"
+    "look for annotators who copy, share an account or answer by one rule; rt.SharedMistakes() has"
+    " families of those who belong together"
 )
-_ALIKE = (MajorityVote, Pooled)
-_ACCURACY = (OneCoin, ItemDifficulty, SharedMistakes)
+_WITHOUT_MATRIX = (MajorityVote, Pooled, OneCoin, ItemDifficulty, SharedMistakes)
 
 
 def _mend(name: str, program: Program[Any], is_high: bool) -> str:
-    """Sentence with what would mend a discrepancy of the fitted model."""
+    """Say which model of labels would mend a discrepancy."""
     model = program.model
-    if name == "agreement":
-        if not is_high:
-            return _MATRIX if isinstance(model, (*_ALIKE, *_ACCURACY)) else ""
+    if name == "agreement" and is_high:
         has_items = isinstance(model, (ItemDifficulty, SharedMistakes))
         return _GOLD if has_items else f"{_DIFFICULTY}; {_GOLD}"
-    if isinstance(model, (*_ALIKE, *_ACCURACY)):
+    if isinstance(model, _WITHOUT_MATRIX):
         return _MATRIX
     if name == "judge_pairs":
         return _COPIES
-    if isinstance(model, (DawidSkene, HierarchicalDawidSkene)):
-        return _DIFFICULTY
-    return _MATRIX
+    if name == "agreement":
+        return ""
+    return _DIFFICULTY if isinstance(model, (DawidSkene, HierarchicalDawidSkene)) else _MATRIX
 
 
-_OWN = (AGREEMENT, JUDGE_PAIRS, JUDGES, ANSWERS_OF_JUDGES)
-DISCREPANCIES = (*(dataclasses.replace(one, mend=partial(_mend, one.name)) for one in _OWN), DRIFT)
+_GENERIC = (AGREEMENT, JUDGE_PAIRS, JUDGES, ANSWERS_OF_JUDGES)
+DISCREPANCIES = (
+    *(dataclasses.replace(one, mend=partial(_mend, one.name)) for one in _GENERIC),
+    DRIFT,
+)

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 
 from raters.checking.discrepancies import DRIFT, JUDGES, Discrepancy, Layout, Measure
 from raters.checking.orders import OrderDraw, Stage, Stages
+from raters.families.discrepancies import remedy
 from raters.judgements.counts import mean_ranks
 from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce
 
@@ -72,8 +73,7 @@ WORST = Discrepancy(
     _worst,
     "Items are named as the worst more or less often than {model} says",
     mend=lambda program, is_high: (
-        "what makes an item the worst may not be the lack of what makes one the best: fit the best"
-        " alone, rankings.without_worst(), and compare the worths"
+        "fit the best alone, rankings.without_worst(), and compare the worths"
     ),
 )
 
@@ -103,12 +103,7 @@ LATE_PLACES = Discrepancy(
     _late_places,
     "Late places of a ranking follow {model} better than the first ones",
     "Late places of a ranking follow {model} less well than the first ones",
-    lambda program, is_high: (
-        ""
-        if is_high
-        else "keep the first places alone, or offer fewer items at a time: late places are often"
-        " given with less care"
-    ),
+    remedy((), low=(((), "keep the first places alone, or offer fewer items at a time"),)),
 )
 
 
@@ -134,10 +129,8 @@ TASTES = Discrepancy(
     "squared differences of the places that {judges} give items, over the model's",
     _tastes,
     "Single {judges} put single items higher or lower than {model} says",
-    mend=lambda program, is_high: (
-        f"rt.models.MixturePlackettLuce(num_types={program.model.num_types + 1}) has one type more"
-        if isinstance(program.model, MixturePlackettLuce)
-        else "rt.models.MixturePlackettLuce() has types of annotators, each with worths of its own"
+    mend=remedy(
+        ((MixturePlackettLuce, "rt.models.MixturePlackettLuce() has types of annotators"),)
     ),
 )
 
@@ -176,13 +169,11 @@ CONCORDANCE = Discrepancy(
     "Rankings of the same items agree less than {model} says",
 )
 
-_COMPETENCE = dataclasses.replace(
+_MENDED_JUDGES = dataclasses.replace(
     JUDGES,
-    mend=lambda program, is_high: (
-        ""
-        if isinstance(program.model, ExtendedPlackettLuce)
-        else "rt.ExtendedPlackettLuce() has a competence of each annotator"
+    mend=remedy(
+        ((ExtendedPlackettLuce, "rt.ExtendedPlackettLuce() has a competence of each annotator"),)
     ),
 )
 #: Discrepancies of rankings.
-DISCREPANCIES = (FIRST_PLACES, WORST, LATE_PLACES, _COMPETENCE, TASTES, CONCORDANCE, DRIFT)
+DISCREPANCIES = (FIRST_PLACES, WORST, LATE_PLACES, _MENDED_JUDGES, TASTES, CONCORDANCE, DRIFT)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import concordance, rankings
 from raters.auditing.calibrated_orders import known_orders
 from raters.auditing.calibrated_rankings import calibrate_rankings
 from raters.auditing.known_orders import COLUMNS
-from raters.families.rankings import discrepancies, sections
+from raters.families import sections
+from raters.families.discrepancies.rankings import DISCREPANCIES
 from raters.judgements.rankings import Rankings
 from raters.kinds import Kind, Reader, Truths, Words, register
 from raters.models import rankings as models
@@ -31,10 +34,8 @@ RANKINGS = register(
         ),
         threshold=0.25,
         agreement=concordance.agreement,
-        by_crowd=True,
-        columns=sections.COLUMNS,
-        reason=sections.reason,
-        sections=(sections.order,),
-        discrepancies=discrepancies.DISCREPANCIES,
+        columns=(sections.COMPETENCE, sections.ACCURACY, sections.ADVERSARY, sections.AGREEMENT),
+        sections=(partial(sections.ranking, site="worth"),),
+        discrepancies=DISCREPANCIES,
     )
 )

@@ -1,0 +1,175 @@
+"""Demonstrations as a kind of judgement."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from raters.auditing import demonstrations as audited
+from raters.errors import DataError, refuse
+from raters.families.sections import ADVERSARY, AGREEMENT, COMPETENCE, GUESSING, signs
+from raters.judgements.demonstrations import Demonstrations
+from raters.judgements.mdp import MDP
+from raters.judgements.names import match_names, name_text
+from raters.kinds import AuditContext, Column, Kind, Reader, Section, Words, register
+from raters.models import demonstrations as models
+from raters.models.demonstrations import MaxEntIRL
+
+# Columns of a table of transitions.
+_OF_TRANSITIONS = ("state", "action", "next_state", "probability")
+
+
+def read_demonstrations(
+    frame: Any,
+    *,
+    state: str,
+    action: str,
+    transitions: pd.DataFrame,
+    trajectory: str | None = None,
+    step: str | None = None,
+    annotator: str | None = None,
+    count: str | None = None,
+    state_features: pd.DataFrame | None = None,
+    discount: float = 0.95,
+) -> Demonstrations:
+    """Read demonstrations and the process that they are of from tables."""
+    if lacking := [name for name in _OF_TRANSITIONS[:3] if name not in transitions]:
+        problem = f"has no column {lacking[0]!r}; it has {list(transitions.columns)}"
+        expected = "it must have columns state, action, next_state and probability"
+        refuse("transitions", problem=problem, expected=expected, error=DataError)
+    features = tuple(name for name in map(str, transitions) if name not in _OF_TRANSITIONS)
+    mdp = MDP.from_frame(
+        transitions,
+        state="state",
+        action="action",
+        next_state="next_state",
+        probability="probability" if "probability" in transitions else None,
+        features=features,
+        discount=discount,
+    )
+    if state_features is not None:
+        mdp = _with_state_features(mdp, state_features, keep=bool(features))
+    columns = {"trajectory": trajectory, "step": step, "annotator": annotator, "count": count}
+    return Demonstrations.from_frame(frame, mdp=mdp, state=state, action=action, **columns)
+
+
+def _with_state_features(mdp: MDP, table: pd.DataFrame, *, keep: bool) -> MDP:
+    """The process with features of its states, behind those of actions where these are kept."""
+    names = tuple(name for name in map(str, table) if name != "state")
+    listed = tuple(map(name_text, table.get("state", ())))
+    if not listed or not names:
+        problem = f"has the columns {list(table.columns)}"
+        expected = "it must have a column state, and one of numbers for each feature"
+        refuse("state_features", problem=problem, expected=expected, error=DataError)
+    numbers = table[list(names)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
+    code = match_names(np.arange(len(listed)), listed, mdp.states, "state", "state_features")
+    needed = set(range(mdp.num_states)) - set(np.flatnonzero(mdp.ends).tolist())
+    lacking = [mdp.states[state] for state in sorted(needed - set(code.tolist()))]
+    twice = [listed[row] for row in np.flatnonzero(pd.Series(listed).duplicated())]
+    wrong = [listed[row] for row in np.flatnonzero(~np.isfinite(numbers).all(1))]
+    for states, problem in (
+        (lacking, "has no row"),
+        (twice, "has two rows"),
+        (wrong, "holds what is no number"),
+    ):
+        if states:
+            problem = f"{problem} of state {name_text(states[0])!r}"
+            expected = "give each state one row of numbers; ends may be left out"
+            refuse("state_features", problem=problem, expected=expected, error=DataError)
+    values = np.zeros((mdp.num_states, len(names)))
+    values[code] = numbers
+    features = np.repeat(values[:, None], mdp.num_actions, axis=1)
+    if keep:
+        features = np.concatenate([mdp.features, features], axis=-1)
+        names = (*mdp.feature_names, *names)
+    described = dataclasses.replace(mdp, features=features, feature_names=names)
+    described.check()
+    return described
+
+
+def _questions(data: Demonstrations) -> Demonstrations:
+    """Every state in which there is a choice, put to every demonstrator."""
+    free = np.flatnonzero(data.num_choices() > 1)
+    if not len(free):
+        expected = "there must be a state with a choice between actions"
+        refuse("data", problem="leaves nothing to ask", expected=expected, error=DataError)
+    state, who = (part.ravel() for part in np.meshgrid(free, range(data.num_annotators)))
+    asked = dataclasses.replace(data.unanswered(), count=None)
+    return dataclasses.replace(asked, state=state.astype(np.int32), annotator=who.astype(np.int32))
+
+
+def reward(context: AuditContext) -> Section | None:
+    """Coefficients of the reward, as far as demonstrations can tell them."""
+    if "coefficient" not in context.program.sites:
+        return None
+    table = audited.rewards(context.program, context.result, context.level).to_dataframe()
+    table = table.reset_index().sort_values("coefficient", ascending=False, kind="stable")
+    return Section(
+        key="reward",
+        title="Reward",
+        findings=(signs(table, "feature"),),
+        columns=(
+            Column("feature", "name"),
+            Column("coefficient", "interval"),
+            Column("p_positive", "percent"),
+            Column("identified", "percent"),
+        ),
+        table=table,
+        facts={"num_features": len(table)},
+        limits=({"code": "one_goal"},),
+    )
+
+
+def policy(context: AuditContext) -> Section:
+    """Most probable action in each state with a choice, those most demonstrated first."""
+    policies = audited.policies(context.program, context.result)
+    probability = policies["probability"]
+    table = pd.DataFrame(
+        {
+            "state": policies["state"].values.astype(str),
+            "action": policies["action"].values[probability.values.argmax(1)].astype(str),
+            "probability": probability.values.max(1),
+            "steps": policies["steps"].values,
+        }
+    )[context.program.data.num_choices() > 1]
+    table = table.sort_values("steps", ascending=False, kind="stable", ignore_index=True)
+    numbers = {"num_states": len(table), "never_demonstrated": int((table["steps"] == 0).sum())}
+    learned = "coefficient" in context.program.sites
+    return Section(
+        key="policy",
+        title="Policy",
+        findings=({"code": "policy", "by_reward": learned} | numbers,),
+        columns=(
+            Column("state", "name"),
+            Column("action", "text"),
+            Column("probability", "percent"),
+            Column("steps", "whole"),
+        ),
+        table=table,
+        facts=numbers,
+    )
+
+
+DEMONSTRATIONS = register(
+    Kind(
+        data=Demonstrations,
+        readers=(Reader(read_demonstrations),),
+        models=tuple(vars(models)[name] for name in models.__all__),
+        default=MaxEntIRL(),
+        words=Words("step", "steps", "least rational"),
+        questions=_questions,
+        quantities=audited.quantities,
+        threshold=0.25,
+        columns=(
+            Column("rationality", "interval", marks=(0.0, 1.0)),
+            COMPETENCE,
+            AGREEMENT,
+            GUESSING,
+            ADVERSARY,
+        ),
+        sections=(reward, policy),
+    )
+)

@@ -1,0 +1,343 @@
+"""Forms of a report: a page, Markdown and plain text, from its facts alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from raters.judgements.display import ISOLATED, SHORT, WHOLE, display_name, isolated, visible
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+# Rows of a section's table in a page, which would be slow with more.
+_ROWS = 500
+# Up to so many judges are shown at once in a page; of more, only the first.
+_OPEN, _FIRST = 30, 10
+
+
+def html(facts: Mapping[str, Any]) -> str:
+    """The report as an HTML page."""
+    page = _prepared(facts)
+    people = page["annotators"]
+    page["first"] = people if len(people) <= _OPEN else people[:_FIRST]
+    if people:
+        judged, threshold = page["columns"][0], facts["asked"]["threshold"]
+        drawn = [world for row in people for world in row.get("worlds", [row])]
+        page["scale"] = scale_of(drawn, judged["name"], *judged["marks"], threshold)
+        # In the upper row of numbers or the lower.
+        marks = [(mark, 0) for mark in judged["marks"] if mark != threshold]
+        page["marks"] = [*marks, (threshold, 1)]
+    for section in page["sections"].values():
+        section["scales"] = {
+            column["name"]: scale_of(section["rows"], column["name"], *column["marks"])
+            for column in section["columns"]
+            if column["form"] == "interval"
+        }
+        for column in section["columns"]:
+            column["marks"] = [(mark, 0) for mark in column["marks"]]
+    template = environment().get_template("report.html.jinja")
+    return template.render(page, rows_in_html=_ROWS, whole_names=_whole_names(facts)).lstrip()
+
+
+def markdown(facts: Mapping[str, Any]) -> str:
+    """The report as Markdown, which is shorter."""
+    text = environment().get_template("report.md.jinja").render(_prepared(facts))
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def text(facts: Mapping[str, Any], rows: int) -> str:
+    """The report as plain text for a terminal."""
+    template = environment().get_template("report.txt.jinja")
+    text = template.render(_prepared(facts), most=rows, columns_in_text=4)
+    lines = re.sub(r"\n{3,}", "\n\n", text).strip().split("\n")
+    return "\n".join(map(visible, lines)) + "\n"
+
+
+def summary(facts: Mapping[str, Any]) -> list[str]:
+    """The answer, what it stands on, and what would change it, in lines."""
+    page, say = _prepared(facts), partial(_say, facts)
+    answer = [page["headline"], facts["answer"]["stands_on"], *say("not_final")]
+    return [*answer, *page["sure"], *page["steps"]]
+
+
+def _say(facts: Mapping[str, Any], name: str, *arguments: Any) -> list[str]:
+    """Lines of a macro of the template of words."""
+    macro = getattr(environment().get_template("words.jinja").module, name)
+    lines = str(macro(*arguments, facts)).splitlines()
+    return [" ".join(line.split()) for line in lines if line.strip()]
+
+
+def _worded(facts: Mapping[str, Any], group: str, entries: Any) -> list[str]:
+    """Words of findings, steps or limits; those of kinds outside of the package are their own."""
+    return [
+        line
+        for entry in entries
+        for line in (
+            [entry["text"]] if "text" in entry else _say(facts, f"{group}_{entry['code']}", entry)
+        )
+    ]
+
+
+def _prepared(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts with their words."""
+    say = partial(_say, facts)
+
+    def headed(columns: Any, rows: Any) -> list[dict[str, Any]]:
+        keys = rows[0] if rows else {}
+        return [
+            dict(column)
+            | {"heading": say("heading", column)[0], "ends": f"{column['name']}_low" in keys}
+            for column in columns
+        ]
+
+    def column(name: str, form: str, heading: str) -> dict[str, Any]:
+        return {"name": name, "form": form, "heading": heading, "ends": False, "marks": []}
+
+    sections = {
+        key: dict(section)
+        | {
+            "words": _worded(facts, "finding", section["findings"]),
+            "columns": headed(section["columns"], section["rows"]),
+            "groups": _groups(section),
+        }
+        for key, section in facts["sections"].items()
+    }
+    people = [
+        dict(row) | {"why": "".join(say("reason", row["reason"])) if row["reason"] else ""}
+        for row in facts["annotators"]
+    ]
+    first = next((section["words"][:1] for section in sections.values()), [])
+    headline = say("headline") if people else first
+    return dict(facts) | {
+        "say": say,
+        "annotators": people,
+        "columns": headed(facts["columns"], people),
+        "sections": sections,
+        "headline": headline[0] if headline else "",
+        "sure": first * bool(people) + (say("sure") if people else []),
+        "steps": _worded(facts, "step", facts["next"]["steps"]),
+        "limits": _worded(facts, "limit", facts["limits"]),
+        "level": f"{facts['asked']['level']:.0%}",
+        "next": dict(facts["next"])
+        | {"question_columns": headed(facts["next"]["question_columns"], [])},
+        "meanings": lambda columns: [line for one in columns for line in say("meaning", one)],
+        "judge_column": column(facts["judge"], "name", facts["words"]["judge"]),
+        "verdict_column": column("verdict", "text", "verdict"),
+        "reason_column": column("why", "text", "reason"),
+        "count_column": column("judgements", "whole", facts["words"]["many"]),
+    }
+
+
+def _groups(section: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of a section under their headings."""
+    rows, name = section["rows"], section["group"]
+    if not name:
+        return [{"heading": "", "rows": rows}] if rows else []
+    return [
+        {
+            "heading": f"{name}: {isolated(value)}".replace("_", " "),
+            "rows": [row for row in rows if row[name] == value],
+        }
+        for value in dict.fromkeys(row[name] for row in rows)
+    ]
+
+
+def _whole_names(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Whole names of those that are cut, by what a sentence shows of them."""
+    tables = [(facts["annotators"], [facts["judge"]])]
+    for section in facts["sections"].values():
+        names = [one["name"] for one in section["columns"] if one["form"] in ("name", "text")]
+        tables.append((section["rows"][:_ROWS] + section["rows"][-1:], names))
+    names = {str(row[name]) for rows, columns in tables for row in rows for name in columns}
+    pairs = ((display_name(name), display_name(name, WHOLE)) for name in names)
+    return {shown: whole for shown, whole in pairs if shown != whole}
+
+
+# ---------------------------------------------------------------- numbers and cells
+
+
+class Scale(NamedTuple):
+    """Linear scale from numbers to positions, in per cent of its width."""
+
+    low: float
+    high: float
+
+    def at(self, value: float) -> str:
+        """Position of a number, at most the ends of the scale."""
+        return f"{self._share(value):.1f}%"
+
+    def wide(self, low: float, high: float) -> str:
+        """Width of an interval."""
+        return f"{self._share(high) - self._share(low):.1f}%"
+
+    def _share(self, value: float) -> float:
+        inside = min(max(value, self.low), self.high)
+        return 100 * (inside - self.low) / (self.high - self.low)
+
+
+def scale_of(rows: list[Mapping[str, Any]], name: str, *also: float) -> Scale:
+    """Scale that contains the intervals of all rows, and the numbers `also`."""
+    low = min([row[f"{name}_low"] for row in rows] + list(also))
+    high = max([row[f"{name}_high"] for row in rows] + list(also))
+    margin = 0.03 * (high - low or 1.0)
+    return Scale(low - margin, high + margin)
+
+
+def percent(share: float | None) -> str:
+    """A probability as people read it: never 0 % or 100 % but where it is."""
+    if share is None or share != share:
+        return "–"
+    if share in (0.0, 1.0) or 0.005 <= share < 0.995:
+        return f"{share:.0%}"
+    return "<1%" if share < 0.5 else ">99%"
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """A number with a true minus sign, or a dash for None."""
+    return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
+
+
+def about(value: float) -> str:
+    """An expected number with about two significant digits."""
+    return f"{value:,.0f}" if value >= 20 else f"{value:.1f}" if value >= 0.95 else f"{value:.2f}"
+
+
+_SHOWN = {
+    "percent": percent,
+    "whole": lambda value: "–" if value is None else f"{value:,.0f}",
+    "range": lambda value: f"{value:,.0f}",
+    "digits": lambda value: "–" if value is None else f"{value:.3g}".replace("-", "−"),
+}
+
+
+def cell(column: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """A cell of a table, with its interval where it has one; in each of several worlds."""
+    name, form = column["name"], column["form"]
+    if form in ("name", "text"):
+        return isolated(row[name])
+    shown, worlds = _SHOWN.get(form, number), [row]
+    if form == "interval":
+        worlds = row.get("worlds", worlds)
+    cells = []
+    for world in worlds:
+        low, high = (world.get(f"{name}_{end}") for end in ("low", "high"))
+        interval = "" if low is None else f" [{shown(low)}, {shown(high)}]"
+        cells.append(f"{shown(world[name])}{interval}")
+    return " or ".join(cells)
+
+
+def grid(rows: list[Mapping[str, Any]], columns: list[Mapping[str, Any]]) -> str:
+    """Rows of a table, aligned under their headings."""
+    lines = [[str(column["heading"]) for column in columns]]
+    for row in rows:
+        cells = [cell(column, row) for column in columns]
+        named = [column["form"] in ("name", "text") for column in columns]
+        lines.append([display_name(c, 32) if n else c for c, n in zip(cells, named, strict=True)])
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    left = ["<" if column["form"] in ("name", "text") else ">" for column in columns]
+    form = "  ".join(f"{{:{side}{width}}}" for side, width in zip(left, widths, strict=True))
+    return "\n".join(form.format(*line).rstrip() for line in lines)
+
+
+def numbers_of(labels: Mapping[str, str], numbers: Any, wanted: Any) -> str:
+    """Diagnostics with what is wanted of them."""
+    parts = []
+    for name, label in labels.items():
+        if (value := numbers.get(name)) is not None:
+            limit = f" (wanted: {wanted[name]:.4g})" if name in wanted else ""
+            parts.append(f"{label} {value:.4g}{limit}")
+    return f"{', '.join(parts)}." if parts else ""
+
+
+def shade(share: float, by_chance: float) -> tuple[str, str]:
+    """Colour and opacity of a cell of the matrix; the opacity is 0 at chance agreement."""
+    below = share < by_chance
+    largest = by_chance if below else 1 - by_chance
+    opacity = 0.8 * abs(share - by_chance) / largest if largest > 0 else 0.0
+    return "low" if below else "high", f"{opacity:.2f}"
+
+
+def names(values: list[Any], most: int = 5) -> str:
+    """The first of some names, and how many there are."""
+    more = f", … ({len(values):,} in all)" if len(values) > most else ""
+    return ", ".join(map(isolated, values[:most])) + more
+
+
+# ---------------------------------------------------------------- templates
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    """The templates; Jinja is not imported before one is wanted."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context, pass_eval_context
+
+    made = Environment(
+        loader=PackageLoader("raters.reporting"),
+        autoescape=lambda name: str(name).endswith(".html.jinja"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=pass_eval_context(_finalize),
+    )
+    made.filters |= {"percent": percent, "number": number, "about": about, "names": names}
+    made.filters |= {"cell": cell, "grid": grid, "numbers_of": numbers_of, "shade": shade}
+    made.filters |= {"whole": "{:,.0f}".format, "isolated": isolated, "line": visible}
+    made.filters |= {"md": escape_markdown, "code": in_backticks, "name": name_in_html}
+    made.filters["prose"] = pass_context(_prose)
+    return made
+
+
+def _finalize(context: Any, value: Any) -> Any:
+    """Let nothing invisible into a page, wherever it stands."""
+    return visible(value) if context.autoescape and type(value) is str else value
+
+
+def name_in_html(name: Any, most: int = SHORT) -> Markup:
+    """A name apart from the text around it, with the whole of a long one in its title."""
+    return _apart(display_name(name, most), display_name(name, WHOLE))
+
+
+def _apart(shown: str, whole: str) -> Markup:
+    from markupsafe import Markup
+
+    title = Markup(' title="{}"').format(whole) if whole != shown else Markup()
+    return Markup("<bdi{}>{}</bdi>").format(title, shown)
+
+
+def _prose(context: Any, text: str) -> Markup:
+    """A text with the names in it apart from the rest."""
+    from markupsafe import Markup
+
+    whole = context["whole_names"]
+    return Markup().join(
+        _apart(piece, whole.get(piece, piece)) if place % 2 else piece
+        for place, piece in enumerate(ISOLATED.split(visible(text)))
+    )
+
+
+_SYNTAX = "\\`*_{}[]<>|~#$"
+# GitHub turns these into mentions, references and links; an invisible word joiner after them
+# prevents it.
+_AUTOLINK = re.compile(r"@|#(?=\w)|:(?=//)|www(?=\.)|\bgh-(?=\d)", re.IGNORECASE)
+_WORD_JOINER = "\u2060"
+
+
+def escape_markdown(text: Any) -> str:
+    """Escape a text for Markdown and GitHub, also in a cell of a table."""
+    plain = " ".join(visible(str(text)).split()).replace("&", "&amp;")
+    unlinked = _AUTOLINK.sub(lambda match: match[0] + _WORD_JOINER, plain)
+    escaped = "".join(f"\\{letter}" if letter in _SYNTAX else letter for letter in unlinked)
+    return escaped.replace("\\<", "&lt;").replace("\\>", "&gt;")
+
+
+def in_backticks(text: Any) -> str:
+    """A line of code, between more backticks than it contains."""
+    line, fence = " ".join(visible(str(text)).split()), "`"
+    while fence in line:
+        fence += "`"
+    pad = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{fence}{pad}{line}{pad}{fence}"
