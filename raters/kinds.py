@@ -97,6 +97,19 @@ class Column:
     marks: tuple[float, ...] = (0.0,)
 
 
+def shown(**forms: Form) -> tuple[Column, ...]:
+    """Columns by their names and forms: ``shown(item="name", p_best="percent")``."""
+    return tuple(Column(name, form, marks=_MARKS.get(name, (0.0,))) for name, form in forms.items())
+
+
+_MARKS = {"competence": (0.0, 1.0), "rationality": (0.0, 1.0), "first_share": (0.5,)}
+
+
+def finding(code: str, **numbers: Any) -> dict[str, Any]:
+    """A finding in numbers, whose words are in the template of reports."""
+    return {"code": code, **numbers}
+
+
 @dataclass(frozen=True)
 class Section:
     """Part of a report that only one kind of judgement has: findings, and a table.
@@ -106,6 +119,7 @@ class Section:
     key : str
         Short name in lower case, such as ``"items"``: the section's name in the facts of a report.
     title : str
+        By default made of the key.
     findings : tuple of mapping
         What was found, as numbers by name. ``"code"`` names the words for it in the template of
         reports; a finding of a kind outside of the package has its words as ``"text"``.
@@ -117,8 +131,6 @@ class Section:
         Column whose values part the table into several, each under its own heading.
     matrices : tuple of mapping
         Matrices of probabilities, each with ``title``, ``rows``, ``columns`` and ``values``.
-    facts : mapping
-        Further plain values for the facts of a report.
     figures : mapping
         Functions of `raters.figures` by name, each with its arguments.
     limits : tuple of mapping
@@ -126,13 +138,12 @@ class Section:
     """
 
     key: str
-    title: str
+    title: str = ""
     findings: tuple[Mapping[str, Any], ...] = ()
     columns: tuple[Column, ...] = ()
     table: pd.DataFrame | None = None
     group: str = ""
     matrices: tuple[Mapping[str, Any], ...] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
     figures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     limits: tuple[Mapping[str, Any], ...] = ()
 
@@ -140,6 +151,8 @@ class Section:
         if not (isinstance(self.key, str) and re.fullmatch(r"[a-z][a-z0-9_-]*", self.key)):
             expected = "it must be lower-case letters, digits, - and _, such as 'items'"
             refuse("key", self.key, expected=expected)
+        if not self.title:
+            object.__setattr__(self, "title", self.key.replace("_", " ").capitalize())
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 import raters as rt
 from raters import kinds
 from raters.errors import SettingError
-from raters.reporting.sections import sections_of
+from raters.reporting.facts import sections_of
 from tests.refusals import raises_about
 
 
@@ -40,7 +40,6 @@ def test_a_subclass_has_its_own_kind(monkeypatch):
         ("data", dict),
         ("readers", ()),
         ("readers", (Timed.from_frame,)),
-        ("default", rt.models.OneCoin()),
     ],
 )
 def test_a_kind_that_cannot_be_is_refused(parameter, value):
@@ -59,10 +58,8 @@ def test_a_name_belongs_to_one_container(monkeypatch):
 
 
 def test_sections_keep_apart(monkeypatch, tiny):
-    with raises_about(SettingError, "facts", ["title"]):
-        kinds.Section("items", "Items", "None.", facts={"title": "x", "best": 1})
     monkeypatch.setattr(kinds, "_KINDS", dict(kinds._KINDS))
-    made = kinds.Section("items", "Items", "None.")
+    made = kinds.Section("items", "Items")
     rt.kinds.register(
         kind(sections=(lambda context: made, lambda context: None, lambda context: made))
     )

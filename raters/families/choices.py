@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from raters import kinds
 from raters.auditing.choices import coefficients, shares_of
 from raters.checking.predictive import check
 from raters.families.discrepancies.choices import DISCREPANCIES
 from raters.families.sections import signs
 from raters.judgements.choices import Choices
-from raters.kinds import AuditContext, Column, Kind, Reader, Section, Words, register
 from raters.models import choices as models
 from raters.models.choices import MixedLogit, MultinomialLogit
 
@@ -15,93 +15,79 @@ from raters.models.choices import MixedLogit, MultinomialLogit
 _REPLICATES = 400
 
 
-def terms(context: AuditContext) -> Section:
+def terms(context: kinds.AuditContext) -> kinds.Section:
     """Coefficients, constants and other parameters of the model, in the user's units."""
-    table = coefficients(context.program, context.result, context.level)
-    frame = table.to_dataframe().reset_index()
+    frame = coefficients(context.program, context.result, context.level).to_dataframe()
     # Of each chooser there are many.
     everybodys = {site.site for site in context.program.model.own}
-    frame = frame[~frame["parameter"].isin(everybodys)]
+    frame = frame.reset_index().loc[lambda rows: ~rows["parameter"].isin(everybodys)]
     spread = frame["parameter"].str.endswith("spread")
-    facts = {
-        name: dict(zip(rows["term"], rows["value"], strict=True))
-        for name, rows in frame.groupby("parameter", sort=False)
-    }
-    return Section(
+    return kinds.Section(
         key="coefficients",
-        title="Coefficients",
         findings=(signs(frame[frame["parameter"] == "coefficient"], "term"),),
-        columns=(
-            Column("term", "name"),
-            # Coefficients of different units have no scale in common.
-            Column("value", "digits"),
-            Column("p_positive", "percent"),
-        ),
+        # Coefficients of different units have no scale in common.
+        columns=kinds.shown(term="name", value="digits", p_positive="percent"),
         table=frame.assign(p_positive=frame["p_positive"].mask(spread)),
         group="parameter",
-        facts=facts,
     )
 
 
-def shares(context: AuditContext) -> Section:
+def shares(context: kinds.AuditContext) -> kinds.Section:
     """Shares of the alternatives by what was offered with them, observed and expected."""
     table = shares_of(context.program, context.result, context.level)
     frame = table.to_dataframe().reset_index(drop=True)
-    frame = frame.rename(columns={"low": "expected_low", "high": "expected_high"})
-    outside = (frame["observed"] < frame["expected_low"]) | (
-        frame["observed"] > frame["expected_high"]
-    )
-    numbers = {"num_menus": frame["menu"].nunique(), "shares_outside": int(outside.sum())}
-    return Section(
+    outside = int((~frame["observed"].between(frame["low"], frame["high"])).sum())
+    menus = frame["menu"].nunique()
+    return kinds.Section(
         key="shares",
         title="Shares by what was offered",
-        findings=({"code": "shares", "of": len(frame)} | numbers,),
-        columns=(
-            Column("alternative", "name"),
-            Column("menu", "text", "offered"),
-            Column("choices", "whole"),
-            Column("observed", "percent"),
-            Column("expected", "percent"),
+        findings=(kinds.finding("shares", menus=menus, outside=outside, of=len(frame)),),
+        columns=kinds.shown(
+            alternative="name",
+            menu="text",
+            choices="whole",
+            observed="percent",
+            expected="percent",
         ),
-        table=frame,
-        facts=numbers,
+        table=frame.rename(columns={"low": "expected_low", "high": "expected_high"}),
         figures={"choice_shares": {"shares": table}},
     )
 
 
-def checks(context: AuditContext) -> Section:
+def checks(context: kinds.AuditContext) -> kinds.Section:
     """Posterior predictive checks: independence from irrelevant alternatives, and habits of single
     choosers."""
     checked = check(context.program.model, context.result, replicates=_REPLICATES)
     findings = [{"text": sentence} for sentence in checked.remarks]
     if isinstance(context.program.model, MixedLogit):
-        findings.append({"code": "normal_tastes"})
-    return Section(
+        findings.append(kinds.finding("normal_tastes"))
+    return kinds.Section(
         key="checks",
         title="Does the model fit?",
         findings=tuple(findings),
-        columns=(
-            Column("discrepancy", "name"),
-            Column("title", "text", "of"),
-            Column("observed", "digits"),
-            Column("replicated", "digits", "95% of replicated"),
-            Column("p_adjusted", "number", "p-value (adjusted)"),
+        columns=kinds.shown(
+            discrepancy="name",
+            title="text",
+            observed="digits",
+            replicated="digits",
+            p_adjusted="number",
         ),
         table=checked.table.to_dataframe().reset_index(),
-        facts={"failed": checked.failed, "not_measured": dict(checked.not_measured)},
     )
 
 
-CHOICES = register(
-    Kind(
+CHOICES = kinds.register(
+    kinds.Kind(
         data=Choices,
         readers=(
-            Reader(Choices.from_frame, shapes=(("set", "alternative", "chosen"),), part_of="set"),
-            Reader(Choices.from_wide, shapes=(("choice", "alternatives"),)),
+            kinds.Reader(
+                Choices.from_frame, shapes=(("set", "alternative", "chosen"),), part_of="set"
+            ),
+            kinds.Reader(Choices.from_wide, shapes=(("choice", "alternatives"),)),
         ),
         models=tuple(vars(models)[name] for name in models.__all__),
         default=MultinomialLogit(),
-        words=Words("choice", "choices"),
+        words=kinds.Words("choice", "choices"),
         sections=(terms, shares, checks),
         discrepancies=DISCREPANCIES,
         threshold=0.0,  # Of nothing: `raters audit` wants one of every kind.

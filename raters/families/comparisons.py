@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
+from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import comparisons
 from raters.auditing.calibrated_comparisons import calibrate_comparisons
 from raters.auditing.calibrated_orders import known_orders
+from raters.auditing.intervals import mean_and_interval
 from raters.auditing.known_orders import COLUMNS
 from raters.auditing.position import position_bias
-from raters.families import sections
 from raters.families.discrepancies.comparisons import DISCREPANCIES
+from raters.families.sections import ranked, ranked_by, ranking
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.separation import MIXED_ORDER, order_share
-from raters.kinds import AuditContext, Column, Kind, Reader, Section, Truths, Words, register
 from raters.models import comparisons as models
 from raters.models.comparisons import ContextualBTL, ExtendedBTL, LinearExtendedBTL
 
@@ -40,89 +40,69 @@ def stratum_rewards(result: xr.DataTree) -> xr.DataArray:
     return rewards.transpose("chain", "draw", "stratum", "item").rename("reward")
 
 
-def by_stratum(context: AuditContext) -> Section | None:
+def by_stratum(context: kinds.AuditContext) -> kinds.Section | None:
     """Rankings within each stratum, of a model that has deviations."""
     if "deviation" not in context.program.sites:
         return None
-    rewards = stratum_rewards(context.result)
-    common = sections.ranked(context.result["posterior"].dataset["reward"], context.level)
+    table = ranked_by(stratum_rewards(context.result), "stratum", context.level)
+    common = ranked(context.result["posterior"].dataset["reward"], context.level)
     places = common.set_index("item")["rank"]
-    tables = {
-        name: sections.ranked(rewards.sel(stratum=name, drop=True), context.level)
-        for name in rewards["stratum"].values.tolist()
-    }
-    first = {str(name): table["item"].iloc[0] for name, table in tables.items()}
-    others = {name: item for name, item in first.items() if item != places.index[0]}
-    parts = [table.assign(stratum=name) for name, table in tables.items()]
-    table = pd.concat(parts, ignore_index=True)
-    return Section(
+    first = table.groupby("stratum", sort=False)["item"].first()
+    others = first[first != places.index[0]].to_dict()
+    return kinds.Section(
         key="strata",
         title="Rankings by stratum",
-        findings=(
-            {"code": "strata", "first": places.index[0], "of": len(first), "others": others},
-        ),
-        columns=(
-            Column("rank", "range"),
-            Column("item", "name"),
-            Column("reward", "interval"),
-            Column("p_best", "percent"),
-            Column("common_rank", "whole"),
+        findings=(kinds.finding("strata", first=places.index[0], of=len(first), others=others),),
+        columns=kinds.shown(
+            rank="range", item="name", reward="interval", p_best="percent", common_rank="whole"
         ),
         table=table.assign(common_rank=table["item"].map(places)),
         group="stratum",
-        facts={"first": first},
     )
 
 
-def position(context: AuditContext) -> Section | None:
+def position(context: kinds.AuditContext) -> kinds.Section | None:
     """Position bias of the crowd and of each annotator, who favours the first most on top."""
     bias = position_bias(context.program, context.result)
     if bias is None:
         return None
     data, audit, level = context.program.data, context.audit, context.level
-    share = bias.crowd_share(data.judgements_by(data.judge).astype(float))
-    low, high = np.quantile(share, ((1 - level) / 2, (1 + level) / 2))
-    crowd = {"first_share": share.mean(), "first_share_low": low, "first_share_high": high}
-    votes = data.halved()
-    crowd["observed_first_share"] = float(np.sum(votes.wins) / np.sum(votes.weight))
-    separate = order_share(data) >= MIXED_ORDER
-    findings = [{"code": "position" if separate else "one_order"} | crowd]
-    table, figures = None, {}
+    share = bias.crowd_share(data.judgements_by(data.judge).astype(float))[:, None]
+    crowd = {name: x[0] for name, x in mean_and_interval("first_share", share, level).items()}
+    votes, separate = data.halved(), order_share(data) >= MIXED_ORDER
+    observed = float(np.sum(votes.wins) / np.sum(votes.weight))
+    findings = [kinds.finding("position" if separate else "one_order", observed=observed, **crowd)]
+    table = None
     if audit is not None and "first_share" in audit.table:
         table = audit.table.to_dataframe().reset_index()
         table = table.sort_values("first_share", ascending=False, kind="stable", ignore_index=True)
-        figures = {"position_bias": {"audit": audit}}
-        voted = table[table["judgements"] > 0]
-        if separate and len(voted) > 1:
-            biased = int((voted["p_position_bias"] >= level).sum())
-            findings.append({"code": "position_of_judges", "biased": biased, "of": len(voted)})
-    return Section(
+        biased = int((table["p_position_bias"] >= level).sum())
+        findings.append(kinds.finding("position_of_judges", biased=biased, of=len(table)))
+    return kinds.Section(
         key="position_bias",
-        title="Position bias",
         findings=tuple(findings),
-        columns=(
-            Column(data.judge, "name"),
-            Column("judgements", "whole", "votes"),
-            Column("first_share", "interval", marks=(0.5,)),
-            Column("p_position_bias", "percent"),
-            Column("position_bias", "number"),
+        columns=kinds.shown(
+            annotator="name",
+            judgements="whole",
+            first_share="interval",
+            p_position_bias="percent",
+            position_bias="number",
         ),
         table=table,
-        facts=crowd,
-        figures=figures,
+        figures={} if table is None else {"position_bias": {"audit": audit}},
     )
 
 
-COMPARISONS = register(
-    Kind(
+COMPARISONS = kinds.register(
+    kinds.Kind(
         data=Comparisons,
         readers=(
-            Reader(
+            kinds.Reader(
                 Comparisons.from_frame,
                 shapes=(("winner", "loser"), ("first", "second", "outcome")),
                 bad_rows=compared_with_itself,
             ),
-            Reader(
+            kinds.Reader(
                 Comparisons.from_rankings,
                 may_be_empty=("places",),
                 on_request="each ranking is read as comparisons of its places, which are not"
@@ -139,24 +119,24 @@ COMPARISONS = register(
         implies={"ties": {"ties": "keep"}},
         models=tuple(vars(models)[name] for name in models.__all__),
         default=ExtendedBTL(competence="signed"),
-        words=Words("vote", "votes"),
+        words=kinds.Words("vote", "votes"),
         questions=Candidates.pairs,
         quantities=comparisons.quantities,
-        truths=Truths(
+        truths=kinds.Truths(
             calibrate=calibrate_comparisons, number=known_orders, columns=COLUMNS, answer="winner"
         ),
         threshold=0.25,
-        columns=(
-            sections.COMPETENCE,
-            sections.GUESSING,
-            Column("p_careless", "percent"),
-            Column("p_different_taste", "percent"),
-            sections.ADVERSARY,
-            sections.ACCURACY,
-            sections.AGREEMENT,
-            sections.INFLUENCE,
+        columns=kinds.shown(
+            competence="interval",
+            p_guessing="percent",
+            p_careless="percent",
+            p_different_taste="percent",
+            p_adversarial="percent",
+            accuracy="percent",
+            agreement="percent",
+            influence="percent",
         ),
-        sections=(sections.ranking, by_stratum, position),
+        sections=(ranking, by_stratum, position),
         discrepancies=DISCREPANCIES,
     )
 )

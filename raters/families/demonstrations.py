@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from raters import kinds
 from raters.auditing import demonstrations as audited
 from raters.errors import DataError, refuse
-from raters.families.sections import ADVERSARY, AGREEMENT, COMPETENCE, GUESSING, signs
+from raters.families.sections import signs
 from raters.judgements.demonstrations import Demonstrations
 from raters.judgements.mdp import MDP
 from raters.judgements.names import match_names, name_text
-from raters.kinds import AuditContext, Column, Kind, Reader, Section, Words, register
 from raters.models import demonstrations as models
 from raters.models.demonstrations import MaxEntIRL
 
@@ -101,29 +101,24 @@ def _questions(data: Demonstrations) -> Demonstrations:
     return dataclasses.replace(asked, state=state.astype(np.int32), annotator=who.astype(np.int32))
 
 
-def reward(context: AuditContext) -> Section | None:
+def reward(context: kinds.AuditContext) -> kinds.Section | None:
     """Coefficients of the reward, as far as demonstrations can tell them."""
     if "coefficient" not in context.program.sites:
         return None
     table = audited.rewards(context.program, context.result, context.level).to_dataframe()
     table = table.reset_index().sort_values("coefficient", ascending=False, kind="stable")
-    return Section(
+    return kinds.Section(
         key="reward",
-        title="Reward",
         findings=(signs(table, "feature"),),
-        columns=(
-            Column("feature", "name"),
-            Column("coefficient", "interval"),
-            Column("p_positive", "percent"),
-            Column("identified", "percent"),
+        columns=kinds.shown(
+            feature="name", coefficient="interval", p_positive="percent", identified="percent"
         ),
         table=table,
-        facts={"num_features": len(table)},
-        limits=({"code": "one_goal"},),
+        limits=(kinds.finding("one_goal"),),
     )
 
 
-def policy(context: AuditContext) -> Section:
+def policy(context: kinds.AuditContext) -> kinds.Section:
     """Most probable action in each state with a choice, those most demonstrated first."""
     policies = audited.policies(context.program, context.result)
     probability = policies["probability"]
@@ -136,39 +131,32 @@ def policy(context: AuditContext) -> Section:
         }
     )[context.program.data.num_choices() > 1]
     table = table.sort_values("steps", ascending=False, kind="stable", ignore_index=True)
-    numbers = {"num_states": len(table), "never_demonstrated": int((table["steps"] == 0).sum())}
+    unseen = int((table["steps"] == 0).sum())
     learned = "coefficient" in context.program.sites
-    return Section(
+    return kinds.Section(
         key="policy",
-        title="Policy",
-        findings=({"code": "policy", "by_reward": learned} | numbers,),
-        columns=(
-            Column("state", "name"),
-            Column("action", "text"),
-            Column("probability", "percent"),
-            Column("steps", "whole"),
-        ),
+        findings=(kinds.finding("policy", by_reward=learned, unseen=unseen, of=len(table)),),
+        columns=kinds.shown(state="name", action="text", probability="percent", steps="whole"),
         table=table,
-        facts=numbers,
     )
 
 
-DEMONSTRATIONS = register(
-    Kind(
+DEMONSTRATIONS = kinds.register(
+    kinds.Kind(
         data=Demonstrations,
-        readers=(Reader(read_demonstrations),),
+        readers=(kinds.Reader(read_demonstrations),),
         models=tuple(vars(models)[name] for name in models.__all__),
         default=MaxEntIRL(),
-        words=Words("step", "steps", "least rational"),
+        words=kinds.Words("step", "steps", "least rational"),
         questions=_questions,
         quantities=audited.quantities,
         threshold=0.25,
-        columns=(
-            Column("rationality", "interval", marks=(0.0, 1.0)),
-            COMPETENCE,
-            AGREEMENT,
-            GUESSING,
-            ADVERSARY,
+        columns=kinds.shown(
+            rationality="interval",
+            competence="interval",
+            agreement="percent",
+            p_guessing="percent",
+            p_adversarial="percent",
         ),
         sections=(reward, policy),
     )

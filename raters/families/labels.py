@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import labels
 from raters.auditing.calibrated_labels import calibrate_labels, class_probs_by_draw, known_classes
 from raters.errors import DataError, refuse
-from raters.families import sections
 from raters.families.discrepancies.labels import DISCREPANCIES
 from raters.judgements.labels import Labels
 from raters.judgements.names import check_once
-from raters.kinds import AuditContext, Column, Kind, Reader, Section, Truths, Words, register
 from raters.models import labels as models
 from raters.models.labels import DawidSkene, Raykar, SharedMistakes, Yan
 
@@ -47,54 +46,38 @@ def with_feature_columns(
     return data.with_features(table, item=item, names=list(features))
 
 
-def items(context: AuditContext) -> Section:
+def items(context: kinds.AuditContext) -> kinds.Section:
     """Expected number of wrong labels, and the items from the most doubtful on."""
     data, audit = context.program.data, context.audit
-    labelled = None if audit is None else audit.items
-    if labelled is None:
-        labelled = labels.item_labels(context.result, data)
+    labelled = labels.item_labels(context.result, data) if audit is None else audit.items
+    assert labelled is not None
     table = labelled.to_dataframe().reset_index()
     table = table.sort_values("probability", kind="stable", ignore_index=True)
-    wrong, interval = float((1 - labelled["probability"]).sum()), None
-    if audit is not None:
-        interval = audit.wrong_interval
-    low, high = interval or (None, None)
-    facts = {
-        "num_items": len(table),
-        "known_truths": data.num_known,
-        "expected_wrong": wrong,
-        "expected_share_wrong": wrong / len(table),
+    interval = None if audit is None else audit.wrong_interval
+    numbers = {
+        "expected_wrong": float((1 - labelled["probability"]).sum()),
         "wrong_interval": interval,
+        "of": len(table),
+        "like_public_crowds": audit is not None and audit.anchor.is_missing,
     }
-    by = "model" if interval is None else "anchor"
-    if audit is not None and interval is not None and audit.anchor.is_missing:
-        by = "public_crowds"
-    numbers = {"wrong": wrong, "of": len(table), "low": low, "high": high, "by": by}
     classes = table["label"].astype(str).value_counts().to_dict()
-    findings = [{"code": "wrong_labels"} | numbers, {"code": "classes", "number": classes}]
-    if data.num_known:
-        findings.append({"code": "known", "number": data.num_known})
+    findings = [kinds.finding("wrong_labels", **numbers), kinds.finding("classes", number=classes)]
     if audit is not None and audit.influential:
-        findings.append({"code": "influence"} | audit.influential)
-    return Section(
+        findings.append(kinds.finding("influence", **audit.influential))
+    return kinds.Section(
         key="items",
         title="Item labels",
         findings=tuple(findings),
-        columns=(
-            Column("item", "name"),
-            Column("label", "text"),
-            Column("probability", "percent"),
-            Column("entropy"),
-            Column("judgements", "whole", "labels"),
+        columns=kinds.shown(
+            item="name", label="text", probability="percent", entropy="number", judgements="whole"
         ),
         table=table,
-        facts=facts,
         figures={"certainty": {"items": labelled}},
-        limits=() if interval is not None else ({"code": "independent_errors"},),
+        limits=() if interval else (kinds.finding("independent_errors"),),
     )
 
 
-def confusion(context: AuditContext) -> Section | None:
+def confusion(context: kinds.AuditContext) -> kinds.Section | None:
     """Confusion matrices of the least trusted annotators; of many classes only as a table."""
     audit = context.audit
     if audit is None or audit.confusion is None:
@@ -102,7 +85,7 @@ def confusion(context: AuditContext) -> Section | None:
     mean = audit.confusion["mean"].transpose("annotator", "true_class", "label")
     names = {axis: [str(name) for name in mean[axis].values] for axis in mean.dims}
     order = np.lexsort((audit.table["competence"].values, -audit.table["p_below"].values))
-    shown = order[:_MATRICES] if mean.sizes["label"] <= _CLASSES else order[:0]
+    shown_judges = order[:_MATRICES] if mean.sizes["label"] <= _CLASSES else order[:0]
     matrices = [
         {
             "title": names["annotator"][place],
@@ -110,34 +93,34 @@ def confusion(context: AuditContext) -> Section | None:
             "columns": names["label"],
             "values": mean.values[place],
         }
-        for place in shown
+        for place in shown_judges
     ]
-    numbers = {"shown": len(shown), "of": len(order), "classes": mean.sizes["label"]}
-    return Section(
+    numbers = {"shown": len(shown_judges), "of": len(order), "classes": mean.sizes["label"]}
+    return kinds.Section(
         key="confusion",
         title="Confusion matrices",
-        findings=({"code": "confusion"} | numbers,),
+        findings=(kinds.finding("confusion", **numbers),),
         table=audit.confusion.to_dataframe().reset_index(),
         matrices=tuple(matrices),
         figures={"confusions": {"audit": audit}},
     )
 
 
-LABELS = register(
-    Kind(
+LABELS = kinds.register(
+    kinds.Kind(
         data=Labels,
         readers=(
-            Reader(
+            kinds.Reader(
                 Labels.from_frame, steps=(with_feature_columns,), may_be_empty=("truth", "family")
             ),
         ),
         needs={Raykar: ("features",), Yan: ("features",), SharedMistakes: ("family",)},
         models=tuple(vars(models)[name] for name in models.__all__),
         default=DawidSkene(),
-        words=Words("label", "labels"),
+        words=kinds.Words("label", "labels"),
         questions=Candidates.labels,
         quantities=labels.quantities,
-        truths=Truths(
+        truths=kinds.Truths(
             calibrate=calibrate_labels,
             number=known_classes,
             columns=("item", "truth"),
@@ -145,14 +128,14 @@ LABELS = register(
             classes=class_probs_by_draw,
         ),
         threshold=0.25,
-        columns=(
-            sections.COMPETENCE,
-            Column("p_spammer", "percent"),
-            sections.ADVERSARY,
-            sections.ACCURACY,
-            Column("information"),
-            sections.AGREEMENT,
-            sections.INFLUENCE,
+        columns=kinds.shown(
+            competence="interval",
+            p_spammer="percent",
+            p_adversarial="percent",
+            accuracy="percent",
+            information="number",
+            agreement="percent",
+            influence="percent",
         ),
         sections=(items, confusion),
         discrepancies=DISCREPANCIES,

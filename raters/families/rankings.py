@@ -4,38 +4,40 @@ from __future__ import annotations
 
 from functools import partial
 
+from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import concordance, rankings
 from raters.auditing.calibrated_orders import known_orders
 from raters.auditing.calibrated_rankings import calibrate_rankings
 from raters.auditing.known_orders import COLUMNS
-from raters.families import sections
 from raters.families.discrepancies.rankings import DISCREPANCIES
+from raters.families.sections import ranking
 from raters.judgements.rankings import Rankings
-from raters.kinds import Kind, Reader, Truths, Words, register
 from raters.models import rankings as models
 from raters.models.rankings import ExtendedPlackettLuce
 
-RANKINGS = register(
-    Kind(
+RANKINGS = kinds.register(
+    kinds.Kind(
         data=Rankings,
         readers=(
-            Reader(Rankings.from_frame, may_be_empty=("rank", "lowest"), part_of="ranking"),
-            Reader(Rankings.from_wide, may_be_empty=("places",)),
-            Reader(Rankings.from_best_worst, may_be_empty=("offered", "worst")),
+            kinds.Reader(Rankings.from_frame, may_be_empty=("rank", "lowest"), part_of="ranking"),
+            kinds.Reader(Rankings.from_wide, may_be_empty=("places",)),
+            kinds.Reader(Rankings.from_best_worst, may_be_empty=("offered", "worst")),
         ),
         models=tuple(vars(models)[name] for name in models.__all__),
         default=ExtendedPlackettLuce(),
-        words=Words("ranking", "rankings"),
+        words=kinds.Words("ranking", "rankings"),
         questions=Candidates.sets,
         quantities=rankings.quantities,
-        truths=Truths(
+        truths=kinds.Truths(
             calibrate=calibrate_rankings, number=known_orders, columns=COLUMNS, answer="value"
         ),
         threshold=0.25,
         agreement=concordance.agreement,
-        columns=(sections.COMPETENCE, sections.ACCURACY, sections.ADVERSARY, sections.AGREEMENT),
-        sections=(partial(sections.ranking, site="worth"),),
+        columns=kinds.shown(
+            competence="interval", accuracy="percent", p_adversarial="percent", agreement="percent"
+        ),
+        sections=(partial(ranking, site="worth"),),
         discrepancies=DISCREPANCIES,
     )
 )

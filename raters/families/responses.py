@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from raters import kinds
 from raters.auditing import responses
 from raters.judgements.graded_responses import GradedResponses
 from raters.judgements.responses import Responses
-from raters.kinds import AuditContext, Column, Kind, Reader, Section, Words, register
 from raters.models.responses import GradedResponse, IdealPoint, Rasch, TwoPL
 
 # An item whose discrimination is below this on average hardly tells persons apart.
 _FLAT = 0.25
 
 
-def items(context: AuditContext) -> Section | None:
+def items(context: kinds.AuditContext) -> kinds.Section | None:
     """Items from the hardest to the easiest."""
     parameters = responses.items(context.program, context.result, context.level)
     if "difficulty" not in parameters:
@@ -26,68 +26,61 @@ def items(context: AuditContext) -> Section | None:
         is_reverse = table["discrimination_high"] < 0
         reverse = table["item"][is_reverse]
         flat = table["item"][(table["discrimination"] < _FLAT) & ~is_reverse]
-    facts = {
-        "num_items": len(table),
-        "flat_items": [str(name) for name in flat],
-        "reversed_items": [str(name) for name in reverse],
-    }
     names, difficulty = table["item"].tolist(), table["difficulty"].tolist()
-    ends = {
+    numbers = {
         "hardest": names[0],
         "hardest_difficulty": difficulty[0],
         "easiest": names[-1],
         "easiest_difficulty": difficulty[-1],
+        "flat_items": flat.tolist(),
+        "reversed_items": reverse.tolist(),
     }
-    columns = (
-        Column("item", "name"),
-        Column("difficulty", "interval"),
-        Column("discrimination", "interval"),
-        Column("share_right", "percent"),
-        Column("mean_level"),
-        Column("responses", "whole"),
+    columns = kinds.shown(
+        item="name",
+        difficulty="interval",
+        discrimination="interval",
+        share_right="percent",
+        mean_level="number",
+        responses="whole",
     )
-    return Section(
+    return kinds.Section(
         key="items",
-        title="Items",
-        findings=({"code": "items"} | ends | facts,),
+        findings=(kinds.finding("items", **numbers),),
         columns=tuple(column for column in columns if column.name in table),
         table=table,
-        facts=facts,
         figures={"item_person_map": {"result": context.result, "level": context.level}},
     )
 
 
 _SHARED: dict[str, Any] = {
-    "words": Words("response", "responses", "least able"),
+    "words": kinds.Words("response", "responses", "least able"),
     "quantities": responses.quantities,
     # Of 0 for the average person: few are so far below.
     "threshold": -2.0,
-    "columns": (
-        Column("ability", "interval"),
-        Column("share_right", "percent"),
-        Column("mean_level"),
-    ),
+    "columns": kinds.shown(ability="interval", share_right="percent", mean_level="number"),
     "sections": (items,),
 }
 
-RESPONSES = register(
-    Kind(
+RESPONSES = kinds.register(
+    kinds.Kind(
         data=Responses,
         readers=(
-            Reader(Responses.from_frame),
-            Reader(Responses.from_wide, shapes=(("person", "columns"),), may_be_empty=("columns",)),
+            kinds.Reader(Responses.from_frame),
+            kinds.Reader(
+                Responses.from_wide, shapes=(("person", "columns"),), may_be_empty=("columns",)
+            ),
         ),
         models=(Rasch, TwoPL, IdealPoint),
         default=Rasch(),
         **_SHARED,
     )
 )
-GRADED_RESPONSES = register(
-    Kind(
+GRADED_RESPONSES = kinds.register(
+    kinds.Kind(
         data=GradedResponses,
         readers=(
-            Reader(GradedResponses.from_frame),
-            Reader(
+            kinds.Reader(GradedResponses.from_frame),
+            kinds.Reader(
                 GradedResponses.from_wide,
                 shapes=(("person", "columns"),),
                 may_be_empty=("columns",),

@@ -8,18 +8,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from raters.kinds import AuditContext, Column, Section
+from raters import kinds
 from raters.models.comparisons.directions import has_directions
 
 # Probability of a sign from which on it is called known.
 _KNOWN = 0.975
-
-ADVERSARY = Column("p_adversarial", "percent")
-GUESSING = Column("p_guessing", "percent")
-ACCURACY = Column("accuracy", "percent")
-AGREEMENT = Column("agreement", "percent")
-INFLUENCE = Column("influence", "percent")
-COMPETENCE = Column("competence", "interval", marks=(0.0, 1.0))
 
 
 def ranked(draws: xr.DataArray, level: float) -> pd.DataFrame:
@@ -46,68 +39,62 @@ def ranked(draws: xr.DataArray, level: float) -> pd.DataFrame:
     )
 
 
-def order_of(table: pd.DataFrame, level: float) -> dict[str, Any]:
+def order_of(table: pd.DataFrame, level: float, **numbers: Any) -> dict[str, Any]:
     """Finding on a ranking: its ends, and how many neighbours are told apart."""
-    names = table["item"].tolist()
-    apart = int((table["p_above_next"].iloc[:-1] >= level).sum())
-    return {
-        "code": "order",
-        "first": names[0],
-        "p_best": table["p_best"].iloc[0],
-        "last": names[-1],
-        "neighbours": len(table) - 1,
-        "apart": apart,
-    }
+    items, neighbours = table["item"].tolist(), table["p_above_next"].iloc[:-1]
+    numbers |= {"first": items[0], "p_best": table["p_best"].iloc[0], "last": items[-1]}
+    apart = int((neighbours >= level).sum())
+    return kinds.finding("order", neighbours=len(neighbours), apart=apart, **numbers)
 
 
-def ranking(context: AuditContext, site: str = "reward") -> Section | None:
+def ranked_by(draws: xr.DataArray, axis: str, level: float) -> pd.DataFrame:
+    """Rankings within each entry of an axis, one below the other."""
+    names = draws[axis].values.tolist()
+    tables = [ranked(draws.sel({axis: name}, drop=True), level) for name in names]
+    whole = [table.assign(**{axis: name}) for name, table in zip(names, tables, strict=True)]
+    return pd.concat(whole, ignore_index=True)
+
+
+def ranking(context: kinds.AuditContext, site: str = "reward") -> kinds.Section | None:
     """Items by their rewards or worths; of a mixture, for each type of annotators."""
     if site not in context.program.sites:
         return None
     posterior, audit = context.result["posterior"].dataset, context.audit
     calibration = None if audit is None else audit.calibration
-    draws = posterior[site]
+    draws, figures = posterior[site], {}
     if calibration is not None:
         draws = calibration.truth.expand_dims("chain").rename(site)
-    columns = (
-        Column("rank", "range"),
-        Column("item", "name"),
-        Column(site, "interval"),
-        Column("p_best", "percent"),
-        Column("p_above_next", "percent"),
-    )
     if "type" in draws.dims:
         share = posterior["type_weight"].mean(("chain", "draw")).to_series()
-        tables = {
-            kind: ranked(draws.sel(type=kind, drop=True), context.level) for kind in share.index
-        }
-        parts = [table.assign(type=kind) for kind, table in tables.items()]
+        table = ranked_by(draws, "type", context.level)
         findings = [
-            order_of(table, context.level) | {"type": kind, "share": share[kind]}
-            for kind, table in tables.items()
+            order_of(rows, context.level, type=kind, share=share[kind])
+            for kind, rows in table.groupby("type", sort=False)
         ]
-        table, figures = pd.concat(parts, ignore_index=True), {}
     else:
         table = ranked(draws, context.level)
-        findings = [order_of(table, context.level) | {"true": calibration is not None}]
-        shown = xr.DataTree.from_dict({"posterior": xr.Dataset({site: draws})})
-        figures = {"rewards": {"result": shown, "level": context.level}} if site == "reward" else {}
+        findings = [order_of(table, context.level, true=calibration is not None)]
+        if site == "reward":
+            tree = xr.DataTree.from_dict({"posterior": xr.Dataset({site: draws})})
+            figures = {"rewards": {"result": tree, "level": context.level}}
     if has_directions(context.program):
-        share = posterior["type_weight"].mean(("chain", "draw"))
-        shares = {kind: float(share.sel(type=kind)) for kind in ("guesser", "adversary")}
-        findings.append({"code": "directions"} | shares)
+        share = posterior["type_weight"].mean(("chain", "draw")).to_series()
+        findings.append(kinds.finding("directions", **share[["guesser", "adversary"]]))
     if audit is not None and "worlds" in audit.tables:
-        findings.append({"code": "mirrored"})
+        findings.append(kinds.finding("mirrored"))
     if audit is not None and audit.influential:
-        findings.append({"code": "influence"} | audit.influential)
-    return Section(
+        findings.append(kinds.finding("influence", **audit.influential))
+    return kinds.Section(
         key="items",
         title="Ranking",
         findings=tuple(findings),
-        columns=columns,
+        columns=(
+            *kinds.shown(rank="range", item="name"),
+            kinds.Column(site, "interval"),
+            *kinds.shown(p_best="percent", p_above_next="percent"),
+        ),
         table=table,
         group="type" if "type" in table else "",
-        facts={"num_items": draws.sizes["item"]},
         figures=figures,
     )
 
@@ -116,4 +103,4 @@ def signs(table: pd.DataFrame, name: str) -> dict[str, Any]:
     """Finding on the signs of coefficients."""
     up, down = table["p_positive"] >= _KNOWN, table["p_positive"] <= 1 - _KNOWN
     names = {"up": table[name][up].tolist(), "down": table[name][down].tolist()}
-    return {"code": "signs", **names, "open": int((~up & ~down).sum()), "of": len(table)}
+    return kinds.finding("signs", **names, open=int((~up & ~down).sum()), of=len(table))

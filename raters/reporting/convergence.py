@@ -112,18 +112,12 @@ def _what_hangs(
 ) -> dict[str, Any]:
     """Sites that have not mixed, and the verdicts and values that hang on them."""
     chains = result["posterior"].sizes["chain"]
-    worst = {
-        name: (float(site.rhat.max(initial=1.0)), float(site.ess.min(initial=np.inf)))
-        for name, site in mixed.items()
-    }
-    poor = [
-        {"site": name, "rhat": rhat, "ess": ess}
-        for name, (rhat, ess) in worst.items()
-        if rhat > LARGEST_RHAT or ess < FEWEST_DRAWS * chains
-    ]
-    values = [
-        one["site"] for one in poor if program.sites[one["site"]].dims and one["ess"] < FEWEST_DRAWS
-    ]
+    poor, values = [], []
+    for name, site in mixed.items():
+        rhat, ess = float(site.rhat.max(initial=1.0)), float(site.ess.min(initial=np.inf))
+        if rhat > LARGEST_RHAT or ess < FEWEST_DRAWS * chains:
+            poor.append({"site": name, "rhat": rhat, "ess": ess})
+            values += [name] if program.sites[name].dims and ess < FEWEST_DRAWS else []
     open_verdicts: list[Any] = []
     if audit is not None and mixed:
         open_verdicts = _open_verdicts(audit, effective_draws(program, result, mixed))

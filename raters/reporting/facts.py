@@ -18,20 +18,21 @@ from raters.auditing.audit import Audit, audit
 from raters.auditing.pairwise import pairwise
 from raters.auditing.verdicts import DIFFERS, IN_QUESTION, VERDICTS
 from raters.errors import DataError, DataWarning, refuse
+from raters.fitting.result import program_of
 from raters.fitting.storage import shown
 from raters.inference.mixing import FEWEST_DRAWS
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
 from raters.judgements.stored import imported_class
-from raters.kinds import AuditContext, Column, Section, kind_of
+from raters.kinds import AuditContext, Column, Section, finding, kind_of
 from raters.program import Program
 from raters.reporting.cite import known_entries
 from raters.reporting.convergence import convergence
 
 # A program that reads the JSON looks at this; it rises when a name in it changes its meaning.
 SCHEMA_VERSION = 6
-# Judges of the matrix, and how many of them may be those who should go or be looked at.
-_MATRIX, _SUSPECTS = 30, 20
+# Judges of the matrix of agreement.
+_MATRIX = 30
 
 
 def facts_of(
@@ -57,7 +58,7 @@ def facts_of(
         "asked": _asked(context),
         "answer": _answer(context, people) | {"relied_on": fit["relied_on"]},
         "worlds": _worlds(audited),
-        "columns": [] if audited is None else list(map(vars, columns(audited, program))),
+        "columns": [] if audited is None else list(map(vars, audit_columns(audited, program))),
         "annotators": people,
         "sections": {section.key: _section(section) for section in sections},
         "agreement": None if kind.unjudged else _agreement(data, people, context),
@@ -101,8 +102,8 @@ def data_facts(data: Judgements) -> dict[str, Any]:
 
 def _asked(context: AuditContext) -> dict[str, Any]:
     """The question: the data, the model, and the limits of the audit."""
-    audited, asked = context.audit, {"data": data_facts(context.program.data)}
-    asked |= {"model": type(context.program.model).__name__, "level": context.level}
+    audited, model = context.audit, type(context.program.model).__name__
+    asked = {"data": data_facts(context.program.data), "model": model, "level": context.level}
     if audited is None:
         return asked
     names = ("threshold", "margin", "min_judgements")
@@ -189,7 +190,7 @@ def _reason(row: Mapping[Any, Any], audited: Audit) -> dict[str, Any] | None:
     return reason | {"anchored": not audited.anchor.is_missing}
 
 
-def columns(audited: Audit, program: Program[Any]) -> list[Column]:
+def audit_columns(audited: Audit, program: Program[Any]) -> list[Column]:
     """Columns of the audit's table that a report shows, the judged quantity first."""
     table = audited.table
     chosen = [column for column in kind_of(program.data).columns if column.name in table]
@@ -326,7 +327,6 @@ def _section(section: Section) -> dict[str, Any]:
     table = section.table if section.columns else None
     rows = [] if table is None else table.to_dict("records")
     return {
-        **section.facts,
         "title": section.title,
         "findings": section.findings,
         "columns": list(map(vars, section.columns)) if rows else [],
@@ -354,37 +354,33 @@ def without_flagged(context: AuditContext) -> Section | None:
     size = (moves["after"] - moves["before"]).abs()
     moves = moves.iloc[np.argsort(-size.to_numpy(), kind="stable")].head(5)
     left, every = (int(one.table["judgements"].sum()) for one in (after, before))
-    facts = {"judgements_left": left, "moves": moves.to_dict("records")} | _moved(context)
-    return Section(
-        key="without_flagged",
-        title="Without those flagged",
-        findings=({"code": "without", "judgements": every} | facts,),
-        facts=facts,
-    )
+    numbers = {"judgements_left": left, "of": every, "moves": moves.to_dict("records")}
+    findings = (finding("without", **numbers), *_changed_items(context))
+    return Section("without_flagged", "Without those flagged", findings)
 
 
-def _moved(context: AuditContext) -> dict[str, Any]:
+def _changed_items(context: AuditContext) -> list[dict[str, Any]]:
     """Items whose rank or label is another one without those flagged."""
-    from raters.fitting.result import program_of
-
     assert context.dropped is not None
     program = program_of(context.program.model, context.dropped)
     other = AuditContext(program, context.dropped, None, context.level)
     alone = AuditContext(context.program, context.result, None, context.level)
-    make = kind_of(program.data).sections[:1]
-    tables = [section.table for one in (alone, other) for m in make if (section := m(one))]
-    name = next((n for n in ("rank", "label") if len(tables) == 2 and n in tables[0]), None)
+    makers = kind_of(program.data).sections[:1]
+    sections = [section for one in (alone, other) for make in makers if (section := make(one))]
+    tables = [section.table for section in sections if section.table is not None]
+    name = next((name for name in ("rank", "label") if tables and name in tables[0]), None)
     if name is None or tables[0]["item"].duplicated().any():
-        return {}
+        return []
     both = tables[0][["item", name]].merge(tables[1][["item", name]], on="item")
-    both.columns = ["item", "before", "after"]
-    changed = both[both["before"] != both["after"]]
-    facts = {"items": len(both), "changed": len(changed), "of": name}
+    both.columns = pd.Index(["item", "before", "after"])
+    changes = both[both["before"] != both["after"]]
+    tau = None
     if name == "rank":
-        size = (changed["after"] - changed["before"]).abs()
-        changed = changed.iloc[np.argsort(-size.to_numpy(), kind="stable")]
-        facts["kendall_tau"] = float(both["before"].corr(both["after"], method="kendall"))
-    return facts | {"changes": changed.to_dict("records")}
+        tau = float(both["before"].corr(both["after"], method="kendall"))
+        size = (changes["after"] - changes["before"]).abs()
+        changes = changes.iloc[np.argsort(-size.to_numpy(), kind="stable")]
+    numbers = {"what": name, "of": len(both), "kendall_tau": tau}
+    return [finding("changed", **numbers, changes=changes.to_dict("records"))]
 
 
 # ---------------------------------------------------------------- agreement
@@ -396,8 +392,8 @@ def _agreement(
     """Agreement of those who matter most with one another, and the statistics of all."""
     if not (people or is_measurable(data)):
         return None
-    judged = context.audit.judged if context.audit else ""
-    rows = sorted(_most_relevant(people), key=lambda row: (-row["p_below"], row[judged]))
+    # Those in question come first.
+    rows = [row for row in people if row["judgements"] > 0][:_MATRIX]
     code = {str(name): place for place, name in enumerate(data.judges)}
     matrix = pairwise(data, np.array([code[str(row[data.judge])] for row in rows], int))
     return {
@@ -431,19 +427,6 @@ def by_chance(data: Judgements) -> float:
     _, _, answer, weight = data.tallies()
     counts = np.bincount(answer, weight)
     return float(((counts / counts.sum()) ** 2).sum())
-
-
-def _most_relevant(people: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """All judges who answered, or those in question and the most active others."""
-    active = sorted(
-        (row for row in people if row["judgements"] > 0), key=lambda row: -row["judgements"]
-    )
-    if len(active) <= _MATRIX:
-        return active
-    others = [row for row in active if row["verdict"] not in IN_QUESTION]
-    suspects = [row for each in IN_QUESTION for row in active if row["verdict"] == each]
-    suspects = suspects[: max(_SUSPECTS, _MATRIX - len(others))]
-    return suspects + others[: _MATRIX - len(suspects)]
 
 
 # ---------------------------------------------------------------- next questions

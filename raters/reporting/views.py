@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,7 +40,7 @@ def html(facts: Mapping[str, Any]) -> str:
         for column in section["columns"]:
             column["marks"] = [(mark, 0) for mark in column["marks"]]
     template = environment().get_template("report.html.jinja")
-    return template.render(page, rows_in_html=_ROWS, whole_names=_whole_names(facts)).lstrip()
+    return template.render(page, rows_in_html=_ROWS).lstrip()
 
 
 def markdown(facts: Mapping[str, Any]) -> str:
@@ -110,7 +110,7 @@ def _prepared(facts: Mapping[str, Any]) -> dict[str, Any]:
         dict(row) | {"why": "".join(say("reason", row["reason"])) if row["reason"] else ""}
         for row in facts["annotators"]
     ]
-    first = next((section["words"][:1] for section in sections.values()), [])
+    first: list[str] = next((section["words"][:1] for section in sections.values()), [])
     headline = say("headline") if people else first
     return dict(facts) | {
         "say": say,
@@ -144,17 +144,6 @@ def _groups(section: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         for value in dict.fromkeys(row[name] for row in rows)
     ]
-
-
-def _whole_names(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Whole names of those that are cut, by what a sentence shows of them."""
-    tables = [(facts["annotators"], [facts["judge"]])]
-    for section in facts["sections"].values():
-        names = [one["name"] for one in section["columns"] if one["form"] in ("name", "text")]
-        tables.append((section["rows"][:_ROWS] + section["rows"][-1:], names))
-    names = {str(row[name]) for rows, columns in tables for row in rows for name in columns}
-    pairs = ((display_name(name), display_name(name, WHOLE)) for name in names)
-    return {shown: whole for shown, whole in pairs if shown != whole}
 
 
 # ---------------------------------------------------------------- numbers and cells
@@ -206,7 +195,7 @@ def about(value: float) -> str:
     return f"{value:,.0f}" if value >= 20 else f"{value:.1f}" if value >= 0.95 else f"{value:.2f}"
 
 
-_SHOWN = {
+_SHOWN: dict[str, Callable[[Any], str]] = {
     "percent": percent,
     "whole": lambda value: "–" if value is None else f"{value:,.0f}",
     "range": lambda value: f"{value:,.0f}",
@@ -225,7 +214,7 @@ def cell(column: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     cells = []
     for world in worlds:
         low, high = (world.get(f"{name}_{end}") for end in ("low", "high"))
-        interval = "" if low is None else f" [{shown(low)}, {shown(high)}]"
+        interval = "" if low is None else f" [{shown(low)},\u00a0{shown(high)}]"
         cells.append(f"{shown(world[name])}{interval}")
     return " or ".join(cells)
 
@@ -273,7 +262,7 @@ def names(values: list[Any], most: int = 5) -> str:
 @lru_cache(maxsize=1)
 def environment() -> Environment:
     """The templates; Jinja is not imported before one is wanted."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context, pass_eval_context
+    from jinja2 import Environment, PackageLoader, StrictUndefined, pass_eval_context
 
     made = Environment(
         loader=PackageLoader("raters.reporting"),
@@ -287,7 +276,7 @@ def environment() -> Environment:
     made.filters |= {"cell": cell, "grid": grid, "numbers_of": numbers_of, "shade": shade}
     made.filters |= {"whole": "{:,.0f}".format, "isolated": isolated, "line": visible}
     made.filters |= {"md": escape_markdown, "code": in_backticks, "name": name_in_html}
-    made.filters["prose"] = pass_context(_prose)
+    made.filters["prose"] = prose
     return made
 
 
@@ -298,24 +287,20 @@ def _finalize(context: Any, value: Any) -> Any:
 
 def name_in_html(name: Any, most: int = SHORT) -> Markup:
     """A name apart from the text around it, with the whole of a long one in its title."""
-    return _apart(display_name(name, most), display_name(name, WHOLE))
-
-
-def _apart(shown: str, whole: str) -> Markup:
     from markupsafe import Markup
 
+    shown, whole = display_name(name, most), display_name(name, WHOLE)
     title = Markup(' title="{}"').format(whole) if whole != shown else Markup()
     return Markup("<bdi{}>{}</bdi>").format(title, shown)
 
 
-def _prose(context: Any, text: str) -> Markup:
+def prose(text: str) -> Markup:
     """A text with the names in it apart from the rest."""
     from markupsafe import Markup
 
-    whole = context["whole_names"]
+    pieces = enumerate(ISOLATED.split(visible(text)))
     return Markup().join(
-        _apart(piece, whole.get(piece, piece)) if place % 2 else piece
-        for place, piece in enumerate(ISOLATED.split(visible(text)))
+        Markup("<bdi>{}</bdi>").format(piece) if place % 2 else piece for place, piece in pieces
     )
 
 

@@ -1,19 +1,15 @@
-"""Best–worst answers in audits, agreement, reports, results, and on the command line."""
+"""Best–worst answers in audits, agreement, reports and results."""
 
 from __future__ import annotations
-
-import json
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import raters as rt
-from raters.acquisition.campaign.tables import question_table
 from raters.auditing import rankings as auditing
-from raters.cli import app, campaign
 from raters.judgements.counts import mean_ranks
+from tests.reporting.test_report import check_forms
 
 MODEL = rt.ExtendedPlackettLuce(worth_scale=1.0)
 DRINKS = ["tea", "milk", "beer", "mead", "wine"]
@@ -72,10 +68,13 @@ def test_known_orders_tell_who_is_wrong(result) -> None:
 
 def test_influence_and_reports(result) -> None:
     audit = rt.audit(MODEL, result, influence=True)
-    text = rt.report(MODEL, result, audit).to_markdown()
-    assert "tea is first" in text
-    assert "ranks upside down" in text
-    assert "put new questions to them" in text
+    report = rt.report(MODEL, result, audit)
+    order, *_, influence = report.facts["sections"]["items"]["findings"]
+    assert (order["code"], order["first"], order["last"]) == ("order", "tea", "wine")
+    assert influence["code"] == "influence"
+    reasons = {row["annotator"]: row["reason"] for row in report.facts["annotators"]}
+    assert reasons["eve"]["code"] == "adversarial"
+    check_forms(report)
 
 
 def test_a_result_is_stored_and_opened(result, answers, tmp_path) -> None:
@@ -111,77 +110,3 @@ def test_kendall_w_ties_what_is_neither_best_nor_worst() -> None:
     most = number**2 * (size**3 - size) - number * 3 * (2**3 - 2)
     by_hand = 12 * ((total - total.mean()) ** 2).sum() / most
     assert rt.agreement(data).loc["kendall_w", "estimate"] == pytest.approx(by_hand)
-
-
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        (
-            {"lowest": True},
-            "a, b, c, d, depth 1, lowest 1 (the best and the worst, as in A > ... > B)",
-        ),
-        ({"depth": 2, "lowest": True}, "(the best 2 and the worst, as in A > B > ... > C)"),
-        ({"depth": 2}, "a, b, c, d, depth 2 (the best first, as in A > B)"),
-    ],
-)
-def test_a_prompt_says_what_to_name(asked, words) -> None:
-    pool = rt.Candidates.sets(items=list("abcd"), annotators=["x"], **asked)
-    question = question_table(pool, ["q1"], np.array([0]), np.array([1.0]))
-    assert words in campaign._prompt(question).text
-
-
-@pytest.mark.slow
-def test_audits_on_the_command_line(tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(tmp_path)
-    table().to_csv("answers.csv", index=False)
-    pd.DataFrame({"item": DRINKS, "value": [5, 4, 3, 2, 1]}).to_csv("gold.csv", index=False)
-
-    def run(words: str) -> str:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            assert app.main(words.split()) == 0, capsys.readouterr().err
-        return "".join(capsys.readouterr())
-
-    columns = "--annotator who --offered Item* --best BestItem --worst WorstItem"
-    run(f"audit answers.csv {columns} --worth-scale 1 --gold gold.csv --backend em --out out")
-    with open("out/summary.json") as file:
-        summary = json.load(file)
-    assert summary["data"]["rankings"] == 60
-    eve = next(one for one in summary["audit"]["annotators"] if one["annotator"] == "eve")
-    assert eve["accuracy"] < 0.4
-    simulate = "simulate --design ranking-crowd --best-worst --set-size 4 --items 6"
-    assert 'read them with --unranked "not offered"' in run(f"{simulate} --out drawn.csv")
-    drawn = pd.read_csv("drawn.csv")
-    assert drawn.groupby("ranking")["lowest"].sum().eq(1).all()
-    long = "--ranking ranking --item item --rank rank --lowest lowest --annotator annotator"
-    fit = f"fit drawn.csv {long} --model plackett-luce --backend em --out fit.nc"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert app.main([*fit.split(), "--unranked", "not offered"]) == 0
-        assert app.main(["audit", "answers.csv", "--best", "BestItem"]) != 0
-    assert "--best needs --offered and --worst as well" in capsys.readouterr().err
-
-
-@pytest.mark.exhaustive
-def test_campaigns_on_the_command_line(tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(tmp_path)
-    table().to_csv("answers.csv", index=False)
-
-    def run(words: str) -> str:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            assert app.main(words.split()) == 0, capsys.readouterr().err
-        return capsys.readouterr().out
-
-    columns = "--annotator who --offered Item* --best BestItem --worst WorstItem"
-    run(f"campaign start answers.csv {columns} --size 3 --out drinks.db --target random")
-    run("campaign ask drinks.db --number 1 --out asked.csv")
-    asked = pd.read_csv("asked.csv", dtype={"answer": str})
-    assert asked["lowest"].tolist() == [1]
-    names = asked["offered"][0].split(", ")
-    asked["answer"] = [f"{names[1]} > ... > {names[0]}"]
-    asked.to_csv("told.csv", index=False)
-    run("campaign tell drinks.db told.csv")
-    data = rt.Campaign.open("drinks.db").data
-    assert data.num_rankings == 61
-    assert data.place[-1].tolist()[:3] == [-1, 1, 0]

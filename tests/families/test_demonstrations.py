@@ -1,11 +1,8 @@
-"""Demonstrations in every verb: audits, reports, checks, questions, campaigns and the command
-line."""
+"""Demonstrations in every verb: audits, reports, checks, questions and campaigns."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +13,10 @@ import pytest
 
 import raters as rt
 from raters.auditing.demonstrations import at_random
-from raters.cli import app
 from raters.errors import DataError
 from raters.families.demonstrations import read_demonstrations
 from tests.refusals import raises_about
+from tests.reporting.test_report import check_forms
 
 _SVI = rt.SVI(steps=700, draws=1500)
 
@@ -105,14 +102,13 @@ def _towards(mdp: rt.MDP, model: rt.MaxEntIRL, coefficient: list[float]) -> np.n
 
 def test_the_report_has_the_reward_and_the_policy(model, result) -> None:
     report = rt.report(model, result, rt.audit(model, result))
-    facts = json.loads(report.to_json())
-    assert facts["kind"] == "demonstrations"
-    assert {"reward", "policy"} <= set(facts["sections"])
-    assert "Coefficients of the reward" in report.to_html()
-    for text in (report.to_markdown(), report.to_html()):
-        assert "Demonstrators avoid 1, 0." in text
-        assert "acts against the goal of the crowd" in text
-        assert " votes" not in text
+    sections = report.facts["sections"]
+    assert {"reward", "policy"} <= set(sections)
+    assert sections["reward"]["findings"][0]["down"] == ["0", "1"]
+    reasons = [row["reason"] for row in report.facts["annotators"] if row["reason"]]
+    assert "adversarial" in [reason["code"] for reason in reasons]
+    check_forms(report)
+    assert " votes" not in report.to_html()
 
 
 @pytest.mark.slow
@@ -132,7 +128,7 @@ def test_cloning_is_audited_predicted_and_checked(crowd, fit_quietly) -> None:
     audit = rt.audit(model, result)
     assert audit.judged == "competence"
     assert {"p_guessing", "agreement"} <= set(audit.table)
-    assert "Most probable actions" in rt.report(model, result, audit).to_html()
+    check_forms(rt.report(model, result, audit))
     probability = rt.predict(model, result)
     assert probability.dims == ("chain", "draw", "answer", "step")
     np.testing.assert_allclose(probability.sum("answer"), 1, atol=1e-5)
@@ -208,7 +204,7 @@ def test_targets_and_campaigns(crowd, model, result, tmp_path) -> None:
     assert reopened.data.mdp == crowd[0].mdp
 
 
-# ---------------------------------------------------------------- command line
+# ---------------------------------------------------------------- tables
 
 
 @pytest.fixture
@@ -226,55 +222,6 @@ def files(crowd, tmp_path) -> Path:
     cells = pd.DataFrame(data.features[:, 0], columns=["warm", "high"]).assign(state=data.states)
     cells.to_csv(tmp_path / "features.csv", index=False)
     return tmp_path
-
-
-def run(capsys, files: Path, *more: str) -> tuple[int, str, str]:
-    columns = "--kind demonstrations --trajectory t --step s --state st --action a --annotator who"
-    tables = ["--state-features", str(files / "features.csv"), "--discount", "0.9"]
-    arguments = ["audit", str(files / "demos.csv"), *columns.split(), *tables, *more]
-    code = app.main(arguments)
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
-@pytest.mark.slow
-def test_the_command_line(crowd, files, capsys) -> None:
-    fit = ["--transitions", str(files / "transitions.csv"), "--backend", "svi", "--steps", "500"]
-    code, printed, err = run(capsys, files, *fit, "--draws", "100", "--out", str(files / "out"))
-    assert code == 0, err
-    assert "least rational first" in printed
-    assert "Coefficients of the reward" in printed
-    assert {"reward.csv", "policy.csv", "result.nc"} <= {path.name for path in files.glob("out/*")}
-    stored = az.from_netcdf(files / "out" / "result.nc")
-    np.testing.assert_allclose(rt.Demonstrations.from_result(stored).features, crowd[0].features)
-    code, _, err = run(capsys, files)
-    assert (code, "need --transitions as well" in err) == (2, True)
-    code, _, err = run(capsys, files, "--transitions", str(files / "demos.csv"))
-    assert (code, "next_state" in err or "'state'" in err) == (2, True)
-
-
-@pytest.mark.slow
-def test_a_campaign_on_the_command_line(files, capsys, monkeypatch) -> None:
-    """The name that a question is about is a state, and no status."""
-    monkeypatch.chdir(files)
-    columns = "--kind demonstrations --trajectory t --step s --state st --action a --annotator who"
-    tables = "--transitions transitions.csv --state-features features.csv --discount 0.9"
-    start = f"campaign start demos.csv {columns} {tables} --target random --out a.db"
-    assert app.main(start.split()) == 0
-    assert app.main(["campaign", "ask", "a.db", "--number", "2", "--out", "asked.csv"]) == 0
-    asked = pd.read_csv("asked.csv")
-    assert list(asked.columns) == ["id", "state", "by", "score", "answer"]
-    asked.assign(answer="up").to_csv("asked.csv", index=False)
-    assert app.main(["campaign", "tell", "a.db", "asked.csv"]) == 0
-    every = rt.Campaign.open("a.db").asked
-    assert every["state"].values.tolist() == asked["state"].tolist()
-    assert every["status"].values.tolist() == ["answered", "answered"]
-    assert app.main(["campaign", "ask", "a.db", "--number", "1"]) == 0
-    capsys.readouterr()
-    assert (
-        app.main(["campaign", "export", "a.db", "--to", "label-studio", "--out", "tasks.json"]) == 0
-    )
-    assert "wrote 1 question(s)" in capsys.readouterr().err
 
 
 def test_names_that_are_one_as_text_are_refused(crowd) -> None:
@@ -313,15 +260,14 @@ def test_features_beside_transitions(crowd, files) -> None:
     np.testing.assert_allclose(paid.features[..., 0], 2.0)
     assert read_demonstrations(steps, transitions=moves, **roles).num_features == 9
     twice = pd.concat([cells, cells[:1]])
-    for wrong, said in (
-        (cells.drop(index=0), "has no row of state '"),
-        (cells.assign(warm="x"), "holds 'x' for state '.*' in column 'warm'"),
-        (twice, f"has two rows of state '{re.escape(str(cells['state'][0]))}'"),
-        (cells.rename(columns={"state": "z"}), "has the columns"),
+    for wrong in (
+        cells.drop(index=0),
+        cells.assign(warm="x"),
+        twice,
+        cells.rename(columns={"state": "z"}),
     ):
-        with pytest.raises(DataError, match=said) as caught:
+        with raises_about(DataError, "state_features"):
             read_demonstrations(steps, transitions=moves, state_features=wrong, **roles)
-        assert caught.value.parameter == "state_features"
     with raises_about(DataError, "transitions"):
         read_demonstrations(steps, transitions=cells, **roles)
 

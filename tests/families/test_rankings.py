@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 import raters as rt
 from raters.auditing import rankings as auditing
-from raters.auditing.pairwise import pairwise
 from raters.auditing.verdicts import DIFFERS
-from raters.cli import app, outputs
-from raters.cli.fitting import read_result
-from raters.errors import DataError, DataWarning, SettingError
-from raters.families.rankings import sections
+from raters.errors import DataWarning, SettingError
+from raters.families.sections import ranking
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext
+from tests.reporting.test_report import check_forms
 
 MODEL = rt.ExtendedPlackettLuce(worth_scale=1.0)
 DRINKS = ["tea", "milk", "beer", "mead"]
@@ -63,9 +57,6 @@ def test_an_audit_finds_who_ranks_upside_down(audit, result) -> None:
     assert frame.loc["eve", "judgements"] == 12
     assert frame.loc["eve", "p_adversarial"] > 0.9
     assert frame.loc["eve", "agreement"] < 0.5 < frame.loc["ann", "agreement"]
-    row = {"p_adversarial": 0.99, "agreement": 0.3, "competence": -0.5}
-    assert sections.reason(row) == "ranks upside down: 30% of the pairs in the model's order"
-    assert sections.reason(row | {"p_adversarial": 0.1}).startswith("competence -0.5")
 
 
 def test_known_orders_tell_who_is_wrong(result) -> None:
@@ -90,10 +81,9 @@ def test_a_report_ranks_by_what_is_known(result) -> None:
     gold = dict(zip(DRINKS, range(4), strict=True))  # upside down
     with pytest.warns(DataWarning, match="contradict the crowd"):
         audit = rt.audit(MODEL, result, gold)
-    section = sections.order(AuditContext(program_of(MODEL, result), result, audit, 0.9))
-    assert section.tables[0].rows[0]["item"] == "mead"
-    assert "true worth" in section.tables[0].caption
-    assert "which allows for errors that annotators share" in section.sentence
+    section = ranking(AuditContext(program_of(MODEL, result), result, audit, 0.9), "worth")
+    assert section.table["item"].iloc[0] == "mead"
+    assert section.findings[0]["true"]
 
 
 def test_agreement_with_an_order_counts_pairs() -> None:
@@ -114,180 +104,8 @@ def test_a_model_without_competences_has_no_audit(rankings, fit_quietly) -> None
     result = fit_quietly(model, rankings, rt.PGEM(draws=50))
     with pytest.raises(SettingError, match="no competences to audit"):
         rt.audit(model, result)
-    section = sections.order(AuditContext(program_of(model, result), result, None, 0.9))
-    assert section.tables[0].rows[0]["item"] == "tea"
-
-
-def test_items_are_shown_with_intervals_of_their_ranks(audit, result, tmp_path) -> None:
-    section = sections.order(AuditContext(program_of(MODEL, result), result, audit, 0.9))
-    rows = section.tables[0].rows
-    assert [row["item"] for row in rows] == DRINKS
-    assert all(row["rank_low"] <= row["rank"] <= row["rank_high"] for row in rows)
-    assert section.sentence.startswith("tea is first")
-    section.files["items.csv"](tmp_path / "items.csv")
-    assert "worth_low" in pd.read_csv(tmp_path / "items.csv")
-
-
-def test_kendall_w_of_full_rankings_is_friedmans_statistic(rankings) -> None:
-    rank = rankings.place[np.repeat(np.arange(rankings.num_rows), rankings.weight.astype(int))]
-    chi_squared = stats.friedmanchisquare(*rank.T).statistic
-    found = rt.agreement(rankings)
-    assert found.loc["kendall_w", "estimate"] == pytest.approx(chi_squared / (48 * 3))
-    assert found.loc["kendall_w", "low"] < found.loc["kendall_w", "estimate"]
-    assert found["rankings"].tolist() == [48, 48]
-
-
-def test_agreement_on_pairs_is_that_of_two_annotators() -> None:
-    """By hand: a and b agree on two of three pairs, a and c on the one that they share, and b and c
-    not; d orders no pair that another one orders."""
-    data = rt.Rankings.from_wide(
-        {
-            "who": ["a", "b", "c", "d"],
-            "p1": ["x", "x", "y", "v"],
-            "p2": ["y", "z", "z", "w"],
-            "p3": ["z", "y", None, None],
-        },
-        places=["p*"],
-        annotator="who",
-        unranked="not offered",
-    )
-    found = rt.agreement(data)
-    # Pairs xy and xz: alike by a and b. Pair yz: a and c alike, and b against both.
-    assert found.loc["observed_agreement", "estimate"] == pytest.approx(3 / 5)
-    assert found.loc["observed_agreement", ["rankings", "rankings_left_out"]].tolist() == [3, 1]
-    # Without a: 0 of 1; without b: 1 of 1; without c: 2 of 3.
-    without = np.array([0, 1, 2 / 3])
-    deviation = np.sqrt(2 / 3 * ((without - without.mean()) ** 2).sum())
-    high = min(3 / 5 + stats.norm.ppf(0.95) * deviation, 1)
-    assert found.loc["observed_agreement", "high"] == pytest.approx(high)
-
-
-def test_agreement_on_pairs_is_the_mean_of_the_matrix(rankings) -> None:
-    matrix = pairwise(rankings, np.arange(4))
-    upper = np.triu_indices(4, 1)
-    share, common = matrix.share[upper], matrix.common[upper]
-    found = rt.agreement(rankings).loc["observed_agreement", "estimate"]
-    assert found == pytest.approx((share * common).sum() / common.sum())
-
-
-def test_kendall_w_is_given_where_many_rankings_are_of_one_set() -> None:
-    rows = [["a", "b"], ["b", "a"]] + [[f"i{k}", f"j{k}"] for k in range(30)]
-    table = pd.DataFrame(rows, columns=["p1", "p2"])
-    few = rt.Rankings.from_wide(table, places=["p*"], unranked="not offered")
-    assert list(rt.agreement(few).index) == ["observed_agreement"]
-    assert rt.agreement(few)["rankings_left_out"].tolist() == [30]
-
-
-def test_kendall_w_of_partial_rankings_ties_what_has_no_place() -> None:
-    """By scipy's correction of Friedman's statistic for ties."""
-    best = rt.Rankings.from_wide(
-        {"p1": ["a", "a", "b", "c"], "p2": ["b", "c", "a", "a"]},
-        places=["p1", "p2"],
-        unranked="below",
-        items=list("abcd"),
-    )
-    rank = np.where(best.place > 0, best.place, 3.5)
-    chi_squared = stats.friedmanchisquare(*rank.T).statistic
-    assert rt.agreement(best).loc["kendall_w", "estimate"] == pytest.approx(chi_squared / (4 * 3))
-
-
-def test_kendall_w_at_its_ends() -> None:
-    same = rt.Rankings.from_wide({"p1": ["a", "a"], "p2": ["b", "b"]}, places=["p1", "p2"])
-    assert rt.agreement(same).loc["kendall_w", "estimate"] == 1.0
-    orders = np.array(list(itertools.permutations("abc")))
-    every = rt.Rankings.from_wide(dict(zip("xyz", orders.T, strict=True)), places=list("xyz"))
-    assert rt.agreement(every).loc["kendall_w", "estimate"] == pytest.approx(0.0)
-    with pytest.raises(DataError, match="no two annotators order the same pair of items"):
-        rt.agreement(same.take(slice(0, 1)))
-    with pytest.raises(SettingError, match="Kendall"):
-        rt.agreement(same, metric="ordinal")
-
-
-def test_a_report_has_the_order_and_the_agreement(result, audit) -> None:
-    text = rt.report(MODEL, result, audit).to_markdown()
-    assert "| 1 (1" in text
-    assert "Kendall's W" in text
-    assert "ranks upside down" in text
-    assert "put new questions to them" in text
-
-
-@pytest.mark.slow
-def test_audits_on_the_command_line(tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(tmp_path)
-    table().to_csv("wide.csv", index=False)
-    long = table().reset_index(names="number").melt(["number", "who"], value_name="drink")
-    long["rank"] = long["variable"].str.removeprefix("pos")
-    long.to_csv("long.csv", index=False)
-    wide = "audit wide.csv --annotator who --place pos* --unranked below"
-    by_row = "audit long.csv --annotator who --ranking number --item drink --rank rank"
-    pd.DataFrame({"item": DRINKS, "value": [4, 3, 2, 1]}).to_csv("gold.csv", index=False)
-    for number, words in enumerate((wide, f"{by_row} --gold gold.csv")):
-        folder = f"out{number}"
-        arguments = [*words.split(), "--backend", "em", "--out", folder, "--worth-scale", "1"]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            assert app.main(arguments) == 0, capsys.readouterr().err
-        with open(f"{folder}/summary.json") as file:
-            summary = json.load(file)
-        assert summary["model"].startswith("ExtendedPlackettLuce")
-        assert summary["data"]["rankings"] == 48
-        assert [row["statistic"] for row in summary["agreement"]][1] == "kendall_w"
-        assert ("accuracy" in summary["audit"]["annotators"][0]) == bool(number)
-    assert "tea is first" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_places_are_read_as_comparisons_where_a_model_of_those_is_asked_for(
-    tmp_path, monkeypatch, capsys
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    table().to_csv("wide.csv", index=False)
-    words = "fit wide.csv --annotator who --place pos1 --place pos2 --backend em --out r.nc"
-    assert app.main(words.split()) == 2
-    assert "--unranked does not say what becomes of items" in capsys.readouterr().err
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pattern = words.replace("--place pos1 --place pos2", "--place pos[12]")
-        assert app.main([*pattern.split(), "--model", "btl"]) == 0
-    assert "read as comparisons of its places" in capsys.readouterr().err
-    assert isinstance(rt.fitting.model_of(read_result(Path("r.nc"))), rt.BTL)
-
-
-@pytest.mark.exhaustive
-def test_sets_are_suggested_and_asked_for_on_the_command_line(
-    result, tmp_path, monkeypatch, capsys
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    outputs.to_netcdf(result, Path("result.nc"))
-    table().to_csv("wide.csv", index=False)
-
-    def run(words: str) -> str:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            assert app.main(words.split()) == 0, capsys.readouterr().err
-        return capsys.readouterr().out
-
-    assert "likely" in run("suggest result.nc --size 3 --batch-size 2 --out next.csv")
-    found = pd.read_csv("next.csv")
-    assert found["offered"].str.count(",").tolist() == [2, 2]
-    assert "late places" in run("check result.nc --replicates 480")
-    start = "campaign start wide.csv --annotator who --place pos1 --place pos2 --unranked below"
-    run(f"{start} --size 3 --out drinks.db --target random")
-    run("campaign ask drinks.db --number 1 --out asked.csv")
-    asked = pd.read_csv("asked.csv", dtype={"answer": str})
-    asked["answer"] = [" > ".join(asked["offered"][0].split(", ")[:2])]
-    asked.to_csv("answers.csv", index=False)
-    run("campaign tell drinks.db answers.csv")
-    assert rt.Campaign.open("drinks.db").data.num_rankings == 49
-
-
-def test_the_page_of_a_mixture_has_an_order_for_each_type(tmp_path, fit_quietly, rankings) -> None:
-    model = rt.models.MixturePlackettLuce(worth_scale=1.0)
-    result = fit_quietly(model, rankings, rt.PGEM(draws=100))
-    section = sections.order(AuditContext(program_of(model, result), result, None, 0.9))
-    section.files["items.csv"](tmp_path / "items.csv")
-    items = pd.read_csv(tmp_path / "items.csv")
-    assert items.groupby("type")["item"].nunique().tolist() == [4, 4]
-    page = rt.report(model, result).to_markdown()
-    assert "Annotators are of 2 types. First is" in page
-    assert "Type 1:" in page
+    report = rt.report(model, result)
+    rows = pd.DataFrame(report.facts["sections"]["items"]["rows"])
+    assert rows.groupby("type")["item"].nunique().tolist() == [4, 4]
+    assert [one["type"] for one in report.facts["sections"]["items"]["findings"]] == [0, 1]
+    check_forms(report)

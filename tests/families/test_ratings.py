@@ -1,20 +1,17 @@
-"""Ratings in audits, agreement, reports, questions, and on the command line."""
+"""Ratings in audits, agreement, reports, and questions."""
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
-import pandas as pd
 import pytest
 
 import raters as rt
 from raters.auditing.verdicts import DIFFERS
-from raters.cli import app
-from raters.families.ratings import sections
+from raters.families import ratings as family
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext
 from tests.refusals import raises_about
+from tests.reporting.test_report import check_forms
 
 MODEL = rt.ManyFacet()
 
@@ -108,19 +105,16 @@ def test_fair_ratings_lie_on_the_scale(audit, generated) -> None:
     np.testing.assert_allclose(shares.sum("level"), 1)
 
 
-def test_sections_rank_the_items_and_name_severe_annotators(audit, result, tmp_path) -> None:
+def test_sections_rank_the_items_and_name_severe_annotators(audit, result) -> None:
     context = AuditContext(program_of(MODEL, result), result, audit, 0.9)
-    ranking = sections.ranking(context)
-    rows = ranking.tables[0].rows
-    assert [row["rank"] for row in rows] == list(range(1, 61))
-    assert {"fair_rating", "fair_rating_low", "mean_rating"} <= set(rows[0])
-    ranking.files["items.csv"](tmp_path / "items.csv")
-    assert len(pd.read_csv(tmp_path / "items.csv")) == 60
-    severity = sections.severity(context)
-    table = audit.table.to_dataframe().sort_values("bias")
-    assert f"{table.index[0]} is the most severe" in severity.sentence
-    assert f"{table.index[-1]} the most lenient" in severity.sentence
-    assert set(severity.facts) == {"severe_or_lenient", "not_all_levels"}
+    ranking = family.ranking(context).table
+    assert ranking["rank"].tolist() == list(range(1, 61))
+    fair = audit.tables["item_parameters"]["fair_rating"].sel(item=ranking["item"].values)
+    np.testing.assert_allclose(ranking["fair_rating"], fair)
+    (severity,) = family.severity(context).findings
+    bias = audit.table["bias"].to_series()
+    assert (severity["severe"], severity["lenient"]) == (bias.idxmin(), bias.idxmax())
+    check_forms(rt.report(MODEL, result, audit))
 
 
 def test_agreement_of_ratings_is_ordinal() -> None:
@@ -161,59 +155,3 @@ def test_a_model_of_ratings_is_audited_as_such(fit_quietly) -> None:
     items = audit.tables["item_parameters"]
     assert {"difficulty", "difficulty_1", "mean_level"} <= set(items)
     assert list(audit.table["mean_level"].values) == [0.0, 0.5, 1.0]
-
-
-@pytest.mark.slow
-def test_the_command_line_reads_long_and_wide_tables(tmp_path, capsys, generated) -> None:
-    table = generated.ratings.to_frame().drop(columns="count")
-    table.to_csv(tmp_path / "long.csv", index=False)
-    wide = table.pivot(index="item", columns="annotator", values="rating").add_prefix("r")
-    wide.to_csv(tmp_path / "wide.csv")
-    long = ["--item", "item", "--rating", "rating", "--annotator", "annotator"]
-    fit = ["--backend", "em", "--draws", "100", "--seed", "0"]
-    alphas = []
-    for name, roles in (("long", long), ("wide", ["--item", "item", "--column", "r*"])):
-        out = tmp_path / name
-        arguments = ["audit", str(tmp_path / f"{name}.csv"), *roles, *fit, "--out", str(out)]
-        assert app.main([*arguments, "--report", str(tmp_path / f"{name}.html")]) == 0
-        text = capsys.readouterr().out
-        assert "fair" in text
-        assert "the most severe" in text
-        summary = json.loads((out / "summary.json").read_text())
-        assert summary["model"].startswith("ManyFacet(")
-        assert (out / "items.csv").exists()
-        assert (
-            "Fair rating" in (tmp_path / f"{name}.html").read_text()
-            or "fair rating" in (tmp_path / f"{name}.html").read_text()
-        )
-        assert app.main(["agreement", str(tmp_path / f"{name}.csv"), *roles]) == 0
-        alphas.append(capsys.readouterr().out)
-    assert alphas[0] == alphas[1]
-    assert "Distances are ordinal" in alphas[0]
-
-
-def test_words_need_an_order_on_the_command_line(tmp_path, capsys) -> None:
-    pd.DataFrame({"i": [1, 2], "r": ["good", "poor"], "a": ["x", "x"]}).to_csv(
-        tmp_path / "words.csv", index=False
-    )
-    roles = ["--item", "i", "--rating", "r", "--annotator", "a"]
-    assert app.main(["agreement", str(tmp_path / "words.csv"), *roles]) == 2
-    assert "the lowest first" in capsys.readouterr().err
-
-
-def test_levels_tell_graded_responses_from_right_and_wrong_ones(tmp_path, capsys) -> None:
-    table = pd.DataFrame({"who": list("abcd"), "q1": [0, 1, 2, 2], "q2": [0, 1, 1, 2]})
-    table.to_csv(tmp_path / "wide.csv", index=False)
-    long = table.melt("who", var_name="item", value_name="rating")
-    long.replace({"rating": {0: "no", 1: "so so", 2: "yes"}}).to_csv(
-        tmp_path / "long.csv", index=False
-    )
-    wide = ["agreement", str(tmp_path / "wide.csv"), "--person", "who", "--column", "q*"]
-    assert app.main([*wide, "--levels", "0,1,2"]) == 0
-    assert "0 < 1 < 2" in capsys.readouterr().out
-    assert app.main(wide) == 2
-    assert "responses on a scale" in capsys.readouterr().err
-    words = ["--item", "item", "--rating", "rating", "--annotator", "who"]
-    arguments = ["agreement", str(tmp_path / "long.csv"), *words, "--levels", "no,so so,yes"]
-    assert app.main(arguments) == 0
-    assert "no < so so < yes" in capsys.readouterr().out

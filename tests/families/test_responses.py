@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import raters as rt
-from raters.cli import app
-from raters.families.responses import sections
+from raters.families import responses as family
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext
+from tests.reporting.test_report import check_forms
 
 MODEL = rt.TwoPL()
 # Ann is right on all, eve on none, and nothing depends on who answers q5.
@@ -44,16 +41,13 @@ def test_an_audit_judges_the_ability_and_calls_nobody_a_spammer(audit) -> None:
     assert not any(word in str(audit) for word in ("crowd", "spam", "advers", "guess"))
 
 
-def test_items_are_shown_from_the_hardest_on(audit, result, tmp_path) -> None:
-    section = sections.items(AuditContext(program_of(MODEL, result), result, audit, 0.9))
-    rows = section.tables[0].rows
-    difficulty = [row["difficulty"] for row in rows]
-    assert difficulty == sorted(difficulty, reverse=True)
-    share = {row["item"]: row["share_right"] for row in rows}
-    assert share["q0"] == 1.0
-    assert share["q4"] == pytest.approx(1 / 3)
-    section.files["items.csv"](tmp_path / "items.csv")
-    assert list(pd.read_csv(tmp_path / "items.csv")["item"]) == [row["item"] for row in rows]
+def test_items_are_shown_from_the_hardest_on(audit, result) -> None:
+    section = family.items(AuditContext(program_of(MODEL, result), result, audit, 0.9))
+    table = section.table.set_index("item")
+    assert table["difficulty"].is_monotonic_decreasing
+    assert table.loc["q0", "share_right"] == 1.0
+    assert table.loc["q4", "share_right"] == pytest.approx(1 / 3)
+    assert section.findings[0]["hardest"] == table.index[0]
     assert audit.tables["item_parameters"]["discrimination"].sizes == {"item": 6}
 
 
@@ -62,7 +56,7 @@ def test_items_that_tell_nothing_are_named(audit, result) -> None:
     discrimination = flat["posterior"]["discrimination"]
     flat["posterior"]["discrimination"] = discrimination.where(discrimination["item"] != "q5", 0.1)
     context = AuditContext(program_of(MODEL, flat), flat, audit, 0.9)
-    assert "1 item hardly tells persons apart: q5." in sections.items(context).sentence
+    assert family.items(context).findings[0]["flat_items"] == ["q5"]
 
 
 def test_wrong_keys_are_named(fit_quietly) -> None:
@@ -76,9 +70,8 @@ def test_wrong_keys_are_named(fit_quietly) -> None:
     model = rt.TwoPL(discrimination="signed")
     result = fit_quietly(model, responses, rt.PGEM(draws=300))
     context = AuditContext(program_of(model, result), result, rt.audit(model, result), 0.9)
-    section = sections.items(context)
-    assert sorted(section.facts["reversed_items"]) == ["q1", "q7"]
-    assert "Able persons answer 2 items wrong more often than others" in section.sentence
+    section = family.items(context)
+    assert sorted(section.findings[0]["reversed_items"]) == ["q1", "q7"]
     # Abilities are the right way round, as most keys are.
     mean = result.posterior["ability"].mean(("chain", "draw")).values
     assert np.corrcoef(mean, ability[:, 0])[0, 1] > 0.7
@@ -88,7 +81,8 @@ def test_a_report_speaks_of_persons(audit, result) -> None:
     page = rt.report(MODEL, result, audit)
     assert "least able" in page.to_html()
     assert "least trusted" not in page.to_html()
-    assert page.facts["sections"]["items"]["num_items"] == 6
+    assert len(page.facts["sections"]["items"]["rows"]) == 6
+    check_forms(page)
 
 
 def test_questions_are_asked_where_they_tell_most(fit_quietly) -> None:
@@ -108,38 +102,3 @@ def test_questions_are_asked_where_they_tell_most(fit_quietly) -> None:
 
     assert asked(29) > 0.5
     assert asked(0) < -0.5
-
-
-@pytest.mark.slow
-def test_the_command_line_reads_long_and_wide_tables(tmp_path, capsys) -> None:
-    rng = np.random.default_rng(0)
-    wide = pd.DataFrame(rng.integers(0, 2, (20, 5))).add_prefix("q").assign(age=30)
-    wide.insert(0, "person", range(20))
-    wide.to_csv(tmp_path / "wide.csv", index=False)
-    long = wide.drop(columns="age").melt("person", var_name="item", value_name="correct")
-    long.to_csv(tmp_path / "long.csv", index=False)
-    quick = ["--backend", "em", "--draws", "200", "--quiet"]
-    summaries = {}
-    for name, roles in {
-        "wide": ["--person", "person", "--column", "q*"],
-        "long": ["--person", "person", "--item", "item", "--correct", "correct"],
-        "guessed": [],
-    }.items():
-        file, out = ("long" if name == "guessed" else name), tmp_path / name
-        command = ["audit", str(tmp_path / f"{file}.csv"), *roles, *quick, "--out", str(out)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            assert app.main(command) == 0, capsys.readouterr().err
-        summaries[name] = json.loads((out / "summary.json").read_text())["sections"]
-        assert (out / "items.csv").exists()
-    assert summaries["long"] == summaries["guessed"]
-    assert summaries["wide"]["items"]["num_items"] == 5
-    assert app.main(["audit", str(tmp_path / "wide.csv"), "--person", "person", "--column", "*"])
-    assert "30" in capsys.readouterr().err
-
-
-def test_labels_with_a_column_of_what_is_right_stay_labels(tmp_path, capsys) -> None:
-    """A worker is no person who is tested: only one kind has these columns."""
-    rows = {"item": [1, 1, 2, 2], "worker": ["a", "b"] * 2, "label": ["x", "y", "x", "x"]}
-    pd.DataFrame(rows | {"correct": [1, 0, 1, 1]}).to_csv(tmp_path / "labels.csv", index=False)
-    assert app.main(["agreement", str(tmp_path / "labels.csv")]) == 0, capsys.readouterr().err

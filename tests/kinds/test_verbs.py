@@ -186,7 +186,7 @@ def test_without_those_flagged(case, model, result):
         fewer = rt.auditing.drop(model, case.data, audit, case.backend, seed=0, progress=False)
     assert fewer.posterior.sizes[case.data.judge] == left
     report = rt.report(model, result, audit, dropped=fewer)
-    part = report.facts["sections"]["without_flagged"]
+    part = report.facts["sections"]["without_flagged"]["findings"][0]
     assert 0 < part["judgements_left"] < case.data.num_judgements
     assert {move[case.data.judge] for move in part["moves"]}.isdisjoint(audit.flagged)
     assert "Without those flagged" in report.to_markdown()

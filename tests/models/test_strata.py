@@ -10,7 +10,7 @@ import pytest
 
 import raters as rt
 from raters.errors import BackendError, DataError, SettingError
-from raters.families.comparisons.strata import by_stratum, stratum_rewards
+from raters.families.comparisons import by_stratum, stratum_rewards
 from raters.kinds import AuditContext
 
 REWARD = np.array([-1.0, -0.3, 0.3, 1.0])
@@ -129,10 +129,10 @@ def test_reports_rank_by_stratum_and_audits_judge_by_it(votes, fit_quietly) -> N
     result = fit_quietly(model, votes, rt.PGGibbs(draws=100, chains=2))
     audit = rt.audit(model, result)
     section = by_stratum(AuditContext(rt.program.Program(model, votes), result, audit, 0.9))
-    assert [table.heading for table in section.tables] == ["Stratum code", "Stratum talk"]
     reward = stratum_rewards(result).mean(("chain", "draw")).values
-    for table, own in zip(section.tables, reward, strict=True):
-        assert [row["item"] for row in table.rows] == np.argsort(-own).tolist()
+    for name, own in zip(("code", "talk"), reward, strict=True):
+        rows = section.table[section.table["stratum"] == name]
+        assert rows["item"].tolist() == np.argsort(-own).tolist()
     right = np.where(
         reward[votes.stratum, votes.first] > reward[votes.stratum, votes.second],
         votes.wins,

@@ -36,7 +36,7 @@ from raters.errors import DataError, DataWarning, RatersError
 from raters.fitting.result import as_tree, data_of
 from raters.inference.base import Draws
 from raters.program import Program
-from raters.reporting.cells import for_people, unmarked
+from raters.reporting.files import for_people, unmarked
 from tests.kinds.replies import REPLIES, Replies
 
 # What breaks lines, is not seen, changes the direction, or has a meaning in some file.

@@ -12,10 +12,8 @@ import pytest
 import raters as rt
 from raters import figures
 from raters.auditing.comparisons import quantities
-from raters.judgements.display import display_name, isolated
+from raters.judgements.display import display_name
 from raters.kinds import AuditLimits
-from raters.reporting.environment import name_in_html
-from raters.reporting.render import _largest
 from tests import hand
 from tests.reporting.test_report import Page, judged
 
@@ -89,14 +87,6 @@ def test_whole_names_stay_in_the_facts(hostile):
     assert sorted(row["annotator"] for row in hostile.facts["annotators"]) == sorted(HOSTILE)
 
 
-def test_a_name_in_a_sentence_has_its_title_too():
-    model, result, audit = judged([LONG, "good", "fine", "new"])
-    report = rt.report(model, result, audit)
-    assert f"should go ({isolated(LONG)});" in report.facts["answer"]["sentence"]
-    answer = re.search('<p class="answer.*?</p>', report.to_html(), re.DOTALL)[0]
-    assert str(name_in_html(LONG)) in answer
-
-
 def test_twenty_thousand_items_and_six_hundred_annotators_are_a_small_page():
     judges, items, rng = 600, 20_000, np.random.default_rng(0)
     names = [f"{'annotator ' * 20}{number}" for number in range(judges)]
@@ -122,16 +112,8 @@ def test_twenty_thousand_items_and_six_hundred_annotators_are_a_small_page():
     assert len(page.encode()) < 2_000_000
     open_at_first = re.sub("<details>.*?</details>", "", page, flags=re.DOTALL)
     assert open_at_first.count('<th scope="row"><bdi') == 20  # ten annotators and ten items
-    assert "19,500 further rows would make this page slow" in page
-    assert len(report.facts["sections"]["items"]["tables"][0]["rows"]) == items
-
-
-def test_of_many_classes_the_largest_are_counted():
-    counts = {f"class {number}": number for number in range(100)}
-    shown = _largest(counts)
-    assert list(shown) == [f"class {number}" for number in range(99, 87, -1)] + ["88 others"]
-    assert sum(shown.values()) == sum(counts.values())
-    assert _largest({"b": 1, "a": 2}) == {"b": 1, "a": 2}
+    assert "Further rows would make this page slow" in page
+    assert len(report.facts["sections"]["items"]["rows"]) == items
 
 
 # ---------------------------------------------------------------- numbers and intervals
@@ -141,14 +123,14 @@ def test_numbers_stand_beside_their_intervals():
     model, result, audit = judged(["guess", "good", "fine", "new"])
     report = rt.report(model, result, audit)
     row = report.facts["annotators"][0]
-    page = re.sub("<[^>]*>", "", report.to_html()).replace("−", "-")
+    page = re.sub("<[^>]*>", "", report.to_html()).replace("−", "-").replace("\u00a0", " ")
     low, high = row["competence_low"], row["competence_high"]
     assert f"{row['competence']:.2f} [{low:.2f}, {high:.2f}]" in page
     low, high = row["accuracy_low"], row["accuracy_high"]
     assert f"{row['accuracy']:.0%} [{low:.0%}, {high:.0%}]" in page
-    assert f"| {row['accuracy']:.0%} ({low:.0%}–{high:.0%}) |" in report.to_markdown()
-    first = report.facts["sections"]["items"]["tables"][0]["rows"][0]
-    assert f"1 [{first['rank_low']}–{first['rank_high']}]" in page
+    assert f"| {row['accuracy']:.0%} \\[{low:.0%}, {high:.0%}\\] |" in report.to_markdown()
+    first = report.facts["sections"]["items"]["rows"][0]
+    assert f"1 [{first['rank_low']}, {first['rank_high']}]" in page
     assert "accuracy[90% interval]" in page
     assert "rank[90% interval]" in page
     assert "leave as much below them as above" in page
@@ -193,8 +175,6 @@ def test_the_page_says_first_that_the_order_is_open_and_what_would_decide_it():
     (answer, *_), page = report.to_html().split("<h2", 1), report.to_html()
     assert "with probability 0.30, the mirror image" in answer
     assert "one annotator who is known to be good" in answer
-    assert len(report.facts["answer"]["not_final"]) == 2
-    assert page.count("one annotator who is known to be good") == 2  # and with the diagnostics
     assert "In the mirror image, which is possible too, the order is the other way round." in page
 
 
@@ -202,7 +182,7 @@ def test_two_worlds_are_two_intervals_on_the_page():
     model, result, audit = mirrored(0.3)
     report = rt.report(model, result, audit)
     assert rt.reporting.Report(report.facts).to_html() == report.to_html()
-    assert report.facts["worlds"]["probability"] == pytest.approx([0.7, 0.3])
+    assert report.facts["worlds"] == pytest.approx([0.7, 0.3])
     worlds = {row["annotator"]: row["worlds"] for row in report.facts["annotators"]}
     assert [round(world["competence"]) for world in worlds["ann"]] == [1, -1]
     page = Page(report.to_html())
@@ -211,8 +191,8 @@ def test_two_worlds_are_two_intervals_on_the_page():
     assert len(of_judges) == 4
     text = re.sub("<[^>]*>", "", report.to_html())
     assert text.count("]with 70%") == text.count("]with 30%") == 2
-    first, other = worlds["ann"]
-    assert f"{first['competence']:.2f} or −{-other['competence']:.2f} |" in report.to_markdown()
+    other = worlds["ann"][1]
+    assert f" or −{-other['competence']:.2f} " in report.to_markdown()
 
 
 def test_the_figure_shows_both_worlds():

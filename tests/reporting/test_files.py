@@ -7,7 +7,7 @@ import csv
 import pandas as pd
 import pytest
 
-from raters.reporting.cells import for_people, unmarked, write_csv
+from raters.reporting.files import for_people, unmarked, write_csv
 
 
 @pytest.mark.parametrize("cell", ["=1+1", "@SUM(A1)", "+cmd", "-x", "-1+1", "\t=1", "\r=1", "'=1"])
