@@ -43,11 +43,7 @@ def shares(context: kinds.AuditContext) -> kinds.Section:
         title="Shares by what was offered",
         findings=(kinds.finding("shares", menus=menus, outside=outside, of=len(frame)),),
         columns=kinds.shown(
-            alternative="name",
-            menu="text",
-            choices="whole",
-            observed="percent",
-            expected="percent",
+            alternative="name", menu="text", choices="whole", observed="percent", expected="percent"
         ),
         table=frame.rename(columns={"low": "expected_low", "high": "expected_high"}),
         figures={"choice_shares": {"shares": table}},

@@ -76,8 +76,9 @@ def position(context: kinds.AuditContext) -> kinds.Section | None:
     if audit is not None and "first_share" in audit.table:
         table = audit.table.to_dataframe().reset_index()
         table = table.sort_values("first_share", ascending=False, kind="stable", ignore_index=True)
-        biased = int((table["p_position_bias"] >= level).sum())
-        findings.append(kinds.finding("position_of_judges", biased=biased, of=len(table)))
+        biased = table["p_position_bias"][table["judgements"] > 0] >= level
+        numbers = {"biased": int(biased.sum()), "of": len(biased)}
+        findings.append(kinds.finding("position_of_judges", **numbers))
     return kinds.Section(
         key="position_bias",
         findings=tuple(findings),

@@ -56,7 +56,7 @@ def facts_of(
         "judged": "" if audited is None else audited.judged,
         "words": kind.words._asdict() | {"judge": judge, "judges": plural_noun(data.judge)},
         "asked": _asked(context),
-        "answer": _answer(context, people) | {"relied_on": fit["relied_on"]},
+        "answer": _answer(context) | {"relied_on": fit["relied_on"]},
         "worlds": _worlds(audited),
         "columns": [] if audited is None else list(map(vars, audit_columns(audited, program))),
         "annotators": people,
@@ -160,13 +160,13 @@ def judges(audited: Audit) -> list[dict[str, Any]]:
         }
     return [
         {str(name): value for name, value in row.items()}
-        | {"reason": _reason(row, audited)}
+        | {"reason": reason_of(row, audited)}
         | worlds.get(row[audited.judge], {})
         for row in by_verdict(audited).to_dict("records")
     ]
 
 
-def _reason(row: Mapping[Any, Any], audited: Audit) -> dict[str, Any] | None:
+def reason_of(row: Mapping[Any, Any], audited: Audit) -> dict[str, Any] | None:
     """Code of the reason for a verdict, with its numbers; None for those who can stay."""
     if row["verdict"] == "keep":
         return None
@@ -225,37 +225,38 @@ def why_unjudged(program: Program[Any]) -> str:
     return f"{name} treats all {who} alike, so that nobody is judged; {other} tells them apart."
 
 
-def _answer(context: AuditContext, people: list[dict[str, Any]]) -> dict[str, Any]:
+def _answer(context: AuditContext) -> dict[str, Any]:
     """Judges to drop, how sure that is, what it stands on, and what it costs."""
     audited = context.audit
     if audited is None:
         why = why_unjudged(context.program)
         return {"stands_on": why, "doubts": [], "counts": {}}
-    rows = {name: [row for row in people if row["verdict"] == name] for name in VERDICTS}
-    p_bad = {name: np.array([row["p_below"] for row in rows[name]]) for name in VERDICTS}
-    names = {name: [row[audited.judge] for row in rows[name]] for name in VERDICTS}
-    costs, wrong_drops = audited.costs, float((1 - p_bad["drop"]).sum())
-    kept_bad = float(p_bad["keep"].sum())
-    all_bad = sum(float(p_bad[name].sum()) for name in (*IN_QUESTION, "keep"))
+    frame = by_verdict(audited)
+    verdict, of_verdict = frame["verdict"], frame.groupby("verdict")
+    counts = verdict.value_counts().reindex(VERDICTS, fill_value=0)
+    bad = of_verdict["p_below"].sum().reindex(VERDICTS, fill_value=0.0)
+    judgements = of_verdict["judgements"].sum().reindex(VERDICTS, fill_value=0)
+    names = {name: frame[audited.judge][verdict == name].tolist() for name in VERDICTS}
+    costs, good = audited.costs, counts - bad
+    cost = (bad["keep"] + bad[DIFFERS]) * costs.keep_bad
+    cost += good["drop"] * costs.drop_good + counts["review"] * costs.review
     return {
         "stands_on": audited.anchor.sentence,
         "doubts": list(audited.anchor.doubts),
         "anchored": not audited.anchor.is_missing,
         "calibrated": audited.calibration is not None,
-        "counts": {name: len(rows[name]) for name in VERDICTS},
+        "counts": counts.to_dict(),
         "flagged": names["drop"],
         "differing": names[DIFFERS],
         "review": names["review"],
-        "expected_wrong_drops": wrong_drops,
+        "expected_wrong_drops": good["drop"],
         "expected_share_of_wrong_drops": audited.wrong_drops,
-        "expected_good_differing": float((1 - p_bad[DIFFERS]).sum()),
-        "expected_bad_kept": kept_bad,
-        "expected_cost": (kept_bad + float(p_bad[DIFFERS].sum())) * costs.keep_bad
-        + wrong_drops * costs.drop_good
-        + len(rows["review"]) * costs.review,
-        "expected_cost_of_keeping_all": all_bad * costs.keep_bad,
-        "judgements": sum(int(row["judgements"]) for row in people),
-        "judgements_of_flagged": sum(int(row["judgements"]) for row in rows["drop"]),
+        "expected_good_differing": good[DIFFERS],
+        "expected_bad_kept": bad["keep"],
+        "expected_cost": cost,
+        "expected_cost_of_keeping_all": bad[[*IN_QUESTION, "keep"]].sum() * costs.keep_bad,
+        "judgements": judgements.sum(),
+        "judgements_of_flagged": judgements["drop"],
     }
 
 

@@ -252,12 +252,13 @@ def test_what_is_in_doubt_is_said_wherever_the_verdicts_are(plain, wrong_way_rou
     assert doubt in {str(warning.message) for warning in caught}
     page = rt.report(MODEL, result, audit)
     assert not page.facts["answer"]["relied_on"]
-    assert page.facts["answer"]["not_final"][0] == f"Not final: {doubt}."
-    assert "known truths before anything else" in page.facts["next"]["steps"][0]["what"]
+    assert page.facts["answer"]["doubts"] == [doubt]
+    assert f"Not final: {doubt}." in page.to_html()
+    assert page.facts["next"]["steps"][0]["code"] == "look_at_truths"
     assert f"In doubt: {doubt}." in str(audit).splitlines()[1]
     random = rt.audit(MODEL, result, truth.sample(40, random_state=0))
     assert not random.anchor.doubts
-    assert rt.report(MODEL, result, random).facts["answer"]["not_final"] == []
+    assert rt.report(MODEL, result, random).facts["answer"]["doubts"] == []
 
 
 def test_who_told_a_truth_is_named(plain):
@@ -333,5 +334,5 @@ def test_without_an_anchor_an_interval_is_that_of_crowds_like_the_public_ones(pl
     words = "if this crowd makes as many mistakes together as public ones did"
     alone = rt.audit(MODEL, result)
     assert words in str(alone)
-    assert words in rt.report(MODEL, result, alone).facts["sections"]["items"]["sentence"]
+    assert words in rt.report(MODEL, result, alone).to_html()
     assert words not in str(rt.audit(MODEL, result, truth.sample(40, random_state=0)))

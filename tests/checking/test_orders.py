@@ -15,7 +15,7 @@ import raters as rt
 from raters.checking.discrepancies import Layout
 from raters.checking.orders import OrderDraw, order_draws, utility_and_places
 from raters.distributions import GroupedMixture, PlackettLuce
-from raters.families.rankings import discrepancies
+from raters.families.discrepancies import rankings as discrepancies
 from raters.program import Program, pointwise_log_likelihood
 
 MODEL = rt.PlackettLuce(worth_scale=1.0)

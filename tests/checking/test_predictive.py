@@ -14,7 +14,7 @@ from raters.checking import discrepancies as generic
 from raters.checking.discrepancies import Draw, Layout
 from raters.checking.predictive import holm
 from raters.errors import DataError, SettingError
-from raters.families.comparisons import discrepancies as of_pairs
+from raters.families.discrepancies import comparisons as of_pairs
 from raters.fitting.replicates import answer_counts, single, source_rows
 from tests import hand
 from tests.refusals import raises_about

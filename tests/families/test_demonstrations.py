@@ -104,7 +104,7 @@ def test_the_report_has_the_reward_and_the_policy(model, result) -> None:
     report = rt.report(model, result, rt.audit(model, result))
     sections = report.facts["sections"]
     assert {"reward", "policy"} <= set(sections)
-    assert sections["reward"]["findings"][0]["down"] == ["0", "1"]
+    assert sections["reward"]["findings"][0]["down"] == [0, 1]
     reasons = [row["reason"] for row in report.facts["annotators"] if row["reason"]]
     assert "adversarial" in [reason["code"] for reason in reasons]
     check_forms(report)

@@ -16,9 +16,9 @@ from scipy.stats import kendalltau
 import raters as rt
 from raters.auditing import tastes
 from raters.errors import SettingError
-from raters.families.comparisons.sections import reason
 from raters.models.comparisons._takeover import takeover
 from raters.program import log_joint, log_prior
+from raters.reporting.facts import reason_of
 from tests import hand
 
 QUICK = rt.PGGibbs(draws=200, warmup=100, chains=2)
@@ -168,7 +168,7 @@ def test_the_report_has_the_columns_of_tastes(tmp_path, fitted) -> None:
     row = audit.table.to_dataframe().loc[20].to_dict()
     assert row["p_different_taste"] > 0.8
     assert row["p_careless"] < 0.05
-    assert reason(row | {"verdict": "drop"}) == "consistent, with a taste unlike the crowd's"
+    assert reason_of(row | {"verdict": "drop"}, audit)["code"] == "own_taste"
 
 
 # ---------------------------------------------------------------------- the audit
@@ -183,19 +183,17 @@ def test_a_different_taste_and_carelessness_are_two_findings(fit_quietly) -> Non
     votes = votes_of(own, [300] * 10, seed=0)
     model = rt.HierarchicalBTL(competence="signed")
     result = fit_quietly(model, votes, rt.PGGibbs(draws=400, warmup=200, chains=2))
-    table = rt.audit(model, result, reference="crowd").table.to_dataframe()
+    audit = rt.audit(model, result, reference="crowd")
+    table = audit.table.to_dataframe()
     guesser, taste, adversary = (table.loc[code] for code in (0, 1, 2))
     assert guesser["p_careless"] > 0.8 > 0.2 > guesser["p_different_taste"]
     assert taste["p_different_taste"] > 0.8 > 0.2 > taste["p_careless"]
     assert adversary["p_adversarial"] > 0.95
     rest = table.loc[3:, ["p_careless", "p_different_taste", "p_adversarial"]].to_numpy()
     assert rest.max() < 0.1
-    words = [reason(row.to_dict() | {"verdict": "drop"}) for row in (guesser, taste, adversary)]
-    assert [word.removeprefix("perhaps ") for word in words] == [
-        "careless: answers as if by chance",
-        "consistent, with a taste unlike the crowd's",
-        "wrong more often than chance: read upside down?",
-    ]
+    rows = [row.to_dict() | {"verdict": "drop"} for row in (guesser, taste, adversary)]
+    codes = [reason_of(row, audit)["code"] for row in rows]
+    assert codes == ["careless", "own_taste", "adversarial"]
 
 
 VOTES = hand.votes(

@@ -247,7 +247,7 @@ def test_a_reason_is_a_code_with_numbers():
         (chances | {"gives_one_answer": True}, "one_answer"),
         (chances | {"verdict": "too few draws"}, "few_draws"),
     ):
-        assert facts._reason(row, audit)["code"] == code
+        assert facts.reason_of(row, audit)["code"] == code
 
 
 def test_agreement_of_two_annotators_by_hand():

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float, Int
+
 from raters.program import Program
 
 #: Sentences on what mends a discrepancy, each with the classes of models that have it already.
@@ -19,3 +22,14 @@ def remedy(high: Remedies, low: Remedies = ()) -> Callable[[Program[Any], bool],
         return "; ".join(text for has, text in texts if not isinstance(program.model, has))
 
     return mend
+
+
+def excess(
+    cell: Int[np.ndarray, " row"],
+    residual: Float[np.ndarray, " row"],
+    variance: Float[np.ndarray, " row"],
+) -> float:
+    """Mean over cells of the squared sum of residuals over its variance under the model."""
+    total, expected = np.bincount(cell, residual), np.bincount(cell, variance)
+    # One more: what nobody is expected to choose would decide alone.
+    return float((total**2 / (expected + 1.0)).mean())

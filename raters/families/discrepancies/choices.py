@@ -8,20 +8,16 @@ from jaxtyping import Int
 from raters.auditing.choices import menus
 from raters.checking.discrepancies import AGREEMENT, DRIFT, Discrepancy, Draw, Layout, Measure
 from raters.errors import DataError, refuse
-from raters.families.discrepancies import remedy
+from raters.families.discrepancies import excess, remedy
 from raters.models.choices import LatentClassLogit, MixedLogit, NestedLogit
 
 
-def _excess(layout: Layout, cell: Int[np.ndarray, " row"]) -> Measure:
-    """Mean over cells of the squared sum of residuals over its variance under the model."""
-    size = int(cell.max(initial=-1)) + 1
+def _of_cells(layout: Layout, cell: Int[np.ndarray, " row"]) -> Measure:
+    """Measure the choices of cells of rows, against the model."""
 
     def measure(draw: Draw) -> float:
-        residual = draw.counts[1] - layout.number * draw.probs[1]
-        variance = layout.number * draw.probs[1] * (1 - draw.probs[1])
-        total, expected = (np.bincount(cell, each, size) for each in (residual, variance))
-        # One choice more: what nobody is expected to choose would decide alone.
-        return float((total**2 / (expected + 1.0)).mean())
+        expected = layout.number * draw.probs[1]
+        return excess(cell, draw.counts[1] - expected, expected * (1 - draw.probs[1]))
 
     return measure
 
@@ -32,7 +28,7 @@ def _menus(layout: Layout) -> Measure | str:
     found = menus(layout.data)
     if found.number < 2:
         return "all sets offer the same alternatives"
-    return _excess(layout, found.cell)
+    return _of_cells(layout, found.cell)
 
 
 MENUS = Discrepancy(
@@ -62,7 +58,7 @@ def _habits(layout: Layout) -> Measure | str:
     if by_chooser.max() < 2:
         return "no {judge} chose twice"
     key = layout.judge * len(data.alternatives) + np.asarray(data.alternative)
-    return _excess(layout, np.unique(key, return_inverse=True)[1])
+    return _of_cells(layout, np.unique(key, return_inverse=True)[1])
 
 
 HABITS = Discrepancy(

@@ -157,46 +157,46 @@ _COMPETENCE = (
     'rt.ExtendedBTL(competence="signed") has a competence of each annotator',
 )
 
-DISCREPANCIES = (
-    dataclasses.replace(AGREEMENT, mend=remedy((_FEATURES, _TYPES), low=(_COMPETENCE, _TYPES))),
-    dataclasses.replace(JUDGES, mend=remedy((_COMPETENCE, _TYPES))),
-    Discrepancy(
-        "judge_items",
-        "agreement of votes of one annotator about one item, less its expectation",
-        _judge_items,
-        "Single annotators favour or disfavour single items, vote after vote, beyond what {model}"
-        " says",
-        mend=remedy((_TASTES, _COMPETENCE, _TYPES)),
-    ),
-    Discrepancy(
-        "intransitivity",
-        "share of cycles among three items, by majority of the votes",
-        _intransitivity,
-        "Majorities of three items form more cycles than {model} says",
-        mend=remedy((_FEATURES, _TYPES)),
-    ),
-    Discrepancy(
-        "position",
-        "share of votes for what was shown first, less its expectation",
-        _position,
-        "What is shown first wins more often than {model} says",
-        "What is shown first wins less often than {model} says",
-        lambda program, is_high: (
-            ""
-            if getattr(program.model, "position_bias", False)
-            else "rt.ExtendedBTL(position_bias=True) learns what the place is worth"
-        ),
-    ),
-    Discrepancy(
-        "ties",
-        "share of ties",
-        _ties,
-        "More votes are ties than {model} says",
-        "Fewer votes are ties than {model} says",
-        lambda program, is_high: (
-            'votes read with ties="keep" have ties as an answer of their own, by the laws'
-            ' ties="davidson" and ties="rao-kupper" of rt.ExtendedBTL'
-        ),
-    ),
-    DRIFT,
+AGREEMENTS = dataclasses.replace(
+    AGREEMENT, mend=remedy((_FEATURES, _TYPES), low=(_COMPETENCE, _TYPES))
 )
+COMPETENCES = dataclasses.replace(JUDGES, mend=remedy((_COMPETENCE, _TYPES)))
+JUDGE_ITEMS = Discrepancy(
+    "judge_items",
+    "agreement of votes of one annotator about one item, less its expectation",
+    _judge_items,
+    "Single annotators favour or disfavour single items, vote after vote, beyond what {model} says",
+    mend=remedy((_TASTES, _COMPETENCE, _TYPES)),
+)
+INTRANSITIVITY = Discrepancy(
+    "intransitivity",
+    "share of cycles among three items, by majority of the votes",
+    _intransitivity,
+    "Majorities of three items form more cycles than {model} says",
+    mend=remedy((_FEATURES, _TYPES)),
+)
+POSITION = Discrepancy(
+    "position",
+    "share of votes for what was shown first, less its expectation",
+    _position,
+    "What is shown first wins more often than {model} says",
+    "What is shown first wins less often than {model} says",
+    lambda program, is_high: (
+        ""
+        if getattr(program.model, "position_bias", False)
+        else "rt.ExtendedBTL(position_bias=True) learns what the place is worth"
+    ),
+)
+TIES = Discrepancy(
+    "ties",
+    "share of ties",
+    _ties,
+    "More votes are ties than {model} says",
+    "Fewer votes are ties than {model} says",
+    lambda program, is_high: (
+        'votes read with ties="keep" have ties as an answer of their own, by the laws'
+        ' ties="davidson" and ties="rao-kupper" of rt.ExtendedBTL'
+    ),
+)
+
+DISCREPANCIES = (AGREEMENTS, COMPETENCES, JUDGE_ITEMS, INTRANSITIVITY, POSITION, TIES, DRIFT)

@@ -6,24 +6,13 @@ import dataclasses
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from raters.checking.discrepancies import DRIFT, JUDGES, Discrepancy, Layout, Measure
 from raters.checking.orders import OrderDraw, Stage, Stages
-from raters.families.discrepancies import remedy
+from raters.families.discrepancies import excess, remedy
 from raters.judgements.counts import mean_ranks
 from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce
-
-
-def _excess(
-    cell: Int[np.ndarray, " row"],
-    residual: Float[np.ndarray, " row"],
-    variance: Float[np.ndarray, " row"],
-) -> float:
-    """Mean over cells of the squared sum of residuals over its variance under the model."""
-    total, expected = (np.bincount(cell, each) for each in (residual, variance))
-    # One more: what nobody is expected to choose would decide alone.
-    return float((total**2 / (expected + 1.0)).mean())
 
 
 def _first_places(layout: Layout) -> Measure | str:
@@ -43,7 +32,7 @@ def _of_items(
 
     def measure(draw: OrderDraw) -> float:
         one = choice(draw.stages)
-        return _excess(item, one.residual[there], one.variance[there])
+        return excess(item, one.residual[there], one.variance[there])
 
     return measure
 
@@ -119,7 +108,7 @@ def _tastes(layout: Layout) -> Measure | str:
     cell = np.unique(key, return_inverse=True)[1]
 
     def measure(draw: OrderDraw) -> float:
-        return _excess(cell, draw.stages.residual[there], draw.stages.variance[there])
+        return excess(cell, draw.stages.residual[there], draw.stages.variance[there])
 
     return measure
 
