@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,125 +11,91 @@ import xarray as xr
 
 import raters as rt
 from raters.acquisition import Candidates, Policy
-from raters.cli.generated import keywords
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, refuse
 from raters.judgements.base import Judgements
 from raters.judgements.names import name_text
 from raters.kinds import kind_of
-from raters.model import Model
 from raters.program import Program
 
-# Candidates of so many rows are a sample, as `raters.Candidates` makes them.
-_SAMPLE = 1_000_000
 
-
-def judges_apart(program: Program[Any]) -> bool:
-    """True if it matters who is asked: some parameter, or the latent class, is each judge's own."""
-    judge = program.data.judge
-    return judge in program.axes or program.unit == judge
-
-
-def question_options(data: Judgements | type[Judgements]) -> dict[str, Any]:
-    """Keyword parameters of the function that lists the questions of a kind."""
-    questions = kind_of(data).questions
-    return dict(keywords(questions)) if questions else {"again": None, "limit": None, "seed": None}
-
-
-def candidates(
-    data: Judgements,
-    names: Mapping[str, Sequence[Any]],
-    *,
-    again: bool | None = None,
-    size: int | None = None,
-    seed: int = 0,
-) -> Judgements:
-    """Everything that can be asked, about the given names only."""
-    accepted = question_options(data)
-    given: dict[str, Any] = {} if again is None else {"again": again}
-    if again is not None and "again" not in accepted:
-        words = kind_of(data).words.many
-        raise SettingError(
-            f"--again has no meaning for {words}, which may always be asked for again; leave it out"
-        )
-    if size is not None and "size" not in accepted:
-        words = kind_of(data).words.many
-        raise SettingError(f"--size is for rankings, and these are {words}; leave it out")
-    if size is not None:
-        given["size"] = size
-    if "seed" in accepted:
-        given["seed"] = seed
-    about = {data.names[axis]: list(some) for axis, some in names.items()}
-    pool: Judgements = Candidates.of(data, **given, **about)
-    if not pool.num_rows:
-        raise DataError("there is no such question that is not answered yet")
-    return pool
-
-
-def own_names(names: Sequence[Any], known: Sequence[Any]) -> list[Any]:
+def own_names(names: Iterable[Any], known: Iterable[Any]) -> list[Any]:
     """Names as the data have them, as a number or as text; unknown ones as they are."""
     by_text = {name_text(name): name for name in known}
     return [by_text.get(name_text(name), name) for name in names]
 
 
-def suggested(
-    model: Model[Any], result: xr.DataTree, pool: Judgements, policy: Policy, **settings: Any
-) -> pd.DataFrame:
-    """The most informative questions, one a row."""
-    chosen = rt.suggest(model, result, pool, policy=policy, **settings)
-    return chosen.to_dataframe().reset_index(drop=True)
+def candidates(
+    data: Judgements, names: Mapping[str, Sequence[Any]], seed: int, **options: Any
+) -> Judgements:
+    """Everything that can be asked about the given names, by their axes."""
+    kind, known = kind_of(data), _options(data)
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in given:
+        if name not in known:
+            refuse(name, given[name], f"has no meaning for {kind.words.many}", "leave it out")
+    about = {data.names[axis]: own_names(some, data.coords[axis]) for axis, some in names.items()}
+    pool: Judgements = Candidates.of(
+        data, **given, **({"seed": seed} if "seed" in known else {}), **about
+    )
+    if not pool.num_rows:
+        raise DataError("there is no such question that is not answered yet")
+    return pool
+
+
+def _options(data: Judgements) -> Iterable[str]:
+    """Options of the function that lists the questions of a kind."""
+    every = kind_of(data).questions
+    return inspect.signature(every).parameters if every else ("again", "seed")
+
+
+def pool_of(
+    program: Program[Any], names: Mapping[str, Sequence[Any]], seed: int, **options: Any
+) -> Judgements:
+    """Questions to choose from; where judges are alike, one of them stands for anyone."""
+    data, judge = program.data, program.data.judge
+    for axis in names:
+        if axis not in data.question_axes():
+            axes = ", ".join(data.question_axes())
+            refuse("only", axis, "is no part of a question", f"choose one of {axes}")
+    if _judges_alike(program) and judge not in names:
+        names = {**names, judge: [data.judges[0]]}
+        options["again"] = True if "again" in _options(data) else options.get("again")
+    return candidates(data, names, seed, **options)
+
+
+def _judges_alike(program: Program[Any]) -> bool:
+    """True if it does not matter who is asked."""
+    return program.data.judge not in (*program.axes, program.unit)
 
 
 def questions(
     program: Program[Any],
     result: xr.DataTree,
-    names: Mapping[str, Sequence[Any]],
+    pool: Judgements,
     policy: Policy,
     *,
-    again: bool | None = None,
-    size: int | None = None,
-    **settings: Any,
+    batch_size: int,
+    seed: int,
 ) -> pd.DataFrame:
-    """The most informative questions under a fit; where judges are alike they are for anyone."""
-    data, names = program.data, dict(names)
-    anyone = not judges_apart(program) and data.judge not in names
-    if anyone:
-        names[data.judge] = [data.judges[0]]
-        again = True if "again" in question_options(data) else again
-    pool = candidates(data, names, again=again, size=size, seed=settings["seed"])
-    table = suggested(program.model, result, pool, policy, **settings)
-    table.attrs["candidates"] = pool.num_rows
-    if anyone:
-        table["by"] = "anyone"
-    return table
+    """The most informative questions of a pool under a fit."""
+    chosen = rt.suggest(
+        program.model, result, pool, policy=policy, batch_size=batch_size, seed=seed
+    )
+    table = chosen.to_dataframe().reset_index(drop=True)
+    return table.assign(by="anyone") if _judges_alike(program) else table
 
 
 def next_questions(
     program: Program[Any], result: xr.DataTree, flagged: Sequence[Any], batch_size: int, seed: int
-) -> tuple[pd.DataFrame, str]:
-    """The next questions, none of them to a judge who is to be dropped, and a note on them."""
+) -> tuple[pd.DataFrame | None, str]:
+    """The next questions, none of them to a judge who is to be dropped, or why there are none."""
     data, out = program.data, set(map(str, flagged))
     who = [name for name in data.judges if str(name) not in out]
-    nothing = pd.DataFrame(columns=[*data.question_names(), "score"])
-    if not who:
-        return nothing, "Everybody is flagged: there is nobody to ask."
-    if data.together:
-        return nothing, f"What to ask next is not suggested for {kind_of(data).words.many}."
+    if not who or data.together:
+        return None, "" if who else "Everybody is flagged: there is nobody to ask."
     try:
-        table = questions(
-            program,
-            result,
-            {data.judge: who} if out else {},
-            Policy(target="everything"),
-            batch_size=batch_size,
-            seed=seed,
-        )
+        pool = pool_of(program, {data.judge: who} if out else {}, seed)
     except DataError:
-        return nothing, (
-            "Everybody (but those flagged) has answered every question: there is nothing new to"
-            " ask."
-        )
-    notes = [f"Chosen from a random {_SAMPLE:,} of all questions."] * (
-        table.attrs["candidates"] == _SAMPLE
-    )
-    notes += [f"Nobody flagged is asked ({len(out)} left out)."] * bool(out)
-    return table, " ".join(notes)
+        return None, "Everybody who stays has answered every question."
+    policy = Policy(target="everything")
+    return questions(program, result, pool, policy, batch_size=batch_size, seed=seed), ""

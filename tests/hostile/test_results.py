@@ -10,7 +10,7 @@ import xarray as xr
 
 import raters as rt
 import raters.figures as fg
-from raters.cli.fitting import read_result
+from raters.cli.outputs import read_result
 from raters.errors import DataError, RatersError, SettingError
 from tests import hand
 from tests.refusals import raises_about

@@ -322,18 +322,17 @@ def test_the_command_line_audits_and_suggests(case, file, capsys):
     code, printed, err = run(capsys, "audit", *arguments)
     assert code == 0, err
     judge = case.data.judge
-    assert f"{judge.capitalize()}s, least trusted first" in printed
-    nothing = "there is nothing new to ask"
-    assert ("Next questions" if case.kind.data.again else nothing) in " ".join(printed.split())
+    nothing = "has answered every question"
+    assert ("NEXT QUESTIONS" if case.kind.data.again else nothing) in printed
     written = {path.name for path in out.iterdir()}
     assert {"result.nc", "summary.json", "competences.png"} <= written
     summary = json.loads((out / "summary.json").read_text())
-    assert len(summary["audit"][f"{judge}s"]) == len(case.data.judges)
-    assert summary["settings"]["threshold"] == case.kind.threshold
+    assert len(summary["annotators"]) == len(case.data.judges)
+    assert summary["asked"]["threshold"] == case.kind.threshold
     assert summary["settings"]["backend"] == case.flags[1]
     assert case.kind.words.many in report.read_text()
     name = case.data.judges[0]
-    asked = (*case.named[:2], f"--{judge}", name, "--batch-size", 2)
+    asked = (*case.named[:2], "--only", f"{judge}={name}", "--batch-size", 2)
     again = () if case.kind.data.again else ("--again",)
     code, printed, err = run(capsys, "suggest", out / "result.nc", *asked, *again)
     assert code == 0, err
@@ -351,7 +350,7 @@ def test_a_campaign_on_the_command_line(case, file, capsys, monkeypatch):
     assert run(capsys, "campaign", "ask", journal, *kind, "--number", 3)[0] == 0
     questions = rt.Campaign.open(journal).outstanding()
     first, second, _ = possible(questions).values()
-    typed = iter(["perhaps", first[0], second[-1].upper(), "q"])
+    typed = iter(["perhaps", first[0], second[-1].upper(), "quit"])
     monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
     code, printed, err = run(capsys, "campaign", "tell", journal, *kind)
     assert (code, printed.count("noted")) == (0, 2)

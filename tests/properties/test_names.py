@@ -30,8 +30,9 @@ import raters as rt
 from raters import kinds
 from raters.acquisition.campaign import campaign as campaigns
 from raters.acquisition.campaign import formats
-from raters.cli import campaign_files, outputs, tables
-from raters.cli.fitting import read_result
+from raters.cli import campaign as campaign_files
+from raters.cli import outputs, tables
+from raters.cli.outputs import read_result
 from raters.errors import DataError, DataWarning, RatersError
 from raters.fitting.result import as_tree, data_of
 from raters.inference.base import Draws

@@ -1,0 +1,382 @@
+"""From a table, and options that name its columns, to judgements."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from raters.cli import tables
+from raters.cli.settings import alternatives, dashed, models, values_of
+from raters.errors import DataError, SettingError, refuse
+from raters.errors.validation import is_list
+from raters.judgements.base import Judgements
+from raters.judgements.names import plural
+from raters.judgements.reading import scan
+from raters.judgements.scanned import Scanned
+from raters.kinds import Kind, Reader, kind_named, register, registered_kinds
+
+# Usual names of the column of those who judge.
+_JUDGES = ("annotator", "worker", "judge", "rater")
+_SCALARS = (str, int, float, bool, pd.DataFrame)
+
+
+def kind_asked(text: str | None) -> Kind | None:
+    """The kind of this name, or the object MODULE:NAME of the user's, registered."""
+    if text is None or ":" not in text:
+        return None if text is None else kind_named(text)
+    module, _, name = text.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        kind = getattr(importlib.import_module(module), name)
+    except Exception as error:  # The user's code may raise anything.
+        problem = f"cannot be imported ({type(error).__name__}: {error})"
+        raise SettingError(
+            parameter="kind",
+            value=text,
+            problem=problem,
+            expected="write MODULE:NAME, such as school:KIND for the KIND of school.py",
+        ) from error
+    return kind if kind in registered_kinds() else register(kind)
+
+
+# ---------------------------------------------------------------- roles and readers
+
+
+class Role(NamedTuple):
+    """A column or a setting that readers take: keyword parameter of one of their functions."""
+
+    annotation: Any
+    default: Any
+
+    @property
+    def part(self) -> Any:
+        """The annotation without None."""
+        return next(one for one in alternatives(self.annotation) if one is not type(None))
+
+    @property
+    def origin(self) -> str:
+        """Name of the collection that it takes; empty for a single value."""
+        return getattr(getattr(self.part, "__origin__", None), "__name__", "")
+
+    @property
+    def writable(self) -> bool:
+        """True for what an option can say."""
+        return self.part in _SCALARS or self.origin in (
+            "Sequence",
+            "Mapping",
+            "Iterable",
+            "Literal",
+        )
+
+    @property
+    def is_column(self) -> bool:
+        """True for the name of a column, or of several."""
+        return self.part is str or self.origin == "Sequence"
+
+
+def roles_of(function: Callable[..., Any]) -> dict[str, Role]:
+    """Keyword-only parameters of a reader that options can give."""
+    every = inspect.signature(function, eval_str=True).parameters.values()
+    keywords = [one for one in every if one.kind is inspect.Parameter.KEYWORD_ONLY]
+    roles = {one.name: Role(one.annotation, one.default) for one in keywords}
+    return {name: role for name, role in roles.items() if role.writable}
+
+
+class Shape(NamedTuple):
+    """Roles that a table must have to be read by one reader of a kind."""
+
+    kind: Kind
+    reader: Reader
+    required: tuple[str, ...]
+
+    @property
+    def roles(self) -> dict[str, Role]:
+        """What the reader, and the steps that follow, can be given."""
+        steps = [roles_of(step) for step in self.reader.steps]
+        return {
+            name: role
+            for some in (*steps, roles_of(self.reader.read))
+            for name, role in some.items()
+        }
+
+    @property
+    def judge(self) -> str:
+        """Role of those who judge; empty where the reader has none."""
+        return self.kind.data.judge if self.kind.data.judge in self.roles else ""
+
+
+def shapes_of(kinds: Iterable[Kind], wanted: Iterable[Kind] = ()) -> list[Shape]:
+    """Shapes of table that these kinds can be read from, those of the kinds wanted in front."""
+    wanted, shapes = list(wanted), []
+    for kind in sorted(kinds, key=lambda kind: kind not in wanted):
+        for reader in kind.readers:
+            if reader.on_request and kind not in wanted:
+                continue
+            roles = roles_of(reader.read)
+            needed = tuple(
+                n for n, role in roles.items() if role.default is inspect.Parameter.empty
+            )
+            shapes += [Shape(kind, reader, required) for required in reader.shapes or (needed,)]
+    return shapes
+
+
+def flags() -> dict[str, str]:
+    """Options that name columns, and the roles that they stand for: ``--feature`` of features."""
+    roles: dict[str, Role] = {}
+    for shape in shapes_of(registered_kinds(), registered_kinds()):
+        for name, role in shape.roles.items():
+            roles[name] = role if name not in roles or role.origin != "Iterable" else roles[name]
+    return {flag_of(name, role, roles): name for name, role in roles.items()}
+
+
+def flag_of(name: str, role: Role, known: Mapping[str, Any] = {}) -> str:
+    """The option of a role; of one that may be given several times, its singular."""
+    several = role.origin in ("Sequence", "Mapping") and name.removesuffix("s") not in known
+    return f"--{dashed(name.removesuffix('s') if several else name)}"
+
+
+def given_roles(words: Sequence[str]) -> tuple[Path | None, dict[str, list[str]]]:
+    """The file, and the values of each role, from words such as ``votes.csv --winner winner``."""
+    known, files, given = flags(), [], dict[str, list[str]]()
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        flag, sign, value = word.partition("=")
+        if not word.startswith("--"):
+            files.append(word)
+        elif flag not in known:
+            raise SettingError(f"there is no option {flag}; `raters audit --help` lists them")
+        elif not sign and not rest:
+            raise SettingError(f"{flag} needs a value, such as the name of a column")
+        else:
+            given.setdefault(known[flag], []).append(value if sign else rest.pop(0))
+    if len(files) > 1:
+        raise SettingError(f"one file is read, and there are {len(files)}: {', '.join(files)}")
+    return (Path(files[0]) if files else None), given
+
+
+# ---------------------------------------------------------------- the shape of a table
+
+
+def _shape(shapes: Sequence[Shape], given: Mapping[str, Any], names: Sequence[str]) -> Shape:
+    """The shape that the options describe, or the only one whose roles are columns."""
+    judges = {shape.judge for shape in shapes}
+    sides = {name for shape in shapes for name in shape.required} & set(given) - judges
+    if not sides:
+        return _guessed(shapes, given, names)
+    fitting = [one for one in shapes if set(one.required) <= set(given) <= set(one.roles)]
+    if fitting:
+        return max(fitting, key=lambda shape: len(shape.required))
+    nearest = max(shapes, key=lambda one: _likeness(one, sides, given))
+    known = nearest.roles
+    if missing := [name for name in nearest.required if name not in given]:
+        problem = f"is one column of several that say what was judged, as {nearest.kind.name}"
+        expected = " and ".join(f"{flag_of(one, known[one])} COLUMN" for one in missing)
+        role = sorted(sides)[0]
+        refuse(
+            role, given[role], problem, f"add {expected}, or see raters models {nearest.kind.name}"
+        )
+    extra = next(name for name in given if name not in known)
+    columns = " ".join(flag_of(one, known[one]) for one in nearest.required)
+    return refuse(extra, given[extra], f"does not go with {columns}", "leave it out")
+
+
+def _likeness(shape: Shape, sides: set[str], given: Mapping[str, Any]) -> tuple[int, int, int]:
+    """How many of the roles given a shape has, how few it lacks, and how few are left over."""
+    required = set(shape.required)
+    return len(sides & required), -len(required - set(given)), -len(set(given) - set(shape.roles))
+
+
+def _guessed(shapes: Sequence[Shape], given: Mapping[str, Any], names: Sequence[str]) -> Shape:
+    """The only shape whose roles are columns of the table by their usual names."""
+    lower = {name.lower() for name in names}
+
+    def is_there(shape: Shape) -> bool:
+        roles = shape.roles
+        return all(
+            (roles[name].part is str and name in lower)
+            or (name == shape.judge and (name in given or lower & set(_judge_words(name))))
+            for name in shape.required
+        )
+
+    possible = [shape for shape in shapes if shape.required and is_there(shape)]
+    if len(possible) == 1:
+        return possible[0]
+    some = [" ".join(f"{flag_of(n, one.roles[n])} COLUMN" for n in one.required) for one in shapes]
+    raise DataError(
+        f"the table {'can be read in several ways' if possible else 'has no usual column names'};"
+        f" say which columns to read: {', or '.join(dict.fromkeys(some))}. It has {sorted(names)}"
+    )
+
+
+def _judge_words(judge: str) -> tuple[str, ...]:
+    """Usual names of the column of a judge: a person who answers items is no annotator."""
+    return tuple(dict.fromkeys((judge, *_JUDGES))) if judge in _JUDGES else (judge,)
+
+
+def _usual_roles(shape: Shape, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    """Columns of the roles of a guessed shape, by their usual names."""
+    by_lower = {name.lower(): name for name in names}
+    roles = {role: by_lower[role] for role in shape.required if role != shape.judge}
+    who = [by_lower[word] for word in _judge_words(shape.judge) if word in by_lower]
+    if shape.judge and shape.judge not in given:
+        if len(who) > 1:
+            flag = flag_of(shape.judge, shape.roles[shape.judge])
+            raise DataError(f"the columns {who} may each say who judged; write {flag} {who[0]}")
+        roles |= {shape.judge: who[0]} if who else {}
+    return roles
+
+
+def _beside(shape: Shape, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    """Columns that have the names of optional roles, such as ``count``, and are in no role."""
+    by_lower = {name.lower(): name for name in names}
+    others = {role for roles in (shape.required, *shape.reader.shapes) for role in roles}
+    used = [one for value in given.values() for one in (value if is_list(value) else [value])]
+    return {
+        name: by_lower[name]
+        for name, role in roles_of(shape.reader.read).items()
+        if name in by_lower and by_lower[name] not in used and role.is_column
+        if name not in (*others, *given, shape.judge) and role.default is None
+    }
+
+
+# ---------------------------------------------------------------- reading
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table, the shape that it is read in, and what its reader is given."""
+
+    table: pd.DataFrame
+    shape: Shape
+    given: dict[str, Any]
+    notes: tuple[str, ...]
+    scanned: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of judgement in the table."""
+        return self.shape.kind
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Columns by role."""
+        roles = self.shape.roles
+        return {name: value for name, value in self.given.items() if roles[name].is_column}
+
+
+def source_of(
+    file: Path,
+    given: Mapping[str, Sequence[str]],
+    kind: Kind | None = None,
+    model: str | None = None,
+) -> Source:
+    """The table, and how to read it."""
+    wanted = [kind] if kind else [one for one in registered_kinds() if _has(one, model)]
+    shapes = shapes_of(registered_kinds() if kind is None else (kind,), wanted)
+    large = tables.is_large(file)
+    table = pd.DataFrame() if large else tables.read_table(file)
+    names = scan.column_names(file) if large else list(map(str, table.columns))
+    shape = _shape(shapes, given, names)
+    roles, notes = shape.roles, []
+    values = {name: values_of(texts, roles[name].annotation, name) for name, texts in given.items()}
+    guessed = not set(shape.required) <= set(values)
+    if guessed:
+        values = _usual_roles(shape, values, names) | values
+    beside = _beside(shape, values, names)
+    if guessed:
+        values = beside | values
+        shown = {name: one for name, one in values.items() if roles[name].is_column}
+        written = " ".join(f"{flag_of(name, roles[name])} {one}" for name, one in shown.items())
+        notes.append(f"no columns were named; reading {written}")
+    else:
+        notes += [
+            f"the column {column!r} is not read; to read it, add --{dashed(name)} {column}"
+            for name, column in beside.items()
+        ]
+    notes += [shape.reader.on_request] if shape.reader.on_request else []
+    source = Source(table, shape, values, tuple(notes))
+    return _scanned(source, file) if large else source
+
+
+def _has(kind: Kind, model: str | None) -> bool:
+    """True for a kind that has the model of this name."""
+    return any(one in kind.models for name, one in models().items() if name == model)
+
+
+def _scanned(source: Source, file: Path) -> Source:
+    """A large table, of which equal rows are put together before they are read, if they may be."""
+    columns, kind = source.columns, source.kind.data
+    counted = (
+        issubclass(kind, Scanned)
+        and source.shape.reader.read == kind.from_frame  # type: ignore[attr-defined]
+        and all(isinstance(name, str) for name in columns.values())
+        and source.given.get("repeats") != "drop"
+    )
+    if not counted:
+        return Source(tables.read_table(file), source.shape, source.given, source.notes)
+    keys = {role: name for role, name in columns.items() if role != "count"}
+    table = scan.grouped(file, keys, source.given.get("count"))
+    note = f"{scan.num_rows(file):,} rows, of which {len(table):,} are different"
+    given = source.given | {"count": table.columns[-1]}
+    return Source(table, source.shape, given, (*source.notes, note), scanned=True)
+
+
+def read(
+    source: Source, *, drop_bad_rows: bool = False, **more: Any
+) -> tuple[Judgements, tuple[str, ...]]:
+    """The judgements in the table, and notes on how they were read."""
+    table, notes = _usable_rows(source, drop_bad_rows)
+    given = more | source.given
+    reader = source.shape.reader
+    accepted = roles_of(reader.read)
+    data = reader.read(table, **{name: given[name] for name in given if name in accepted})
+    for step in reader.steps:
+        accepted = roles_of(step)
+        data = step(data, table, **{name: given[name] for name in given if name in accepted})
+    return data, (*source.notes, *notes)
+
+
+def _usable_rows(source: Source, drop: bool) -> tuple[pd.DataFrame, list[str]]:
+    """Rows that hold a judgement, and a note on those that do not."""
+    table, reader = source.table.reset_index(drop=True), source.shape.reader
+    columns = source.columns
+    used = [
+        name
+        for role, listed in columns.items()
+        if role in roles_of(reader.read) and role not in reader.may_be_empty
+        for name in (listed if is_list(listed) else [listed])
+        if name in table.columns
+    ]
+    bad = (table[used].isna() | (table[used] == "")).any(axis=1).to_numpy(bool)
+    reason = "a missing value"
+    if reader.bad_rows is not None:
+        single = {role: name for role, name in columns.items() if isinstance(name, str)}
+        why, wrong = reader.bad_rows(table, single)
+        reason += f" or {why}" if (wrong & ~bad).any() else ""
+        bad = bad | wrong
+    if not bad.any():
+        return table, []
+    if not drop:
+        where = "a row" if source.scanned else f"data row {int(np.flatnonzero(bad)[0]) + 1}"
+        what = f"{plural(reader.part_of)} with such rows" if reader.part_of else "such rows"
+        raise DataError(
+            f"{where} has {reason} ({int(bad.sum())} such row(s), columns {', '.join(used)});"
+            f" correct the table, or leave {what} out with --drop-bad-rows"
+        )
+    if reader.part_of:
+        of = table[columns[reader.part_of]]
+        bad = bad | of.isin(of[bad & of.notna()]).to_numpy(bool)
+    if bad.all():
+        raise DataError(f"every row has {reason}, so nothing is left to read")
+    return table[~bad], [f"left out {int(bad.sum())} of {len(table)} rows with {reason}"]

@@ -1,0 +1,277 @@
+"""Each command from end to end on small data, in this process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import raters as rt
+from raters.cli import tables
+from raters.cli.app import main
+from raters.cli.outputs import MANIFEST, read_result
+
+EM = ("--backend", "em", "--set", "draws=50")
+VOTES = ("votes.csv", "--winner", "winner", "--loser", "loser", "--annotator", "worker")
+LABELS = ("labels.csv", "--item", "text", "--label", "says", "--annotator", "worker")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    """A folder with small tables, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    crowd = rt.datasets.crowd(num_items=5, num_annotators=6, num_votes=120, seed=0)
+    rows = crowd[0].to_frame()
+    rows = rows.loc[rows.index.repeat(rows["count"])]
+    sides = {"winner": rows["first"], "loser": rows["second"], "worker": rows["annotator"]}
+    pd.DataFrame(sides).to_csv("votes.csv", index=False)
+    labels = rt.datasets.label_crowd(12, 4, 3, 2, seed=0)[0].to_frame()
+    labels = labels.rename(columns={"item": "text", "annotator": "worker", "label": "says"})
+    labels.drop(columns="count").to_csv("labels.csv", index=False)
+    return tmp_path
+
+
+def run(capsys, *arguments: object, code: int = 0) -> tuple[str, str]:
+    """Standard output and standard error of one command."""
+    got = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    assert got == code, captured.err
+    return captured.out, captured.err
+
+
+def test_audit_writes_a_folder_prints_the_facts_and_says_more(capsys) -> None:
+    more = ("--with", "agreement,check,types", "--report", "page.html", "--report", "page.json")
+    printed, err = run(capsys, "audit", *VOTES, *EM, *more, "--drop", "--cost", "drop_good=5")
+    names = {path.name for path in Path("raters-audit").iterdir()}
+    wanted = {"result.nc", "summary.json", "annotators.csv", "items.csv", "agreement.csv"}
+    assert wanted | {"checks.csv", "types.csv", "profiles.png"} <= names
+    facts = json.loads(Path("page.json").read_text())
+    summary = json.loads(Path("raters-audit/summary.json").read_text())
+    assert summary["answer"] == facts["answer"]
+    assert facts["asked"]["costs"] == {"keep_bad": 1.0, "drop_good": 5.0, "review": 0.2}
+    assert summary["settings"]["settings"] == ["draws=50"]
+    assert set(summary["with"]) == {"agreement", "check", "types"}
+    assert "<html" in Path("page.html").read_text()
+    for text in ("AGREEMENT", "krippendorff_alpha", "CHECK", "TYPES", "RANKING"):
+        assert text in printed, text
+    assert "\x1b" not in printed + err
+    items = pd.read_csv("raters-audit/items.csv")
+    assert items["rank"].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_audit_of_labels_stands_on_known_truths(capsys) -> None:
+    table = pd.read_csv("labels.csv").drop_duplicates("text")
+    gold = table.rename(columns={"text": "item", "says": "truth"})[["item", "truth"]]
+    gold.to_csv("gold.csv", index=False)
+    run(capsys, "audit", *LABELS, *EM, "--gold", "gold.csv", "--out", "there", "--quiet")
+    summary = json.loads(Path("there/summary.json").read_text())
+    assert summary["answer"]["anchored"]
+    assert {"items.csv", "annotators.csv"} <= {path.name for path in Path("there").iterdir()}
+    _, err = run(capsys, "audit", *LABELS, "--gold", "gold.csv", "--trust-crowd", code=2)
+    assert "--trust-crowd" in err
+    gold.assign(item="nobody").to_csv("wrong.csv", index=False)
+    _, err = run(capsys, "audit", *LABELS, "--gold", "wrong.csv", code=2)
+    assert "nobody" in err or "item" in err
+
+
+def test_a_saved_fit_is_ranked_suggested_from_and_reported(capsys) -> None:
+    run(capsys, "fit", *VOTES, *EM, "--model", "ExtendedBTL", "--out", "fit.nc", "--seed", 3)
+    result = read_result(Path("fit.nc"))
+    assert result.attrs["seed"] == 3
+    assert "log_likelihood" in result.children
+    assert result["posterior"].sizes["draw"] == 50
+    printed, _ = run(capsys, "rank", "fit.nc", "--rows", 3, "--out", "ranking.csv")
+    ranking = pd.read_csv("ranking.csv")
+    means = result["posterior"]["reward"].mean(("chain", "draw")).values
+    np.testing.assert_allclose(ranking["reward"], np.sort(means)[::-1], rtol=1e-6)
+    assert ranking["p_best"].sum() == pytest.approx(1)
+    assert len(printed.splitlines()) == 4
+    first, second = ranking["item"].iloc[:2]
+    only = ("--only", f"item={first}", "--only", f"item={second}", "--target", "reward")
+    run(capsys, "suggest", "fit.nc", *only, "--batch-size", 2, "--out", "questions.csv")
+    questions = pd.read_csv("questions.csv")
+    assert len(questions) == 2
+    assert set(questions["first"]) | set(questions["second"]) == {first, second}
+    printed, _ = run(capsys, "report", "fit.nc", "--with", "agreement")
+    assert "RANKING" in printed
+    assert "AGREEMENT" in printed
+    run(capsys, "report", "fit.nc", "--out", "page.md")
+    assert Path("page.md").read_text().startswith("#")
+
+
+def test_models_lists_what_there_is(capsys) -> None:
+    printed, _ = run(capsys, "models")
+    for name in ("comparisons", "mixture-btl", "hierarchical-dawid-skene", "svi", "label-crowd"):
+        assert name in printed, name
+    assert "--set num_types=2" in run(capsys, "models", "MixtureBTL")[0]
+    assert "--set warmup=300" in run(capsys, "models", "gibbs")[0]
+    assert "--set num_items" in run(capsys, "models", "crowd")[0]
+    assert "--classes" in run(capsys, "models", "labels")[0]
+
+
+@pytest.mark.parametrize("design", ["crowd", "label-crowd", "ranking-crowd", "rating-crowd"])
+def test_simulate_writes_judgements_and_their_truth(capsys, design) -> None:
+    run(capsys, "simulate", "--design", design, "--set", "num_items=6", "--out", "drawn.jsonl")
+    table = tables.read_table(Path("drawn.jsonl"))
+    truth = json.loads(Path("drawn-truth.json").read_text())
+    assert truth["design"] == design
+    assert table["annotator"].nunique() > 1
+    assert max(map(len, (one for one in truth.values() if isinstance(one, dict)))) >= 6
+
+
+def test_columns_tell_the_kind_and_settings_reach_the_model(capsys) -> None:
+    """Every shape of table in one loop, by what is noted and written."""
+    rng = np.random.default_rng(0)
+    orders = np.array([rng.permutation(list("abc")) for _ in range(12)])
+    pd.DataFrame(orders, columns=["p1", "p2", "p3"]).assign(who=[*"xyz"] * 4).to_csv(
+        "places.csv", index=False
+    )
+    sets = pd.DataFrame({"set": np.repeat(range(20), 3), "mode": [*"cbt"] * 20})
+    sets["taken"] = rng.permuted(np.tile([1, 0, 0], (20, 1)), axis=1).ravel()
+    sets.to_csv("sets.csv", index=False)
+    votes = pd.read_csv("votes.csv")
+    halves = votes.rename(columns={"winner": "left", "loser": "right"})
+    halves.assign(came=["left", "right", "tie"] * 40).to_csv("ties.csv", index=False)
+    wide = pd.DataFrame(rng.integers(0, 2, (8, 4)), columns=["q1", "q2", "q3", "q4"])
+    wide.rename_axis("person").to_csv("wide.csv")
+    lines = {
+        "places.csv --place p* --annotator who": "PlackettLuce",
+        "places.csv --place p1 --place p2 --annotator who --model btl": "BTL()",
+        "sets.csv --set set --alternative mode --chosen taken --set features=no": "MultinomialLogit",
+        "ties.csv --first left --second right --outcome came --set ties=davidson": "davidson",
+        "ties.csv --first left --second right --outcome came --ties half": "ExtendedBTL",
+        "wide.csv --person person --column q* --set ability_scale=2": "Rasch(ability_scale=2",
+        "votes.csv --set num_types=2 --model mixture-btl": "num_types=2",
+    }
+    failed = []
+    for place, (line, wanted) in enumerate(lines.items()):
+        words = line.split()
+        code = main(["fit", *words, *EM, "--out", f"{place}.nc"])
+        err = capsys.readouterr().err
+        if code or wanted not in err:
+            failed.append((line, err))
+    assert not failed
+
+
+def test_bad_rows_are_refused_or_left_out(capsys) -> None:
+    table = pd.read_csv("votes.csv", dtype=str)
+    table.loc[3, "winner"] = ""
+    table.loc[5, "loser"] = table.loc[5, "winner"]
+    table.to_csv("votes.csv", index=False)
+    _, err = run(capsys, "fit", *VOTES, *EM, "--out", "a.nc", code=2)
+    assert "data row 4" in err
+    assert "--drop-bad-rows" in err
+    _, err = run(capsys, "fit", *VOTES, *EM, "--out", "a.nc", "--drop-bad-rows")
+    assert "left out 2 of 120 rows" in err
+
+
+# ---------------------------------------------------------------- campaigns
+
+
+def start(capsys, *more: object) -> Path:
+    """A campaign about three items."""
+    names = ("--items", "tea,milk,beer", "--annotators", "ann,bob", "--until", 0.99)
+    run(capsys, "campaign", "start", *names, "--out", "c.db", *more)
+    return Path("c.db")
+
+
+def test_a_campaign_goes_from_names_to_judgements(capsys, monkeypatch) -> None:
+    journal = start(capsys, "--batch-size", 3, "--set", "quota=30", "--cost", "ann=2")
+    campaign = rt.Campaign.open(journal)
+    assert (campaign.policy.quota, dict(campaign.policy.costs)) == (30, {"ann": 2.0})
+    run(capsys, "campaign", "ask", journal, "--out", "q.csv")
+    table = pd.read_csv("q.csv")
+    table["answer"] = table["first"]
+    table.to_csv("q.csv", index=False)
+    run(capsys, "campaign", "tell", journal, "q.csv")
+    assert "3" in run(capsys, "campaign", "status", journal, "--quick")[0]
+    run(capsys, "campaign", "ask", journal, "--number", 2)
+    first, second = rt.Campaign.open(journal).outstanding()["id"].values
+    run(capsys, "campaign", "tell", journal, "--id", first, "--answer", "tie")
+    run(capsys, "campaign", "withdraw", journal, second)
+    run(capsys, "campaign", "ask", journal, "--number", 2)
+    typed = iter(["perhaps", "second", "quit"])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
+    printed, err = run(capsys, "campaign", "tell", journal)
+    assert "noted" in printed
+    assert "perhaps" in err
+    run(capsys, "campaign", "export", journal, "--to", "label-studio", "--out", "t.json")
+    tasks = json.loads(Path("t.json").read_text())
+    selected = {"type": "pairwise", "value": {"selected": "left"}}
+    tasks[0]["annotations"] = [{"completed_by": 1, "result": [selected]}]
+    Path("t.json").write_text(json.dumps(tasks))
+    people = ("--from", "label-studio", "--people", f"1={tasks[0]['data']['by']}")
+    run(capsys, "campaign", "tell", journal, "t.json", *people)
+    run(capsys, "campaign", "export", journal, "--to", "judgements", "--out", "all.csv")
+    assert rt.Campaign.open(journal).status(probability=False).answered == 6
+    assert len(pd.read_csv("all.csv")) >= 5
+
+
+def test_a_campaign_from_a_table_takes_new_names_and_arriving_questions(capsys) -> None:
+    new = ("--annotators", "0,1,eve", "--out", "t.db", "--target", "random")
+    run(capsys, "campaign", "start", *VOTES, *new)
+    assert "eve" in map(str, rt.Campaign.open("t.db").pool.judges)
+    one = ("--question", "first=0", "--question", "second=1", "--question", "by=eve")
+    printed, err = run(capsys, "campaign", "consider", "t.db", *one, "--rate", 0.5)
+    assert printed.startswith("ask ")
+    assert "1 of 1" in err
+    _, err = run(capsys, "campaign", "start", *VOTES, "--out", "t.db", code=2)
+    assert "is there already" in err
+
+
+# ---------------------------------------------------------------- outputs
+
+
+def test_what_raters_did_not_write_stays(capsys) -> None:
+    Path("fit.nc").write_text("mine")
+    _, err = run(capsys, "fit", *VOTES, *EM, "--out", "fit.nc", code=2)
+    assert "--force" in err
+    assert Path("fit.nc").read_text() == "mine"
+    run(capsys, "fit", *VOTES, *EM, "--out", "fit.nc", "--force")
+    run(capsys, "fit", *VOTES, *EM, "--out", "fit.nc")
+    damaged = bytearray(Path("fit.nc").read_bytes())
+    damaged[-100] ^= 1
+    Path("fit.nc").write_bytes(damaged)
+    _, err = run(capsys, "rank", "fit.nc", code=2)
+    assert "not as raters wrote it" in err
+
+
+def test_a_run_that_fails_while_writing_leaves_the_folder_as_it_was(capsys, monkeypatch) -> None:
+    run(capsys, "audit", *VOTES, *EM, "--quiet")
+    before = {path.name: path.read_bytes() for path in Path("raters-audit").iterdir()}
+
+    def full(text: str, path: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("raters.cli.audits._write_text", full)
+    _, err = run(capsys, "audit", *VOTES, *EM, "--seed", 9, code=2)
+    assert "No space left" in err
+    assert len(err.splitlines()) < 5
+    after = {path.name: path.read_bytes() for path in Path("raters-audit").iterdir()}
+    assert after == before
+    assert MANIFEST in before
+    assert not list(Path().glob(".raters-*"))
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_in_one_line_and_writes_nothing() -> None:
+    line = [sys.executable, "-m", "raters.cli.app", "audit", *VOTES, "--set", "draws=1000000"]
+    environment = os.environ | {"PYTHONPATH": str(Path(rt.__file__).parent.parent)}
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        try:
+            process.wait(8)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+        err = process.stderr.read()
+        assert process.wait(120) == 130, err
+    assert err.splitlines()[-1] == "raters: interrupted"
+    assert "Traceback" not in err
+    assert not Path("raters-audit").exists()
