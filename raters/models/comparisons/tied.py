@@ -119,5 +119,5 @@ def why_not(data: Comparisons, model: Any = None) -> str | None:
         "these votes have ties as an answer of their own, which the model does not know; read them"
         f" with ties='half' or write votes.halved(), or fit rt.{name}({own})",
         problem="these votes have ties as an answer of their own, which the model does not know",
-        expected="read them with --ties 'half', or add --model-ties 'davidson'",
+        expected=f"read them with --ties 'half', or fit with {own}",
     )
