@@ -13,23 +13,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
+from jaxtyping import Array
 from threadpoolctl import ThreadpoolController
 from tqdm.auto import tqdm
 
 from raters.model import Model, Permute, Values
 from raters.program import Program
 
-# Cited by the back-ends that are NumPyro's.
-NUMPYRO = r"""
-@misc{phan2019composable,
-  author        = {Phan, Du and Pradhan, Neeraj and Jankowiak, Martin},
-  title         = {Composable Effects for Flexible and Accelerated Probabilistic Programming
-                   in {NumPyro}},
-  year          = {2019},
-  eprint        = {1912.11554},
-  archiveprefix = {arXiv},
-}
-"""
+# Draws of each site that a fit sets out from, shape (chain, draw, ...).
+Start = Values | None
 
 
 class Draws(NamedTuple):
@@ -84,12 +76,7 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def run(
-        self,
-        program: Program[Any],
-        key: jax.Array,
-        *,
-        start: Values | None = None,
-        progress: bool = False,
+        self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
     ) -> Draws:
         """Fit, and return draws.
 

@@ -60,6 +60,20 @@ class Images(NamedTuple):
         return np.asarray(rng.integers(self.num_parts, size=size))
 
 
+def compiled_parts(
+    moves: tuple[Images, ...],
+) -> tuple[tuple[tuple[Mirror, bool], ...], tuple[Within, ...]]:
+    """Return what compiled functions depend on, of which the orders that data suggest are no part,
+    and the entries of the parts."""
+    kinds = tuple((move.symmetry, move.broken) for move in moves)
+    return kinds, tuple(dict(move.parts) for move in moves)
+
+
+def tries(moves: tuple[Images, ...], rng: Rng, size: tuple[int, ...]) -> tuple[Any, ...]:
+    """Return orders and parts to try."""
+    return tuple((move.tried(rng, size), move.tried_part(rng, size)) for move in moves)
+
+
 def images(program: Program[Any]) -> tuple[Images, ...]:
     """Mirror images that leave the likelihood of the data as it is, but for known classes, for what
     several parts of the data share, and for the few judgements beside those of one judge."""

@@ -17,7 +17,7 @@ from numpyro.infer.util import unconstrain_fn
 
 from raters.errors.validation import boolean, plain_whole, share
 from raters.inference import modes, whitening
-from raters.inference.base import Backend, Draws, last_draws, numpy_seeds, progress_bar
+from raters.inference.base import Backend, Draws, Start, last_draws, numpy_seeds, progress_bar
 from raters.inference.polya_gamma.sweep import visit_orbits
 from raters.model import Mirror, Model, Scale, Values
 from raters.program import Program, inside
@@ -86,12 +86,7 @@ class NUTS(Backend):
         boolean("dense_mass", self.dense_mass)
 
     def run(
-        self,
-        program: Program[Any],
-        key: jax.Array,
-        *,
-        start: Values | None = None,
-        progress: bool = False,
+        self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
     ) -> Draws:
         """Run the chains, from the model's start or each from the last draw of an earlier chain:
         see `raters.inference.Backend.run`."""
@@ -102,17 +97,12 @@ class NUTS(Backend):
             states = _begin(self, model, data, jax.random.split(key, self.chains), starts)
             moves, blocks = modes.images(program), []
             own = np.random.default_rng(numpy_seeds(jax.random.fold_in(key, _MIRROR), 1)[0])
-            # What is compiled does not depend on the orders that these data suggest.
-            kinds = tuple((move.symmetry, move.broken) for move in moves)
-            parts = tuple(dict(move.parts) for move in moves)
+            kinds, parts = modes.compiled_parts(moves)
             # A block is of warm-up or of draws, never of both.
             for begin, end in ((0, self.warmup), (self.warmup, total)):
                 for first in range(begin, end, _BLOCK):
                     steps = min(_BLOCK, end - first)
-                    size = self.chains, _BLOCK
-                    tried = tuple(
-                        (move.tried(own, size), move.tried_part(own, size)) for move in moves
-                    )
+                    tried = modes.tries(moves, own, (self.chains, _BLOCK))
                     states, draws = _advance(self, model, kinds, data, parts, states, tried, steps)
                     if begin == self.warmup:
                         blocks.append(

@@ -23,8 +23,8 @@ from numpyro.infer.util import log_density
 from numpyro.primitives import Messenger
 
 from raters.errors import ConvergenceWarning, Reason
-from raters.errors.validation import one_of, plain_whole, positive
-from raters.inference.base import Backend, Draws, centre, progress_bar
+from raters.errors.validation import one_of, plain_whole
+from raters.inference.base import Backend, Draws, Start, centre, progress_bar
 from raters.judgements.names import plural
 from raters.model import Model, Values
 from raters.program import Program, Supports, inside, log_joint, placing
@@ -88,8 +88,8 @@ _GUIDES = {"mean_field": _MeanField, "low_rank": _LowRank, "full_rank": _FullRan
 # proportion to these.
 _LARGEST_RANK = 32
 _LOW_RANK_NUMBERS = 200_000
-# Steps between two updates of the progress bar.
-_BLOCK = 500
+# Steps between two updates of the progress bar, and the first step size.
+_BLOCK, _STEP_SIZE = 500, 0.02
 # Up to so many rows a step reads all of them by default, beyond that about so many.
 _ALL_ROWS = 100_000
 _MINI_BATCH = 20_000
@@ -116,7 +116,7 @@ class SVI(Backend):
     It is fast and approximate: intervals tend to be too narrow, most of all with ``"mean_field"``,
     which ignores the correlation between the scales of competences and rewards.
     ``arviz.loo_approximate_posterior`` corrects for it by ``log_p`` and ``log_q``. The optimiser is
-    Adam, with a cosine schedule from `step_size` to 0.
+    Adam, with a cosine schedule from 0.02 to 0.
 
     Parameters
     ----------
@@ -126,14 +126,10 @@ class SVI(Backend):
         numbers in all); unrestricted.
     steps : int
         Number of optimisation steps, rounded up to whole blocks of 500.
-    step_size : float
-        Initial step size of Adam.
     batch_size : int, optional
         Number of units in a mini-batch: comparisons, or items with all their labels. By default all
         up to 100,000 rows (comparisons, or labels), and beyond as many as have 20,000 on average.
         A mini-batch is a window, at a random place, of the units in random order.
-    particles : int
-        Number of Monte Carlo draws for each gradient.
     draws : int
         Number of draws from the fitted approximation.
 
@@ -154,9 +150,7 @@ class SVI(Backend):
 
     guide: Guide = "low_rank"
     steps: int = 10_000
-    step_size: float = 0.02
     batch_size: int | None = None
-    particles: int = 1
     draws: int = 1000
 
     exact: ClassVar[bool] = False
@@ -166,9 +160,8 @@ class SVI(Backend):
     def __post_init__(self) -> None:
         one_of("guide", self.guide, _GUIDES)
         plain_whole(self, "steps", least=_BLOCK)
-        positive("step_size", self.step_size)
         plain_whole(self, "batch_size", optional=True)
-        plain_whole(self, "particles", "draws")
+        plain_whole(self, "draws")
 
     def why_not(self, program: Program[Any]) -> str | None:
         """Refuse mini-batches of rows where the likelihood is a product over another axis."""
@@ -199,12 +192,7 @@ class SVI(Backend):
         return min(self.batch_size or number, number)
 
     def run(
-        self,
-        program: Program[Any],
-        key: jax.Array,
-        *,
-        start: Values | None = None,
-        progress: bool = False,
+        self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
     ) -> Draws:
         """Fit from the model's start or the centre of earlier draws, and draw: see
         `raters.inference.Backend.run`."""
@@ -275,13 +263,13 @@ def _svi(
     total = -(-settings.steps // _BLOCK) * _BLOCK
 
     def cosine(step: jax.Array) -> jax.Array:
-        return settings.step_size * 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(step / total, 1.0)))
+        return _STEP_SIZE * 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(step / total, 1.0)))
 
     return numpyro.infer.SVI(
         _ScaleOutcomes(model, factor),
         _GUIDES[settings.guide](model.generate, init_scale=0.05),
         numpyro.optim.ClippedAdam(cosine, clip_norm=100.0),
-        numpyro.infer.Trace_ELBO(num_particles=settings.particles),
+        numpyro.infer.Trace_ELBO(),
     )
 
 

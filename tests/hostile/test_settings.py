@@ -98,7 +98,6 @@ BACKENDS = [
     *settings(rt.PGEM, remedy="above 0", tolerance=(0, -1, None, "x")),
     *settings(rt.PGEM, remedy="'block', 'coordinate'", update=("blocks", None, [])),
     *settings(rt.SVI, remedy="choose one of", guide=("full", None, 3)),
-    *settings(rt.SVI, remedy="above 0", step_size=(0, "x", float("inf"))),
     *settings(rt.Costs, remedy="above 0", keep_bad=(0, -1, None, "x"), review=(float("nan"),)),
 ]
 

@@ -36,22 +36,17 @@ def draw(
     few = count <= DEVROYE_LIMIT
     if few.all():
         shape = 1 if np.all(count == 1) else count
-        return np.asarray(
-            random_polyagamma(
-                shape, logits, method="devroye", random_state=rng, disable_checks=True
-            )
-        )
+        return _devroye(rng, shape, logits)
     omega = np.empty_like(logits)
     if few.any():
-        omega[few] = random_polyagamma(
-            np.ascontiguousarray(count[few]),
-            logits[few],
-            method="devroye",
-            random_state=rng,
-            disable_checks=True,
-        )
+        omega[few] = _devroye(rng, np.ascontiguousarray(count[few]), logits[few])
     omega[~few] = _series(rng, count[~few], logits[~few])
     return omega
+
+
+def _devroye(rng: Rng, shape: Any, logits: np.ndarray) -> np.ndarray:
+    exact = {"method": "devroye", "random_state": rng, "disable_checks": True}
+    return np.asarray(random_polyagamma(shape, logits, **exact))
 
 
 def _series(

@@ -88,7 +88,6 @@ class ByComponent(Conditional):
         if large.any():
             whole = Sparse(self.prior, keep_rows=True)
             for rows in self.rows:
-                assert rows.entry is not None
                 whole.add(rows.part(large[rows.entry[0]]))
             entries[large] = solve_whole(whole)[large]
         filled = np.array([_filled(each) for each in range(LIMIT + 1)])
@@ -138,9 +137,7 @@ class ByComponent(Conditional):
         parts, width = shape
         precision = np.zeros((parts, width, width))
         for every in self.rows:
-            assert every.entry is not None
             rows = every.part(number[every.entry[0]] >= 0)
-            assert rows.entry is not None
             for first in range(1, len(rows.entry)):
                 for second in range(first):
                     one, other = rows.entry[first], rows.entry[second]

@@ -16,7 +16,7 @@ import numpyro.distributions as dist
 import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 from numpyro.distributions import truncated
 from scipy.special import log_ndtr, ndtri_exp
 
@@ -184,9 +184,7 @@ class Gaussian(NamedTuple):
     def square(self, apart: Points) -> Float[np.ndarray, " point"]:
         """Return the squared lengths of some vectors in the metric of the precision matrix."""
         square = self.precision @ apart**2
-        return np.asarray(
-            square if self.across is None else square + (apart * (self.across @ apart)).sum(0)
-        )
+        return square if self.across is None else square + (apart * (self.across @ apart)).sum(0)
 
 
 def joined(priors: Sequence[Gaussian]) -> Gaussian:
@@ -291,7 +289,7 @@ def _(fn: dist.Distribution, shape: tuple[int, ...]) -> Gaussian:
 class Weighted(NamedTuple):
     """Rows of a block with their Pólya-Gamma weights ω and pseudo-outcomes κ, in NumPy."""
 
-    entry: Int[np.ndarray, "slot row"] | None
+    entry: Any  # (slot, row), or None of a dense design
     weight: Float[np.ndarray, "slot row"] | Float[np.ndarray, "row entry"]
     omega: Float[np.ndarray, " row"]
     kappa: Float[np.ndarray, " row"]
@@ -318,7 +316,6 @@ class Conditional(ABC):
 
     def add(self, rows: Weighted) -> None:
         """Add a piece of the rows."""
-        assert rows.entry is not None
         target = rows.kappa - rows.omega * rows.offset
         for entry, weight in zip(rows.entry, rows.weight, strict=True):
             self.shift += np.bincount(entry, weight * target, self.size)
@@ -421,23 +418,18 @@ class Dense(Conditional):
 
     def factor(self) -> np.ndarray:
         """Return the lower Cholesky factor of the precision."""
-        return np.asarray(
-            scipy.linalg.cholesky(
-                self.precision(), lower=True, overwrite_a=True, check_finite=False
-            )
-        )
+        precision = self.precision()
+        return scipy.linalg.cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
 
     def mode(self, current: np.ndarray) -> np.ndarray:
-        return np.asarray(
-            scipy.linalg.cho_solve((self.factor(), True), self.shift, check_finite=False)
-        )
+        return scipy.linalg.cho_solve((self.factor(), True), self.shift, check_finite=False)
 
     def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         factor = self.factor()
         half = scipy.linalg.solve_triangular(factor, self.shift, lower=True, check_finite=False)
         half += rng.standard_normal(self.size)
-        return np.asarray(
-            scipy.linalg.solve_triangular(factor, half, lower=True, trans="T", check_finite=False)
+        return scipy.linalg.solve_triangular(
+            factor, half, lower=True, trans="T", check_finite=False
         )
 
     def covariance(self) -> np.ndarray:
@@ -449,9 +441,7 @@ class Dense(Conditional):
         # Gauss–Seidel: each entry uses the new values of the entries before it.
         precision = self.precision()
         rest = self.shift - np.triu(precision, 1) @ current
-        return np.asarray(
-            scipy.linalg.solve_triangular(precision, rest, lower=True, check_finite=False)
-        )
+        return scipy.linalg.solve_triangular(precision, rest, lower=True, check_finite=False)
 
 
 class Sparse(Conditional):
@@ -468,7 +458,6 @@ class Sparse(Conditional):
 
     def add(self, rows: Weighted) -> None:
         super().add(rows)
-        assert rows.entry is not None
         if self.keep_rows:
             self.rows.append(rows)
         for first in range(1, len(rows.entry)):
@@ -512,7 +501,6 @@ class Sparse(Conditional):
     def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         noise = np.sqrt(self.prior.precision) * rng.standard_normal(self.size)
         for rows in self.rows:
-            assert rows.entry is not None
             jitter = np.sqrt(rows.omega) * rng.standard_normal(len(rows.omega))
             for entry, weight in zip(rows.entry, rows.weight, strict=True):
                 noise += np.bincount(entry, weight * jitter, self.size)

@@ -274,9 +274,8 @@ class DenseOnDevices(Dense):
     def mode(self, current: np.ndarray) -> np.ndarray:
         if self._there is None:
             return super().mode(current)
-        return np.asarray(
-            _solved_dense(self._there, self.diagonal, self.shift, np.zeros(self.size))
-        )
+        zero = np.zeros(self.size)
+        return np.asarray(_solved_dense(self._there, self.diagonal, self.shift, zero))
 
     def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         if self._there is None:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import jax
 import numpy as np
+from jaxtyping import Array
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 from scipy.special import expit, logit, softmax
@@ -17,7 +18,15 @@ from raters.distributions.mixture import ClassCounts
 from raters.errors import ConvergenceWarning
 from raters.errors.validation import boolean, one_of, plain_whole, positive
 from raters.inference.arrays import Rng
-from raters.inference.base import Backend, Draws, centre, numpy_seeds, one_blas_thread, progress_bar
+from raters.inference.base import (
+    Backend,
+    Draws,
+    Start,
+    centre,
+    numpy_seeds,
+    one_blas_thread,
+    progress_bar,
+)
 from raters.inference.polya_gamma import (
     augmentation,
     detection,
@@ -65,26 +74,16 @@ class PGEM(Backend):
     accelerated variant uses Newton's weights :math:`n\sigma(1-\sigma)` in the same linear systems
     and SQUAREM extrapolation; steps that would decrease the density are undone.
 
-    Hyper-parameters (the learned scales) are fixed in EM: the joint mode has scales of zero,
-    whatever the data, because the density of N rewards grows like the scale to the power −N. They
-    are estimated first by stochastic EM, as averages over a short Gibbs run, which also gives the
-    first start. A model without learned scales needs no such run, and with many data scales of
-    normal priors are the mode of their marginal posterior instead, by Laplace's approximation.
+    Hyper-parameters (the learned scales) are fixed in EM, as the joint mode has scales of zero.
+    They are estimated first by stochastic EM, as averages over a short Gibbs run, or, with many
+    data, at the mode of their marginal posterior.
 
     The draws are from a Laplace approximation: normal with the Fisher information at the mode, with
-    bounded sites mapped to truncated normals. Hyper-parameters and orbits are then redrawn given
-    the other sites. ``log_p`` and ``log_q`` are those of the normal step, given the
-    hyper-parameters, for ``arviz.loo_approximate_posterior``.
+    bounded sites mapped to truncated normals; hyper-parameters are redrawn given the other sites.
 
     Of a model that can integrate a site out, such as the abilities of persons in `Rasch`, the mode
-    is that of the other sites (`Model.marginal`), as the joint mode is inconsistent. Each draw of
-    these is followed by an independent draw of the site given them, and the attribute
-    ``marginal_log_likelihood`` of the result is the log-likelihood at the mode. The coefficients of
-    the choosers of `MixedLogit` are integrated out by importance sampling, whose standard error is
-    the attribute ``monte_carlo_error``; the other sites then climb by BFGS.
-
-    Of a `JointModel` draws are normal in unconstrained coordinates, and tied sites are maximised in
-    normal scores.
+    is that of the other sites; the attribute ``marginal_log_likelihood`` of the result is the
+    log-likelihood there, and ``monte_carlo_error`` its error, for `MixedLogit`.
 
     Parameters
     ----------
@@ -163,12 +162,7 @@ class PGEM(Backend):
         return None
 
     def run(
-        self,
-        program: Program[Any],
-        key: jax.Array,
-        *,
-        start: Values | None = None,
-        progress: bool = False,
+        self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
     ) -> Draws:
         """Estimate the hyper-parameters, run EM from each start, and draw around the best mode."""
         if panels.applies(program):

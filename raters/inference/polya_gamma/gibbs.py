@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import jax
 import numpy as np
+from jaxtyping import Array
 from tqdm.auto import tqdm
 
 from raters.errors.validation import plain_whole
@@ -18,6 +19,7 @@ from raters.inference.arrays import Rng
 from raters.inference.base import (
     Backend,
     Draws,
+    Start,
     in_threads,
     last_draws,
     numpy_seeds,
@@ -112,18 +114,12 @@ class PGGibbs(Backend):
             num_entries = sum(int(np.prod(program.sites[name].shape)) for name in steep)
             names = ", ".join(steep)
             return (
-                f"PGGibbs would take a slice step for each of the {num_entries:,} entries of"
-                f" {names}; use EM or SVI"
+                f"PGGibbs would step for each of {num_entries:,} entries of {names}; use EM or SVI"
             )
         return None
 
     def run(
-        self,
-        program: Program[Any],
-        key: jax.Array,
-        *,
-        start: Values | None = None,
-        progress: bool = False,
+        self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
     ) -> Draws:
         """Run the chains."""
         with jax.enable_x64(True):

@@ -14,12 +14,13 @@ import scipy.linalg
 from jaxtyping import Array, Float, Int
 from tqdm.auto import tqdm
 
-from raters.errors.validation import plain_whole, share
+from raters.errors.validation import plain_whole
 from raters.inference import modes
 from raters.inference.arrays import Flat, Rng, Scalar
 from raters.inference.base import (
     Backend,
     Draws,
+    Start,
     in_threads,
     numpy_seeds,
     one_blas_thread,
@@ -53,7 +54,7 @@ _MOST = 64
 _DIVERGENT = 1000.0
 # Dual averaging (Hoffman and Gelman 2014, section 3.2).
 _GAMMA, _DELAY, _DECAY = 0.05, 10.0, 0.75
-_FIRST_STEP = 0.4
+_FIRST_STEP, _TARGET = 0.4, 0.8
 
 _MIRROR = 0x6D6972726F72 % 2**31
 
@@ -63,25 +64,15 @@ class HMC(Backend):
     r"""Hamiltonian Monte Carlo in the metric of the rows: exact, and faster than `PGGibbs` where
     log-odds are large.
 
-    Each chain runs some sweeps of `PGGibbs`. At the mean of their second half, the log-odds
-    :math:`\psi_m` of the rows, with counts :math:`n_m` and gradients :math:`a_m` in unconstrained
-    coordinates of all sites, have the Fisher information F, and
+    Each chain runs some sweeps of `PGGibbs`. The mass matrix is the negative Hessian of the log
+    joint density at the mean of their second half, with its eigenvalues relative to the Fisher
+    information of the rows and the curvature of the prior kept between 1/10 and 10. In the
+    coordinates in which a normal of this precision is standard, a step turns the place and the
+    momentum between kicks by what is left of the slope. Moves along the orbits of scale symmetries
+    and to mirror images follow each trajectory.
 
-    .. math:: M = F - \operatorname{diag} \nabla^2 \log p, \qquad
-        F = \sum_m n_m \, \sigma(\psi_m) \, \sigma(-\psi_m) \, a_m a_m^\top
-
-    with the prior density p. The mass matrix is the negative Hessian H of the log joint density
-    there, with its eigenvalues relative to M kept between 1/10 and 10: along the orbit of a scale
-    symmetry, H alone is indefinite. In the coordinates in which a normal of this precision is
-    standard, a step turns the place and the momentum, which is exact for that normal, between kicks
-    by what is left of the slope. Trajectories have random lengths; the size of the steps is adapted
-    during the warm-up. After each trajectory come moves along the orbits of the declared scale
-    symmetries, and to mirror images, as in the other samplers.
-
-    The mass matrix is dense, so that it takes models with up to 2,500 parameters. Computations are
-    in float64, and chains run in threads. One mass matrix is for posteriors near a normal:
-    where few votes leave competences or learned scales open, some trajectories diverge, and `NUTS`
-    is the better choice.
+    It takes models with up to 2,500 parameters. Where few votes leave competences or learned
+    scales open, some trajectories diverge, and `NUTS` is the better choice.
 
     Parameters
     ----------
@@ -93,8 +84,6 @@ class HMC(Backend):
         Number of Gibbs sweeps before the warm-up.
     chains : int
         Number of chains.
-    target_accept : float
-        Target acceptance rate.
 
     References
     ----------
@@ -116,7 +105,6 @@ class HMC(Backend):
     warmup: int = 150
     sweeps: int = 100
     chains: int = 4
-    target_accept: float = 0.8
 
     exact: ClassVar[bool] = True
 
@@ -125,7 +113,6 @@ class HMC(Backend):
     def __post_init__(self) -> None:
         plain_whole(self, "draws", "warmup", "chains")
         plain_whole(self, "sweeps", least=2)
-        share("target_accept", self.target_accept)
 
     def why_not(self, program: Program[Any]) -> str | None:
         """Refuse what `PGGibbs` refuses, latent classes, choices from sets, and many
@@ -140,19 +127,12 @@ class HMC(Backend):
             return "HMC has no metric for choices from sets; use PGGibbs or NUTS"
         size = sum(int(np.prod(site.shape)) for site in program.sites.values())
         if size > DENSE_LIMIT:
-            return (
-                f"{program.model.title} has {size:,} parameters here, too many for the"
-                f" dense mass matrix of HMC (at most {DENSE_LIMIT:,}); use PGGibbs"
-            )
+            which = f"{program.model.title} has {size:,} parameters here"
+            return f"{which}, too many for HMC (at most {DENSE_LIMIT:,}); use PGGibbs"
         return None
 
     def run(
-        self,
-        program: Program[Any],
-        key: jax.Array,
-        *,
-        start: Values | None = None,
-        progress: bool = False,
+        self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
     ) -> Draws:
         """Run the chains, each from the last of some Gibbs sweeps: see
         `raters.inference.Backend.run`."""
@@ -226,26 +206,10 @@ class _Run:
         self, metric: Metric, state: _State, rng: Rng, steps: int, *, adapt: bool
     ) -> tuple[_State, tuple[Values, Values]]:
         """Return the state after at most `_BLOCK` trajectories, and their draws and statistics."""
-        # What is compiled does not depend on the orders that these data suggest.
-        kinds = tuple((move.symmetry, move.broken) for move in self.moves)
-        parts = tuple(dict(move.parts) for move in self.moves)
-        tried = tuple(
-            (move.tried(rng, (_BLOCK,)), move.tried_part(rng, (_BLOCK,))) for move in self.moves
-        )
-        target = self.settings.target_accept
-        return _advance(
-            self.plan,
-            kinds,
-            self.data,
-            parts,
-            self.like,
-            metric,
-            state,
-            tried,
-            target,
-            steps,
-            adapt,
-        )
+        kinds, parts = modes.compiled_parts(self.moves)
+        tried = modes.tries(self.moves, rng, (_BLOCK,))
+        given = self.plan, kinds, self.data, parts, self.like, metric, state, tried, steps, adapt
+        return _advance(*given)
 
     def chain(self, metric: Metric, state: _State, rng: Rng, bar: tqdm) -> tuple[Values, Values]:
         """Run a chain, and return its draws and statistics."""
@@ -277,7 +241,6 @@ def _advance(
     metric: Metric,
     state: _State,
     tried: tuple[tuple[Int[Array, "step true_class"], Int[Array, " step"]], ...],
-    target: float,
     steps: int,
     adapt: bool,
 ) -> tuple[_State, tuple[Values, Values]]:
@@ -327,7 +290,7 @@ def _advance(
             "n_steps": number,
             "acceptance_rate": rate,
         }
-        state = _adapted(state._replace(place=place, density=there, key=key), rate, target)
+        state = _adapted(state._replace(place=place, density=there, key=key), rate)
         return state, jax.tree.map(
             lambda field, value: field.at[index].set(value), fields, (values, stats)
         )
@@ -342,11 +305,11 @@ def _advance(
     return jax.lax.fori_loop(0, steps, trajectory, (state, (room, empty)))
 
 
-def _adapted(state: _State, rate: Scalar, target: float) -> _State:
+def _adapted(state: _State, rate: Scalar) -> _State:
     """Return the state after a step of dual averaging, which what is not adapted does not read."""
     number = state.number + 1
     share = 1 / (number + _DELAY)
-    error = (1 - share) * state.error + share * (target - rate)
+    error = (1 - share) * state.error + share * (_TARGET - rate)
     log_step = jnp.log(_FIRST_STEP) - jnp.sqrt(number) / _GAMMA * error
     weight = number**-_DECAY
     log_mean = weight * log_step + (1 - weight) * state.log_mean

@@ -274,10 +274,8 @@ def why_not(program: Program[Any], draws: int) -> str | None:
         if isinstance(marginal, str):
             return f"part {name!r}: {marginal}"
         if marginal is not None:
-            return (
-                f"part {name!r}: PGEM integrates {marginal.site!r} of {part.model.title} out, which"
-                " it does for one kind of judgement only; use PGGibbs, NUTS or SVI"
-            )
+            which = f"PGEM integrates {marginal.site!r} of {part.model.title} out"
+            return f"part {name!r}: {which}, in one kind of judgement only; use PGGibbs or NUTS"
     with jax.enable_x64(True):
         plan = joint_plan.plan(program, start_of(program.model, program.data))
     if not plan.blocks:
@@ -286,18 +284,13 @@ def why_not(program: Program[Any], draws: int) -> str | None:
     model: Any = program.model
     tied = [model.site_name(*member) for group in model.tied for member in group]
     if loose := [name for name in tied if name not in in_blocks]:
-        return (
-            f"{loose[0]!r} is tied, and its entries are not independent given the other sites; use"
-            " PGGibbs, NUTS or SVI"
-        )
+        return f"{loose[0]!r} is tied, and its entries are not independent; use PGGibbs or NUTS"
     size = sum(
         int(np.prod(site.shape)) for name, site in program.sites.items() if name not in plan.hyper
     )
     if draws and size > DENSE_LIMIT:
-        return (
-            f"PGEM draws from a dense normal around the mode, of at most {DENSE_LIMIT:,} numbers,"
-            f" and this program has {size:,}; PGEM(draws=0) gives the mode, and PGGibbs draws"
-        )
+        what = f"draws around a mode of {size:,} numbers (at most {DENSE_LIMIT:,})"
+        return f"PGEM has no {what}; PGEM(draws=0) gives the mode, and PGGibbs draws"
     return None
 
 

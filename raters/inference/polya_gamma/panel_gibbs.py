@@ -266,9 +266,7 @@ def _stepped(own: np.ndarray, mean: np.ndarray, factor: np.ndarray) -> np.ndarra
     """Return vectors moved to the means, but no farther than a few standard deviations."""
     step = np.linalg.solve(factor, (mean - own).T)
     length = np.sqrt((step**2).sum(0))
-    return np.asarray(
-        own + (factor @ (step * np.minimum(1, _LONGEST / np.maximum(length, 1e-12)))).T
-    )
+    return own + (factor @ (step * np.minimum(1, _LONGEST / np.maximum(length, 1e-12)))).T
 
 
 def at_modes(program: Program[Any], panel: Panel, values: Values) -> Reference:

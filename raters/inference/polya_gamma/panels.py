@@ -50,10 +50,8 @@ def why_not(program: Program[Any]) -> str | None:
     number = sum(program.sites[own.site].shape[-1] for own in program.model.own)
     largest = int(np.bincount(program.data.group).max(initial=1))
     if (size := program.data.num_units * largest * number) > _MOST:
-        return (
-            f"the design of everybody's own coefficients has {size:,} numbers (at most {_MOST:,});"
-            " use SVI, or let fewer features differ between choosers"
-        )
+        what = f"the design of everybody's own coefficients has {size:,} numbers"
+        return f"{what} (at most {_MOST:,}); use SVI, or let fewer features differ"
     return None
 
 
@@ -271,9 +269,8 @@ def designs(model: Model[Any], names: Names, data: Any, values: Values) -> Desig
     values = {name: jnp.asarray(value, float) for name, value in values.items()}
 
     def utility(vectors: Values) -> Array:
-        return jnp.asarray(
-            trace(model, data, values | vectors)[model.observed]["fn"].utility, float
-        )
+        fn = trace(model, data, values | vectors)[model.observed]["fn"]
+        return jnp.asarray(fn.utility, float)
 
     held = {name: values[name] for name in (*names.own, *names.shared)}
     here, along = jax.linearize(utility, held)

@@ -95,10 +95,14 @@ class Tables:
         passes = self.counts.nnz * self.log_weights.shape[1]
         return size > _DENSE_LIMIT or passes * max(size, draws) > _WORK_LIMIT
 
+    @property
+    def row(self) -> Any:
+        """First row of the data."""
+        return self.data.take(slice(0, 1))
+
     def log_likelihood(self, values: Values) -> float:
         """Log-likelihood at a point."""
-        row = self.data.take(slice(0, 1))
-        return self.posterior(np.asarray(_table_at(self.model, row, values)))[0]
+        return self.posterior(np.asarray(_table_at(self.model, self.row, values)))[0]
 
     def posterior(
         self, table: Float[np.ndarray, "value cell class"]
@@ -122,7 +126,7 @@ def climb(
     split = Split(tables.supports, tables.cells, values, volume)
     own, shared = split.start(values)
     objective = [_objective(tables, split, own, shared)[0]]
-    converged = False
+    converged, options = False, {"maxiter": _STEPS, "maxcor": 20, "gtol": 1e-9}
     while len(objective) <= steps and not converged:
         metric = factor(_metric(tables, split, own, shared))
         before = objective[-1]
@@ -132,12 +136,7 @@ def climb(
             jac=True,
             method="L-BFGS-B",
             callback=lambda intermediate_result: objective.append(-intermediate_result.fun),
-            options={
-                "maxiter": _STEPS,
-                "maxcor": 20,
-                "ftol": tolerance / (1 + abs(before)),
-                "gtol": 1e-9,
-            },
+            options=options | {"ftol": tolerance / (1 + abs(before))},
         )
         apart = metric.step(*split.parted(found.x))
         own, shared = own + apart[0], shared + apart[1]
@@ -177,9 +176,7 @@ def draws(tables: Tables, mode: Values, number: int, rng: Rng) -> Values:
 
 def _table(tables: Tables, split: Split, own: np.ndarray, shared: np.ndarray) -> np.ndarray:
     """Log-probability of each value under each distribution and class."""
-    row = tables.data.take(slice(0, 1))
-    at = jnp.asarray(own), jnp.asarray(shared)
-    return np.asarray(_table_of(tables.model, split, row, *at))
+    return np.asarray(_table_of(tables.model, split, tables.row, own, shared))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -215,9 +212,7 @@ def _objective(
     table = _table(tables, split, own, shared)
     likelihood, probs = tables.posterior(table)
     expected = tables.expected(probs, table.shape)
-    row = tables.data.take(slice(0, 1))
-    at = jnp.asarray(own), jnp.asarray(shared)
-    prior, slopes = _complete(tables.model, split, row, *at, jnp.asarray(expected))
+    prior, slopes = _complete(tables.model, split, tables.row, own, shared, expected)
     return likelihood + float(prior), (np.asarray(slopes[0]), np.asarray(slopes[1]))
 
 
@@ -225,11 +220,8 @@ def _metric(tables: Tables, split: Split, own: np.ndarray, shared: np.ndarray) -
     """Information of rows and classes together, averaged over the classes."""
     table = _table(tables, split, own, shared)
     expected = tables.expected(tables.posterior(table)[1], table.shape)
-    row = tables.data.take(slice(0, 1))
-    block, border, of_shared = _information(
-        tables.model, split, row, jnp.asarray(own), jnp.asarray(shared), jnp.asarray(expected)
-    )
-    return Metric(np.asarray(block), np.asarray(border), np.asarray(of_shared))
+    parts = _information(tables.model, split, tables.row, own, shared, expected)
+    return Metric(*map(np.asarray, parts))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -269,8 +261,7 @@ def _missing(
     """Information that the classes would add, in the block of each distribution."""
     table = _table(tables, split, own, shared)
     probs = tables.posterior(table)[1]
-    row = tables.data.take(slice(0, 1))
-    score = np.asarray(_scores(tables.model, split, row, jnp.asarray(own), jnp.asarray(shared)))
+    score = np.asarray(_scores(tables.model, split, tables.row, own, shared))
     squared = tables.transposed.copy()
     squared.data **= 2
     weight = (squared @ (tables.repeats[:, None] * probs)).reshape(table.shape)
@@ -411,10 +402,8 @@ class Split:
 
     def values(self, own: np.ndarray, shared: np.ndarray) -> Values:
         """Values at some coordinates."""
-        return {
-            name: np.asarray(value)
-            for name, value in self.point(jnp.asarray(own), jnp.asarray(shared)).items()
-        }
+        point = self.point(jnp.asarray(own), jnp.asarray(shared))
+        return {name: np.asarray(value) for name, value in point.items()}
 
     def __hash__(self) -> int:
         return hash((self.cells, self.others, self.number, self.volume))

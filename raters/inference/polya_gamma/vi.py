@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import numpy as np
 import numpyro.distributions as dist
-from jaxtyping import Float
+from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
 from tqdm.auto import tqdm
 
@@ -17,7 +17,15 @@ from raters.distributions import StickBreaking
 from raters.errors import ConvergenceWarning
 from raters.errors.validation import plain_whole, positive
 from raters.inference.arrays import PerDraw, Rng
-from raters.inference.base import Backend, Draws, centre, numpy_seeds, one_blas_thread, progress_bar
+from raters.inference.base import (
+    Backend,
+    Draws,
+    Start,
+    centre,
+    numpy_seeds,
+    one_blas_thread,
+    progress_bar,
+)
 from raters.inference.polya_gamma import (
     bilinear,
     detection,
@@ -70,17 +78,11 @@ class PGVI(Backend):
         c_m = \sqrt{\mathrm E\, \psi_m^2},
 
     with :math:`\mathrm E\,\omega_m = n_m \tanh(c_m / 2) / (2 c_m)` (Jaakkola and Jordan 2000;
-    Durante and Rigon 2019). Logits are bilinear in the blocks, so that all averages are exact. Each
-    block is normal, or truncated to its bounds, and probabilities of classes are Dirichlet; blocks
-    whose entries meet in sums alone are one. Hyper-parameters v are at the maximum of the bound, to
-    which sweeps move along the orbits of scale symmetries too.
+    Durante and Rigon 2019). Hyper-parameters v are at the maximum of the bound.
 
-    Mean-field spreads are too small. The draws are normal with the covariance by which the means
-    respond to a change of the density (Giordano, Broderick and Jordan 2018), on the section across
-    the orbits, with bounded entries mapped to truncated normals of the same means. Hyper-parameters
-    and places on the orbits are drawn from their conditionals, and all is corrected by the
-    importance weights of ``log_p`` and ``log_q``, of which :math:`\hat k` says how much they can
-    do. With latent classes the draws are those of `PGEM`, set out from the means.
+    Mean-field spreads are too small: the draws have the covariance by which the means respond to a
+    change of the density (Giordano, Broderick and Jordan 2018), and are corrected by importance
+    weights. With latent classes they are those of `PGEM`, set out from the means.
 
     Parameters
     ----------
@@ -130,10 +132,7 @@ class PGVI(Backend):
             return reason
         name = program.model.title
         if program.model.own:
-            return (
-                f"PGVI has no averages of the vectors of judges in {name}; use PGGibbs, PGEM or"
-                " NUTS"
-            )
+            return f"PGVI has no averages of the vectors of judges in {name}; use PGGibbs or PGEM"
         if reason := sweep.why_not(program):
             return reason
         if program.mesh is not None:
@@ -144,10 +143,8 @@ class PGVI(Backend):
         if turns:
             # Their products vanish together where the data tell little of them, at a point that is
             # no maximum.
-            return (
-                f"PGVI takes {' and '.join(turns[0].sites)} of {name}, which turn together, as"
-                " independent, and has no averages there that can be relied on; use PGGibbs or NUTS"
-            )
+            sites = " and ".join(turns[0].sites)
+            return f"PGVI takes {sites}, which turn together, as independent; use PGGibbs or NUTS"
         if sweep.steep_sites(program):
             return f"PGVI has no averages of the sites of {name} outside of its blocks; use PGEM"
         sample = program.sample(2)
@@ -156,12 +153,7 @@ class PGVI(Backend):
             return _why_not_averaged(program, sample, start)
 
     def run(
-        self,
-        program: Program[Any],
-        key: jax.Array,
-        *,
-        start: Values | None = None,
-        progress: bool = False,
+        self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
     ) -> Draws:
         """Average from the model's start or the centre of earlier draws, and draw: see
         `raters.inference.Backend.run`."""
@@ -305,19 +297,16 @@ def _why_not_averaged(program: Program[Any], sample: Any, start: Values) -> str 
         if block.kind == "counts":
             fn = latent_classes.site_prior(model, sample, start, site)
             if not isinstance(fn, (dist.Dirichlet, StickBreaking)):
+                kind = type(fn).__name__
                 return (
-                    f"PGVI averages the logarithms of Dirichlet probabilities, and the prior of"
-                    f" {site!r} of {name} is {type(fn).__name__}; use PGEM or PGGibbs"
+                    f"the prior of {site!r} of {name} is {kind}; PGVI needs a Dirichlet: use PGEM"
                 )
     in_blocks = {site for block in blocks for site in block.sites}
     for site in program.sites:
         if site not in in_blocks and detection.depends(
             pointwise_log_likelihood, model, sample, start, (site,)
         ):
-            return (
-                f"PGVI has no averages of {site!r} of {name}, which reaches the likelihood and is"
-                " in no block; use PGEM or PGGibbs"
-            )
+            return f"PGVI has no averages of {site!r} of {name}, which is in no block; use PGEM"
     normal = tuple(dict.fromkeys(block.sites for block in blocks if block.kind != "counts"))
     try:
         owners = bilinear.owners_of(model, sample, start, normal)
@@ -326,8 +315,6 @@ def _why_not_averaged(program: Program[Any], sample: Any, start: Values) -> str 
     for number, sites in enumerate(normal):
         size = sum(int(np.prod(program.sites[site].shape)) for site in sites)
         if len(owners.slots(number)) > 1 and size > DENSE_LIMIT:
-            return (
-                f"PGVI would hold the covariances of the {size:,} entries of {', '.join(sites)} (at"
-                f" most {DENSE_LIMIT:,}); use PGEM"
-            )
+            which = f"{size:,} entries of {', '.join(sites)} (at most {DENSE_LIMIT:,})"
+            return f"PGVI would hold the covariances of the {which}; use PGEM"
     return None
