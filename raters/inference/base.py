@@ -97,8 +97,7 @@ class Backend(abc.ABC):
 
 
 def last_draws(start: Values, chains: int) -> list[Values]:
-    """Starting point of each chain: the last draw of the earlier chain of its number, counted
-    round."""
+    """Starting point of each chain."""
     earlier, number = next(iter(start.values())).shape[:2]
     sharing = -(-chains // earlier)
     starts = []
@@ -149,8 +148,7 @@ def in_threads[Chain, Run](
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Context in which BLAS runs in one thread: the matrices of a sweep are small, and chains have
-    threads of their own."""
+    """Context in which BLAS runs in one thread: the matrices of a sweep are small."""
     return _libraries().limit(limits=1, user_api="blas")
 
 

@@ -20,8 +20,7 @@ def default_backend(model: Any, data: Any, *, quick: bool = False) -> Backend:
 
 
 def _has_blocks(model: Any, data: Any) -> bool:
-    """True where a model declares blocks, or they are found; what is none is left to others to
-    say."""
+    """True where a model declares blocks, or they are found."""
     if getattr(model, "own", ()):  # Which Gibbs draws by themselves.
         return True
     declared = getattr(model, "blocks", True)

@@ -60,8 +60,7 @@ def _numbered(
 
 
 def _agreeing(shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The order of the classes of each draw, shape (draw, class), and the mean responsibilities
-    under these orders."""
+    """The order of the classes of each draw, shape (draw, class)."""
     order = np.tile(np.arange(shares.shape[-1]), (len(shares), 1))
     mean = shares[-1].astype(np.float64)
     for _ in range(_ROUNDS):

@@ -53,8 +53,7 @@ def known(values: dict[str, np.ndarray]) -> bool:
 
 
 def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -> dict[str, float]:
-    """Largest R-hat and smallest bulk effective sample size over all variables; warns when either
-    is poor."""
+    """Largest R-hat and smallest bulk effective sample size over all variables."""
     chains, number = next(iter(values.values())).shape[:2]
     if not known(values):
         _warn_of_unknown(values)

@@ -196,8 +196,7 @@ class _Renamed:
         }
 
     def _counted(self, places: Int[np.ndarray, " some"]) -> tuple[Values, Any]:
-        """These draws, the last one repeated so that all pieces have one size, and parameters of
-        the conditionals of the counted sites, given classes that are the same each time."""
+        """These draws, the last one repeated so that all pieces have one size."""
         places = np.pad(places, (0, self.piece - len(places)), mode="edge")
         draws = {name: np.asarray(value[places], np.float64) for name, value in self.draws.items()}
         counted = label_switching.counted(

@@ -95,8 +95,7 @@ def images(program: Program[Any]) -> tuple[Images, ...]:
 
 
 def _of_several_kinds(program: Program[Any]) -> tuple[Images, ...]:
-    """Images under the symmetries of a model of several kinds: changes of sign of all that moves,
-    and exchanges of the classes of one kind, whose orders its data suggest."""
+    """Images under the symmetries of a model of several kinds."""
     model: Any = program.model
     orders = {
         model.named(name, move.symmetry): move
@@ -139,8 +138,7 @@ def _of_parts(program: Program[Any], whole: list[Images]) -> list[Images]:
 
 
 def _of_one_judge(program: Program[Any], whole: list[Images]) -> list[Images]:
-    """Images in which a judge of more than half of all judgements changes sides, and the others,
-    who gave few, stay. Classes need none: those drawn are renamed."""
+    """Images in which a judge of more than half of all judgements changes sides."""
     judge = program.data.judge
     number = program.data.judgements_by(judge)
     most = int(np.argmax(number))

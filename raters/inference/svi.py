@@ -194,8 +194,7 @@ class SVI(Backend):
     def run(
         self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
     ) -> Draws:
-        """Fit from the model's start or the centre of earlier draws, and draw: see
-        `raters.inference.Backend.run`."""
+        """Fit from the model's start or the centre of earlier draws."""
         model, data = program.model, program.data
         batch_size = self._batch_size(program)
         location = {name: jnp.asarray(value) for name, value in model.start(data).items()}
@@ -244,8 +243,7 @@ class _Batch(NamedTuple):
 
 
 def _batches(program: Program[Any], units: int, key: jax.Array) -> tuple[_Batch | None, Any]:
-    """Size of a mini-batch, and the data that it is a window of, in random order; None and the data
-    as they are where each step reads all of them."""
+    """Size of a mini-batch, and the data that it is a window of, in random order."""
     number = program.data.num_units
     if units == number:
         return None, program.placed()

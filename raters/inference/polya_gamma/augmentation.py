@@ -89,8 +89,7 @@ def expectation(logits: PerRow, count: PerRow, kappa: PerRow) -> tuple[PerRow, P
 
 @jax.jit
 def curvature(logits: PerRow, count: PerRow, kappa: PerRow) -> tuple[PerRow, PerRow, Scalar]:
-    """Return Newton's weights: nσ(1 − σ), the κ with which EM's linear system is Newton's, and the
-    log-likelihood as `expectation` does."""
+    """Return Newton's weights: nσ(1 − σ), the κ with which EM's linear system is Newton's."""
     omega = count / (4 * jnp.cosh(jnp.clip(logits, -700, 700) / 2) ** 2)
     newton_kappa = kappa - count * jnp.tanh(logits / 2) / 2 + omega * logits
     return omega, newton_kappa, log_likelihood(logits, count, kappa)
@@ -155,8 +154,7 @@ _TRIES = 4
 
 
 def draw_on_device(key: Array, count: PerRow, logits: PerRow, *, single: bool = False) -> PerRow:
-    """Draw ω ~ PG(count, logits) of whole counts, in compiled functions: the first terms of Polson,
-    Scott and Windle's equation 2, and one variable with the mean and variance of the rest."""
+    """Draw ω ~ PG(count, logits) of whole counts, in compiled functions."""
     size = jnp.abs(logits).astype(float)
     key, tail_key = jax.random.split(key)
     term = _exponential if single else _gamma

@@ -45,8 +45,7 @@ _MOST_WORK, _MOST_COORDINATES = 2e7, 30
 def collapsed_of(
     program: Program[Any], values: Values, blocks: tuple[Block, ...], free: tuple[str, ...]
 ) -> tuple[Block | None, tuple[str, ...]]:
-    """Return the block that is integrated out and the sites that are then drawn; None and no sites
-    where a model declares the moves between them itself, or it would take long."""
+    """Return the block that is integrated out and the sites that are then drawn."""
     model = program.model
     declared = model.blocks is not None or model.symmetries or model.spreads
     normal = [

@@ -132,8 +132,7 @@ class ByComponent(Conditional):
         place: Int[np.ndarray, " entry"],
         shape: tuple[int, int],
     ) -> Precisions:
-        """Return the precisions off the diagonal of some parts; `number` is that of each entry's
-        part among them, or −1."""
+        """Return the precisions off the diagonal of some parts."""
         parts, width = shape
         precision = np.zeros((parts, width, width))
         for every in self.rows:

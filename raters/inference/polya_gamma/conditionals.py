@@ -507,8 +507,7 @@ class Sparse(Conditional):
         return self._solve(self.shift + noise, current, 1e-8)
 
     def variances(self, rng: Rng, probes: int) -> np.ndarray:
-        """Return the variance of each entry, from so many random vectors: sums over many entries
-        are accurate."""
+        """Return the variance of each entry, from so many random vectors."""
         # E z ∘ P⁻¹z for random signs z (Bekas, Kokiopoulou and Saad 2007).
         signs = rng.choice([-1.0, 1.0], (probes, self.size))
         start = np.zeros(self.size)

@@ -332,8 +332,7 @@ class _Tried:
         return not np.array_equal(self._between((name,), 1.0).log_odds, self.at_here.log_odds)
 
     def reason(self, names: tuple[str, ...]) -> str:
-        """Return why the logits, or the log-odds of the classes, are not affine in some sites; an
-        empty text where they are."""
+        """Return why the logits, or the log-odds of the classes, are not affine in some sites."""
         middle, end = self._between(names, 0.5), self._between(names, 1.0)
         start = self.at_here
         if not all(map(np.array_equal, jax.tree.leaves(start.rest), jax.tree.leaves(end.rest))):

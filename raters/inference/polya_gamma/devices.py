@@ -190,8 +190,7 @@ def _added(rows: Rows, given: Any, how: _How) -> Sums:
 def _summed_up(
     rows: Rows, omega: PerRow, kappa: PerRow, how: _How
 ) -> tuple[Array, Array, Array | None]:
-    """Add up the shift and the precision of rows; without the part off the diagonal of a large
-    block."""
+    """Add up the shift and the precision of rows."""
     size, target = len(rows.prior.mean), kappa - omega * rows.offset
     if rows.entry is None:
         across = (rows.weight.T * omega) @ rows.weight
@@ -253,8 +252,7 @@ def _vectors(
 
 
 class DenseOnDevices(Dense):
-    """Conditional of a coupled block whose precision stays on a device, and is factored there until
-    it is asked for on the host."""
+    """Conditional of a coupled block whose precision stays on a device."""
 
     def __init__(self, prior: Gaussian, rows: Float[Array, "entry entry"]) -> None:
         Conditional.__init__(self, prior)

@@ -448,8 +448,7 @@ class _Climber:
         return float(total)
 
     def _rest(self, values: Values, likelihood: float) -> float:
-        """Return the log prior density plus what is constant in all blocks, such as Binomial
-        coefficients; it changes only with free sites that the likelihood depends on."""
+        """Return the log prior density plus what is constant in all blocks."""
         if self.cache.constant is None or self.plan.reaching:
             full = sum(
                 float(likelihood_of(self.plan.model, piece, values))

@@ -134,8 +134,7 @@ class HMC(Backend):
     def run(
         self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
     ) -> Draws:
-        """Run the chains, each from the last of some Gibbs sweeps: see
-        `raters.inference.Backend.run`."""
+        """Run the chains, each from the last of some Gibbs sweeps."""
         gibbs_key, key = jax.random.split(key)
         begin = self.sweeps // 2
         gibbs = PGGibbs(draws=self.sweeps - begin, warmup=begin, chains=self.chains)

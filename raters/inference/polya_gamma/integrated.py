@@ -31,8 +31,7 @@ _FACTORS = np.linspace(-4, 4, 81)
 
 
 def integrated(plan: sweep.Plan, row: Any, draws: Values, rng: Rng) -> tuple[PerDraw, Values]:
-    """Log prior density of draws, integrated over what the likelihood does not depend on, and the
-    draws with that drawn anew."""
+    """Log prior density of draws, integrated over what the likelihood does not depend on."""
     from scipy.stats import qmc
     from scipy.stats import t as student
 
@@ -96,8 +95,7 @@ def _start(plan: sweep.Plan, values: Values) -> tuple[Array, Callable[[Array], A
 def _along(
     plan: sweep.Plan, values: Values, scale: Scale, coordinate: Array
 ) -> tuple[Array, Array]:
-    """Logarithm of the factor along an orbit at a coordinate, and the log volume element of the
-    map to it."""
+    """Logarithm of the factor along an orbit at a coordinate."""
     upper, lower = (_farthest(plan, values, names) for names in (scale.up, scale.down))
     if lower is not None:
         return jnp.exp(coordinate) - lower, coordinate

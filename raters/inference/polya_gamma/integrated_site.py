@@ -66,8 +66,7 @@ def added(program: Program[Any], marginal: Marginal, draws: Draws, rng: Rng) -> 
 
 
 def _likelihood(marginal: Marginal, mode: Values) -> float:
-    """Log-likelihood at the mode; warns where a closer approximation of the integral has
-    another."""
+    """Log-likelihood at the mode."""
     others = {name: value for name, value in mode.items() if name != marginal.site}
     likelihood = _at_mode(marginal.model, marginal.data, others)
     if marginal.finer is not None:

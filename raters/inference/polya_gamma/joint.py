@@ -74,8 +74,7 @@ def _drawn(plan: sweep.Plan, data: Any, values: Values, rng: Rng) -> tuple[Value
 
 
 def expected_classes(plan: sweep.Plan, data: Any, values: Values) -> Any:
-    """Return the expected number of units of each class, array (unit, class), or by part; None
-    without latent classes."""
+    """Return the expected number of units of each class, array (unit, class), or by part."""
     if isinstance(plan, Plan):
         return {
             part.name: expected_classes(part.plan, data.part(part.name), part.values(values))
@@ -140,8 +139,7 @@ def conditional(
     draws: bool,
     cache: sets.RunCache | None = None,
 ) -> Conditional | latent_classes.Counts | ties.Tied:
-    """Assemble the full conditional of a block, given the rows of all parts that it is in; see
-    `raters.inference.polya_gamma.sweep.block_conditional`."""
+    """Assemble the full conditional of a block, given the rows of all parts that it is in."""
     if not isinstance(plan, Plan):
         return sweep.block_conditional(
             plan, data, values, block, weights, classes, draws=draws, cache=cache
@@ -296,8 +294,7 @@ def why_not(program: Program[Any], draws: int) -> str | None:
 
 @partial(jax.jit, static_argnums=0)
 def _on_orbits(plan: joint_plan.Plan, row: Any, values: Values) -> Values:
-    """Move to the highest density on the orbit of each scale symmetry, with the volume element and
-    the hyper-parameters cache."""
+    """Move to the highest density on the orbit of each scale symmetry."""
     moved = values
     for scale in plan.holding_hyper().scales:
         along = sweep.orbit_density(plan.model, row, moved, scale, True)
@@ -360,8 +357,7 @@ def draws(
 def _on_section(
     second: Matrix, normals: Float[np.ndarray, "orbit entry"], number: int, rng: Rng
 ) -> tuple[EntryDraws, PerDraw]:
-    """Return draws about 0 on the section across some directions, which are orthonormal, and their
-    log densities there."""
+    """Return draws about 0 on the section across some directions."""
     size, orbits = len(second), len(normals)
     unit = 1 / np.sqrt(np.maximum(np.abs(np.diagonal(second)), _LEAST))
     # The section in those units, and its place in its own coordinates.

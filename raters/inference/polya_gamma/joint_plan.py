@@ -136,8 +136,7 @@ def _plan(program: Program[Any], values: Values) -> Plan:
 
 
 def _part(program: Program[Any], values: Values, name: str) -> Part:
-    """Plan the program of one kind of judgement, with shared and tied sites in blocks of their
-    own."""
+    """Plan the program of one kind of judgement."""
     model: Any = program.model
     part = program.parts[name]
     own = model.in_part(values, name, part.sites)

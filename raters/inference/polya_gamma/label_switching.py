@@ -26,15 +26,13 @@ _ROUNDING = 1e-9
 
 
 def is_collapsed(plan: sweep.Plan, move: modes.Images) -> bool:
-    """Return whether classes can be drawn and then renamed: none may be known, and all are of one
-    kind of judgement."""
+    """Return whether classes can be drawn and then renamed: none may be known."""
     counted = plan.classes and not plan.broken and not isinstance(plan, joint_plan.Plan)
     return counted and isinstance(move.symmetry, Exchange) and not move.broken
 
 
 def counted_sites(program: Program[Any], data: Any, values: Values) -> tuple[str, ...] | None:
-    """Return the sites that are counted given classes; None where classes are not drawn, or a site
-    is broken off a stick, whose breaks no order of the classes keeps."""
+    """Return the sites that are counted given classes."""
     if not program.latent:
         return None
     blocks = sweep.blocks_of(program, data, values)

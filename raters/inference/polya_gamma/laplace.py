@@ -99,8 +99,7 @@ class _Around(NamedTuple):
 
 
 def _around(plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: Rng) -> _Around:
-    """Draw the conjugate sites from the normal at the mode, and with them the other sites on which
-    the likelihood depends, where the normal is dense and these are on the real line."""
+    """Draw the conjugate sites from the normal at the mode."""
     sites, conditional = information(plan, data, mode, draws=True)
     current = Block(sites).current(mode)
     tangents = [tangent_of(scale, sites, mode) for scale in plan.scales]
@@ -269,8 +268,7 @@ def _signs(scale: Scale, sites: tuple[str, ...], mode: Values) -> Entries:
 def _gaussian_draws(
     conditional: Dense, mode: np.ndarray, num_draws: int, rng: Rng
 ) -> tuple[EntryDraws, PerDraw, EntryDraws, EntryDraws]:
-    """Draw from the joint normal at the mode, with bounded entries mapped to truncated normals with
-    the same parameters."""
+    """Draw from the joint normal at the mode."""
     from scipy.stats import norm
 
     factor = conditional.factor()
@@ -329,8 +327,7 @@ class Expansion(NamedTuple):
 
     @classmethod
     def of(cls, plan: sweep.Plan, data: Any, mode: Values, normal: Dense) -> Expansion | None:
-        """Return the expansion at the mode; None where the logits are not sums of two entries of
-        one block."""
+        """Return the expansion at the mode."""
         if len(plan.blocks) > 1 or plan.of_sets or plan.reaching or plan.blocks[0].kind != "rows":
             return None
         if normal.prior.across is not None:

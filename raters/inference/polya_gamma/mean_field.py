@@ -140,8 +140,7 @@ class MeanField:
     # ------------------------------------------------------------------------------ a sweep
 
     def sweep(self, state: State, held: tuple[str, ...] = ()) -> tuple[float, State]:
-        """Return the bound at a state, and the state after a sweep from it, in which some of the
-        hyper-parameters may be held."""
+        """Return the bound at a state, and the state after a sweep from it."""
         plan, bound, votes = self.setting.plan, None, self.votes
         values = self.values(state)
         if plan.classes:
@@ -174,8 +173,7 @@ class MeanField:
     def _block(
         self, number: int, normals: list[Normal], votes: tuple[Array, Array], hyper: Values
     ) -> tuple[Normal, float]:
-        """Return the best distribution of a block given the others, and the bound of the rows
-        before."""
+        """Return the best distribution of a block given the others."""
         owners, own = self.setting.owners, normals[number]
         prior = self.priors(self.like | hyper)[number]
         bound, slopes, squares = _statistics(

@@ -89,8 +89,7 @@ def affine(
 
 
 def _of_equals(name: str, of_site: Gaussian) -> float:
-    """Precision of a site whose entries are all normal about 0 with the same one, so that every
-    direction has it too."""
+    """Precision of a site whose entries are all normal about 0 with the same one."""
     precision, mean = np.asarray(of_site.precision), np.asarray(of_site.mean)
     if np.any(mean != 0) or np.any(precision != precision.flat[0]):
         raise NotConjugateError(
@@ -131,8 +130,7 @@ def divide(
 def refactor(
     model: Model[Any], row: Any, values: Values, transfer: Transfer, rng: Rng | None = None
 ) -> Values:
-    """Change the factor of each product :math:`f_k (c_i + o_{ki})`, and the site `own` so that the
-    product stays as it is."""
+    """Change the factor of each product :math:`f_k (c_i + o_{ki})`."""
     assert transfer.factor is not None
     given = {name: np.asarray(value) for name, value in values.items()}
     common = given[transfer.common]
@@ -153,8 +151,7 @@ def refactor(
 
 
 def _ratios(shape: tuple[int, ...], rng: Rng | None) -> Iterator[Float[np.ndarray, " judge"]]:
-    """Yield the ratios of the new factors to the old ones that are tried: drawn, or the same for
-    all."""
+    """Yield the ratios of the new factors to the old ones that are tried."""
     yield np.full(shape, -1.0)
     for width in _WIDTHS:
         if rng is not None:

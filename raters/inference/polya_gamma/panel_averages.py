@@ -1,17 +1,13 @@
-r"""Likelihood of choices with everybody's own vectors integrated out.
+r"""Likelihood of choices with everybody's own vectors integrated out, by importance sampling.
 
 .. math::
 
-    p(y_k \mid \theta) = \int p(y_k \mid b, \theta) \, N(b; 0, \Sigma(\theta)) \, db
-        \approx \frac1R \sum_r \frac{p(y_k \mid b_{kr}, \theta) \, N(b_{kr}; 0, \Sigma)}
-            {q_k(b_{kr})}
+    p(y_k \mid \theta) \approx \frac1R \sum_r
+        \frac{p(y_k \mid b_{kr}, \theta) \, N(b_{kr}; 0, \Sigma)}{q_k(b_{kr})}
 
-by importance sampling from a mixture :math:`q_k` of a t distribution at each judge's own posterior
-and, for its tails, of the prior (Hesterberg 1995, Technometrics 37, 185–194: the weights are at
-most one over the share of the prior times the likelihood). Points are of a randomly shifted Sobol
-sequence, some for each of several shifts, whose differences tell the error. Points drawn from the
-population alone, as of simulated maximum likelihood, miss the narrow region that a judge with many
-choices leaves: the logarithm of their mean is then too low, by dozens of nats in all.
+The mixture :math:`q_k` is of a t distribution at each judge's own posterior and of the prior
+(Hesterberg 1995); the points are of randomly shifted Sobol sequences, whose differences tell the
+error.
 """
 
 from __future__ import annotations
@@ -117,8 +113,7 @@ class Averages(NamedTuple):
 
     @property
     def log_likelihood(self) -> Float[np.ndarray, " judge"]:
-        """Logarithms of the likelihoods without their bias: that of a mean is too low by half of
-        its relative variance, in expectation."""
+        """Logarithms of the likelihoods without their bias."""
         return np.asarray(self.log_mean + self.error**2 / 2)
 
     @property
@@ -145,8 +140,7 @@ def averaged_choices(
 
 
 class _Likelihoods(NamedTuple):
-    """Likelihoods of each judge's choices, and the exponentials of the utilities with their sums
-    over each set."""
+    """Likelihoods of each judge's choices."""
 
     log_likelihood: Float[np.ndarray, "judge point"]
     exps: Float[np.ndarray, "place set point"]

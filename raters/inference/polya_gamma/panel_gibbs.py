@@ -1,19 +1,10 @@
 r"""Gibbs sampling of choices in which each judge has a vector of their own.
 
-A sweep draws
-
-1. the vectors of all judges at once, by independence Metropolis steps from t distributions;
-2. the shared sites and the scales together, with the vectors in units of their scales held: what
-   moves are then the ancillary coordinates;
-3. what is added to everybody's vector, with the sums held, and the scales and correlations with the
-   vectors held: the sufficient ones.
-
-The second and the third interweave two forms of the model (Yu and Meng 2011, Journal of
-Computational and Graphical Statistics 20, 531–570), and the second moves along the common scale of
-all utilities, which either form alone follows slowly.
-
-Proposals are normal approximations of the likelihood at points of reference, which are found in
-warm-up and stay as they are afterwards, times the prior: they do not depend on what they replace.
+A sweep draws the vectors, by independence Metropolis steps from t distributions; the shared sites
+and the scales together, given the vectors in units of their scales (ancillary coordinates); and
+what is added to everybody's vector, and the scales, given the vectors (sufficient ones): both
+forms of the model are interwoven (Yu and Meng 2011). Proposals are normal approximations at points
+of reference that are found in warm-up.
 """
 
 from __future__ import annotations

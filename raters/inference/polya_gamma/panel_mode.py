@@ -206,8 +206,7 @@ def _centred(
     factor: Float[np.ndarray, "own own"],
     mean: Float[np.ndarray, "judge own"],
 ) -> Float[np.ndarray, "judge shared"]:
-    """Return slopes in the shared sites, with those in what judges have for themselves as well
-    taken from their vectors."""
+    """Return slopes in the shared sites."""
     of_vectors = scipy.linalg.cho_solve((factor, True), mean.T).T
     return np.asarray(slope + (of_vectors - slope @ panel.common) @ np.linalg.pinv(panel.common))
 

@@ -219,8 +219,7 @@ def _factor(fn: dist.Distribution) -> Array:
 
 
 def _common(shared: np.ndarray, own: np.ndarray) -> Float[np.ndarray, "shared own"]:
-    """Return the designs of the vectors as combinations of those of the shared sites, such as an
-    error component as the sum of the constants of its group."""
+    """Return the designs of the vectors as combinations of those of the shared sites."""
     flat, columns = (design.reshape(-1, design.shape[2]) for design in (shared, own))
     common = np.linalg.lstsq(flat, columns, rcond=None)[0]
     off = np.abs(flat @ common - columns).max(0, initial=0.0)

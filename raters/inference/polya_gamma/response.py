@@ -88,8 +88,7 @@ def _curvatures(
 
 
 class Component:
-    """Normal of all entries on the section across the orbits of scale symmetries, with bounded
-    entries mapped to truncated normals of the same means."""
+    """Normal of all entries on the section across the orbits of scale symmetries."""
 
     def __init__(self, field: MeanField, state: State) -> None:
         self.setting, self.values = field.setting, field.values(state)
@@ -191,8 +190,7 @@ class Component:
 
 
 def drawn(field: MeanField, states: list[State], number: int, rng: Rng) -> tuple[Values, PerDraw]:
-    """Draw the entries of all blocks from a mixture of the normals of some states, which differ in
-    their hyper-parameters."""
+    """Draw the entries of all blocks from a mixture of the normals of some states."""
     components = [Component(field, state) for state in states]
     weights = np.ones(1)
     if len(states) > 1:

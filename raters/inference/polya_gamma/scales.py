@@ -1,16 +1,10 @@
 r"""Hyper-parameters of normal priors, at the mode of their marginal posterior.
 
-With the entries of all blocks normal given the hyper-parameters v, of means x and variances
-:math:`C_i` (Laplace's approximation, its mean moved from the mode to the order of the variances),
-and their priors normal with means :math:`m_i(v)` and precisions :math:`\lambda_i(v)`, a step of EM
-maximises
+With normal entries of means x and variances :math:`C_i` (Laplace's approximation), and priors of
+means :math:`m_i(v)` and precisions :math:`\lambda_i(v)`, a step of EM maximises (MacKay 1992)
 
 .. math:: \log p(v) + \tfrac12 \sum_i \left[\log \lambda_i(v)
-    - \lambda_i(v) \left((x_i - m_i(v))^2 + C_i\right)\right]
-
-in unconstrained coordinates; for one scale of N entries this is
-:math:`\sigma^2 = \sum_i (x_i^2 + C_i) / N`, but for its own prior (MacKay 1992, Neural Computation
-4, 415–447). Means and precisions are read off the program.
+    - \lambda_i(v) \left((x_i - m_i(v))^2 + C_i\right)\right] .
 """
 
 from __future__ import annotations
@@ -134,8 +128,7 @@ class _Marginal:
 
 
 def _extrapolated(x0: np.ndarray, x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
-    """Extrapolate two steps by SQUAREM's S3 step (Varadhan and Roland 2008), within bounds; for one
-    coordinate whose steps shrink by a constant factor this is their limit."""
+    """Extrapolate two steps by SQUAREM's S3 step (Varadhan and Roland 2008), within bounds."""
     step, curvature = x1 - x0, x2 - 2 * x1 + x0
     length = np.linalg.norm(step) / max(np.linalg.norm(curvature), 1e-300)
     length = min(max(length, 1.0), _FARTHEST)

@@ -126,8 +126,7 @@ def _chosen(rows: Rows, sets: Sets, offered: Bool[np.ndarray, " row"]) -> Cells:
 
 
 def _stages(sets: Sets, offered: Bool[np.ndarray, " row"]) -> Cells:
-    """Return the cells of the stages of rankings: each placed row against those that are not placed
-    before it."""
+    """Return the cells of the stages of rankings."""
     number = np.asarray(sets.number, np.float64)
     # Rankings by annotators of another type have no part.
     row = np.flatnonzero(offered & (number[np.minimum(sets.code, len(number) - 1)] > 0))
@@ -179,8 +178,7 @@ def _together(cells: Cells, last: Cells) -> Cells:
 
 
 class Plain(Likelihood):
-    """Likelihood of utilities that are the entries of a block: e to an entry is needed once, and
-    equal sets are one."""
+    """Likelihood of utilities that are the entries of a block."""
 
     def __init__(self, entry: Int[np.ndarray, " cell"], cells: Cells, size: int) -> None:
         self.wins = np.bincount(entry, cells.chosen, size)
@@ -333,8 +331,7 @@ class Utilities(Likelihood):
 
 
 class Separate(Utilities):
-    """Likelihood of a block of which each set touches one entry, such as the competence of whoever
-    chose: its entries are independent."""
+    """Likelihood of a block of which each set touches one entry."""
 
     def __init__(
         self,

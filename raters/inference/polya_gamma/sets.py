@@ -147,8 +147,7 @@ def conditional_of(
     *,
     joint: bool,
 ) -> Conditional:
-    """Return the conditional of a block of utilities, or its curvature at `values` where it is
-    joint."""
+    """Return the conditional of a block of utilities, or its curvature at `values`."""
     if joint:
         likelihood, prior = read(model, data, values, block, classes, None)
         return curved(likelihood, prior, block.current(values))
@@ -307,8 +306,7 @@ class SetConditional(Conditional):
         return drawn.copy()
 
     def _log_ratio_at(self, current: np.ndarray, proposals: Proposals) -> float:
-        """Return the log density less that of the proposals at a point, which mostly is the one
-        that was drawn last."""
+        """Return the log density less that of the proposals at a point."""
         if self._drawn is not None and np.array_equal(self._drawn[0], current):
             return self._drawn[1]
         point = np.asarray(current)[:, None]
@@ -321,8 +319,7 @@ class SetConditional(Conditional):
 
 
 class SeparateConditional(SetConditional):
-    """Full conditional of a block whose entries share no set: independent, and each within the
-    bounds of its prior."""
+    """Full conditional of a block whose entries share no set: independent."""
 
     likelihood: Separate
 
@@ -353,8 +350,7 @@ class SeparateConditional(SetConditional):
         return self._slopes(current)[0]
 
     def _climbed(self, start: np.ndarray, near: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-        """Go to the mode of each entry, or within `near` standard deviations of it; return them
-        with the square roots of the curvatures."""
+        """Go to the mode of each entry, or within `near` standard deviations of it."""
         entries = np.clip(np.asarray(start, np.float64), self.prior.low, self.prior.high)
         density = self._densities(entries[:, None])[:, 0]
         for _ in range(_MOST_STEPS):
@@ -396,8 +392,7 @@ class SeparateConditional(SetConditional):
 def steady_blocks(
     program: Program[Any], values: Values, blocks: tuple[Block, ...]
 ) -> frozenset[Block]:
-    """Return the blocks whose rows are the same at two random points, so that they depend on no
-    site."""
+    """Return the blocks whose rows are the same at two random points."""
     if program.counts_classes:
         return frozenset()
     sample = program.sample()

@@ -207,8 +207,7 @@ def plan(program: Program[Any], values: Values) -> Plan:
 
 
 def steep_sites(program: Program[Any]) -> tuple[str, ...]:
-    """Return the sites of no block with too many entries to update one by one; all sites of a model
-    without blocks."""
+    """Return the sites of no block with too many entries to update one by one."""
     if not (blocks := detection.names_of(program)):
         return tuple(program.sites)
     in_blocks = {name for block in blocks for name in block}
@@ -275,8 +274,7 @@ def _steep_gradient(plan: Plan, data: Any, fixed: Values, point: Values) -> tupl
 
 
 def on_devices(program: Program[Any]) -> Any:
-    """Return the data where a sweep reads them: on the devices of a mesh, on an accelerator, or on
-    the CPU, unless they are read in pieces there."""
+    """Return the data where a sweep reads them."""
     data = program.data
     if program.parts:
         if jax.default_backend() != "cpu":  # Compiled functions copy what they need.

@@ -67,8 +67,7 @@ def log_copula(
 def to_scores(
     plan: Any, tie: Tie, row: Any, values: Values, entries: Array
 ) -> Float[Array, " judge"]:
-    r"""Return the logarithm of dx/du of each entry x with the score u: that of the density of the
-    score by itself, less that of the entry."""
+    r"""Return the logarithm of dx/du of each entry x with the score u."""
     score, _, _, log_prob = _score(plan, tie, row, values, entries)
     return dist.Normal().log_prob(score) - log_prob
 

@@ -155,8 +155,7 @@ class PGVI(Backend):
     def run(
         self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
     ) -> Draws:
-        """Average from the model's start or the centre of earlier draws, and draw: see
-        `raters.inference.Backend.run`."""
+        """Average from the model's start or the centre of earlier draws."""
         with jax.enable_x64(True), one_blas_thread(), progress_bar(1, "PGVI", progress) as bar:
             model, data = program.model, program.data
             first = start_of(model, data)
@@ -204,8 +203,7 @@ class PGVI(Backend):
         return Ascent(state, np.array(history), False)
 
     def _drawn(self, field: MeanField, state: State, rng: Rng) -> tuple[Values, Values]:
-        """Draw around the means; return the draws of each site, and their log-densities where both
-        are computed, shape (1, draw, ...)."""
+        """Draw around the means; return the draws of each site, and their log-densities."""
         plan, values = field.setting.plan, field.means(state)
         if not self.draws:
             return {name: np.asarray(value)[None, None] for name, value in values.items()}, {}
