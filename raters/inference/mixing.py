@@ -81,17 +81,12 @@ def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -
 
 def _warn_of_unknown(values: dict[str, np.ndarray]) -> None:
     """Warn of draws that are not finite or too few."""
-    broken = [name for name, draws in values.items() if not np.isfinite(draws).all()]
+    broken = ", ".join(name for name, draws in values.items() if not np.isfinite(draws).all())
     number = next(iter(values.values())).shape[1]
-    warnings.warn(
-        f"draws of {', '.join(broken)} are not finite; the chains have failed, do not use this"
-        " result"
-        if broken
-        else f"{number} draw(s) of a chain say nothing of its convergence; draw at least"
-        f" {_FEWEST_OF_CHAIN}, and better 1000",
-        ConvergenceWarning,
-        stacklevel=4,
-    )
+    text = f"{number} draw(s) of a chain say nothing of its convergence; draw 1000"
+    if broken:
+        text = f"draws of {broken} are not finite; the chains have failed, do not use this result"
+    warnings.warn(text, ConvergenceWarning, stacklevel=4)
 
 
 def beyond(value: float, limit: float, digits: int) -> str:

@@ -151,7 +151,7 @@ def _advance(
 ) -> tuple[Any, tuple[Values, Values]]:
     """Run at most `_BLOCK` steps of each chain, one chain after the other."""
 
-    scales = _scales(model)
+    scales = tuple(one for one in model.symmetries if isinstance(one, Scale))
 
     def chain(entry: tuple[Any, Any]) -> tuple[Any, tuple[Values, Values]]:
         state, orders = entry
@@ -213,21 +213,23 @@ def _mirrored(
     symmetry, broken = kind
     values = {name: values[name] for name in state.z}
     odds = modes.log_odds(model, symmetry, broken, data, values, order, within)
-    there = modes.mirrored(symmetry, values, order, within)
-    image = unconstrain_fn(model.generate, (data,), {}, there)
-    energy, slope = jax.value_and_grad(kernel.get_potential_fn((data,), {}))(image)
+    there = _at(kernel, model, data, state, modes.mirrored(symmetry, values, order, within))
     moves = jnp.log(jax.random.uniform(key)) < odds
-    z, z_grad, energy = jax.tree.map(
-        partial(jnp.where, moves),
-        (image, slope, energy),
-        (state.z, state.z_grad, state.potential_energy),
-    )
-    return state._replace(z=z, z_grad=z_grad, potential_energy=energy)
+    fields = "z", "z_grad", "potential_energy"
+    chosen = {
+        name: jax.tree.map(partial(jnp.where, moves), getattr(there, name), getattr(state, name))
+        for name in fields
+    }
+    return state._replace(**chosen)
 
 
-def _scales(model: Model[Any]) -> tuple[Scale, ...]:
-    """Scale symmetries."""
-    return tuple(one for one in model.symmetries if isinstance(one, Scale))
+def _at(
+    kernel: numpyro.infer.NUTS, model: Model[Any], data: Any, state: Any, values: Values
+) -> Any:
+    """Return the state at other values."""
+    z = unconstrain_fn(model.generate, (data,), {}, values)
+    energy, slope = jax.value_and_grad(kernel.get_potential_fn((data,), {}))(z)
+    return state._replace(z=z, z_grad=slope, potential_energy=energy)
 
 
 def _rescaled(
@@ -244,9 +246,7 @@ def _rescaled(
     slowly, since it is narrow."""
     values, row = {name: values[name] for name in state.z}, first_unit(data)
     values, _ = visit_orbits(model, scales, row, values, key, draws=True)
-    z = unconstrain_fn(model.generate, (data,), {}, values)
-    energy, slope = jax.value_and_grad(kernel.get_potential_fn((data,), {}))(z)
-    return state._replace(z=z, z_grad=slope, potential_energy=energy)
+    return _at(kernel, model, data, state, values)
 
 
 def _unconstrained(program: Program[Any], start: Values | None, chains: int) -> Values:

@@ -169,18 +169,13 @@ class SVI(Backend):
         if reason := model.why_not(data):
             return reason
         if self.batch_size is not None and program.unit != data.unit:
-            return Reason(
-                f"SVI takes mini-batches of {plural(data.unit)}, and the likelihood of"
-                f" {model.title} is a product over {plural(program.unit)}; leave"
-                " batch_size out",
-                parameter="batch_size",
-                value=self.batch_size,
-                problem=(
-                    f"asks for mini-batches of {plural(data.unit)}, and the likelihood of"
-                    f" {model.title} is a product over {plural(program.unit)}"
-                ),
-                expected="leave it out",
+            problem = (
+                f"mini-batches of {plural(data.unit)}, and the likelihood of {model.title} is a"
+                f" product over {plural(program.unit)}"
             )
+            parts = {"parameter": "batch_size", "value": self.batch_size}
+            parts |= {"problem": f"asks for {problem}", "expected": "leave it out"}
+            return Reason(f"SVI takes {problem}; leave batch_size out", **parts)
         return None
 
     def _batch_size(self, program: Program[Any]) -> int:

@@ -116,7 +116,8 @@ def divide(
     """Move a number from each entry of the one site to the entries of the other."""
     common, own = (np.asarray(values[name]) for name in (transfer.common, transfer.own))
     given = {name: np.asarray(value) for name, value in values.items()}
-    of_common, of_own, *_ = jax.tree.map(np.asarray, _priors(model, row, given, transfer))
+    names = transfer.common, transfer.own
+    of_common, of_own = jax.tree.map(np.asarray, _priors_of(model, row, given, names))
     axes = tuple(range(own.ndim - 1))
     away = np.reshape(of_own.precision, own.shape) * (own - np.reshape(of_own.mean, own.shape))
     precision = of_common.precision + np.reshape(of_own.precision, own.shape).sum(axes)
@@ -135,7 +136,8 @@ def refactor(
     given = {name: np.asarray(value) for name, value in values.items()}
     common = given[transfer.common]
     own, factor = given[transfer.own], given[transfer.factor]
-    _, of_own, of_factor = jax.tree.map(np.asarray, _priors(model, row, given, transfer))
+    names = transfer.own, transfer.factor
+    of_own, of_factor = jax.tree.map(np.asarray, _priors_of(model, row, given, names))
     of_own = jax.tree.map(lambda part: part.reshape(own.shape), of_own)
     for ratio in _ratios(factor.shape, rng):
         tried = (common + own) / ratio[:, None] - common
@@ -165,14 +167,6 @@ def _log_density(prior: Gaussian, value: np.ndarray) -> np.ndarray:
     """Return the log density of (truncated) normal entries, less a constant."""
     inside = (value >= prior.low) & (value <= prior.high)
     return np.where(inside, -prior.precision * (value - prior.mean) ** 2 / 2, -np.inf)
-
-
-def _priors(
-    model: Model[Any], row: Any, values: Values, transfer: Transfer
-) -> tuple[Gaussian, ...]:
-    """Return the priors of the sites."""
-    names = (transfer.common, transfer.own, transfer.factor)
-    return _priors_of(model, row, values, tuple(name for name in names if name is not None))
 
 
 @partial(jax.jit, static_argnums=(0, 3))
