@@ -187,27 +187,6 @@ def test_dense_systems_of_an_accelerator_are_solved_there(votes, mesh, monkeypat
     np.testing.assert_allclose(there.mode(current), host.mode(current), rtol=1e-10)
 
 
-@pytest.mark.slow
-def test_fits_of_an_accelerator_are_the_same(votes, mesh, monkeypatch, fit_quietly) -> None:
-    model, found = rt.ExtendedBTL("signed"), []
-    for there in (False, True):
-        monkeypatch.setattr(devices, "accelerated", lambda there=there: there)
-        monkeypatch.setattr(devices, "_FEW", 2)
-        devices._sums.clear_cache()
-        found.append(fit_quietly(model, votes, rt.PGEM(draws=50, starts=1), seed=0, mesh=mesh))
-    for name, draws in found[0].posterior.data_vars.items():
-        np.testing.assert_allclose(found[1].posterior[name], draws, rtol=1e-6, atol=1e-6)
-
-
-def test_pieces_of_much_data_are_large() -> None:
-    for rows in (placing.PIECE + 1, 8 * placing.LARGE_PIECE - 1, 8 * placing.LARGE_PIECE + 1):
-        piece = placing.piece_of(rows)
-        filled = rows + -rows % piece
-        assert filled % placing.piece_of(filled) == 0
-        assert filled / rows < 2 if piece == placing.PIECE else filled / rows < 1.13
-    assert placing.piece_of(10**9) > placing.piece_of(10**7)
-
-
 def test_rows_of_float32_stay_it(votes) -> None:
     """Without a float64 of its own the program computes the rows in the type of the values."""
     model = rt.ExtendedBTL("signed")

@@ -161,31 +161,6 @@ def test_the_integral_does_not_depend_on_the_place_on_the_orbit() -> None:
     np.testing.assert_allclose(found + (3 - 2) * np.log(factors), found[1], atol=0.08)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "competence", ["signed", pytest.param("unit", marks=pytest.mark.exhaustive)]
-)
-def test_corrected_draws_are_those_of_gibbs(competence, fit_quietly) -> None:
-    """Means and spreads of both, in units of their Monte-Carlo error; with competences on [0, 1],
-    scale orbits cross the section through the mode outside of the bounds."""
-    votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
-    model = rt.ExtendedBTL(competence=competence, reward_scale=1.0, competence_spread=0.5)
-    exact = fit_quietly(model, votes, rt.PGGibbs(draws=4000))
-    found = fit_quietly(model, votes, rt.PGEM(draws=4000))
-    assert found.attrs["pareto_k"] < 0.7
-    error = (1 / found.attrs["min_ess"] + 1 / exact.attrs["min_ess"]) ** 0.5
-    for name in ("reward", "competence"):
-        theirs, ours = (
-            tree["posterior"][name].values.reshape(-1, tree["posterior"][name].shape[-1])
-            for tree in (exact, found)
-        )
-        spread = theirs.std(0)
-        assert np.abs((ours.mean(0) - theirs.mean(0)) / spread).max() < 4.5 * error
-        # The kurtosis of a normal makes the error of a spread that of a mean by the root of 2, and
-        # these have longer tails.
-        assert np.abs(ours.std(0) / spread - 1).max() < 4.5 * error
-
-
 def test_normal_draws_become_log_odds_of_betas_with_their_density() -> None:
     """Two entries are log odds of probabilities, one of them less a constant; the third is none."""
     mode, spread = np.array([0.5, -1.0, 2.0]), np.array([0.8, 1.5, 0.3])

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from dataclasses import dataclass
 from itertools import product
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 import pytest
 from scipy.special import expit, gammaln
 from scipy.stats import beta, norm
 
 import raters as rt
-from raters.distributions import Votes
 from raters.errors import ConvergenceWarning, DataWarning
 from raters.inference import mode_shares, modes
 from raters.inference.base import Draws
@@ -130,41 +127,6 @@ def test_draws_that_are_not_finite_stay(tiny):
     )
     assert probability_of_mirror(values["competence"]) == 0
     assert probability_of_mirror(values["competence"][:, :0]) == 0
-
-
-@dataclass(frozen=True)
-class TwoSigns(rt.Model[rt.Comparisons]):
-    """Two numbers that only the prior sees, as products of none."""
-
-    blocks = ()
-
-    @property
-    def symmetries(self):
-        return (Sign(("one",)), Sign(("two",)))
-
-    def generate(self, data):
-        prior = dist.Normal(0.6, 1.0)
-        one, two = numpyro.sample("one", prior), numpyro.sample("two", prior)
-        logits = jnp.abs(one) + jnp.abs(two) + jnp.zeros(data.num_rows)
-        with numpyro.plate("comparison", data.num_rows):
-            numpyro.sample(
-                "outcome", Votes(logits, 1 if data.count is None else data.count), obs=data.wins
-            )
-
-
-@pytest.mark.slow
-def test_two_signs_are_moved_one_by_one(tiny, fit_quietly):
-    """P(one < 0 and two < 0) is the product: 5 standard errors of 2,000 effective draws, a false
-    alarm in a million."""
-    data = dataclasses.replace(
-        tiny.rows(np.zeros(1, int)), count=np.zeros(1, np.float32), wins=np.zeros(1, np.float32)
-    )
-    result = fit_quietly(TwoSigns(), data, rt.NUTS(draws=4000, warmup=300, chains=1))
-    one, two = ((result.posterior[name].values < 0).ravel() for name in ("one", "two"))
-    below = norm.cdf(-0.6)
-    error = 5 * np.sqrt(0.25 / 2000)
-    assert abs(one.mean() - below) < error
-    assert abs((one & two).mean() - below**2) < error
 
 
 def test_a_model_without_the_symmetry_is_left_alone(tiny):
