@@ -1,10 +1,10 @@
-"""Shares of mirrored worlds among the draws of an approximation around one mode."""
+"""Shares of modes that are images of one another among the draws around one of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -42,10 +42,10 @@ def weighed(program: Program[Any], draws: Draws, rng: Rng) -> Draws:
             first = {name: value[0] for name, value in flat.items()}
             sites = label_switching.counted_sites(program, program.data, first)
         if sites is None:
-            draws = _with_images(_Mirrored(program, move, flat, within), move, draws, flat, rng)
+            draws = _with_images(_Reflections(program, move, flat, within), move, draws, flat, rng)
         else:
             with jax.enable_x64(True):
-                own = _Renamed(program, move, sites, flat, rng)
+                own = _LabelSwitches(program, move, sites, flat, rng)
                 draws = _with_images(own, move, draws, flat, rng)
     return draws
 
@@ -57,44 +57,32 @@ def _every_part(moves: tuple[Images, ...]) -> Iterator[tuple[Images, Within]]:
             yield move, move.within(part)
 
 
-class _Worlds(Protocol):
-    """Images of draws; `piece` is the number of draws at a time."""
-
-    piece: int
-
-    def log_ratios(
-        self, places: Int[np.ndarray, " some"], orders: list[np.ndarray]
-    ) -> Float[np.ndarray, "order some"]:
-        """Log ratio of each image of these draws to the draw."""
-
-    def images(self, places: Int[np.ndarray, " some"], order: np.ndarray) -> Values:
-        """Images of these draws."""
-
-
-def _with_images(worlds: _Worlds, move: Images, draws: Draws, flat: Values, rng: Rng) -> Draws:
+def _with_images(
+    others: _Reflections | _LabelSwitches, move: Images, draws: Draws, flat: Values, rng: Rng
+) -> Draws:
     """Draws with the mirrored modes under one symmetry in their shares."""
     number = len(next(iter(flat.values())))
     orders = [np.array(order, int) for order in move.orders]
-    likely = worlds.log_ratios(np.arange(min(number, worlds.piece)), orders).max(1)
+    likely = others.log_ratios(np.arange(min(number, others.piece)), orders).max(1)
     orders = [order for order, most in zip(orders, likely, strict=True) if most > _HOPELESS]
     if not orders:
         return draws
-    log_ratio = worlds.log_ratios(np.arange(number), orders)
+    log_ratio = others.log_ratios(np.arange(number), orders)
     log_weight = importance.log_weights(draws)
     log_share = log_ratio + log_weight
     log_odds = np.append(0.0, logsumexp(log_share, axis=1) - np.log(number))
     log_total = float(logsumexp(log_odds))
-    world = rng.choice(len(log_odds), number, p=np.exp(log_odds - log_total))
-    if not world.any():
+    mode = rng.choice(len(log_odds), number, p=np.exp(log_odds - log_total))
+    if not mode.any():
         return draws
     source, own, more = np.arange(number), np.zeros(number), np.zeros(number)
     mixed = {name: value.copy() for name, value in flat.items()}
-    for place in np.unique(world[world > 0]):
-        here, share = np.flatnonzero(world == place), log_share[place - 1]
+    for place in np.unique(mode[mode > 0]):
+        here, share = np.flatnonzero(mode == place), log_share[place - 1]
         source[here] = rng.choice(number, len(here), p=np.exp(share - logsumexp(share)))
         own[here] = log_ratio[place - 1][source[here]]
         more[here] = log_weight[source[here]]
-        for name, value in worlds.images(source[here], orders[place - 1]).items():
+        for name, value in others.images(source[here], orders[place - 1]).items():
             mixed[name][here] = value
     values = {name: value.reshape(draws.values[name].shape) for name, value in mixed.items()}
     stats = _densities(draws.stats, source, own, more - log_total)
@@ -112,7 +100,7 @@ def _densities(
     return stats | {"log_p": log_p.reshape(shape), "log_q": (log_q + more).reshape(shape)}
 
 
-class _Mirrored:
+class _Reflections:
     """Images of points, weighed by the density of the points."""
 
     def __init__(self, program: Program[Any], move: Images, draws: Values, within: Within) -> None:
@@ -152,7 +140,7 @@ def _log_density_of_draws(
     return jax.lax.map(lambda values: density(model, data, values), draws)
 
 
-class _Renamed:
+class _LabelSwitches:
     """Images of drawn classes, with the counted probabilities drawn anew."""
 
     def __init__(

@@ -1,5 +1,5 @@
-"""Mirrored worlds: what a model declares by `raters.model.Sign` or `raters.model.Exchange` leaves
-the likelihood as it is, so that the prior alone says how probable a point and its image are."""
+"""Images of a point under changes of sign (reflection) and exchanges of classes (label switching):
+the likelihood stays as it is, and the prior says how probable each of these modes is."""
 
 from __future__ import annotations
 

@@ -46,14 +46,14 @@ def laplace(
     if plan.classes:
         draws, stats = around_classes(plan, data, mode, num_draws, rng, cache)
         return {name: value[None] for name, value in draws.items()}, stats
-    drawn = _around(plan, data, mode, num_draws, rng)
-    log_prior, draws = integrated(plan, placing.first_unit(data), drawn.values, rng)
-    if apart := not plan.reaching <= set(drawn.sites):
+    drawn, log_q, sites, normal = _around(plan, data, mode, num_draws, rng)
+    log_prior, draws = integrated(plan, placing.first_unit(data), drawn, rng)
+    if apart := not plan.reaching <= set(sites):
         draws = _redraw_reaching(plan, data, draws, rng)
     stats = {}
-    if drawn.log_q is not None and not apart and not plan.steep:
-        log_p = log_prior + log_likelihoods_of(plan, data, mode, draws, drawn.normal)
-        stats = {"log_p": log_p[None], "log_q": drawn.log_q[None]}
+    if log_q is not None and not apart and not plan.steep:
+        log_p = log_prior + log_likelihoods_of(plan, data, mode, draws, normal)
+        stats = {"log_p": log_p[None], "log_q": log_q[None]}
     return {name: value[None] for name, value in draws.items()}, stats
 
 
@@ -89,16 +89,9 @@ def log_likelihoods_of(
     return found if error < _ACCURATE else pass_over_rows(plan, data, draws)
 
 
-class _Around(NamedTuple):
-    """Draws around a mode."""
-
-    values: Values
-    log_q: PerDraw | None
-    sites: tuple[str, ...]
-    normal: Conditional
-
-
-def _around(plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: Rng) -> _Around:
+def _around(
+    plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: Rng
+) -> tuple[Values, PerDraw | None, tuple[str, ...], Conditional]:
     """Draw the conjugate sites from the normal at the mode."""
     sites, conditional = information(plan, data, mode, draws=True)
     current = Block(sites).current(mode)
@@ -130,7 +123,7 @@ def _around(plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: Rng)
         size = np.size(mode[name])
         draws[name] = entries[:, begin : begin + size].reshape(num_draws, *np.shape(mode[name]))
         begin += size
-    return _Around(draws, log_q, sites, conditional)
+    return draws, log_q, sites, conditional
 
 
 def information(

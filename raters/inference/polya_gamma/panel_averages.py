@@ -124,7 +124,7 @@ class Averages(NamedTuple):
 
 def averaged(panel: Panel, at: Drawn, of_all: np.ndarray, factor: np.ndarray) -> Averages:
     """Return the likelihood of each judge's choices with their vector integrated out."""
-    return _averaged(panel, at, factor, _likelihoods(panel, at, of_all).log_likelihood)
+    return _averaged(panel, at, factor, _likelihoods(panel, at, of_all)[0])
 
 
 def averaged_choices(
@@ -132,30 +132,25 @@ def averaged_choices(
 ) -> tuple[Averages, Float[np.ndarray, "place set"]]:
     """Return the same, and the number of choices of each place that are expected, averaged over
     the judge's own posterior."""
-    found = _likelihoods(panel, at, of_all)
-    own = _averaged(panel, at, factor, found.log_likelihood)
-    share = own.weight[panel.judge] * panel.number[:, None] / found.total
-    expected = np.matmul(found.exps.transpose(1, 0, 2), share.astype(np.float32)[:, :, None])
+    log_likelihood, exps, total = _likelihoods(panel, at, of_all)
+    own = _averaged(panel, at, factor, log_likelihood)
+    share = own.weight[panel.judge] * panel.number[:, None] / total
+    expected = np.matmul(exps.transpose(1, 0, 2), share.astype(np.float32)[:, :, None])
     return own, np.asarray(expected[:, :, 0].T, np.float64)
 
 
-class _Likelihoods(NamedTuple):
-    """Likelihoods of each judge's choices."""
-
-    log_likelihood: Float[np.ndarray, "judge point"]
-    exps: Float[np.ndarray, "place set point"]
-    total: Float[np.ndarray, "set point"]
-
-
-def _likelihoods(panel: Panel, at: Drawn, of_all: np.ndarray) -> _Likelihoods:
-    """Return them in single precision: the sums are off by about a thousandth of a nat."""
+def _likelihoods(
+    panel: Panel, at: Drawn, of_all: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the log-likelihoods of each judge's choices at the points, e to the utilities, and its
+    sums over each set, in single precision: the first are off by a thousandth of a nat."""
     exps = np.maximum(of_all, _LOWEST).astype(np.float32)[:, :, None] + at.utility
     exps -= exps.max(0)
     taken = np.matmul(panel.chosen.T.astype(np.float32)[:, None], exps.transpose(1, 0, 2))[:, 0]
     np.exp(exps, out=exps)
     total = exps.sum(0)
     number = panel.number.astype(np.float32)[:, None]
-    return _Likelihoods(panel.by_judge(taken - number * np.log(total)), exps, total)
+    return panel.by_judge(taken - number * np.log(total)), exps, total
 
 
 def _averaged(

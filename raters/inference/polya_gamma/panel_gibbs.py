@@ -112,22 +112,16 @@ def draw_own(
     return np.asarray(points[np.arange(len(current)), place])
 
 
-class _Both(NamedTuple):
-    """Shared sites and scales, with the vectors in units of their scales held."""
-
-    design: Float[np.ndarray, "place set entry"]
-    mean: Entries
-    factor: Matrix
-
-
-def _of_both(panel: Panel, design: np.ndarray, prior: Any, at: np.ndarray) -> _Both:
-    """Return a normal approximation at a point of reference."""
+def _of_both(
+    panel: Panel, design: np.ndarray, prior: Any, at: np.ndarray
+) -> tuple[Entries, Matrix]:
+    """Return the mean of a normal approximation at a point of reference, and its factor."""
     expected = panel.expected(panel.offset + design @ at)
     slope = np.tensordot(panel.chosen - expected, design, 2)
     precision = panel.curvature_of(design, expected) + prior.matrix()
     slope = slope - prior.times(at - prior.mean)
     mean = at + np.linalg.solve(precision, slope)
-    return _Both(design, mean, np.linalg.cholesky(precision))
+    return mean, np.linalg.cholesky(precision)
 
 
 def draw_both(panel: Panel, reference: Reference, prior: Any, values: Values, rng: Rng) -> Values:
@@ -135,15 +129,16 @@ def draw_both(panel: Panel, reference: Reference, prior: Any, values: Values, rn
     own, scales = panel.own_of(values), panel.scales_of(values)
     units = own / scales
     of_units = panel.own * units[panel.judge]
-    both = _of_both(panel, np.concatenate([panel.shared, of_units], axis=2), prior, reference.both)
-    number, size = panel.shared.shape[2], len(both.mean)
+    design = np.concatenate([panel.shared, of_units], axis=2)
+    mean, factor = _of_both(panel, design, prior, reference.both)
+    number, size = panel.shared.shape[2], len(mean)
     shape = size, _SHARED_TRIES
     wide = np.sqrt(rng.chisquare(_FREEDOM, shape[1]) / _FREEDOM)
-    apart = np.linalg.solve(both.factor.T, rng.standard_normal(shape) / wide)
+    apart = np.linalg.solve(factor.T, rng.standard_normal(shape) / wide)
     current = np.concatenate([panel.shared_of(values), scales])
-    points = np.concatenate([current[:, None], both.mean[:, None] + apart], axis=1)
-    square = ((both.factor.T @ (points - both.mean[:, None])) ** 2).sum(0)
-    utility = panel.offset[:, :, None] + both.design @ points
+    points = np.concatenate([current[:, None], mean[:, None] + apart], axis=1)
+    square = ((factor.T @ (points - mean[:, None])) ** 2).sum(0)
+    utility = panel.offset[:, :, None] + design @ points
     log_ratio = panel.log_likelihood(utility).sum(0) - log_t(square, size, _FREEDOM)
     log_ratio -= prior.square(points - prior.mean[:, None]) / 2
     log_ratio = np.where(_allowed(points[number:]), log_ratio, -np.inf)
