@@ -113,9 +113,8 @@ class PGGibbs(Backend):
         if steep := joint_plan.steep_sites(program):
             num_entries = sum(int(np.prod(program.sites[name].shape)) for name in steep)
             names = ", ".join(steep)
-            return (
-                f"PGGibbs would step for each of {num_entries:,} entries of {names}; use EM or SVI"
-            )
+            which = f"each of the {num_entries:,} entries of {names}"
+            return f"PGGibbs would take a slice step for {which}; use EM or SVI"
         return None
 
     def run(

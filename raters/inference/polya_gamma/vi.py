@@ -132,7 +132,7 @@ class PGVI(Backend):
             return reason
         name = program.model.title
         if program.model.own:
-            return f"PGVI has no averages of the vectors of judges in {name}; use PGGibbs or PGEM"
+            return f"PGVI has no averages of the vectors of judges in {name}; use PGEM or NUTS"
         if reason := sweep.why_not(program):
             return reason
         if program.mesh is not None:
