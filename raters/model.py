@@ -26,15 +26,7 @@ OPEN_MIRROR = 0.05
 @dataclass(frozen=True)
 class Shift:
     """The likelihood is unchanged when a constant is added to every entry of `site`; draws are
-    centred to sum to 0.
-
-    Parameters
-    ----------
-    site : str
-    axis : int, optional
-        Axis of the site along which a constant may be added, another one for each place on the
-        other axes.
-    """
+    centred to sum to 0."""
 
     site: str
     axis: int | None = None
@@ -44,12 +36,7 @@ class Shift:
 class CommonShift:
     """The likelihood is unchanged when one number is added to every entry of all `sites`, such as
     the abilities of persons and the difficulties of items: only differences between them count. The
-    priors, which are normal, say where they lie.
-
-    Parameters
-    ----------
-    sites : tuple of str
-    """
+    priors, which are normal, say where they lie."""
 
     sites: tuple[str, ...]
 
@@ -61,13 +48,7 @@ class Scale:
 
     Sites that do not enter the likelihood (a prior's scale) may be listed too: moving them along
     keeps the prior density of what they govern in proportion, which makes the move longer. The
-    priors say where on the orbit the posterior lies, so draws are not rescaled.
-
-    Parameters
-    ----------
-    up, down : tuple of str
-        Names of sites.
-    """
+    priors say where on the orbit the posterior lies, so draws are not rescaled."""
 
     up: tuple[str, ...]
     down: tuple[str, ...]
@@ -80,15 +61,7 @@ class Transfer:
     only their sum counts. The priors, which are normal, say how it is divided.
 
     With a `factor` only ``factor * (common + own)`` counts: each entry of the factor may change,
-    also its sign, where `own` changes so that the product stays as it is.
-
-    Parameters
-    ----------
-    common, own : str
-        Names of sites; the axis of `common` is the last one of `own`.
-    factor : str, optional
-        Name of a site with a (truncated) normal prior; its axis is the first one of `own`.
-    """
+    also its sign, where `own` changes so that the product stays as it is."""
 
     common: str
     own: str
@@ -99,15 +72,7 @@ class Transfer:
 class Sign:
     """The likelihood is unchanged when all `sites`, which lie on the real line, change sign
     together, and the entries of those `exchanged` change places with them; the prior says how
-    probable each of the two is.
-
-    Parameters
-    ----------
-    sites : tuple of str
-    exchanged : tuple of (str, tuple of int)
-        Names of sites, each with an order of the entries along its last axis that is its own
-        inverse.
-    """
+    probable each of the two is."""
 
     sites: tuple[str, ...]
     exchanged: tuple[tuple[str, tuple[int, ...]], ...] = ()
@@ -116,15 +81,7 @@ class Sign:
 @dataclass(frozen=True)
 class Exchange:
     """The likelihood is unchanged when two classes change places in all `sites`; the prior says how
-    probable each of the two namings is. A known true class breaks the symmetry.
-
-    Parameters
-    ----------
-    sites : tuple of (str, int)
-        Names, each with the axis along which the true classes lie, counted from the last (−1).
-    negated, complemented : tuple of str
-        Sites that become −x or 1 − x with them; such an exchange holds where there are two classes.
-    """
+    probable each of the two namings is. A known true class breaks the symmetry."""
 
     sites: tuple[tuple[str, int], ...]
     negated: tuple[str, ...] = ()
@@ -136,14 +93,7 @@ class Permute:
     """The likelihood is unchanged when the entries along the last axis of all `sites` change places
     alike: their numbering has no meaning.
 
-    `raters.fit` gives all draws one numbering, by decreasing `share` on average.
-
-    Parameters
-    ----------
-    sites : tuple of str
-    share : str
-        Site with the share of each entry.
-    """
+    `raters.fit` gives all draws one numbering, by decreasing `share` on average."""
 
     sites: tuple[str, ...]
     share: str
@@ -154,13 +104,7 @@ class Rotation:
     """The likelihood and the priors are unchanged when the vectors along the last axis of all
     `sites` are turned or reflected together; with one dimension, when they change sign.
 
-    `raters.fit` turns each draw towards the mean of all, on its principal axes.
-
-    Parameters
-    ----------
-    sites : tuple of str
-        Names; the last axes of all of them are the dimensions, in the same order.
-    """
+    `raters.fit` turns each draw towards the mean of all, on its principal axes."""
 
     sites: tuple[str, ...]
 
@@ -170,15 +114,7 @@ class Affine:
     r"""The likelihood is unchanged when the vectors `point` are stretched and shifted and `slope`
     and `intercept` change so that every :math:`\text{intercept} + \text{slope}^\top \text{point}`
     stays as it is. The priors, which are normal, with mean 0 for points and slopes, say where they
-    lie.
-
-    Parameters
-    ----------
-    point, slope : str
-        Names of sites whose last axes are the same dimensions.
-    intercept : str
-        Name of a site with the other axes of `slope`.
-    """
+    lie."""
 
     point: str
     slope: str
@@ -191,37 +127,14 @@ class Spread:
     prior depends.
 
     Gibbs also moves both together by a factor. Where the data tell little of each entry, the scale
-    given the site hardly moves.
-
-    Parameters
-    ----------
-    site, scale : str
-        Names of sites; the scale is one number, or has one for each place on the first axis of the
-        site, which is an axis of the rows.
-    first : int
-        Place along the first axis of the site from which on the scale governs it; entries before
-        it, such as an intercept, stay as they are. Such a scale is one number.
-    """
+    given the site hardly moves."""
 
     site: str
     scale: str
     first: int = 0
 
     def factors(self, ratio: Any, site: Any) -> np.ndarray:
-        """Factor of each entry of the site when the scale is multiplied.
-
-        Parameters
-        ----------
-        ratio : array
-            Factor of each entry of the scale.
-        site : array
-            Value of the site.
-
-        Returns
-        -------
-        array
-            Broadcasts with the site; 1 before the `first` entry.
-        """
+        """Factor of each entry of the site when the scale is multiplied."""
         ratio = np.asarray(ratio)
         along: np.ndarray = ratio.reshape(*ratio.shape, *(1,) * (np.ndim(site) - ratio.ndim))
         if not self.first:
@@ -238,15 +151,7 @@ class Own:
 
     Gibbs draws the vectors of all judges at once, and moves the scales with the vectors held and
     with the vectors in units of the scales held. `raters.log_likelihood` by judge, and `PGEM`,
-    integrate them out. `NUTS` moves them in units of their scales.
-
-    Parameters
-    ----------
-    site : str
-        Site with the axes judge and entry.
-    scale : str
-        Site with the scale of each entry.
-    """
+    integrate them out. `NUTS` moves them in units of their scales."""
 
     site: str
     scale: str
@@ -258,16 +163,7 @@ Symmetry = Shift | CommonShift | Scale | Transfer | Mirror | Permute | Rotation 
 
 
 def moved_sites(symmetry: Symmetry) -> tuple[str, ...]:
-    """Sites that a symmetry moves.
-
-    Parameters
-    ----------
-    symmetry : Symmetry
-
-    Returns
-    -------
-    tuple of str
-    """
+    """Sites that a symmetry moves."""
     sites: list[str] = []
     for field in dataclasses.fields(symmetry):
         value = getattr(symmetry, field.name)
@@ -280,21 +176,7 @@ def moved_sites(symmetry: Symmetry) -> tuple[str, ...]:
 
 class Marginal(NamedTuple):
     """A model with one site integrated out of its likelihood, and the data in the form that it
-    reads.
-
-    Attributes
-    ----------
-    model : Model
-        Its latent sites are those of the whole model but `site`, with the same priors.
-    data : Judgements
-    site : str
-        Site that is integrated out. It has one entry for each name of an axis, such as the judges,
-        which are independent of each other given the other sites, and its log density is
-        concave.
-    finer : Model or None
-        The same with a closer approximation of the integral, by which the likelihood at the mode is
-        checked; None for an exact one.
-    """
+    reads."""
 
     model: Model[Any]
     data: Any
@@ -553,35 +435,13 @@ class Model[Data: Judgements](abc.ABC):
 
 
 def probability_of_mirror(competence: np.ndarray) -> float:
-    """Probability of the less probable of two mirrored worlds.
-
-    Parameters
-    ----------
-    competence : array, shape (chain, draw, judge)
-        Draws of what changes sign.
-
-    Returns
-    -------
-    float
-        Share of the draws on the smaller side of the direction that most of them lie along.
-    """
+    """Probability of the less probable of two mirrored worlds."""
     other = in_mirror(competence)
     return float(other.mean()) if len(other) else 0.0
 
 
 def in_mirror(competence: np.ndarray) -> Bool[np.ndarray, " draw"]:
-    """Draws that lie in the less probable of two mirrored worlds.
-
-    Parameters
-    ----------
-    competence : array, shape (..., judge)
-        Draws of what changes sign.
-
-    Returns
-    -------
-    bool array, shape (draw,)
-        True on the smaller side of the direction that most of the draws lie along.
-    """
+    """Draws that lie in the less probable of two mirrored worlds."""
     flat = np.asarray(competence, np.float64).reshape(-1, competence.shape[-1])
     if not flat.size or not np.isfinite(flat).all():
         return np.zeros(len(flat), bool)
@@ -598,21 +458,7 @@ def identify(
     `Permute`, by decreasing share.
 
     Centring is exact for independent equal normal priors, because the likelihood does not see the
-    shift and a normal vector's mean is independent of its deviations from the mean.
-
-    Parameters
-    ----------
-    model : Model
-    values : dict of str to array
-        Values of each site, behind the leading axes of the draws.
-    batch_ndim : int
-        Number of leading axes, such as 2 for chain and draw.
-
-    Returns
-    -------
-    dict of str to array
-        All sites, in the shapes given.
-    """
+    shift and a normal vector's mean is independent of its deviations from the mean."""
     identified = dict(values)
     for symmetry in model.symmetries:
         match symmetry:
@@ -630,21 +476,7 @@ def identify(
 def renumbered(
     symmetry: Permute, values: dict[str, np.ndarray], order: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """The sites of a `Permute` in another numbering.
-
-    Parameters
-    ----------
-    symmetry : Permute
-    values : dict of str to array
-        Values of each site.
-    order : int array, shape (..., number)
-        Old place of each entry along the last axis, for each draw.
-
-    Returns
-    -------
-    dict of str to array
-        The sites of the symmetry only.
-    """
+    """The sites of a `Permute` in another numbering."""
     return {
         name: np.take_along_axis(
             site, np.expand_dims(order, tuple(range(order.ndim - 1, site.ndim - 1))), axis=-1

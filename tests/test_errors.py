@@ -22,7 +22,7 @@ from raters.model import Model
         ),
         (
             lambda: check.positive("scale", -1, optional=True),
-            "scale=-1 is not possible; it must be a number above 0 or None, to learn it",
+            "scale=-1 is not possible; it must be a number above 0; leave it out to learn it",
             "scale",
             -1,
         ),
@@ -149,6 +149,7 @@ def test_a_reason_of_a_model_says_which_parameter_it_is_about():
 @pytest.mark.parametrize("number", [np.int64(3), np.uint8(3)])
 def test_whole_numbers_of_numpy_are_whole_numbers(number):
     check.whole("draws", number)
+    names = {name: getattr(room, name) for room in (rt, rt.models) for name in dir(room)}
     for made in (
         rt.NUTS(draws=number, max_tree_depth=number),
         rt.HMC(sweeps=number),
@@ -161,7 +162,7 @@ def test_whole_numbers_of_numpy_are_whole_numbers(number):
         rt.Raykar(hidden=number),
     ):
         assert "=3" in repr(made)
-        assert eval(repr(made), {name: getattr(rt, name) for name in dir(rt)}) == made
+        assert eval(repr(made), names) == made
     for backend in (rt.PGGibbs(draws=number), rt.PGEM(draws=number)):
         assert backend.draws == 3
 

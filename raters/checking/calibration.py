@@ -17,7 +17,7 @@ import xarray as xr
 from jaxtyping import Float, Int
 
 from raters.checking.joint import geweke, with_any_outcomes
-from raters.errors import BackendError, ConvergenceWarning, DataWarning, SettingError
+from raters.errors import BackendError, ConvergenceWarning, DataWarning, refuse
 from raters.errors.validation import checked, share, whole
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data
@@ -77,13 +77,6 @@ def sbc(
         Ranks of every site (rewards after centring) and of ``log_likelihood``, with axis
         ``replicate`` first. The attributes hold `draws`, the model, the back-end, and
         ``unconverged``, the number of replicates in which the back-end itself warned.
-
-    Raises
-    ------
-    BackendError
-        When the back-end cannot run the model.
-    SettingError
-        When the back-end gives fewer than `draws` draws.
 
     References
     ----------
@@ -149,11 +142,11 @@ def _replicate(
     }
     num_draws = len(next(iter(posterior.values())))
     if num_draws < draws:
-        raise SettingError(
-            parameter="draws",
-            value=draws,
-            problem=f"is more than the {num_draws} that {backend!r} gives",
-            expected=f"it must be at most {num_draws}",
+        refuse(
+            "draws",
+            draws,
+            f"is more than the {num_draws} that {backend!r} gives",
+            f"it must be at most {num_draws}",
         )
     kept = np.linspace(0, num_draws - 1, draws).round().astype(int)
     posterior = {name: draw[kept] for name, draw in posterior.items()}
@@ -196,11 +189,6 @@ def uniformity(ranks: xr.Dataset) -> xr.Dataset:
     -------
     xarray.Dataset
         p-values, with the axes of the ranks but for ``replicate``.
-
-    Raises
-    ------
-    SettingError
-        When the ranks have no number of draws.
 
     References
     ----------
@@ -251,8 +239,8 @@ def _points(ranks: xr.Dataset) -> int:
     """Number of ranks that there can be."""
     points = int(ranks.attrs.get("draws", 0)) + 1
     if points < 2 or "replicate" not in ranks.sizes:
-        raise SettingError(
-            parameter="ranks",
+        refuse(
+            "ranks",
             problem="does not say among how many draws, or has no replicates",
             expected="pass the ranks of a simulation-based calibration",
             instead="raters.checking.sbc(...)",
@@ -296,27 +284,7 @@ def _coverage(replicates: int, points: int, tail: float) -> float:
 def rank_bands(
     replicates: int, draws: int, level: float = 0.95
 ) -> tuple[Float[np.ndarray, " draw"], Float[np.ndarray, " draw"], Float[np.ndarray, " draw"]]:
-    """Simultaneous bands for the empirical distribution function of uniform ranks.
-
-    Parameters
-    ----------
-    replicates, draws : int
-        As for `sbc`.
-    level : float
-        Probability that the whole function is inside.
-
-    Returns
-    -------
-    place, low, high : numpy.ndarray, shape (draws,)
-        Fractional ranks 1/(draws + 1), …, and the smallest and largest share of ranks below them.
-
-    Examples
-    --------
-    >>> from raters.checking import rank_bands
-    >>> place, low, high = rank_bands(200, 99)
-    >>> bool((low < place).all() and (place < high).all())
-    True
-    """
+    """Simultaneous bands for the empirical distribution function of uniform ranks."""
     whole("replicates", replicates)
     whole("draws", draws)
     share("level", level)

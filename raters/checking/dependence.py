@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from raters.auditing.calibrated_labels import with_gold
 from raters.auditing.calibration import ENOUGH
 from raters.checking.discrepancies import Draw, Layout, sums
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, refuse
 from raters.errors.validation import checked, share
 from raters.fitting.draws import check_several
 from raters.fitting.replicates import answer_counts, probs_of_draws, single
@@ -151,16 +151,6 @@ def dependence(
     -------
     Dependence
 
-    Raises
-    ------
-    SettingError
-        When `result` was fitted with another model or has a single draw, or `gold` is given for a
-        kind of judgement without true classes.
-    DataError
-        When no two judges answered the same question, or hardly anybody errs; when `gold` has
-        other items or classes, contradicts what was known to the fit, or holds fewer than ten
-        truths of items that two judges answered.
-
     Notes
     -----
     :math:`e_{kq}` is the number of answers of judge k to question q less its expectation, one entry
@@ -249,11 +239,11 @@ def known_classes(data: Judgements, gold: Any) -> Int[np.ndarray, " item"] | Non
     if isinstance(data, Labels):
         return with_gold(data, gold)
     if gold is not None:
-        raise SettingError(
-            parameter="gold",
-            value=gold,
-            problem="is for judgements with true classes",
-            expected=f"leave it out for {kind_of(data).words.many}",
+        refuse(
+            "gold",
+            gold,
+            "is for judgements with true classes",
+            f"leave it out for {kind_of(data).words.many}",
         )
     return None
 

@@ -91,11 +91,6 @@ def geweke(
         ``standard_error``. Under a correct kernel z has Student's distribution with `chains` − 2
         degrees of freedom.
 
-    Raises
-    ------
-    BackendError
-        When the kernel cannot run the model.
-
     References
     ----------
     Geweke, J. (2004). Getting it right: joint distribution tests of posterior simulators. Journal

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from raters.checking.discrepancies import GENERIC, Discrepancy, Draw, Layout, Measure, words_of
 from raters.checking.orders import order_draws
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, refuse
 from raters.errors.validation import checked, share, whole
 from raters.fitting.draws import check_several
 from raters.fitting.replicates import answer_counts, probs_of_draws, replicated, single, source_rows
@@ -147,14 +147,6 @@ def check(
 
         Other kinds have those of labels, and what their `raters.kinds.Kind` declares.
 
-    Raises
-    ------
-    SettingError
-        When `result` was fitted with another model or has a single draw; when `replicates` are too
-        few for any p-value to be below `level`; when the likelihood gives rows no probability.
-    DataError
-        When `time` is not one number for each row.
-
     Notes
     -----
     A discrepancy :math:`T(y, \theta, z)` may depend on parameters and on latent classes z (true
@@ -223,12 +215,13 @@ def _layout(program: Program[Any], time: ArrayLike | None) -> Layout:
         except (TypeError, ValueError):
             times = np.asarray(np.nan)
         if times.shape != (data.num_rows,) or not np.isfinite(times).all():
-            raise DataError(
-                parameter="time",
-                value=time,
-                problem="is not one number for each row of the fitted data",
-                expected=f"give an array of {data.num_rows} numbers, in the order of the rows"
+            refuse(
+                "time",
+                time,
+                "is not one number for each row of the fitted data",
+                f"give an array of {data.num_rows} numbers, in the order of the rows"
                 " (read with aggregate=False)",
+                error=DataError,
             )
         times = times[source_rows(data)]
     return Layout(Program(program.model, single(data)), times)
@@ -238,11 +231,11 @@ def _check_number(replicates: int, level: float, number: int) -> None:
     """Raise unless a p-value can be below the level."""
     least = int(np.ceil(4 * max(number, 1) / level)) - 1
     if replicates < least:
-        raise SettingError(
-            parameter="replicates",
-            value=replicates,
-            problem=f"leaves no p-value of {number} discrepancies below {level:g} together",
-            expected=f"it must be at least {least}",
+        refuse(
+            "replicates",
+            replicates,
+            f"leaves no p-value of {number} discrepancies below {level:g} together",
+            f"it must be at least {least}",
         )
 
 

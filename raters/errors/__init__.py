@@ -112,15 +112,7 @@ class RatersError(Exception):
 
 
 class Reason(str):
-    """Sentence of a ``why_not``, with the parameter that it is about.
-
-    Parameters
-    ----------
-    message : str
-        For a reader of Python.
-    **parts
-        Of the error, as of `RatersError`: parameter, value, problem and expected.
-    """
+    """Sentence of a ``why_not``, with the parameter that it is about."""
 
     parts: dict[str, Any]
 
@@ -136,17 +128,7 @@ def _written(value: Any) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text in one line of bounded length.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    str
-        The beginning and the end of a long one.
-    """
+    """A text in one line of bounded length."""
     line = re.sub(r"\s*\n\s*", " ", text)
     half = _LONGEST // 2 - 2
     return line if len(line) <= _LONGEST else f"{line[:half]} … {line[-half:]}"

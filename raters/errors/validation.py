@@ -18,7 +18,7 @@ import jax
 import numpy as np
 from jaxtyping import AbstractArray, Float, Shaped, jaxtyped
 
-from raters.errors import DataError, SettingError, public_name
+from raters.errors import DataError, public_name, refuse
 
 # Objects of a class in words, and the line that makes one, by the name of the class.
 _OBJECTS = {
@@ -67,23 +67,17 @@ def numbers(
         array = np.asarray(value)
         if array.dtype == object and any(one is None for one in array.flat):
             raise TypeError("None is no number, and NumPy takes it for NaN")
-        if array.dtype.kind != "c":
-            return array.astype(np.float64)
+        if array.dtype.kind == "c":
+            raise TypeError("complex numbers")
+        return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(
             parameter=name,
             value=value,
             problem="is no array of numbers",
-            expected="give numbers, in rows of one length",
+            expected="give real numbers, in rows of one length",
             instead=f"{name}={such}",
         ) from error
-    raise SettingError(
-        parameter=name,
-        value=value,
-        problem="holds complex numbers",
-        expected="it must hold real numbers",
-        instead=f"{name}.real, if the imaginary parts are all 0",
-    )
 
 
 def places(name: str, index: Any, size: int) -> Any:
@@ -99,24 +93,19 @@ def places(name: str, index: Any, size: int) -> Any:
         return array.astype(int)
     flags = array.dtype == bool and array.shape == (size,)
     whole_numbers = array.dtype.kind in "iu" and array.ndim == 1
-    if flags or (whole_numbers and -size <= array.min() and array.max() < size):
-        return index if hasattr(index, "ndim") else array
-    raise SettingError(
-        parameter=name,
-        value=index,
-        expected=f"it must be a slice, whole numbers below {size}, or {size} flags",
-    )
+    if not flags and not (whole_numbers and -size <= array.min() and array.max() < size):
+        expected = f"it must be a slice, whole numbers below {size}, or {size} flags"
+        refuse(name, index, expected=expected)
+    return index if hasattr(index, "ndim") else array
 
 
 def positive(name: str, value: float | None, *, optional: bool = False) -> None:
     """A finite number above 0 (or None when that is allowed)."""
     if (value is None and optional) or (is_number(value) and value is not None and value > 0):
         return
-    also = " or None, to learn it" if optional else ""
-    raise SettingError(
-        f"{name}={value!r} is not possible; it must be a number above 0{also}",
-        parameter=name,
-        value=value,
+    refuse(
+        name,
+        value,
         expected="it must be a number above 0" + ("; leave it out to learn it" if optional else ""),
     )
 
@@ -124,11 +113,7 @@ def positive(name: str, value: float | None, *, optional: bool = False) -> None:
 def _moderate(name: str, value: float) -> None:
     """A number with which the densities of a model can be computed."""
     if not _LEAST < value < 1 / _LEAST:
-        raise SettingError(
-            parameter=name,
-            value=value,
-            expected=f"it must be a number between {_LEAST:g} and {1 / _LEAST:g}",
-        )
+        refuse(name, value, expected=f"it must be a number between {_LEAST:g} and {1 / _LEAST:g}")
 
 
 def plain_positive(model: Any, *names: str, optional: bool = False) -> None:
@@ -146,11 +131,7 @@ def whole(name: str, value: int, least: int = 1) -> None:
     number = isinstance(value, Integral) and not isinstance(value, bool)
     if not number or not least <= value < 2**31:
         most = " and less than 2**31" if number and value > least else ""
-        raise SettingError(
-            parameter=name,
-            value=value,
-            expected=f"it must be a whole number, at least {least}{most}",
-        )
+        refuse(name, value, expected=f"it must be a whole number, at least {least}{most}")
 
 
 def plain_whole(thing: Any, *names: str, least: int = 1, optional: bool = False) -> None:
@@ -164,30 +145,19 @@ def plain_whole(thing: Any, *names: str, least: int = 1, optional: bool = False)
 def at_most(name: str, value: int, most: int, of: str) -> None:
     """A number that is not larger than the number of something."""
     if value > most:
-        raise SettingError(
-            parameter=name,
-            value=value,
-            problem=f"is not possible with {most} {of}",
-            expected="it must be at most that",
-        )
+        refuse(name, value, f"is not possible with {most} {of}", "it must be at most that")
 
 
 def finite(name: str, value: float, such: float) -> None:
     """A finite number, such as another one."""
     if not is_number(value):
-        raise SettingError(
-            parameter=name, value=value, expected=f"it must be a finite number such as {such}"
-        )
+        refuse(name, value, expected=f"it must be a finite number such as {such}")
 
 
 def seed_number(seed: int) -> None:
     """A seed of a random number generator."""
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
-        raise SettingError(
-            parameter="seed",
-            value=seed,
-            expected="it must be a whole number from 0 to 2**32 - 1, such as 0",
-        )
+        refuse("seed", seed, expected="it must be a whole number from 0 to 2**32 - 1, such as 0")
 
 
 def instance(name: str, value: Any, base: type, what: str, such: str) -> None:
@@ -195,9 +165,9 @@ def instance(name: str, value: Any, base: type, what: str, such: str) -> None:
     if isinstance(value, base):
         return
     own = isinstance(value, type) and issubclass(value, base)
-    raise SettingError(
-        parameter=name,
-        value=value,
+    refuse(
+        name,
+        value,
         expected=f"it must be {what}" + (", not its class" if own else ""),
         instead=f"{public_name(value)}()" if own else such,
     )
@@ -206,19 +176,14 @@ def instance(name: str, value: Any, base: type, what: str, such: str) -> None:
 def share(name: str, value: float) -> None:
     """A number strictly between 0 and 1."""
     if not is_number(value) or not 0 < value < 1:
-        raise SettingError(
-            parameter=name, value=value, expected="it must lie between 0 and 1, both excluded"
-        )
+        refuse(name, value, expected="it must lie between 0 and 1, both excluded")
 
 
 def boolean(name: str, value: bool) -> None:
     """True or False, and nothing that merely passes for one."""
     if not isinstance(value, bool):
-        raise SettingError(
-            parameter=name,
-            value=value,
-            expected="it must be true or false",
-            instead=f"{name}=True or {name}=False",
+        refuse(
+            name, value, expected="it must be true or false", instead=f"{name}=True or {name}=False"
         )
 
 
@@ -229,12 +194,7 @@ def one_of(name: str, value: Any, options: Iterable[str]) -> None:
         return
     near = nearest(value, options)
     hint = f"; did you mean {near!r}?" if near else ""
-    raise SettingError(
-        parameter=name,
-        value=value,
-        problem="is unknown",
-        expected=f"choose one of {', '.join(map(repr, options))}{hint}",
-    )
+    refuse(name, value, "is unknown", f"choose one of {', '.join(map(repr, options))}{hint}")
 
 
 def nearest(value: Any, options: Iterable[str], least: float = 0.6) -> str | None:
@@ -285,9 +245,10 @@ def check_fields(thing: Any, **annotations: Any) -> None:
 def _check(name: str, value: Any, choices: Sequence[_Choice]) -> None:
     """Raise unless a value is one of the alternatives of a parameter."""
     if name == "seed":
-        return seed_number(value)
+        seed_number(value)
+        return
     if any(choice.accepts(value) for choice in choices):
-        return None
+        return
     named = [choice for choice in choices if choice.words]
     if options := [option for choice in named for option in choice.options]:
         one_of(name, value, options)
@@ -295,7 +256,7 @@ def _check(name: str, value: Any, choices: Sequence[_Choice]) -> None:
         instance(name, value, base, *_described(base))
     words = " or ".join(dict.fromkeys(choice.words for choice in named))
     also = ", or left out" if len(named) < len(choices) else ""
-    raise SettingError(parameter=name, value=value, expected=f"it must be {words}{also}")
+    refuse(name, value, expected=f"it must be {words}{also}")
 
 
 # ---------------------------------------------------------------- annotations

@@ -9,7 +9,7 @@ import xarray as xr
 from jaxtyping import Bool, Float
 from numpyro.distributions import constraints
 
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, refuse
 from raters.program import Program, Site
 
 # Single precision may leave a support by rounding: by less than this share of its width, or of 1.
@@ -45,12 +45,13 @@ def check_probabilities(values: Float[np.ndarray, "unit class"], name: str) -> N
 def _check_none(wrong: Bool[np.ndarray, " ..."], name: str, what: str, parameter: str) -> None:
     """`DataError` for values that are wrong."""
     if wrong.any():
-        raise DataError(
-            parameter=parameter,
+        refuse(
+            parameter,
             problem=f"holds {int(wrong.sum()):,} of {wrong.size:,} values of {name!r} that are"
             f" {what}, as after a fit that failed",
             expected="pass a result as it was fitted, by settings or a back-end that succeed",
             instead="rt.fit(model, data, seed=0), and heed its warnings",
+            error=DataError,
         )
 
 
@@ -80,8 +81,6 @@ def check_several(result: xr.DataTree, purpose: str) -> None:
     """Raise unless a result has two draws or more."""
     sizes = result["posterior"].sizes
     if (num_draws := sizes["chain"] * sizes["draw"]) < 2:
-        raise SettingError(
-            parameter="result",
-            problem=f"has {num_draws} draw, and {purpose}",
-            expected="fit with more draws",
+        refuse(
+            "result", problem=f"has {num_draws} draw, and {purpose}", expected="fit with more draws"
         )

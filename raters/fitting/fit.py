@@ -20,8 +20,8 @@ from raters.errors import (
     ConvergenceWarning,
     DataError,
     DataWarning,
-    SettingError,
     public_name,
+    refuse,
 )
 from raters.errors.validation import boolean, instance, seed_number
 from raters.fitting import parts
@@ -98,22 +98,6 @@ def fit(
         ``optimisation``; ArviZ takes it as it is. Its attributes record the model, back-end, seed,
         versions and seconds.
 
-    Raises
-    ------
-    BackendError
-        When the back-end cannot run this model on these data; the message says why and what to use
-        instead.
-    DataError
-        When the data have no rows, have no outcomes or are a part of larger data, or `start` was
-        fitted to data of other names.
-    SettingError
-        When `model` or `backend` is none, `data` are of another kind than the model's, `seed` is
-        not possible, or `start` is a result of another model.
-
-    Warns
-    -----
-    DataWarning, ConvergenceWarning
-
     Examples
     --------
     >>> import raters as rt
@@ -136,8 +120,8 @@ def fit(
     if mesh is not None:
         instance("mesh", mesh, Mesh, "a mesh of devices", 'jax.make_mesh((8,), ("row",))')
         if not data.divisible:
-            raise SettingError(
-                parameter="mesh",
+            refuse(
+                "mesh",
                 problem=f"divides rows over devices, and {model!r} reads all of them at once",
                 expected="leave it out",
             )
@@ -211,19 +195,21 @@ def _warn_of_data(program: Program[Any]) -> None:
 def _check_whole(data: Judgements) -> None:
     """Raise unless the judgements have outcomes, and all their units."""
     if not data.has_answers:
-        raise DataError(
-            parameter="data",
-            value=data,
-            problem="has no outcomes, so there is nothing to fit",
-            expected="give judgements with outcomes, or simulate them",
+        refuse(
+            "data",
+            data,
+            "has no outcomes, so there is nothing to fit",
+            "give judgements with outcomes, or simulate them",
             instead="rt.simulate(model, data, seed=0)",
+            error=DataError,
         )
     if (most := float(np.max(data.weight, initial=0.0))) > _MOST_COUNTED:
-        raise DataError(
-            parameter="count",
-            value=most,
-            problem="is a number of equal judgements beside which a fit cannot hold single ones",
-            expected="a row may stand for at most 2**47 (about 1e14)",
+        refuse(
+            "count",
+            most,
+            "is a number of equal judgements beside which a fit cannot hold single ones",
+            "a row may stand for at most 2**47 (about 1e14)",
+            error=DataError,
         )
     if data.unit != data.row and data.num_units < len(data.coords[data.unit]):
         raise DataError(
@@ -281,11 +267,12 @@ def check_types(model: Any, data: Any, backend: Any, seed: Any) -> None:
     check_model(model)
     check_data(data, "data", model)
     if data.num_rows == 0:
-        raise DataError(
-            parameter="data",
-            value=data,
-            problem="has no rows, so there is nothing to fit or to simulate",
-            expected="it must have at least one",
+        refuse(
+            "data",
+            data,
+            "has no rows, so there is nothing to fit or to simulate",
+            "it must have at least one",
+            error=DataError,
         )
     if backend is not None:
         instance("backend", backend, Backend, "a back-end", "rt.PGGibbs(), or rt.NUTS()")
@@ -297,16 +284,17 @@ def _earlier_draws(program: Program[Any], backend: Backend, start: Any) -> Value
     climbs to one."""
     model, data, fitted = program.model, program.data, data_of(start)
     if (stored := stored_model(start) or to_json(model)) != to_json(model):
-        raise SettingError(
-            parameter="start",
+        refuse(
+            "start",
             problem=f"is a result of {shown(stored)}, not of {model!r}",
             expected="pass an earlier result of this model, or none",
         )
     if type(fitted) is not type(data):
-        raise DataError(
-            parameter="start",
+        refuse(
+            "start",
             problem=f"was fitted to {type(fitted).__name__}, and these are {type(data).__name__}",
             expected="leave it out",
+            error=DataError,
         )
     for role in dict.fromkeys(data.names.values()):
         before, now = (tuple(map(str, getattr(part, role))) for part in (fitted, data))

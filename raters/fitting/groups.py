@@ -13,7 +13,7 @@ import xarray as xr
 from jaxtyping import Array, Float, Key
 from numpyro import handlers
 
-from raters.errors import SettingError
+from raters.errors import refuse
 from raters.errors.validation import checked, one_of, whole
 from raters.fitting.parts import PART_OF
 from raters.fitting.replicates import answer_counts, probs_of_draws, replicated
@@ -69,14 +69,6 @@ def with_groups(
         - ``log_prior``: log prior density of each site under each posterior draw;
         - ``log_likelihood``: as `raters.log_likelihood` gives it.
 
-    Raises
-    ------
-    DataError
-        When outcomes of orders are wanted, which have more than one number.
-    SettingError
-        When a group is none of these, `by` is neither single judgements nor rows, or `result` was
-        fitted with another model.
-
     Notes
     -----
     Labels of one item share its class, which the likelihood sums out, so it has no factor for each.
@@ -100,7 +92,7 @@ def with_groups(
     >>> import raters as rt
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
     >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
-    >>> more = rt.fitting.with_groups(rt.BTL(), result, "posterior_predictive", "log_likelihood", by="vote")
+    >>> more = rt.fitting.with_groups(rt.BTL(), result, "posterior_predictive", by="vote")
     >>> more["posterior_predictive"]["outcome"].sizes["vote"]
     200
 
@@ -113,12 +105,12 @@ def with_groups(
     data = program.data
     if PART_OF in result.attrs and set(groups or get_args(Group)) & _OF_PRIOR:
         own = [group for group in get_args(Group) if group not in _OF_PRIOR]
-        raise SettingError(
-            parameter="groups",
-            value=groups,
-            problem="ask for a prior, and this is a part of a joint fit, whose prior is not that of"
+        refuse(
+            "groups",
+            groups,
+            "ask for a prior, and this is a part of a joint fit, whose prior is not that of"
             f" {model.title} alone",
-            expected=f"name groups without a prior: {', '.join(map(repr, own))}",
+            f"name groups without a prior: {', '.join(map(repr, own))}",
         )
     if by is not None or set(groups or get_args(Group)) & _OF_OUTCOMES:
         data.check_listed()

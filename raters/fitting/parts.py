@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from raters.errors import SettingError
+from raters.errors import refuse
 from raters.errors.validation import checked, instance, one_of
 from raters.fitting import result as results
 from raters.fitting.result import as_tree, whole_program_of
@@ -22,15 +22,7 @@ PART_OF = "part_of"
 
 
 class Part(NamedTuple):
-    """One kind of judgement of a joint fit.
-
-    Attributes
-    ----------
-    model : Model
-        Model of the part.
-    result : xarray.DataTree
-        Its result, as of a fit of this model, with draws from the joint posterior.
-    """
+    """One kind of judgement of a joint fit."""
 
     model: Model[Any]
     result: xr.DataTree
@@ -55,13 +47,7 @@ def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
     Returns
     -------
     Part
-        ``model`` and ``result``, in this order, so that ``rt.predict(*rt.fitting.part(...))`` reads well.
-
-    Raises
-    ------
-    SettingError
-        When the model has one kind of judgement only, or no such part, or `result` was fitted with
-        another model.
+        ``model`` and ``result``, so that ``rt.predict(*rt.fitting.part(...))`` reads well.
 
     Examples
     --------
@@ -71,8 +57,8 @@ def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
     >>> careful, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
     >>> others, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=300, seed=1)
     >>> both = rt.judgements.Together.of({"careful": careful, "others": others})
-    >>> model = rt.models.JointModel({"careful": rt.BTL(), "others": rt.ExtendedBTL(reward_scale=1.0)},
-    ...                       shared=["reward"])
+    >>> models = {"careful": rt.BTL(), "others": rt.ExtendedBTL(reward_scale=1.0)}
+    >>> model = rt.models.JointModel(models, shared=["reward"])
     >>> nuts = rt.NUTS(draws=500, warmup=300, chains=1)
     >>> result = rt.fit(model, both, nuts, seed=0, progress=False)
     >>> rt.predict(*rt.fitting.part(model, result, "others")).dims
@@ -80,11 +66,11 @@ def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
     """
     instance("model", model, Model, "a model", "rt.models.JointModel({...})")
     if not model.parts:
-        raise SettingError(
-            parameter="model",
-            value=model,
-            problem="is a model of one kind of judgement, without parts",
-            expected="pass the model and its result to the verb as they are",
+        refuse(
+            "model",
+            model,
+            "is a model of one kind of judgement, without parts",
+            "pass the model and its result to the verb as they are",
         )
     one_of("name", name, model.parts)
     program = whole_program_of(model, result)

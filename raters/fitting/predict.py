@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
-from raters.errors import DataError, DataWarning, SettingError
+from raters.errors import DataError, DataWarning, SettingError, refuse
 from raters.errors.validation import checked
 from raters.fitting.newcomers import joined_by, mean_of, newcomers, with_newcomers
 from raters.fitting.result import check_data, draws_of, program_of
@@ -58,20 +58,6 @@ def predict(
         of the answers and the rows. Rows are those of the container and not of the table that it
         was read from: match them by the names that they have, such as ``set`` and ``alternative``
         of choices.
-
-    Raises
-    ------
-    DataError
-        When a question names an annotator or an item that was not in the fit, where the model has
-        parameters of annotators or of items; when classes are to be inferred and the questions have
-        no answers.
-    SettingError
-        When `result` was fitted with another model, or the probabilities are too many for memory.
-
-    Warns
-    -----
-    DataWarning
-        When choosers of the questions are new.
 
     Examples
     --------
@@ -150,10 +136,11 @@ def _class_table(
     latent = program.latent
     assert latent is not None
     if not asked.has_answers:
-        raise DataError(
-            parameter="questions",
+        refuse(
+            "questions",
             problem="has no answers to infer the class from",
             expected="units without any answer may be among others with some",
+            error=DataError,
         )
     num_draws = sizes[0] * sizes[1]
     if (total := num_draws * asked.num_units * latent.size) > _MOST:
@@ -202,12 +189,13 @@ def questions_of(program: Program[Any], questions: Any) -> Any:
     fitted = {name: site.shape for name, site in program.sites.items()}
     shapes = {name: site.shape for name, site in Program(program.model, read).sites.items()}
     if other := [name for name in fitted if shapes.get(name) != fitted[name]]:
-        raise DataError(
-            parameter="questions",
+        refuse(
+            "questions",
             problem=f"gives {other[0]!r} the shape {shapes.get(other[0])}, and it was fitted with"
             f" {fitted[other[0]]}",
             expected="ask about rows of the same groups and columns; where there is an entry for"
             " each row, about the rows that were fitted",
+            error=DataError,
         )
     return read
 

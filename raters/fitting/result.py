@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
-from raters.errors import PACKAGE, DataWarning, SettingError, public_name
+from raters.errors import PACKAGE, DataWarning, public_name, refuse
 from raters.errors.validation import instance
 from raters.fitting.draws import check_probabilities, check_values
 from raters.fitting.storage import from_json, shown, to_json
@@ -56,39 +56,38 @@ def check_data(data: Any, name: str, model: Model[Any]) -> None:
     """Raise unless these are judgements of the model's kind, and not the table that they are read
     from."""
     if model.parts and not isinstance(data, Together):
-        raise SettingError(
-            parameter=name,
-            value=data,
-            problem=f"does not hold several kinds of judgement, and {model.title} is a model of"
+        refuse(
+            name,
+            data,
+            f"does not hold several kinds of judgement, and {model.title} is a model of"
             f" {len(model.parts)}: {', '.join(map(repr, model.parts))}",
-            expected="put them together",
-            instead=f"rt.judgements.Together.of({{{', '.join(f'{part!r}: ...' for part in model.parts)}}})",
+            "put them together",
+            instead="rt.judgements.Together.of({...})",
         )
     if isinstance(data, Together) and not model.parts:
-        raise SettingError(
-            parameter=name,
-            value=data,
-            problem=f"is several kinds of judgement, and {model.title} is a model of one",
-            expected="give each part a model",
-            instead=f"rt.models.JointModel({{{', '.join(f'{part!r}: ...' for part in data.part_names)}}})",
+        refuse(
+            name,
+            data,
+            f"is several kinds of judgement, and {model.title} is a model of one",
+            "give each part a model",
+            instead="rt.models.JointModel({...})",
         )
     if not isinstance(data, Judgements):
         kinds = [kind for kind in registered_kinds() if kind.data is model.data_type]
         read = public_name(kinds[0].readers[0].read) if kinds else model.data_type.__name__
-        raise SettingError(
-            parameter=name,
-            value=data,
+        refuse(
+            name,
+            data,
             expected=f"it must be judgements ({model.data_type.__name__}); read a table first",
             instead=f"{read}(table, ...)",
         )
     if not isinstance(data, model.data_type):
         others = [kind.default for kind in registered_kinds() if isinstance(data, kind.data)]
-        raise SettingError(
-            parameter=name,
-            value=data,
-            problem=f"is {type(data).__name__}, and {model.title} is a model of"
-            f" {model.data_type.__name__}",
-            expected="choose a model of these judgements",
+        refuse(
+            name,
+            data,
+            f"is {type(data).__name__}, and {model.title} is a model of {model.data_type.__name__}",
+            "choose a model of these judgements",
             instead=f"{public_name(type(others[0]))}()" if others else None,
         )
     data.check()
@@ -194,14 +193,6 @@ def model_of(result: xr.DataTree) -> Model[Any]:
     Returns
     -------
     Model
-
-    Raises
-    ------
-    SettingError
-        When the result does not say, or its model lives in a module that is not imported: pass the
-        model itself then.
-    DataError
-        When this is not a result of `raters.fit`.
     """
     check_result(result)
     model: Model[Any] = from_json(result.attrs.get("model", ""), (Model,), "model")
@@ -219,11 +210,11 @@ def check_one_kind(model: Any) -> None:
     check_model(model)
     if model.parts:
         first = next(iter(model.parts))
-        raise SettingError(
-            parameter="model",
-            value=model,
-            problem="is of several kinds of judgement, and this is asked of one kind at a time",
-            expected=f"take one of the parts {', '.join(map(repr, model.parts))}, and pass its"
+        refuse(
+            "model",
+            model,
+            "is of several kinds of judgement, and this is asked of one kind at a time",
+            f"take one of the parts {', '.join(map(repr, model.parts))}, and pass its"
             " model and its result",
             instead=f"rt.fitting.part(model, result, {first!r})",
         )
@@ -235,11 +226,11 @@ def whole_program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
     data = data_of(result)
     check_data(data, "result", model)
     if (fitted := stored_model(result)) and fitted != to_json(model):
-        raise SettingError(
-            parameter="model",
-            value=model,
-            problem=f"is not the model of this result: it was fitted with {shown(fitted)}",
-            expected="pass that model",
+        refuse(
+            "model",
+            model,
+            f"is not the model of this result: it was fitted with {shown(fitted)}",
+            "pass that model",
         )
     program = Program(model, data)
     check_posterior(program, result)
@@ -261,8 +252,8 @@ def check_posterior(
     finite and inside its support."""
     tree: Any = result.children.get(group, {})
     if missing := [name for name in program.sites if name not in tree]:
-        raise SettingError(
-            parameter=parameter,
+        refuse(
+            parameter,
             problem=f"has no draws of {', '.join(missing)}, so it was not fitted with"
             f" {program.model!r}",
             expected="pass the model that it was fitted with",
@@ -271,8 +262,8 @@ def check_posterior(
     lead = () if group == "mode" else ("chain", "draw")
     for name, site in program.sites.items():
         if wrong := _alteration(tree[name], lead, site, names):
-            raise SettingError(
-                parameter=parameter,
+            refuse(
+                parameter,
                 problem=f"does not hold the draws of {name!r} as they were fitted: {wrong}",
                 expected="pass a result, as fitted or as read back from its file",
                 instead="rt.fit(model, data, seed=0)",
@@ -291,8 +282,8 @@ def _check_responsibility(program: Program[Any], latent: LatentClass, result: xr
     else:
         wrong = _renamed(table, _names_of(program))
     if wrong:
-        raise SettingError(
-            parameter="result",
+        refuse(
+            "result",
             problem=f"does not hold the probabilities of classes in {latent.group!r} as they were"
             f" fitted: they {wrong}",
             expected="pass a result, as fitted or as read back from its file",

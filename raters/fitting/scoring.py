@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 import xarray as xr
 
-from raters.errors import ConvergenceWarning, SettingError
+from raters.errors import ConvergenceWarning, refuse
 from raters.errors.validation import checked
 from raters.fitting.parts import pointwise
 from raters.fitting.result import draws_of, program_of, whole_program_of
@@ -53,20 +53,10 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
     -------
     xarray.DataTree
         A copy with group ``log_likelihood``: the observed variable (``outcome`` of comparisons,
-        ``action`` of demonstrations) with axes ``chain``, ``draw`` and
-        `by`. Of several kinds of judgement (`raters.models.JointModel`) a variable ``part.outcome`` for
-        each, which ``arviz.loo(result, var_name=...)`` takes; `by` is for one part at a time, as
+        ``action`` of demonstrations) with axes ``chain``, ``draw`` and `by`. Of several kinds of
+        judgement (`raters.models.JointModel`) a variable ``part.outcome`` for each, which
+        ``arviz.loo(result, var_name=...)`` takes; `by` is for one part at a time, as
         ``rt.log_likelihood(*rt.fitting.part(model, result, "votes"), by="annotator")``.
-
-    Warns
-    -----
-    ConvergenceWarning
-        When that error is .5 nats or more, with 1,024 points for each of 4 shifts.
-
-    Raises
-    ------
-    SettingError
-        When the likelihood cannot be summed to `by`, or `result` was fitted with another model.
 
     Examples
     --------
@@ -88,19 +78,8 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
         sums = [data.judge]
     possible = [program.unit, *sums]
     if by not in possible:
-        shared = (
-            f", whose judgements share a {program.latent.name.replace('_', ' ')} that is summed out"
-            if program.latent
-            else ""
-        )
         choices = f"choose one of {', '.join(map(repr, possible))}"
-        raise SettingError(
-            f"by={by!r} is not possible: the likelihood of {model.title} is a product over"
-            f" the axis {program.unit!r}{shared}; {choices}",
-            parameter="by",
-            value=by,
-            expected=choices,
-        )
+        refuse("by", by, expected=choices)
     if by == data.judge and model.own:
         return _with(result, _integrated(program, result))
     table = pointwise(program, result)

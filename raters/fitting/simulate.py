@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Num
 from numpyro import handlers
 
-from raters.errors import BackendError, SettingError
+from raters.errors import BackendError, SettingError, refuse
 from raters.errors.validation import checked
 from raters.fitting.fit import check_types
 from raters.fitting.result import check_model
@@ -50,16 +50,6 @@ def simulate(
         ``data``, the questions with outcomes, and ``truth``, every site's value; for labels also
         ``true_class``, the code of each item's class, and for models of types ``type``, that of
         each annotator.
-
-    Raises
-    ------
-    BackendError
-        When the model cannot be of these questions, such as with features that they do not have.
-    DataError
-        When there are no questions.
-    SettingError
-        When `given` names no site of the model, or holds a value of another shape or outside the
-        support.
 
     Examples
     --------
@@ -103,19 +93,14 @@ def with_whole_counts(table: Any) -> Any:
 def _held(model: Model[Any], sites: dict[str, Any], given: Values) -> Values:
     """Values of sites to hold, checked against the model."""
     if not isinstance(given, Mapping):
-        raise SettingError(
-            parameter="given",
-            value=given,
+        refuse(
+            "given",
+            given,
             expected="it must map names of sites to values",
             instead="given={'reward': ...}",
         )
     if unknown := [name for name in given if name not in sites]:
-        raise SettingError(
-            parameter="given",
-            value=unknown[0],
-            problem=f"names no site of {model.title}",
-            expected=f"it has {list(sites)}",
-        )
+        refuse("given", unknown[0], f"names no site of {model.title}", f"it has {list(sites)}")
     return {name: _of_site(name, value, sites[name]) for name, value in given.items()}
 
 
@@ -131,16 +116,16 @@ def _of_site(name: str, value: Any, site: Any) -> jax.Array:
             expected="give numbers",
         ) from error
     if np.shape(value) != site.shape:
-        raise SettingError(
-            parameter="given",
+        refuse(
+            "given",
             problem=f"has {name!r} of shape {np.shape(value)}",
             expected=f"it must be {site.shape}",
         )
     support = site.support
     inside = jnp.isfinite(held).all(tuple(range(-support.event_dim, 0))) & support(held)
     if not inside.all():
-        raise SettingError(
-            parameter="given",
+        refuse(
+            "given",
             problem=f"has {name!r} with {float(held[~inside].ravel()[0]):g}, which its prior rules"
             " out",
             expected=f"it must lie in {support}",

@@ -1,52 +1,31 @@
 """A model read on its data: its sites, the unit of its likelihood, its latent class, and its
 densities."""
 
-from raters.program import placing
-from raters.program.class_table import ClassTable
-from raters.program.densities import (
-    answer_probs,
-    class_probs,
-    class_weights,
-    left_out_log_probs,
-    left_out_responsibility,
-    likelihood_of,
-    log_joint,
-    log_likelihoods,
-    log_prior,
-    pointwise_log_likelihood,
-    prior_of,
-    responsibility,
-    row_log_probs,
-)
-from raters.program.pooled_rows import PooledRows
-from raters.program.program import LatentClass, Program, Site, Supports
-from raters.program.traces import skeleton, trace
-from raters.program.values import inside, scattered, start_of
+from raters.program import placing as placing
+from raters.program.class_table import ClassTable as ClassTable
+from raters.program.densities import answer_probs as answer_probs
+from raters.program.densities import class_probs as class_probs
+from raters.program.densities import class_weights as class_weights
+from raters.program.densities import left_out_log_probs as left_out_log_probs
+from raters.program.densities import left_out_responsibility as left_out_responsibility
+from raters.program.densities import likelihood_of as likelihood_of
+from raters.program.densities import log_joint as log_joint
+from raters.program.densities import log_likelihoods as log_likelihoods
+from raters.program.densities import log_prior as log_prior
+from raters.program.densities import pointwise_log_likelihood as pointwise_log_likelihood
+from raters.program.densities import prior_of as prior_of
+from raters.program.densities import responsibility as responsibility
+from raters.program.densities import row_log_probs as row_log_probs
+from raters.program.pooled_rows import PooledRows as PooledRows
+from raters.program.program import LatentClass as LatentClass
+from raters.program.program import Program as Program
+from raters.program.program import Site as Site
+from raters.program.program import Supports as Supports
+from raters.program.traces import skeleton as skeleton
+from raters.program.traces import trace as trace
+from raters.program.values import inside as inside
+from raters.program.values import scattered as scattered
+from raters.program.values import start_of as start_of
 
-__all__ = [
-    "ClassTable",
-    "LatentClass",
-    "PooledRows",
-    "Program",
-    "Site",
-    "Supports",
-    "answer_probs",
-    "class_probs",
-    "class_weights",
-    "inside",
-    "left_out_log_probs",
-    "left_out_responsibility",
-    "likelihood_of",
-    "log_joint",
-    "log_likelihoods",
-    "log_prior",
-    "placing",
-    "pointwise_log_likelihood",
-    "prior_of",
-    "responsibility",
-    "row_log_probs",
-    "scattered",
-    "skeleton",
-    "start_of",
-    "trace",
-]
+# The others are for the package.
+__all__ = ["Program", "trace"]

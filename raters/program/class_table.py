@@ -30,14 +30,7 @@ _DRAWS = 5
 
 @dataclass(frozen=True)
 class ClassTable:
-    """Counts of the values of each distribution in each group.
-
-    Attributes
-    ----------
-    model : Model
-    data : Judgements
-    counts : sparse array, shape (group, value * distribution)
-    """
+    """Counts of the values of each distribution in each group."""
 
     model: Model[Any]
     data: Any
@@ -45,20 +38,7 @@ class ClassTable:
 
     @classmethod
     def of(cls, model: Model[Any], data: Any, values: Values) -> ClassTable | None:
-        """Counts of the rows of a program.
-
-        Parameters
-        ----------
-        model : Model
-        data : Judgements
-        values : dict of str to array
-            Any values of the latent sites.
-
-        Returns
-        -------
-        ClassTable or None
-            None where the rows share no tabulated distributions, or are few.
-        """
+        """Counts of the rows of a program."""
         if data.num_rows < _FEW_ROWS:
             return None
         site = trace(model, data, values)[model.observed]
@@ -74,16 +54,7 @@ class ClassTable:
         return cls(model, data, scipy.sparse.csr_array((weight, place), shape=shape))
 
     def expected(self, values: Values) -> tuple[Float[np.ndarray, "group class"], float]:
-        """Expected number of groups of each class, and the log-likelihood of all.
-
-        Parameters
-        ----------
-        values : dict of str to array
-
-        Returns
-        -------
-        tuple
-        """
+        """Expected number of groups of each class, and the log-likelihood of all."""
         table = np.asarray(_table(self.model, self.data, values))
         rows = self.counts @ table.reshape(-1, table.shape[-1])
         probs, total = classes_of_rows(self.model, self.data, values, rows)
@@ -92,30 +63,11 @@ class ClassTable:
     def counted(
         self, classes: Float[np.ndarray, "group class"]
     ) -> Float[np.ndarray, "column class"]:
-        """Expected number of rows of each value, distribution and class.
-
-        Parameters
-        ----------
-        classes : array, shape (group, class)
-            Expected number of groups of each class.
-
-        Returns
-        -------
-        array, shape (value * distribution, class)
-        """
+        """Expected number of rows of each value, distribution and class."""
         return np.asarray(self.counts.T @ classes)
 
     def mean_responsibility(self, draws: Values) -> Float[np.ndarray, "group class"]:
-        """Probability of each class of each group, averaged over draws.
-
-        Parameters
-        ----------
-        draws : dict of str to array, shape (draw, ...)
-
-        Returns
-        -------
-        array, shape (group, class)
-        """
+        """Probability of each class of each group, averaged over draws."""
         # A mean of probabilities needs no more digits than float32 has.
         narrow = self.counts.astype(np.float32)
         number, total = len(next(iter(draws.values()))), None

@@ -19,21 +19,7 @@ from raters.program.traces import trace
 def log_prior(
     model: Model[Any], data: Any, values: Values, without: tuple[str, ...] = ()
 ) -> jax.Array:
-    """Log prior density of the latent sites; −∞ outside their support.
-
-    Parameters
-    ----------
-    model : Model
-    data : Judgements
-    values : dict of str to array
-        Value of each latent site.
-    without : tuple of str
-        Sites to leave out.
-
-    Returns
-    -------
-    array, shape ()
-    """
+    """Log prior density of the latent sites; −∞ outside their support."""
     total = jnp.zeros(())
     for name, site in trace(model, data, values).items():
         if site["type"] == "sample" and name not in (*model.observed_sites, *without):
@@ -43,20 +29,7 @@ def log_prior(
 
 
 def pointwise_log_likelihood(model: Model[Any], data: Any, values: Values) -> jax.Array:
-    """Log-likelihood of each unit (`Program.unit`).
-
-    Parameters
-    ----------
-    model : Model
-    data : Judgements
-    values : dict of str to array
-        Value of each latent site.
-
-    Returns
-    -------
-    array, shape (unit,)
-        Of several kinds of judgement, one part after the other.
-    """
+    """Log-likelihood of each unit (`Program.unit`)."""
     sites = trace(model, data, values)
     log_probs = [sites[name]["fn"].log_prob(sites[name]["value"]) for name in model.observed_sites]
     return log_probs[0] if len(log_probs) == 1 else jnp.concatenate(log_probs)
@@ -64,72 +37,25 @@ def pointwise_log_likelihood(model: Model[Any], data: Any, values: Values) -> ja
 
 def log_joint(model: Model[Any], data: Any, values: Values) -> jax.Array:
     """Log density of parameters and outcomes together, in the coordinates in which the model is
-    written.
-
-    Parameters
-    ----------
-    model : Model
-    data : Judgements
-    values : dict of str to array
-        Value of each latent site.
-
-    Returns
-    -------
-    array, shape ()
-    """
+    written."""
     return log_prior(model, data, values) + pointwise_log_likelihood(model, data, values).sum()
 
 
 @partial(jax.jit, static_argnums=0)
 def prior_of(model: Model[Any], data: Any, values: Values) -> jax.Array:
-    """Compiled `log_prior`.
-
-    Parameters
-    ----------
-    model : Model
-    data : Judgements
-    values : dict of str to array
-        Value of each latent site.
-
-    Returns
-    -------
-    array, shape ()
-    """
+    """Compiled `log_prior`."""
     return log_prior(model, data, values)
 
 
 @partial(jax.jit, static_argnums=0)
 def likelihood_of(model: Model[Any], data: Any, values: Values) -> jax.Array:
-    """Compiled sum of `pointwise_log_likelihood`.
-
-    Parameters
-    ----------
-    model : Model
-    data : Judgements
-    values : dict of str to array
-        Value of each latent site.
-
-    Returns
-    -------
-    array, shape ()
-    """
+    """Compiled sum of `pointwise_log_likelihood`."""
     return pointwise_log_likelihood(model, data, values).sum()
 
 
 @partial(jax.jit, static_argnums=0)
 def log_likelihoods(model: Model[Any], data: Any, draws: Values) -> jax.Array:
-    """Sum of `pointwise_log_likelihood` under each draw, compiled.
-
-    Parameters
-    ----------
-    model : Model
-    data : Judgements
-    draws : dict of str to array, shape (draw, ...)
-
-    Returns
-    -------
-    array, shape (draw,)
-    """
+    """Sum of `pointwise_log_likelihood` under each draw, compiled."""
     totals: jax.Array = jax.lax.map(
         lambda values: pointwise_log_likelihood(model, data, values).sum(), draws
     )
@@ -137,39 +63,14 @@ def log_likelihoods(model: Model[Any], data: Any, draws: Values) -> jax.Array:
 
 
 def responsibility(model: Model[Any], data: Any, values: Values) -> jax.Array:
-    """Probability of each class of each unit given its judgements, under one draw.
-
-    Parameters
-    ----------
-    model : Model
-    data : Judgements
-    values : dict of str to array
-        One draw of each latent site.
-
-    Returns
-    -------
-    array, shape (unit, class)
-    """
+    """Probability of each class of each unit given its judgements, under one draw."""
     site = trace(model, data, values)[model.observed]
     probs: jax.Array = site["fn"].responsibilities(site["value"])
     return probs
 
 
 def class_weights(model: Model[Any], data: Any, values: Values) -> jax.Array:
-    """Prior probability of each class of the unit of each row, under one draw.
-
-    Parameters
-    ----------
-    model : Model
-        Whose likelihood sums a class out.
-    data : Judgements
-    values : dict of str to array
-        One draw of each latent site.
-
-    Returns
-    -------
-    array, shape (class, 1, row)
-    """
+    """Prior probability of each class of the unit of each row, under one draw."""
     fn = trace(model, data, values)[model.observed]["fn"]
     weights: jax.Array = jnp.exp(fn.log_weights())[fn.row_group].T[:, None]
     return weights
@@ -177,18 +78,7 @@ def class_weights(model: Model[Any], data: Any, values: Values) -> jax.Array:
 
 @partial(jax.jit, static_argnums=0)
 def class_probs(model: Model[Any], data: Any, draws: Values) -> jax.Array:
-    """Probability of each class of each unit given its judgements, under each draw.
-
-    Parameters
-    ----------
-    model : Model
-    data : Judgements
-    draws : dict of str to array, shape (draw, ...)
-
-    Returns
-    -------
-    array, shape (draw, unit, class)
-    """
+    """Probability of each class of each unit given its judgements, under each draw."""
     probs: jax.Array = jax.lax.map(
         lambda values: responsibility(model, data, values).astype(jnp.float32), draws
     )
@@ -201,18 +91,6 @@ def left_out_responsibility(model: Model[Any], data: Any, values: Values) -> jax
     Of a row with a count one judgement is left out, of one that is a sum of judgements all.
 
     .. math:: p(z = k \mid y_{-m}, \theta) \propto p(z = k, y \mid \theta) / p(y_m \mid k, \theta)
-
-    Parameters
-    ----------
-    model : Model
-        Whose likelihood sums a class out.
-    data : Judgements
-    values : dict of str to array
-        One draw of each latent site.
-
-    Returns
-    -------
-    array, shape (row, class)
     """
     site = trace(model, data, values)[model.observed]
     fn, value = site["fn"], site["value"]
@@ -232,19 +110,7 @@ def left_out_log_probs(model: Model[Any], data: Any, values: Values) -> jax.Arra
     a class that is summed out, it is the log-probability of the row.
 
     .. math:: \log p(y_m \mid y_{-m}, \theta)
-        = \log \sum_k p(z = k \mid y_{-m}, \theta) \, p(y_m \mid k, \theta)
-
-    Parameters
-    ----------
-    model : Model
-    data : Judgements
-    values : dict of str to array
-        One draw of each latent site.
-
-    Returns
-    -------
-    array, shape (row,)
-    """
+        = \log \sum_k p(z = k \mid y_{-m}, \theta) \, p(y_m \mid k, \theta)"""
     site = trace(model, data, values)[model.observed]
     rows = row_log_probs(site["fn"], site["value"])
     of_units = isinstance(site["fn"], GroupedMixture) and not isinstance(site["fn"], RowMixture)
@@ -261,21 +127,7 @@ def answer_probs(model: Model[Any], questions: Any, values: Values) -> jax.Array
 
     .. math:: p(a \mid \theta, q) = \exp \log p(y_q = a \mid \theta)
 
-    by the observed distribution of each row.
-
-    Parameters
-    ----------
-    model : Model
-    questions : Judgements
-        Outcomes and counts in it are ignored.
-    values : mapping
-        One draw of each site.
-
-    Returns
-    -------
-    array, shape (class, answer, row)
-        One class where the likelihood sums none out.
-    """
+    by the observed distribution of each row."""
     rows, is_whole = questions.num_rows, questions.answer_dtype is np.int32
     dtype = jnp.int32 if is_whole else jnp.result_type(float)
     outcomes = jnp.asarray(questions.listed_answers(), dtype)
@@ -296,19 +148,7 @@ def answer_probs(model: Model[Any], questions: Any, values: Values) -> jax.Array
 
 @singledispatch
 def row_log_probs(fn: dist.Distribution, value: jax.Array) -> jax.Array:
-    """Log-probability of each row's value given each class that is summed out.
-
-    Parameters
-    ----------
-    fn : numpyro distribution
-        Distribution of the observed site. Others than `GroupedMixture` sum out no class.
-    value : array, shape (row,)
-
-    Returns
-    -------
-    array, shape (row, class)
-        One class where none is summed out.
-    """
+    """Log-probability of each row's value given each class that is summed out."""
     log_probs: jax.Array = fn.log_prob(value)[:, None]
     return log_probs
 

@@ -39,15 +39,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class PooledRows:
-    """Distinct rows, and how many of each are in each group.
-
-    Attributes
-    ----------
-    model : Model
-    rows : Judgements
-        The distinct rows, each in one of the groups that have it.
-    counts, by_row : sparse array, shape (group, row) and (row, group)
-    """
+    """Distinct rows, and how many of each are in each group."""
 
     model: Model[Any]
     rows: Any
@@ -56,20 +48,7 @@ class PooledRows:
 
     @classmethod
     def of(cls, program: Any, values: Values) -> PooledRows | None:
-        """Distinct rows of a program.
-
-        Parameters
-        ----------
-        program : Program
-        values : dict of str to array
-            Any values of the latent sites.
-
-        Returns
-        -------
-        PooledRows or None
-            None where the program sums out no classes of groups of rows, where its rows are few,
-            or mostly different, or where they depend on more than their columns.
-        """
+        """Distinct rows of a program."""
         data = program.data
         if program.latent is None or data.num_rows < _FEW_ROWS:
             return None
@@ -86,16 +65,7 @@ class PooledRows:
 
     def expected(self, values: Values) -> tuple[ClassCounts, float]:
         """Expected numbers of groups, and of distinct rows, of each class, and the log-likelihood
-        of all groups.
-
-        Parameters
-        ----------
-        values : dict of str to array
-
-        Returns
-        -------
-        tuple
-        """
+        of all groups."""
         each = np.asarray(_log_rows(self.model, self.rows, values))
         groups, total = classes_of_rows(self.model, self.rows, values, self.counts @ each)
         return ClassCounts(groups, self.by_row @ np.asarray(groups)), float(total)

@@ -16,7 +16,7 @@ from jax.sharding import Mesh
 from numpyro.distributions import constraints
 
 from raters.distributions import GroupedMixture, RowMixture
-from raters.errors import BackendError, RatersError, SettingError, public_name
+from raters.errors import BackendError, RatersError, SettingError, public_name, refuse
 from raters.errors.validation import instance
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
@@ -28,18 +28,7 @@ from raters.program.values import SAMPLE
 
 
 class Site(NamedTuple):
-    """One ``sample`` statement.
-
-    Attributes
-    ----------
-    shape : tuple of int
-    dims : tuple of str
-        Names of its axes: its plates, then those that it declares for its events.
-    support : numpyro constraint
-        Support of one event.
-    distribution : str
-        Name of the distribution, such as ``"Normal"``.
-    """
+    """One ``sample`` statement."""
 
     shape: tuple[int, ...]
     dims: tuple[str, ...]
@@ -56,17 +45,7 @@ class Supports(dict[str, constraints.Constraint]):
 
 
 class LatentClass(NamedTuple):
-    """The class that a likelihood sums out for each of its units.
-
-    Attributes
-    ----------
-    unit, name : str
-        Axis of the units, and axis of the classes.
-    size : int
-        Number of classes.
-    names : tuple
-        Names of the classes: numbers, unless the program names them.
-    """
+    """The class that a likelihood sums out for each of its units."""
 
     unit: str
     name: str
@@ -144,12 +123,12 @@ class Program[Data: Judgements]:
         for name, model in models.items():
             part = data.part(name)
             if not isinstance(part, model.data_type):
-                raise SettingError(
-                    parameter=name,
-                    value=part,
-                    problem=f"is {type(part).__name__}, and {model.title} is a model of"
+                refuse(
+                    name,
+                    part,
+                    f"is {type(part).__name__}, and {model.title} is a model of"
                     f" {model.data_type.__name__}",
-                    expected="give the part a model of its kind",
+                    "give the part a model of its kind",
                 )
         return {name: Program(model, data.part(name)) for name, model in models.items()}
 
@@ -223,12 +202,6 @@ class Program[Data: Judgements]:
 
         It is declared as ``infer={"latent_class": ...}`` of the observed site, whose distribution
         is then a `raters.distributions.GroupedMixture`.
-
-        Raises
-        ------
-        SettingError
-            When the distribution sums out a class that is not declared, or another number of
-            classes is named.
         """
         if (name := self._read.latent_class) is None:
             if self._read.num_classes is not None:
@@ -251,11 +224,6 @@ class Program[Data: Judgements]:
     def counts_classes(self) -> bool:
         """True if the likelihood sums classes out: of units, which have `latent`, or of single
         rows, of which nobody but a back-end knows.
-
-        Raises
-        ------
-        SettingError
-            As `latent`.
         """
         several = any(part.counts_classes for part in self.parts.values())
         return several or self._read.of_rows or self.latent is not None

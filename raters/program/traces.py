@@ -34,18 +34,7 @@ def trace(model: Model[Any], data: Any, values: Values) -> dict[str, Any]:
 
 def skeleton(model: Model[Any], data: Any) -> dict[str, Any]:
     """The program's trace at any values inside the supports: nothing is drawn, which would take
-    long to compile.
-
-    Parameters
-    ----------
-    model : Model
-    data : Judgements
-
-    Returns
-    -------
-    dict of str to dict
-        NumPyro's record of each site.
-    """
+    long to compile."""
     program = handlers.substitute(
         model.generate, substitute_fn=partial(_feasible, model.observed_sites)
     )

@@ -17,17 +17,7 @@ _EDGE = 1e-6
 
 
 def start_of(model: Model[Any], data: Any) -> Values:
-    """The model's own start, in float64.
-
-    Parameters
-    ----------
-    model : Model
-    data : Judgements
-
-    Returns
-    -------
-    dict of str to array
-    """
+    """The model's own start, in float64."""
     return {name: np.asarray(value, np.float64) for name, value in model.start(data).items()}
 
 
@@ -37,24 +27,7 @@ def scattered(
     rng: np.random.Generator,
     least: float = 0.6,
 ) -> Values:
-    """Values that differ from these at random, each in its support.
-
-    Parameters
-    ----------
-    values : dict of str to array
-        Value of each latent site.
-    supports : dict
-        Support of each site.
-    rng : numpy.random.Generator
-    least : float
-        Values are multiplied by factors from `least` to 1.1, or, in the unit interval, from (1 +
-        `least`) / 2 to 1. Probabilities of classes are mixed with others, which get a share of up
-        to half of 1 − `least`. Correlation matrices and the like stay.
-
-    Returns
-    -------
-    dict of str to array
-    """
+    """Values that differ from these at random, each in its support."""
     scattered_values = {}
     for name, value in values.items():
         if supports[name] is constraints.simplex:
@@ -81,19 +54,7 @@ def scattered(
 
 def inside(values: Values, supports: dict[str, constraints.Constraint]) -> Values:
     """Values a little inside their supports, so that unconstrained coordinates are finite: draws
-    may lie on an edge.
-
-    Parameters
-    ----------
-    values : dict of str to array
-    supports : dict
-        Support of each site.
-
-    Returns
-    -------
-    dict of str to array
-        In float64.
-    """
+    may lie on an edge."""
     inner = {}
     for name, value in values.items():
         value, support = np.asarray(value, np.float64), supports[name]

@@ -4,8 +4,8 @@ Call these on a model or back-end of your own, as scikit-learn's ``check_estimat
 AssertionError whose sentence says what was violated, and by how much.
 """
 
-from raters.testing._backend import check_backend, compilations
+from raters.testing._backend import check_backend
 from raters.testing._model import check_model
 from raters.testing._result import check_result
 
-__all__ = ["check_backend", "check_model", "check_result", "compilations"]
+__all__ = ["check_backend", "check_model", "check_result"]

@@ -54,11 +54,6 @@ def check_backend(backend: Backend, model: Model[Any], data: Judgements, *, seed
         A small table with outcomes.
     seed : int
 
-    Raises
-    ------
-    AssertionError
-        Saying what was violated, with the number.
-
     Examples
     --------
     >>> import raters as rt
@@ -181,17 +176,7 @@ def _check_no_compilation(backend: Backend, model: Model[Any], data: Judgements,
 
 @contextmanager
 def compilations() -> Iterator[list[str]]:
-    """The names of the functions that JAX compiles within the block.
-
-    Examples
-    --------
-    >>> import jax, jax.numpy as jnp
-    >>> from raters.testing import compilations
-    >>> with compilations() as compiled:
-    ...     _ = jax.jit(lambda x: x + 1)(jnp.ones(3))
-    >>> len(compiled) > 0
-    True
-    """
+    """The names of the functions that JAX compiles within the block."""
     compiled: list[str] = []
 
     def note(event: str, duration_secs: float, **facts: str | int) -> None:

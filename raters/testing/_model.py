@@ -63,11 +63,6 @@ def check_model(model: Model[Any], data: Judgements, *, seed: int = 0) -> None:
     seed : int
         For the points at which densities are compared.
 
-    Raises
-    ------
-    AssertionError
-        Saying what was violated, with the number.
-
     Examples
     --------
     >>> import raters as rt

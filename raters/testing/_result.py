@@ -33,11 +33,6 @@ def check_result(result: xr.DataTree, model: Model[Any], data: Judgements) -> No
     data : Judgements
         The data that it was fitted to.
 
-    Raises
-    ------
-    AssertionError
-        Saying what was violated, with the number.
-
     Examples
     --------
     >>> import raters as rt

@@ -128,9 +128,9 @@ def test_comparisons_and_figures(fit_quietly):
     assert shared.mean_interval[0] < 0 < shared.mean_interval[1]
     assert shared.correlation["questions"].values[0, 1] == 6
     assert "depart from the model together" in shared.sentence
-    plots = figures.dependence(shared, most=5)
-    assert plots.data["correlation"].shape == (5, 5)
-    with pytest.raises(SettingError, match="must be a dependence"):
+    plots = figures.dependence(shared)
+    assert plots.data["correlation"].shape == (8, 8)
+    with pytest.raises(SettingError, match="must be a"):
         figures.dependence(votes)
 
 

@@ -14,7 +14,7 @@ import raters as rt
 from raters.errors import DataError, SettingError
 from raters.inference.base import centre, last_draws
 from raters.program import Program, inside, log_joint
-from raters.testing import compilations
+from raters.testing._backend import compilations
 from tests.refusals import raises_about
 
 MODEL = rt.ExtendedBTL(competence="signed")

@@ -192,10 +192,14 @@ FIGURES = [
 
 CONTRACT = [
     *rows(
-        checking.rank_bands, {"draws": 9, "replicates": 9}, SettingError, "number", draws=NO_COUNT
+        checking.calibration.rank_bands,
+        {"draws": 9, "replicates": 9},
+        SettingError,
+        "number",
+        draws=NO_COUNT,
     ),
     *rows(
-        checking.rank_bands,
+        checking.calibration.rank_bands,
         {"draws": 9, "replicates": 9},
         SettingError,
         "whole number|between",

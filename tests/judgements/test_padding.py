@@ -10,7 +10,7 @@ import pytest
 
 import raters as rt
 from raters.fitting.result import data_of
-from raters.testing import compilations
+from raters.testing._backend import compilations
 
 SIGNED = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
 GIBBS = rt.PGGibbs(draws=3, warmup=2, chains=2)
