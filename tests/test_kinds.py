@@ -35,12 +35,7 @@ def test_a_subclass_has_its_own_kind(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("parameter", "value"),
-    [
-        ("data", dict),
-        ("readers", ()),
-        ("readers", (Timed.from_frame,)),
-    ],
+    ("parameter", "value"), [("data", dict), ("readers", ()), ("readers", (Timed.from_frame,))]
 )
 def test_a_kind_that_cannot_be_is_refused(parameter, value):
     with pytest.raises(SettingError) as caught:

@@ -7,14 +7,6 @@ from raters.datasets._anesthesia import (
     anesthesia_ratings,
     anesthesia_votes,
 )
-from raters.datasets._crowds import (
-    choice_crowd,
-    demonstration_crowd,
-    label_crowd,
-    ranking_crowd,
-    rating_crowd,
-    response_crowd,
-)
 from raters.datasets._votes import (
     crowd,
     paper,
@@ -22,6 +14,14 @@ from raters.datasets._votes import (
     preference_bandit,
     preference_types,
     separated,
+)
+from raters.datasets.crowds import (
+    choice_crowd,
+    demonstration_crowd,
+    label_crowd,
+    ranking_crowd,
+    rating_crowd,
+    response_crowd,
 )
 
 __all__ = [

@@ -75,7 +75,7 @@ def numbers(
             parameter=name,
             value=value,
             problem="is no array of numbers",
-            expected="give real numbers, in rows of one length",
+            expected="give numbers, in rows of one length",
             instead=f"{name}={such}",
         ) from error
 

@@ -17,7 +17,7 @@ from raters.acquisition.simulation.noisy_labels import (
     area_under_accuracy,
     simulate_labelling,
 )
-from raters.datasets._crowds import GeneratedLabels
+from raters.datasets.crowds import GeneratedLabels
 from raters.errors import DataError, SettingError
 from tests.refusals import raises_about
 

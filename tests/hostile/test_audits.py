@@ -134,7 +134,6 @@ AUDITS = [
 ]
 
 FIGURES = [
-    *rows(fg.competences, {"audit": AUDIT}, SettingError, "whole number", most=(*NO_COUNT, 0, -1)),
     *rows(
         fg.competences,
         {},
@@ -149,12 +148,10 @@ FIGURES = [
         "audit",
         audit=(None, 3, RESULT, rt.auditing.Audit, AUDIT),
     ),
-    *rows(fg.auditor, {"audit": AUDIT}, SettingError, "whole number", most=(0, None, "x")),
     *rows(fg.confusions, {}, SettingError, "must be an audit", audit=(None, {}, RESULT)),
     *rows(fg.certainty, {}, SettingError, "dataset|rewards", items=(3, "x", None, xr.Dataset())),
     *rows(fg.rewards, {}, SettingError, "it must be a result", result=NO_RESULT),
     *rows(fg.rewards, {"result": RESULT}, SettingError, "between 0 and 1|number", level=NO_SHARE),
-    *rows(fg.rewards, {"result": RESULT}, SettingError, "whole number", most=(0, -1, 1.5, "x")),
     *rows(fg.ranks, {"result": RESULT}, SettingError, "whole number|at most", top=(0, 4, "x", 1.5)),
     *rows(fg.profiles, {"result": RESULT}, SettingError, "fit", about="result", result=(RESULT,)),
     *rows(
@@ -171,13 +168,6 @@ FIGURES = [
         "must be equal|how often|from 0",
         outcome=([1], [0, 2], [0, -1], 3),
         about="outcome",
-    ),
-    *rows(
-        fg.reliability,
-        {"probability": [0.2, 0.7], "outcome": [0, 1]},
-        SettingError,
-        "whole number",
-        bins=(0, None, 1.5, "x"),
     ),
     *rows(fg.weights, {"solution": [0.5, 0.5]}, DataError, "give numbers", history=NO_ARRAY[:4]),
     *rows(

@@ -27,7 +27,7 @@ from raters.acquisition.simulation.truths import (
     ReinferredTruth,
     TruthPolicy,
 )
-from raters.datasets._crowds import GeneratedLabels
+from raters.datasets.crowds import GeneratedLabels
 from raters.errors import DataError, SettingError
 from raters.errors.validation import checked, one_of, whole
 from raters.judgements.base import Judgements
