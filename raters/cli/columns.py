@@ -155,7 +155,10 @@ def given_roles(words: Sequence[str]) -> tuple[Path | None, dict[str, list[str]]
         if not word.startswith("--"):
             files.append(word)
         elif flag not in known:
-            raise SettingError(f"there is no option {flag}; `raters audit --help` lists them")
+            raise SettingError(
+                f"there is no option {flag}; `raters audit --help` lists them, and settings of a"
+                f" model or back-end are written --set {flag[2:].replace('-', '_')}=VALUE"
+            )
         elif not sign and not rest:
             raise SettingError(f"{flag} needs a value, such as the name of a column")
         else:

@@ -4,6 +4,7 @@ items, choosers who take one of a set, and readers who mark the sentences of a t
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,7 +55,7 @@ CASES = {
         rt.PGGibbs(draws=500, warmup=50, chains=2),
         rt.PGGibbs(draws=50, warmup=20, chains=1),
         {"ability": np.linspace(-2, 2, 30), "discrimination": np.ones(8), "intercept": np.zeros(8)},
-        ("--backend", "em", "--draws", "100"),
+        ("--backend", "em", "--set", "draws=100"),
     ),
     "choices": Case(
         choices.PICKS,
@@ -64,7 +65,7 @@ CASES = {
         rt.NUTS(draws=150, warmup=80, chains=2),
         rt.NUTS(draws=40, warmup=40, chains=1),
         {"utility": np.array([1.5, 0.8, 0, -0.8, -1.5]), "consistency": np.array([0.5, 1, 1.5, 2])},
-        ("--backend", "nuts", "--draws", "60", "--warmup", "80", "--chains", "2"),
+        ("--backend", "nuts", "--set", "draws=60", "--set", "warmup=80", "--set", "chains=2"),
     ),
     "marks": Case(
         marks.MARKS,
@@ -74,7 +75,7 @@ CASES = {
         rt.PGGibbs(draws=500, warmup=50, chains=2),
         rt.PGGibbs(draws=50, warmup=20, chains=1),
         {"quality": np.linspace(-1, 1, 8), "mildness": np.linspace(-1, 1, 5), "slope": -0.5},
-        ("--backend", "em", "--draws", "100"),
+        ("--backend", "em", "--set", "draws=100"),
     ),
 }
 
@@ -336,7 +337,7 @@ def test_the_command_line_audits_and_suggests(case, file, capsys):
     again = () if case.kind.data.again else ("--again",)
     code, printed, err = run(capsys, "suggest", out / "result.nc", *asked, *again)
     assert code == 0, err
-    assert printed.count(f" {name} ") == 2
+    assert len(re.findall(rf"\b{name}\b", printed)) == 2
     code, _, err = run(capsys, "suggest", out / "result.nc", "--kind", "labels")
     assert (code, err.startswith("raters: --kind labels is not the kind of")) == (2, True)
 
@@ -364,7 +365,7 @@ def test_a_campaign_on_the_command_line(case, file, capsys, monkeypatch):
     run(capsys, "campaign", "export", journal, *kind, "--to", "judgements", "--out", table)
     assert pd.read_csv(table)["count"].sum() >= case.data.num_judgements
     code, printed, _ = run(capsys, "campaign", "status", journal, *kind, "--quick")
-    assert (code, "2 questions" in printed) == (0, True)
+    assert (code, re.search(r"answered +2\n", printed) is not None) == (0, True)
 
 
 def test_an_audit_of_a_kind_without_a_calibration_rests_on_its_model(case, model, result):
