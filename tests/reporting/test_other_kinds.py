@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 import pandas as pd
 import pytest
 import xarray as xr
@@ -24,54 +22,14 @@ from raters.judgements.names import names_array
 from raters.judgements.roles import static
 from raters.judgements.stored import qualified_name
 from raters.kinds import Column, Kind, Section, Words, finding
+from raters.reporting.facts import agreement_statistics, data_facts
+from tests.kinds import replies
 from tests.refusals import raises_about
 from tests.reporting.test_report import Page, check_forms
 
 # The first passes everything by chance, the second and the third are good, the last has one answer.
 PERSONS, ITEMS = ("guess", "good", "<b>fine</b>", "new"), ("addition", "division", "roots")
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Replies(Judgements):
-    """Right and wrong responses of persons to items."""
-
-    person: Any
-    item: Any
-    correct: Any
-    count: Any = None
-    persons: tuple[Any, ...] = static(())
-    items: tuple[Any, ...] = static(())
-
-    axes: ClassVar = {"person": "person", "item": "item"}
-    names: ClassVar = {"person": "persons", "item": "items"}
-    answer: ClassVar = "correct"
-    row: ClassVar = "response"
-    judge: ClassVar = "person"
-
-    def answers(self) -> np.ndarray:
-        return np.array([0, 1])
-
-    @classmethod
-    def from_frame(cls, frame: Any, *, person: str, item: str, correct: str) -> Replies:
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class Rasch(rt.Model[Replies]):
-    """Rasch: the odds of a right response depend on ability less difficulty."""
-
-    def generate(self, data: Replies) -> None:
-        with numpyro.plate("person", len(data.persons)):
-            ability = numpyro.sample("ability", dist.Normal(0.0, 1.0))
-        with numpyro.plate("item", len(data.items)):
-            difficulty = numpyro.sample("difficulty", dist.Normal(0.0, 1.0))
-        logits = ability[data.person] - difficulty[data.item]
-        with numpyro.plate("response", data.num_rows):
-            numpyro.sample("correct", dist.Bernoulli(logits=logits), obs=data.correct)
-
-    def start(self, data: Replies) -> dict[str, Any]:
-        return {"ability": jnp.zeros(len(data.persons)), "difficulty": jnp.zeros(len(data.items))}
+MODEL = replies.OwnTwoPL()
 
 
 @jax.tree_util.register_dataclass
@@ -103,54 +61,31 @@ def registry(monkeypatch) -> None:
     monkeypatch.setattr(kinds, "_KINDS", dict(kinds._KINDS))
 
 
-def responses() -> Replies:
+def responses() -> replies.Replies:
     person = [*np.repeat([0, 1, 2], 8), 3]
     item = [0, 1, 2, 0, 1, 2, 0, 1] * 3 + [2]
     correct = [0, 1, 0, 1, 1, 0, 0, 1] + [1, 1, 1, 1, 0, 1, 1, 1] * 2 + [1]
-    return Replies(
-        np.array(person, np.int32),
-        np.array(item, np.int32),
-        np.array(correct, np.float32),
-        persons=PERSONS,
-        items=ITEMS,
-    )
+    columns = (np.array(person, np.int32), np.array(item, np.int32), np.float32(correct), None)
+    return replies.Replies(*columns, PERSONS, ITEMS)
 
 
-def result_of(data: Judgements, **draws: tuple[tuple[str, ...], Any]) -> xr.DataTree:
-    """A result in one chain with draws by hand: each site maps to its axes and an array."""
-    posterior = {
-        name: (("chain", "draw", *dims), np.asarray(values, float)[None])
-        for name, (dims, values) in draws.items()
+def audited(**fields: Any) -> tuple[rt.Model, xr.DataTree, rt.auditing.Audit]:
+    """An audit of `responses` by draws by hand, whose kind is registered with some fields."""
+    rt.kinds.register(dataclasses.replace(replies.REPLIES, **fields))
+    rng, data = np.random.default_rng(0), responses()
+    draws = {
+        "ability": ("person", rng.normal([-1.0, 1.0, 1.5, 0.2], 0.1, (160, 4))),
+        "discrimination": ("item", rng.normal(1, 0.1, (160, 3))),
+        "intercept": ("item", rng.normal(0, 0.1, (160, 3))),
     }
-    coords = {axis: names_array(data.coords[axis]) for dims, _ in draws.values() for axis in dims}
-    coords |= {"chain": [0], "draw": np.arange(len(next(iter(draws.values()))[1]))}
-    groups = {"posterior": xr.Dataset(posterior, coords=coords)}
+    posterior = {name: (("chain", "draw", axis), x[None]) for name, (axis, x) in draws.items()}
+    coords = {axis: names_array(data.coords[axis]) for axis in ("person", "item")}
+    groups = {"posterior": xr.Dataset(posterior, coords | {"chain": [0], "draw": range(160)})}
     groups |= {group: xr.Dataset(columns) for group, columns in data.groups().items()}
-    tree = xr.DataTree.from_dict(groups)
-    tree.attrs.update(
-        data.flags() | {"data": qualified_name(type(data)), "model": to_json(Rasch())}
-    )
-    return tree
-
-
-def audited(**fields: Any) -> tuple[Rasch, xr.DataTree, rt.auditing.Audit]:
-    """An audit of `responses`, whose kind is registered with some fields."""
-    rt.kinds.register(
-        Kind(
-            data=Replies,
-            readers=(rt.kinds.Reader(Replies.from_frame),),
-            models=(Rasch,),
-            default=Rasch(),
-            **{"words": Words("response", "responses")} | fields,
-        )
-    )
-    rng = np.random.default_rng(0)
-    result = result_of(
-        responses(),
-        ability=(("person",), rng.normal([-1.0, 1.0, 1.5, 0.2], 0.1, (160, 4))),
-        difficulty=(("item",), rng.normal(0, 0.1, (160, 3))),
-    )
-    return Rasch(), result, rt.audit(Rasch(), result, threshold=0.0, reference="crowd")
+    result = xr.DataTree.from_dict(groups)
+    about = {"data": qualified_name(type(data)), "model": to_json(MODEL)}
+    result.attrs.update(data.flags() | about)
+    return MODEL, result, rt.audit(MODEL, result, threshold=0.0, reference="crowd")
 
 
 # ---------------------------------------------------------------- a kind without sections
@@ -191,7 +126,7 @@ def test_questions_have_the_columns_of_the_kind():
 
 def difficulties(context: kinds.AuditContext) -> Section:
     """Items by difficulty, and a matrix."""
-    draws = context.result["posterior"]["difficulty"].values.reshape(-1, 3)
+    draws = -context.result["posterior"]["intercept"].values.reshape(-1, 3)
     table = pd.DataFrame({"item": context.program.data.items, "difficulty": draws.mean(0)})
     table = table.assign(difficulty_low=draws.min(0), difficulty_high=draws.max(0))
     eye = {"rows": ["odd", "even"], "columns": ["wrong", "right"], "values": np.eye(2)}
@@ -268,14 +203,12 @@ def test_agreement_is_counted_on_any_coded_answers():
 
 
 def test_data_facts_follow_from_the_roles():
-    from raters.reporting.facts import agreement_statistics, data_facts
-
     rt.kinds.register(
         Kind(
             data=Codings,
             readers=(rt.kinds.Reader(lambda frame: frame),),
-            models=(Rasch,),
-            default=Rasch(),
+            models=(replies.OwnTwoPL,),
+            default=MODEL,
             words=Words("coding", "codings"),
         )
     )
