@@ -157,7 +157,7 @@ def audits() -> Iterator[tuple[str, Callable[[], tuple[Any, Any, Any, Any]]]]:
     )
     yield (
         "weather",
-        lambda: (rt.models.GuesserDawidSkene(), _labels("weather_sentiment_cf"), EM, None),
+        lambda: (rt.HierarchicalDawidSkene(), _labels("weather_sentiment_cf"), EM, None),
     )
     yield (
         "zencrowd",
@@ -319,9 +319,10 @@ def main() -> None:
             now[label] = attempt(partial(audited, case))
             print(label, "" if isinstance(now[label], dict) else now[label], flush=True)
         jax.clear_caches()
+    stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     if arguments.write:
-        RESULTS.write_text(json.dumps(now, indent=1) + "\n")
-    stored = json.loads(RESULTS.read_text())
+        stored |= now
+        RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
     changed = [name for name, value in now.items() if stored.get(name) != value]
     print(f"{len(now) - len(changed)} of {len(now)} are as stored")
     if changed:
