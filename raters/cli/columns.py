@@ -6,7 +6,7 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -139,7 +139,7 @@ def flags() -> dict[str, str]:
     return {flag_of(name, role, roles): name for name, role in roles.items()}
 
 
-def flag_of(name: str, role: Role, known: Mapping[str, Any] = {}) -> str:
+def flag_of(name: str, role: Role, known: Collection[str] = ()) -> str:
     """The option of a role; of one that may be given several times, its singular."""
     several = role.origin in ("Sequence", "Mapping") and name.removesuffix("s") not in known
     return f"--{dashed(name.removesuffix('s') if several else name)}"

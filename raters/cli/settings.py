@@ -22,7 +22,6 @@ from raters.kinds import Kind, registered_kinds
 from raters.model import Model
 
 _FLAGS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
-NO_DEFAULT = dataclasses.MISSING
 
 
 def dashed(name: str) -> str:
