@@ -92,7 +92,16 @@ def commands(cache: str | None) -> list[list[object]]:
     with tempfile.TemporaryDirectory() as folder:
         votes = f"{folder}/votes.csv"
         raters = [sys.executable, "-m", "raters.cli.app"]
-        simulate = ["simulate", "--design", "crowd", "--set", "num_votes=1000", "--out", votes, "--quiet"]
+        simulate = [
+            "simulate",
+            "--design",
+            "crowd",
+            "--set",
+            "num_votes=1000",
+            "--out",
+            votes,
+            "--quiet",
+        ]
         child([*raters, *simulate], cache)
         demo, _ = child([*raters, "audit", *DEMO, "--quiet", "--out", f"{folder}/demo"], cache)
         audit, _ = child([*raters, "audit", votes, "--quiet", "--out", f"{folder}/audit"], cache)
