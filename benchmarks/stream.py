@@ -24,7 +24,7 @@ from scipy.special import expit
 from scipy.stats import bootstrap, kendalltau
 
 import raters as rt
-from raters.acquisition import Random, Top, expected_share_of_right_pairs
+from raters.acquisition import ExpectedTau, Random, Top
 
 ITEMS, ANNOTATORS, EARLIER, EACH = 10, 6, 120, 10
 # Where syncing costs nothing.
@@ -123,8 +123,7 @@ def campaign(policy: str, rate: float, answers: int, seed: int, folder: Path) ->
                 draws = own.posterior
                 mean = np.tensordot(draws.weight, draws.draws["reward"], 2)
                 tau.append(float(kendalltau(mean, crowd.reward).statistic))
-                right = expected_share_of_right_pairs(draws.draws["reward"], draws.weight)
-                expected.append(2 * right - 1)
+                expected.append(ExpectedTau(0.5).value(draws))
     return Curve(tau, expected, answers / arrived if arrived else float("nan"))
 
 

@@ -40,8 +40,8 @@ _SLOW_CALLS = re.compile(
 
 # Examples that take longest, of what tests of their own ask for at every change.
 _LONG_EXAMPLES = {
-    "raters.acquisition.policy.suggest.suggest",
-    "raters.acquisition.policy.synthesis.synthesize",
+    "raters.acquisition.suggestions.suggest",
+    "raters.acquisition.synthesis.synthesize",
     "raters.auditing.audit.audit",
     "raters.auditing.dropping.drop",
     "raters.auditing.position.position_bias",

@@ -15,7 +15,7 @@ import xarray as xr
 
 import raters as rt
 from raters.acquisition import Campaign, ExpectedAccuracy, ExpectedTau, Policy, Random, formats
-from raters.acquisition.campaign.exports import all_answers, roles_of
+from raters.acquisition.campaign.formats import all_answers, roles_of
 from raters.acquisition.campaign.journal import TellResult
 from raters.acquisition.questions.arguments import check_askable
 from raters.cli import outputs, tables
@@ -286,7 +286,7 @@ def _one_by_one(campaign: Campaign, judges: Sequence[str]) -> None:
         answers = "the best first, as in A > B"
         if not about.attrs.get("ordered"):
             pair = about.attrs.get("pair")
-            answers = "first, second or tie" if pair else ", ".join(all_answers(about, None))
+            answers = "first, second or tie" if pair else ", ".join(all_answers(about))
         while True:
             try:
                 text = f"{question} {about['by'].item()}: {names} ({answers}; skip, quit) > "

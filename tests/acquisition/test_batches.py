@@ -13,17 +13,16 @@ import raters as rt
 from raters.acquisition import (
     Bald,
     BatchBald,
-    OrderVariance,
     Policy,
     Posterior,
     Power,
-    Sequential,
     SpanningTree,
     SparseSubset,
     Top,
-    Unique,
     VarianceReduction,
 )
+from raters.acquisition.batches import Sequential, Task, Unique
+from raters.acquisition.scores import OrderVariance
 from raters.errors import SettingError
 from tests.acquisition.crowd import MODEL, PAIRS, POSTERIOR, REWARD, VOTES, wins
 from tests.refusals import raises_about
@@ -83,7 +82,7 @@ def test_sequential_batches_add_to_the_best_linear_predictor():
     criterion = VarianceReduction("rank")
     score = criterion(POSTERIOR, PAIRS)
     chooser = Sequential(once=False).chooser(
-        criterion, score, POSTERIOR, PAIRS, np.random.default_rng(0)
+        Task(criterion, score, POSTERIOR, PAIRS, np.random.default_rng(0))
     )
     rows: list[int] = []
     for _ in range(6):
@@ -102,7 +101,7 @@ def test_sequential_batches_for_the_order_of_the_own_items():
     by brute force."""
     score = OrderVariance()(POSTERIOR, PAIRS)
     chooser = Sequential().chooser(
-        OrderVariance(), score, POSTERIOR, PAIRS, np.random.default_rng(0)
+        Task(OrderVariance(), score, POSTERIOR, PAIRS, np.random.default_rng(0))
     )
     rows = []
     for _ in range(2):
@@ -165,7 +164,7 @@ def test_batch_bald_is_at_most_the_sum_and_equal_for_independent_questions():
     of_two = PAIRS.take(
         np.flatnonzero((np.asarray(PAIRS.annotator) < 2) & (PAIRS.about() == PAIRS.about()[0]))
     )
-    chooser = BatchBald().chooser(Bald(), Bald()(posterior, of_two), posterior, of_two, rng)
+    chooser = BatchBald().chooser(Task(Bald(), Bald()(posterior, of_two), posterior, of_two, rng))
     alone = chooser.gain()
     chooser.take(0)
     assert chooser.gain()[1] == pytest.approx(alone[1], abs=1e-5)
@@ -182,7 +181,9 @@ def test_a_duplicate_of_a_sure_answer_adds_nothing():
         np.full((1, 40), 1 / 40, np.float32),
     )
     question = PAIRS.take(np.zeros(2, int))
-    chooser = BatchBald().chooser(Bald(), np.ones(2), posterior, question, np.random.default_rng(0))
+    chooser = BatchBald().chooser(
+        Task(Bald(), np.ones(2), posterior, question, np.random.default_rng(0))
+    )
     np.testing.assert_allclose(chooser.gain(), 1.0, atol=1e-6)
     chooser.take(0)
     np.testing.assert_allclose(chooser.gain(), 0.0, atol=1e-6)
@@ -192,7 +193,7 @@ def test_sampled_configurations_come_near_the_exact_ones():
     """With 4,096 sampled configurations of four answers the information of a fifth is within .01
     bits (5 standard errors)."""
     exact, sampled = (
-        BatchBald(configurations=4096).chooser(Bald(), SCORE, POSTERIOR, PAIRS, RNG)
+        BatchBald(configurations=4096).chooser(Task(Bald(), SCORE, POSTERIOR, PAIRS, RNG))
         for _ in range(2)
     )
     sampled.chance, sampled.given = np.full(4096, 1 / 4096), np.repeat(sampled.given, 4096, 1)
@@ -206,7 +207,7 @@ def test_sampled_configurations_come_near_the_exact_ones():
 def test_very_long_batches_stay_finite():
     """Products of 300 probabilities are too small for any float; what is kept is the draws given
     the answers."""
-    chooser = BatchBald(configurations=64).chooser(Bald(), SCORE, POSTERIOR, PAIRS, RNG)
+    chooser = BatchBald(configurations=64).chooser(Task(Bald(), SCORE, POSTERIOR, PAIRS, RNG))
     for _ in range(300):
         chooser.add(int(RNG.integers(60)))
     assert np.isfinite(chooser.gain()).all()
@@ -244,7 +245,9 @@ def test_a_sparse_subset_spreads_out():
 
 def test_a_sparse_subset_steps_where_the_rest_of_the_pool_is():
     """Each step of Frank and Wolfe lowers the distance to the sum of all questions."""
-    chooser = SparseSubset().chooser(Bald(), SCORE, POSTERIOR, PAIRS, np.random.default_rng(0))
+    chooser = SparseSubset().chooser(
+        Task(Bald(), SCORE, POSTERIOR, PAIRS, np.random.default_rng(0))
+    )
     everything, distance = np.ones(60, bool), [np.linalg.norm(chooser.all)]
     for _ in range(8):
         chooser.take(chooser.best(everything))
@@ -257,7 +260,13 @@ def test_batches_that_cannot_be():
     labels, _ = rt.datasets.label_crowd(5, 3, 2, seed=0)
     with raises_about(SettingError, "batch"):
         SpanningTree().chooser(
-            Bald(), np.ones(3), POSTERIOR, rt.Candidates.labels(labels), np.random.default_rng(0)
+            Task(
+                Bald(),
+                np.ones(3),
+                POSTERIOR,
+                rt.Candidates.labels(labels),
+                np.random.default_rng(0),
+            )
         )
     with raises_about(SettingError, "exponent", -1):
         Power(exponent=-1)
@@ -268,4 +277,6 @@ def test_batches_that_cannot_be():
     with raises_about(SettingError, "once", "no"):
         Sequential(once="no")
     with raises_about(SettingError, "batch"):
-        Power().chooser(Bald(), np.array([-1.0, 2.0]), POSTERIOR, PAIRS, np.random.default_rng(0))
+        Power().chooser(
+            Task(Bald(), np.array([-1.0, 2.0]), POSTERIOR, PAIRS, np.random.default_rng(0))
+        )

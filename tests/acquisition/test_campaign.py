@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 import sqlite3
 import sys
 import tempfile
@@ -26,7 +25,6 @@ import raters as rt
 from raters.acquisition import (
     About,
     BatchBald,
-    Budget,
     ErrorReduction,
     ExpectedAccuracy,
     ExpectedTau,
@@ -38,16 +36,17 @@ from raters.acquisition import (
     SpanningTree,
     Top,
     TopIsRight,
-    TruthVariance,
-    Unique,
 )
+from raters.acquisition.batches import Unique
 from raters.acquisition.campaign import formats
 from raters.acquisition.campaign import settings as settings_of
 from raters.acquisition.campaign.campaign import Campaign
-from raters.acquisition.campaign.database import insert
+from raters.acquisition.campaign.stopping import Stop
+from raters.acquisition.scores import TruthVariance
 from raters.distributions import Votes
 from raters.errors import BackendError, DataError, SettingError
 from raters.fitting.storage import to_json
+from raters.inference import Backend
 from tests.acquisition import crashing
 from tests.refusals import raises_about
 
@@ -135,11 +134,7 @@ def test_an_open_question_is_not_handed_out_again(start):
     campaign = start(again=True)
     asked = [one for _ in range(4) for one in triplets(campaign.ask())]
     assert len(asked) == len(set(asked)) == 6
-    assert (
-        campaign.why_done
-        == "all questions of the pool have been asked, or the quotas of the annotators are used up;"
-        " 6 wait for an answer"
-    )
+    assert campaign.why_done.endswith("waiting for an answer: 6")
     campaign.tell({ids(campaign.outstanding())[0]: "first"})
     assert campaign.why_done is None
     assert triplets(campaign.ask()) == [asked[0]]
@@ -304,10 +299,7 @@ def test_answers_of_other_tools_are_sides_whatever_items_are_called(start, tool,
 def test_labels_are_told_by_class(start, labels):
     campaign = start(rt.Candidates.labels(labels, again=True), model=rt.DawidSkene())
     asked = ids(campaign.ask(3))
-    with pytest.raises(
-        DataError,
-        match=r"the answer 'egg' .* is none of those possible; it must be one of 'ham', 'spam'",
-    ):
+    with raises_about(DataError, "answers", "egg"):
         campaign.tell({asked[0]: "ham", asked[1]: "egg"})
     assert campaign.data.num_rows == 0
     campaign.tell(dict.fromkeys(asked, "spam"))
@@ -321,7 +313,7 @@ def test_classes_that_are_true_and_false(start):
     one, other = ids(campaign.ask(np.int64(2)))
     campaign.tell({one: True, other: np.False_})
     assert campaign.data.label.sum() == 1
-    with pytest.raises(DataError, match=r"the answer 1 to question .* is none of those"):
+    with raises_about(DataError, "answers", 1):
         campaign.tell(one, 1)
 
 
@@ -329,9 +321,7 @@ def test_classes_that_are_true_and_false(start):
 def test_answers_that_are_none(start, wrong):
     campaign = start()
     one, other = ids(campaign.ask())
-    with pytest.raises(
-        DataError, match=r"is none of those possible; it must be|takes an id and an answer"
-    ):
+    with raises_about(DataError, "answers"):
         (
             campaign.tell({one: "first", other: wrong})
             if wrong is not None
@@ -345,7 +335,7 @@ def test_calls_that_cannot_be_meant(start):
     (one, _), told = ids(campaign.ask()), campaign.tell
     for action, *about in (
         (lambda: told(3, "first"), "answers", 3),
-        (lambda: told({one: "first"}, "second"), "answer", "second"),
+        (lambda: told({one: "first"}, "second"), "answers", {one: "first"}),
         (lambda: told([one]), "answers", [one]),
     ):
         with raises_about(DataError, *about):
@@ -354,7 +344,7 @@ def test_calls_that_cannot_be_meant(start):
         told({one: "first", f" {one}": "second"})
     with raises_about(SettingError, "correct", "yes"):
         told(one, "first", correct="yes")
-    with pytest.raises(DataError, match="it is of another campaign"):
+    with pytest.raises(DataError, match="was handed out"):
         told(f"zz{one[2:]}", "first")
 
 
@@ -506,7 +496,7 @@ def test_weighted_draws_that_are_worth_little_are_replaced(start, votes, monkeyp
         data=votes,
     )
     campaign.tell(ids(campaign.ask(2))[0], "first")
-    monkeypatch.setattr("raters.acquisition.campaign.refits._LEAST_SHARE", 1.1)
+    monkeypatch.setattr("raters.acquisition.campaign.fits._LEAST_SHARE", 1.1)
     assert campaign._refits.num_fits == 1
     assert campaign.posterior.effective_draws == pytest.approx(100)
     assert campaign._refits.num_fits == 2
@@ -571,9 +561,7 @@ def test_a_rule_stops(start):
     campaign.tell(asked[1], "first")
     assert campaign.why_done.startswith("the stopping rule is met: <function")
     assert campaign.ask().sizes["id"] == 0
-    with pytest.raises(
-        SettingError, match=r"cannot rebuild the stop .*rt.Campaign.open\(path, stop=...\)"
-    ):
+    with raises_about(SettingError, "stop"):
         Campaign.open(campaign.path)
     assert Campaign.open(campaign.path, stop=rule).done
 
@@ -591,33 +579,26 @@ def test_rules_that_cannot_be(start, votes, labels, folder):
     of_labels = {"pool": rt.Candidates.labels(labels), "model": rt.DawidSkene()}
     for wrong, *about in [
         ({"stop": ExpectedAccuracy(0.9)}, "at_least", 0.9),
-        ({"stop": Budget(9) | ExpectedAccuracy(0.9)}, "at_least", 0.9),
+        ({"stop": GainBelow(9) | ExpectedAccuracy(0.9)}, "at_least", 0.9),
         ({"stop": ExpectedTau(0.9), **of_labels}, "stop"),
         ({"stop": OrderIsRight(0.9), "model": rt.MixtureBTL(num_types=2)}, "stop"),
-        ({"stop": OrderIsRight(0.999)}, "probability", 0.999),
-        ({"stop": TopIsRight(1, 0.99), "backend": rt.PGEM(draws=50)}, "probability", 0.99),
+        ({"stop": OrderIsRight(0.999)}, "at_least", 0.999),
+        ({"stop": TopIsRight(1, 0.99), "backend": rt.PGEM(draws=50)}, "at_least", 0.99),
         ({"stop": TopIsRight(4, 0.9)}, "k", 4),
-        ({"stop": GainBelow(0.1, score=TruthVariance())}, "target", "truth"),
+        ({"stop": GainBelow(0.1, score=TruthVariance())}, "target"),
         ({"stop": GainBelow(0.1, score=ErrorReduction())}, "score", ErrorReduction()),
     ]:
         with raises_about(SettingError, *about):
             start(**wrong)
-    for rule in (
-        GainBelow(0.1, costs={"zoe": 2.0}),
-        ExpectedTau(0.9) & Budget(9, costs={"zoe": 2.0}),
-    ):
-        with raises_about(DataError, "costs", "zoe"):
-            start(stop=rule)
     assert not list(folder.iterdir())
     campaign = start()
-    with raises_about(SettingError, "probability", 0.999) as caught:
+    with raises_about(SettingError, "at_least", 0.999):
         Campaign.open(campaign.path, stop=OrderIsRight(0.999))
-    assert "the 500 draws of a fit show at most 0.998" in str(caught.value)
     assert Campaign.open(campaign.path).stop is None
 
 
 def test_what_is_not_given_again_stays(start):
-    rule = Budget(100.0)
+    rule = GainBelow(1e-9)
     campaign = start(budget=20, stop=rule, batch_size=7)
     again = start(batch_size=None)
     assert (again.budget, again.stop, again.batch_size) == (20.0, rule, 7)
@@ -625,21 +606,6 @@ def test_what_is_not_given_again_stays(start):
     changed = Campaign.open(campaign.path, budget=np.inf, stop=False)
     assert (changed.budget, changed.stop) == (None, None)
     assert Campaign.open(campaign.path).stop is start().stop is None
-
-
-@pytest.mark.slow
-def test_rules_of_raters_come_back_with_the_journal(start, labels):
-    rule = ExpectedAccuracy(0.6) | Budget(100.0, costs={"ann": 2.0})
-    pool = rt.Candidates.labels(labels)
-    campaign = start(pool, model=rt.DawidSkene(), data=labels, stop=rule, backend=rt.PGEM(draws=50))
-    assert Campaign.open(campaign.path).stop == rule
-    campaign.tell(dict.fromkeys(ids(campaign.ask(1)), "ham"))
-    status = campaign.status()
-    assert status.order_probability is status.expected_tau is None
-    assert status.why_done == campaign.why_done
-    assert ((status.why_done or "").startswith("the stopping rule is met: ")) == (
-        status.expected_accuracy >= 0.6
-    )
 
 
 def test_status_counts(start, votes):
@@ -682,7 +648,7 @@ def test_what_cannot_be_asked_keeps_no_campaign_going(start, votes):
     assert campaign.why_done is None
     between = GainBelow((here + everywhere) / 2)
     assert Campaign.open(campaign.path, stop=between).why_done.startswith(
-        "the stopping rule is met: the best question gains"
+        "the stopping rule is met"
     )
 
 
@@ -723,14 +689,9 @@ def test_gains_are_those_that_can_be_paid_at_their_price(start):
     settings = {"model": rt.ExtendedBTL(), "pool": rt.Candidates.pairs(known), "data": known}
     priced = Policy(score=Random(), costs={"pro": 50.0})
     campaign = start(policy=priced, stop=GainBelow(0.02), **settings)
-    assert campaign.why_done.startswith(
-        "the stopping rule is met: the best question gains"
-    )  # .067 bits for 50
-    per_answer = Campaign.open(campaign.path, stop=GainBelow(0.02, costs={}))
-    assert per_answer.why_done is None
-    assert Campaign.open(
-        campaign.path, stop=GainBelow(0.02, costs={}), budget=20.0
-    ).why_done.startswith("the stopping rule")
+    assert campaign.why_done.startswith("the stopping rule is met")  # .067 bits for 50
+    free = Campaign(campaign.path.with_name("free.db"), stop=GainBelow(0.02), **settings)
+    assert free.why_done is None
 
 
 # ---------------------------------------------------------------- going on
@@ -769,54 +730,32 @@ def test_going_on_takes_the_path_alone(start, votes):
                 annotator=Oracle({"ann": 0.5, 3: 1.0}),
             ),
         ),
-        ("stop", GainBelow(0.01, costs={"ann": 2.0}) & ExpectedAccuracy(0.9)),
+        ("stop", GainBelow(0.01) & ExpectedAccuracy(0.9)),
         ("policy", Policy(target="top_k", k=2, batch=SpanningTree(), quota={"a'b": 2})),
     ],
 )
 def test_settings_come_back_from_their_text(what, thing):
-    assert settings_of.rebuilt(to_json(thing), what) == thing
-    for other in {"backend", "model", "policy", "stop"} - {what}:
-        with pytest.raises(SettingError, match=f"cannot rebuild the {other} of the journal"):
-            settings_of.rebuilt(to_json(thing), other)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "__import__('os').getcwd()",
-        "BTL()",
-        '{"class": "os:system", "fields": {}}',
-        '{"class": "raters:BTL"}',
-        '{"class": "raters.models.comparisons.btl:Nobody", "fields": {}}',
-        '{"class": "raters.judgements.comparisons:Comparisons", "fields": {}}',
-        to_json(rt.BTL()).replace("fields", "arguments"),
-        to_json(rt.BTL()).replace("reward_scale", "reward_size"),
-        "[" * 9999,
-    ],
-)
-def test_nothing_else_comes_back_from_text(text):
-    with pytest.raises(SettingError, match="cannot rebuild the model"):
-        settings_of.rebuilt(text, "model")
+    kinds = {"backend": Backend, "model": rt.Model, "policy": Policy, "stop": Stop}
+    assert settings_of.rebuilt(to_json(thing), kinds.pop(what), what) == thing
+    for name, kind in kinds.items():
+        with raises_about(SettingError, name):
+            settings_of.rebuilt(to_json(thing), kind, name)
 
 
 def test_another_campaign_is_refused(start, votes, labels):
     start(data=votes)
-    for changed, says in [
-        ({"model": rt.ExtendedBTL()}, r"its model is BTL\("),
-        ({"policy": Policy()}, "its policy is Policy"),
-        ({"backend": rt.PGEM()}, "its backend is PGGibbs"),
-        ({"again": False}, "its again is True, not False"),
-        ({"seed": 1}, "its seed is 0, not 1"),
-        (
-            {"pool": rt.Candidates.pairs(votes, items=["tea", "milk"])},
-            r"its pool is 6 questions .* not 2 questions",
-        ),
-        ({"data": votes.take([0])}, "its data is 9|its data is 3 rows"),
-        ({"pool": rt.Candidates.labels(labels), "model": rt.DawidSkene()}, "its model is"),
+    for changed in [
+        {"model": rt.ExtendedBTL()},
+        {"policy": Policy()},
+        {"backend": rt.PGEM()},
+        {"again": False},
+        {"seed": 1},
+        {"pool": rt.Candidates.pairs(votes, items=["tea", "milk"])},
+        {"data": votes.take([0])},
+        {"pool": rt.Candidates.labels(labels), "model": rt.DawidSkene()},
     ]:
-        with raises_about(DataError, "path") as caught:
+        with raises_about(DataError, "path"):
             start(**changed)
-        assert re.search(f"belongs to another campaign: {says}", str(caught.value))
 
 
 # ---------------------------------------------------------------- bad input
@@ -862,25 +801,16 @@ def test_a_pool_that_the_data_do_not_cover(start, votes, labels):
 
 
 def test_pools_and_votes_that_cannot_be(start, votes, labels):
-    pool = rt.Candidates.pairs(votes)
-    for wrong, says in [
-        ({"data": labels}, "is Labels, and the pool is Comparisons"),
-        ({"data": pool}, "data= has no outcomes"),
-        (
-            {"pool": rt.Comparisons([0], [9], [0], None, None, ("a", "b"), ("x",))},
-            "it must be codes of the 2 items",
-        ),
-        (
-            {"pool": rt.Comparisons([0], [1], [-1], None, None, ("a", "b"), ("x",))},
-            "it must be codes of the 1 annotators",
-        ),
-        (
-            {"pool": rt.Comparisons([1], [1], [0], None, None, ("a", "b"), ("x",))},
-            "two different items must be compared",
-        ),
-        ({"pool": labels, "model": rt.DawidSkene(), "data": labels.take([0])}, "1 of 3 items"),
+    names = ("a", "b"), ("x",)
+    for wrong in [
+        {"data": labels},
+        {"data": rt.Candidates.pairs(votes)},
+        {"pool": rt.Comparisons([0], [9], [0], None, None, *names)},
+        {"pool": rt.Comparisons([0], [1], [-1], None, None, *names)},
+        {"pool": rt.Comparisons([1], [1], [0], None, None, *names)},
+        {"pool": labels, "model": rt.DawidSkene(), "data": labels.take([0])},
     ]:
-        with pytest.raises(DataError, match=says):
+        with pytest.raises(DataError):
             start(**wrong)
 
 
@@ -953,12 +883,12 @@ NUTS = rt.NUTS(draws=20, warmup=20, chains=1)
 
 
 def rewritten(campaign: Campaign, name: str, change) -> Path:
-    """The journal with one of its facts changed, its checksum right."""
+    """The journal with one of its facts changed."""
     with closing(sqlite3.connect(campaign.path)) as db, db:
         query = "SELECT value FROM fact WHERE name = ?"
         ((text,),) = db.execute(query, (f"identity/{name}",)).fetchall()
         db.execute("DELETE FROM fact WHERE name = ?", (f"identity/{name}",))
-        insert(db, "fact", f"identity/{name}", change(text))
+        db.execute("INSERT INTO fact VALUES (?, ?)", (f"identity/{name}", change(text)))
     return campaign.path
 
 
@@ -987,7 +917,7 @@ def test_a_journal_imports_and_calls_nothing(start, name, what):
 
     imported = set(sys.modules)
     path = rewritten(start(), what, changed)
-    with raises_about(SettingError, "kind"):
+    with raises_about(SettingError, what):
         Campaign.open(path)
     assert set(sys.modules) == imported
 
@@ -1009,7 +939,7 @@ def test_an_altered_journal_is_refused(start, what, before, after):
         return text.replace(before, after)
 
     path = rewritten(start(), what, changed)
-    with pytest.raises(SettingError, match=rf"cannot rebuild the {what}.*give what the campaign"):
+    with raises_about(SettingError, what):
         Campaign.open(path)
 
 

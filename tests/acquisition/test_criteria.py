@@ -14,23 +14,16 @@ import raters as rt
 from raters.acquisition import (
     About,
     Bald,
-    CommitteeDivergence,
     Entropy,
     Epig,
     ErrorReduction,
-    ExpectedImprovement,
-    LeastConfidence,
-    Margin,
     OrderEntropy,
-    OrderInformation,
-    OrderVariance,
     Posterior,
     Random,
-    Thompson,
-    TruthVariance,
     VarianceReduction,
-    VoteEntropy,
 )
+from raters.acquisition.batches import Sequential
+from raters.acquisition.scores import OrderVariance, TruthVariance
 from raters.errors import DataError, SettingError
 from tests.acquisition.crowd import COMPETENCE, MODEL, PAIRS, POSTERIOR, REWARD, VOTES, wins
 from tests.refusals import raises_about
@@ -38,23 +31,16 @@ from tests.refusals import raises_about
 EVERY = [
     Bald(),
     Entropy(),
-    LeastConfidence(),
-    Margin(),
-    VoteEntropy(),
-    CommitteeDivergence(),
     OrderEntropy(),
     About("reward"),
     About("competence"),
     Epig(),
     ErrorReduction(),
-    OrderInformation(),
     OrderVariance(),
     VarianceReduction("rank"),
     VarianceReduction("reward"),
     VarianceReduction("competence"),
     VarianceReduction("top_k", k=2),
-    ExpectedImprovement(),
-    Thompson(),
     Random(),
 ]
 
@@ -153,22 +139,6 @@ def test_one_scale_before_draws_are_crossed():
     np.testing.assert_allclose(About("reward")(posterior, PAIRS), 0.0, atol=1e-5)
 
 
-def test_thompson_names_the_best_of_two_draws():
-    """The pair of highest score, over seeds, comes up as often as two draws name its items best."""
-    named = np.bincount(REWARD.argmax(1), minlength=6) / len(REWARD)
-    one = PAIRS.take(np.flatnonzero(np.asarray(PAIRS.annotator) == 0))
-    chance = 2 * named[one.first] * named[one.second]
-    top = (
-        np.bincount(
-            [Thompson()(POSTERIOR, one, seed=seed).argmax() for seed in range(500)], minlength=15
-        )
-        / 500
-    )
-    share = chance / chance.sum()
-    # The largest of 15 shares is off by 5 standard errors with probability 9e-6.
-    assert (np.abs(top - share) < 5 * np.sqrt(share * (1 - share) / 500) + 1e-9).all()
-
-
 @pytest.mark.slow
 def test_chances_of_labels_by_hand(by_label, labels):
     """p(y | θ) = Σ_t p(t | labels, θ) π[t, y], and the same with the classes apart."""
@@ -264,7 +234,7 @@ def test_what_a_vote_tells_of_the_votes_of_its_annotator(fit_quietly, monkeypatc
     np.testing.assert_allclose(Epig()(posterior, questions), expected, atol=2e-5)
     few = np.sort(np.random.default_rng(3).choice(len(who), 7, replace=False))
     of_few = epig_by_brute_force(posterior.weight, share, np.stack([win, 1 - win], -1), who, few)
-    monkeypatch.setattr("raters.acquisition.scoring.criteria._SLICE", 16)
+    monkeypatch.setattr("raters.acquisition.scores._SLICE", 16)
     np.testing.assert_allclose(Epig(targets=7)(posterior, questions, seed=3), of_few, atol=2e-5)
 
 
@@ -297,12 +267,12 @@ def test_types_are_weighted_by_the_votes(fit_quietly):
     for target in ("ranking", "everything"):
         assert (rt.Policy(target=target).choose(posterior, questions, 4, seed=0).score > 0).all()
     for criterion in EVERY:
-        if isinstance(criterion, (OrderEntropy, OrderInformation, ExpectedImprovement, Thompson)):
+        if isinstance(criterion, OrderEntropy):
             with raises_about(SettingError, "target"):
                 criterion(posterior, questions)
         elif "competence" not in repr(criterion):
             assert np.isfinite(criterion(posterior, questions)).all()
-    for batch in (rt.acquisition.Sequential(), rt.acquisition.BatchBald()):
+    for batch in (Sequential(), rt.acquisition.BatchBald()):
         with raises_about(SettingError, "batch"):
             rt.Policy(target="ranking", batch=batch).choose(posterior, questions, 2, seed=0)
 
@@ -362,10 +332,7 @@ def test_models_without_what_is_asked(by_label):
         VarianceReduction("competence")(btl, PAIRS)
 
 
-@pytest.mark.parametrize(
-    "criterion",
-    [OrderEntropy(), OrderInformation(), OrderVariance(), ExpectedImprovement(), Thompson()],
-)
+@pytest.mark.parametrize("criterion", [OrderEntropy(), OrderVariance()])
 def test_criteria_of_an_order_need_questions_about_two_items(criterion, labels):
     with pytest.raises(SettingError, match="these questions are Labels"):
         criterion.reader(POSTERIOR, labels.unanswered(), np.random.default_rng(0))

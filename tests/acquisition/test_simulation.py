@@ -19,8 +19,7 @@ from raters.acquisition import (
     replay_campaign,
     simulate_campaign,
 )
-from raters.acquisition.simulation.answers import Recorded, Simulated, probs_under
-from raters.acquisition.simulation.simulation import measures
+from raters.acquisition.simulation import Recorded, Simulated, measures, probs_under
 from raters.errors import DataError, SettingError
 from tests.refusals import raises_about
 
@@ -194,7 +193,7 @@ def test_ties_and_turned_rows_in_a_record():
         ({"policy": rt.Policy(quota=0)}, ("policy",)),
         ({"truth": {"reward": np.zeros(3), "competence": np.ones(3)}}, ("truth",)),
         ({"policy": {}}, ("policy",)),
-        ({"policy": {"a": "random"}}, ("policy", "random")),
+        ({"policy": {"a": "random"}}, ("policy",)),
         ({"batches": 0}, ("batches", 0)),
         ({"batch_size": 0}, ("batch_size", 0)),
     ],

@@ -11,10 +11,7 @@ from scipy.stats import kendalltau
 
 import raters as rt
 from raters.acquisition import (
-    AllOf,
-    AnyOf,
     Bald,
-    Budget,
     ExpectedAccuracy,
     ExpectedTau,
     GainBelow,
@@ -22,12 +19,10 @@ from raters.acquisition import (
     Posterior,
     TopIsRight,
 )
-from raters.acquisition.scoring.certainty import (
-    expected_share_of_right_pairs,
-    probability_of_order,
-    probability_of_top,
-)
+from raters.acquisition.campaign import settings
+from raters.acquisition.campaign.stopping import Stop
 from raters.errors import SettingError
+from raters.fitting.storage import to_json
 from tests.acquisition.crowd import MODEL, PAIRS, POSTERIOR, VOTES
 from tests.refusals import raises_about
 
@@ -37,159 +32,90 @@ DRAWS = np.array([[2.0, 1.0, 0.0], [1.0, 0.9, 0.0], [0.0, 0.1, -1.0], [3.0, 1.0,
 WEIGHT = np.array([0.1, 0.2, 0.6, 0.1])  # means .7, .46, −.4
 
 
-# ------------------------------------------------------------------ functions of draws
-
-
-def test_the_probability_of_an_order():
-    assert probability_of_order(DRAWS)[0] == 0.5
-    found = probability_of_order(DRAWS, WEIGHT)
-    assert found.probability == pytest.approx(0.3)
-    assert found.estimate.tolist() == [0, 1, 2]
-    likeliest = probability_of_order(DRAWS, WEIGHT, of="most_probable")
-    assert likeliest.probability == pytest.approx(0.6)
-    assert likeliest.estimate.tolist() == [1, 0, 2]
-
-
-def test_the_probability_of_the_best():
-    assert probability_of_top(DRAWS, k=1).probability == 0.75  # 0 in all but the third
-    assert probability_of_top(DRAWS, k=2).probability == 0.75  # {0, 1} in all but the fourth
-    assert probability_of_top(DRAWS, k=3) == (1.0, pytest.approx([0, 1, 2]))
-    assert probability_of_top(DRAWS, WEIGHT, k=1).probability == pytest.approx(0.4)
-    found = probability_of_top(DRAWS, WEIGHT, k=1, of="most_probable")
-    assert (found.probability, found.estimate.tolist()) == (pytest.approx(0.6), [1])
-
-
-def test_the_expected_share_of_right_pairs():
-    assert expected_share_of_right_pairs(DRAWS) == pytest.approx(10 / 12)
-    assert expected_share_of_right_pairs(DRAWS, WEIGHT) == pytest.approx(1 - 0.7 / 3)
-    assert expected_share_of_right_pairs([[1.0, 1.0], [1.0, 0.0]]) == pytest.approx(
-        0.75
-    )  # a tie in a draw is half right
-    assert expected_share_of_right_pairs([[1.0, 0.0], [0.0, 1.0]]) == 0.5  # equal means, too
-    reward = np.random.default_rng(0).normal(size=(2, 50, 12)) + np.arange(12) / 4
-    mean = reward.mean((0, 1))
-    tau = np.mean([kendalltau(mean, draw).statistic for draw in reward.reshape(-1, 12)])
-    assert 2 * expected_share_of_right_pairs(reward) - 1 == pytest.approx(tau)
-
-
-def test_of_many_items_a_sample_of_pairs_will_do(monkeypatch):
-    reward = np.random.default_rng(0).normal(size=(20, 60)) + np.arange(60) / 20
-    exact = expected_share_of_right_pairs(reward)
-    monkeypatch.setattr("raters.acquisition.scoring.certainty._NUMBERS", 1000)
-    assert expected_share_of_right_pairs(reward) == pytest.approx(exact)
-    monkeypatch.setattr("raters.acquisition.scoring.certainty._MOST_PAIRS", 1700)
-    # 1,700 pairs with a standard deviation of at most .5: five standard errors.
-    assert expected_share_of_right_pairs(reward) == pytest.approx(exact, abs=0.06)
-
-
-def test_an_order_is_right_as_often_as_it_says():
-    """Calibration: of truths drawn as the draws are, the share whose order the estimate has."""
-    rng = np.random.default_rng(0)
-    said, right = [], []
-    for _ in range(400):
-        centre = rng.normal(size=4)
-        draws, truth = (centre + 0.4 * rng.normal(size=(number, 4)) for number in (200, 1))
-        found = probability_of_order(draws)
-        said.append(found.probability)
-        right.append(np.array_equal(np.argsort(-truth[0]), found.estimate))
-    assert np.mean(right) == pytest.approx(np.mean(said), abs=0.1)  # four standard errors of .025
-
-
-@pytest.mark.parametrize(
-    ("call", "about"),
-    [
-        (lambda: probability_of_top(DRAWS, k=4), ("k", 4)),
-        (lambda: probability_of_top(DRAWS, k=0), ("k", 0)),
-        (lambda: probability_of_order(DRAWS[0]), ("reward",)),
-        (lambda: probability_of_order(DRAWS, WEIGHT[:2]), ("weight",)),
-        (lambda: probability_of_order(DRAWS, 0 * WEIGHT), ("weight",)),
-        (lambda: probability_of_order(DRAWS, of="median"), ("of", "median")),
-        (lambda: expected_share_of_right_pairs([[1.0]]), ("reward",)),
-        (lambda: OrderIsRight(95), ("probability", 95)),
-        (lambda: TopIsRight(0, 0.9), ("k", 0)),
-        (lambda: ExpectedTau(1.0), ("at_least", 1.0)),
-        (lambda: GainBelow(0), ("bits_per_cost", 0)),
-        (lambda: GainBelow(0.1, costs={"ann": -1}), ("costs", -1)),
-        (lambda: Budget(-5), ("cost", -5)),
-        (lambda: Budget(5) | 3, ("rules", 3)),
-        (lambda: AnyOf(()), ("rules",)),
-    ],
-)
-def test_what_cannot_be(call, about):
-    with raises_about(SettingError, *about):
-        call()
-
-
-# ------------------------------------------------------------------ rules
-
 SURE = Posterior(
     MODEL, VOTES, {"reward": np.arange(6.0) + np.zeros((1, 200, 1))}, np.full((1, 200), 1 / 200)
 )
 
 
-def test_rules_on_the_order():
-    for rule, number in [
-        (OrderIsRight(0.99), 200 / 201),
-        (TopIsRight(2, 0.99), 200 / 201),
-        (ExpectedTau(0.99), 1.0),
+# ------------------------------------------------------------------ rules on an order
+
+
+def posterior_of(reward, weight=None) -> Posterior:
+    """A posterior of these draws of rewards, of which each counts for many."""
+    reward = np.asarray(reward, float)
+    weight = np.full(len(reward), 1 / len(reward)) if weight is None else weight
+    return dataclasses.replace(
+        SURE, draws={"reward": reward[None]}, weight=np.asarray(weight)[None], independent=np.inf
+    )
+
+
+def share(rule, posterior) -> float:
+    """The value of a rule without the further draw that disagrees."""
+    number = posterior.independent_draws
+    return rule.value(posterior) * (number + 1) / number
+
+
+def test_the_probability_of_an_order_and_of_the_best():
+    for weight, order, best in [(None, 0.5, 0.75), (WEIGHT, 0.3, 0.4)]:
+        posterior = posterior_of(DRAWS, weight)
+        assert share(OrderIsRight(0.5), posterior) == pytest.approx(order)
+        assert share(TopIsRight(1, 0.5), posterior) == pytest.approx(best)
+    assert share(TopIsRight(2, 0.5), posterior_of(DRAWS)) == pytest.approx(0.75)
+
+
+def test_the_expected_share_of_right_pairs(monkeypatch):
+    tau = ExpectedTau(0.5).value
+    for draws, weight, right in [
+        (DRAWS, None, 10 / 12),
+        (DRAWS, WEIGHT, 1 - 0.7 / 3),
+        ([[1.0, 1.0], [1.0, 0.0]], None, 0.75),  # a tie in a draw is half right
+        ([[1.0, 0.0], [0.0, 1.0]], None, 0.5),  # equal means, too
     ]:
-        assert rule.value(SURE) == pytest.approx(number)
-        assert rule(SURE)
-        assert not rule(POSTERIOR)
-    reward, weight = POSTERIOR.draws["reward"], POSTERIOR.weight
-    assert ExpectedTau(0.1).value(POSTERIOR) == pytest.approx(
-        2 * expected_share_of_right_pairs(reward, weight) - 1
-    )
-    assert TopIsRight(1, 0.5).value(POSTERIOR) == pytest.approx(
-        probability_of_top(reward, weight, k=1)[0] * 200 / 201
-    )
+        assert tau(posterior_of(draws, weight)) == pytest.approx(2 * right - 1)
+    reward = np.random.default_rng(0).normal(size=(100, 60)) + np.arange(60) / 20
+    exact = np.mean([kendalltau(reward.mean(0), draw).statistic for draw in reward])
+    assert tau(posterior_of(reward)) == pytest.approx(exact)
+    monkeypatch.setattr("raters.acquisition.campaign.stopping._NUMBERS", 1000)
+    assert tau(posterior_of(reward)) == pytest.approx(exact)
+    monkeypatch.setattr("raters.acquisition.campaign.stopping._MOST_PAIRS", 1700)
+    # 1,700 pairs with a standard deviation of at most .5: five standard errors.
+    assert tau(posterior_of(reward)) == pytest.approx(exact, abs=0.12)
+
+
+def test_what_cannot_be():
+    for call, about in [
+        (lambda: OrderIsRight(95), ("at_least", 95)),
+        (lambda: TopIsRight(0, 0.9), ("k", 0)),
+        (lambda: TopIsRight(7, 0.9)(SURE), ("k", 7)),
+        (lambda: ExpectedTau(1.0), ("at_least", 1.0)),
+        (lambda: GainBelow(0), ("bits_per_cost", 0)),
+        (lambda: GainBelow(1) | 3, ("stop", 3)),
+        (lambda: ExpectedTau(0.5)(posterior_of([[1.0]])), ("stop",)),
+    ]:
+        with raises_about(SettingError, *about):
+            call()
 
 
 def test_draws_cannot_tell_more_than_their_number():
-    assert not OrderIsRight(0.999)(SURE)  # all 200 draws agree, and that is not enough
-    said = OrderIsRight(0.999).describe(SURE)
-    assert (
-        said
-        == "the order of the 6 items is right with probability 0.995 (asked for 0.999; 200 draws"
-        " tell at most 0.995): never met, use more draws"
-    )
-    assert (
-        TopIsRight(2, 0.9)
-        .describe(SURE)
-        .startswith("the 2 best items are known with probability 0.995 (asked for 0.9;")
-    )
+    for rule in (OrderIsRight(0.999), TopIsRight(2, 0.999)):
+        assert rule.value(SURE) == pytest.approx(200 / 201)
+        assert not rule(SURE)  # all 200 draws agree, and that is not enough
+        with raises_about(SettingError, "at_least"):
+            rule.check(SURE, 200)
+        assert rule.value(dataclasses.replace(SURE, independent=9.0)) == pytest.approx(0.9)
+    assert ExpectedTau(0.99)(dataclasses.replace(SURE, independent=9.0))
+    assert not ExpectedTau(0.99)(POSTERIOR)
 
 
-def test_draws_that_depend_on_each_other_tell_less():
-    slow = dataclasses.replace(SURE, independent=9.0)
-    assert OrderIsRight(0.9).value(slow) == pytest.approx(0.9)
-    assert (
-        TopIsRight(1, 0.95)
-        .describe(slow)
-        .endswith("9 draws tell at most 0.9): never met, use more draws")
-    )
-    assert ExpectedTau(0.99)(slow)
+def test_rules_together():
+    sure, never, gain = OrderIsRight(0.99), OrderIsRight(0.999), GainBelow(1e9)
+    for rule, met in [(sure | never, True), (sure & never, False), ((sure & gain) | never, True)]:
+        assert rule(SURE) is met
+        assert str(int(rule.value(SURE))) in rule.describe(rule.value(SURE))
+        assert settings.rebuilt(to_json(rule), Stop, "stop") == rule
 
 
-def test_a_budget():
-    votes = VOTES.judgements_by("annotator")
-    assert Budget(60).value(POSTERIOR) == votes.sum() == 60
-    assert Budget(60)(POSTERIOR)
-    assert not Budget(61)(POSTERIOR)
-    assert Budget(100, costs={1: 3.0}).value(POSTERIOR) == 60 + 2 * votes[1]
-    assert not Budget(60, before=10.0)(POSTERIOR)
-    assert Budget(61).describe(POSTERIOR) == "60 of 61 are spent"
-
-
-def test_the_gain_of_the_best_question():
-    best = float(np.max(Bald()(POSTERIOR, PAIRS, seed=0)))
-    rule = GainBelow(0.1)
-    assert rule.value(POSTERIOR) == pytest.approx(best, rel=1e-5)
-    assert not rule(POSTERIOR)
-    assert GainBelow(1.1 * best)(POSTERIOR)
-    dear = GainBelow(0.1, costs=dict.fromkeys(range(4), 10.0))
-    assert dear.value(POSTERIOR) == pytest.approx(best / 10, rel=1e-5)
-    assert "stop below 0.1" in rule.describe(POSTERIOR)
+# ------------------------------------------------------------------ rules
 
 
 def test_gains_are_looked_for_among_what_can_be_asked():
@@ -197,43 +123,11 @@ def test_gains_are_looked_for_among_what_can_be_asked():
     few = np.array([3, 7, 8])
     some = dataclasses.replace(POSTERIOR, pool=PAIRS.take(few))
     assert GainBelow(0.1).value(some) == pytest.approx(gain[few].max(), rel=1e-5)
-    one = GainBelow(0.1, limit=1).value(some)
-    assert np.isclose(gain[few], one, rtol=1e-5).any()
     assert GainBelow(0.1).value(dataclasses.replace(POSTERIOR, pool=PAIRS.take([]))) == 0
     who = np.asarray(PAIRS.annotator)[few]
     price = np.array([1.0, 2.0, 4.0, 8.0])
     priced = dataclasses.replace(some, cost=price)
     assert GainBelow(0.1).value(priced) == pytest.approx((gain[few] / price[who]).max(), rel=1e-5)
-    own = GainBelow(0.1, costs=dict.fromkeys(range(4), 3.0))
-    assert own.value(priced) == pytest.approx(gain[few].max() / 3, rel=1e-5)
-
-
-def test_rules_together():
-    either, both = OrderIsRight(0.99) | Budget(60) | Budget(70), OrderIsRight(0.99) & Budget(60)
-    assert isinstance(either, AnyOf)
-    assert isinstance(both, AllOf)
-    assert len(either.rules) == 3  # no brackets within brackets
-    assert (either(POSTERIOR), both(POSTERIOR)) == (True, False)
-    assert (either(SURE), both(SURE)) == (True, True)
-    assert both.describe(SURE).count("; and ") == 1
-
-
-def test_the_text_of_a_rule_gives_it_back():
-    """A campaign keeps its rule in its journal."""
-    known = {
-        kind.__name__: kind
-        for kind in (AllOf, AnyOf, Budget, ExpectedAccuracy, ExpectedTau, GainBelow, OrderIsRight)
-    }
-    rules = [
-        OrderIsRight(0.9),
-        ExpectedTau(0.8),
-        ExpectedAccuracy(0.9),
-        Budget(100, {"ann": 2.0}),
-        GainBelow(0.01, {3: 2.0}),
-    ]
-    for rule in [*rules, rules[0] & rules[1] | rules[3]]:
-        again = eval(repr(rule), known)
-        assert (again, hash(again)) == (rule, hash(rule))
 
 
 def test_many_labels_that_agree_are_no_certainty():
@@ -270,9 +164,6 @@ def test_rules_for_labels():
     assert value == pytest.approx(posterior.true_classes().max(-1).mean())
     assert ExpectedAccuracy(0.99 * value)(posterior)
     assert not ExpectedAccuracy(1.001 * value)(posterior)
-    assert "of the items' labels are expected to be right" in ExpectedAccuracy(0.5).describe(
-        posterior
-    )
     assert GainBelow(1e-9).value(posterior) > 0
     every = rt.Labels.from_frame(
         {"i": [0, 0, 1, 1], "a": [*"xyxy"], "l": [0, 1, 1, 0]}, item="i", annotator="a", label="l"

@@ -48,8 +48,8 @@ def test_probabilities_are_means_over_the_draws():
 
 def test_scores_in_pieces_are_those_of_the_whole(monkeypatch):
     whole = Bald()(POSTERIOR, PAIRS)
-    monkeypatch.setattr("raters.acquisition.scoring.posterior._FEWEST_ROWS", 8)
-    monkeypatch.setattr("raters.acquisition.scoring.posterior._MOST_ROWS", 8)
+    monkeypatch.setattr("raters.acquisition.posterior._FEWEST_ROWS", 8)
+    monkeypatch.setattr("raters.acquisition.posterior._MOST_ROWS", 8)
     np.testing.assert_allclose(whole, Bald()(POSTERIOR, PAIRS), atol=1e-6)
 
 
@@ -58,10 +58,7 @@ def test_settled_data_leave_nothing_to_ask():
     settled = hand.result(
         VOTES, reward=3 * order + RNG.uniform(size=(DRAWS, 6)), competence=np.ones((DRAWS, 4))
     )
-    with pytest.warns(
-        DataWarning,
-        match="all questions score 0: no answer would change anything of what is wanted. Stop here",
-    ):
+    with pytest.warns(DataWarning, match="all questions score 0"):
         rt.suggest(MODEL, settled, PAIRS, draws=DRAWS)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -10,18 +10,9 @@ import pytest
 from scipy.special import expit, softmax, xlogy
 
 import raters as rt
-from raters.acquisition import (
-    About,
-    Bald,
-    Entropy,
-    Epig,
-    Posterior,
-    Random,
-    TruthVariance,
-    synthesize,
-)
-from raters.acquisition.policy.described import described
-from raters.acquisition.policy.synthesis import score_of
+from raters.acquisition import About, Bald, Entropy, Epig, Posterior, Random, synthesize
+from raters.acquisition.scores import TruthVariance
+from raters.acquisition.synthesis import _described, _score_of
 from raters.errors import DataError, SettingError
 from tests.refusals import raises_about
 
@@ -120,15 +111,15 @@ def test_no_point_of_a_dense_search_is_better(name, model, by_hand, request):
 def test_the_gradient_is_that_of_finite_differences(name, model, by_hand, criterion, request):
     _, result = request.getfixturevalue(name)
     posterior = Posterior.of(model, result, draws=60, seed=0)
-    asked = described(posterior, None, np.array([1]))
+    asked = _described(posterior, None, np.array([1]))
     scale = asked.real.std(0)
     with jax.enable_x64(True):
-        score = score_of(posterior, asked, criterion, 0)(asked.templates.rows([0]))
+        values, slope = _score_of(posterior, asked, criterion, 0)(asked.templates.rows([0]))
         for point in np.random.default_rng(0).normal(size=(4, 2)) * scale:
             step = 1e-4 * scale * np.eye(2)
-            ends = [np.asarray(score.values(jnp.asarray(point + sign * step))) for sign in (1, -1)]
+            ends = [np.asarray(values(jnp.asarray(point + sign * step))) for sign in (1, -1)]
             rough = (ends[0] - ends[1]) / (2e-4 * scale)
-            exact = np.asarray(score.slope(jnp.asarray(point))[1])
+            exact = np.asarray(slope(jnp.asarray(point))[1])
             np.testing.assert_allclose(exact * scale, rough * scale, rtol=2e-3, atol=1e-7)
             assert np.abs(exact).max() > 0
 

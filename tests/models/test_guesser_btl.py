@@ -13,8 +13,7 @@ from scipy.special import expit, gammaln
 from scipy.stats import norm
 
 import raters as rt
-from raters.acquisition.policy.annotator_rules import BestMean
-from raters.acquisition.scoring.posterior import Posterior
+from raters.acquisition import BestMean, Posterior
 from raters.auditing.comparisons import competences
 from raters.errors import BackendError, ConvergenceWarning, SettingError
 from raters.fitting.result import draws_of
@@ -138,9 +137,7 @@ def test_competences_have_the_sign_of_the_type(fitted) -> None:
 
 def test_nobody_prefers_a_guesser(crowd, fitted) -> None:
     """The competence of a guesser is that of the prior, about 1, without the type."""
-    preference = BestMean().preference(
-        Posterior.of(rt.models.GuesserBTL(), fitted), np.random.default_rng(0)
-    )
+    preference = BestMean().preference(Posterior.of(rt.models.GuesserBTL(), fitted))
     assert np.argmin(preference) == crowd.truth["kind"].tolist().index("guesser")
 
 

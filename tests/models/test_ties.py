@@ -94,11 +94,11 @@ def test_checks_measure_the_share_of_ties(fitted) -> None:
 
 def test_the_order_of_a_pair_is_told_by_a_tie_too() -> None:
     """Of three answers each tells its part: by Σ cov²/p over them, of two cov²/(p(1 − p))."""
-    from raters.acquisition import scores
+    from raters.acquisition.scores import OrderVariance
 
     probs = np.array([[[[0.8], [0.2], [0.0]], [[0.0], [0.2], [0.8]]]], np.float32)
     difference = np.array([[[1.0], [-1.0]]], np.float32)
-    score = float(scores.order_variance_reduction(probs, difference)[0])
+    score = float(OrderVariance.formula(probs, difference)[0])
     assert score == pytest.approx(2 * 0.2**2 / 0.4, rel=1e-5)
 
 

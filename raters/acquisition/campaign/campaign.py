@@ -5,20 +5,25 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
 from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from raters.acquisition.campaign import stream as streams
-from raters.acquisition.campaign.answers import as_ids, as_mapping, outcome_of
-from raters.acquisition.campaign.journal import Journal, Question, Snapshot, TellResult
+from raters.acquisition.campaign.fits import Fits
+from raters.acquisition.campaign.journal import (
+    Journal,
+    Question,
+    Snapshot,
+    TellResult,
+    journal_path,
+)
 from raters.acquisition.campaign.ledger import Ledger
-from raters.acquisition.campaign.refits import Refits
-from raters.acquisition.campaign.seen import read_seen, write_seen
 from raters.acquisition.campaign.settings import (
     DEFAULT_SETTINGS,
     Rule,
@@ -26,25 +31,77 @@ from raters.acquisition.campaign.settings import (
     check_possible,
     check_rule,
     chooses_at_random,
-    plain_int,
     rule_of,
     stored_data,
     stored_settings,
 )
-from raters.acquisition.campaign.status import Status, status_of
-from raters.acquisition.campaign.stopping import Stop
+from raters.acquisition.campaign.stopping import ExpectedAccuracy, ExpectedTau, OrderIsRight, Stop
 from raters.acquisition.campaign.stream import Decision
-from raters.acquisition.campaign.tables import history_table, question_table
-from raters.acquisition.policy.policy import Policy
+from raters.acquisition.campaign.tables import history_table, question_table, stream_table
+from raters.acquisition.policy import Policy
+from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
-from raters.acquisition.scoring.posterior import Posterior
-from raters.errors import DataError
-from raters.errors.validation import boolean, checked, share, whole
+from raters.errors import DataError, SettingError, refuse
+from raters.errors.validation import boolean, checked, is_list, share, whole
 from raters.fitting.fit import fit
 from raters.inference import Backend
 from raters.inference.defaults import default_backend
 from raters.judgements.base import Judgements
+from raters.judgements.names import shorten
 from raters.model import Model
+
+# Each certainty of a status is the value of a stopping rule; its threshold is not read.
+_CERTAINTIES: dict[str, Stop] = {
+    "order_probability": OrderIsRight(0.5),
+    "expected_tau": ExpectedTau(0.5),
+    "expected_accuracy": ExpectedAccuracy(0.5),
+}
+
+
+@dataclass(frozen=True)
+class Status:
+    """Status of a campaign.
+
+    Parameters
+    ----------
+    answered, open, withdrawn : int
+        Number of questions with an answer, waiting for one, and withdrawn without one.
+    batches : int
+        Number of batches handed out.
+    spent, committed : float
+        Costs of the questions answered, and of the open ones.
+    budget : float or None
+    by_annotator : dict
+        Number of questions answered by each annotator.
+    fits : int
+        Number of fits between batches since the campaign was opened.
+    max_rhat, min_ess : float
+        Diagnostics of the worst of those fits (NaN before the first). They are short on purpose;
+        `Campaign.result` is not.
+    order_probability, expected_tau, expected_accuracy : float or None
+        The posterior probability that the items are ordered as their mean rewards are, the expected
+        Kendall's τ of that order with the true one; of labels, the expected share of items whose
+        most probable class is right. None where the model has none, before any answer, and with
+        ``probability=False``.
+    why_done : str or None
+        Reason why there is nothing more to ask; None when there is.
+    """
+
+    answered: int
+    open: int
+    withdrawn: int
+    batches: int
+    spent: float
+    committed: float
+    budget: float | None
+    by_annotator: dict[Any, int]
+    fits: int
+    max_rhat: float
+    min_ess: float
+    order_probability: float | None
+    expected_tau: float | None
+    expected_accuracy: float | None
+    why_done: str | None
 
 
 class Campaign:
@@ -52,70 +109,49 @@ class Campaign:
 
     Every question is in the journal before it is handed out, and every answer before `tell`
     returns, so a campaign survives a crash: open the same path again. Answers may come late, twice,
-    out of order, and from several processes at once.
-
-    Between fits, the draws are re-weighted by the answers since. A new fit, started where the last
-    one ended, is made when `batch_size` answers are new, or when the effective number of weighted
-    draws falls below a quarter of their number.
+    out of order, and from several processes at once. Between fits, the draws are re-weighted by the
+    answers since.
 
     Parameters
     ----------
     path : path
         The journal, one SQLite file, which is made where there is none. Otherwise the arguments
         below must be those of the journal, except `batch_size`, `budget` and `stop`, which may
-        change, and are kept where they are not given. ``Campaign.open(path)`` reads all of them
-        from the file.
+        change, and are kept where they are not given.
     model : Model
     pool : Judgements
-        The questions that may be asked: ``rt.Candidates.pairs(votes)``,
-        ``rt.Candidates.labels(labels)``. Which item of a pair comes first is drawn by the seed,
-        unless the pairs are ordered.
+        The questions that may be asked, such as ``rt.Candidates.pairs(votes)``. Which item of a
+        pair comes first is drawn by the seed, unless the pairs are ordered.
     backend : Backend, optional
         For the fits between batches, and for `result`. By default that of `raters.fit`, with short
         runs between batches.
     policy : Policy, optional
         Choice of questions and annotators, with the costs and quotas of annotators.
     batch_size : int, optional
-        Number of questions that `ask` hands out by default; 10 unless it is given.
+        Number of questions that `ask` hands out by default (10), and of new answers after which
+        another fit is made.
     data : Judgements, optional
         Judgements from before the campaign, which the journal keeps too.
     budget : float, optional
-        Bound of the total cost; a question costs 1 where the policy gives no cost. ``math.inf``
-        removes the bound of the journal.
+        Bound of the total cost; ``math.inf`` removes the bound of the journal.
     again : bool, optional
         Whether an annotator may be asked a question again that they have answered. By default True
-        for comparisons and False for labels. An open question is never handed out a second time.
+        for comparisons and False for labels.
     stop : callable, optional
         A rule such as ``rt.acquisition.ExpectedTau(0.9)``: from a `Posterior`, whether to stop.
-        False removes the rule of the journal. Use `budget` for a budget.
+        False removes the rule of the journal.
     seed : int
-
-    Raises
-    ------
-    DataError
-        When the pool is empty or has names that `data` lack; when the file is no journal, damaged
-        or locked, or belongs to another campaign (the message names the difference).
-    BackendError
-        When the back-end cannot run this model.
-    SettingError
-        When the policy or the rule has no meaning for the model, or the rule asks for a probability
-        that the draws of a fit cannot show.
 
     Examples
     --------
     >>> import raters as rt, tempfile
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=2, num_votes=40, seed=0)
     >>> path = tempfile.mkdtemp() + "/tea.db"
-    >>> campaign = rt.Campaign(path, rt.BTL(), rt.Candidates.pairs(votes), data=votes,
-    ...                        batch_size=3)
-    >>> questions = campaign.ask()
-    >>> dict(questions.sizes), sorted(questions)
-    ({'id': 3}, ['by', 'first', 'score', 'second'])
+    >>> campaign = rt.Campaign(path, rt.BTL(), rt.Candidates.pairs(votes), data=votes)
+    >>> questions = campaign.ask(3)
     >>> accepted = campaign.tell({question: "first" for question in questions["id"].values})
-    >>> len(accepted.new), campaign.data.num_votes
-    (3, 43)
-    >>> rt.Campaign.open(path).spent
-    3.0
+    >>> len(accepted.new), campaign.data.num_votes, rt.Campaign.open(path).spent
+    (3, 43, 3.0)
     """
 
     def __init__(
@@ -133,17 +169,11 @@ class Campaign:
         stop: Rule | Literal[False] | None = None,
         seed: int = 0,
     ) -> None:
-        setup = Setup.given(
-            model,
-            pool,
-            data,
-            default_backend(model, pool, quick=True) if backend is None else backend,
-            Policy() if policy is None else policy,
-            again,
-            plain_int(seed),
-        )
+        backend = default_backend(model, pool, quick=True) if backend is None else backend
+        policy = Policy() if policy is None else policy
+        setup = Setup.given(model, pool, data, backend, policy, again, seed)
         identity, settings = setup.identity(), stored_settings(batch_size, budget, stop)
-        if not Journal.is_there(path):
+        if not journal_path(path).exists():
             check_possible(setup)
             settings = DEFAULT_SETTINGS | settings
         elif data is None:
@@ -174,18 +204,6 @@ class Campaign:
         batch_size, budget, stop : optional
             New values in place of those in the journal; ``budget=math.inf`` and ``stop=False``
             remove them.
-
-        Returns
-        -------
-        Campaign
-
-        Raises
-        ------
-        DataError
-            When the file is missing, no journal, or damaged.
-        SettingError
-            When the model, the back-end, the policy or the rule is of a class that is not imported;
-            import its module, or write ``Campaign(path, model, pool)``.
         """
         journal = Journal(path)
         setup = Setup.stored(journal)
@@ -203,7 +221,7 @@ class Campaign:
         self._ledger = Ledger(self.pool, self._base, self.policy, self.again)
         self._lock = RLock()
         self._result: tuple[Float[np.ndarray, " question"], xr.DataTree] | None = None
-        self._refits = Refits(self.model, self.backend, self.pool, self.seed)
+        self._fits = Fits(self.model, self.backend, self.pool, self.seed)
 
     def __repr__(self) -> str:
         size = len(self._journal.read())
@@ -217,13 +235,13 @@ class Campaign:
     @property
     def batch_size(self) -> int:
         """Number of questions in a batch."""
-        return int(self._journal.settings.number("batch_size"))
+        return int(self._journal.settings["batch_size"])
 
     @property
     def budget(self) -> float | None:
         """Bound of the total cost, or None."""
-        settings = self._journal.settings
-        return settings.number("budget") if settings["budget"] else None
+        text = self._journal.settings["budget"]
+        return float(text) if text else None
 
     # ---------------------------------------------------------------- ask and tell
 
@@ -243,22 +261,14 @@ class Campaign:
             With axis ``id``: ``first`` and ``second`` (for labels ``item``), ``by``, and ``score``.
             There are fewer than `number` when the pool or the budget runs out (or the pairs, where
             the policy takes each once a batch), and none when the campaign is `done`.
-
-        Raises
-        ------
-        DataError
-            When `annotator` names somebody unknown, or nobody.
         """
-        size = self.batch_size if number is None else plain_int(number)
+        size = self.batch_size if number is None else number
         whole("number", size)
-        judges = np.arange(len(self.pool.judges))
-        eligible = np.isin(
-            judges, judges if annotator is None else self._ledger.codes_of(annotator)
-        )
+        judges = self._ledger.codes_of(annotator)
         with self._lock:
             while True:
                 snapshot = self._journal.read()
-                questions = self._choose(snapshot, size, eligible)
+                questions = self._choose(snapshot, int(size), judges)
                 ids = self._journal.ask(questions, known=len(snapshot)) if questions else []
                 # None when another process has written since: these questions may be its.
                 if ids is not None:
@@ -267,15 +277,15 @@ class Campaign:
                     return question_table(self.pool, ids, rows, scores)
 
     def _choose(
-        self, snapshot: Snapshot, size: int, eligible: Bool[np.ndarray, " annotator"]
+        self, snapshot: Snapshot, size: int, judges: Int[np.ndarray, " annotator"]
     ) -> list[Question]:
-        """Choose at most `size` questions; `eligible` says which annotators may be asked."""
-        ledger = self._ledger
+        """Choose at most `size` questions to these annotators."""
+        ledger, budget = self._ledger, self.budget
         rows = ledger.free(snapshot)
         if self._why_done(snapshot, rows) is not None:
             return []
-        rows = ledger.payable(snapshot, rows, self.budget)
-        rows = rows[eligible[ledger.judge[rows]]]
+        rows = ledger.payable(snapshot, rows, budget)
+        rows = rows[np.isin(ledger.judge[rows], judges)]
         if not len(rows):
             return []
         pending = np.sort(snapshot.row[snapshot.open])
@@ -287,13 +297,13 @@ class Campaign:
             asked=ledger.asked(snapshot),
             pending=self.pool.rows(pending) if len(pending) else None,
         )
-        questions, left = [], ledger.left(snapshot, self.budget)
+        questions, left = [], ledger.left(snapshot, budget)
         for row, score in zip(rows[chosen.rows].tolist(), chosen.score.tolist(), strict=True):
-            code = int(ledger.judge[row])
-            cost = float(ledger.cost[code])
+            judge = int(ledger.judge[row])
+            cost = float(ledger.cost[judge])
             if cost <= left:
                 left -= cost
-                questions.append(Question(row, *ledger.sides(row), code, score, cost))
+                questions.append(Question(row, judge, score, cost))
         return questions
 
     @checked
@@ -306,35 +316,16 @@ class Campaign:
         by the same draws. It is asked if its score is in the upper part of them, whose size follows
         the rate: in whatever order questions come, at most 11 + rate · n of n are asked (more where
         the policy has a `least_share`, and an annotator is short of it), and never more than the
-        budget pays. Decisions are in the journal when this returns, with the question if it is
-        asked: it then waits for `tell` as one of `ask` does.
+        budget pays. The first questions are asked by lot. Decisions are in the journal when this
+        returns, with the question if it is asked: it then waits for `tell` as one of `ask` does.
 
         Parameters
         ----------
         question : Judgements or mapping
             One question of the pool: one row, or the names in the columns that `ask` gives, such as
-            ``{"first": "tea", "second": "milk", "by": "ann"}``. The policy's rule for the choice of
-            an annotator has no part in the decision.
+            ``{"first": "tea", "second": "milk", "by": "ann"}``.
         rate : float, optional
             Share of the questions that are asked; 0.1 at first, and kept where it is not given.
-
-        Returns
-        -------
-        Decision
-            With ``ask``, ``id``, ``score``, ``threshold``, ``reason`` and ``best``.
-
-        Raises
-        ------
-        DataError
-            When the question is not one of the pool.
-        SettingError
-            When `rate` is not between 0 and 1.
-
-        Notes
-        -----
-        The first questions are asked by lot, with probability `rate`. A question that cannot be
-        asked (it waits already, was answered, its annotator has no quota left) counts as one of the
-        stream that is let go. When the campaign is `done`, the level stays as it is.
 
         Examples
         --------
@@ -353,21 +344,21 @@ class Campaign:
                 snapshot, stream = self._journal.read(), streams.Stream.of(self._journal, rate)
                 seen, asked, best = self._decided(snapshot, stream, row)
                 known = {"known": len(snapshot), "known_seen": stream.place}
-                place = write_seen(self._journal, seen, asked, **known)
+                name = self._journal.consider(seen, asked, **known)
                 # None when another process has written since: the decision may be another now.
-                if place is not None:
+                if name is not None:
                     score = math.nan if seen.score is None else seen.score
-                    name = place or None
-                    return Decision(bool(name), name, score, seen.threshold, seen.reason, best)
+                    return Decision(
+                        bool(name), name or None, score, seen.threshold, seen.reason, best
+                    )
 
     def _decided(self, snapshot: Snapshot, stream: streams.Stream, row: int) -> streams.Decided:
         """Decide on the question in a row."""
         free = self._ledger.free(snapshot)
         if reason := self._why_done(snapshot, free):
-            done = f"there is nothing more to ask: {reason}"
-            return streams.Decided(stream.let_go(row, done, moves=False))
+            return stream.let_go(row, f"there is nothing more to ask: {reason}", moves=False)
         if reason := self._ledger.why_not(snapshot, free, row, self.budget):
-            return streams.Decided(stream.let_go(row, reason))
+            return stream.let_go(row, reason)
         posterior = self._posterior(snapshot)
         return stream.decide(row, snapshot, self._ledger, self.policy, posterior, self.seed)
 
@@ -393,46 +384,51 @@ class Campaign:
         TellResult
             Ids: ``new``, ``again`` (stored before, and ignored), ``corrected``, and ``late``
             (after they were withdrawn).
-
-        Raises
-        ------
-        DataError
-            For an unknown id, an impossible answer, and an answer that contradicts a stored one,
-            unless `correct`.
         """
         boolean("correct", correct)
+        if isinstance(answers, str) and answer is not None:
+            answers = {answers: answer}
+        elif not isinstance(answers, Mapping) or answer is not None:
+            expected, such = "give an id and an answer, or a mapping", "{'a3f1-1': 'first'}"
+            refuse("answers", answers, expected=expected, instead=such, error=DataError)
         row, outcomes = self._journal.read().row, {}
-        for question, words in as_mapping(answers, answer).items():
+        for question, words in answers.items():
             place = self._journal.place_of(question, len(row))
-            outcome = outcome_of(self.pool, int(row[place - 1]), words, question)
-            if (own := self._journal.id_of(place)) in outcomes:
-                raise DataError(f"the id {own} comes twice, as {question!r}; nothing was written")
-            outcomes[own] = outcome
+            name = self._journal.id_of(place)
+            if name in outcomes:
+                raise DataError(f"the id {name} comes twice, as {question!r}; nothing was written")
+            outcomes[name] = self._outcome_of(int(row[place - 1]), words, name)
 
         def words_of(place: int, outcome: float) -> str:
             return repr(self.pool.words_of(int(row[place - 1]), outcome))
 
         return self._journal.tell(outcomes, correct=correct, words_of=words_of)
 
+    def _outcome_of(self, row: int, answer: Any, question: str) -> float:
+        """Outcome that an answer in words stands for."""
+        try:
+            outcome = self.pool.outcome_of(row, answer)
+        except DataError as error:
+            raise DataError(f"question {question}: {error}. Nothing was written") from error
+        if outcome is None:
+            words = shorten(map(repr, self.pool.answer_words(row)), 10)
+            problem = f"is no answer to question {question}"
+            expected = f"it must be one of {words}; nothing was written"
+            refuse("answers", answer, problem, expected, error=DataError)
+        return outcome
+
     def withdraw(self, ids: str | Iterable[str]) -> tuple[str, ...]:
-        """Withdraw open questions: their cost is free again, and they may be asked anew. Answers
-        that come later still count.
+        """Withdraw open questions, and return the ids of those that were open: their cost is free
+        again, and they may be asked anew. Answers that come later still count.
 
         Parameters
         ----------
         ids : str, or iterable of str
-
-        Returns
-        -------
-        tuple of str
-            Those that were open.
-
-        Raises
-        ------
-        DataError
-            For an unknown id, and for what is no id.
         """
-        return self._journal.withdraw(as_ids(ids))
+        if not isinstance(ids, str) and not is_list(ids):
+            expected = "give the id of a question, or several"
+            refuse("ids", ids, expected=expected, instead="['a3f1-1']", error=DataError)
+        return self._journal.withdraw([ids] if isinstance(ids, str) else list(ids))
 
     def outstanding(self, *, annotator: Any = None) -> xr.Dataset:
         """Open questions as `ask` returned them, of one annotator, of several, or of all.
@@ -440,16 +436,9 @@ class Campaign:
         Parameters
         ----------
         annotator : name or list of names, optional
-
-        Returns
-        -------
-        xarray.Dataset
         """
-        snapshot = self._journal.read()
-        is_open = snapshot.open
-        if annotator is not None:
-            is_open = is_open & np.isin(snapshot.annotator, self._ledger.codes_of(annotator))
-        places = np.flatnonzero(is_open)
+        snapshot, judges = self._journal.read(), self._ledger.codes_of(annotator)
+        places = np.flatnonzero(snapshot.open & np.isin(snapshot.annotator, judges))
         ids = [self._journal.id_of(place + 1) for place in places.tolist()]
         return question_table(self.pool, ids, snapshot.row[places], snapshot.score[places])
 
@@ -469,9 +458,9 @@ class Campaign:
         (NaN where the question could not be asked), ``threshold``, ``ask``, ``id`` (empty where it
         was let go), ``rate`` and ``reason``.
         """
-        seen, _ = read_seen(self._journal)
+        seen, _ = self._journal.read_seen()
         ids = ["" if one.question is None else self._journal.id_of(one.question) for one in seen]
-        return streams.stream_table(self.pool, seen, ids)
+        return stream_table(self.pool, seen, ids)
 
     # ---------------------------------------------------------------- data and fits
 
@@ -490,11 +479,6 @@ class Campaign:
     def result(self) -> xr.DataTree:
         """Fit of all judgements so far, by the default back-end or the one that was given; kept
         until another answer comes.
-
-        Raises
-        ------
-        DataError
-            Before the first answer.
         """
         with self._lock:
             snapshot = self._journal.read()
@@ -505,10 +489,7 @@ class Campaign:
                 backend = default_backend(self.model, self.pool) if quick else self.backend
                 data = self._data(snapshot)
                 if not data.num_rows:
-                    raise DataError(
-                        "there is no answer yet, so there is nothing to fit; hand out questions"
-                        " first"
-                    )
+                    raise DataError("there is no answer yet; hand out questions first")
                 result = fit(self.model, data.aggregate(), backend, seed=self.seed, progress=False)
                 self._result = snapshot.value, result
             return self._result[1]
@@ -523,7 +504,7 @@ class Campaign:
     def _posterior(self, snapshot: Snapshot, *, always: bool = False) -> Posterior:
         if not always and chooses_at_random(self.policy):
             return Posterior(self.model, self._base, {}, np.ones((1, 1), np.float32))
-        return self._refits.posterior(snapshot.value, self._data(snapshot), self.batch_size)
+        return self._fits.posterior(snapshot.value, self._data(snapshot), self.batch_size)
 
     # ---------------------------------------------------------------- progress
 
@@ -536,9 +517,7 @@ class Campaign:
     @property
     def done(self) -> bool:
         """True if there is nothing more to ask: the budget is used up, the stopping rule is met, or
-        all questions were asked.
-
-        Open questions may still be answered.
+        all questions were asked. Open questions may still be answered.
         """
         return self.why_done is not None
 
@@ -549,10 +528,13 @@ class Campaign:
             snapshot = self._journal.read()
             return self._why_done(snapshot, self._ledger.free(snapshot))
 
+    def _is_known(self, snapshot: Snapshot) -> bool:
+        return bool(snapshot.answered.any() or self._base.num_rows)
+
     def _why_done(self, snapshot: Snapshot, free: Int[np.ndarray, " free"]) -> str | None:
         if reason := self._ledger.why_done(snapshot, free, self.budget):
             return reason
-        if self.stop is None or not (snapshot.answered.any() or self._base.num_rows):
+        if self.stop is None or not self._is_known(snapshot):
             return None
         # Open questions are among those that can still be learned from: their answers may change
         # the verdict.
@@ -561,10 +543,11 @@ class Campaign:
         posterior = dataclasses.replace(
             self._posterior(snapshot, always=True), pool=pool, cost=self._ledger.cost
         )
-        if self.stop(posterior):
-            rule = self.stop.describe(posterior) if isinstance(self.stop, Stop) else repr(self.stop)
-            return f"the stopping rule is met: {rule}"
-        return None
+        if not isinstance(self.stop, Stop):
+            return f"the stopping rule is met: {self.stop!r}" if self.stop(posterior) else None
+        value = self.stop.value(posterior)
+        met = self.stop.met(value)
+        return f"the stopping rule is met: {self.stop.describe(value)}" if met else None
 
     @checked
     def status(self, *, probability: bool = True) -> Status:
@@ -575,15 +558,34 @@ class Campaign:
         probability : bool
             Whether to compute how certain the order or the classes are, which needs a fit when
             answers are new.
-
-        Returns
-        -------
-        Status
         """
         with self._lock:
             snapshot = self._journal.read()
-            known = probability and bool(snapshot.answered.any() or self._base.num_rows)
+            answered, judges = snapshot.answered, self.pool.judges
+            known = probability and self._is_known(snapshot)
             posterior = self._posterior(snapshot, always=True) if known else None
+            counts = np.bincount(snapshot.annotator[answered], minlength=len(judges)).tolist()
             why_done = self._why_done(snapshot, self._ledger.free(snapshot))
-            judges = self.pool.judges
-            return status_of(snapshot, judges, self.budget, self._refits, posterior, why_done)
+            return Status(
+                answered=int(answered.sum()),
+                open=int(snapshot.open.sum()),
+                withdrawn=int((snapshot.withdrawn & ~answered).sum()),
+                batches=int(snapshot.batch.max(initial=-1)) + 1,
+                spent=float(snapshot.cost[answered].sum()),
+                committed=float(snapshot.cost[snapshot.open].sum()),
+                budget=self.budget,
+                by_annotator=dict(zip(judges, counts, strict=True)),
+                fits=self._fits.number,
+                max_rhat=self._fits.max_rhat,
+                min_ess=self._fits.min_ess,
+                **{name: _certainty(rule, posterior) for name, rule in _CERTAINTIES.items()},
+                why_done=why_done,
+            )
+
+
+def _certainty(rule: Stop, posterior: Posterior | None) -> float | None:
+    """Value of a stopping rule; None where it has no meaning."""
+    try:
+        return None if posterior is None else rule.value(posterior)
+    except SettingError:
+        return None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
+import io
 import os
 import sqlite3
 import uuid
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -18,18 +18,36 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from raters.acquisition.campaign.database import Database, Facts, create, insert, unpacked
-from raters.errors import DataError
+from raters.errors import DataError, refuse
 from raters.fitting.storage import shown
-from raters.judgements.names import shorten
+
+# Written into the header of the file, so that no other database passes for a journal: "RTRS".
+_APPLICATION = 0x52545253
+_FORMAT = 2
+# Seconds to wait for another process.
+_PATIENCE = 30.0
+_SCHEMA = """
+CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE part (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE question (number INTEGER PRIMARY KEY, row INTEGER NOT NULL,
+    annotator INTEGER NOT NULL, batch INTEGER NOT NULL, score REAL, cost REAL NOT NULL,
+    asked TEXT NOT NULL, withdrawn TEXT);
+CREATE TABLE answer (question INTEGER NOT NULL REFERENCES question, revision INTEGER NOT NULL,
+    value REAL NOT NULL, told TEXT NOT NULL, PRIMARY KEY (question, revision))
+    WITHOUT ROWID;
+CREATE TABLE seen (number INTEGER PRIMARY KEY, row INTEGER NOT NULL, score REAL,
+    threshold REAL NOT NULL, level REAL NOT NULL, rate REAL NOT NULL, question INTEGER,
+    reason TEXT NOT NULL, seen TEXT NOT NULL);
+"""
+_UNUSABLE = ("SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_PERM")
+
+Arrays = Mapping[str, Shaped[np.ndarray, " ..."]]
 
 
 class Question(NamedTuple):
-    """Question to hand out: its row in the pool, its codes, its score and its cost."""
+    """Question to hand out: its row in the pool, its annotator, its score and its cost."""
 
     row: int
-    first: int
-    second: int | None
     annotator: int
     score: float
     cost: float
@@ -44,6 +62,18 @@ class TellResult(NamedTuple):
     late: tuple[str, ...]
 
 
+class Seen(NamedTuple):
+    """Question that arrived in a stream: its row in the pool, and what was decided."""
+
+    row: int
+    score: float | None
+    threshold: float
+    level: float
+    rate: float
+    question: int | None
+    reason: str
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """All questions in the order in which they were handed out, as arrays of shape (question,)."""
@@ -55,71 +85,57 @@ class Snapshot:
     cost: Float[np.ndarray, " question"]
     withdrawn: Bool[np.ndarray, " question"]
     value: Float[np.ndarray, " question"]
-    asked_at: tuple[str, ...]
-    answered_at: tuple[str | None, ...]
 
     def __len__(self) -> int:
         return len(self.row)
 
     @property
     def answered(self) -> Bool[np.ndarray, " question"]:
-        """True for the questions that have an answer, shape (question,)."""
+        """True for the questions that have an answer."""
         return ~np.isnan(self.value)
 
     @property
     def open(self) -> Bool[np.ndarray, " question"]:
-        """True for the questions that wait for an answer, shape (question,)."""
+        """True for the questions that wait for an answer."""
         return np.asarray(~self.answered & ~self.withdrawn)
 
 
 def journal_path(path: Any) -> Path:
     """The path of a journal; `DataError` for what can be none."""
-    if isinstance(path, (str, Path)) and "\0" not in str(path):
-        with contextlib.suppress(UnicodeError):  # half a character, which no system has in a path
-            os.fsencode(path)
-            return Path(path)
-    raise DataError(
-        parameter="path",
-        value=path,
-        expected="it must be the path of a file",
-        instead="'campaign.db'",
-    )
+    try:
+        possible = isinstance(path, (str, Path)) and b"\0" not in os.fsencode(path)
+    except UnicodeError:  # half a character, which no system has in a path
+        possible = False
+    if not possible:
+        refuse("path", path, expected="it must be the path of a file", error=DataError)
+    return Path(path)
 
 
 class Journal:
     """File that holds a campaign."""
 
-    @staticmethod
-    def is_there(path: str | Path) -> bool:
-        """True if there is a file or a folder of this name."""
-        return journal_path(path).exists()
-
-    def __init__(self, path: str | Path, *, patience: float = 30.0) -> None:
+    def __init__(self, path: str | Path) -> None:
         self.path = journal_path(path)
-        self.database = Database(self.path, patience)
         self._last: tuple[tuple[int, ...], Snapshot] | None = None
-        if self.path.is_dir():
-            raise DataError(f"{str(path)!r} is a folder; name a file in it")
-        if self.path.exists() and not self.path.is_file():
-            raise DataError(f"{str(path)!r} is a device, and no file; name a file")
-        if not self.path.exists():
-            raise DataError(
-                parameter="path",
-                value=str(path),
-                problem="is no file, so there is no journal",
-                expected="start a campaign first",
-                instead=f"rt.Campaign({str(path)!r}, model, pool)",
-            )
-        if self.path.stat().st_size == 0:
-            raise DataError(
-                f"{str(path)!r} is empty, and no journal; delete it, or name another file"
-            )
-        self.database.check()
+        if not self.path.is_file():
+            problem = "is no file" if self.path.exists() else "does not exist"
+            such = f"rt.Campaign({str(path)!r}, model, pool)"
+            expected = "name the file of a campaign, or start one"
+            refuse("path", str(path), problem, expected, instead=such, error=DataError)
+        with self.transaction() as db:
+            (application,) = db.execute("PRAGMA application_id").fetchone()
+            (version,) = db.execute("PRAGMA user_version").fetchone()
+            if (application, version) != (_APPLICATION, _FORMAT):
+                raise DataError(
+                    f"{str(self.path)!r} is no journal of a campaign of this version of raters;"
+                    " name another file"
+                )
+            (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+            (page_size,) = db.execute("PRAGMA page_size").fetchone()
+            if verdict != "ok" or self.path.stat().st_size % page_size:
+                raise self.damaged(verdict if verdict != "ok" else "its end is missing")
         # Read now: a fault on the way to it after a write would look as if nothing was written.
-        facts = self._facts("")
-        if "tag" not in facts:
-            raise self.database.damaged("the beginning of the ids is missing from it")
-        self.tag = facts["tag"]
+        self.tag = self._facts("")["tag"]
 
     @classmethod
     def start(
@@ -127,85 +143,139 @@ class Journal:
         path: str | Path,
         identity: Mapping[str, str],
         settings: Mapping[str, str],
-        parts: Mapping[str, Shaped[np.ndarray, " ..."]],
-        *,
-        patience: float = 30.0,
+        parts: Arrays,
     ) -> Journal:
         """Make a journal, or open an existing one that has this identity."""
-        path = Path(path)
+        path = journal_path(path)
         if not path.exists():
             # The tag tells ids of this campaign from those of others.
             facts = {f"identity/{name}": value for name, value in identity.items()}
             facts |= {f"setting/{name}": value for name, value in settings.items()}
-            create(path, facts | {"tag": uuid.uuid4().hex[:4], "started": _now()}, parts)
-        journal = cls(path, patience=patience)
+            _create(path, facts | {"tag": uuid.uuid4().hex[:4], "started": _now()}, parts)
+        journal = cls(path)
         for name, value in identity.items():
             if (theirs := journal.identity.get(name)) != value:
-                raise DataError(
-                    parameter="path",
-                    value=str(path),
-                    problem=f"belongs to another campaign: {_difference(name, theirs, value)}",
-                    expected="name another file, or go on with that campaign",
-                    instead=f"rt.Campaign.open({str(path)!r})",
-                )
+                stored = None if theirs is None else shown(theirs)
+                problem = f"belongs to another campaign: its {name} is {stored}, not {shown(value)}"
+                expected = "name another file, or go on with that campaign"
+                such = f"rt.Campaign.open({str(path)!r})"
+                refuse("path", str(path), problem, expected, instead=such, error=DataError)
         journal.change(settings)
         return journal
+
+    @contextmanager
+    def transaction(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
+        """Open a connection and a transaction, which is committed at the end or rolled back; errors
+        of SQLite become `DataError`."""
+        try:
+            # Never created here: a journal that has gone must not come back empty.
+            address = f"{self.path.resolve().as_uri()}?mode=rw"
+            with closing(
+                sqlite3.connect(address, uri=True, timeout=_PATIENCE, isolation_level=None)
+            ) as db:
+                db.execute("PRAGMA synchronous=EXTRA")
+                db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                try:
+                    yield db
+                except BaseException:
+                    if db.in_transaction:  # SQLite has rolled back already when the disk is full
+                        db.execute("ROLLBACK")
+                    raise
+                db.execute("COMMIT")
+        except UnicodeDecodeError as error:  # in a message about a broken name
+            raise self.damaged(str(error)) from error
+        except sqlite3.Error as error:
+            name, kind = repr(str(self.path)), getattr(error, "sqlite_errorname", "") or ""
+            if kind.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+                message = f"the journal {name} is locked by another process; try again"
+            elif kind.startswith(_UNUSABLE):
+                message = f"the journal {name} cannot be read or written: {error}"
+            elif kind.startswith("SQLITE_NOTADB"):
+                message = f"{name} is no journal of a campaign ({error}); name another file"
+            else:
+                raise self.damaged(str(error)) from error
+            raise DataError(f"{message}. Nothing was written") from error
+
+    def damaged(self, why: object) -> DataError:
+        """Error for a journal whose content cannot be right."""
+        return DataError(
+            f"the journal {str(self.path)!r} is damaged ({why}); put a copy of it in its place"
+        )
 
     # ---------------------------------------------------------------- reading
 
     @cached_property
-    def identity(self) -> Facts:
+    def identity(self) -> dict[str, str]:
         """Texts that the campaign was started with, by name."""
         return self._facts("identity/")
 
     @property
-    def settings(self) -> Facts:
+    def settings(self) -> dict[str, str]:
         """Texts that may change from one session to the next, by name."""
         return self._facts("setting/")
 
-    def _facts(self, prefix: str) -> Facts:
-        with self.database.transaction() as db:
-            rows = self.database.rows(db, "SELECT name, value, checksum FROM fact")
-        facts = Facts(self.damaged)
-        facts.update(
-            (name.removeprefix(prefix), value) for name, value in rows if name.startswith(prefix)
-        )
-        return facts
-
-    def damaged(self, why: str) -> DataError:
-        """Error for a journal whose content cannot be right."""
-        return self.database.damaged(why)
+    def _facts(self, prefix: str) -> dict[str, str]:
+        with self.transaction() as db:
+            rows = db.execute("SELECT name, value FROM fact").fetchall()
+        return {name.removeprefix(prefix): text for name, text in rows if name.startswith(prefix)}
 
     @cached_property
     def parts(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
         """Arrays that the campaign was started with, by name."""
-        with self.database.transaction() as db:
-            rows = self.database.rows(db, "SELECT name, value, checksum FROM part")
-        try:
-            return {name: unpacked(value) for name, value in rows}
-        except (ValueError, TypeError, OSError, EOFError, zlib.error) as error:
-            raise self.damaged(f"an array cannot be read: {error}") from error
+        with self.transaction() as db:
+            rows = db.execute("SELECT name, value FROM part").fetchall()
+        return {
+            name: np.load(io.BytesIO(zlib.decompress(value)), allow_pickle=False)
+            for name, value in rows
+        }
 
     def read(self) -> Snapshot:
         """All questions and answers until now."""
-        with self.database.transaction() as db:
+        with self.transaction() as db:
             # None of the three ever gets smaller, so together they say whether anything was written
             # since.
-            (stamp,) = db.execute(
+            stamp = db.execute(
                 "SELECT count(*), count(withdrawn), (SELECT count(*) FROM answer) FROM question"
-            ).fetchall()
+            ).fetchone()
             if self._last is not None and self._last[0] == stamp:
                 return self._last[1]
-            questions = self.database.rows(db, "SELECT * FROM question ORDER BY number")
-            answers = self.database.rows(db, "SELECT * FROM answer ORDER BY question, revision")
-        if [row[0] for row in questions] != list(range(1, len(questions) + 1)):
-            raise self.database.damaged("questions are missing from it")
+            # Of several answers to a question the last counts.
+            rows = db.execute(
+                "SELECT number, row, annotator, batch, score, cost, withdrawn IS NOT NULL,"
+                " (SELECT value FROM answer WHERE question = number"
+                " ORDER BY revision DESC LIMIT 1) FROM question ORDER BY number"
+            ).fetchall()
+        number, row, annotator, batch, score, cost, withdrawn, value = (
+            zip(*rows, strict=True) if rows else [()] * 8
+        )
         try:
-            snapshot = _snapshot(questions, answers)
-        except (ValueError, TypeError, OverflowError, IndexError) as error:
-            raise self.damaged(f"a question or an answer is none: {error}") from error
+            snapshot = Snapshot(
+                row=np.array(row, np.int64),
+                annotator=np.array(annotator, np.int64),
+                batch=np.array(batch, np.int64),
+                score=np.array(score, float),
+                cost=np.array(cost, float),
+                withdrawn=np.array(withdrawn, bool),
+                value=np.array(value, float),
+            )
+        except (ValueError, TypeError, OverflowError) as error:
+            raise self.damaged(error) from error
+        if list(number) != list(range(1, len(number) + 1)):
+            raise self.damaged("questions are missing from it")
         self._last = stamp, snapshot
         return snapshot
+
+    def read_seen(self, last: int | None = None) -> tuple[list[Seen], int]:
+        """The `last` questions that arrived (all of them by default), in order, and the number of
+        all."""
+        with self.transaction() as db:
+            (total,) = db.execute("SELECT coalesce(max(number), 0) FROM seen").fetchone()
+            rows = db.execute(
+                "SELECT row, score, threshold, level, rate, question, reason FROM seen"
+                " WHERE number > ? ORDER BY number",
+                (0 if last is None else total - last,),
+            ).fetchall()
+        return [Seen(*row) for row in rows], int(total)
 
     def id_of(self, place: int) -> str:
         """Id of the question in this place, counted from 1."""
@@ -213,118 +283,103 @@ class Journal:
 
     def place_of(self, question: Any, known: int) -> int:
         """Place of a question, counted from 1, from its id; `known` questions were handed out."""
-        tag, _, place = str(question).strip().partition("-")
-        if (
-            tag == self.tag
-            and place.isdecimal()
-            and 1 <= int(place) <= known
-            and str(int(place)) == place
-        ):
+        text = str(question).strip()
+        place = text.removeprefix(f"{self.tag}-")
+        if place.isdecimal() and 1 <= int(place) <= known and text == self.id_of(int(place)):
             return int(place)
-        if tag != self.tag and place.isdecimal():
-            why = f"it is of another campaign; ids here begin with {self.tag}-"
-        else:
-            why = (
-                f"{known} were, {self.id_of(1)} to {self.id_of(known)}" if known else "none was yet"
-            )
-        raise DataError(f"no question {question!r} was handed out: {why}. Nothing was written")
+        ids = f"they are {self.id_of(1)} to {self.id_of(known)}" if known else "none was yet"
+        raise DataError(f"no question {question!r} was handed out: {ids}. Nothing was written")
 
     # ---------------------------------------------------------------- writing
 
     def change(self, settings: Mapping[str, str]) -> None:
         """Write settings that differ from those in the journal."""
-        stored = self.settings
-        changed = {name: value for name, value in settings.items() if stored.get(name) != value}
+        changed = dict(settings.items() - self.settings.items())
         if changed:
-            with self.database.transaction(write=True) as db:
+            with self.transaction(write=True) as db:
                 for name, value in changed.items():
-                    db.execute("DELETE FROM fact WHERE name = ?", (f"setting/{name}",))
-                    insert(db, "fact", f"setting/{name}", value)
+                    db.execute("REPLACE INTO fact VALUES (?, ?)", (f"setting/{name}", value))
 
     def ask(self, questions: Sequence[Question], *, known: int) -> list[str] | None:
-        """Write questions as open, as one batch."""
-        with self.database.transaction(write=True) as db:
+        """Write questions as open, as one batch, and return their ids; None when there are more
+        than the `known` questions."""
+        with self.transaction(write=True) as db:
             if _num_questions(db) != known:
                 return None
-            return [self.id_of(place) for place in insert_questions(db, questions)]
+            return [self.id_of(place) for place in _insert(db, questions)]
+
+    def consider(
+        self, seen: Seen, question: Question | None, *, known: int, known_seen: int
+    ) -> str | None:
+        """Write a decision, together with the question where it is asked, and return its id, or "";
+        None when anything was written since."""
+        with self.transaction(write=True) as db:
+            (total,) = db.execute("SELECT coalesce(max(number), 0) FROM seen").fetchone()
+            if (total, _num_questions(db)) != (known_seen, known):
+                return None
+            place = _insert(db, [question])[0] if question is not None else None
+            row = (total + 1, *seen._replace(question=place), _now())
+            db.execute("INSERT INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        return "" if place is None else self.id_of(place)
 
     def tell(
         self,
         answers: Mapping[str, float],
         *,
         correct: bool = False,
-        words_of: Callable[[int, float], str] | None = None,
+        words_of: Callable[[int, float], str] = lambda place, outcome: repr(outcome),
     ) -> TellResult:
         """Write answers, all or none."""
         ids: dict[str, list[str]] = {name: [] for name in TellResult._fields}
-        with self.database.transaction(write=True) as db:
+        with self.transaction(write=True) as db:
             known, now = _num_questions(db), _now()
             for question, value in answers.items():
-                place, value = self.place_of(question, known), float(value)
-                revisions = self.database.rows(
-                    db, "SELECT * FROM answer WHERE question = ? ORDER BY revision", (place,)
-                )
-                _, revision, stored, moment = (
-                    revisions[-1] if revisions else (place, -1, None, None)
-                )
+                place = self.place_of(question, known)
+                name, value = self.id_of(place), float(value)
+                revision, stored, moment = db.execute(
+                    "SELECT revision, value, told FROM answer WHERE question = ?"
+                    " UNION ALL SELECT -1, NULL, NULL ORDER BY revision DESC LIMIT 1",
+                    (place,),
+                ).fetchone()
                 if stored == value:
-                    ids["again"].append(self.id_of(place))
+                    ids["again"].append(name)
                     continue
                 if stored is not None and not correct:
-                    before, after = (
-                        repr(outcome) if words_of is None else words_of(place, outcome)
-                        for outcome in (stored, value)
+                    before, after = (words_of(place, outcome) for outcome in (stored, value))
+                    problem = (
+                        f"question {name} has the answer {before} (told {moment}), now {after}"
                     )
-                    raise DataError(
-                        f"question {self.id_of(place)} has the answer {before} (told {moment}),"
-                        f" and now {after}; nothing was written. Write correct=True when the new"
-                        " answer is right, or leave it out when the old one is",
-                        parameter="correct",
-                        problem=f"is not given, and question {self.id_of(place)} has the answer"
-                        f" {before} (told {moment}), and now {after}",
-                        expected="nothing was written; give it when the new answer is right",
+                    refuse(
+                        "correct",
+                        False,
+                        f"does not do: {problem}; nothing was written",
+                        "write it when the new answer is right",
+                        instead="correct=True",
+                        error=DataError,
                     )
-                insert(db, "answer", place, revision + 1, value, now)
-                ids["new" if stored is None else "corrected"].append(self.id_of(place))
-                (withdrawn,) = db.execute(
-                    "SELECT withdrawn FROM question WHERE number = ?", (place,)
-                ).fetchone()
-                if withdrawn is not None:
-                    ids["late"].append(self.id_of(place))
-        return TellResult(**{name: tuple(own) for name, own in ids.items()})
+                row = (place, revision + 1, value, now)
+                db.execute("INSERT INTO answer VALUES (?, ?, ?, ?)", row)
+                ids["new" if stored is None else "corrected"].append(name)
+                query = "SELECT withdrawn FROM question WHERE number = ?"
+                if db.execute(query, (place,)).fetchone() != (None,):
+                    ids["late"].append(name)
+        return TellResult(**{name: tuple(some) for name, some in ids.items()})
 
-    def withdraw(self, questions: Sequence[str]) -> tuple[str, ...]:
+    def withdraw(self, questions: Sequence[Any]) -> tuple[str, ...]:
         """Withdraw open questions, all or none."""
         withdrawn = []
-        with self.database.transaction(write=True) as db:
+        with self.transaction(write=True) as db:
             known = _num_questions(db)
             for question in questions:
                 place = self.place_of(question, known)
-                (columns,) = self.database.rows(
-                    db, "SELECT * FROM question WHERE number = ?", (place,)
-                )
-                (answered,) = db.execute(
-                    "SELECT count(*) FROM answer WHERE question = ?", (place,)
-                ).fetchone()
-                if columns[-1] is None and not answered:
-                    db.execute("DELETE FROM question WHERE number = ?", (place,))
-                    insert(db, "question", *columns[:-1], _now())
+                changed = db.execute(
+                    "UPDATE question SET withdrawn = ? WHERE number = ? AND withdrawn IS NULL"
+                    " AND NOT EXISTS (SELECT * FROM answer WHERE question = number)",
+                    (_now(), place),
+                ).rowcount
+                if changed:
                     withdrawn.append(self.id_of(place))
         return tuple(withdrawn)
-
-
-def insert_questions(db: sqlite3.Connection, questions: Sequence[Question]) -> list[int]:
-    """Write questions as open, as one batch, and return their places, counted from 1."""
-    last, batch = db.execute(
-        "SELECT coalesce(max(number), 0), coalesce(max(batch), -1) FROM question"
-    ).fetchone()
-    now, places = _now(), list(range(last + 1, last + 1 + len(questions)))
-    for place, question in zip(places, questions, strict=True):
-        score = None if np.isnan(question.score) else float(question.score)
-        codes = (question.row, question.first, question.second, question.annotator)
-        row = (place, *codes, batch + 1, score, float(question.cost), now, None)
-        insert(db, "question", *row)
-    return places
 
 
 def _num_questions(db: sqlite3.Connection) -> int:
@@ -332,49 +387,68 @@ def _num_questions(db: sqlite3.Connection) -> int:
     return int(last)
 
 
-def _snapshot(questions: list[tuple[Any, ...]], answers: list[tuple[Any, ...]]) -> Snapshot:
-    """Columns of the tables as arrays; of several answers to a question the last counts."""
-    value = np.full(len(questions), np.nan)
-    answered_at: list[str | None] = [None] * len(questions)
-    for place, _, outcome, moment in answers:
-        value[place - 1], answered_at[place - 1] = outcome, moment
-    _, row, _, _, annotator, batch, score, cost, asked_at, withdrawn = (
-        zip(*questions, strict=True) if questions else [()] * 10
-    )
-    if any(code < 0 for code in (*row, *annotator)):
-        raise ValueError("a code is below 0")
-    return Snapshot(
-        row=np.array(row, np.int64),
-        annotator=np.array(annotator, np.int64),
-        batch=np.array(batch, np.int64),
-        score=np.array([np.nan if known is None else known for known in score], float),
-        cost=np.array(cost, float),
-        withdrawn=np.array([moment is not None for moment in withdrawn], bool),
-        value=value,
-        asked_at=tuple(asked_at),
-        answered_at=tuple(answered_at),
-    )
+def _insert(db: sqlite3.Connection, questions: Sequence[Question]) -> list[int]:
+    """Write questions as open, as one batch, and return their places, counted from 1."""
+    last, batch = db.execute(
+        "SELECT coalesce(max(number), 0), coalesce(max(batch), -1) FROM question"
+    ).fetchone()
+    places = list(range(last + 1, last + 1 + len(questions)))
+    for place, one in zip(places, questions, strict=True):
+        # A score that is no number is NULL.
+        row = (place, one.row, one.annotator, batch + 1, one.score, one.cost, _now(), None)
+        db.execute("INSERT INTO question VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    return places
 
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _difference(name: str, theirs: str | None, ours: str) -> str:
-    """Describe the difference of two campaigns in one field; of lists of names, only the names that
-    differ."""
-    if theirs is not None and theirs.startswith("[") and ours.startswith("["):
-        stored, given = json.loads(theirs), json.loads(ours)
-        lost, added = (
-            [name for name in left if name not in right]
-            for left, right in ((stored, given), (given, stored))
-        )
-        if lost or added:
-            parts = [f"has {shorten(map(repr, lost))}, which this one has not"] if lost else []
-            parts += [f"has not {shorten(map(repr, added))}, which this one has"] if added else []
-            return f"of the {name} it {' and '.join(parts)}"
-        return (
-            f"its {name} come in another order, {shorten(map(repr, stored))} and not"
-            f" {shorten(map(repr, given))}"
-        )
-    return f"its {name} is {None if theirs is None else shown(theirs)}, not {shown(ours)}"
+def _packed(array: Shaped[np.ndarray, " ..."]) -> bytes:
+    """Compress an array; a pool of all pairs shrinks to a hundredth."""
+    out = io.BytesIO()
+    np.save(out, array, allow_pickle=False)
+    return zlib.compress(out.getvalue(), 1)
+
+
+def _create(path: Path, facts: Mapping[str, str], parts: Arrays) -> None:
+    """Create the file of a journal, unless another process creates it meanwhile."""
+    # Made beside its place and linked there once it is whole, so that a journal is never seen half
+    # made, and an empty file under its name is always an error.
+    if not path.parent.is_dir():
+        raise DataError(f"{str(path)!r} cannot be written: there is no folder {str(path.parent)!r}")
+    stage = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
+    try:
+        with closing(sqlite3.connect(stage, isolation_level=None)) as db:
+            db.execute(f"PRAGMA application_id={_APPLICATION}")
+            db.execute(f"PRAGMA user_version={_FORMAT}")
+            db.execute("PRAGMA synchronous=EXTRA")
+            db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA}")
+            db.executemany("INSERT INTO fact VALUES (?, ?)", facts.items())
+            packed = ((name, _packed(array)) for name, array in parts.items())
+            db.executemany("INSERT INTO part VALUES (?, ?)", packed)
+            db.execute("COMMIT")
+        _link(stage, path)
+    except (sqlite3.Error, OSError) as error:
+        raise DataError(f"{str(path)!r} cannot be written: {error}") from error
+    finally:
+        for left in (stage, stage.with_name(f"{stage.name}-journal")):
+            with suppress(OSError):
+                left.unlink(missing_ok=True)
+
+
+def _link(stage: Path, path: Path) -> None:
+    """Give a whole file its name, unless another has taken it meanwhile."""
+    try:
+        os.link(stage, path)
+    except FileExistsError:
+        return
+    except OSError:  # a file system without links
+        if not path.exists():
+            os.replace(stage, path)
+    if hasattr(os, "O_DIRECTORY"):
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

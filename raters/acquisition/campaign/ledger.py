@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Int
 
 from raters.acquisition.campaign.journal import Snapshot
-from raters.acquisition.policy.policy import Policy
-from raters.errors import DataError
+from raters.acquisition.policy import Policy
+from raters.errors import DataError, refuse
 from raters.errors.validation import is_list
 from raters.judgements.base import Judgements
 from raters.judgements.display import display_name
@@ -30,7 +30,6 @@ class Ledger:
         self._asked_before = base.judgements_by(pool.judge)
         self._keys, base_keys = np.split(pool.keys(base), [pool.num_rows])
         self._answered_before = np.isin(self._keys, base_keys) & (not again)
-        self._about = pool.about()
 
     def free(self, snapshot: Snapshot) -> Int[np.ndarray, " free"]:
         """Rows of the pool that may be asked now, whatever they cost."""
@@ -50,11 +49,9 @@ class Ledger:
     ) -> str | None:
         """Reason why none of the `free` rows can be asked, as a sentence, or None."""
         if not len(free):
-            num_open = int(snapshot.open.sum())
-            pending = f"; {num_open} wait for an answer" if num_open else ""
             return (
                 "all questions of the pool have been asked, or the quotas of the annotators are"
-                f" used up{pending}"
+                f" used up; waiting for an answer: {snapshot.open.sum()}"
             )
         if not len(self.payable(snapshot, free, budget)):
             paid = _committed(snapshot)
@@ -79,8 +76,7 @@ class Ledger:
         return None
 
     def asked(self, snapshot: Snapshot) -> Int[np.ndarray, " annotator"]:
-        """Number of answers of each annotator, given or open, with earlier judgements, shape
-        (annotator,)."""
+        """Number of answers of each annotator, given or open, with earlier judgements."""
         codes = snapshot.annotator[snapshot.open | snapshot.answered]
         asked = np.bincount(codes, minlength=len(self.pool.judges))
         return np.asarray(asked + self._asked_before)
@@ -91,23 +87,15 @@ class Ledger:
         return math.inf if budget is None else budget * (1 + 1e-9) - _committed(snapshot)
 
     def codes_of(self, annotator: Any) -> Int[np.ndarray, " name"]:
-        """Codes of one annotator or of several; `DataError` for unknown names."""
+        """Codes of one annotator or of several, or of all for None; `DataError` for unknown
+        names."""
+        if annotator is None:
+            return np.arange(len(self.pool.judges))
         names = tuple(name_list(annotator if is_list(annotator) else [annotator], "annotator"))
         if not names:
-            raise DataError(
-                parameter="annotator",
-                problem="names nobody",
-                expected="give a name, or leave it out for all",
-                instead="annotator=['ann']",
-            )
+            expected = "give a name, or leave it out for all"
+            refuse("annotator", problem="names nobody", expected=expected, error=DataError)
         return match_names(np.arange(len(names)), names, self.pool.judges, self.pool.judge)
-
-    def sides(self, row: int) -> tuple[int, int | None]:
-        """Codes of what a question is about, as the journal shows them: both items of a pair."""
-        if self.pool.pair is None:
-            return int(self._about[row]), None
-        first, second = (int(getattr(self.pool, side)[row]) for side in self.pool.pair)
-        return first, second
 
 
 def _committed(snapshot: Snapshot) -> float:

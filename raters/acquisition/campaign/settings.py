@@ -5,22 +5,22 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import zlib
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Shaped
 
+from raters.acquisition.batches import Batch, Power, SpanningTree, Top, Unique
+from raters.acquisition.campaign.fits import check_several_draws, most_draws, prior
 from raters.acquisition.campaign.journal import Journal
-from raters.acquisition.campaign.refits import check_several_draws, most_draws, prior
 from raters.acquisition.campaign.stopping import Stop
-from raters.acquisition.policy.annotator_rules import AnnotatorRule, Joint
-from raters.acquisition.policy.batches import Batch, Power, SpanningTree, Top, Unique
-from raters.acquisition.policy.policy import Policy, check_names
+from raters.acquisition.policy import AnnotatorRule, Policy, check_names
+from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
-from raters.acquisition.scoring.criteria import Criterion, Random
-from raters.acquisition.scoring.posterior import Posterior
-from raters.errors import BackendError, RatersError, SettingError
+from raters.acquisition.scores import Criterion, Random
+from raters.errors import BackendError, RatersError, SettingError, refuse
 from raters.errors.validation import boolean, instance, positive, seed_number, whole
 from raters.fitting.result import check_data, check_model
 from raters.fitting.storage import from_json, to_json
@@ -30,10 +30,9 @@ from raters.model import Model
 from raters.program import Program
 
 Rule = Callable[[Posterior], bool]
-
-_EXPECTED: dict[str, type] = {"model": Model, "backend": Backend, "policy": Policy, "stop": Stop}
 # Settings of a new journal where none are given.
 DEFAULT_SETTINGS = {"batch_size": "10", "budget": "", "stop": ""}
+_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, OSError, EOFError, zlib.error)
 
 
 class Setup(NamedTuple):
@@ -59,25 +58,34 @@ class Setup(NamedTuple):
         seed: int,
     ) -> Setup:
         """Check the arguments of a campaign, and prepare its pool."""
-        _check_types(model, pool, backend, policy, seed)
+        check_model(model)
+        check_data(pool, "pool", model)
+        instance("backend", backend, Backend, "a back-end", "rt.PGGibbs(draws=250)")
+        instance("policy", policy, Policy, "a policy", "rt.Policy(target='ranking')")
+        seed_number(seed)
         again = type(pool).again if again is None else again
         boolean("again", again)
         pool, base = pools.prepared(pool, data)
-        return cls(model, pool.shuffled(seed), base, backend, policy, again, seed)
+        return cls(model, pool.shuffled(seed), base, backend, policy, again, int(seed))
 
     @classmethod
     def stored(cls, journal: Journal) -> Setup:
         """Build the parts that a journal holds."""
-        identity = journal.identity
-        return cls(
-            rebuilt(identity["model"], "model"),
-            stored_data(journal, "pool"),
-            stored_data(journal, "data"),
-            rebuilt(identity["backend"], "backend"),
-            rebuilt(identity["policy"], "policy"),
-            identity["again"] == "True",
-            int(identity.number("seed")),
-        )
+        texts = journal.identity
+        try:
+            return cls(
+                rebuilt(texts["model"], Model, "model"),
+                stored_data(journal, "pool"),
+                stored_data(journal, "data"),
+                rebuilt(texts["backend"], Backend, "backend"),
+                rebuilt(texts["policy"], Policy, "policy"),
+                texts["again"] == "True",
+                int(texts["seed"]),
+            )
+        except _UNREADABLE as error:
+            if isinstance(error, RatersError):
+                raise
+            raise journal.damaged(error) from error
 
     def identity(self) -> dict[str, str]:
         """Texts that must be equal for two campaigns to be one."""
@@ -93,31 +101,7 @@ class Setup(NamedTuple):
 
 def stored_data(journal: Journal, name: str) -> Any:
     """Judgements of a journal: its ``"pool"``, or its ``"data"``."""
-    identity = journal.identity
-    try:
-        data = pools.unpacked(identity, journal.parts, name)
-        sound = pools.digest(data) == identity[name]
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, RatersError):
-            raise
-        raise journal.damaged(f"its {name} cannot be read: {error}") from error
-    if not sound:
-        raise journal.damaged(f"its {name} is not what it was started with")
-    return data
-
-
-def _check_types(model: Any, pool: Any, backend: Any, policy: Any, seed: Any) -> None:
-    """Raise `SettingError` unless each argument of a campaign is of its type."""
-    check_model(model)
-    check_data(pool, "pool", model)
-    instance("backend", backend, Backend, "a back-end", "rt.PGGibbs(draws=250)")
-    instance("policy", policy, Policy, "a policy", "rt.Policy(target='ranking')")
-    seed_number(seed)
-
-
-def plain_int(value: Any) -> Any:
-    """Return a NumPy integer as a Python one, and any other value as it is."""
-    return int(value) if isinstance(value, np.integer) else value
+    return pools.unpacked(journal.identity, journal.parts, name)
 
 
 def stored_settings(
@@ -127,69 +111,41 @@ def stored_settings(
     None."""
     settings = {}
     if batch_size is not None:
-        whole("batch_size", plain_int(batch_size))
+        whole("batch_size", batch_size)
         settings["batch_size"] = str(batch_size)
     if budget is not None:
-        unbounded = isinstance(budget, (float, np.floating)) and budget == math.inf
+        unbounded = isinstance(budget, float) and budget == math.inf
         if not unbounded:
             positive("budget", budget)
         settings["budget"] = "" if unbounded else repr(float(budget))
     if stop is not None:
         if stop is not False and (isinstance(stop, type) or not callable(stop)):
-            raise SettingError(
-                parameter="stop",
-                value=stop,
-                expected="it must be a rule that is called with a posterior",
-                instead="stop=rt.acquisition.ExpectedTau(0.9)",
-            )
-        settings["stop"] = "" if stop is False else _stored_rule(stop)
+            expected, such = "it must be a rule to stop by", "stop=rt.acquisition.ExpectedTau(0.9)"
+            refuse("stop", stop, expected=expected, instead=such)
+        # A rule that is no `Stop` must be given again at every opening.
+        text = to_json(stop) if isinstance(stop, Stop) else json.dumps(repr(stop))
+        settings["stop"] = "" if stop is False else text
     return settings
 
 
-def _stored_rule(stop: Rule) -> str:
-    """Text of a rule; one that is no `Stop` must be given again at every opening."""
-    return to_json(stop) if isinstance(stop, Stop) else json.dumps(repr(stop))
-
-
-def rebuilt(text: str, what: str) -> Any:
+def rebuilt(text: str, kind: type, name: str) -> Any:
     """Build the model, back-end, policy or stopping rule that a journal holds."""
-    instead = (
-        "rt.Campaign.open(path, stop=...)"
-        if what == "stop"
-        else "rt.Campaign(path, model, pool, ...)"
-    )
     expected = (Model, Backend, Policy, Criterion, Batch, AnnotatorRule, Stop)
     try:
-        thing = from_json(text, expected, f"{what} of the journal")
+        thing = from_json(text, expected, f"{name} of the journal")
     except SettingError as error:
-        parts = error.parts if error.expected else _altered(what, error)
-        raise SettingError(
-            f"{error}; give what the campaign started with: {instead}", **parts
-        ) from error
-    if not isinstance(thing, _EXPECTED[what]):
-        raise SettingError(
-            f"cannot rebuild the {what} of the journal from {thing!r}; give what the campaign"
-            f" started with: {instead}",
-            **_altered(what, f"it is {thing!r}"),
-        )
+        thing = error
+    if not isinstance(thing, kind):
+        problem = f"of the journal does not come back: {thing}"
+        refuse(name, problem=problem, expected="give what the campaign started with")
     return thing
-
-
-def _altered(what: str, reason: object) -> dict[str, Any]:
-    """Parts of an error about a text of the journal that is none of raters."""
-    return {
-        "parameter": what,
-        "value": None,
-        "problem": f"of the journal does not come back ({reason})",
-        "expected": "open the campaign in Python, with what it started with",
-    }
 
 
 def rule_of(journal: Journal, stop: Rule | Literal[False] | None) -> Rule | None:
     """Return the rule that is given, or else that of the journal."""
     if stop is None:
         text = journal.settings["stop"]
-        rule: Rule | None = rebuilt(text, "stop") if text else None
+        rule: Rule | None = rebuilt(text, Stop, "stop") if text else None
         return rule
     return stop or None
 
@@ -223,6 +179,6 @@ def check_possible(setup: Setup) -> None:
 
 def chooses_at_random(policy: Policy) -> bool:
     """True if questions are chosen at random, so that nothing need be fitted."""
-    rule, batch = policy.annotator, policy.batch
-    at_random = isinstance(policy.score, Random) and (rule is None or isinstance(rule, Joint))
-    return at_random and (batch is None or isinstance(batch, (Top, Unique, Power, SpanningTree)))
+    by_score = (Top, Unique, Power, SpanningTree, type(None))
+    at_random = isinstance(policy.score, Random) and policy.annotator is None
+    return at_random and isinstance(policy.batch, by_score)

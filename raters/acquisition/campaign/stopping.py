@@ -1,14 +1,30 @@
-"""Stopping rules, which read a `Posterior`, and their combinations."""
+"""Stopping rules, which read a `Posterior`.
+
+A share of draws resolves no more than one draw. The rules on probabilities count one further draw
+that disagrees, so that a threshold beyond the resolution is not met by accident: ``OrderIsRight(
+0.999)`` needs a thousand effective draws. The effective number of draws is that of the diagnostics
+of the fit.
+"""
 
 from __future__ import annotations
 
 import abc
-import itertools
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any
 
-from raters.acquisition.scoring.posterior import Posterior
-from raters.errors import SettingError
+import numpy as np
+from jaxtyping import Float, Int
+
+from raters.acquisition.policy import Policy
+from raters.acquisition.posterior import Posterior, sample_of
+from raters.acquisition.questions.candidates import Candidates
+from raters.acquisition.scores import Bald, Criterion, flat_weight, order_site
+from raters.errors import DataError, refuse
+from raters.errors.validation import at_most, positive, share, whole
+
+# With more pairs of items than this a random sample of so many stands for all; numbers held at a
+# time; questions of which the best is sought.
+_MOST_PAIRS, _NUMBERS, _MOST_QUESTIONS = 2_000_000, 1 << 22, 20_000
 
 
 @dataclass(frozen=True)
@@ -16,144 +32,313 @@ class Stop(abc.ABC):
     """Stopping rule, called with the `Posterior` so far. ``one | other`` stops when either is met,
     ``one & other`` when both are.
 
-    A subclass is a frozen dataclass that writes `value`, `describe` and `met`.
+    A subclass is a frozen dataclass that writes `value`, `met` and `describe`.
     """
 
     @abc.abstractmethod
     def value(self, posterior: Posterior) -> float:
-        """Value that the rule compares with its threshold.
-
-        Parameters
-        ----------
-        posterior : Posterior
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        SettingError
-            When the rule has no meaning for the model.
-        """
-
-    @abc.abstractmethod
-    def describe(self, posterior: Posterior) -> str:
-        """Describe the value and its threshold in words.
-
-        Parameters
-        ----------
-        posterior : Posterior
-
-        Returns
-        -------
-        str
-        """
+        """Value that the rule compares with its threshold; `SettingError` when the rule has no
+        meaning for the model."""
 
     @abc.abstractmethod
     def met(self, value: float) -> bool:
-        """True if the campaign stops at this value.
+        """True if the campaign stops at this value."""
 
-        Parameters
-        ----------
-        value : float
-            As of `value`.
+    @abc.abstractmethod
+    def describe(self, value: float) -> str:
+        """Describe a value and the threshold in words."""
 
-        Returns
-        -------
-        bool
-        """
-
-    def check(self, posterior: Posterior, draws: int) -> None:  # noqa: B027
-        """Raise unless the rule has a meaning for this model and data, and can be met.
-
-        Parameters
-        ----------
-        posterior : Posterior
-        draws : int
-            Number of draws of a fit.
-
-        Raises
-        ------
-        SettingError
-            When it has no meaning, or its threshold is beyond what so many draws can show.
-        DataError
-            When it names unknown annotators.
-        """
+    def check(self, posterior: Posterior, draws: int) -> None:
+        """Raise unless the rule has a meaning for this model and data, and can be met with so many
+        draws of a fit."""
+        self.value(posterior)
 
     def __call__(self, posterior: Posterior) -> bool:
         """True if the campaign stops."""
         return self.met(self.value(posterior))
 
-    def __or__(self, other: Stop) -> AnyOf:
-        return AnyOf((self, other))
+    def __or__(self, other: Stop) -> Stop:
+        return Several((self, other), "or")
 
-    def __and__(self, other: Stop) -> AllOf:
-        return AllOf((self, other))
+    def __and__(self, other: Stop) -> Stop:
+        return Several((self, other), "and")
 
 
 @dataclass(frozen=True)
-class _Several(Stop):
-    """Combination of rules; its value is the number of rules that are met."""
+class Several(Stop):
+    """Rules of which one must be met, or all; the value is the number of rules that are met."""
 
     rules: tuple[Stop, ...]
-    word: ClassVar[str]
+    word: str
 
     def __post_init__(self) -> None:
-        _check_rules(self)
+        for rule in self.rules:
+            if not isinstance(rule, Stop):
+                refuse("stop", rule, expected="it must be a rule to stop by")
 
     def value(self, posterior: Posterior) -> float:
         """Number of rules that are met."""
         return float(sum(rule(posterior) for rule in self.rules))
+
+    def met(self, value: float) -> bool:
+        """True if the campaign stops at this value."""
+        return value >= (1 if self.word == "or" else len(self.rules))
+
+    def describe(self, value: float) -> str:
+        """Describe the value in words."""
+        return f"{value:g} of {f' {self.word} '.join(map(repr, self.rules))}"
 
     def check(self, posterior: Posterior, draws: int) -> None:
         """Raise the error of the first rule that has no meaning."""
         for rule in self.rules:
             rule.check(posterior, draws)
 
-    def describe(self, posterior: Posterior) -> str:
-        """Describe all rules in words."""
-        return f"; {self.word} ".join(rule.describe(posterior) for rule in self.rules)
-
 
 @dataclass(frozen=True)
-class AnyOf(_Several):
-    """Stop when one of several rules is met: ``TopIsRight(3, 0.95) | Budget(2000)``."""
+class _AtLeast(Stop):
+    """Rules that stop at a value of `at_least` so much."""
 
-    word = "or"
+    if TYPE_CHECKING:  # A field of each, in its own place.
+        at_least: float
+
+    def __post_init__(self) -> None:
+        share("at_least", self.at_least)
 
     def met(self, value: float) -> bool:
         """True if the campaign stops at this value."""
-        return value >= 1
+        return value >= self.at_least
+
+    def describe(self, value: float) -> str:
+        """Describe the value and its threshold in words."""
+        return f"{self!r}, and it is {value:.3f}"
 
 
 @dataclass(frozen=True)
-class AllOf(_Several):
-    """Stop when all of several rules are met."""
+class OrderIsRight(_AtLeast):
+    """Stop when the order of posterior means is right with at least this probability; for few
+    items.
 
-    word = "and"
+    Parameters
+    ----------
+    at_least : float
+        Between 0 and 1. With n effective draws at most 1 − 1/(n + 1) is ever met.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> from raters.acquisition import OrderIsRight, Posterior
+    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
+    >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
+    >>> posterior = Posterior.of(rt.BTL(), result, draws=200)
+    >>> OrderIsRight(0.5)(posterior)
+    True
+    """
+
+    at_least: float
+
+    def value(self, posterior: Posterior) -> float:
+        """Share of draws with the order of the means, with one further draw that disagrees."""
+        reward, weight = _rewards(posterior)
+        return _share_right(_order(reward), _order(weight @ reward), weight, posterior)
+
+    def check(self, posterior: Posterior, draws: int) -> None:
+        """Raise unless the model has one order, and so many draws show the probability."""
+        _check_shown(self.at_least, draws)
+        self.value(posterior)
+
+
+@dataclass(frozen=True)
+class TopIsRight(_AtLeast):
+    """Stop when the k items of the highest posterior means are the k best, in any order, with at
+    least this probability.
+
+    Parameters
+    ----------
+    k : int
+    at_least : float
+        Between 0 and 1. With n effective draws at most 1 − 1/(n + 1) is ever met.
+    """
+
+    k: int
+    at_least: float
+
+    def __post_init__(self) -> None:
+        whole("k", self.k)
+        super().__post_init__()
+
+    def value(self, posterior: Posterior) -> float:
+        """Share of draws with these best items, with one further draw that disagrees."""
+        reward, weight = _rewards(posterior)
+        at_most("k", self.k, reward.shape[1], "items")
+        drawn, estimate = (
+            np.sort(_order(values)[..., : self.k], -1) for values in (reward, weight @ reward)
+        )
+        return _share_right(drawn, estimate, weight, posterior)
+
+    def check(self, posterior: Posterior, draws: int) -> None:
+        """Raise unless the model has one order, and so many draws show the probability."""
+        _check_shown(self.at_least, draws)
+        self.value(posterior)
+
+
+@dataclass(frozen=True)
+class ExpectedTau(_AtLeast):
+    """Stop when the expected Kendall's τ between the order of posterior means and the true order is
+    at least this.
+
+    Parameters
+    ----------
+    at_least : float
+        Between 0 and 1. It is a mean over pairs and draws, so few draws suffice.
+    """
+
+    at_least: float
+
+    def value(self, posterior: Posterior) -> float:
+        """Expected τ: 2s − 1 with s the expected share of all pairs, two million at most, that are
+        in the right order; a pair of equal means counts as half right."""
+        reward, weight = _rewards(posterior)
+        mean, num_items = weight @ reward, reward.shape[1]
+        if num_items < 2:
+            refuse("stop", self, "needs an order of two items or more", "leave it out")
+        if num_items * (num_items - 1) // 2 <= _MOST_PAIRS:
+            first, second = np.triu_indices(num_items, 1)
+        else:
+            rng = np.random.default_rng(0)
+            first = rng.integers(num_items, size=_MOST_PAIRS)
+            second = (first + rng.integers(1, num_items, size=_MOST_PAIRS)) % num_items
+        columns, total = np.ascontiguousarray(reward.T), 0.0
+        step = max(1, _NUMBERS // len(weight))
+        for begin in range(0, len(first), step):
+            i, j = first[begin : begin + step], second[begin : begin + step]
+            # P(i better) − P(j better)
+            agreement = np.sign(columns[i] - columns[j]) @ weight
+            total += float((np.sign(mean[i] - mean[j]) * agreement).sum())
+        return 2 * ((1 + total / len(first)) / 2) - 1
+
+
+@dataclass(frozen=True)
+class ExpectedAccuracy(_AtLeast):
+    """Stop when the expected share of right labels, by most probable class, is at least this.
+
+    Probabilities are those of `raters.calibrate`, which allow for mistakes that the crowd makes
+    together. Without known classes some labels are always expected to be wrong, however many agree:
+    to stop above that, give classes of items that were drawn at random
+    (`raters.Labels.with_truth`).
+
+    Parameters
+    ----------
+    at_least : float
+        Between 0 and 1.
+    """
+
+    at_least: float
+
+    def value(self, posterior: Posterior) -> float:
+        """Mean over items of the probability of the most probable class."""
+        self.check(posterior, 0)
+        return float(posterior.true_classes().max(-1).mean())
+
+    def check(self, posterior: Posterior, draws: int) -> None:
+        """Raise unless the model has classes of items."""
+        if not posterior.has_truth:
+            problem = f"is of true classes, and {type(posterior.model).__name__} has none"
+            such = "rt.acquisition.ExpectedTau(0.9), or rt.acquisition.GainBelow(0.01)"
+            refuse("at_least", self.at_least, problem, "choose another rule", instead=such)
+
+
+@dataclass(frozen=True)
+class GainBelow(Stop):
+    """Stop when no question has an expected gain per cost above this.
+
+    The maximum is taken over the questions that can still be asked, or 20,000 of them, drawn at
+    random: in a campaign those that its pool and budget leave, with the open ones, at its costs;
+    elsewhere all questions about the items and annotators of the data, of labels those that were
+    not asked.
+
+    Parameters
+    ----------
+    bits_per_cost : float
+        Above 0.
+    score : Criterion, optional
+        ``Bald()`` by default: bits about all parameters.
+    """
+
+    bits_per_cost: float
+    score: Criterion | None = None
+
+    def __post_init__(self) -> None:
+        positive("bits_per_cost", self.bits_per_cost)
+        Policy(score=self.score)  # checks it
+
+    def value(self, posterior: Posterior) -> float:
+        """Highest expected gain per cost; 0 when there is nothing left to ask."""
+        questions = self._questions(posterior)
+        if questions is None or not questions.num_rows:
+            return 0.0
+        gain = (self.score or Bald())(posterior, questions, seed=0)
+        cost = np.ones(1) if posterior.cost is None else posterior.cost
+        judge = np.asarray(questions.codes(posterior.data.judge)) if len(cost) > 1 else 0
+        return float((gain / cost[judge]).max())
 
     def met(self, value: float) -> bool:
         """True if the campaign stops at this value."""
-        return value >= len(self.rules)
+        return value < self.bits_per_cost
+
+    def describe(self, value: float) -> str:
+        """Describe the value and its threshold in words."""
+        return f"{self!r}, and the best question gains {value:.3g} bits per cost"
+
+    def check(self, posterior: Posterior, draws: int) -> None:
+        """Raise unless the score has a meaning for the model."""
+        if self.value(posterior) < 0:
+            refuse("score", self.score, "can be negative", "choose a score of at least 0")
+
+    def _questions(self, posterior: Posterior) -> Any:
+        """Questions over which the maximum is taken; None when nothing is left."""
+        if posterior.pool is not None:
+            return sample_of(posterior.pool, _MOST_QUESTIONS, np.random.default_rng(0))
+        try:
+            return Candidates.of(posterior.data, limit=_MOST_QUESTIONS)
+        except DataError:  # everything was asked
+            return None
 
 
-def _check_rules(given: _Several) -> None:
-    """Check the rules, and flatten combinations of the same kind within."""
-    rules = given.rules if isinstance(given.rules, tuple) else tuple(given.rules)
-    if wrong := [rule for rule in rules if not isinstance(rule, Stop)]:
-        raise SettingError(
-            parameter="rules",
-            value=wrong[0],
-            expected="it must be a rule to stop by",
-            instead="rt.acquisition.ExpectedTau(0.9)",
-        )
-    if not rules:
-        raise SettingError(
-            parameter="rules",
-            problem="is empty",
-            expected="give at least one rule",
-            instead=f"{type(given).__name__}(rt.acquisition.Budget(1000))",
-        )
-    parts = [rule.rules if isinstance(rule, type(given)) else (rule,) for rule in rules]
-    object.__setattr__(given, "rules", tuple(itertools.chain.from_iterable(parts)))
+# ---------------------------------------------------------------- the order
+
+
+def _rewards(
+    posterior: Posterior,
+) -> tuple[Float[np.ndarray, "draw item"], Float[np.ndarray, " draw"]]:
+    """Draws of the rewards or worths, and their weights, in double precision."""
+    reward = np.asarray(posterior.site(order_site(posterior), "stop"), np.float64)
+    if reward.ndim != 3:
+        problem = f"needs one order of the items, and there are several, {reward.shape[2:]}"
+        such = "stop=rt.acquisition.GainBelow(0.01)"
+        refuse("stop", problem=problem, expected="choose another rule", instead=such)
+    return reward.reshape(-1, reward.shape[-1]), flat_weight(posterior)
+
+
+def _order(values: Float[np.ndarray, "... item"]) -> Int[np.ndarray, "... item"]:
+    """Items, best first."""
+    return np.argsort(-values, axis=-1, kind="stable")
+
+
+def _share_right(
+    drawn: Int[np.ndarray, "draw place"],
+    estimate: Int[np.ndarray, " place"],
+    weight: Float[np.ndarray, " draw"],
+    posterior: Posterior,
+) -> float:
+    """Share of the draws that equal the estimate, with one further draw that disagrees."""
+    num_draws = posterior.independent_draws
+    return float(weight[(drawn == estimate).all(1)].sum()) * num_draws / (num_draws + 1)
+
+
+def _check_shown(probability: float, draws: int) -> None:
+    """Raise for a probability that is never met, though all of so many draws agreed."""
+    most = np.floor(1e3 * (1 - 1 / (draws + 1))) / 1e3
+    if probability > 1 - 1 / (draws + 1):
+        problem = f"would never be met: the {draws} draws of a fit show at most {most:g}"
+        such = "rt.acquisition.ExpectedTau(0.99)"
+        refuse("at_least", probability, problem, "ask for less", instead=such)

@@ -9,17 +9,15 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float, Int
 
-from raters.acquisition.campaign.journal import Journal, Question, Snapshot
+from raters.acquisition.campaign.journal import Journal, Question, Seen, Snapshot
 from raters.acquisition.campaign.ledger import Ledger
-from raters.acquisition.campaign.seen import Seen, read_seen
 from raters.acquisition.campaign.settings import chooses_at_random
-from raters.acquisition.policy.policy import Policy
+from raters.acquisition.policy import Policy
+from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions.pool import seed_of
-from raters.acquisition.scoring.posterior import Posterior
-from raters.errors import DataError
+from raters.errors import DataError, refuse
 from raters.errors.validation import instance
 from raters.judgements.base import Judgements
 from raters.judgements.display import display_name
@@ -34,6 +32,8 @@ STEP = 0.1
 # Number of questions of the pool for criteria that read the other questions, as EPIG does.
 _OTHERS = 256
 _BLOCK = 1024
+
+PerSeen = Float[np.ndarray, " seen"]
 
 
 class Decision(NamedTuple):
@@ -73,29 +73,15 @@ class Decided(NamedTuple):
     best: float = math.nan
 
 
-class Rank(NamedTuple):
-    """Decision by rank: whether to ask, and the score from which one asks."""
-
-    ask: bool
-    threshold: float
-
-
-def rank(
-    score: Float[np.ndarray, " seen"], lot: Float[np.ndarray, " seen"], chance: float, level: float
-) -> Rank:
-    """Decide on the last of some questions by its rank among all of them."""
+def rank(score: PerSeen, lot: PerSeen, chance: float, level: float) -> tuple[bool, float]:
+    """Decide on the last of some questions by its rank among all of them: whether to ask, and the
+    score from which one asks."""
     others, most = len(score) - 1, math.floor(level * len(score) - chance)
-    ascending = np.lexsort((lot, score))
-    above = others - int(np.flatnonzero(ascending == others)[0])
+    above = others - int(np.flatnonzero(np.lexsort((lot, score)) == others)[0])
     if most < 0:
-        return Rank(False, math.inf)
-    threshold = -math.inf if most >= others else _highest(score[:-1], most)
-    return Rank(above <= most, threshold)
-
-
-def _highest(score: Float[np.ndarray, " other"], place: int) -> float:
-    """The score in this place, counted from 0, from the highest down."""
-    return float(np.sort(score)[::-1][place])
+        return False, math.inf
+    threshold = -math.inf if most >= others else float(np.sort(score[:-1])[::-1][most])
+    return above <= most, threshold
 
 
 def next_level(level: float, rate: float, asked: bool) -> float:
@@ -130,16 +116,16 @@ class Stream(NamedTuple):
     def of(cls, journal: Journal, rate: float | None) -> Stream:
         """State in a journal; `rate` takes the place of the rate in it, and the level begins
         anew with another rate."""
-        recent, place = read_seen(journal, RECENT)
+        recent, place = journal.read_seen(RECENT)
         level, before = (recent[-1].level, recent[-1].rate) if recent else (math.nan, math.nan)
         if rate is None:
             rate = before if recent else DEFAULT_RATE
-        return cls(recent, place, level if rate == before else rate, rate)
+        return cls(recent, place, level if rate == before else rate, float(rate))
 
-    def let_go(self, row: int, reason: str, *, moves: bool = True) -> Seen:
+    def let_go(self, row: int, reason: str, *, moves: bool = True) -> Decided:
         """Decision on a question that cannot be asked; without `moves` the level stays."""
         level = next_level(self.level, self.rate, False) if moves else self.level
-        return Seen(row, None, math.inf, level, self.rate, None, reason)
+        return Decided(Seen(row, None, math.inf, level, self.rate, None, reason))
 
     def decide(
         self,
@@ -150,136 +136,86 @@ class Stream(NamedTuple):
         posterior: Posterior,
         seed: int,
     ) -> Decided:
-        """Decision on a question that can be asked."""
+        """Decision on a question that can be asked, by scores of the same draws, given that the
+        open questions are asked."""
         judge, asked = int(ledger.judge[row]), ledger.asked(snapshot)
-        is_short = asked[judge] < policy.least_share * (asked.sum() + 1)
-        short = display_name(ledger.pool.judges[judge]) if is_short else None
-        pending = np.sort(snapshot.row[snapshot.open])
-        score = self._scores(policy, posterior, ledger.pool, row, pending, seed)
-        lot, chance = self._lots(seed)
-        ranked, own = rank(score, lot, chance, self.level), float(score[-1])
-        ask, reason = ranked.ask or is_short, self._reason(own, ranked, short)
+        is_short = bool(asked[judge] < policy.least_share * (asked.sum() + 1))
+        begin = self.place - len(self.recent)
+        before = [
+            (place, seen.row)
+            for place, seen in enumerate(self.recent, begin)
+            if seen.score is not None
+        ]
+        rows = [*(one for _, one in before), row]
+        score = self._scores(policy, posterior, ledger.pool, rows, snapshot, seed)
+        lot, chance = lots(seed, self.place)
+        lot_of_each = np.array([*(lots(seed, place)[0] for place, _ in before), lot])
+        ask, threshold = rank(score, lot_of_each, chance, self.level)
+        own = float(score[-1])
+        if is_short:
+            name = display_name(ledger.pool.judges[judge])
+            reason = f"{name} is short of the least share of the questions"
+        elif math.isinf(threshold):
+            drawn = "asks it" if ask else "lets it go"
+            reason = f"the lot {drawn}: too few questions to compare it with ({len(before)})"
+        else:
+            side = "above" if own > threshold else "below" if own < threshold else "at"
+            reason = f"its score {own:.3g} is {side} the threshold {threshold:.3g}"
+        ask = ask or is_short
         level = next_level(self.level, self.rate, ask)
-        seen = Seen(row, own, ranked.threshold, level, self.rate, None, reason)
-        question = Question(row, *ledger.sides(row), judge, own, float(ledger.cost[judge]))
+        decision = Seen(row, own, threshold, level, self.rate, None, reason)
+        question = Question(row, judge, own, float(ledger.cost[judge])) if ask else None
         # By chance nothing is better than anything else.
         best = math.nan if chooses_at_random(policy) else float(score.max())
-        return Decided(seen, question if ask else None, best)
+        return Decided(decision, question, best)
 
     def _scores(
         self,
         policy: Policy,
         posterior: Posterior,
         pool: Judgements,
-        row: int,
-        pending: Int[np.ndarray, " pending"],
+        rows: list[int],
+        snapshot: Snapshot,
         seed: int,
-    ) -> Float[np.ndarray, " seen"]:
-        """Scores, by the same draws, of the questions seen lately that could be asked, and last of
-        the one in `row`, given that those in the rows `pending` are asked."""
-        seed = seed_of(seed, 3, self.place)
-        rows = [seen.row for seen in self.recent if seen.score is not None] + [row]
+    ) -> PerSeen:
+        seed, pending = seed_of(seed, 3, self.place), np.sort(snapshot.row[snapshot.open])
         size = min(_OTHERS, pool.num_rows)
         others = np.random.default_rng(seed).choice(pool.num_rows, size, replace=False)
         questions = pool.rows(np.concatenate([rows, others]))
         waiting = pool.rows(pending) if len(pending) else None
-        value = policy.values(posterior, questions, seed=seed, pending=waiting)
-        return value[: len(rows)]
-
-    def _lots(self, seed: int) -> tuple[Float[np.ndarray, " seen"], float]:
-        """Lots of the questions that `_scores` scores, and the chance of the last."""
-        begin = self.place - len(self.recent)
-        places = [begin + one for one, seen in enumerate(self.recent) if seen.score is not None]
-        own, chance = lots(seed, self.place)
-        return np.array([*(lots(seed, place)[0] for place in places), own]), chance
-
-    def _reason(self, score: float, ranked: Rank, short: str | None) -> str:
-        """The decision in words."""
-        if short is not None:
-            return f"{short} is short of the least share of the questions"
-        if math.isinf(ranked.threshold):
-            drawn = "asks it" if ranked.ask else "lets it go"
-            count = sum(seen.score is not None for seen in self.recent)
-            return f"the lot {drawn}: {count} question(s) to compare it with give no threshold"
-        side = "above" if score > ranked.threshold else "below"
-        side = "at" if score == ranked.threshold else side
-        return f"its score {score:.3g} is {side} the threshold {ranked.threshold:.3g}" + (
-            ", and the lot " + ("asks it" if ranked.ask else "lets it go")
-        ) * (side == "at")
-
-
-# ---------------------------------------------------------------- the question
+        return policy.values(posterior, questions, seed=seed, pending=waiting)[: len(rows)]
 
 
 def row_of(pool: Judgements, question: Any) -> int:
     """Row of the pool that holds a question."""
-    if isinstance(question, Mapping):
-        found = _named(pool, dict(question))
-    else:
-        instance("question", question, type(pool), "a question", _such(pool))
-        if question.num_rows != 1:
-            raise DataError(
-                parameter="question",
-                problem=f"holds {question.num_rows} rows",
-                expected="give one question at a time",
-                instead="question=questions.rows([0])",
-            )
-        asked = question.asked_of(pool)
-        rows = np.flatnonzero(np.asarray(pool.codes(pool.judge)) == int(asked.codes(pool.judge)[0]))
-        own, key = np.split(pool.rows(rows).keys(asked), [len(rows)])
-        found = rows[own == key[0]]
-    if not len(found):
-        raise DataError(
-            parameter="question",
-            value=question if isinstance(question, Mapping) else type(question).__name__,
-            problem=_why_none(pool, question) or "is none of the pool of this campaign",
-            expected="start a campaign whose pool has every question that may arrive",
-            instead="rt.Candidates.pairs(items=..., annotators=...)",
-        )
-    return int(found[0])
-
-
-def _why_none(pool: Judgements, question: Any) -> str:
-    """Sentence on a name that no question of the pool has; empty where each name has one."""
-    if not isinstance(question, Mapping):
-        return ""
-    for name, column in pool.question_names().items():
-        if not np.any(column == question[name]):
-            return f"has {name} {question[name]!r}, which no question of the pool has"
-    return ""
-
-
-def _such(pool: Judgements) -> str:
-    return f"question={dict.fromkeys(pool.rows(slice(0, 1)).question_names(), '...')}"
-
-
-def _named(pool: Judgements, question: dict[str, Any]) -> Int[np.ndarray, " found"]:
-    """Rows of the pool with these names; a pair without an order in either."""
+    judge = np.asarray(pool.codes(pool.judge))
     columns = list(pool.rows(slice(0, 1)).question_names())
-    if set(question) != set(columns):
-        raise DataError(
-            parameter="question",
-            value=question,
-            problem=f"has {sorted(map(str, question))}",
-            expected=f"give a name for each of {', '.join(columns)}",
-            instead=_such(pool),
-        )
-    if pool.pair is not None and question[pool.pair[0]] == question[pool.pair[1]]:
-        raise DataError(
-            parameter="question",
-            value=question,
-            problem=f"compares {question[pool.pair[0]]!r} with itself",
-            expected="name two",
-        )
-    judges = [name == question["by"] for name in pool.judges]
-    if not any(judges):
-        raise DataError(
-            parameter="question",
-            value=question,
-            problem=f"is to {question['by']!r}, whom the pool does not have",
-            expected="name one of its annotators",
-        )
-    rows = np.flatnonzero(np.asarray(pool.codes(pool.judge)) == judges.index(True))
+    such = f"question={dict.fromkeys(columns, '...')}"
+    if isinstance(question, Mapping):
+        if set(question) != set(columns):
+            expected = f"give a name for each of {', '.join(columns)}"
+            refuse("question", question, expected=expected, instead=such, error=DataError)
+        matches = _named(pool, dict(question))
+    else:
+        instance("question", question, type(pool), "a question", such)
+        if question.num_rows != 1:
+            problem, expected = f"holds {question.num_rows} rows", "give one question at a time"
+            refuse("question", problem=problem, expected=expected, error=DataError)
+        asked = question.asked_of(pool)
+        rows = np.flatnonzero(judge == int(asked.codes(pool.judge)[0]))
+        own, key = np.split(pool.rows(rows).keys(asked), [len(rows)])
+        matches = rows[own == key[0]]
+    if not len(matches):
+        expected = "start a campaign whose pool has every question that may arrive"
+        shown = question if isinstance(question, Mapping) else type(question).__name__
+        refuse("question", shown, "is none of this campaign's pool", expected, error=DataError)
+    return int(matches[0])
+
+
+def _named(pool: Judgements, question: dict[str, Any]) -> Int[np.ndarray, " match"]:
+    """Rows of the pool with these names; a pair without an order in either."""
+    by = [code for code, name in enumerate(pool.judges) if name == question["by"]]
+    rows = np.flatnonzero(np.isin(pool.codes(pool.judge), by))
     table = pool.rows(rows).question_names()
     ways = [question]
     if pool.pair is not None and pool.exchangeable:
@@ -289,20 +225,3 @@ def _named(pool: Judgements, question: dict[str, Any]) -> Int[np.ndarray, " foun
         np.all([table[name] == value for name, value in way.items()], axis=0) for way in ways
     ]
     return rows[np.any(matches, axis=0)]
-
-
-# ---------------------------------------------------------------- what was decided
-
-
-def stream_table(pool: Judgements, seen: list[Seen], ids: list[str]) -> xr.Dataset:
-    """Table of all questions that arrived, in order: names, scores, thresholds, and decisions."""
-    columns = pool.rows(np.array([one.row for one in seen], int)).question_names() | {
-        "score": np.array([math.nan if one.score is None else one.score for one in seen], float),
-        "threshold": np.array([one.threshold for one in seen], float),
-        "ask": np.array([one.question is not None for one in seen], bool),
-        "id": np.array(ids, object),
-        "rate": np.array([one.rate for one in seen], float),
-        "reason": np.array([one.reason for one in seen], object),
-    }
-    places = np.arange(1, len(seen) + 1)
-    return xr.Dataset({name: ("seen", one) for name, one in columns.items()}, {"seen": places})

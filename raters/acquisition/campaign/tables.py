@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 
-from raters.acquisition.campaign.journal import Snapshot
+from raters.acquisition.campaign.journal import Seen, Snapshot
 from raters.judgements.base import Judgements
 
 
@@ -35,14 +34,9 @@ def question_table(
     words = [tuple(questions.answer_words(row)) for row in range(questions.num_rows)]
     if len(set(words)) <= 1:
         return table.assign_attrs(answers=list(words[0]) if words else [])
-    return table.assign(answers=("id", of_objects(words)))
-
-
-def of_objects(values: Sequence[Any]) -> Shaped[np.ndarray, " value"]:
-    """Array of any objects, also of sequences."""
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
+    column = np.empty(len(words), object)
+    column[:] = words
+    return table.assign(answers=("id", column))
 
 
 def history_table(pool: Judgements, ids: list[str], snapshot: Snapshot) -> xr.Dataset:
@@ -56,3 +50,18 @@ def history_table(pool: Judgements, ids: list[str], snapshot: Snapshot) -> xr.Da
     ]
     columns = {"batch": snapshot.batch, "status": status, "answer": np.array(answer, object)}
     return table.assign({name: ("id", column) for name, column in columns.items()})
+
+
+def stream_table(pool: Judgements, seen: list[Seen], ids: list[str]) -> xr.Dataset:
+    """Table of all questions that arrived, in order: names, scores, thresholds, and decisions."""
+    columns: dict[str, Any] = pool.rows(np.array([one.row for one in seen], int)).question_names()
+    columns |= {
+        "score": np.array([one.score for one in seen], float),
+        "threshold": np.array([one.threshold for one in seen], float),
+        "ask": np.array([one.question is not None for one in seen], bool),
+        "id": np.array(ids, object),
+        "rate": np.array([one.rate for one in seen], float),
+        "reason": np.array([one.reason for one in seen], object),
+    }
+    places = np.arange(1, len(seen) + 1)
+    return xr.Dataset({name: ("seen", one) for name, one in columns.items()}, {"seen": places})

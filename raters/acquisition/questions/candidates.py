@@ -5,33 +5,30 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterable
-from typing import Any, Literal
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from jaxtyping import Bool, Int, Num
 
 from raters.acquisition.questions.arguments import (
     Available,
-    Mask,
     abilities_given,
-    as_boolean,
     check_askable,
     codes_given,
-    listed_pairs,
-    mask_function,
     names_given,
-    nothing_left,
 )
-from raters.acquisition.questions.numbered import Listed, Pairs, sample
+from raters.acquisition.questions.numbered import Pairs, sample
 from raters.acquisition.questions.sets import sets_of
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, refuse
 from raters.errors.validation import boolean, checked, one_of, seed_number, whole
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels
 from raters.judgements.rankings import Rankings
 from raters.kinds import kind_of
+
+Codes = Int[np.ndarray, " question"]
 
 
 class Candidates:
@@ -47,22 +44,9 @@ class Candidates:
         data : Judgements
         **options
             Those of the kind: of `pairs` for comparisons, of `labels` for labels, of `sets` for
-            rankings; for other kinds
-            ``again`` (whether a question that was answered may be asked again), ``limit`` and
-            ``seed``. Of any kind also the names that questions are restricted to, by the field of
-            their axis, such as ``items=["tea", "water"]``.
-
-        Returns
-        -------
-        Judgements
-            Without outcomes.
-
-        Raises
-        ------
-        SettingError
-            When the kind is not registered, has no such option, or has questions of several rows.
-        DataError
-            When a name is unknown, or nothing is left to ask.
+            rankings; for other kinds ``again`` (whether a question that was answered may be asked
+            again), ``limit`` and ``seed``. Of any kind also the names that questions are restricted
+            to, by the field of their axis, such as ``items=["tea", "water"]``.
 
         Examples
         --------
@@ -78,14 +62,13 @@ class Candidates:
         parameters = inspect.signature(questions).parameters
         if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
             return questions(data, **options)
-        own = {name: options[name] for name in options if name in parameters}
-        pool = questions(data, **own)
-        rest = [name for name in options if name not in parameters]
-        keep = [_about(pool, name, options[name], tuple(parameters)[1:]) for name in rest]
-        if not rest:
+        pool = questions(data, **{name: options[name] for name in options if name in parameters})
+        names = {name: some for name, some in options.items() if name not in parameters}
+        if not names:
             return pool
+        keep = [_about(pool, name, some) for name, some in names.items()]
         rows = np.flatnonzero(np.logical_and.reduce(keep))
-        return _sampled(pool, rows, pool.num_rows, 0, again=True)
+        return _sampled(pool, rows, pool.num_rows, 0)
 
     @staticmethod
     def pairs(
@@ -93,7 +76,7 @@ class Candidates:
         *,
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
-        mask: Mask | None = None,
+        mask: Callable[[Any, Any], Any] | None = None,
         available: Available | None = None,
         ties: Literal["keep"] | None = None,
         limit: int = 1_000_000,
@@ -112,11 +95,9 @@ class Candidates:
             `annotators`.
         items, annotators : iterable, optional
             Restrict the questions to these names.
-        mask : array, iterable of pairs, or function, optional
-            Pairs that may be asked about, in either order: a boolean array, shape (item, item), in
-            the order of `items` (else of ``votes.items``), in which one of the two entries
-            suffices; or pairs of names; or a function of two arrays of codes (into the ``items`` of
-            the result) that gives a boolean array, and is called for up to 65,536 pairs at a time.
+        mask : callable, optional
+            Says which pairs may be asked about: from two arrays of codes (into the ``items`` of the
+            result), up to 65,536 at a time, to a boolean array.
         available : mapping, optional
             From the name of an annotator to the items that they can judge (None for all). A pair is
             put to annotators who can judge both items. Other annotators can judge all items.
@@ -124,36 +105,16 @@ class Candidates:
             Whether a tie is an answer of its own, for a model with ``ties``; by default as
             `votes` have it.
         limit : int
-            Number of questions beyond which a uniform sample of this size is returned; memory is
-            that of so many and a chunk of 65,536.
+            Number of questions beyond which a uniform sample of this size is returned; of more than
+            33 million so many are tried.
         seed : int
             For the sample.
 
-        Returns
-        -------
-        Comparisons
-            Without outcomes.
-
-        Raises
-        ------
-        DataError
-            When a name is unknown, or nothing is left to ask.
-
-        Notes
-        -----
-        The mask is applied to each of up to 33 million questions. Of more, so many are drawn at
-        random, and the sample is smaller than `limit` when the mask allows few of them: give such a
-        mask as pairs of names.
-
         Examples
         --------
-        >>> import raters as rt
-        >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
-        >>> rt.Candidates.pairs(votes, annotators=[0]).num_comparisons
-        6
-
         Before there is any vote, neighbours only, and Bob has not seen the film "c":
 
+        >>> import raters as rt
         >>> pool = rt.Candidates.pairs(items=["a", "b", "c", "d"], annotators=["ann", "bob"],
         ...                            mask=lambda first, second: abs(first - second) == 1,
         ...                            available={"bob": ["a", "b", "d"]})
@@ -162,10 +123,7 @@ class Candidates:
         [('a', 'b', 'ann'), ('b', 'c', 'ann'), ('c', 'd', 'ann'), ('a', 'b', 'bob')]
         """
         if votes is None:
-            names = (
-                names_given(items, "item", "Candidates.pairs"),
-                names_given(annotators, "annotator", "Candidates.pairs"),
-            )
+            names = names_given(items, "item"), names_given(annotators, "annotator")
             votes = Comparisons(*(np.zeros(0, np.int32),) * 3, None, None, *names)
         _check_kind(votes, Comparisons)
         if ties is not None:
@@ -173,30 +131,32 @@ class Candidates:
             votes = votes.with_ties()
         whole("limit", limit)
         seed_number(seed)
-        listed = codes_given(items, votes.items, "item")
-        chosen = np.unique(listed)
-        judges = np.unique(codes_given(annotators, votes.annotators, "annotator"))
+        if mask is not None and not callable(mask):
+            refuse("mask", mask, expected="it must be a function of two arrays", error=DataError)
+        chosen = codes_given(items, votes.items, "item")
+        judges = codes_given(annotators, votes.annotators, "annotator")
         if len(chosen) < 2:
-            raise DataError(
-                parameter="items",
-                value=[votes.items[code] for code in chosen],
-                expected="a question needs two items; give at least two",
-            )
+            refuse("items", items, expected="a question needs two items", error=DataError)
         abilities = abilities_given(available, chosen, judges, votes.items, votes.annotators)
-        mask = as_boolean(mask, len(listed))
-        if mask is None or callable(mask) or (isinstance(mask, np.ndarray) and mask.dtype == bool):
-            pool: Pairs | Listed = Pairs.of(abilities)
-            allowed = mask_function(mask, listed, votes.num_items)
-        else:
-            pool = Listed(*listed_pairs(mask, chosen, votes.items), judges)
-            allowed = None if available is None else abilities.both
+        pool = Pairs.of(abilities)
         # Each pair comes in both orders, where these count, and in each stratum.
         orders = 2 if votes.ordered else 1
         ways = orders * max(1, len(votes.strata))
-        keep = None if allowed is None else lambda number: allowed(*pool.of_numbers(number // ways))
-        number = sample(np.random.default_rng(seed), ways * pool.total, limit, keep)
+
+        def keep(number: Codes) -> Bool[np.ndarray, " question"]:
+            first, second, _ = pool.of_numbers(number // ways)
+            assert mask is not None
+            allowed = np.asarray(mask(first, second))
+            if allowed.shape != first.shape or allowed.dtype != bool:
+                problem = f"gave {allowed.dtype} of shape {allowed.shape} for {len(first)} pairs"
+                expected = "it must give True or False for each"
+                refuse("mask", problem=problem, expected=expected, error=DataError)
+            return allowed
+
+        rng, total = np.random.default_rng(seed), ways * int(pool.before[-1])
+        number = sample(rng, total, limit, None if mask is None else keep)
         if not len(number):
-            raise nothing_left(mask, available, "pair")
+            _refuse_all("available" if mask is None else "mask")
         first, second, by = pool.of_numbers(number // ways)
         turned, stratum = number % orders == 1, number % ways // orders
         sides = np.where(turned, second, first), np.where(turned, first, second)
@@ -210,22 +170,6 @@ class Candidates:
     def annotators(votes: Comparisons, first: Any, second: Any) -> Comparisons:
         """One pair, put to every annotator, to choose the annotator.
 
-        Parameters
-        ----------
-        votes : Comparisons
-            Source of the names.
-        first, second : names of items
-
-        Returns
-        -------
-        Comparisons
-            Without outcomes.
-
-        Raises
-        ------
-        DataError
-            When a name is unknown, or both are one.
-
         Examples
         --------
         >>> import raters as rt
@@ -234,16 +178,13 @@ class Candidates:
         3
         """
         _check_kind(votes, Comparisons)
-        one, other = (
-            codes_given([first], votes.items, "item"),
-            codes_given([second], votes.items, "item"),
-        )
-        if one[0] == other[0]:
-            raise DataError(
-                parameter="second", value=second, expected="a question needs two different items"
-            )
+        one, other = (codes_given([side], votes.items, "item") for side in (first, second))
+        if one == other:
+            expected = "a question needs two different items"
+            refuse("second", second, expected=expected, error=DataError)
         judges = np.arange(votes.num_annotators)
-        return _questions(votes, np.repeat(one, len(judges)), np.repeat(other, len(judges)), judges)
+        size = len(judges)
+        return _questions(votes, np.repeat(one, size), np.repeat(other, size), judges)
 
     @staticmethod
     def labels(
@@ -278,16 +219,6 @@ class Candidates:
         seed : int
             For the sample.
 
-        Returns
-        -------
-        Labels
-            Without labels.
-
-        Raises
-        ------
-        DataError
-            When a name is unknown, or nothing is left to ask.
-
         Examples
         --------
         >>> import raters as rt
@@ -301,32 +232,19 @@ class Candidates:
         if labels is None:
             labels = _unlabelled(items, annotators, classes)
         elif classes is not None:
-            raise DataError(
-                parameter="classes",
-                value=classes,
-                problem="is for questions before there are labels, and these labels have classes",
-                expected="leave it out",
-            )
+            problem = "is for questions before there are labels, and these labels have classes"
+            refuse("classes", classes, problem, "leave it out", error=DataError)
         _check_kind(labels, Labels)
         whole("limit", limit)
         boolean("again", again)
         seed_number(seed)
-        item = np.unique(codes_given(items, labels.items, "item"))
-        annotator = np.unique(codes_given(annotators, labels.annotators, "annotator"))
+        item = codes_given(items, labels.items, "item")
+        annotator = codes_given(annotators, labels.annotators, "annotator")
         abilities = abilities_given(available, item, annotator, labels.items, labels.annotators)
         labelled = np.zeros(0, np.int64) if again else abilities.answered(labels.unpadded())
         left = abilities.total - len(labelled)
-        if abilities.total == 0:
-            raise nothing_left(None, available, "item")
         if left == 0:
-            those = "every item" if available is None else "every item that they can judge"
-            raise DataError(
-                f"every annotator has labelled {those}; write again=True to ask them again",
-                parameter="again",
-                value=False,
-                problem=f"is not given, and every annotator has labelled {those}",
-                expected="give it to ask them again",
-            )
+            _refuse_all("again" if abilities.total else "available")
         place = sample(np.random.default_rng(seed), left, limit, None)
         # Number n of the questions left is at place n + how many before it were answered.
         place = place + np.searchsorted(labelled - np.arange(len(labelled)), place, side="right")
@@ -377,18 +295,6 @@ class Candidates:
         seed : int
             For the sets drawn.
 
-        Returns
-        -------
-        Rankings
-            Without places.
-
-        Raises
-        ------
-        DataError
-            When a name is unknown, or nothing is left to ask.
-        SettingError
-            When a set cannot have so many items, or places.
-
         Examples
         --------
         >>> import raters as rt
@@ -398,19 +304,23 @@ class Candidates:
         >>> rt.Candidates.sets(rankings, size=3).num_rows
         8
         """
-        if rankings is not None:
-            _check_kind(rankings, Rankings)
-        return sets_of(
-            rankings,
-            size=size,
-            depth=depth,
-            lowest=lowest,
-            items=items,
-            annotators=annotators,
-            again=again,
-            limit=limit,
-            seed=seed,
-        )
+        if rankings is None:
+            names = names_given(annotators, "annotator"), names_given(items, "item")
+            none, nothing = np.zeros(0, np.int32), np.zeros((0, 0), np.int32)
+            rankings = Rankings(none, none, None, nothing, nothing, *names)
+        _check_kind(rankings, Rankings)
+        boolean("again", again)
+        whole("limit", limit)
+        seed_number(seed)
+        codes = codes_given(items, rankings.items, "item")
+        judges = codes_given(annotators, rankings.annotators, "annotator")
+        rng = np.random.default_rng(seed)
+        pool = sets_of(rankings, codes, judges, size, depth, lowest, limit, rng)
+        if not again and rankings.num_rows:
+            pool = pool.rows(pool.without(rankings.unpadded().unanswered()))
+        if not pool.num_rows:
+            _refuse_all("again")
+        return pool
 
 
 def _combinations[Data: Judgements](
@@ -438,39 +348,32 @@ def _combinations[Data: Judgements](
     pool: Data = dataclasses.replace(asked, **columns)
     keep = np.ones(pool.num_rows, bool) if again else pool.without(asked)
     for field, some in names.items():
-        keep &= _about(pool, field, some, ("again", "limit", "seed"))
-    rows = np.flatnonzero(keep)
-    return _sampled(pool, rows, limit, seed, again)
+        keep &= _about(pool, field, some)
+    return _sampled(pool, np.flatnonzero(keep), limit, seed)
 
 
-def _sampled[Data: Judgements](
-    pool: Data, rows: Int[np.ndarray, " question"], limit: int, seed: int, again: bool
-) -> Data:
+def _sampled[Data: Judgements](pool: Data, rows: Codes, limit: int, seed: int) -> Data:
     """So many of the rows at most; `DataError` when there are none."""
     if not len(rows):
-        why = "there is none" if again else "everybody has answered every one"
-        raise DataError(
-            parameter="again",
-            value=again,
-            problem=f"leaves no question about these names, as {why}",
-            expected="ask about other names" if again else "ask again, or about other names",
-        )
+        _refuse_all("again")
     if len(rows) > limit:
         rows = np.sort(np.random.default_rng(seed).choice(rows, limit, replace=False))
     return pool.rows(rows)
 
 
+def _refuse_all(parameter: str) -> NoReturn:
+    problem = "leaves no question to ask"
+    refuse(parameter, problem=problem, expected="allow more, or ask again", error=DataError)
+
+
 def _about(
-    pool: Judgements, field: str, names: Iterable[Any] | None, others: tuple[str, ...]
+    pool: Judgements, field: str, names: Iterable[Any] | None
 ) -> Bool[np.ndarray, " question"]:
-    """Mask of the questions about the given names alone; `others` are the options there are."""
-    fields = {own: axis for axis, own in pool.names.items() if axis in pool.question_axes()}
+    """Mask of the questions about the given names alone."""
+    fields = {name: axis for axis, name in pool.names.items() if axis in pool.question_axes()}
     if field not in fields:
-        raise SettingError(
-            parameter=field,
-            problem="is no option of these questions",
-            expected=f"choose among {', '.join(dict.fromkeys((*others, *fields)))}",
-        )
+        problem, expected = "is no option of these questions", f"choose among {', '.join(fields)}"
+        refuse(field, problem=problem, expected=expected)
     keep = np.ones(pool.num_rows, bool)
     if names is None:
         return keep
@@ -489,34 +392,28 @@ def _bodies(asked: Judgements, judge: str) -> dict[str, Num[np.ndarray, "body ..
     columns = {
         name: np.asarray(getattr(asked, name))
         for name, axes in asked.arrays().items()
-        if axes[0] == asked.row and getattr(asked, name) is not None
+        if axes[0] == asked.row
+        and name not in (judge, "count")
+        and getattr(asked, name) is not None
     }
-    columns = {name: column for name, column in columns.items() if name not in (judge, "count")}
     # Rows of a container of groups ascend by them.
     ordered = sorted(columns, key=lambda name: asked.axis_of(name) != asked.unit)
     columns = {name: columns[name] for name in ordered}
     axes = {name: asked.axis_of(name) for name in columns}
     # One of each axis: all combinations. Numbers, and several of an axis, come as they were asked.
-    if len({axis for axis in axes.values() if axis}) == len(columns) and all(
-        column.ndim == 1 for column in columns.values()
-    ):
+    distinct = {axis for axis in axes.values() if axis}
+    if len(distinct) == len(columns) and all(column.ndim == 1 for column in columns.values()):
         sizes = [
             asked.num_units if axis == asked.unit else len(asked.coords[str(axis)])
             for axis in axes.values()
         ]
-        grid = np.indices(sizes)
-        every = zip(columns, grid, strict=True)
+        every = zip(columns, np.indices(sizes), strict=True)
         return {name: codes.ravel().astype(np.int32) for name, codes in every}
     rows = np.sort(np.unique(asked.about(), return_index=True)[1])
     return {name: column[rows] for name, column in columns.items()}
 
 
-def _questions(
-    votes: Comparisons,
-    first: Int[np.ndarray, " question"],
-    second: Int[np.ndarray, " question"],
-    annotator: Int[np.ndarray, " question"],
-) -> Comparisons:
+def _questions(votes: Comparisons, first: Codes, second: Codes, annotator: Codes) -> Comparisons:
     """Comparisons without outcomes, with the names of `votes`."""
     first, second, annotator = (
         np.asarray(column, np.int32) for column in (first, second, annotator)
@@ -529,31 +426,19 @@ def _unlabelled(
     items: Iterable[Any] | None, annotators: Iterable[Any] | None, classes: Iterable[Any] | None
 ) -> Labels:
     """Labels without a row."""
-    item, annotator, class_names = (
-        names_given(names, role, "Candidates.labels")
-        for names, role in ((items, "item"), (annotators, "annotator"), (classes, "class"))
-    )
+    item, annotator = names_given(items, "item"), names_given(annotators, "annotator")
+    class_names = names_given(classes, "class")
     if len(class_names) < 2:
-        raise DataError(
-            parameter="classes",
-            value=list(class_names),
-            expected="a label is a choice between two classes or more",
-        )
+        expected = "a label is a choice between two classes or more"
+        refuse("classes", list(class_names), expected=expected, error=DataError)
     none, unit = np.zeros(0, np.int32), np.arange(len(item), dtype=np.int32)
-    return Labels(
-        none, none, None, None, unit, None, None, None, None, None, item, annotator, class_names
-    )
+    names = item, annotator, class_names
+    return Labels(none, none, None, None, unit, None, None, None, None, None, *names)
 
 
 def _check_kind(data: Any, container: type) -> None:
     """Raise `DataError` unless the data are of the kind of this container."""
     if kind_of(data).data is not container:
         check_askable(data, "data")
-        raise DataError(
-            parameter="data",
-            value=data,
-            problem=f"is {type(data).__name__}, and these candidates are made from"
-            f" {container.__name__}",
-            expected="use those of any kind",
-            instead="rt.Candidates.of(data)",
-        )
+        expected, such = f"it must be {container.__name__}", "rt.Candidates.of(data)"
+        refuse("data", data, expected=expected, instead=such, error=DataError)

@@ -17,30 +17,28 @@ _CHUNK = 1 << 16
 # may be asked is given up.
 _MOST = 1 << 25
 
-
+Codes = Int[np.ndarray, " question"]
+Names = Int[np.ndarray, " annotator"]
 # Which of some numbered questions are to be kept.
-Keep = Callable[[Int[np.ndarray, " question"]], Bool[np.ndarray, " question"]]
+Keep = Callable[[Codes], Bool[np.ndarray, " question"]]
 
 
 class Abilities(NamedTuple):
     """Items that each annotator can judge: those of annotator ``judges[k]`` are ``items[start[k] :
-    start[k] + size[k]]``, ascending."""
+    start[k] + size[k]]``, ascending. Questions about one item are numbered by annotator."""
 
-    judges: Int[np.ndarray, " annotator"]
+    judges: Names
     items: Int[np.ndarray, " entry"]
-    start: Int[np.ndarray, " annotator"]
-    size: Int[np.ndarray, " annotator"]
-    keys: Int[np.ndarray, " entry"]
-    of_list: Int[np.ndarray, " annotator"]
-    stride: int
+    start: Names
+    size: Names
+    limited: bool
 
     @classmethod
     def of(
         cls,
         items: Int[np.ndarray, " item"],
-        judges: Int[np.ndarray, " annotator"],
+        judges: Names,
         lists: Mapping[int, Int[np.ndarray, " _able"]],
-        stride: int,
     ) -> Abilities:
         """Abilities from the lists of those annotators who cannot judge all items."""
         limited = [code for code in judges.tolist() if code in lists]
@@ -48,54 +46,34 @@ class Abilities(NamedTuple):
         sizes = np.array([len(part) for part in parts])
         of_list = np.zeros(len(judges), np.int64)
         of_list[np.isin(judges, limited)] = np.arange(1, len(parts))
-        flat = np.concatenate(parts)
-        keys = np.repeat(np.arange(len(parts)), sizes) * stride + flat
-        return cls(
-            judges, flat, (np.cumsum(sizes) - sizes)[of_list], sizes[of_list], keys, of_list, stride
-        )
+        start = np.cumsum(sizes) - sizes
+        return cls(judges, np.concatenate(parts), start[of_list], sizes[of_list], bool(limited))
 
     @property
     def total(self) -> int:
         """Number of questions about one item."""
         return int(self.size.sum())
 
-    def of_numbers(
-        self, number: Int[np.ndarray, " question"]
-    ) -> tuple[Int[np.ndarray, " question"], Int[np.ndarray, " question"]]:
+    def of_numbers(self, number: Codes) -> tuple[Codes, Codes]:
         """Item and annotator of each numbered question."""
         before = np.concatenate([[0], np.cumsum(self.size)])
         place = np.searchsorted(before, number, side="right") - 1
         return self.items[self.start[place] + number - before[place]], self.judges[place]
 
-    def _places(
-        self, item: Int[np.ndarray, " question"], annotator: Int[np.ndarray, " question"]
-    ) -> tuple[
-        Bool[np.ndarray, " question"], Int[np.ndarray, " question"], Int[np.ndarray, " question"]
-    ]:
-        """True where the annotator can judge the item; the annotator's place, and the item's in
-        `items`, where so."""
-        place = np.minimum(np.searchsorted(self.judges, annotator), len(self.judges) - 1)
-        key = self.of_list[place] * self.stride + item
-        at = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
-        return (self.judges[place] == annotator) & (self.keys[at] == key), place, at
-
-    def both(
-        self,
-        first: Int[np.ndarray, " question"],
-        second: Int[np.ndarray, " question"],
-        annotator: Int[np.ndarray, " question"],
-    ) -> Bool[np.ndarray, " question"]:
-        """True where the annotator can judge both items."""
-        able: np.ndarray = self._places(first, annotator)[0] & self._places(second, annotator)[0]
-        return able
-
-    def answered(self, labels: Labels) -> Int[np.ndarray, " answered"]:
+    def answered(self, labels: Labels) -> Codes:
         """Numbers of the questions that labels have answered, ascending."""
-        can, place, at = self._places(
-            np.asarray(labels.item).astype(np.int64), np.asarray(labels.annotator).astype(np.int64)
-        )
+        numbers = [np.zeros(0, np.int64)]
+        labelled, by = np.asarray(labels.item), np.asarray(labels.annotator)
         before = np.cumsum(self.size) - self.size
-        return np.unique((before[place] + at - self.start[place])[can])
+        order = np.argsort(by, kind="stable")
+        ends = np.searchsorted(by[order], self.judges), np.searchsorted(by[order], self.judges + 1)
+        for place, (begin, end) in enumerate(zip(*ends, strict=True)):
+            able = self.items[self.start[place] : self.start[place] + self.size[place]]
+            items = np.unique(labelled[order[begin:end]])
+            at = np.searchsorted(able, items)
+            at, items = at[at < len(able)], items[at < len(able)]
+            numbers.append(before[place] + at[able[at] == items])
+        return np.concatenate(numbers)
 
 
 class Pairs(NamedTuple):
@@ -109,18 +87,9 @@ class Pairs(NamedTuple):
         """Pairs of the items that each annotator can judge."""
         return cls(can, np.concatenate([[0], np.cumsum(can.size * (can.size - 1) // 2)]))
 
-    @property
-    def total(self) -> int:
-        """Number of questions."""
-        return int(self.before[-1])
-
-    def of_numbers(
-        self, number: Int[np.ndarray, " question"]
-    ) -> tuple[
-        Int[np.ndarray, " question"], Int[np.ndarray, " question"], Int[np.ndarray, " question"]
-    ]:
+    def of_numbers(self, number: Codes) -> tuple[Codes, Codes, Codes]:
         """Both items and the annotator of each numbered question."""
-        if self.can.of_list.any():
+        if self.can.limited:
             place = np.searchsorted(self.before, number, side="right") - 1
             pair = number - self.before[place]
         else:  # All annotators of a pair come together.
@@ -130,41 +99,11 @@ class Pairs(NamedTuple):
         larger -= larger * (larger - 1) // 2 > pair
         larger += (larger + 1) * larger // 2 <= pair
         smaller, start = pair - larger * (larger - 1) // 2, self.can.start[place]
-        return (
-            self.can.items[start + smaller],
-            self.can.items[start + larger],
-            self.can.judges[place],
-        )
+        items = self.can.items
+        return items[start + smaller], items[start + larger], self.can.judges[place]
 
 
-class Listed(NamedTuple):
-    """Listed pairs, each put to every annotator, numbered."""
-
-    first: Int[np.ndarray, " pair"]
-    second: Int[np.ndarray, " pair"]
-    judges: Int[np.ndarray, " annotator"]
-
-    @property
-    def total(self) -> int:
-        """Number of questions."""
-        return len(self.first) * len(self.judges)
-
-    def of_numbers(
-        self, number: Int[np.ndarray, " question"]
-    ) -> tuple[
-        Int[np.ndarray, " question"], Int[np.ndarray, " question"], Int[np.ndarray, " question"]
-    ]:
-        """Both items and the annotator of each numbered question."""
-        pair, judge = np.divmod(number, len(self.judges))
-        return self.first[pair], self.second[pair], self.judges[judge]
-
-
-# ---------------------------------------------------------------------- samples of numbers
-
-
-def sample(
-    rng: np.random.Generator, total: int, limit: int, keep: Keep | None
-) -> Int[np.ndarray, " sampled"]:
+def sample(rng: np.random.Generator, total: int, limit: int, keep: Keep | None) -> Codes:
     """Return the numbers below `total` that `keep` allows, in order; beyond `limit` of them, a
     uniform sample of that size."""
     if keep is None and total <= limit:
@@ -176,9 +115,7 @@ def sample(
     return _passed(rng, total, limit, keep)
 
 
-def _drawn(
-    rng: np.random.Generator, total: int, limit: int, keep: Keep | None
-) -> Int[np.ndarray, " sampled"]:
+def _drawn(rng: np.random.Generator, total: int, limit: int, keep: Keep | None) -> Codes:
     """Draw at random and reject; fewer than `limit` when it takes too long."""
     kept = np.zeros(0, np.int64)
     fresh: list[np.ndarray] = []
@@ -195,9 +132,7 @@ def _drawn(
     return kept if len(kept) <= limit else np.sort(rng.choice(kept, limit, replace=False))
 
 
-def _passed(
-    rng: np.random.Generator, total: int, limit: int, keep: Keep | None
-) -> Int[np.ndarray, " sampled"]:
+def _passed(rng: np.random.Generator, total: int, limit: int, keep: Keep | None) -> Codes:
     """Pass over all numbers: each gets a random rank, and the `limit` lowest ranks stay."""
     kept, ranks, highest = np.zeros(0, np.int64), np.zeros(0), np.inf
     for begin in range(0, total, _CHUNK):

@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from raters.acquisition.questions.arguments import check_askable
-from raters.errors import DataError
+from raters.errors import DataError, refuse
 from raters.judgements.base import Judgements
-from raters.judgements.names import names_from_json, names_to_json, plural
+from raters.judgements.names import names_from_json, names_to_json
 from raters.judgements.stored import imported_class, qualified_name
 
 
@@ -27,32 +27,21 @@ def prepared(pool: Any, data: Any | None) -> tuple[Any, Any]:
     """Return the questions, each once and without outcomes, and the earlier judgements (maybe
     none), with the same names."""
     check_askable(pool, "pool")
-    what = type(pool).__name__
+    kind = type(pool).__name__
     if data is not None and type(data) is not type(pool):
-        raise DataError(
-            parameter="data",
-            value=data,
-            problem=f"is {type(data).__name__}, and the pool is {what}",
-            expected="give two of a kind",
-        )
+        refuse("data", data, f"is {type(data).__name__}, and the pool {kind}", error=DataError)
     if data is not None and not data.has_answers:
-        raise DataError(
-            parameter="data",
-            problem="has no outcomes",
-            expected="leave it out when there is no judgement yet",
-        )
+        expected = "leave it out when there is no judgement yet"
+        refuse("data", problem="has no outcomes", expected=expected, error=DataError)
     pool = _plain_names(pool)
     if pool.num_rows == 0:
-        raise DataError(
-            parameter="pool",
-            problem="is empty: there is no question to ask",
-            expected=f"give the {what} to ask about",
-            instead="rt.Candidates.of(votes)",
-        )
+        expected = f"give the {kind} to ask about"
+        refuse("pool", problem="is empty", expected=expected, error=DataError)
     pool.check()
-    _check_judges(pool)
+    if (np.asarray(pool.codes(pool.judge)) < 0).any():
+        raise DataError("the pool has questions to nobody; make it with rt.Candidates")
     if data is None:
-        return pool.questions(), pool.rows(np.zeros(0, int)).unanswered().answered(np.zeros(0))
+        return pool.questions(), _no_answers(pool)
     data = _plain_names(data.unpadded())
     _check_alike(pool, data)
     return pool.asked_of(data).questions(), data
@@ -65,63 +54,37 @@ def _plain_names(data: Any) -> Any:
     return dataclasses.replace(data, **data.packed(), **plain)
 
 
-def _check_judges(pool: Judgements) -> None:
-    """Raise `DataError` for questions to nobody."""
-    judge = np.asarray(pool.codes(pool.judge))
-    if (judge < 0).any():
-        raise DataError(
-            f"the questions have {pool.judge} number {judge.min()} (counted from 0), which is"
-            " nobody; make them with rt.Candidates, which takes names"
-        )
-
-
 def _check_alike(pool: Judgements, data: Judgements) -> None:
     """Raise unless names and flags that are no part of a question are equal, and `data` have all
     units."""
     if data.unit != data.row and data.num_units < len(data.coords[data.unit]):
-        raise DataError(
-            parameter="data",
-            problem=(
-                f"has {data.num_units} of {len(data.coords[data.unit])} {plural(data.unit)}, as a"
-                " part of judgements has, and a campaign needs them all"
-            ),
-            expected="choose rows of the table, and read it again",
-        )
+        problem, expected = "is a part of judgements", "choose rows of the table, and read it again"
+        refuse("data", problem=problem, expected=expected, error=DataError)
     # The classes of known truths are those of the answers, which are not recoded.
     of_truth = None if pool.known is None else pool.axes[pool.known]
     asked = {pool.names[axis] for axis in pool.question_axes() if axis != of_truth}
     per_unit = {pool.names.get(axes[-1]) for axes in pool.arrays().values() if axes[0] == "unit"}
-    for name in pool.statics():
-        if name in asked or name in per_unit or name == "even":
-            continue
+    for name in set(pool.statics()) - asked - per_unit - {"even"}:
         of_data, of_pool = getattr(data, name), getattr(pool, name)
         if of_data != of_pool:
-            raise DataError(
-                parameter="data",
-                problem=f"has the {name} {of_data!r}, and the pool {of_pool!r}",
-                expected="make the pool from these data",
-                instead="rt.Candidates.of(data)",
-            )
+            problem = f"has the {name} {of_data!r}, and the pool {of_pool!r}"
+            expected = "make the pool from these data"
+            refuse("data", problem=problem, expected=expected, error=DataError)
+
+
+def _no_answers(pool: Any) -> Any:
+    return pool.rows(np.zeros(0, int)).unanswered().answered(np.zeros(0))
 
 
 def answers(pool: Any, rows: Int[np.ndarray, " row"], values: Float[np.ndarray, " row"]) -> Any:
     """Return answers to the questions in some rows of the pool, in any order."""
-    return (
-        pool.rows(np.zeros(0, int))
-        .unanswered()
-        .answered(np.zeros(0))
-        .joined(pool.rows(rows).unanswered().answered(values))
-    )
+    return _no_answers(pool).joined(pool.rows(rows).unanswered().answered(values))
 
 
 def identity(pool: Judgements, base: Judgements) -> dict[str, str]:
     """Texts that identify this pool and these judgements."""
-    return {
-        "kind": qualified_name(type(pool)),
-        **pool.flags(),
-        "pool": digest(pool),
-        "data": digest(base),
-    }
+    kind = {"kind": qualified_name(type(pool))}
+    return kind | pool.flags() | {"pool": _digest(pool), "data": _digest(base)}
 
 
 def packed(data: Judgements, prefix: str) -> dict[str, Shaped[np.ndarray, " ..."]]:
@@ -142,7 +105,7 @@ def unpacked(
     return container.unpack(arrays, identity)
 
 
-def digest(data: Judgements) -> str:
+def _digest(data: Judgements) -> str:
     """Text that tells data from others: the number of rows, and a checksum of the arrays."""
     digest = hashlib.sha256()
     for name, array in sorted(data.packed().items()):

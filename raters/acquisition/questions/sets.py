@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
-from raters.acquisition.questions.arguments import codes_given, names_given
-from raters.errors import DataError, SettingError
-from raters.errors.validation import boolean, seed_number, whole
+from raters.errors import DataError, refuse
+from raters.errors.validation import boolean, whole
 from raters.judgements.rankings import Rankings
 
 # Random numbers that are drawn at a time.
@@ -22,52 +19,24 @@ _MOST_USUAL = 10
 
 
 def sets_of(
-    rankings: Rankings | None,
-    *,
-    size: int | None = None,
-    depth: int | None = None,
-    lowest: bool | None = None,
-    items: Iterable[Any] | None = None,
-    annotators: Iterable[Any] | None = None,
-    again: bool = False,
-    limit: int = 20_000,
-    seed: int = 0,
+    rankings: Rankings,
+    codes: Int[np.ndarray, " item"],
+    judges: Int[np.ndarray, " annotator"],
+    size: int | None,
+    depth: int | None,
+    lowest: bool | None,
+    limit: int,
+    rng: np.random.Generator,
 ) -> Rankings:
-    """Sets of items to rank, each put to every annotator; see `Candidates.sets`."""
-    if rankings is None:
-        rankings = _unranked(items, annotators)
-    boolean("again", again)
-    whole("limit", limit)
-    seed_number(seed)
-    codes = np.unique(codes_given(items, rankings.items, "item"))
-    judges = np.unique(codes_given(annotators, rankings.annotators, "annotator"))
+    """Sets of these items to rank, each put to each of these annotators."""
     size, depth, lowest = _shape(rankings, size, depth, lowest, len(codes))
-    sets = _sets(len(codes), size, max(1, limit // len(judges)), np.random.default_rng(seed))
+    sets = _sets(len(codes), size, max(1, limit // len(judges)), rng)
     offered = np.repeat(codes[sets], len(judges), axis=0).astype(np.int32)
     who = np.tile(judges, len(sets)).astype(np.int32)
     places = np.full(len(who), depth, np.int32)
     names = rankings.annotators, rankings.items
     worst = np.ones(len(who), np.int32) if lowest else None
-    pool = Rankings(who, places, None, offered, None, *names, worst)
-    if not again and rankings.num_rows:
-        pool = pool.rows(pool.without(rankings.unpadded().unanswered()))
-    if not pool.num_rows:
-        raise DataError(
-            parameter="again",
-            value=again,
-            problem="leaves nothing to ask: every annotator has ranked every such set",
-            expected="ask again, or for sets of another size",
-            instead=f"rt.Candidates.sets(rankings, size={max(2, size - 1)})",
-        )
-    return pool
-
-
-def _unranked(items: Iterable[Any] | None, annotators: Iterable[Any] | None) -> Rankings:
-    """Rankings without a row."""
-    what = names_given(items, "item", "Candidates.sets")
-    who = names_given(annotators, "annotator", "Candidates.sets")
-    none, nothing = np.zeros(0, np.int32), np.zeros((0, 0), np.int32)
-    return Rankings(none, none, None, nothing, nothing, who, what)
+    return Rankings(who, places, None, offered, None, *names, worst)
 
 
 def _shape(
@@ -76,19 +45,13 @@ def _shape(
     """Number of items of a set, of places to fill, and whether the worst is asked for: the most
     frequent ones unless given."""
     if num_items < 2:
-        raise DataError(
-            parameter="items", problem="is a single item", expected="a set has at least two items"
-        )
+        expected = "a set has at least two items"
+        refuse("items", problem="is a single item", expected=expected, error=DataError)
     usual_size, usual_depth, usual_lowest = _usual(rankings, num_items)
     size = min(usual_size, num_items) if size is None else size
     whole("size", size, least=2)
     if size > num_items:
-        raise SettingError(
-            parameter="size",
-            value=size,
-            problem=f"is not possible with {num_items} items",
-            expected=f"it must be at most {num_items}",
-        )
+        refuse("size", size, expected=f"it must be at most the number of items, {num_items}")
     if lowest is not None:
         boolean("lowest", lowest)
     asked = usual_lowest if lowest is None else lowest
@@ -99,13 +62,7 @@ def _shape(
         depth = min(usual_depth, most) if usual_depth < usual_size else most
     whole("depth", depth)
     if depth > most:
-        raise SettingError(
-            parameter="depth",
-            value=depth,
-            problem=f"is not possible in sets of {size} items"
-            + (", of which the worst is named as well" if asked else ""),
-            expected=f"it must be at most {most}",
-        )
+        refuse("depth", depth, expected=f"it must be at most {most} in sets of {size} items")
     return size, depth, asked
 
 

@@ -16,23 +16,28 @@ import xarray as xr
 from jaxtyping import Array, Float, Int, Key
 from numpyro import handlers
 
-from raters.acquisition.scoring.averages import Weight
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, refuse
 from raters.errors.validation import checked, whole
 from raters.fitting.draws import check_several
 from raters.fitting.result import check_data, draws_of, program_of
 from raters.judgements.base import Judgements
-from raters.judgements.names import plural
 from raters.kinds import kind_of
 from raters.model import Model, Values
 from raters.program import Program, answer_probs, class_probs, log_likelihoods
 
+# Weights of the draws, or for each question its own; they sum to 1.
+Weight = Float[Array, "chain draw"] | Float[Array, "chain draw question"]
 # Probabilities are computed for so many questions at once that a table stays below this many
 # numbers (16 MB, which caches hold).
 _NUMBERS = 1 << 22
 _MOST_ROWS, _FEWEST_ROWS = 1 << 14, 1 << 8
 # Probabilities of classes are kept for all draws up to this many numbers (0.8 GB).
 _MOST_UNITS = 200_000_000
+# What to write in place of a target or a rule that needs what the model has not, by `has_truth`.
+_INSTEAD = {
+    "target": ("'everything'", "'truth'"),
+    "stop": ("rt.acquisition.GainBelow(0.01)", "rt.acquisition.ExpectedAccuracy(0.95)"),
+}
 
 
 class AnswerProbs(NamedTuple):
@@ -66,15 +71,13 @@ class Posterior:
     Examples
     --------
     >>> import raters as rt
-    >>> from raters.acquisition import Posterior, scores
+    >>> from raters.acquisition import Bald, Posterior
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
     >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
     >>> posterior = Posterior.of(rt.BTL(), result, draws=100)
-    >>> probs = posterior.answer_probs(rt.Candidates.pairs(votes))
-    >>> probs.table.shape
-    (1, 100, 2, 18)
-    >>> scores.bald(probs.table, probs.weight).shape
-    (18,)
+    >>> pairs = rt.Candidates.pairs(votes)
+    >>> posterior.answer_probs(pairs).table.shape, Bald()(posterior, pairs).shape
+    ((1, 100, 2, 18), (18,))
     """
 
     model: Model[Any]
@@ -90,27 +93,7 @@ class Posterior:
     def of(
         cls, model: Model[Any], result: xr.DataTree, *, draws: int = 200, seed: int = 0
     ) -> Posterior:
-        """Posterior of a result of `raters.fit`, its draws thinned at random.
-
-        Parameters
-        ----------
-        model : Model
-        result : xarray.DataTree
-        draws : int
-            Number of draws to keep, in one chain.
-        seed : int
-
-        Returns
-        -------
-        Posterior
-
-        Raises
-        ------
-        DataError
-            When this is no result, or its draws are not finite or outside of their supports.
-        SettingError
-            When it has one draw.
-        """
+        """Posterior of a result of `raters.fit`, of which `draws` are kept at random."""
         whole("draws", draws)
         program = program_of(model, result)
         check_several(result, "scores and certainty are read off their differences")
@@ -122,26 +105,13 @@ class Posterior:
     def prior(
         cls, model: Model[Any], questions: Judgements, *, draws: int = 200, seed: int = 0
     ) -> Posterior:
-        """Draws from the prior, before any answer.
-
-        Parameters
-        ----------
-        model : Model
-        questions : Judgements
-            Questions with the names of all items and annotators.
-        draws : int
-        seed : int
-
-        Returns
-        -------
-        Posterior
-        """
+        """Draws from the prior, before any answer; `questions` have all names."""
         whole("draws", draws)
         check_data(questions, "questions", model)
-        one: Any = dataclasses.replace(questions.take(slice(0, 1)).unanswered(), count=None)
-        sites = tuple(Program(model, one).sites)
+        first: Any = dataclasses.replace(questions.take(slice(0, 1)).unanswered(), count=None)
+        sites = tuple(Program(model, first).sites)
         keys = jax.random.split(jax.random.key(seed), draws)
-        table = _prior_draws(model, jax.tree.map(jnp.asarray, one), keys, sites)
+        table = _prior_draws(model, jax.tree.map(jnp.asarray, first), keys, sites)
         # A row that counts for nothing: a model cannot run on no rows at all.
         nothing = questions.rows(np.zeros(0, int)).unanswered().answered(np.zeros(0)).padded(1)
         draws_by_site = {name: np.asarray(table[name])[None] for name in sites}
@@ -170,22 +140,8 @@ class Posterior:
         return min(self.effective_draws, self.independent)
 
     def after(self, data: Judgements) -> Posterior:
-        """Weight the same draws by the likelihood of the answers since.
-
-        Parameters
-        ----------
-        data : Judgements
-            *All* judgements so far, those that were fitted among them, with the same names.
-
-        Returns
-        -------
-        Posterior
-
-        Raises
-        ------
-        DataError
-            When the names are others.
-        """
+        """Weight the same draws by the likelihood of the answers since; `data` are *all* judgements
+        so far, those that were fitted among them, with the same names."""
         check_data(data, "data", self.model)
         self._check_names(data)
         gain = self._log_likelihood(data) - self._log_likelihood(self.data)
@@ -209,8 +165,7 @@ class Posterior:
             if names != fitted:
                 raise DataError(
                     f"these are in codes of other {role} ({len(names)}) than what was fitted"
-                    f" ({len(fitted)}); make them from the same table, or use rt.suggest, which"
-                    " goes by name"
+                    f" ({len(fitted)}); make them from the same table"
                 )
 
     @property
@@ -224,45 +179,22 @@ class Posterior:
     def _responsibilities(self) -> Float[Array, "draw unit class"] | None:
         """Probability of each class of each unit under each draw, shape (draw, unit, class); None
         for a model without."""
-        latent = self.program.latent
-        if latent is None:
+        if self.program.latent is None:
             return None
-        num_draws, num_units = self.weight.size, self.program.num_units
-        if num_draws * num_units > _MOST_UNITS:
-            raise SettingError(
-                parameter="draws",
-                value=num_draws,
-                problem=(
-                    f"of the classes of {num_units:,} {plural(latent.unit)} do not fit in memory"
-                ),
-                expected=f"it must be at most {max(2, _MOST_UNITS // num_units)}",
-            )
+        most = max(2, _MOST_UNITS // self.program.num_units)
+        if self.weight.size > most:
+            problem = "of the classes do not fit in memory"
+            refuse("draws", self.weight.size, problem, f"it must be at most {most}")
         probs: jax.Array = class_probs(self.model, jax.tree.map(jnp.asarray, self.data), self._flat)
         return probs
 
     def responsibility(self) -> Float[np.ndarray, "unit class"]:
-        """Posterior probability of each class of each unit, for a model that sums classes out.
-
-        Returns
-        -------
-        array, shape (unit, class)
-
-        Raises
-        ------
-        SettingError
-            When the model has no classes.
-        """
+        """Posterior probability of each class of each unit, for a model that sums classes out."""
         if self._responsibilities is None:
-            raise SettingError(
-                parameter="model",
-                value=self.model,
-                problem="sums out no classes",
-                expected="choose a model that does",
-            )
+            refuse("model", self.model, "sums out no classes", "choose a model that does")
         return self._averaged(self._responsibilities)
 
     def _averaged(self, probs: Float[Array, "draw unit class"]) -> Float[np.ndarray, "unit class"]:
-        """Mean over the draws, by their weights."""
         mean: np.ndarray = np.tensordot(self.weight.ravel(), np.asarray(probs), 1)
         return mean
 
@@ -278,17 +210,7 @@ class Posterior:
 
     def true_classes(self) -> Float[np.ndarray, "unit class"]:
         """Probability of each true class of each unit, which allows for mistakes that the crowd
-        makes together where the kind of judgement has such a calibration; see `raters.calibrate`.
-
-        Returns
-        -------
-        array, shape (unit, class)
-
-        Raises
-        ------
-        SettingError
-            When the model has no classes.
-        """
+        makes together where the kind of judgement has such a calibration."""
         classes = self._true_classes
         return self.responsibility() if classes is None else self._averaged(classes)
 
@@ -298,44 +220,12 @@ class Posterior:
         annotator."""
         return self.program.has_truth
 
-    @checked
-    def site(
-        self, name: str, why: str, parameter: str = "target"
-    ) -> Float[Array, "chain draw ..."]:
-        """Draws of a site.
-
-        Parameters
-        ----------
-        name : str
-        why : str
-            End of the message for a model without that site.
-        parameter : str
-            Parameter that asks for the site: a target or a rule to stop by.
-
-        Returns
-        -------
-        array, shape (chain, draw, ...)
-
-        Raises
-        ------
-        SettingError
-            When the model has no site of that name.
-        """
+    def site(self, name: str, parameter: str = "target") -> Float[Array, "chain draw ..."]:
+        """Draws of a site, which this parameter asks for."""
         if name not in self.draws:
-            kind = type(self.model).__name__
-            instead = {
-                "target": "'truth'" if self.has_truth else "'everything'",
-                "stop": "ExpectedAccuracy(0.95)" if self.has_truth else "GainBelow(0.01)",
-            }
-            raise SettingError(
-                f"{kind} has no {name}, {why}; it has {sorted(self.draws)}. Write"
-                f" {parameter}={instead[parameter]}",
-                parameter=parameter,
-                problem=f"needs draws of {name}, and {kind} has none, {why}",
-                expected=f"choose another, such as {instead[parameter]}"
-                if parameter == "target"
-                else "leave it out",
-            )
+            problem = f"needs draws of {name}, and {type(self.model).__name__} has none"
+            instead = f"{parameter}={_INSTEAD[parameter][self.has_truth]}"
+            refuse(parameter, problem=problem, expected="choose another", instead=instead)
         return jnp.asarray(self.draws[name])
 
     def answer_probs(
@@ -354,15 +244,6 @@ class Posterior:
             holds each draw once for each class, weighted by its probability.
         calibrated : bool
             Weight the classes by the probabilities behind `true_classes`.
-
-        Returns
-        -------
-        AnswerProbs
-
-        Raises
-        ------
-        DataError
-            When the questions are in other codes.
         """
         self._check_names(questions)
         asked = jax.tree.map(jnp.asarray, questions.unanswered())
@@ -375,18 +256,8 @@ class Posterior:
         return probs
 
     def pieces(self, questions: Any) -> Iterator[tuple[Any, int]]:
-        """Yield the questions in pieces of one shape whose probabilities fit in memory.
-
-        Parameters
-        ----------
-        questions : Judgements
-
-        Yields
-        ------
-        piece : Judgements
-        size : int
-            Number of its rows that are questions; the others repeat the last one.
-        """
+        """Yield the questions in pieces of one shape whose probabilities fit in memory, and the
+        number of rows of each that are questions; the others repeat the last one."""
         # A random choice has no draws, and need not wait for the program to be read.
         latent = self.program.latent if self.draws and self.has_truth else None
         classes = 1 if latent is None else latent.size

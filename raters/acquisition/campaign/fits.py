@@ -11,9 +11,9 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions.pool import seed_of
-from raters.acquisition.scoring.posterior import Posterior
-from raters.errors import ConvergenceWarning, DataWarning, SettingError
+from raters.errors import ConvergenceWarning, DataWarning, refuse
 from raters.fitting.fit import fit
 from raters.inference import Backend
 from raters.judgements.base import Judgements
@@ -25,73 +25,70 @@ _DRAWS = 500
 # Draws re-weighted by new answers are used until they are worth less than this share of equal ones.
 _LEAST_SHARE = 0.25
 
+Outcomes = Float[np.ndarray, " question"]
 
-class Refits:
+
+class Fits:
     """Posterior of the answers so far, by weighted draws of the last fit where those suffice."""
 
     def __init__(self, model: Model[Any], backend: Backend, pool: Judgements, seed: int) -> None:
-        self.num_fits = 0
+        self.number = 0
         self.max_rhat, self.min_ess = math.nan, math.nan
         self._model, self._backend, self._pool, self._seed = model, backend, pool, seed
         self._result: xr.DataTree | None = None
-        # The posterior of the last fit with the answers that it has seen, and that of the last
-        # call.
-        self._fitted: tuple[Float[np.ndarray, " question"], Posterior] | None = None
-        self._current: tuple[Float[np.ndarray, " question"], Posterior] | None = None
+        # Answers with the posterior given them: of the last fit, and of the last call.
+        self._fitted: tuple[Outcomes, Posterior] | None = None
+        self._current: tuple[Outcomes, Posterior] | None = None
 
-    def posterior(
-        self, answers: Float[np.ndarray, " question"], data: Judgements, batch_size: int
-    ) -> Posterior:
+    def posterior(self, answers: Outcomes, data: Judgements, batch_size: int) -> Posterior:
         """Return the posterior given these answers."""
         if self._current is None or not np.array_equal(self._current[0], answers, equal_nan=True):
-            posterior = self._weighted(answers, data, batch_size)
-            self._current = answers, self._refit(answers, data) if posterior is None else posterior
+            posterior = self._weighted(answers, data, batch_size) or self._refit(answers, data)
+            self._current = answers, posterior
         return self._current[1]
 
-    def _weighted(
-        self, answers: Float[np.ndarray, " question"], data: Judgements, batch_size: int
-    ) -> Posterior | None:
+    def _weighted(self, answers: Outcomes, data: Judgements, batch_size: int) -> Posterior | None:
         """Return the draws of the last fit, weighted; None when another fit is due."""
         if self._fitted is None:
             if data.num_rows > np.isfinite(answers).sum():  # there are earlier judgements
                 return None
             self._fitted = np.zeros(0), prior(self._model, self._pool, self._seed)
-        seen, posterior = self._fitted
+        fitted, posterior = self._fitted
         before = np.full(len(answers), np.nan)
-        before[: len(seen)] = seen
+        before[: len(fitted)] = fitted
         new = np.isfinite(answers) & np.isnan(before)
         corrected = np.isfinite(before) & (before != answers)
         if corrected.any() or new.sum() >= batch_size:
             return None
         if not new.any():
             return posterior
-        weighted = posterior.after(padded(data))
+        weighted = posterior.after(_padded(data))
         return weighted if weighted.effective_draws >= _LEAST_SHARE * weighted.weight.size else None
 
-    def _refit(self, answers: Float[np.ndarray, " question"], data: Judgements) -> Posterior:
+    def _refit(self, answers: Outcomes, data: Judgements) -> Posterior:
         if self._backend.why_not(Program(self._model, data)):
             # A mixture needs as many annotators as types: until they have answered, draws of the
             # prior are used.
-            return prior(self._model, self._pool, self._seed).after(padded(data))
+            return prior(self._model, self._pool, self._seed).after(_padded(data))
         seed = seed_of(self._seed, 1, 1 + int(np.isfinite(answers).sum()))
-        settings: dict[str, Any] = {
-            "seed": seed,
-            "progress": False,
-            "log_likelihood": False,
-            "start": self._result,
-        }
         with warnings.catch_warnings():
             # Short fits have not converged to the second digit, and early data fall into pieces:
             # `Campaign.status` says so.
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", DataWarning)
-            result = fit(self._model, padded(data), self._backend, **settings)
-        self.num_fits += 1
+            result = fit(
+                self._model,
+                _padded(data),
+                self._backend,
+                seed=seed,
+                progress=False,
+                log_likelihood=False,
+                start=self._result,
+            )
+        self.number += 1
         rhat, ess = (float(result.attrs.get(name, math.nan)) for name in ("max_rhat", "min_ess"))
-        self.max_rhat, self.min_ess = (
-            float(np.fmax(self.max_rhat, rhat)),
-            float(np.fmin(self.min_ess, ess)),
-        )
+        self.max_rhat = float(np.fmax(self.max_rhat, rhat))
+        self.min_ess = float(np.fmin(self.min_ess, ess))
         posterior = Posterior.of(self._model, result, draws=_DRAWS, seed=seed)
         self._result = result  # Nothing sets out from a fit that failed.
         if ess > 0:  # neither unknown nor that of draws that are not finite
@@ -103,23 +100,16 @@ class Refits:
 def most_draws(backend: Backend) -> int:
     """Number of draws of a posterior after a fit by this back-end."""
     draws, chains = (getattr(backend, name, None) for name in ("draws", "chains"))
-    return (
-        min(_DRAWS, draws * (chains if isinstance(chains, int) else 1))
-        if isinstance(draws, int)
-        else _DRAWS
-    )
+    if not isinstance(draws, int):
+        return _DRAWS
+    return min(_DRAWS, draws * (chains if isinstance(chains, int) else 1))
 
 
 def check_several_draws(backend: Backend) -> None:
     """`SettingError` for a back-end of one draw, as `Posterior.of` refuses its results."""
     if most_draws(backend) < 2:
-        raise SettingError(
-            parameter="backend",
-            value=backend,
-            problem="gives one draw, and scores and certainty are read off differences of draws",
-            expected="choose one with more draws",
-            instead="rt.PGGibbs(draws=250)",
-        )
+        such = "rt.PGGibbs(draws=250)"
+        refuse("backend", backend, "gives one draw", "choose one with more draws", instead=such)
 
 
 def prior(model: Model[Any], pool: Judgements, seed: int) -> Posterior:
@@ -127,7 +117,7 @@ def prior(model: Model[Any], pool: Judgements, seed: int) -> Posterior:
     return Posterior.prior(model, pool, draws=_DRAWS, seed=seed_of(seed, 1, 0))
 
 
-def padded(data: Judgements) -> Judgements:
+def _padded(data: Judgements) -> Judgements:
     """Return the data with rows of count 0 up to a power of two, so that fits of growing data share
     compiled functions."""
     return data.padded(pad_to(data.num_rows))

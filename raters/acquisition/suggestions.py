@@ -9,10 +9,10 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Shaped
 
-from raters.acquisition.policy.policy import Policy, Target, check_names
-from raters.acquisition.scoring import scores
-from raters.acquisition.scoring.posterior import Posterior
-from raters.errors import DataWarning, SettingError
+from raters.acquisition.policy import Policy, Target, check_names
+from raters.acquisition.posterior import Posterior
+from raters.acquisition.scores import mean
+from raters.errors import DataWarning, refuse
 from raters.errors.validation import checked, whole
 from raters.fitting.predict import recode
 from raters.fitting.result import check_data, check_one_kind
@@ -42,14 +42,10 @@ def suggest(
     r"""Suggest the questions to ask next, and the annotators to ask.
 
     By default the target is the ranking of the items: the score is the expected reduction, by an
-    answer, of the posterior variance of the order of its two items,
-
-    .. math:: \frac{\mathrm{Cov}(p(y \mid \theta), 1[r_i > r_j])^2}{p(y)\,(1 - p(y))},
-
-    over posterior draws θ of rewards and competences, so that questions and annotators are chosen
-    together. A guesser's answer is uncertain but not informative: it scores 0. Within a batch the
-    score is conditional on the questions chosen before. For labels the target is the true classes.
-    `Policy` has further targets, rules for batches, and rules for annotators.
+    answer, of the posterior variance of the order of its two items. A guesser's answer is uncertain
+    but not informative: it scores 0. Within a batch the score is conditional on the questions
+    chosen before. For labels the target is the true classes. `Policy` has further targets, rules
+    for batches, and rules for annotators.
 
     Parameters
     ----------
@@ -61,15 +57,13 @@ def suggest(
         second)``, ``Candidates.labels(labels)``, or any comparisons without regard to their
         outcomes.
     target : str, optional
-        Short for ``policy=rt.Policy(target=...)``: ``"ranking"``, ``"reward"``, ``"top_k"``,
-        ``"truth"``, ``"competence"``, ``"coefficient"``, ``"predictive"`` or ``"everything"``.
+        Short for ``policy=rt.Policy(target=...)``.
     policy : Policy, optional
     batch_size : int
         Number of questions.
     draws : int, optional
         Number of posterior draws to use. Without it, up to 4,000, and fewer for more than some
-        thousand candidates: 200 at least. Scores of few draws are noise where an answer tells
-        little.
+        thousand candidates: 200 at least.
     seed : int
         Seed of the choice of draws, and of a random policy.
 
@@ -82,37 +76,14 @@ def suggest(
         labels: ``item``, ``by``, ``score``, and ``label``, the most probable answer, with its
         probability ``p_label``.
 
-    Raises
-    ------
-    DataError
-        When the candidates or the policy have names that were not fitted; when draws of the result
-        are not finite, or outside of their supports.
-    SettingError
-        When the policy has no meaning for the model, the result has one draw, or `target` and
-        `policy` are both given; when a question has several rows, as a set of `Choices` has.
-
-    Warns
-    -----
-    DataWarning
-        When all candidates score 0, so that no answer would be informative; when the quotas leave
-        nobody to ask.
-
     Examples
     --------
     >>> import raters as rt
     >>> votes, _ = rt.datasets.crowd(num_items=6, num_annotators=3, num_votes=200, seed=0)
     >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
-    >>> rt.suggest(rt.BTL(), result, rt.Candidates.pairs(votes), batch_size=3).sizes["suggestion"]
-    3
-
-    Questions that are informative about the competences:
-
-    >>> model = rt.ExtendedBTL()
-    >>> result = rt.fit(model, votes, seed=0, progress=False)
-    >>> asked = rt.suggest(model, result, rt.Candidates.pairs(votes), target="competence",
-    ...                    batch_size=2)
-    >>> list(asked)
-    ['first', 'second', 'by', 'score', 'p_win']
+    >>> asked = rt.suggest(rt.BTL(), result, rt.Candidates.pairs(votes), batch_size=3)
+    >>> asked.sizes["suggestion"], list(asked)
+    (3, ['first', 'second', 'by', 'score', 'p_win'])
     """
     whole("batch_size", batch_size)
     if draws is not None:
@@ -120,13 +91,7 @@ def suggest(
     check_one_kind(model)
     check_data(candidates, "candidates", model)
     if target is not None and policy is not None:
-        raise SettingError(
-            parameter="target",
-            value=target,
-            problem="and `policy` both say what is wanted",
-            expected="give one of them",
-            instead=f"policy=rt.Policy(target={target!r}, ...)",
-        )
+        refuse("target", target, "and `policy` both say what is wanted", "give one of them")
     policy = policy or Policy(target=target)
     if draws is None:
         answers = max(candidates.num_rows * len(candidates.listed_answers()), 1)
@@ -136,17 +101,13 @@ def suggest(
     questions = in_codes_of(posterior, candidates)
     chosen = policy.choose(posterior, questions, batch_size, seed=seed)
     if abs(chosen.highest) < _NOTHING:
-        sentence = (
-            "all questions score 0: no answer would change anything of what is wanted. Stop here,"
-            " or want something else"
-        )
+        sentence = "all questions score 0: no answer would change anything of what is wanted"
         warnings.warn(sentence, DataWarning, stacklevel=3)
     elif not len(chosen.rows):
         warnings.warn("nobody may be asked: the quotas are used up", DataWarning, stacklevel=3)
-    table = described(posterior, questions.rows(chosen.rows))
+    table = _predicted(posterior, questions.rows(chosen.rows))
     table["score"] = chosen.score
-    order = [*candidates.question_names(), "score"]
-    order += [name for name in table if name not in order]
+    order = dict.fromkeys([*candidates.question_names(), "score", *table])
     return xr.Dataset({name: ("suggestion", table[name]) for name in order})
 
 
@@ -157,12 +118,12 @@ def in_codes_of(posterior: Posterior, candidates: Any) -> Any:
     return candidates.asked_of(posterior.data)
 
 
-def described(posterior: Posterior, questions: Any) -> dict[str, Shaped[np.ndarray, " question"]]:
+def _predicted(posterior: Posterior, questions: Any) -> dict[str, Shaped[np.ndarray, " question"]]:
     """Columns of the questions by name, with the predicted answers."""
     parts = []
     for piece, count in posterior.pieces(questions):
         probs = posterior.answer_probs(piece)
-        parts.append(np.asarray(scores.mean(probs.table, probs.weight))[:, :count])
+        parts.append(np.asarray(mean(probs.table, probs.weight))[:, :count])
     answers = questions.listed_answers()
     probability = np.concatenate(parts, 1) if parts else np.zeros((len(answers), 0))
     names: dict[str, np.ndarray] = questions.question_names()
@@ -174,7 +135,5 @@ def described(posterior: Posterior, questions: Any) -> dict[str, Shaped[np.ndarr
         coords = questions.coords[questions.axes[questions.answer]]
         words = names_array(coords)[np.array(best, int)]
     else:
-        words = np.asarray(
-            [questions.listed_word(row, outcome) for row, outcome in enumerate(best)]
-        )
+        words = np.asarray([questions.listed_word(*entry) for entry in enumerate(best)])
     return names | {questions.predicted: words, f"p_{questions.predicted}": probability.max(0)}

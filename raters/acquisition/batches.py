@@ -1,0 +1,439 @@
+"""Batches: the choice of several questions together, given the score of each."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from raters.acquisition.posterior import Posterior
+from raters.acquisition.scores import Criterion, OfVariance
+from raters.errors import refuse
+from raters.errors.validation import boolean, positive, whole
+
+# Number of candidates, the best by score, whose answers are considered together.
+_SHORTLIST = 20_000
+
+PerQuestion = Float[np.ndarray, " question"]
+Allowed = Bool[np.ndarray, " question"]
+
+
+class Task(NamedTuple):
+    """What a batch is chosen from: all questions, in the codes of the posterior's data, their
+    scores by a criterion, and those divided by costs where there are any."""
+
+    criterion: Criterion
+    value: PerQuestion
+    posterior: Posterior
+    questions: Any
+    rng: np.random.Generator
+    price: PerQuestion | None = None
+
+
+class Chooser:
+    """Choice of one question after another: `best` gives the best of those still allowed, and
+    `take` records the one taken."""
+
+    def __init__(self, value: PerQuestion, about: Int[np.ndarray, " question"] | None = None):
+        self.value = np.array(value, float)
+        self.open = np.ones(len(value), bool)
+        self.about = about
+
+    def best(self, allowed: Allowed) -> int:
+        """Return the row to take next; −1 when none is left."""
+        usable = allowed & self.open
+        return int(np.where(usable, self.value, -np.inf).argmax()) if usable.any() else -1
+
+    def values(self) -> PerQuestion:
+        """Score of each question given those taken, per cost; −∞ for those that are not
+        considered."""
+        return self.value
+
+    def take(self, row: int) -> None:
+        """Close this row, and with it all questions about the same."""
+        self.open[row] = False
+        if self.about is not None:
+            self.open &= self.about != self.about[row]
+
+
+@dataclass(frozen=True)
+class Batch(abc.ABC):
+    """Rule for the composition of a batch: a frozen dataclass that writes `chooser`."""
+
+    @abc.abstractmethod
+    def chooser(self, task: Task) -> Chooser:
+        """Return the object that chooses among the questions; `SettingError` where the rule has no
+        meaning for the criterion, the model or the questions."""
+
+    def _refuse(self, problem: str) -> NoReturn:
+        instead = "batch=rt.acquisition.Top()"
+        refuse("batch", self, problem, "choose a batch rule for any score", instead=instead)
+
+
+@dataclass(frozen=True)
+class Top(Batch):
+    """Highest scores. A pair, or an item to label, may come more than once, put to several
+    annotators."""
+
+    def chooser(self, task: Task) -> Chooser:
+        """Choose by score alone."""
+        return Chooser(task.value)
+
+
+@dataclass(frozen=True)
+class Unique(Batch):
+    """Highest scores, each pair (or item to label) once."""
+
+    def chooser(self, task: Task) -> Chooser:
+        """Choose by score, each pair once."""
+        return Chooser(task.value, task.questions.about())
+
+
+@dataclass(frozen=True)
+class Power(Batch):
+    r"""Stochastic batches: each pair (or item) once, drawn without replacement with probability
+    proportional to
+    :math:`\mathrm{score}^{\alpha}` (Kirsch et al. 2023, Stochastic Batch Acquisition, TMLR).
+
+    Parameters
+    ----------
+    exponent : float
+        α; 1 draws in proportion to the scores, and large values come close to the highest.
+    """
+
+    exponent: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive("exponent", self.exponent)
+
+    def chooser(self, task: Task) -> Chooser:
+        """Choose by score and Gumbel noise."""
+        if (task.value < 0).any():
+            self._refuse("needs scores of at least 0, and this criterion gives negative ones")
+        noise = task.rng.gumbel(size=len(task.value))
+        noisy = self.exponent * np.log(np.maximum(task.value, 1e-30)) + noise
+        return Chooser(noisy, task.questions.about())
+
+
+# ---------------------------------------------------------------- trees
+
+
+@dataclass(frozen=True)
+class SpanningTree(Batch):
+    """Pairs that close no cycle, best score first, so that a batch connects as many items as
+    possible. When a tree spans all items, the next one begins (Mikhailiuk et al. 2020, ASAP)."""
+
+    def chooser(self, task: Task) -> Chooser:
+        """Choose by score, without cycles."""
+        if task.questions.pair is None:
+            kind = type(task.questions).__name__
+            self._refuse(f"connects items by comparisons, and these questions are {kind}")
+        return _Tree(task)
+
+
+class _Tree(Chooser):
+    def __init__(self, task: Task):
+        questions = task.questions
+        super().__init__(task.value, questions.about())
+        self.first, self.second = (np.asarray(getattr(questions, side)) for side in questions.pair)
+        self.component = np.arange(questions.num_items)
+
+    def best(self, allowed: Allowed) -> int:
+        joins = self.component[self.first] != self.component[self.second]
+        row = super().best(allowed & joins)
+        if row < 0 and (allowed & self.open).any():
+            self.component = np.arange(len(self.component))
+            row = super().best(allowed)
+        return row
+
+    def take(self, row: int) -> None:
+        super().take(row)
+        first, second = self.component[self.first[row]], self.component[self.second[row]]
+        self.component[self.component == second] = first
+
+
+# ---------------------------------------------------------------- answers considered together
+
+
+class _Shortlist(Chooser, abc.ABC):
+    """Chooser among the candidates of highest score, whose answer probabilities are held
+    together."""
+
+    def __init__(self, task: Task, about: Int[np.ndarray, " question"] | None = None):
+        super().__init__(task.value, about)
+        posterior, self.price = task.posterior, task.price
+        size = min(len(self.value), _SHORTLIST)
+        self.rows = np.sort(np.argpartition(-self.value, size - 1)[:size])
+        self.place = np.full(len(self.value), -1)
+        self.place[self.rows] = np.arange(size)
+        self.short = task.questions.rows(self.rows)
+        pieces = posterior.pieces(self.short)
+        parts = [(posterior.answer_probs(piece), count) for piece, count in pieces]
+        table = np.concatenate([np.asarray(part.table)[..., :count] for part, count in parts], -1)
+        self.probs = table.reshape(-1, *table.shape[2:])
+        self.weight = np.asarray(parts[0][0].weight).ravel()
+
+    def best(self, allowed: Allowed) -> int:
+        usable = (allowed & self.open)[self.rows]
+        if not usable.any():
+            return -1
+        return int(self.rows[np.where(usable, self.worth(), -np.inf).argmax()])
+
+    def values(self) -> PerQuestion:
+        value = np.full(len(self.value), -np.inf)
+        value[self.rows] = self.worth()
+        return value
+
+    def worth(self) -> Float[np.ndarray, " short"]:
+        """Gain per cost."""
+        gain = self.gain()
+        if self.price is None:
+            return gain
+        per_cost: np.ndarray = np.maximum(gain, 0.0) / self.price[self.rows]
+        return per_cost
+
+    @abc.abstractmethod
+    def gain(self) -> Float[np.ndarray, " short"]:
+        """Gain by each of the shortlist."""
+
+    def take(self, row: int) -> None:
+        super().take(row)
+        if self.place[row] >= 0:
+            self.add(int(self.place[row]))
+
+    @abc.abstractmethod
+    def add(self, place: int) -> None:
+        """Condition on the answer to a question of the shortlist."""
+
+
+@dataclass(frozen=True)
+class Sequential(Batch):
+    r"""Greedy choice by the expected reduction of a variance, given the answers to the questions
+    chosen before, whatever they will be.
+
+    It needs a criterion that is an expected reduction of a variance. The answers y to the batch so
+    far leave of a quantity q the variance around its best linear predictor: covariances with the
+    next answer become
+    :math:`\mathrm{Cov}(p, q) - \mathrm{Cov}(p, y)\,\mathrm{Cov}(y, y)^{-1}\,\mathrm{Cov}(y, q)`.
+    Only the 20,000 candidates of highest score are considered.
+
+    Parameters
+    ----------
+    once : bool
+        Whether each pair comes once in a batch.
+    """
+
+    once: bool = True
+
+    def __post_init__(self) -> None:
+        boolean("once", self.once)
+
+    def chooser(self, task: Task) -> Chooser:
+        """Choose by the conditional covariances."""
+        if not isinstance(task.criterion, OfVariance) or task.questions.pair is None:
+            self._refuse(f"needs comparisons and the score of a variance, not {task.criterion!r}")
+        without_types(task.posterior, self)
+        return _InTurn(task, task.criterion, self.once)
+
+
+class _InTurn(_Shortlist):
+    def __init__(self, task: Task, criterion: OfVariance, once: bool):
+        super().__init__(task, task.questions.about() if once else None)
+        # The votes for the first item, half of a tie.
+        number = np.asarray(task.questions.answers(), float)
+        expected, square = (np.tensordot(number**power, self.probs, (0, 1)) for power in (1, 2))
+        mean = self.weight @ expected
+        # Variance of each answer, given those taken.
+        self.variance = np.maximum(self.weight @ square - mean**2, 1e-9)
+        self.centred = expected - mean  # (draw, question)
+        # (draw, quantity, question), or 1 for the last
+        quantity = criterion.quantity(task.posterior, self.short)
+        self.quantity = quantity - np.tensordot(self.weight, quantity, 1)
+        self.left = self._covariance(self.centred)
+        self.taken: list[tuple[np.ndarray, np.ndarray, float]] = []
+
+    def _covariance(self, centred: Float[np.ndarray, "draw _"]) -> Float[np.ndarray, "quantity _"]:
+        """Covariances of the quantities with answers, shape (quantity, question)."""
+        weighted = self.weight[:, None] * centred
+        if self.quantity.shape[2] == 1:
+            return np.asarray(self.quantity[:, :, 0].T @ weighted)
+        by_question = np.broadcast_to(weighted, self.quantity[:, 0].shape)
+        return np.asarray(np.einsum("sqn,sn->qn", self.quantity, by_question))
+
+    def gain(self) -> Float[np.ndarray, " short"]:
+        return np.asarray((self.left**2).sum(0) / self.variance)
+
+    def add(self, place: int) -> None:
+        with_answers = (self.weight * self.centred[:, place]) @ self.centred
+        with_quantity = self._covariance(self.centred[:, [place]])
+        for answers, quantity, variance in self.taken:
+            with_answers = with_answers - answers * (answers[place] / variance)
+            with_quantity = with_quantity - quantity * (answers[place] / variance)
+        variance = float(self.variance[place])
+        self.taken.append((with_answers, with_quantity, variance))
+        self.left = self.left - with_quantity * (with_answers / variance)
+        self.variance = np.maximum(self.variance - with_answers**2 / variance, 1e-9)
+
+
+@dataclass(frozen=True)
+class BatchBald(Batch):
+    r"""Greedy BatchBALD: each next question has the answer with most information beyond the answers
+    to those chosen before.
+
+    .. math:: I(y_1, \dots, y_B; \theta)
+              = \sum_b \bigl[H(y_b \mid y_1, \dots, y_{b-1})
+              - \mathbb{E}_\theta\, H(y_b \mid \theta)\bigr]
+
+    The information is exact while the answers to the batch have at most `configurations`
+    configurations, and beyond that estimated from as many random ones. Only the 20,000 candidates
+    of highest score are considered. Each item is labelled once in a batch, and models of types are
+    refused: answers that share a class which the likelihood sums out are not independent given a
+    draw.
+
+    Parameters
+    ----------
+    configurations : int
+
+    References
+    ----------
+    Kirsch, van Amersfoort and Gal (2019), NeurIPS, arXiv:1906.08158.
+    """
+
+    configurations: int = 1024
+
+    def __post_init__(self) -> None:
+        whole("configurations", self.configurations, least=2)
+
+    def chooser(self, task: Task) -> Chooser:
+        """Choose by joint information."""
+        without_types(task.posterior, self)
+        return _JointInformation(task, self.configurations)
+
+
+class _JointInformation(_Shortlist):
+    def __init__(self, task: Task, most: int):
+        about, posterior = None, task.posterior
+        if posterior.has_truth:  # Answers about one unit tell of one class.
+            about = np.asarray(task.questions.codes(posterior.program.unit))
+        super().__init__(task, about)
+        self.most, self.rng = most, task.rng
+        self.noise = _noise(posterior, self.short)
+        # Configurations of the answers taken: the probability of each, and the weights of the draws
+        # given it, shape (draw, configuration).
+        self.p_configuration = np.ones(1)
+        self.given = self.weight[:, None].astype(np.float64)
+
+    def gain(self) -> Float[np.ndarray, " short"]:
+        left = _conditional_entropy(
+            self.p_configuration.astype(np.float32), self.given.astype(np.float32), self.probs
+        )
+        return np.asarray(np.maximum(np.asarray(left) - self.noise, 0.0))
+
+    def add(self, place: int) -> None:
+        taken = self.probs[:, :, place].astype(np.float64)
+        size, answers = len(self.p_configuration), taken.shape[1]
+        answer_given = taken.T @ self.given  # (answer, configuration)
+        if size * answers <= self.most:
+            self.p_configuration = (answer_given * self.p_configuration).ravel()
+            both = taken.T[:, :, None] * self.given
+            self.given = both.transpose(1, 0, 2).reshape(len(taken), -1)
+        else:
+            # From here on configurations are drawn, and count equally; each draws its next answer
+            # given those that it has.
+            p = self.p_configuration / self.p_configuration.sum()
+            kept = self.rng.choice(size, self.most, p=p)
+            answer = (self.rng.random(self.most) > np.cumsum(answer_given[:, kept], 0)[:-1]).sum(0)
+            self.p_configuration = np.full(self.most, 1 / self.most)
+            self.given = self.given[:, kept] * taken[:, answer]
+        possible = self.p_configuration > 0
+        self.p_configuration, self.given = self.p_configuration[possible], self.given[:, possible]
+        self.given = self.given / self.given.sum(0)
+
+
+def _noise(posterior: Posterior, short: Any) -> Float[np.ndarray, " short"]:
+    """Mean entropy of the answer under a known draw and class."""
+    parts = []
+    for piece, count in posterior.pieces(short):
+        probs = posterior.answer_probs(piece, by_class=True)
+        each = -jax.scipy.special.xlogy(probs.table, probs.table).sum(2)
+        weight = probs.weight if probs.weight.ndim == 3 else probs.weight[..., None]
+        parts.append(np.asarray((weight * each).sum((0, 1)))[:count])
+    return np.asarray(np.concatenate(parts) / np.log(2.0))
+
+
+@jax.jit
+def _conditional_entropy(
+    p_configuration: Float[Array, " configuration"],
+    given: Float[Array, "draw configuration"],
+    probs: Float[Array, "draw answer question"],
+) -> Float[Array, " question"]:
+    """Entropy of each question's answer given the configuration, in bits."""
+    entropy: Any = 0.0
+    for answer in range(probs.shape[1]):
+        p_answer = given.T @ probs[:, answer]  # (configuration, question)
+        entropy = entropy - p_configuration @ jax.scipy.special.xlogy(p_answer, p_answer)
+    bits: jax.Array = entropy / jnp.log(2.0)
+    return bits
+
+
+@dataclass(frozen=True)
+class SparseSubset(Batch):
+    r"""Batch whose expected log-likelihood is near that of all candidates together (Frank–Wolfe;
+    Pinsler et al. 2019).
+
+    Each question is a vector: its expected log-likelihood under every draw, centred. Steps of the
+    Frank–Wolfe algorithm move a sparse weighted sum of questions towards the sum of all; a question
+    enters the batch at the first step towards it. Scores only shorten the list to 20,000
+    candidates.
+
+    References
+    ----------
+    Pinsler, Gordon, Nalisnick and Hernández-Lobato (2019), NeurIPS, arXiv:1908.02144.
+    """
+
+    def chooser(self, task: Task) -> Chooser:
+        """Choose by Frank–Wolfe steps."""
+        return _FrankWolfe(task)
+
+
+class _FrankWolfe(_Shortlist):
+    def __init__(self, task: Task):
+        super().__init__(task)
+        mean = np.tensordot(self.weight, self.probs, 1)
+        log = (mean * np.log(np.maximum(self.probs, 1e-12))).sum(1)  # (draw, question)
+        centred = log - self.weight @ log
+        self.vectors = (np.sqrt(self.weight)[:, None] * centred).T
+        self.size = np.linalg.norm(self.vectors, axis=1) + 1e-12
+        self.all = self.vectors.sum(0)
+        self.sum = np.zeros_like(self.all)
+
+    def gain(self) -> Float[np.ndarray, " short"]:
+        return np.asarray(self.vectors @ (self.all - self.sum) / self.size)
+
+    def best(self, allowed: Allowed) -> int:
+        # A step may lead to a question that is in the batch already; it counts all the same, up to
+        # a limit.
+        for _ in range(100):
+            place = int(self.worth().argmax())
+            if self.open[self.rows[place]]:
+                break
+            self.add(place)
+        return super().best(allowed)
+
+    def add(self, place: int) -> None:
+        corner = self.size.sum() / self.size[place] * self.vectors[place]
+        way = corner - self.sum
+        share = np.clip(way @ (self.all - self.sum) / max(way @ way, 1e-30), 0.0, 1.0)
+        self.sum = self.sum + share * way
+
+
+def without_types(posterior: Posterior, batch: Batch) -> None:
+    """Raise `SettingError` for models whose annotators are of types: two answers of one annotator
+    depend on the same type."""
+    if posterior.program.latent is not None and not posterior.has_truth:
+        batch._refuse("takes answers as independent given a draw, and those of a type are not")

@@ -1,0 +1,425 @@
+"""Policies: the target, the score of questions, the batch and the choice of annotators."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, cast, get_args
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from raters.acquisition.batches import Batch, Chooser, Sequential, Task, Unique
+from raters.acquisition.posterior import Posterior
+from raters.acquisition.questions.arguments import check_askable
+from raters.acquisition.scores import (
+    Bald,
+    Criterion,
+    Epig,
+    OfVariance,
+    OrderVariance,
+    Quantity,
+    TruthVariance,
+    VarianceReduction,
+    competence_site,
+    order_site,
+)
+from raters.errors import DataError, refuse
+from raters.errors.validation import checked, instance, is_number, numbers, one_of, whole
+from raters.judgements.names import check_once, match_names, shorten
+from raters.models.comparisons.directions import directed, has_directions
+
+Target = Literal[
+    "ranking", "reward", "top_k", "truth", "competence", "coefficient", "predictive", "everything"
+]
+
+PerAnnotator = Float[np.ndarray, " annotator"]
+PerQuestion = Float[np.ndarray, " question"]
+
+
+# ---------------------------------------------------------------- annotators
+
+
+@dataclass(frozen=True)
+class AnnotatorRule(abc.ABC):
+    """Preference among annotators, whatever the question; divided by cost where annotators have
+    costs.
+
+    Competences count by their size: the answer of an adversary is as informative as that of a
+    competent annotator. A subclass is a frozen dataclass that writes `preference`.
+    """
+
+    @abc.abstractmethod
+    def preference(self, posterior: Posterior) -> PerAnnotator:
+        """Preference for each annotator; the one of the highest is asked."""
+
+
+@dataclass(frozen=True)
+class BestMean(AnnotatorRule):
+    """Choice of the annotator of the highest posterior mean of competence. It never learns that
+    another is better."""
+
+    def preference(self, posterior: Posterior) -> PerAnnotator:
+        """Posterior means of the competences."""
+        mean: np.ndarray = np.abs(np.asarray(posterior.weight).ravel() @ _competence(posterior))
+        return mean
+
+
+@dataclass(frozen=True)
+class Oracle(AnnotatorRule):
+    """Choice of the annotator that is truly the most competent, for simulations.
+
+    Parameters
+    ----------
+    competence : mapping
+        From the name of every annotator to their competence.
+    """
+
+    competence: Any
+
+    def __post_init__(self) -> None:
+        check_once(dict(self.competence), "competence")
+        pairs = dict(self.competence).items()
+        object.__setattr__(self, "competence", tuple((_plain(k), float(v)) for k, v in pairs))
+
+    def preference(self, posterior: Posterior) -> PerAnnotator:
+        """True competences."""
+        return np.abs(by_annotator("competence", self.competence, posterior.data.judges, np.nan))
+
+
+def _plain(name: Any) -> Any:
+    """Return a NumPy value as one of Python, which JSON can hold, and any other as it is."""
+    return name.item() if isinstance(name, np.generic) else name
+
+
+def by_annotator(
+    what: str, pairs: tuple[tuple[Any, float], ...], annotators: tuple[Any, ...], default: float
+) -> PerAnnotator:
+    """Return numbers by name as an array in code order; without a default, which NaN says,
+    everybody must be named."""
+    names = tuple(name for name, _ in pairs)
+    codes = match_names(np.arange(len(names)), names, annotators, "annotator", what)
+    values = np.full(len(annotators), default, float)
+    values[codes.astype(int)] = [value for _, value in pairs]
+    if np.isnan(values).any():
+        missing = [annotators[code] for code in np.flatnonzero(np.isnan(values))]
+        problem = f"names {len(names)} of {len(annotators)} annotators"
+        refuse(what, problem=problem, expected=f"add {shorten(missing)}")
+    return values
+
+
+def _competence(posterior: Posterior) -> Float[np.ndarray, "draw annotator"]:
+    """Competence under each draw; of a confusion matrix its mean diagonal, and of guessers who are
+    a type 0."""
+    if has_directions(posterior.program):
+        draws = posterior.draws.items()
+        flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in draws}
+        return directed(posterior.model, posterior.data, flat)
+    value = np.asarray(posterior.site(competence_site(posterior)))
+    value = value.reshape(-1, *value.shape[2:])
+    if value.ndim == 4:
+        return np.asarray(np.trace(value, axis1=2, axis2=3) / value.shape[2])
+    return np.asarray(value.reshape(*value.shape[:2], -1).mean(-1))
+
+
+# ---------------------------------------------------------------- policies
+
+
+class Chosen(NamedTuple):
+    """Chosen rows of the candidates, in order."""
+
+    rows: Int[np.ndarray, " chosen"]
+    score: Float[np.ndarray, " chosen"]
+    highest: float
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Choice of the next questions.
+
+    What serves one purpose harms another: asking for the *ranking* goes to the annotators who are
+    best already and leaves the others unknown; asking for the *competence* spends votes on
+    everybody. State what the answers are for.
+
+    Parameters
+    ----------
+    target : str, optional
+        ``"ranking"`` (the order of the items; the default for comparisons and rankings),
+        ``"reward"`` (their rewards or worths), ``"top_k"`` (which are the `k` best), ``"truth"``
+        (the classes of the items; the default for labels), ``"competence"`` (of the annotators),
+        ``"coefficient"`` (of the features, such as those of a reward that is demonstrated),
+        ``"predictive"`` (the answers to the other questions), or ``"everything"`` (all parameters:
+        BALD). Of a set to be ranked, scores are by the information of its first place.
+    score : Criterion, optional
+        In place of a target: a score such as ``Bald()`` or ``OrderEntropy()``.
+    batch : Batch, optional
+        By default each pair, or item to label, comes once in a batch, and scores that are
+        reductions of a variance are conditional on the questions chosen before. With
+        ``target="competence"`` a pair may be put to several annotators.
+    annotator : AnnotatorRule, optional
+        Such as ``BestMean()``; by default the annotator of the highest score.
+    costs : mapping, optional
+        Cost of an answer of each annotator, 1 for those it does not name. Scores are then divided
+        by costs.
+    quota : int or mapping, optional
+        Bound of the answers that each annotator may be asked for, counting those that they gave.
+    least_share : float
+        Least share of all answers that every annotator gets, so that all can be audited; at most
+        one divided by the number of annotators.
+    k : int
+        Number of best items, with ``target="top_k"``.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> policy = rt.Policy(target="competence", costs={"expert": 5.0}, least_share=0.05)
+    >>> policy.costs
+    (('expert', 5.0),)
+    """
+
+    target: Target | None = None
+    score: Criterion | None = None
+    batch: Batch | None = None
+    annotator: AnnotatorRule | None = None
+    costs: Any = None
+    quota: Any = None
+    least_share: float = 0.0
+    k: int = 1
+
+    def __post_init__(self) -> None:
+        if self.target is not None:
+            one_of("target", self.target, get_args(Target))
+        for name, kind, such in (
+            ("score", Criterion, "rt.acquisition.Bald()"),
+            ("batch", Batch, "rt.acquisition.Top()"),
+            ("annotator", AnnotatorRule, "rt.acquisition.BestMean()"),
+        ):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                expected = "it must be an object that says how, or left out"
+                refuse(name, value, expected=expected, instead=f"{name}={such}")
+        if self.target is not None and self.score is not None:
+            refuse("score", self.score, "and `target` both say what is wanted", "give one of them")
+        whole("k", self.k)
+        if self.k != 1 and self.target != "top_k":
+            refuse("k", self.k, "has a meaning with `target` 'top_k' alone", "leave it out")
+        object.__setattr__(self, "costs", _pairs("costs", self.costs, positive=True))
+        if isinstance(self.quota, (int, np.integer)) and not isinstance(self.quota, bool):
+            whole("quota", int(self.quota), least=0)
+            object.__setattr__(self, "quota", int(self.quota))
+        else:
+            object.__setattr__(self, "quota", _pairs("quota", self.quota, positive=False))
+        if not is_number(self.least_share) or not 0 <= self.least_share <= 1:
+            expected = "it must lie between 0 and 1, such as 0.02"
+            refuse("least_share", self.least_share, expected=expected)
+        object.__setattr__(self, "least_share", float(self.least_share))
+
+    def criterion(self, posterior: Posterior) -> Criterion:
+        """Criterion that scores the questions; the posterior decides the target where none is
+        given."""
+        if self.score is not None:
+            return self.score
+        match self._target(posterior):
+            case "truth":
+                return TruthVariance()
+            case "predictive":
+                return Epig()
+            case "everything":
+                return Bald()
+            case "ranking" if posterior.data.listed:
+                return OrderVariance()
+            case "ranking":  # A question is about the order of a set.
+                return VarianceReduction("rank")
+            case target:
+                return VarianceReduction(cast(Quantity, target), k=self.k)
+
+    def _target(self, posterior: Posterior) -> str:
+        if self.target is not None:
+            return self.target
+        if posterior.has_truth:
+            return "truth"
+        of_order = posterior.data.pair or not posterior.data.listed
+        has_order = order_site(posterior) in posterior.draws
+        return "ranking" if has_order and of_order else "everything"
+
+    @checked
+    def choose(
+        self,
+        posterior: Posterior,
+        candidates: Any,
+        number: int,
+        *,
+        seed: int,
+        asked: Any = None,
+        pending: Any = None,
+    ) -> Chosen:
+        """Choose questions.
+
+        Parameters
+        ----------
+        posterior : Posterior
+        candidates : Judgements
+            Questions in the codes of ``posterior.data``.
+        number : int
+            Number of questions to choose; fewer are chosen when no more are left.
+        seed : int
+        asked : int array, shape (annotator,), optional
+            Number of answers that each annotator was asked for so far; by default those of
+            ``posterior.data``.
+        pending : Judgements, optional
+            Questions that wait for an answer. The batch takes account of them as of its own.
+        """
+        for name, questions in (("candidates", candidates), ("pending", pending)):
+            if name == "candidates" or questions is not None:
+                what, such = "questions in the codes of the draws", "rt.Candidates.of(data)"
+                instance(name, questions, posterior.model.data_type, what, such)
+                check_askable(questions, name)
+        whole("number", number, least=0)
+        if not candidates.num_rows:
+            expected = "give at least one"
+            refuse("candidates", problem="holds no question", expected=expected, error=DataError)
+        rng = np.random.default_rng(seed)
+        data = posterior.data
+        asked = data.judgements_by(data.judge) if asked is None else numbers("asked", asked)
+        if np.shape(asked) != (len(data.judges),):
+            expected = f"give a number for each of the {len(data.judges)} judges"
+            refuse("asked", problem=f"has shape {np.shape(asked)}", expected=expected)
+        asked = np.array(asked, float)
+        chooser, score, questions, num_pending = self._prepared(
+            posterior, candidates, pending, rng, seed
+        )
+        if not chooser.open[num_pending:].any():
+            # Every pair is among those that wait: a new batch of them begins.
+            chooser.open[num_pending:] = True
+        chooser.open[:num_pending] = False
+        judge = np.asarray(questions.codes(questions.judge))
+        rows = self._take(number, chooser, posterior, judge, questions.about(), asked)
+        return Chosen(rows - num_pending, score[rows], float(score[num_pending:].max()))
+
+    def values(
+        self, posterior: Posterior, candidates: Any, *, seed: int, pending: Any = None
+    ) -> PerQuestion:
+        """Score each question by itself, per cost, given that the pending ones are asked."""
+        rng = np.random.default_rng(seed)
+        chooser, *_, num_pending = self._prepared(posterior, candidates, pending, rng, seed)
+        return chooser.values()[num_pending:]
+
+    def _prepared(
+        self,
+        posterior: Posterior,
+        candidates: Any,
+        pending: Any,
+        rng: np.random.Generator,
+        seed: int,
+    ) -> tuple[Chooser, PerQuestion, Any, int]:
+        """Chooser that has taken the pending questions, the scores of all questions, all questions,
+        and how many of them are pending."""
+        num_pending = 0 if pending is None else pending.num_rows
+        if num_pending:
+            candidates = pending.unanswered().joined(candidates.unanswered())
+        criterion = self.criterion(posterior)
+        score = criterion(posterior, candidates, seed=seed)
+        if np.isnan(score).any():
+            problem = f"gives {np.isnan(score).sum()} of {len(score)} questions no number"
+            refuse("score", criterion, problem, "all draws must be finite")
+        price, value = None, score
+        if self.costs is not None:
+            if (score < 0).any():
+                problem = f"needs scores of at least 0, and {criterion!r} gives negative ones"
+                refuse("costs", problem=problem, expected="leave it out")
+            price = self.cost_of(posterior.data.judges)[candidates.codes(candidates.judge)]
+            value = np.asarray(score / price)
+        batch = self.batch or self._batch(criterion, posterior)
+        chooser = batch.chooser(Task(criterion, value, posterior, candidates, rng, price))
+        for row in range(num_pending):
+            chooser.take(row)
+        return chooser, score, candidates, num_pending
+
+    def _take(
+        self,
+        size: int,
+        chooser: Chooser,
+        posterior: Posterior,
+        judge: Int[np.ndarray, " question"],
+        about: Int[np.ndarray, " question"],
+        asked: PerAnnotator,
+    ) -> Int[np.ndarray, " chosen"]:
+        """Take one row after another, with the annotator by the annotator rule."""
+        names = posterior.data.judges
+        cost, quota = self.cost_of(names), self.quota_of(names)
+        preference = None if self.annotator is None else self.annotator.preference(posterior) / cost
+        rows: list[int] = []
+        for _ in range(size):
+            allowed = self._allowed(judge, chooser.open, asked, quota)
+            row = chooser.best(allowed)
+            if row < 0:
+                break
+            if preference is not None:
+                same = np.flatnonzero(allowed & chooser.open & (about == about[row]))
+                row = int(same[preference[judge[same]].argmax()])
+            chooser.take(row)
+            asked[judge[row]] += 1
+            rows.append(row)
+        return np.array(rows, int)
+
+    def _batch(self, criterion: Criterion, posterior: Posterior) -> Batch:
+        """Batch rule where none is given."""
+        of_types = posterior.program.latent is not None
+        if isinstance(criterion, OfVariance) and posterior.data.pair and not of_types:
+            return Sequential(once=self.target != "competence")
+        return Unique()
+
+    def cost_of(self, annotators: tuple[Any, ...]) -> PerAnnotator:
+        """Cost of an answer of each annotator, in code order."""
+        return by_annotator("costs", self.costs or (), annotators, 1.0)
+
+    def quota_of(self, annotators: tuple[Any, ...]) -> PerAnnotator:
+        """Bound of the answers of each annotator, infinity for those without a quota."""
+        if isinstance(self.quota, int):
+            return np.full(len(annotators), float(self.quota))
+        return by_annotator("quota", self.quota or (), annotators, np.inf)
+
+    def _allowed(
+        self,
+        judge: Int[np.ndarray, " question"],
+        is_open: Bool[np.ndarray, " question"],
+        asked: PerAnnotator,
+        quota: PerAnnotator,
+    ) -> Bool[np.ndarray, " question"]:
+        """True for the rows whose annotator may be asked: below the quota, and, while somebody is
+        short of the least share, only those."""
+        free = asked < quota
+        if self.least_share:
+            num_judges = int((np.bincount(judge, minlength=len(asked)) > 0).sum())
+            if self.least_share * num_judges > 1:
+                expected = f"it must be at most {1 / num_judges:.3g}, as {num_judges} may be asked"
+                refuse("least_share", self.least_share, expected=expected)
+            can = np.bincount(judge[is_open], minlength=len(asked)) > 0
+            short = free & can & (asked < self.least_share * (asked.sum() + 1))
+            if short.any():
+                free = short & (asked == asked[short].min())
+        return np.asarray(free[judge])
+
+
+def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ...] | None:
+    """Return a mapping from names to numbers as a tuple of pairs, which can be hashed."""
+    if given is None:
+        return None
+    if not isinstance(given, (Mapping, tuple)):
+        expected = "it must map names to numbers"
+        refuse(what, given, expected=expected, instead=f"{what}={{'ann': 2}}")
+    entries = given.items() if isinstance(given, Mapping) else given
+    pairs = tuple((_plain(name), value) for name, value in entries)
+    check_once((name for name, _ in pairs), what)
+    for name, value in pairs:
+        if not is_number(value) or value < 0 or (positive and value == 0):
+            expected = f"it must be a number {'above' if positive else 'of at least'} 0"
+            refuse(what, value, f"is not possible for {name!r}", expected)
+    return tuple((name, float(value)) for name, value in pairs)
+
+
+def check_names(policy: Policy, annotators: tuple[Any, ...]) -> None:
+    """Raise when a policy names unknown annotators."""
+    policy.cost_of(annotators)
+    policy.quota_of(annotators)

@@ -1,1 +1,0 @@
-"""Choice of the next questions: a criterion, a batch rule and an annotator rule."""

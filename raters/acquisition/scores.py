@@ -1,0 +1,597 @@
+"""Scores of questions: how much an answer is worth, by the draws of a `Posterior`.
+
+Formulas read a table `probs` of axes (chain, draw, answer, question), the probability of each
+answer under each draw, and `weight`, of axes (chain, draw) or (chain, draw, question), which sums
+to 1 over the draws; None weighs them equally. Information is in bits.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NoReturn, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import xlogy
+from jaxtyping import Array, Float, Int
+
+from raters.acquisition.posterior import AnswerProbs, Posterior, Weight, sample_of
+from raters.errors import refuse
+from raters.errors.validation import one_of, whole
+from raters.judgements.counts import pad_to
+from raters.model import Scale
+
+# Bound of probabilities from below in divisions and in logarithms.
+_TINY = 1e-12
+# Questions scored at a time against many others.
+_SLICE = 1024
+
+Probs = Float[Array, "chain draw answer question"]
+Targets = Float[Array, "chain draw target_answer target"]
+Joint = Float[Array, "answer question target_answer target"]
+Scores = Float[Array, " question"]
+# Scores of a piece of the questions, shape (question,).
+Scorer = Callable[[Any], Any]
+
+
+def mean(
+    values: Float[Array, "chain draw ... question"], weight: Weight | None = None
+) -> Float[Array, "... question"]:
+    """Average over the draws."""
+    if weight is None:
+        return values.mean((0, 1))
+    if weight.ndim == 2:
+        return jnp.tensordot(weight, values, 2)
+    return (jnp.expand_dims(weight, tuple(range(2, values.ndim - 1))) * values).sum((0, 1))
+
+
+def bits(probs: Float[Array, " ..."], axis: int = -2) -> Float[Array, " ..."]:
+    """Entropy over the answers, in bits; rounding does not take it below 0."""
+    return jnp.maximum(-xlogy(probs, probs).sum(axis) / jnp.log(2.0), 0.0)
+
+
+@dataclass(frozen=True)
+class Criterion(abc.ABC):
+    """Score of questions: the higher, the more an answer is worth.
+
+    A subclass is a frozen dataclass that writes `reader`.
+    """
+
+    def __call__(
+        self, posterior: Posterior, questions: Any, *, seed: int = 0
+    ) -> Float[np.ndarray, " question"]:
+        """Score questions, in pieces so that memory stays bounded."""
+        score = self.reader(posterior, questions, np.random.default_rng(seed))
+        parts = [
+            np.asarray(score(piece), np.float64)[:size]
+            for piece, size in posterior.pieces(questions)
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    @abc.abstractmethod
+    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
+        """Return the function that scores a piece of the questions, one number for each row.
+
+        It raises `SettingError` when the criterion has no meaning for the model or the questions.
+        """
+
+
+# ---------------------------------------------------------------- of the answer alone
+
+
+@dataclass(frozen=True)
+class Bald(Criterion):
+    r"""Information about all parameters, and about the class that the likelihood sums out.
+
+    .. math:: I(y; \theta) = H(\mathbb{E}_\theta\, p(y \mid \theta))
+              - \mathbb{E}_\theta\, H(p(y \mid \theta))
+
+    References
+    ----------
+    Houlsby, Huszár, Ghahramani and Lengyel (2011), arXiv:1112.5745.
+    """
+
+    @staticmethod
+    @jax.jit
+    def formula(probs: Probs, weight: Weight | None = None) -> Scores:
+        """Mutual information of the answer and all parameters, as a difference of entropies."""
+        return jnp.maximum(bits(mean(probs, weight)) - mean(bits(probs), weight), 0.0)
+
+    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
+        """See `Criterion.reader`."""
+        return lambda piece: self.formula(*posterior.answer_probs(piece, by_class=True))
+
+
+@dataclass(frozen=True)
+class Entropy(Criterion):
+    r"""Uncertainty of the answer, :math:`H(\mathbb{E}_\theta\, p(y \mid \theta))`. Among several
+    annotators it prefers the *worst*: a guesser's answer is the most uncertain of all."""
+
+    @staticmethod
+    @jax.jit
+    def formula(probs: Probs, weight: Weight | None = None) -> Scores:
+        """Entropy of the predicted answer."""
+        return bits(mean(probs, weight))
+
+    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
+        """See `Criterion.reader`."""
+        return lambda piece: self.formula(*posterior.answer_probs(piece))
+
+
+@dataclass(frozen=True)
+class About(Criterion):
+    """Information about some parameters, with the others integrated out.
+
+    ``About("reward")`` scores by the information about the rewards, whatever an answer tells about
+    the competences. Draws of the other parameters are independent of those of the chosen ones,
+    after all draws have been brought to one scale. That is exact when the two are independent given
+    the data, and an approximation otherwise.
+
+    Parameters
+    ----------
+    *sites : str
+        Names of the chosen parameters.
+    draws : int
+        Number of draws of each of the two; all pairs of them are computed.
+    """
+
+    sites: tuple[str, ...]
+    draws: int = 30
+
+    def __init__(self, *names: str, draws: int = 30, sites: tuple[str, ...] = ()) -> None:
+        whole("draws", draws, least=2)
+        object.__setattr__(self, "sites", names or tuple(sites))
+        object.__setattr__(self, "draws", draws)
+
+    @staticmethod
+    @jax.jit
+    def formula(probs: Float[Array, "phi_draw psi_draw answer question"]) -> Scores:
+        """Mutual information of the answer and φ, with ψ integrated out."""
+        given = probs.mean(1)
+        return jnp.maximum(bits(given.mean(0)) - bits(given).mean(0), 0.0)
+
+    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
+        """Cross draws of the chosen parameters with draws of the others."""
+        if not self.sites or set(self.sites) - set(posterior.draws):
+            model = type(posterior.model).__name__
+            refuse("sites", self.sites, expected=f"{model} has {sorted(posterior.draws)}")
+        weight = flat_weight(posterior)
+        chosen, other = (rng.choice(len(weight), self.draws, p=weight) for _ in range(2))
+        crossed = {}
+        for name, value in _on_one_scale(posterior).items():
+            flat = value.reshape(-1, *value.shape[2:])
+            part = flat[chosen][:, None] if name in self.sites else flat[other][None]
+            crossed[name] = np.broadcast_to(part, (self.draws, self.draws, *flat.shape[1:]))
+        equal = np.full((self.draws, self.draws), 1 / self.draws**2, np.float32)
+        both = Posterior(posterior.model, posterior.data, crossed, equal)
+        return lambda piece: self.formula(both.answer_probs(piece).table)
+
+
+@dataclass(frozen=True)
+class Random(Criterion):
+    """Equal chances for all questions: the baseline of the other scores."""
+
+    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
+        """Draw scores, and read nothing."""
+        return lambda piece: rng.random(piece.num_rows)
+
+
+def _on_one_scale(posterior: Posterior) -> dict[str, Float[np.ndarray, "chain draw ..."]]:
+    """Draws moved along each `Scale` orbit of the model to where its first site has one size."""
+    values = dict(posterior.draws)
+    for symmetry in posterior.model.symmetries:
+        if isinstance(symmetry, Scale):
+            site = np.asarray(values[symmetry.up[0]], np.float64)
+            log_size = np.log(np.square(site).mean(tuple(range(2, site.ndim)))) / 2
+            factor = np.exp(log_size.mean() - log_size)
+            for names, power in ((symmetry.up, 1), (symmetry.down, -1)):
+                for name in names:
+                    expanded = factor.reshape(*factor.shape, *(1,) * (values[name].ndim - 2))
+                    values[name] = (values[name] * expanded**power).astype(np.float32)
+    return values
+
+
+# ---------------------------------------------------------------- other answers
+
+
+@jax.jit
+def joint(probs: Probs, targets: Targets, weight: Weight | None = None) -> Joint:
+    """Probability of each answer to each question together with each answer to each target."""
+    draws = probs.shape[0] * probs.shape[1]
+    share = jnp.full((1, draws), 1 / draws) if weight is None else weight
+    left = probs.reshape(draws, *probs.shape[2:]) * share.reshape(draws, 1, -1)
+    return (left.reshape(draws, -1).T @ targets.reshape(draws, -1)).reshape(
+        *probs.shape[2:], *targets.shape[2:]
+    )
+
+
+@dataclass(frozen=True)
+class Predictive(Criterion):
+    """Base of the scores of an answer against the answers to other questions.
+
+    Answers that share a class which the likelihood sums out (labels of one item, votes of one
+    annotator of some type) inform about each other through that class, too.
+
+    Parameters
+    ----------
+    targets : int
+        Number of candidates, drawn at random, that are the other questions. A question that is
+        among them counts as if it were asked a second time.
+    """
+
+    targets: int = 500
+
+    def __post_init__(self) -> None:
+        whole("targets", self.targets)
+
+    @staticmethod
+    @abc.abstractmethod
+    def formula(
+        probs: Probs, targets: Targets, weight: Weight | None = None, together: Joint | None = None
+    ) -> Scores:
+        """Scores from the probabilities, and from those of both answers together."""
+
+    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
+        """Sample the targets."""
+        targets = sample_of(questions, self.targets, rng)
+        table = posterior.answer_probs(targets).table
+        latent = posterior.program.latent
+        if latent is None:
+            return lambda piece: self._against(posterior.answer_probs(piece), table)
+        by_class = posterior.answer_probs(targets, by_class=True).table
+        target_unit = np.asarray(targets.codes(latent.unit))
+
+        def score(piece: Any) -> Scores:
+            summed, classes = (posterior.answer_probs(piece, by_class=by) for by in (False, True))
+            unit = np.asarray(piece.codes(latent.unit))
+
+            def together(rows: slice) -> Joint:
+                """Joint probabilities; those of questions and targets of one unit by its class."""
+                independent: jax.Array = joint(summed.table[..., rows], table, summed.weight)
+                same = np.flatnonzero(np.isin(target_unit, unit[rows]))
+                if not len(same):
+                    return independent
+                # Padded with the last one, for few shapes to compile.
+                same = same[np.minimum(np.arange(pad_to(len(same), 1)), len(same) - 1)]
+                through_class = joint(
+                    classes.table[..., rows], by_class[..., same], classes.weight[..., rows]
+                )
+                shared = (unit[rows, None] == target_unit[same])[:, None, :]
+                by_target = jnp.where(shared, through_class, independent[..., same])
+                return jnp.asarray(independent.at[..., same].set(by_target))
+
+            return self._against(summed, table, together)
+
+        return score
+
+    def _against(
+        self, probs: AnswerProbs, targets: Targets, together: Callable[[slice], Joint] | None = None
+    ) -> Scores:
+        """Scores, in slices: the joint table is as large as questions × others."""
+        parts = []
+        for start in range(0, probs.table.shape[-1], _SLICE):
+            rows = slice(start, start + _SLICE)
+            more = () if together is None else (together(rows),)
+            parts.append(self.formula(probs.table[..., rows], targets, probs.weight, *more))
+        return jnp.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class Epig(Predictive):
+    r"""Information about the answers to other questions, drawn at random from the candidates.
+
+    .. math:: \frac1M \sum_m I(y; y_m)
+              = \frac1M \sum_m \bigl[H(y_m) - \mathbb{E}_y\, H(y_m \mid y)\bigr]
+
+    Parameters
+    ----------
+    targets : int
+        Number of the other questions.
+
+    References
+    ----------
+    Bickford Smith, Kirsch, Farquhar, Gal, Foster and Rainforth (2023), AISTATS, arXiv:2304.08151.
+    """
+
+    @staticmethod
+    @jax.jit
+    def formula(
+        probs: Probs, targets: Targets, weight: Weight | None = None, together: Joint | None = None
+    ) -> Scores:
+        """Mean mutual information of the answer and the answers to `targets`."""
+        pairs = joint(probs, targets, weight) if together is None else together
+        both = bits(pairs.transpose(0, 2, 1, 3).reshape(-1, pairs.shape[1], pairs.shape[3]), 0)
+        gain = bits(mean(probs, weight))[:, None] + bits(mean(targets, weight))[None, :] - both
+        return jnp.maximum(gain.mean(-1), 0.0)
+
+
+@dataclass(frozen=True)
+class ErrorReduction(Predictive):
+    r"""Negative expected log-loss on other questions, drawn as in `Epig`, once the answer is known
+    (Roy and McCallum 2001): EPIG less the entropies of their answers.
+
+    Often the inner expectation is printed under the *old* model; that is largest for a question
+    which changes *nothing*.
+
+    Parameters
+    ----------
+    targets : int
+        Number of the other questions.
+    """
+
+    @staticmethod
+    @jax.jit
+    def formula(
+        probs: Probs, targets: Targets, weight: Weight | None = None, together: Joint | None = None
+    ) -> Scores:
+        """Expected log-loss, negative."""
+        pairs = joint(probs, targets, weight) if together is None else together
+        answer = jnp.maximum(mean(probs, weight), _TINY)[:, :, None, None]
+        return (pairs * jnp.log2(jnp.maximum(pairs / answer, _TINY))).sum((0, 2)).mean(-1)
+
+
+# ---------------------------------------------------------------- the order
+
+
+@dataclass(frozen=True)
+class OrderEntropy(Criterion):
+    """Uncertainty of the order of the two items under a committee of draws, which is chosen anew
+    each time. It does not depend on the annotator.
+
+    Parameters
+    ----------
+    draws : int
+        Size of the committee.
+    """
+
+    draws: int = 10
+
+    def __post_init__(self) -> None:
+        whole("draws", self.draws, least=2)
+
+    @staticmethod
+    @jax.jit
+    def formula(
+        difference: Float[Array, "chain draw question"], weight: Weight | None = None
+    ) -> Scores:
+        """Entropy of the order, which each draw gives by the sign of the difference."""
+        # Weights that sum to a little more than 1 would make a share of draws whose complement has
+        # no logarithm.
+        above = jnp.clip(mean((difference > 0) + 0.5 * (difference == 0), weight), 0.0, 1.0)
+        return bits(jnp.stack([above, 1 - above]), 0)
+
+    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
+        """Draw the committee."""
+        reward = rewards(posterior)
+        _check_pairs(questions)
+        if reward.ndim > 3:
+            _refuse_target("needs one order of the items, and there is one for each type")
+        flat = reward.reshape(-1, *reward.shape[2:])
+        members = rng.choice(len(flat), self.draws, p=flat_weight(posterior))
+        committee = jnp.asarray(flat[members])[None]
+
+        def score(piece: Any) -> Any:
+            first, second = _sides(piece)
+            entropy = self.formula(committee[:, :, first] - committee[:, :, second])
+            # Ten draws give many equal scores; without noise the same items would come first each
+            # time.
+            return np.asarray(entropy) + 1e-6 * rng.random(len(entropy))
+
+        return score
+
+
+@dataclass(frozen=True)
+class OfVariance(Criterion):
+    """Base of the scores that are the expected reduction of the variance of some quantities."""
+
+    @abc.abstractmethod
+    def quantity(self, posterior: Posterior, questions: Any) -> Float[np.ndarray, "draw _ _"]:
+        """Quantities under each draw, shape (draw, quantity, question), or (draw, quantity, 1)
+        where they are the same for all questions."""
+
+
+@dataclass(frozen=True)
+class OrderVariance(OfVariance):
+    """Expected reduction of the variance of the order of the two items by an answer about them,
+    summed over types where there are several."""
+
+    @staticmethod
+    @jax.jit
+    def formula(
+        probs: Probs, difference: Float[Array, "chain draw question"], weight: Weight | None = None
+    ) -> Scores:
+        """Expected reduction of the variance of the sign of the difference."""
+        above = (difference > 0).astype(probs.dtype)
+        p_answer, p_above = mean(probs, weight), mean(above, weight)
+        covariance = mean(probs * above[:, :, None], weight) - p_answer * p_above
+        return (covariance**2 / jnp.maximum(p_answer, _TINY)).sum(0)
+
+    def quantity(self, posterior: Posterior, questions: Any) -> Float[np.ndarray, "draw _ _"]:
+        """1 where the first item is the better, and 0 elsewhere, for each type."""
+        _check_pairs(questions)
+        reward = np.asarray(rewards(posterior), np.float32)
+        num_items, num_types = reward.shape[2], int(np.prod(reward.shape[3:]))
+        by_type = reward.reshape(-1, num_items, num_types).transpose(0, 2, 1)
+        first, second = _sides(questions)
+        better: np.ndarray = by_type[:, :, first] > by_type[:, :, second]
+        return better.astype(np.float32)
+
+    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
+        """Read the rewards."""
+        reward = rewards(posterior)
+        _check_pairs(questions)
+        by_type = reward.reshape(*reward.shape[:3], -1)
+
+        def score(piece: Any) -> Any:
+            probs = posterior.answer_probs(piece)
+            first, second = _sides(piece)
+            difference = by_type[:, :, first] - by_type[:, :, second]
+            return sum(
+                self.formula(probs.table, difference[..., column], probs.weight)
+                for column in range(difference.shape[-1])
+            )
+
+        return score
+
+
+Quantity = Literal["rank", "reward", "competence", "coefficient", "top_k"]
+
+
+@dataclass(frozen=True)
+class VarianceReduction(OfVariance):
+    r"""Expected reduction of the posterior variance of some quantities by an answer, summed over
+    them.
+
+    Parameters
+    ----------
+    of : {"rank", "reward", "competence", "coefficient", "top_k"}
+        The rank of each item, its reward, the competence (or confusion matrix) of each annotator,
+        the coefficient of each feature, on a scale that does not depend on the priors, or
+        membership of each item in the `k` best.
+    k : int
+        Number of best items, with ``of="top_k"``.
+    """
+
+    of: Quantity = "rank"
+    k: int = 1
+
+    def __post_init__(self) -> None:
+        one_of("of", self.of, get_args(Quantity))
+        whole("k", self.k)
+
+    @staticmethod
+    @jax.jit
+    def formula(
+        probs: Probs,
+        quantity: Float[Array, "chain draw quantity"],
+        weight: Float[Array, "chain draw"] | None = None,
+    ) -> Scores:
+        """Expected reduction of the variance, summed over the quantities."""
+        draws = probs.shape[0] * probs.shape[1]
+        flat = jnp.full(draws, 1 / draws) if weight is None else weight.reshape(-1)
+        values = quantity.reshape(draws, -1)
+        centred = (values - flat @ values) * flat[:, None]
+        answer = mean(probs, weight)
+        covariance = jnp.tensordot(probs.reshape(draws, *probs.shape[2:]), centred, ((0,), (0,)))
+        return ((covariance**2).sum(-1) / jnp.maximum(answer, _TINY)).sum(0)
+
+    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
+        """Read the quantities."""
+        quantity = self._by_draw(posterior)
+
+        def score(piece: Any) -> Any:
+            probs = posterior.answer_probs(piece)
+            return self.formula(probs.table, quantity, probs.weight)
+
+        return score
+
+    def quantity(self, posterior: Posterior, questions: Any) -> Float[np.ndarray, "draw _ 1"]:
+        """Quantities under each draw."""
+        quantity = self._by_draw(posterior)
+        return np.asarray(quantity, np.float32).reshape(-1, quantity.shape[-1], 1)
+
+    def _by_draw(self, posterior: Posterior) -> Float[Array, "chain draw quantity"]:
+        """Quantities under each draw, shape (chain, draw, quantity)."""
+        if self.of == "competence":
+            values = posterior.site(competence_site(posterior))
+            return values.reshape(*values.shape[:2], -1)
+        if self.of == "coefficient":
+            return _coefficients(posterior)
+        reward = rewards(posterior)
+        if self.of == "reward":
+            return (reward - reward.mean(2, keepdims=True)).reshape(*reward.shape[:2], -1)
+        num_items = reward.shape[2]
+        if self.of == "top_k" and self.k >= num_items:
+            refuse("k", self.k, expected=f"it must be less than the number of items, {num_items}")
+        rank = reward.argsort(2).argsort(2).reshape(*reward.shape[:2], -1)
+        return (rank if self.of == "rank" else rank >= num_items - self.k).astype(jnp.float32)
+
+
+def _coefficients(posterior: Posterior) -> Float[Array, "chain draw quantity"]:
+    """Coefficients, times the mean size of what a scale symmetry divides them by."""
+    values = posterior.site("coefficient")
+    flat = values.reshape(*values.shape[:2], -1)
+    for symmetry in posterior.model.symmetries:
+        if isinstance(symmetry, Scale) and "coefficient" in symmetry.up:
+            for name in symmetry.down:
+                other = jnp.asarray(posterior.draws[name])
+                flat = flat * jnp.abs(other.reshape(*other.shape[:2], -1)).mean(-1, keepdims=True)
+    return flat
+
+
+@dataclass(frozen=True)
+class TruthVariance(Criterion):
+    """Expected reduction of the posterior variance (the Gini index) of an item's true class by a
+    label; class probabilities allow for mistakes that the crowd makes together."""
+
+    @staticmethod
+    @partial(jax.jit, static_argnums=2)
+    def formula(
+        probs: Float[Array, "chain draw_class label question"],
+        weight: Float[Array, "chain draw_class question"],
+        classes: int,
+    ) -> Scores:
+        """Expected reduction of the variance of the indicators, summed over classes."""
+        labels, questions = probs.shape[2:]
+        weighted = (weight[:, :, None, :] * probs).reshape(-1, classes, labels, questions)
+        both = weighted.sum(0)
+        truth, label = both.sum(1, keepdims=True), both.sum(0, keepdims=True)
+        return ((both - truth * label) ** 2 / jnp.maximum(label, _TINY)).sum((0, 1))
+
+    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
+        """Read the probabilities by class."""
+        if not posterior.has_truth:
+            model = type(posterior.model).__name__
+            _refuse_target(f"'truth' needs true classes, and {model} has none")
+
+        def score(piece: Any) -> Any:
+            probs = posterior.answer_probs(piece, by_class=True, calibrated=True)
+            return self.formula(probs.table, probs.weight, probs.table.shape[2])
+
+        return score
+
+
+# ---------------------------------------------------------------- parts of a posterior
+
+
+def rewards(posterior: Posterior) -> Float[Array, "chain draw item ..."]:
+    """Rewards of the items, or their worths."""
+    return posterior.site(order_site(posterior))
+
+
+def order_site(posterior: Posterior) -> str:
+    """Name of the site that the order of the items follows from."""
+    return "worth" if "worth" in posterior.draws else "reward"
+
+
+def competence_site(posterior: Posterior) -> str:
+    """Name of the first site of the program with a value for each judge."""
+    judge, sites = posterior.data.judge, posterior.program.sites
+    return next((name for name, site in sites.items() if judge in site.dims), "competence")
+
+
+def flat_weight(posterior: Posterior) -> Float[np.ndarray, " draw"]:
+    """Weight of each draw."""
+    weight: np.ndarray = np.asarray(posterior.weight, np.float64).ravel()
+    return np.asarray(weight / weight.sum())
+
+
+def _check_pairs(questions: Any) -> None:
+    if questions.pair is None:
+        kind = type(questions).__name__
+        _refuse_target(f"is about the order of two items, and these questions are {kind}")
+
+
+def _refuse_target(problem: str) -> NoReturn:
+    instead = "target='everything'"
+    refuse("target", problem=problem, expected="choose another target", instead=instead)
+
+
+def _sides(piece: Any) -> tuple[Int[np.ndarray, " question"], Int[np.ndarray, " question"]]:
+    """Codes of the two items of each question."""
+    first, second = (np.asarray(getattr(piece, side)) for side in piece.pair)
+    return first, second

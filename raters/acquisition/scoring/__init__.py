@@ -1,1 +1,0 @@
-"""Scores of questions under weighted posterior draws."""

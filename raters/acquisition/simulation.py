@@ -1,0 +1,389 @@
+"""Simulated campaigns: policies compared on simulated annotators, or on recorded answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Bool, Float, Int
+
+from raters.acquisition.campaign.fits import Fits, check_several_draws
+from raters.acquisition.policy import Policy, check_names
+from raters.acquisition.posterior import Posterior
+from raters.acquisition.questions import pool as pools
+from raters.acquisition.scores import competence_site, mean
+from raters.errors import DataError, SettingError, refuse
+from raters.errors.validation import checked, numbers, one_of, whole
+from raters.fitting.result import check_data, check_model
+from raters.inference import Backend, PGGibbs
+from raters.inference.base import progress_bar
+from raters.judgements.base import Judgements
+from raters.model import Model, Values
+from raters.program import Program
+
+_QUICK = PGGibbs(draws=200, warmup=50, chains=1)
+Measure = Callable[[Posterior, Mapping[str, Any]], dict[str, float]]
+
+
+@checked
+def simulate_campaign(
+    model: Model[Any],
+    truth: Mapping[str, Any],
+    pool: Judgements,
+    policy: Policy | Mapping[str, Policy],
+    *,
+    backend: Backend | None = None,
+    batch_size: int = 10,
+    batches: int = 10,
+    seed: int = 0,
+    progress: bool = True,
+) -> xr.Dataset:
+    """Run a campaign on simulated annotators, to compare policies.
+
+    All policies share their random numbers: the n-th answer to the same question by the same
+    annotator is the same for each, so that differences between policies are not due to chance.
+
+    Parameters
+    ----------
+    model : Model
+        Model of the answers under `truth`, and of the fits between batches.
+    truth : mapping
+        Values of the sites that the likelihood reads, as `raters.simulate` returns them; for labels
+        also ``true_class``, and for models of types ``type``.
+    pool : Judgements
+        Questions that may be asked, repeatedly for comparisons, once for labels.
+    policy : Policy, or mapping of names to policies
+    backend : Backend, optional
+        Short Gibbs runs by default, each started where the last ended.
+    batch_size, batches : int
+        Number of questions in a batch, and of batches.
+    seed : int
+    progress : bool
+
+    Returns
+    -------
+    xarray.Dataset
+        With axes ``policy`` and ``batch``: ``answers`` (so far), ``cost``; for items with rewards
+        ``tau`` (Kendall's τ of posterior means and true rewards) and ``coverage`` (the share of
+        pairs for which a 90 % interval of the difference holds the true one); for annotators
+        ``competence_correlation`` and ``competence_asked``, the mean competence over the batch; for
+        labels ``accuracy``.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> from raters.acquisition import Random, simulate_campaign
+    >>> votes, truth = rt.datasets.paper(num_items=5, num_annotators=3, num_votes=30, seed=0)
+    >>> curves = simulate_campaign(
+    ...     rt.ExtendedBTL(), truth, rt.Candidates.pairs(votes),
+    ...     {"random": rt.Policy(score=Random()), "ours": rt.Policy()},
+    ...     batch_size=5, batches=2, progress=False)
+    >>> dict(curves.sizes)
+    {'policy': 2, 'batch': 2}
+    >>> sorted(curves)
+    ['answers', 'competence_asked', 'competence_correlation', 'cost', 'coverage', 'tau']
+    """
+    check_model(model)
+    check_data(pool, "pool", model)
+    pool, _ = pools.prepared(pool, None)
+    answers = Simulated(pool, probs_under(model, truth, pool), seed)
+    loop = _Loop(model, answers, truth, backend or _QUICK, batch_size, batches, measures, seed)
+    return loop.curves(policy, progress)
+
+
+@checked
+def replay_campaign(
+    model: Model[Any],
+    votes: Judgements,
+    policy: Policy | Mapping[str, Policy],
+    *,
+    truth: Mapping[str, Any] | None = None,
+    backend: Backend | None = None,
+    batch_size: int = 10,
+    batches: int | None = None,
+    measure: Measure | None = None,
+    seed: int = 0,
+    progress: bool = True,
+) -> xr.Dataset:
+    """Run a campaign on recorded answers, each of which is given once.
+
+    Parameters
+    ----------
+    model : Model
+    votes : Judgements
+        The record. Several answers of an annotator to one question come in a random order, the same
+        for every policy.
+    policy : Policy, or mapping of names to policies
+    truth : mapping, optional
+        Known part of the truth, for `measure`: for example ``{"reward": grades}``, in the order of
+        the items.
+    backend, batch_size : Backend, int
+        As in `simulate_campaign`.
+    batches : int, optional
+        Number of batches; by default until the record is used up.
+    measure : callable, optional
+        From a `Posterior` and the truth to numbers by name, in place of those of
+        `simulate_campaign`.
+    seed, progress : int, bool
+
+    Returns
+    -------
+    xarray.Dataset
+        As in `simulate_campaign`.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> from raters.acquisition import replay_campaign
+    >>> votes, truth = rt.datasets.paper(num_items=5, num_annotators=3, num_votes=30, seed=0)
+    >>> curve = replay_campaign(rt.ExtendedBTL(), votes, rt.Policy(), truth=truth, batch_size=8,
+    ...                         progress=False)
+    >>> int(curve["answers"][0, -1])
+    30
+    """
+    check_model(model)
+    check_data(votes, "votes", model)
+    if not votes.has_answers:
+        expected = "give judgements with outcomes, or simulate the answers"
+        refuse("votes", problem="has no answers", expected=expected, error=DataError)
+    answers, truth = Recorded(votes, seed), truth or {}
+    for name, site in Program(model, answers.pool).sites.items():
+        if name in truth and (shape := numbers("truth", truth[name]).shape) != site.shape:
+            problem, expected = f"has {name!r} of shape {shape}", f"it must be {site.shape}"
+            refuse("truth", problem=problem, expected=expected)
+    number = answers.total if batches is None else batches
+    measure = measure or measures
+    loop = _Loop(model, answers, truth, backend or _QUICK, batch_size, number, measure, seed)
+    return loop.curves(policy, progress)
+
+
+# ---------------------------------------------------------------- the loop
+
+
+class _Loop(NamedTuple):
+    """Campaign without a journal."""
+
+    model: Model[Any]
+    answers: Simulated | Recorded
+    truth: Mapping[str, Any]
+    backend: Backend
+    batch_size: int
+    batches: int
+    measure: Measure
+    seed: int
+
+    def curves(self, policy: Policy | Mapping[str, Policy], progress: bool) -> xr.Dataset:
+        """Curves of all policies."""
+        whole("batch_size", self.batch_size)
+        whole("batches", self.batches)
+        policies = {"policy": policy} if isinstance(policy, Policy) else dict(policy)
+        if not policies or not all(isinstance(one, Policy) for one in policies.values()):
+            expected = "give one, or a mapping from names to policies"
+            refuse("policy", policy, expected=expected, instead="rt.Policy(target='ranking')")
+        for one in policies.values():
+            check_names(one, self.answers.pool.judges)
+        if reason := self.backend.why_not(Program(self.model, self.answers.pool)):
+            raise SettingError(reason)
+        check_several_draws(self.backend)
+        with progress_bar(len(policies) * self.batches, "campaign", progress) as bar:
+            curves = [self._curve(one, bar) for one in policies.values()]
+        return xr.concat(curves, "policy", join="outer").assign_coords(policy=list(policies))
+
+    def _curve(self, policy: Policy, bar: Any) -> xr.Dataset:
+        """Curve of one policy."""
+        answers, pool = self.answers, self.answers.pool
+        fits = Fits(self.model, self.backend, pool, self.seed)
+        asked = np.zeros(pool.num_rows, int)
+        judge = np.asarray(pool.codes(pool.judge))
+        cost = policy.cost_of(pool.judges)
+        rows, values = np.zeros(0, int), np.zeros(0)
+        measured: list[dict[str, float]] = []
+        posterior = fits.posterior(values, pools.answers(pool, rows, values), self.batch_size)
+        for step in range(self.batches):
+            free = np.flatnonzero(answers.left(asked))
+            if not len(free):
+                break
+            chosen = policy.choose(
+                posterior,
+                pool.rows(free),
+                self.batch_size,
+                seed=pools.seed_of(self.seed, step),
+                asked=np.bincount(judge[rows], minlength=len(pool.judges)),
+            )
+            batch = free[chosen.rows]
+            if not len(batch):
+                break
+            outcomes = []
+            for row in batch.tolist():
+                outcomes.append(answers.answer(row, int(asked[row])))
+                asked[row] += 1
+            rows, values = np.concatenate([rows, batch]), np.concatenate([values, outcomes])
+            posterior = fits.posterior(values, pools.answers(pool, rows, values), 1)
+            numbers_so_far = {"answers": len(rows), "cost": float(cost[judge[rows]].sum())}
+            numbers_so_far |= self.measure(posterior, self.truth)
+            competence = np.asarray(self.truth.get("competence", 0.0))
+            if competence.ndim == 1:
+                numbers_so_far["competence_asked"] = float(competence[judge[batch]].mean())
+            measured.append(numbers_so_far)
+            bar.update()
+        if not measured:
+            problem, expected = "leaves nothing to ask", "give more questions, or a larger quota"
+            refuse("policy", policy, problem, expected)
+        table = {name: ("batch", [row[name] for row in measured]) for name in measured[0]}
+        return xr.Dataset(table, {"batch": np.arange(1, len(measured) + 1)})
+
+
+def measures(posterior: Posterior, truth: Mapping[str, Any]) -> dict[str, float]:
+    """Measures of `simulate_campaign`."""
+    from scipy.stats import kendalltau
+
+    values: dict[str, float] = {}
+    weight = posterior.weight
+    if "reward" in truth and "reward" in posterior.draws and np.ndim(truth["reward"]) == 1:
+        real, drawn = np.asarray(truth["reward"], float), posterior.draws["reward"]
+        values["tau"] = float(kendalltau(np.tensordot(weight, drawn, 2), real).statistic)
+        values["coverage"] = _coverage(drawn, weight, real)
+    site = competence_site(posterior)
+    real = np.asarray(truth.get(site, 0.0), float)
+    if site in posterior.draws and real.ndim == 1 and len(real) > 1:
+        estimate = np.tensordot(weight, posterior.draws[site], 2)
+        varies = np.ptp(estimate) > 0 and np.ptp(real) > 0
+        correlation = np.corrcoef(estimate, real)[0, 1] if varies else 0.0
+        values["competence_correlation"] = float(correlation)
+    if "true_class" in truth:
+        right = posterior.responsibility().argmax(-1) == np.asarray(truth["true_class"])
+        values["accuracy"] = float(right.mean())
+    return values
+
+
+def _coverage(
+    drawn: Float[np.ndarray, "chain draw item"],
+    weight: Float[np.ndarray, "chain draw"],
+    real: Float[np.ndarray, " item"],
+) -> float:
+    """Share of pairs whose true difference lies within the central 90 % of its draws."""
+    first, second = np.triu_indices(len(real), 1)
+    if len(first) > 2000:
+        rows = np.random.default_rng(0).choice(len(first), 2000, replace=False)
+        first, second = first[rows], second[rows]
+    gap = jnp.asarray(drawn)[:, :, first] - jnp.asarray(drawn)[:, :, second]
+    is_below = (gap < (real[first] - real[second])).astype(jnp.float32)
+    below = np.asarray(mean(is_below, jnp.asarray(weight)))
+    return float(((below > 0.05) & (below < 0.95)).mean())
+
+
+@checked
+def area_under_curve(curves: xr.Dataset, name: str = "tau") -> xr.DataArray:
+    """Mean of a curve over the batches, for each policy.
+
+    Parameters
+    ----------
+    curves : xarray.Dataset
+        As `simulate_campaign` returns it.
+    name : str
+        Name of the curve.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> from raters.acquisition import area_under_curve
+    >>> float(area_under_curve(xr.Dataset({"tau": ("batch", [0.5, 0.7])})))
+    0.6
+    """
+    one_of("name", name, [str(key) for key in curves if "batch" in curves[key].dims])
+    return curves[name].mean("batch")
+
+
+# ---------------------------------------------------------------- answers
+
+
+class Simulated:
+    """Answers drawn with the probability of each, shape (answer, row)."""
+
+    def __init__(self, pool: Judgements, probs: Float[np.ndarray, "answer row"], seed: int) -> None:
+        self.pool, self.cumulative, self.seed = pool, np.cumsum(probs, 0), seed
+
+    def left(self, asked: Int[np.ndarray, " row"]) -> Bool[np.ndarray, " row"]:
+        """True for the rows that can be asked once more, from how often each was asked: always
+        where an answer is not final."""
+        return np.ones(len(asked), bool) if self.pool.again else asked == 0
+
+    def answer(self, row: int, number: int) -> float:
+        """Outcome of a row when it is asked for the `number`-th time, counted from 0."""
+        uniform = np.random.default_rng([self.seed, row, number]).random()
+        place = int((uniform > self.cumulative[:-1, row]).sum())
+        return float(self.pool.answers()[place])
+
+
+class Recorded:
+    """Recorded answers."""
+
+    def __init__(self, votes: Judgements, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        record = votes.canonical()
+        self.pool, _ = pools.prepared(record, None)
+        own, keys = np.split(self.pool.keys(record), [self.pool.num_rows])
+        place = {key: row for row, key in enumerate(own.tolist())}
+        self.queues: list[list[float]] = [[] for _ in place]
+        for row, key in enumerate(keys.tolist()):
+            for outcome, number in record.single_outcomes(row).items():
+                self.queues[place[key]] += [outcome] * number
+        for queue in self.queues:
+            rng.shuffle(queue)
+        self.length = np.array([len(queue) for queue in self.queues])
+        self.total = int(self.length.sum())
+
+    def left(self, asked: Int[np.ndarray, " row"]) -> Bool[np.ndarray, " row"]:
+        """True for the rows whose record is not used up."""
+        return np.asarray(asked < self.length)
+
+    def answer(self, row: int, number: int) -> float:
+        """Next outcome of the record."""
+        return self.queues[row][number]
+
+
+def probs_under(
+    model: Model[Any], truth: Mapping[str, Any], pool: Any
+) -> Float[np.ndarray, "answer row"]:
+    """Probability of each answer under the truth."""
+    pool.check_listed()
+    prior = Posterior.prior(model, pool, draws=1)
+    latent = prior.program.latent
+    values = _values(prior, truth, pool)
+    known = Posterior(model, prior.data, values, np.ones((1, 1), np.float32))
+    parts = []
+    for piece, size in known.pieces(pool):
+        # (class, answer, question)
+        table = np.asarray(known.answer_probs(piece, by_class=True).table)[0]
+        of = np.zeros(table.shape[-1], int)
+        if latent is not None:
+            of = np.asarray(truth[latent.name])[np.asarray(piece.codes(latent.unit))]
+        parts.append(table[of, :, np.arange(len(of))].T[:, :size])
+    return np.concatenate(parts, 1)
+
+
+def _values(prior: Posterior, truth: Mapping[str, Any], pool: Judgements) -> Values:
+    """Value of each site under the truth, shape (1, 1, ...); drawn where answers do not depend on
+    it."""
+    sites, latent = prior.program.sites, prior.program.latent
+    classes = set() if latent is None else {latent.name}
+    model = type(prior.model).__name__
+    if unknown := sorted(set(map(str, truth)) - set(sites) - classes):
+        refuse("truth", problem=f"has {unknown}", expected=f"{model} has {sorted(sites)}")
+    # Sites that only govern others, such as scales or the prevalence of classes, need not be known.
+    asked = set(pool.question_axes()) - classes
+    needed = {name for name in prior.draws if asked & set(sites[name].dims)} | classes
+    if missing := sorted(needed - set(truth)):
+        refuse("truth", problem=f"has no {missing[0]!r}", expected=f"{model} answers by it; add it")
+    values = {}
+    for name, drawn in prior.draws.items():
+        value = numbers("truth", truth.get(name, drawn[0, 0])).astype(np.float32)[None, None]
+        if value.shape != drawn.shape or not np.isfinite(value).all():
+            problem = f"has {name!r} of shape {value.shape[2:]}"
+            expected = f"it must hold finite numbers of shape {drawn.shape[2:]}"
+            refuse("truth", problem=problem, expected=expected)
+        values[name] = value
+    return values

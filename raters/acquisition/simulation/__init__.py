@@ -1,1 +1,0 @@
-"""Campaigns simulated on a known truth or replayed from a record."""
