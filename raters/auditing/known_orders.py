@@ -8,20 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from raters.errors import DataError
 from raters.judgements.names import Names, shorten
-from raters.judgements.reading.columns import (
-    column_names,
-    is_column,
-    number_of_rows,
-    read_columns,
-    read_numbers,
-)
-from raters.judgements.reading.incomplete import incomplete
+from raters.judgements.reading.columns import column_names, is_column, read_columns, read_numbers
 from raters.judgements.reading.labels import place
 
 # Columns of tables that are read, those of one form together.
@@ -63,13 +56,10 @@ class KnownOrders(NamedTuple):
     @classmethod
     def _by_value(cls, table: Any, items: Names) -> KnownOrders:
         """Orders of all items of known value."""
-        code = place(read_columns(table, item="item")["item"], items, "items", _ADVICE)
-        column = incomplete(table, "value", "value", len(code))
-        given = np.zeros(len(code), bool) if column is None else column.code >= 0
-        code = code[given].astype(int)
-        value: Float[np.ndarray, " item"] = np.zeros(0)
-        if column is not None:
-            value = read_numbers(column)[given]
+        columns = read_columns(table, empty=("value",), item="item", value="value")
+        code, column = place(columns["item"], items, "items", _ADVICE), columns["value"]
+        given = column.code >= 0
+        code, value = code[given].astype(int), read_numbers(column)[given]
         if (twice := np.bincount(code, minlength=len(items)) > 1).any():
             raise DataError(
                 parameter="gold",
@@ -130,10 +120,7 @@ def _table(gold: Any) -> Any:
 
 def _codes(table: Any, role: str, items: Names) -> Int[np.ndarray, " row"]:
     """Codes of the items in one column, −1 where it is empty."""
-    number = number_of_rows(table, role)
-    column = incomplete(table, role, role, number)
-    if column is None:
-        return np.full(number, -1)
+    column = read_columns(table, empty=(role,), **{role: role})[role]
     return place(column, items, "items", _ADVICE).astype(int)
 
 

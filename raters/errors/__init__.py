@@ -199,3 +199,15 @@ def refuse(
     raise error(
         parameter=parameter, value=value, problem=problem, expected=expected, instead=instead
     )
+
+
+def refuse_data(
+    parameter: str,
+    value: Any = _NOT_GIVEN,
+    problem: str = "is not possible",
+    expected: str | None = None,
+    *,
+    instead: str | None = None,
+) -> NoReturn:
+    """As `refuse`, with the error of data."""
+    refuse(parameter, value, problem, expected, instead=instead, error=DataError)

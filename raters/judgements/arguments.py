@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from raters.errors import DataError
+from raters.errors import refuse_data
 from raters.judgements.base import Judgements
 from raters.judgements.roles import static
 
@@ -130,8 +130,8 @@ class Arguments(Judgements):
         """Outcomes from 0 to the largest."""
         if not 0 <= self.largest < _MOST_ANSWERS:
             many = "numbers without end" if self.largest < 0 else f"0 to {self.largest:,}"
-            raise DataError(
-                parameter=self.outcome,
+            refuse_data(
+                self.outcome,
                 problem=f"can be {many}, of which no table of probabilities is made",
                 expected="draw new outcomes instead",
                 instead="numpyro.infer.Predictive(function, draws)(key, ...)",

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Int, Num
 
-from raters.errors import DataError
+from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean, checked, one_of
 from raters.judgements.counts import Tallies, check_padding, exact, ranks
 from raters.judgements.names import check_names, matched_codes, plural, shorten
@@ -453,22 +453,18 @@ class Judgements(Parts, Storing):
         shape = f"an array of numbers with the axes ({', '.join(axes)})"
         values = np.asarray(column if hasattr(column, "ndim") else None)
         if values.dtype.kind not in "biuf" or values.ndim != len(axes):
-            raise DataError(
-                parameter=name,
-                value=column,
-                problem="is no column",
-                expected=f"it must be {shape}",
-                instead=f"{name}=np.array(...)",
+            refuse_data(
+                name, column, "is no column", f"it must be {shape}", instead=f"{name}=np.array(...)"
             )
         if axes[0] == self.row and len(values) != self.num_rows:
-            raise DataError(
-                parameter=name,
+            refuse_data(
+                name,
                 problem=f"has {len(values)} rows, and {self.judge!r} has {self.num_rows}",
                 expected="every column must have one entry for each row",
             )
         if self.of_judges(name) and len(values) != len(self.judges):
-            raise DataError(
-                parameter=name,
+            refuse_data(
+                name,
                 problem=f"has {len(values)} entries, and there are {len(self.judges)}"
                 f" {plural(self.judge)}",
                 expected=f"it must have one entry for each {self.judge}",
@@ -480,13 +476,13 @@ class Judgements(Parts, Storing):
         """Raise `DataError` for the first entry that is wrong."""
         if wrong.any():
             place = tuple(int(index) for index in np.argwhere(wrong)[0])
-            raise DataError(
-                parameter=column,
-                value=np.asarray(self.weight if column == "count" else getattr(self, column))[
+            refuse_data(
+                column,
+                np.asarray(self.weight if column == "count" else getattr(self, column))[
                     place
                 ].item(),
-                problem=f"is wrong in row {place[0]} (counted from 0; {int(wrong.sum())} in all)",
-                expected=expected,
+                f"is wrong in row {place[0]} (counted from 0; {int(wrong.sum())} in all)",
+                expected,
             )
 
     def features_of(self, like: Self) -> Self:

@@ -3,7 +3,6 @@ chosen, as integer codes with the names beside them."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -12,13 +11,13 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from raters.errors import DataWarning
 from raters.errors.validation import boolean
-from raters.judgements.names import encode_names, shorten
+from raters.judgements.names import encode_names, warn_of_each
 from raters.judgements.offered import Offered
 from raters.judgements.reading import choice_features
 from raters.judgements.reading import choices as reading
-from raters.judgements.reading.columns import column_name, read_columns
+from raters.judgements.reading.columns import column_name, one_each, read_columns
+from raters.judgements.reading.labels import annotators as annotators_of
 from raters.judgements.roles import of_axes, static
 
 
@@ -198,17 +197,20 @@ class Choices(Offered):
             known = like.alternatives
             reading.check_fitted(columns["alternative"], known)
         (what,), names = encode_names([columns["alternative"]], known, "alternative")
-        who, own = reading.annotator_codes(columns, annotators, len(group))
-        reading.of_sets(who, group, sets, "annotator", [annotator or ""])
+        size = len(group)
+        who, own = annotators_of(columns.get("annotator"), annotators, size, "chose once")
+        if annotator is not None:
+            who = one_each(group, columns["annotator"], who, sets)[group]
         times = None
         if chosen is not None:
             times = reading.chosen(columns["chosen"], counted=counted)
-        size = len(group)
-        values = choice_features.feature_columns(frame, features, "features", size, set)
-        of_choosers = choice_features.feature_columns(frame, choosers, "choosers", size, set)
-        table = reading.Offers(group, what, who, times, values)
-        each = reading.of_sets(of_choosers, group, sets, "choosers", choosers)
-        terms = choice_features.Terms(tuple(features), tuple(specific), tuple(choosers), like)
+        described = choice_features.feature_names(features, "features")
+        of_chooser = choice_features.feature_names(choosers, "choosers")
+        values = choice_features.feature_columns(frame, described, "features", size, set)
+        about = choice_features.feature_columns(frame, of_chooser, "choosers", size, set)
+        table = reading.Offers(group, what, who, times, choice_features.matrix(values, size))
+        each = choice_features.of_sets(about, group, sets)
+        terms = choice_features.Terms(described, specific, of_chooser, like)
         choices = cls._of(table, reading.SetNames(sets, names), own, each, terms, counted)
         return choices.aggregate() if aggregate and not choices.has_features else choices
 
@@ -285,20 +287,27 @@ class Choices(Offered):
         boolean("aggregate", aggregate)
         values, names = reading.alternative_names(alternatives)
         columns = read_columns(frame, choice=choice, annotator=annotator)
-        rows = reading.rows_of(frame, columns, available, features, names)
-        offered = reading.availability(frame, available, names, rows)
+        there = {} if available is None else available
+        by_place = reading.columns_by_alternative("available", "available", there, names)
+        described = choice_features.wide_names(features, names)
+        named = [("available", name) for _, name in by_place]
+        named += [("features", name) for own in described.values() for _, name in own]
+        rows = reading.rows_of(frame, columns, named)
+        offered = reading.availability(frame, by_place, names, rows)
         code = None
         if choice is not None:
             code = reading.choice_codes(columns["choice"], values)
             reading.check_available(offered, code, names)
-        wide, own_features = choice_features.wide_features(frame, features, names, offered)
-        who, own = reading.annotator_codes(columns, annotators, rows)
+        wide = choice_features.wide_features(frame, described, offered)
+        who, own = annotators_of(columns.get("annotator"), annotators, rows, "chose once")
         group, what = np.nonzero(offered)
         times = None if code is None else (code[group] == what).astype(float)
         table = reading.Offers(group, what, who[group], times, wide[group, what])
-        each = choice_features.feature_columns(frame, choosers, "choosers", rows)
+        of_chooser = choice_features.feature_names(choosers, "choosers")
+        about = choice_features.feature_columns(frame, of_chooser, "choosers", rows)
+        each = choice_features.matrix(about, rows)
         sets = reading.SetNames(tuple(range(rows)), tuple(names))
-        terms = choice_features.Terms(own_features, tuple(specific), tuple(choosers), like)
+        terms = choice_features.Terms(tuple(described), specific, of_chooser, like)
         choices = cls._of(table, sets, own, each, terms, counted=False)
         return choices.aggregate() if aggregate and not choices.has_features else choices
 
@@ -343,11 +352,6 @@ class Choices(Offered):
         return len(self.alternatives)
 
     @property
-    def num_annotators(self) -> int:
-        """Number of choosers, with choices or without."""
-        return len(self.annotators)
-
-    @property
     def num_choices(self) -> int:
         """Number of choices, counts included."""
         return self.num_judgements
@@ -380,8 +384,4 @@ class Choices(Offered):
             "alternative(s) were chosen whenever they were offered, so that the prior alone bounds"
             " their constant from above": always,
         }
-        for sentence, which in sentences.items():
-            if names := [self.alternatives[code] for code in np.flatnonzero(which)]:
-                warnings.warn(
-                    f"{len(names)} {sentence}: {shorten(names)}", DataWarning, stacklevel=3
-                )
+        warn_of_each({text: (self.alternatives, which) for text, which in sentences.items()})

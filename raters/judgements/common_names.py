@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from raters.errors import DataError, SettingError
+from raters.errors import refuse, refuse_data
 from raters.judgements.base import Judgements
 from raters.judgements.names import alike, name_text, plural, shorten, warn_of_near
 from raters.judgements.naming import takes_names, with_names
@@ -59,40 +59,40 @@ def _aligned_along(axis: str, parts: list[Any]) -> list[Any]:
 def check_containers(parts: Any, but: tuple[type, ...]) -> None:
     """Raise unless these are two or more containers, each with judgements, by name."""
     if not isinstance(parts, Mapping) or len(parts) < 2:
-        raise SettingError(
-            parameter="parts",
-            value=parts,
-            problem="is no mapping of two parts or more",
-            expected="give each kind of judgement a name",
+        refuse(
+            "parts",
+            parts,
+            "is no mapping of two parts or more",
+            "give each kind of judgement a name",
             instead="rt.judgements.Together.of({'votes': votes, 'shown': demonstrations})",
         )
     for name, part in parts.items():
         check_part_name("parts", name)
         if not isinstance(part, Judgements) or isinstance(part, but):
-            raise SettingError(
-                parameter=name,
-                value=part,
-                problem="is no container of one kind of judgement",
-                expected="read a table first, as with Comparisons.from_frame",
+            refuse(
+                name,
+                part,
+                "is no container of one kind of judgement",
+                "read a table first, as with Comparisons.from_frame",
                 instead="rt.Comparisons.from_frame(table, ...)",
             )
         if not part.num_judgements:
-            raise DataError(
-                parameter=name,
-                value=part,
-                problem="is a part without judgements",
-                expected="leave it out, and fit the others by themselves",
+            refuse_data(
+                name,
+                part,
+                "is a part without judgements",
+                "leave it out, and fit the others by themselves",
             )
 
 
 def check_part_name(parameter: str, name: Any) -> None:
     """Raise unless this can be the name of a part, which sites and axes have before a dot."""
     if not (isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)):
-        raise SettingError(
-            parameter=parameter,
-            value=name,
-            problem="is no name of a part",
-            expected="a name of a part must be letters, digits and _, such as 'votes'",
+        refuse(
+            parameter,
+            name,
+            "is no name of a part",
+            "a name of a part must be letters, digits and _, such as 'votes'",
         )
 
 
@@ -105,8 +105,8 @@ def check_twice(names: Sequence[str], parts: Sequence[Any]) -> None:
                 np.array_equal(array, arrays[1][name]) for name, array in arrays[0].items()
             )
             if same:
-                raise DataError(
-                    parameter=other,
+                refuse_data(
+                    other,
                     problem=f"holds the same judgements as {one!r}, which would count twice",
                     expected="give each judgement once",
                 )
@@ -126,8 +126,8 @@ def check_common(names: Sequence[str], parts: Sequence[Any]) -> None:
                 axis: set().union(*(table.get(axis, set()) for table in others))
                 for axis in known[place]
             }
-            raise DataError(
-                parameter=name,
+            refuse_data(
+                name,
                 problem="shares no annotator, item or feature with the other parts: it has"
                 f" {_listed(known[place])}, and they have {_listed(theirs) or 'none of these'}",
                 expected="spell the names alike in all parts, or fit it by itself",

@@ -3,23 +3,22 @@ names beside them."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import jax
 import numpy as np
 import pandas as pd
 
-from raters.errors import DataError, DataWarning
-from raters.errors.validation import boolean
-from raters.judgements.names import encode_names
+from raters.errors.validation import boolean, one_of
+from raters.judgements.names import encode_names, warn_data
 from raters.judgements.pairs import Pairs
 from raters.judgements.reading import comparisons as reading
 from raters.judgements.reading import features as feature_reading
 from raters.judgements.reading import outcomes as outcome_reading
 from raters.judgements.reading.columns import column_name, read_columns, read_counts, read_ratings
+from raters.judgements.reading.labels import annotators as annotators_of
 from raters.judgements.roles import of_axes, static
 from raters.judgements.scanned import Scanned
 from raters.judgements.separation import is_even, is_separated
@@ -200,31 +199,29 @@ class Comparisons(Scanned, Pairs):
         >>> votes.items, votes.wins.tolist()
         (('7/1', '7/2', '8/1', '8/2'), [1.0, 1.0, 0.0])
         """
-        outcome_reading.check_ties(ties)
+        one_of("ties", ties, get_args(outcome_reading.Ties))
         boolean("aggregate", aggregate)
-        left_role, right_role = reading.shape(winner, loser, first, second, outcome, outcomes)
-        roles = {
-            "winner": winner,
-            "loser": loser,
-            "first": first,
-            "second": second,
-            "outcome": outcome,
-        }
-        columns = read_columns(frame, **roles, annotator=annotator, count=count, stratum=stratum)
-        left, right = columns[left_role], columns[right_role]
+        sides: dict[str, Any] = {"winner": winner, "loser": loser}
+        sides |= {"first": first, "second": second, "outcome": outcome}
+        roles = reading.shape(sides, outcomes)
+        sides |= {"annotator": annotator, "count": count, "stratum": stratum}
+        columns = read_columns(frame, **sides)
+        left, right = (columns[role] for role in roles)
+        rows = len(left)
         (left_code, right_code), item_names = encode_names([left, right], items, "item")
         reading.check_items(left_code, right_code, item_names, (left, right))
-        who, annotator_names = reading.annotators(columns, annotators, len(left))
-        wins = np.ones(len(left), np.float32)
-        if outcome is not None:
-            sides = (left, left_code), (right, right_code)
-            wins = outcome_reading.read(columns["outcome"], *sides, item_names, outcomes)
-        votes = (
-            read_counts(columns["count"]) if count is not None else np.ones(len(left), np.float32)
+        who, annotator_names = annotators_of(
+            columns.get("annotator"), annotators, rows, "have one vote"
         )
-        group, strata = reading.strata(columns)
-        differences, names = feature_reading.differences(frame, features, len(left))
-        keep, tied = outcome_reading.settle_ties(wins, ties, f"column {outcome!r}"), ties == "keep"
+        wins = votes = np.ones(rows, np.float32)
+        if outcome is not None:
+            coded = (left, left_code), (right, right_code)
+            wins = outcome_reading.read(columns["outcome"], *coded, item_names, outcomes)
+        if count is not None:
+            votes = read_counts(columns["count"])
+        group, strata = reading.strata(columns.get("stratum"))
+        differences, names = feature_reading.differences(frame, features, rows)
+        keep, tied = outcome_reading.settle_ties(wins, ties, str(outcome)), ties == "keep"
         data = cls(
             first=left_code[keep],
             second=right_code[keep],
@@ -356,39 +353,23 @@ class Comparisons(Scanned, Pairs):
         >>> votes.num_votes        # the tie gives Alien and Casablanca half a vote each
         3
         """
-        outcome_reading.check_ties(ties)
-        columns = read_columns(
-            frame,
-            item=column_name("item", item),
-            rating=column_name("rating", rating),
-            annotator=annotator,
-        )
+        one_of("ties", ties, get_args(outcome_reading.Ties))
+        named = {"item": column_name("item", item), "rating": column_name("rating", rating)}
+        columns = read_columns(frame, **named, annotator=annotator)
         (codes,), item_names = encode_names([columns["item"]], items, "item")
         score = read_ratings(columns["rating"])
-        who, annotator_names = reading.annotators(columns, annotators, len(codes))
+        who, annotator_names = annotators_of(
+            columns.get("annotator"), annotators, len(codes), "gave one rating"
+        )
         one, two = reading.pairs_within(who, len(annotator_names))
         one, two = (side[codes[one] != codes[two]] for side in (one, two))
         if len(one) == 0:
-            raise DataError(
-                "no annotator rated two different items, so there is nothing to compare"
-                + (
-                    "; without annotator= all ratings count as one annotator's"
-                    if annotator is None
-                    else ""
-                ),
-                parameter="rating",
-                value=rating,
-                problem="leaves nothing to compare, as no annotator rated two different items",
-                expected=(
-                    "name the column that says who rated"
-                    if annotator is None
-                    else "an annotator must rate two items"
-                ),
+            columns["rating"].refuse(
+                "leaves nothing to compare, as no annotator rated two different items",
+                "an annotator must rate two items; name the column that says who rated",
             )
         wins = np.where(score[one] == score[two], 0.5, score[one] > score[two]).astype(np.float32)
-        keep = outcome_reading.settle_ties(
-            wins, ties, f"the comparison of equal ratings in column {rating!r}"
-        )
+        keep = outcome_reading.settle_ties(wins, ties, rating)
         one, two = one[keep], two[keep]
         return cls(
             codes[one],
@@ -402,16 +383,6 @@ class Comparisons(Scanned, Pairs):
         ).aggregate()
 
     # ---------------------------------------------------------------- facts
-
-    @property
-    def num_items(self) -> int:
-        """Number of items, compared or not."""
-        return len(self.items)
-
-    @property
-    def num_annotators(self) -> int:
-        """Number of annotators, with votes or without."""
-        return len(self.annotators)
 
     @property
     def num_comparisons(self) -> int:
@@ -428,18 +399,14 @@ class Comparisons(Scanned, Pairs):
         of which none contradicts another, which give an order of the items and no distances."""
         super().warn()
         if self.num_judgements and self.has_answers and is_even(self):
-            warnings.warn(
+            warn_data(
                 "neither side has more votes in any comparison, so that no item is preferred to"
-                " another, and nothing tells annotators apart",
-                DataWarning,
-                stacklevel=3,
+                " another, and nothing tells annotators apart"
             )
         if self.has_answers and is_separated(self):
-            warnings.warn(
+            warn_data(
                 "no vote contradicts another (perfect separation), so that they give an order and"
-                " not how far apart the items are, which the prior alone says",
-                DataWarning,
-                stacklevel=3,
+                " not how far apart the items are, which the prior alone says"
             )
 
     def tells_judges_apart(self) -> bool:
@@ -450,41 +417,16 @@ class Comparisons(Scanned, Pairs):
     def to_frame(self) -> pd.DataFrame:
         """The votes as a table, by name: ``annotator``, ``first``, ``second``, ``outcome`` and
         ``count``, and ``stratum`` where votes have one."""
-        if self.wins is None:
-            raise DataError(
-                "these are questions without answers; simulate some: rt.simulate(model, questions,"
-                " seed=0)"
-            )
-        items, people = (pd.Index(names) for names in (self.items, self.annotators))
+        self.check_answered()
         votes = self.halved()
-        count = np.ones(self.num_comparisons) if votes.count is None else np.asarray(votes.count)
-        wins = np.asarray(votes.wins)
+        count, wins = np.asarray(votes.weight, float), np.asarray(votes.wins)
         # A row of several votes becomes one for each side; a half is a tie.
         tied = np.where(wins % 1 != 0, 1.0, 0.0)
         if self.tied:
             tied = np.where(np.asarray(self.wins) == 0.5, count, 0.0)
-        parts = []
-        for outcome, number in (
-            ("first", wins - tied / 2),
-            ("second", count - wins - tied / 2),
-            ("tie", tied),
-        ):
-            rows = np.flatnonzero(number > 0)
-            columns = {"annotator": people.take(np.asarray(self.annotator)[rows])}
-            columns |= {
-                side: items.take(np.asarray(getattr(self, side))[rows])
-                for side in ("first", "second")
-            }
-            if self.stratum is not None:
-                columns["stratum"] = pd.Index(self.strata).take(np.asarray(self.stratum)[rows])
-            parts.append(
-                pd.DataFrame(
-                    columns | {"outcome": outcome, "count": number[rows].astype(int), "row": rows}
-                )
-            )
-        return (
-            pd.concat(parts)
-            .sort_values("row", kind="stable")
-            .drop(columns="row")
-            .reset_index(drop=True)
-        )
+        numbers = {"first": wins - tied / 2, "second": count - wins - tied / 2, "tie": tied}
+        table = self._by_outcome("outcome", numbers)
+        if self.stratum is not None:
+            names = pd.Index(self.strata).take(np.asarray(self.stratum)[table.index])
+            table.insert(3, "stratum", names)
+        return table.reset_index(drop=True)

@@ -93,6 +93,11 @@ def judges_by_part(data: Judgements) -> list[Int[np.ndarray, " judge"]]:
     return [np.flatnonzero(part == place) for place in range(found.number)]
 
 
+def listed_parts(data: Judgements, parts: Sequence[Int[np.ndarray, " judge"]]) -> str:
+    """Names of the judges of the first parts, in words."""
+    return "; ".join(shorten([data.judges[code] for code in part]) for part in parts[:4])
+
+
 def part_of(parts: Sequence[Int[np.ndarray, " judge"]], place: int, data: Judgements) -> str:
     """Return the words that say which part of the crowd a sentence is about."""
     if len(parts) < 2:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 
-from raters.errors import DataError, SettingError
+from raters.errors import refuse, refuse_data
 from raters.errors.validation import whole
 
 # Judge, subject or question, answer, and how often the judge gave it.
@@ -55,11 +55,11 @@ def exact(counts: Num[np.ndarray, " row"]) -> Float[np.ndarray, " row"]:
     """Numbers of judgements in the smallest type of floats that holds them as they are."""
     most = float(counts.max(initial=0))
     if most > 2**53:
-        raise DataError(
-            parameter="count",
-            value=most,
-            problem="is a number of judgements that cannot be held exactly",
-            expected="it must be at most 2**53 (about 9e15), also the sum over equal rows",
+        refuse_data(
+            "count",
+            most,
+            "is a number of judgements that cannot be held exactly",
+            "it must be at most 2**53 (about 9e15), also the sum over equal rows",
         )
     return counts.astype(np.float32 if most <= _FEW else np.float64)
 
@@ -68,9 +68,9 @@ def check_padding(rows: Any, present: int) -> None:
     """Raise unless there are at most so many rows."""
     whole("rows", rows)
     if rows < present:
-        raise SettingError(
-            parameter="rows",
-            value=rows,
+        refuse(
+            "rows",
+            rows,
             expected=f"there are {present} rows already, so give at least as many",
             instead=f"rows={pad_to(present)}",
         )

@@ -14,14 +14,14 @@ import pandas as pd
 from jaxtyping import Float, Int, Num
 from numpy.typing import ArrayLike
 
-from raters.errors import DataError
+from raters.errors import refuse_data
 from raters.errors.validation import checked, instance, whole
 from raters.judgements.base import Judgements
 from raters.judgements.mdp import MDP
 from raters.judgements.names import name_text, names_array, warn_of_each
 from raters.judgements.reading import demonstrations as reading
-from raters.judgements.reading.choices import annotator_codes
 from raters.judgements.reading.columns import column_name, read_columns, read_counts
+from raters.judgements.reading.labels import annotators as annotators_of
 from raters.judgements.roles import of_axes, static
 
 # Fields of the process.
@@ -172,7 +172,7 @@ class Demonstrations(Judgements):
             frame, **named, trajectory=trajectory, step=step, annotator=annotator, count=count
         )
         at, taken = reading.codes_in(mdp, columns)
-        who, people = annotator_codes(columns, annotators, len(at))
+        who, people = annotators_of(columns.get("annotator"), annotators, len(at))
         way = reading.trajectories_of(columns)
         table = reading.Steps(at, taken, who, way.code, way.time)
         reading.check_allowed(table, mdp)
@@ -281,11 +281,6 @@ class Demonstrations(Judgements):
         return len(self.feature_names)
 
     @property
-    def num_annotators(self) -> int:
-        """Number of demonstrators, with steps or without."""
-        return len(self.annotators)
-
-    @property
     def num_steps(self) -> int:
         """Number of steps, counts included."""
         return self.num_judgements
@@ -338,16 +333,16 @@ class Demonstrations(Judgements):
         """
         if self.trajectory is None or self.action is None:
             what = "actions" if self.action is None else "trajectories"
-            raise DataError(
-                parameter=what,
+            refuse_data(
+                what,
                 problem="are not known, and features are summed along trajectories",
                 expected="read demonstrations with their trajectories and actions",
                 instead="rt.Demonstrations.from_frame(table, trajectory=..., ...)",
             )
         known = np.asarray(self.trajectory) >= 0
         if (np.asarray(self.weight)[known] != 1).any():
-            raise DataError(
-                parameter="count",
+            refuse_data(
+                "count",
                 problem="is not 1 in steps of trajectories, which happen once",
                 expected="read trajectories without count=, a row for each step",
                 instead="rt.Demonstrations.from_frame(table, trajectory=..., ...)",

@@ -9,19 +9,14 @@ from typing import Any, ClassVar
 
 import jax
 
-from raters.errors.validation import boolean
-from raters.judgements.names import encode_names, warn_of_each
-from raters.judgements.on_scale import OnScale
-from raters.judgements.reading import ratings as reading
-from raters.judgements.reading.columns import column_name, read_columns, read_counts
-from raters.judgements.reading.responses import item_columns
+from raters.judgements.names import warn_of_each
+from raters.judgements.of_items import OnScale
 from raters.judgements.roles import static
-from raters.judgements.scanned import Scanned
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class GradedResponses(Scanned, OnScale):
+class GradedResponses(OnScale):
     """Responses of persons to items on one ordered scale, such as a questionnaire's "no",
     "perhaps", "yes", or marks from 0 to 5.
 
@@ -118,16 +113,9 @@ class GradedResponses(Scanned, OnScale):
         >>> responses.response.tolist()
         [3, 5]
         """
-        boolean("aggregate", aggregate)
-        roles = {"person": person, "item": item, "response": response}
-        named = {role: column_name(role, name) for role, name in roles.items()}
-        columns = read_columns(frame, **named, count=count)
-        (who,), person_names = encode_names([columns["person"]], persons, "person")
-        (what,), item_names = encode_names([columns["item"]], items, "item")
-        level, level_names = reading.scale(columns["response"], levels)
-        number = None if count is None else read_counts(columns["count"])
-        data = cls(who, what, level, number, person_names, item_names, level_names)
-        return data.aggregate() if aggregate else data._slim()
+        roles = {"person": person, "item": item, "response": response, "count": count}
+        known = {"person": persons, "item": items, "level": levels}
+        return cls._from_frame(frame, roles, known, aggregate)
 
     @classmethod
     def from_wide(
@@ -174,12 +162,8 @@ class GradedResponses(Scanned, OnScale):
         >>> responses.num_responses, responses.levels
         (3, (3, 4, 5))
         """
-        names = item_columns(frame, person, columns)
-        of_person = read_columns(frame, person=column_name("person", person))["person"]
-        (who,), person_names = encode_names([of_person], persons, "person")
-        line, item, level, level_names = reading.cells(frame, names, levels)
-        data = cls(who[line], item, level, None, person_names, tuple(names), level_names)
-        return data.aggregate()
+        known = {"person": persons, "level": levels}
+        return cls._from_wide(frame, "person", person, columns, known)
 
     @property
     def num_persons(self) -> int:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from raters.errors import DataError
+from raters.errors import DataError, refuse_data
 from raters.errors.validation import checked, one_of, places
 from raters.judgements.base import Judgements
 from raters.judgements.counts import pad_to
@@ -264,11 +264,11 @@ class Grouped(Judgements):
             or group.min() < 0
             or group.max() >= self.num_units
         ):
-            raise DataError(
-                parameter="group",
-                value=group[:10].tolist(),
-                problem=f"does not ascend from 0 to at most {self.num_units - 1}",
-                expected="make the container from codes of groups in any order",
+            refuse_data(
+                "group",
+                group[:10].tolist(),
+                f"does not ascend from 0 to at most {self.num_units - 1}",
+                "make the container from codes of groups in any order",
                 instead=f"{type(self).__name__}.of_all(codes, columns, **names)",
             )
 

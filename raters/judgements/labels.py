@@ -3,23 +3,21 @@ names beside them."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from raters.errors import DataError, DataWarning
-from raters.errors.validation import boolean
-from raters.judgements.connection import judges_by_part
-from raters.judgements.names import encode_names, shorten, warn_of_each
+from raters.errors import DataError
+from raters.errors.validation import boolean, one_of
+from raters.judgements.connection import judges_by_part, listed_parts
+from raters.judgements.names import encode_names, warn_data, warn_of_each
 from raters.judgements.reading import labels as label_reading
-from raters.judgements.reading.columns import read_counts
-from raters.judgements.reading.incomplete import incomplete
+from raters.judgements.reading.columns import column_name, one_each, read_columns, read_counts
 from raters.judgements.roles import of_axes, static
 from raters.judgements.scanned import Scanned
 from raters.judgements.side_information import SideInformation
@@ -186,16 +184,25 @@ class Labels(Scanned, SideInformation):
         >>> labels.votes().tolist(), labels.truth.tolist()
         ([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]], [0, -1])
         """
-        label_reading.check_repeats(repeats)
+        one_of("repeats", repeats, get_args(label_reading.Repeats))
         boolean("aggregate", aggregate)
-        columns = label_reading.columns(frame, count, item=item, annotator=annotator, label=label)
-        kin = incomplete(frame, "family", family, len(columns["item"]))
-        gold = incomplete(frame, "truth", truth, len(columns["item"]))
+        roles = {"item": item, "annotator": annotator, "label": label}
+        named = {role: column_name(role, name) for role, name in roles.items()}
+        others = {"count": count, "truth": truth, "family": family}
+        columns = read_columns(frame, empty=("truth", "family"), **named, **others)
+        gold = columns.get("truth")
+        gold = gold if gold is not None and gold.values else None
         (of,), item_names = encode_names([columns["item"]], items, "item")
-        who, annotator_names = label_reading.annotators(columns["annotator"], annotators)
+        who, annotator_names = label_reading.annotators(
+            columns["annotator"], annotators, len(of), "gave one label"
+        )
         given, true, class_names = label_reading.classes(columns["label"], gold, classes)
-        known = label_reading.truth_by_item(of, true, item_names, class_names)
-        of_annotator, family_names = label_reading.families(who, kin, annotator_names)
+        known = None
+        if gold is not None and true is not None:
+            known = one_each(of, gold, true, item_names).astype(np.int32)
+        of_annotator, family_names = label_reading.families(
+            who, columns.get("family"), annotator_names
+        )
         number = read_counts(columns["count"]) if count is not None else None
         names = item_names, annotator_names, class_names
         keep, number = label_reading.settle_repeats((of, who, given), names, number, repeats)
@@ -213,16 +220,6 @@ class Labels(Scanned, SideInformation):
         return labels.aggregate() if aggregate else labels
 
     # ---------------------------------------------------------------- facts
-
-    @property
-    def num_items(self) -> int:
-        """Number of items, labelled or not."""
-        return len(self.items)
-
-    @property
-    def num_annotators(self) -> int:
-        """Number of annotators, with labels or without."""
-        return len(self.annotators)
 
     @property
     def num_classes(self) -> int:
@@ -325,21 +322,17 @@ class Labels(Scanned, SideInformation):
             "class(es) were never given as a label": (self.classes, total.sum(0) == 0),
         }
         warn_of_each(sentences)
+        parts = [part for part in judges_by_part(self) if len(part) > 1]
         if self.num_labels and not self._is_comparable():
-            warnings.warn(
+            warn_data(
                 "no item has labels by two annotators, and no true class is known, so that nothing"
-                " tells right labels from wrong ones: who is right is said by the prior alone",
-                DataWarning,
-                stacklevel=3,
+                " tells right labels from wrong ones: who is right is said by the prior alone"
             )
-        elif len(parts := [part for part in judges_by_part(self) if len(part) > 1]) > 1:
-            who = "; ".join(shorten([self.annotators[code] for code in part]) for part in parts[:4])
-            warnings.warn(
-                f"annotators fall into {len(parts)} parts that share no item: {who}. Who is right"
-                " in one of them rests on that part alone; add labels across, or true classes in"
-                " each",
-                DataWarning,
-                stacklevel=3,
+        elif len(parts) > 1:
+            warn_data(
+                f"annotators fall into {len(parts)} parts that share no item:"
+                f" {listed_parts(self, parts)}. Who is right in one of them rests on that part"
+                " alone; add labels across, or true classes in each"
             )
 
     def _is_comparable(self) -> bool:

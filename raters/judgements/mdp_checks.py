@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 from numpy.typing import ArrayLike
 
-from raters.errors import PACKAGE, DataError, DataWarning, SettingError
+from raters.errors import PACKAGE, DataWarning, refuse, refuse_data
 from raters.errors.validation import is_number, numbers
 from raters.judgements.names import check_names, check_once, shorten
 
@@ -73,9 +73,9 @@ def warn_of_unreached(process: Process) -> None:
 def check_discount(discount: float) -> None:
     """A number above 0 and at most 1."""
     if not is_number(discount) or not 0 < discount <= 1:
-        raise SettingError(
-            parameter="discount",
-            value=discount,
+        refuse(
+            "discount",
+            discount,
             expected="it must be above 0 and at most 1",
             instead="discount=0.95",
         )
@@ -92,8 +92,8 @@ def check_weights(weights: ArrayLike, process: Process) -> Float[np.ndarray, " f
 def check_transition(transition: Shaped[np.ndarray, " ..."]) -> None:
     """Raise unless a table of transitions has its axes."""
     if transition.ndim != 3 or transition.shape[0] != transition.shape[2] or not transition.size:
-        raise DataError(
-            parameter="transition",
+        refuse_data(
+            "transition",
             problem=f"has shape {transition.shape}",
             expected="it must be (state, action, next_state), as many states first as last",
             instead="np.stack([of_action_0, of_action_1], axis=1) of tables (state, next_state)",
@@ -104,8 +104,8 @@ def check_allowed(allowed: Shaped[np.ndarray, " ..."], size: tuple[int, ...]) ->
     """Raise unless these are flags of each action in each state."""
     _check_shape("allowed", allowed, size, "(state, action)")
     if allowed.dtype != bool:
-        raise DataError(
-            parameter="allowed",
+        refuse_data(
+            "allowed",
             problem=f"has entries of type {allowed.dtype}",
             expected="it must hold flags",
             instead="allowed=allowed.astype(bool)",
@@ -122,8 +122,8 @@ def check_process(process: Process) -> None:
     _check_shape("start", process.start, size[:1], "(state,)")
     features = np.asarray(process.features)
     if features.ndim != 3 or features.shape[:2] != size or not features.size:
-        raise DataError(
-            parameter="features",
+        refuse_data(
+            "features",
             problem=f"has shape {features.shape}",
             expected=f"it must be (state, action, feature) or (state, feature), with {size[0]}"
             f" states and {size[1]} actions",
@@ -141,8 +141,8 @@ def check_process(process: Process) -> None:
 
 def _check_shape(name: str, array: Any, shape: tuple[int, ...], axes: str) -> None:
     if np.shape(array) != shape:
-        raise DataError(
-            parameter=name,
+        refuse_data(
+            name,
             problem=f"has shape {np.shape(array)}",
             expected=f"it must be {axes}, which is {shape}",
         )
@@ -152,8 +152,8 @@ def _check_names(parameter: str, names: Any, length: int) -> None:
     check_names(names, parameter, parameter.removesuffix("_names").removesuffix("s"))
     check_once(names, parameter)  # Tables name them as text.
     if len(names) != length:
-        raise DataError(
-            parameter=parameter,
+        refuse_data(
+            parameter,
             problem=f"has {len(names)} names, and the arrays have {length}",
             expected="give one name for each, in code order",
         )
@@ -161,8 +161,8 @@ def _check_names(parameter: str, names: Any, length: int) -> None:
 
 def _check_finite(name: str, array: np.ndarray) -> None:
     if not np.isfinite(array).all():
-        raise DataError(
-            parameter=name,
+        refuse_data(
+            name,
             problem="has NaN or infinite entries",
             expected="all must be finite numbers",
             instead=f"np.argwhere(~np.isfinite({name})) to see where",
@@ -172,14 +172,14 @@ def _check_finite(name: str, array: np.ndarray) -> None:
 def _check_done(process: Process, allowed: Bool[np.ndarray, "state action"]) -> None:
     """Something is to be done in each state, and each action somewhere."""
     if (nothing := ~allowed.any(1)).any():
-        raise DataError(
-            parameter="allowed",
+        refuse_data(
+            "allowed",
             problem=f"has no action in state(s) {_some(process.states, nothing)}",
             expected="allow one action at least in each state; an end has one that keeps it",
         )
     if (nowhere := ~allowed.any(0)).any():
-        raise DataError(
-            parameter="allowed",
+        refuse_data(
+            "allowed",
             problem=f"allows the action(s) {_some(process.actions, nowhere)} in no state",
             expected="leave out actions that there are not",
         )
@@ -194,8 +194,8 @@ def _check_probabilities(
     states, actions = process.states, process.actions
     if (low := transition < 0).any():
         state, action, after = np.argwhere(low)[0]
-        raise DataError(
-            parameter="transition",
+        refuse_data(
+            "transition",
             problem=f"has the probability {transition[state, action, after]:g} of {states[after]!r}"
             f" after action {actions[action]!r} in state {states[state]!r}",
             expected="probabilities must be at least 0",
@@ -203,8 +203,8 @@ def _check_probabilities(
     total = transition.sum(-1)
     if (wrong := allowed & (np.abs(total - 1) > _EXACT * 100)).any():
         state, action = np.argwhere(wrong)[0]
-        raise DataError(
-            parameter="transition",
+        refuse_data(
+            "transition",
             problem=f"adds up to {total[state, action]:.6g} after action {actions[action]!r} in"
             f" state {states[state]!r} ({int(wrong.sum())} such in all)",
             expected="the probabilities of the next states must add up to 1; an action that there"
@@ -214,8 +214,8 @@ def _check_probabilities(
     start = np.asarray(process.start)
     if start.min() < 0 or abs(start.sum() - 1) > _EXACT * 100:
         wrong_start = f"has the entry {start.min():g}" if start.min() < 0 else ""
-        raise DataError(
-            parameter="start",
+        refuse_data(
+            "start",
             problem=wrong_start or f"adds up to {start.sum():.6g}",
             expected="it must hold probabilities of the states, which add up to 1",
             instead="start / start.sum()",
@@ -229,13 +229,11 @@ def _check_ends(process: Process) -> None:
     # does everything at random does, since an end stays within reach.
     astray = ~reached(edges_of(process).T, ends)
     if astray.any():
-        raise DataError(
-            parameter="discount",
-            value=1.0,
-            problem="needs ends, and none is reached from state(s)"
-            f" {_some(process.states, astray)}",
-            expected="give a discount below 1, or actions that lead to a state that all actions"
-            " keep",
+        refuse_data(
+            "discount",
+            1.0,
+            f"needs ends, and none is reached from state(s) {_some(process.states, astray)}",
+            "give a discount below 1, or actions that lead to a state that all actions keep",
             instead="discount=0.95",
         )
     busy = ends & (process.allowed.sum(1) > 1)
@@ -245,8 +243,8 @@ def _check_ends(process: Process) -> None:
         ("features", paid, "are not 0 in", "with a discount of 1 they are in ends"),
     ):
         if which.any():
-            raise DataError(
-                parameter=parameter,
+            refuse_data(
+                parameter,
                 problem=f"{problem} end(s) {_some(process.states, which)}",
                 expected=f"{expected}, so that nothing is added up there for ever",
                 instead="discount=0.95" if parameter == "allowed" else "features[mdp.ends] = 0",

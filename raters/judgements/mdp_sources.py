@@ -10,11 +10,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
-from raters.errors import DataError, SettingError
+from raters.errors import refuse, refuse_data
 from raters.errors.validation import boolean, is_number, numbers, whole
 from raters.judgements.mdp_checks import check_allowed, check_transition, keeping
 from raters.judgements.names import encode_names, name_text
-from raters.judgements.reading.columns import column_name, read_columns, read_numbers
+from raters.judgements.reading.columns import read_list, read_numbers, repeated, where
 
 # Name of the state that is added where episodes end.
 END = "end"
@@ -92,17 +92,22 @@ def of_frame(
     names: Names,
 ) -> tuple[Tables, Names]:
     """Tables and names of a table with one row for each transition; see `MDP.from_frame`."""
-    roles = {role: column_name(role, name) for role, name in columns.items()}
-    read = read_columns(frame, **roles)
-    (first, after), states = encode_names(
-        [read["state"], read["next_state"]], names.states, "state"
-    )
-    (action,), actions = encode_names([read["action"]], names.actions, "action")
-    _check_once(first, action, after, states, actions)
+    wanted = [*columns.items(), *(("features", name) for name in features)]
+    if probability is not None:
+        wanted.append(("probability", probability))
+    read = read_list(frame, wanted)
+    (first, after), states = encode_names([read[0], read[2]], names.states, "state")
+    (action,), actions = encode_names([read[1]], names.actions, "action")
+    if (twice := repeated(first, action, after)).any():
+        read[2].refuse(
+            f"has a transition that came before in {where(twice)}",
+            "give each transition one row, with its probability",
+            "frame.groupby([state, action, next_state], as_index=False)[probability].sum()",
+        )
     size = (len(states), len(actions))
     weight = np.ones(len(first))
     if probability is not None:
-        weight = _numbers(frame, probability, "probability")
+        weight = read_numbers(read[-1])
     transition, allowed = np.zeros((*size, size[0])), np.zeros(size, bool)
     transition[first, action, after] = weight
     allowed[first, action] = True
@@ -112,37 +117,10 @@ def of_frame(
     table = None
     if features:
         table = np.zeros((*size, len(features)))
-        for place, name in enumerate(features):
-            value = _numbers(frame, name, "features")
-            np.add.at(table[..., place], (first, action), weight * value)
+        for place, column in enumerate(read[3 : 3 + len(features)]):
+            np.add.at(table[..., place], (first, action), weight * read_numbers(column))
     own = Names(states, actions, features or None)
     return Tables(transition, table, _start_named(start, states), allowed), own
-
-
-def _numbers(frame: Any, name: str, role: str) -> Float[np.ndarray, " row"]:
-    """A column of numbers."""
-    return read_numbers(read_columns(frame, **{role: column_name(role, name)})[role])
-
-
-def _check_once(
-    first: Int[np.ndarray, " row"],
-    action: Int[np.ndarray, " row"],
-    after: Int[np.ndarray, " row"],
-    states: Sequence[Any],
-    actions: Sequence[Any],
-) -> None:
-    """Raise when a transition has two rows."""
-    rows = np.stack([first, action, after], 1)
-    _, place, number = np.unique(rows, axis=0, return_index=True, return_counts=True)
-    if (number > 1).any():
-        one = rows[place[number > 1][0]]
-        raise DataError(
-            parameter="next_state",
-            problem=f"has {states[one[2]]!r} twice after action {actions[one[1]]!r} in state"
-            f" {states[one[0]]!r}",
-            expected="give each transition one row, with its probability",
-            instead="frame.groupby([state, action, next_state], as_index=False)[probability].sum()",
-        )
 
 
 def _start_named(start: Any, states: Sequence[Any]) -> Float[np.ndarray, " state"] | None:
@@ -154,13 +132,13 @@ def _start_named(start: Any, states: Sequence[Any]) -> Float[np.ndarray, " state
     table = np.zeros(len(states))
     for name, weight in weights.items():
         if name_text(name) not in code or not is_number(weight):
-            raise DataError(
-                parameter="start",
-                value=start,
-                problem=f"has {name!r}, which is no state"
+            refuse_data(
+                "start",
+                start,
+                f"has {name!r}, which is no state"
                 if name_text(name) not in code
                 else f"has {weight!r} as a probability",
-                expected="name a state, or give probabilities by name",
+                "name a state, or give probabilities by name",
                 instead=f"start={states[0]!r}",
             )
         table[code[name_text(name)]] = weight
@@ -205,33 +183,33 @@ def _tables_of(env: Any) -> tuple[list[Mapping[int, Any]], Float[np.ndarray, " s
     if isinstance(env, str):
         try:
             gymnasium = importlib.import_module("gymnasium")
-        except ModuleNotFoundError as error:
-            raise SettingError(
-                parameter="env",
-                value=env,
-                problem="is the name of an environment, and Gymnasium is not installed",
-                expected="install it, or pass an environment",
+        except ModuleNotFoundError:
+            refuse(
+                "env",
+                env,
+                "is the name of an environment, and Gymnasium is not installed",
+                "install it, or pass an environment",
                 instead="pip install gymnasium",
-            ) from error
+            )
         try:
             env = gymnasium.make(env)
         except gymnasium.error.Error as error:
-            raise SettingError(
-                parameter="env",
-                value=env,
-                problem=f"is not known to Gymnasium: {error}",
-                expected="name one of its tabular environments",
+            refuse(
+                "env",
+                env,
+                f"is not known to Gymnasium: {error}",
+                "name one of its tabular environments",
                 instead="env='FrozenLake-v1'",
-            ) from error
+            )
     own = getattr(env, "unwrapped", env)
     outcomes = getattr(own, "P", None)
     start = getattr(own, "initial_state_distrib", None)
     if not isinstance(outcomes, Mapping) or not outcomes or start is None:
-        raise DataError(
-            parameter="env",
-            value=type(own).__name__,
-            problem="has no tables P and initial_state_distrib",
-            expected="pass one of Gymnasium's tabular environments",
+        refuse_data(
+            "env",
+            type(own).__name__,
+            "has no tables P and initial_state_distrib",
+            "pass one of Gymnasium's tabular environments",
             instead="rt.MDP.from_gymnasium(gymnasium.make('FrozenLake-v1'))",
         )
     rows: list[Mapping[int, Any]] = [dict(outcomes[state]) for state in range(len(outcomes))]
@@ -254,8 +232,8 @@ def _environment_features(
     if features.ndim == 2:
         features = np.repeat(features[:, None], reward.shape[1], 1)
     if features.ndim != 3 or features.shape[:2] != (len(ends) - 1, reward.shape[1]):
-        raise DataError(
-            parameter="features",
+        refuse_data(
+            "features",
             problem=f"has shape {np.shape(given)}",
             expected=f"it must be (state, feature) or (state, action, feature), of the"
             f" {len(ends) - 1} states and {reward.shape[1]} actions of the environment",
@@ -283,16 +261,12 @@ def of_grid(grid: Grid, features: Any) -> tuple[Tables, Names]:
     whole("rows", grid.rows)
     whole("columns", grid.columns)
     if not is_number(grid.slip) or not 0 <= grid.slip <= 1:
-        raise SettingError(
-            parameter="slip", value=grid.slip, expected="it must be a probability, from 0 to 1"
-        )
+        refuse("slip", grid.slip, expected="it must be a probability, from 0 to 1")
     free = np.ones((grid.rows, grid.columns), bool)
     for row, column in _cells("walls", grid.walls, free):
         free[row, column] = False
     if not free.any():
-        raise DataError(
-            parameter="walls", problem="fill the grid", expected="leave one cell free at least"
-        )
+        refuse_data("walls", problem="fill the grid", expected="leave one cell free at least")
     code = np.full(free.shape, -1)
     code[free] = np.arange(free.sum())
     ends = [code[cell] for cell in _cells("ends", grid.ends, free)]
@@ -342,21 +316,16 @@ def _cells(parameter: str, cells: Any, free: Bool[np.ndarray, "row column"]) -> 
         if not numbered or not all(
             0 <= at < size for at, size in zip(pair, free.shape, strict=True)
         ):
-            raise DataError(
-                parameter=parameter,
-                value=pair,
-                problem="is no cell of the grid",
-                expected=f"name cells by row and column, counted from 0, of {free.shape[0]} rows"
+            refuse_data(
+                parameter,
+                pair,
+                "is no cell of the grid",
+                f"name cells by row and column, counted from 0, of {free.shape[0]} rows"
                 f" and {free.shape[1]} columns",
                 instead=f"{parameter}=[(0, 1)]",
             )
         if not free[tuple(pair)]:
-            raise DataError(
-                parameter=parameter,
-                value=pair,
-                problem="is a wall",
-                expected="name cells that are none",
-            )
+            refuse_data(parameter, pair, "is a wall", "name cells that are none")
     return [tuple(map(int, pair)) for pair in pairs]
 
 
@@ -375,8 +344,8 @@ def _cell_features(
     if table.ndim == 3 and table.shape[:2] == free.shape:
         table = table[free]
     if table.ndim != 2 or len(table) != len(names):
-        raise DataError(
-            parameter="features",
+        refuse_data(
+            "features",
             problem="does not have a value for each cell",
             expected=f"give arrays of {free.shape[0]} rows and {free.shape[1]} columns by name, or"
             " one of (row, column, feature)",

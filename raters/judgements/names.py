@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 import unicodedata
@@ -14,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Int, Shaped
 
-from raters.errors import DataError, DataWarning
-from raters.errors.validation import is_list
+from raters.errors import PACKAGE, DataWarning, refuse_data
+from raters.errors.validation import is_list, nearest
 from raters.judgements.display import display_name
 
 if TYPE_CHECKING:
@@ -30,27 +29,24 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,4000}")
 def encode_names(
     columns: Sequence[Column], known: Iterable[Any] | None, role: str
 ) -> tuple[list[Int[np.ndarray, " row"]], Names]:
-    """Shared integer codes of one or several columns that name the same things, and the names in
-    code order."""
+    """Shared integer codes of one or several columns that name the same things, −1 where they are
+    empty, and the names in code order."""
     many = plural(role)
     check_ordered(known, many)
     given = None if known is None else name_list(known, many)
     lists = alike([column.values for column in columns] + ([] if given is None else [given]))
     names = in_order(lists) if given is None else tuple(lists.pop())
-    if len(set(names)) != len(names):
-        check_once(names, many)
+    check_once(names, many)
     lookup = {name: code for code, name in enumerate(names)}
     used = () if given is None else dict.fromkeys(name for group in lists for name in group)
     if unknown := [name for name in used if name not in lookup]:
-        raise DataError(
-            f"{len(unknown)} {role}(s) in the table are not in the list {many}=, e.g."
-            f" {unknown[0]!r}; add them, or leave {many}= out to take the names from the table",
-            parameter=many,
+        refuse_data(
+            many,
             problem=f"lacks {len(unknown)} of the {role}(s) in the table, e.g. {unknown[0]!r}",
             expected="add them, or leave it out to take the names from the table",
         )
     warn_of_near(names, many)
-    codes = [np.array([lookup[name] for name in group], np.int32) for group in lists]
+    codes = [np.array([*(lookup[name] for name in group), -1], np.int32) for group in lists]
     return [code[column.code] for code, column in zip(codes, columns, strict=True)], names
 
 
@@ -58,19 +54,13 @@ def name_list(names: Iterable[Any], parameter: str, such: str | None = None) -> 
     """Names that are given as a list."""
     if not is_list(names):
         such = such or f"{parameter}=['a', 'b']"
-        raise DataError(
-            f"{parameter}= takes a list of names, such as {such}, not {shown(names)}",
-            parameter=parameter,
-            value=names,
-            problem="is no list of names",
-            expected="give a list of names",
-        )
+        refuse_data(parameter, names, "is no list of names", "give a list of names", instead=such)
     listed = list(names)
     check_text(listed, parameter)
     # An empty text is a missing cell in every table, so as a name it would not come back from one.
     if missing := [name for name in listed if name is None or name != name or name in ("", b"")]:
-        raise DataError(
-            parameter=parameter,
+        refuse_data(
+            parameter,
             problem=f"has {missing[0]!r} among the names",
             expected="leave out what has no name",
         )
@@ -80,28 +70,24 @@ def name_list(names: Iterable[Any], parameter: str, such: str | None = None) -> 
 def check_ordered(names: Any, parameter: str) -> None:
     """Raise when names whose order counts are given as a set."""
     if isinstance(names, (set, frozenset)):
-        written = f"[{', '.join(sorted(map(repr, names)))}]"
-        raise DataError(
-            parameter=parameter,
-            value=names,
-            problem="is a set, which has no order of its own",
-            expected="give the names as a list, in the order wanted",
-            instead=f"{parameter}={written if len(written) <= 60 else 'sorted(...)'}",
+        refuse_data(
+            parameter,
+            names,
+            "is a set, which has no order of its own",
+            "give the names as a list, in the order wanted",
+            instead=f"{parameter}=[{', '.join(sorted(map(repr, names))[:5])}]",
         )
 
 
 def check_once(names: Iterable[Any], parameter: str) -> None:
     """Raise when a name comes twice, also as a number and as text."""
+    names = list(names)
+    if len(set(names)) == len(names) and len(set(map(type, names))) <= 1:
+        return
     texts: set[str] = set()
     for name in names:
         if name_text(name) in texts:
-            raise DataError(
-                f"{name!r} comes twice in {parameter}=; give each name once",
-                parameter=parameter,
-                value=name,
-                problem="comes twice",
-                expected="give each name once",
-            )
+            refuse_data(parameter, name, "comes twice", "give each name once")
         texts.add(name_text(name))
 
 
@@ -144,34 +130,35 @@ def meaning(text: str) -> str | Decimal:
     return number if number.is_finite() else loose
 
 
-def warn_of_near(names: Names, many: str, stacklevel: int = 4, *, as_numbers: bool = False) -> None:
+def warn_data(text: str) -> None:
+    """Warn of data, at the first line outside of the package."""
+    warnings.warn(text, DataWarning, skip_file_prefixes=PACKAGE, stacklevel=2)
+
+
+def warn_of_near(names: Names, many: str, *, as_numbers: bool = False) -> None:
     """Warn of names that differ by case, Unicode form, space or characters of no width only."""
     groups: dict[str | Decimal, list[str]] = {}
     for name in names if set(map(type, names)) != {int} else ():
         if isinstance(name, str):
             key = meaning(name) if as_numbers else loosely(name)
             groups.setdefault(key, []).append(name)
-    pairs = [group[:2] for group in groups.values() if len(group) > 1]
-    if pairs:
-        listed = "; ".join(f"{ascii_shown(one)} and {ascii_shown(two)}" for one, two in pairs[:5])
-        more = f" ({len(pairs)} such pairs)" if len(pairs) > 5 else ""
-        numbers = any(isinstance(key, Decimal) and len(groups[key]) > 1 for key in groups)
-        by = "the spelling of a number" if numbers else "case, space or invisible characters"
-        warnings.warn(
-            f"some {many} are told apart by {by} only: {listed}"
-            f"{more}. If they are the same, spell them alike first",
-            DataWarning,
-            stacklevel=stacklevel,
+    near = {key: group for key, group in groups.items() if len(group) > 1}
+    if near:
+        pairs = [f"{ascii_shown(one)} and {ascii_shown(two)}" for one, two, *_ in near.values()]
+        by = "case, space or invisible characters"
+        if any(isinstance(key, Decimal) for key in near):
+            by = "the spelling of a number"
+        warn_data(
+            f"some {many} are told apart by {by} only: {'; '.join(pairs[:5])}. If they are the"
+            " same, spell them alike first"
         )
 
 
-def warn_of_each(sentences: Mapping[str, tuple[Names, Any]], stacklevel: int = 4) -> None:
+def warn_of_each(sentences: Mapping[str, tuple[Names, Any]]) -> None:
     """Warn of the names that each sentence is true of, with their number before it."""
     for sentence, (names, which) in sentences.items():
-        if found := [names[code] for code in np.flatnonzero(which)]:
-            warnings.warn(
-                f"{len(found)} {sentence}: {shorten(found)}", DataWarning, stacklevel=stacklevel
-            )
+        if some := [names[code] for code in np.flatnonzero(which)]:
+            warn_data(f"{len(some)} {sentence}: {shorten(some)}")
 
 
 def ascii_shown(name: str) -> str:
@@ -183,13 +170,9 @@ def ascii_shown(name: str) -> str:
 def name_text(value: Any) -> str:
     """A name as text: a whole number (also one that a missing value had turned into a float)
     without its decimal point."""
-    return (
-        str(int(value))
-        if _is_whole(value)
-        else value.decode()
-        if isinstance(value, bytes)
-        else str(value)
-    )
+    if isinstance(value, bytes):
+        return value.decode()
+    return str(int(value)) if _is_whole(value) else str(value)
 
 
 def _are_integers(values: Sequence[Any]) -> bool:
@@ -225,33 +208,24 @@ def _is_name(value: Any) -> bool:
 def check_text(values: Iterable[Any], parameter: str, column: str | None = None) -> None:
     """Raise `DataError` for what is no name, and for names that no file keeps: bytes that are not
     UTF-8, halves of surrogate pairs, and the character NUL."""
-    where = f"{parameter}= " if column is None else f"column {column!r} (for {parameter}=) "
     values = list(values)
     for value in () if set(map(type, values)) <= {int} else values:
+        problem = expected = ""
         if not isinstance(value, (str, bytes)):
             if not _is_name(value):
-                raise DataError(
-                    f"{where}holds {shown(value)}; a name must be text, a number or a date",
-                    parameter=parameter,
-                    value=column or shown(value),
-                    problem=f"holds {shown(value)}",
-                    expected="a name must be text, a number or a date",
-                )
-            continue
-        try:
-            wrong = "the character NUL" if "\0" in name_text(value) else ""
-            name_text(value).encode()
-        except UnicodeError:
-            wrong = "bytes that are not UTF-8" if isinstance(value, bytes) else "half a character"
-        if wrong:
-            raise DataError(
-                f"{where}holds {shown(value)}, which has {wrong}; names must be text that can be"
-                " written as UTF-8",
-                parameter=parameter,
-                value=column or shown(value),
-                problem=f"holds {shown(value)}, which has {wrong}",
-                expected="names must be text that can be written as UTF-8",
-            )
+                problem, expected = "", "a name must be text, a number or a date"
+        elif not _is_utf8(value):
+            problem, expected = ", which no file keeps", "names must be UTF-8 text without NUL"
+        if expected:
+            given = column or shown(value)
+            refuse_data(parameter, given, f"holds {shown(value)}{problem}", expected)
+
+
+def _is_utf8(value: str | bytes) -> bool:
+    try:
+        return b"\0" not in name_text(value).encode()
+    except UnicodeError:
+        return False
 
 
 def match_names(
@@ -270,14 +244,13 @@ def match_names(
     matched: np.ndarray = table[codes]
     if (matched < 0).any():
         unknown = [names[code] for code in np.unique(codes[matched < 0])]
-        near = difflib.get_close_matches(name_text(unknown[0]), lookup, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        more = f", and {len(unknown) - 1} more are not" if len(unknown) > 1 else ""
-        raise DataError(
-            parameter=parameter or role,
-            value=unknown[0],
-            problem=f"is not among the {len(known)} {plural(role)} known{more}",
-            expected=f"use names such as {', '.join(repr(name) for name in known[:3])}{hint}",
+        near = nearest(name_text(unknown[0]), lookup)
+        refuse_data(
+            parameter or role,
+            unknown[0],
+            f"is not among the {len(known)} {plural(role)} known ({len(unknown)} such name(s))",
+            f"use names such as {', '.join(map(repr, known[:3]))}"
+            + (f"; did you mean {near!r}?" if near else ""),
         )
     return matched
 
@@ -298,25 +271,20 @@ def check_names(names: Any, parameter: str, axis: str) -> None:
     """Raise unless these are the names behind codes: a tuple in which each comes once."""
     known = isinstance(names, tuple) and set(map(type, names)) <= {int, str}
     if not known and (not isinstance(names, tuple) or not all(map(_is_name, names))):
-        raise DataError(
-            parameter=parameter, value=names, expected="it must be a tuple of names, in code order"
-        )
+        refuse_data(parameter, names, expected="it must be a tuple of names, in code order")
     if len(set(names)) < len(names):
-        raise DataError(
-            parameter=parameter,
-            problem=f"has a name twice among {len(names)} {plural(axis)}",
-            expected="give each name once",
-        )
+        twice = f"has a name twice among {len(names)} {plural(axis)}"
+        refuse_data(parameter, problem=twice, expected="give each name once")
 
 
 def check_result(result: Any) -> None:
     """Raise unless this is a result of `raters.fit`, with the data that it was fitted to."""
     if "data" not in getattr(result, "attrs", {}) or "constant_data" not in result:
-        raise DataError(
-            parameter="result",
-            value=result,
-            problem="does not hold the data that it was fitted to",
-            expected="pass a result, as fitted or as read back from its file",
+        refuse_data(
+            "result",
+            result,
+            "does not hold the data that it was fitted to",
+            "pass a result, as fitted or as read back from its file",
             instead="rt.fit(model, votes), or arviz.from_netcdf(path)",
         )
 
@@ -334,10 +302,14 @@ def names_array(values: Sequence[Any]) -> Shaped[np.ndarray, " name"]:
 
 def names_to_json(names: Iterable[Any]) -> str:
     """Names as an attribute that NetCDF can hold."""
-    names = list(names)
-    if set(map(type, names)) <= {int, str}:
-        return json.dumps(names)
-    return json.dumps([_plain_name(name) for name in names])
+    return json.dumps(
+        [
+            int(name)
+            if isinstance(name, (int, np.integer)) and not isinstance(name, bool)
+            else str(name)
+            for name in names
+        ]
+    )
 
 
 def names_from_json(text: str) -> tuple[Any, ...]:
@@ -345,21 +317,16 @@ def names_from_json(text: str) -> tuple[Any, ...]:
     return tuple(json.loads(text))
 
 
-def _plain_name(name: Any) -> int | str:
-    whole_number = isinstance(name, (int, np.integer)) and not isinstance(name, bool)
-    return int(name) if whole_number else str(name)
-
-
 def staying(names: Sequence[Any], dropped: Iterable[Any], role: str) -> Bool[np.ndarray, " name"]:
     """Mask of the names that stay when some are dropped; `DataError` for names that are not
     there."""
     gone = set(map(name_text, name_list(dropped, "names")))
     if unknown := gone - set(map(name_text, names)):
-        raise DataError(
-            parameter="names",
-            value=sorted(unknown),
-            problem=f"hold names of no {role}, and nobody was dropped",
-            expected=f"names are such as {', '.join(map(repr, names[:3]))}",
+        refuse_data(
+            "names",
+            sorted(unknown),
+            f"hold names of no {role}, and nobody was dropped",
+            f"names are such as {', '.join(map(repr, names[:3]))}",
         )
     return np.array([name_text(name) not in gone for name in names])
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from raters.errors import DataError
+from raters.errors import refuse_data
 from raters.errors.validation import checked
 from raters.judgements.counts import exact, ranks
 from raters.judgements.grouped import Grouped
@@ -109,11 +109,11 @@ class Offered(Grouped):
         for name, sets in wrong.items():
             if sets.any():
                 place = int(np.flatnonzero(sets)[0])
-                raise DataError(
-                    parameter=name,
-                    value=self.sets[int(self.unit_code[place])],
-                    problem=f"is wrong in this set ({int(sets.sum())} such set(s))",
-                    expected=expected[name],
+                refuse_data(
+                    name,
+                    self.sets[int(self.unit_code[place])],
+                    f"is wrong in this set ({int(sets.sum())} such set(s))",
+                    expected[name],
                     instead="rt.Choices.from_frame(table, ...), which names the problem",
                 )
 
@@ -219,8 +219,8 @@ class Offered(Grouped):
         stays = staying(self.annotators, names, self.judge)
         units = np.flatnonzero(stays[self.unit_codes("annotator")])
         if not len(units):
-            raise DataError(
-                parameter="names",
+            refuse_data(
+                "names",
                 problem="holds all annotators who chose, so none would be left",
                 expected="keep at least one who chose",
             )
@@ -246,11 +246,11 @@ class Offered(Grouped):
                 changes |= {names: (), values: None, centre: None, scale: None}
                 continue
             if own != known:  # Their order is that of the coefficients.
-                raise DataError(
-                    parameter="features" if names == "feature_names" else "choosers",
-                    value=list(own),
-                    problem=f"differ from those of the fit ({shorten(known)})",
-                    expected="give the same ones, in the same order",
+                refuse_data(
+                    "features" if names == "feature_names" else "choosers",
+                    list(own),
+                    f"differ from those of the fit ({shorten(known)})",
+                    "give the same ones, in the same order",
                 )
             raw = self._raw(values, centre, scale)
             known_centre, known_scale = getattr(like, centre), getattr(like, scale)

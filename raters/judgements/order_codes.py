@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from raters.errors import DataError
+from raters.errors import refuse_data
 
 # Up to here whole numbers are exact in double precision.
 _MOST = 2**53
@@ -14,11 +14,11 @@ _MOST = 2**53
 def check_codes(size: int, depth: int) -> None:
     """Raise where the orders have more numbers than double precision tells apart."""
     if math.perm(size, depth) > _MOST:
-        raise DataError(
-            parameter="depth",
-            value=depth,
-            problem=f"places of {size} items have more orders than a journal can hold",
-            expected="ask for fewer places, or offer fewer items at a time",
+        refuse_data(
+            "depth",
+            depth,
+            f"places of {size} items have more orders than a journal can hold",
+            "ask for fewer places, or offer fewer items at a time",
             instead="rt.Candidates.sets(rankings, size=6)",
         )
 
@@ -41,11 +41,11 @@ def order_of(code: int, size: int, depth: int) -> list[int]:
         left, digit = divmod(left, number)
         digits.append(digit)
     if left:
-        raise DataError(
-            parameter="outcomes",
-            value=code,
-            problem=f"is the number of no order of {depth} of {size} items",
-            expected=f"it must be at least 0 and below {math.perm(size, depth)}",
+        refuse_data(
+            "outcomes",
+            code,
+            f"is the number of no order of {depth} of {size} items",
+            f"it must be at least 0 and below {math.perm(size, depth)}",
         )
     rest = list(range(size))
     return [rest.pop(digit) for digit in reversed(digits)]

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int, Num, Shaped
 
-from raters.errors import DataError, DataWarning
+from raters.errors import DataError, DataWarning, refuse_data
 from raters.errors.validation import checked
 from raters.judgements.choices import Choices
 from raters.judgements.counts import Tallies, ordered_pairs
@@ -99,11 +99,11 @@ class Ordered(OrderWords):
         if column.shape == (len(offered),) != (offered.size,) and column.dtype.kind in "iuf":
             return dataclasses.replace(self, place=self._places(column))
         if column.size != offered.size or column.dtype.kind not in "iuf":
-            raise DataError(
-                parameter="outcomes",
-                value=outcomes,
-                problem="is not one place for each item offered",
-                expected=f"it must be an array of shape {offered.shape}",
+            refuse_data(
+                "outcomes",
+                outcomes,
+                "is not one place for each item offered",
+                f"it must be an array of shape {offered.shape}",
             )
         place = self.shaped(column).astype(np.int32)
         return dataclasses.replace(self, place=np.where(offered >= 0, place, 0))

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
-from jaxtyping import Int, Shaped
+from jaxtyping import Int, Num, Shaped
 
-from raters.errors import DataError, DataWarning
+from raters.errors import DataError, DataWarning, refuse_data
 from raters.errors.validation import checked, finite
 from raters.judgements.counts import Tallies
 from raters.judgements.names import (
@@ -23,7 +23,6 @@ from raters.judgements.names import (
     shorten,
 )
 from raters.judgements.parts import PIECE
-from raters.judgements.reading import comparisons as reading
 from raters.judgements.reading import features as feature_reading
 from raters.judgements.ties import Ties
 
@@ -170,11 +169,11 @@ class Pairs(Ties):
             self._refuse("stratum", wrong, f"it must be codes of the {len(self.strata)} strata")
         if (same := np.flatnonzero(np.asarray(self.first) == np.asarray(self.second))).size:
             name = self.items[int(self.first[same[0]])]
-            raise DataError(
-                parameter="second",
-                value=name,
-                problem=f"is also `first` in row {same[0]} (counted from 0; {same.size} in all)",
-                expected="two different items must be compared; leave such rows out",
+            refuse_data(
+                "second",
+                name,
+                f"is also `first` in row {same[0]} (counted from 0; {same.size} in all)",
+                "two different items must be compared; leave such rows out",
             )
 
     def _empty_rows(self, rows: int) -> dict[str, Any]:
@@ -287,14 +286,11 @@ class Pairs(Ties):
         if like.features is None:
             return self.without_features()
         if missing := [name for name in like.feature_names if name not in self.feature_names]:
-            raise DataError(
-                f"the model was fitted with {len(like.feature_names)} features, and these"
-                f" comparisons lack {len(missing)} of them ({shorten(missing)}); add them with"
-                " votes.with_features(...), or by from_frame(..., features={...})",
-                parameter="features",
-                value=list(missing),
-                problem="of the fit are missing from these comparisons",
-                expected="add them",
+            refuse_data(
+                "features",
+                list(missing),
+                "of the fit are missing from these comparisons",
+                "add them",
             )
         order = [self.feature_names.index(name) for name in like.feature_names]
         features = np.asarray(self.features)[:, order]
@@ -363,34 +359,6 @@ class Pairs(Ties):
         """Without features."""
         return dataclasses.replace(self, features=None, feature_names=())
 
-    def aggregate(self) -> Self:
-        """Equal (pair, annotator) rows as one row with a count; the likelihood does not change but
-        for a constant."""
-        if self.tied:
-            return super().aggregate()
-        votes = self.unpadded().canonical()
-        if votes.num_rows == 0:
-            return votes
-        keys = [np.asarray(getattr(votes, column)) for column in self.axes]
-        sizes = [len(self.items), len(self.items), len(self.annotators)]
-        if votes.stratum is not None:
-            keys, sizes = [*keys, np.asarray(votes.stratum)], [*sizes, len(votes.strata)]
-        features = None
-        if votes.features is not None:
-            features, described = np.unique(votes.features, axis=0, return_inverse=True)
-            keys, sizes = [*keys, described.ravel()], [*sizes, len(features)]
-        single = votes.count is None or bool(np.all(np.asarray(votes.count) == 1))
-        wins = None if votes.wins is None else np.asarray(votes.wins)
-        cells, wins, count = reading.cells(
-            keys, sizes, wins, None if single else np.asarray(votes.count)
-        )
-        return dataclasses.replace(
-            votes,
-            first=cells[0],
-            second=cells[1],
-            annotator=cells[2],
-            wins=wins,
-            count=count,
-            stratum=None if votes.stratum is None else cells[3],
-            features=None if features is None else features[cells[-1]],
-        )._slim()
+    def _question(self, without: tuple[str, ...] = ()) -> list[Num[np.ndarray, "row ..."]]:
+        """Codes that tell questions apart, then features."""
+        return sorted(super()._question(without), key=np.ndim)

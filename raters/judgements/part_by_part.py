@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any, NoReturn, Self
 
-from raters.errors import SettingError
+from raters.errors import refuse
 from raters.judgements.base import Judgements
 
 
@@ -77,11 +77,11 @@ class PartByPart(Judgements):
 
     def _refuse_all(self, what: str) -> NoReturn:
         first = self.part_names[0]
-        raise SettingError(
-            parameter="data",
-            value=self,
-            problem=f"is of several kinds of judgement, which have no {what} in common",
-            expected="take one part at a time",
+        refuse(
+            "data",
+            self,
+            f"is of several kinds of judgement, which have no {what} in common",
+            "take one part at a time",
             instead=f"together.part({first!r})",
         )
 

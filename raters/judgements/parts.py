@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Int
 
-from raters.errors import DataError
+from raters.errors import refuse_data
 from raters.errors.validation import checked, one_of, places, whole
 from raters.judgements.names import plural, staying
 from raters.judgements.roles import Roles
@@ -203,11 +203,11 @@ class Parts(Roles):
         except (TypeError, ValueError, OverflowError):
             column = np.asarray(None)
         if column.shape != (self.num_rows,):
-            raise DataError(
-                parameter="outcomes",
-                value=outcomes,
-                problem="is not one number for each question",
-                expected=f"it must be an array of {self.num_rows} outcomes",
+            refuse_data(
+                "outcomes",
+                outcomes,
+                "is not one number for each question",
+                f"it must be an array of {self.num_rows} outcomes",
             )
         return dataclasses.replace(self, **{self.answer: column})
 
@@ -255,11 +255,9 @@ class Parts(Roles):
         """
         stays = staying(self.judges, names, self.judge)
         if not self.judgements_by(self.judge)[stays].any():
-            raise DataError(
-                parameter="names",
-                problem=(
-                    f"holds all {plural(self.judge)} who gave judgements, so none would be left"
-                ),
+            refuse_data(
+                "names",
+                problem=f"holds all {plural(self.judge)} who gave judgements, so none would be left",
                 expected="keep at least one who gave some",
             )
         column, code = self.code_columns(self.judge)[0], (np.cumsum(stays) - 1).astype(np.int32)

@@ -12,13 +12,18 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from raters.errors import DataError
 from raters.errors.validation import boolean
 from raters.judgements.names import encode_names, names_array
 from raters.judgements.ordered import Ordered
 from raters.judgements.reading import best_worst
 from raters.judgements.reading import rankings as reading
-from raters.judgements.reading.columns import column_name, read_columns
+from raters.judgements.reading.columns import (
+    column_name,
+    one_each,
+    read_columns,
+    read_counts,
+    repeated,
+)
 from raters.judgements.roles import of_axes, static
 
 
@@ -147,25 +152,32 @@ class Rankings(Ordered):
         [[0, 1], [1, 2]]
         """
         boolean("aggregate", aggregate)
-        roles = {"ranking": ranking, "item": item}
+        roles = {"ranking": ranking, "item": item, "rank": rank}
         named = {role: column_name(role, name) for role, name in roles.items()}
-        columns = read_columns(frame, part_of=ranking, **named, annotator=annotator, count=count)
+        others = {"lowest": lowest, "annotator": annotator, "count": count}
+        optional = ("rank", "lowest")
+        columns = read_columns(frame, empty=optional, part_of=ranking, **named, **others)
         (of,), names = encode_names([columns["ranking"]], None, "ranking")
         (what,), item_names = encode_names([columns["item"]], items, "item")
-        reading.check_once(of, what, names, item_names)
+        if (twice := repeated(of, what)).any():
+            columns["item"].refuse(
+                f"names {item_names[what[np.argmax(twice)]]!r} twice in the ranking"
+                f" {names[of[np.argmax(twice)]]!r}",
+                "a ranking names an item once; leave one of the rows out",
+            )
+        who, annotator_names = reading.rankers(columns, annotators, len(names))
         if annotator is None:
-            reading.refuse_names(annotators)
-            each, annotator_names = np.arange(len(names), dtype=np.int32), names
+            annotator_names = names
         else:
-            (who,), annotator_names = encode_names([columns["annotator"]], annotators, "annotator")
-            each = reading.of_ranking(of, who, names, annotator_names)
-        place = reading.placed(frame, rank, of, names, [item_names[code] for code in what])
-        if lowest is not None:
-            place = best_worst.with_worst(frame, lowest, of, names, place)
+            who = one_each(of, columns["annotator"], who, names)
+        place = reading.placed(columns["rank"], of, names, columns["item"])
+        place = best_worst.with_worst(columns.get("lowest"), of, names, place)
         table = reading.by_cells(of, what, place, len(names))
-        reading.check_placed(table, lambda row: f"the ranking {names[row]!r}")
-        number = None if count is None else reading.count_of(of, columns["count"], names)
-        return cls._read(table, each, number, item_names, annotator_names, unranked, aggregate)
+        reading.check_placed(table, "rank")
+        number = None
+        if count is not None:
+            number = one_each(of, columns["count"], read_counts(columns["count"]), names)
+        return cls._read(table, who, number, item_names, annotator_names, unranked, aggregate)
 
     @classmethod
     def from_wide(
@@ -221,16 +233,14 @@ class Rankings(Ordered):
         (2, ('beer', 'milk', 'tea'))
         """
         boolean("aggregate", aggregate)
-        found = reading.matching(frame, places)
-        listed = reading.place_columns(found, least=1, annotator=annotator, count=count)
-        in_place, item_names = reading.ranked(frame, listed, items)
-        who, annotator_names = reading.rankers(
-            frame, annotator, annotators, listed[0], len(in_place)
-        )
+        others = {"annotator": annotator, "count": count}
+        cells, columns = reading.wide_columns(frame, places, "places", 1, **others)
+        in_place, item_names = reading.in_places(cells, items)
+        who, annotator_names = reading.rankers(columns, annotators, len(in_place))
         row, column = np.nonzero(in_place >= 0)
         table = reading.by_cells(row, in_place[row, column], column + 1, len(in_place))
-        reading.check_placed(table, lambda row: f"row {row} (counted from 0)")
-        number = None if count is None else reading.counts(frame, count, len(in_place))
+        reading.check_placed(table, "places")
+        number = read_counts(columns["count"]) if "count" in columns else None
         return cls._read(table, who, number, item_names, annotator_names, unranked, aggregate)
 
     @classmethod
@@ -296,12 +306,12 @@ class Rankings(Ordered):
         (('beer', 'mead', 'milk', 'tea'), [[-1, 0, 1], [0, -1, 1]])
         """
         boolean("aggregate", aggregate)
-        table, item_names = best_worst.best_and_worst(
-            frame, offered, best, worst, items, annotator=annotator, count=count
-        )
-        rows = len(table.place)
-        who, annotator_names = reading.rankers(frame, annotator, annotators, best, rows)
-        number = None if count is None else reading.counts(frame, count, rows)
+        named = {"best": column_name("best", best), "worst": column_name("worst", worst)}
+        others = {"annotator": annotator, "count": count}
+        shown, columns = reading.wide_columns(frame, offered, "offered", 2, **named, **others)
+        table, item_names = best_worst.best_and_worst(shown, columns, items)
+        who, annotator_names = reading.rankers(columns, annotators, len(table.place))
+        number = read_counts(columns["count"]) if "count" in columns else None
         return cls._read(table, who, number, item_names, annotator_names, "not offered", aggregate)
 
     @classmethod
@@ -331,16 +341,6 @@ class Rankings(Ordered):
         return self.num_judgements
 
     @property
-    def num_items(self) -> int:
-        """Number of items, ranked or not."""
-        return len(self.items)
-
-    @property
-    def num_annotators(self) -> int:
-        """Number of annotators."""
-        return len(self.annotators)
-
-    @property
     def is_partial(self) -> bool:
         """True if a ranking leaves an item that was offered without a place."""
         if self.place is None:
@@ -352,11 +352,7 @@ class Rankings(Ordered):
         ``rank`` (missing for an item without a place), ``lowest`` (1 for an item named as the
         worst, in data that ask for it) and ``count``, as `from_frame` reads it with ``unranked="not
         offered"``."""
-        if self.place is None:
-            raise DataError(
-                "these are questions without answers; simulate some: rt.simulate(model, questions,"
-                " seed=0)"
-            )
+        self.check_answered()
         offered, place = np.asarray(self.offered), np.asarray(self.place)
         count = np.asarray(self.weight)
         row, position = np.nonzero((offered >= 0) & (count > 0)[:, None])

@@ -3,24 +3,16 @@ the names beside them."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import jax
 
-from raters.errors import DataWarning
-from raters.errors.validation import boolean
-from raters.judgements.connection import judges_by_part
-from raters.judgements.names import encode_names, shorten, warn_of_each
-from raters.judgements.on_scale import OnScale
-from raters.judgements.reading import ratings as reading
-from raters.judgements.reading.columns import column_name, read_columns, read_counts
-from raters.judgements.reading.comparisons import annotators as annotator_names_of
-from raters.judgements.reading.responses import item_columns
+from raters.judgements.connection import judges_by_part, listed_parts
+from raters.judgements.names import warn_data, warn_of_each
+from raters.judgements.of_items import OnScale
 from raters.judgements.roles import static
-from raters.judgements.scanned import Scanned
 
 # With so many ratings on one level only, an annotator is warned of.
 _SAME = 5
@@ -28,7 +20,7 @@ _SAME = 5
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Ratings(Scanned, OnScale):
+class Ratings(OnScale):
     """Ratings of items by annotators on one ordered scale, such as the scores of LLM judges.
 
     Build it with `from_frame` or `from_wide`; the constructor takes codes that are already right.
@@ -110,7 +102,7 @@ class Ratings(Scanned, OnScale):
         items, annotators : iterable, optional
             All names in the order wanted, also of those that the table does not mention.
         aggregate : bool
-            Put equal (item, annotator, rating) rows together into one row with a count.
+            Put equal rows together into one row with a count.
 
         Returns
         -------
@@ -119,9 +111,8 @@ class Ratings(Scanned, OnScale):
         Raises
         ------
         DataError
-            When a column is missing, empty or has missing values; a rating is none of `levels`, or
-            no number without them; there are fewer than 2 levels, or more than 20; a count is not a
-            whole number.
+            When a column is missing or has missing values; a rating is none of `levels`, or no
+            number without them; there are fewer than 2 levels, or more than 20.
 
         Examples
         --------
@@ -132,15 +123,9 @@ class Ratings(Scanned, OnScale):
         >>> ratings.rating.tolist()
         [2, 0]
         """
-        boolean("aggregate", aggregate)
-        named = {"item": column_name("item", item), "rating": column_name("rating", rating)}
-        columns = read_columns(frame, **named, annotator=annotator, count=count)
-        (what,), item_names = encode_names([columns["item"]], items, "item")
-        who, annotator_names = annotator_names_of(columns, annotators, len(what))
-        level, level_names = reading.scale(columns["rating"], levels)
-        number = None if count is None else read_counts(columns["count"])
-        data = cls(what, who, level, number, item_names, annotator_names, level_names)
-        return data.aggregate() if aggregate else data._slim()
+        roles = {"item": item, "rating": rating, "annotator": annotator, "count": count}
+        known = {"item": items, "annotator": annotators, "level": levels}
+        return cls._from_frame(frame, roles, known, aggregate)
 
     @classmethod
     def from_wide(
@@ -160,8 +145,8 @@ class Ratings(Scanned, OnScale):
         item : str
             Column that names what was rated.
         columns : sequence of str, optional
-            Columns of the annotators, or patterns such as ``judge_*``; in Python all columns but
-            that of the items unless given. Cells are empty where an annotator gave no rating.
+            Columns of the annotators, or patterns such as ``judge_*``; by default all but that of
+            the items. Cells are empty where an annotator gave no rating.
         levels : iterable, optional
             All levels of the scale, the lowest first: see `from_frame`.
         items : iterable, optional
@@ -172,33 +157,17 @@ class Ratings(Scanned, OnScale):
         Ratings
             The annotators are named by their columns, in the order of the table.
 
-        Raises
-        ------
-        DataError
-            When a column is missing, all cells are empty, or a rating is none of `levels`, or no
-            number without them.
-
         Examples
         --------
         >>> import raters as rt
         >>> ratings = rt.Ratings.from_wide(
-        ...     {"essay": [1, 2], "gpt": [7, 9], "claude": [8, None]}, item="essay")
+        ...     {"essay": ["a", "b"], "ann": [4, 2], "bob": [5, None]}, item="essay")
         >>> ratings.num_ratings, ratings.annotators
-        (3, ('gpt', 'claude'))
+        (3, ('ann', 'bob'))
         """
-        names = item_columns(frame, item, columns)
-        of_item = read_columns(frame, item=column_name("item", item))["item"]
-        (what,), item_names = encode_names([of_item], items, "item")
-        line, who, level, level_names = reading.cells(frame, names, levels)
-        data = cls(what[line], who, level, None, item_names, tuple(names), level_names)
-        return data.aggregate()
+        return cls._from_wide(frame, "item", item, columns, {"item": items, "level": levels})
 
     # ---------------------------------------------------------------- facts
-
-    @property
-    def num_annotators(self) -> int:
-        """Number of annotators, with ratings or without."""
-        return len(self.annotators)
 
     @property
     def num_ratings(self) -> int:
@@ -226,19 +195,15 @@ class Ratings(Scanned, OnScale):
         }
         warn_of_each(sentences)
         if self.levels == (0, 1):
-            warnings.warn(
+            warn_data(
                 "all ratings are 0 or 1; where they say whether somebody was right, read them as"
                 " responses of persons to items: rt.Responses.from_frame(frame, person=...,"
-                " item=..., correct=...)",
-                DataWarning,
-                stacklevel=3,
+                " item=..., correct=...)"
             )
-        if len(parts := [part for part in judges_by_part(self) if len(part)]) > 1:
-            who = "; ".join(shorten([self.annotators[code] for code in part]) for part in parts[:4])
-            warnings.warn(
-                f"annotators fall into {len(parts)} parts that share no item: {who}. The prior"
-                " alone tells how severe one part is beside another, and so where its items stand;"
-                " add ratings across",
-                DataWarning,
-                stacklevel=3,
+        parts = [part for part in judges_by_part(self) if len(part)]
+        if len(parts) > 1:
+            warn_data(
+                f"annotators fall into {len(parts)} parts that share no item:"
+                f" {listed_parts(self, parts)}. The prior alone tells how severe one part is beside"
+                " another, and so where its items stand; add ratings across"
             )

@@ -12,20 +12,16 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from raters.errors import DataError
-from raters.errors.validation import boolean
-from raters.judgements.base import Judgements
-from raters.judgements.counts import exact
-from raters.judgements.names import encode_names, warn_of_each
-from raters.judgements.reading import responses as reading
-from raters.judgements.reading.columns import column_name, read_columns, read_counts
+from raters.judgements.names import warn_of_each
+from raters.judgements.of_items import OfItems
+from raters.judgements.reading.answers import right
+from raters.judgements.reading.columns import Column
 from raters.judgements.roles import static
-from raters.judgements.scanned import Scanned
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Responses(Scanned, Judgements):
+class Responses(OfItems):
     """Responses of persons to items, each right or wrong.
 
     A person is whoever answers: a pupil, a respondent, a language model. What a person was not
@@ -124,18 +120,8 @@ class Responses(Scanned, Judgements):
         >>> responses.correct.tolist()
         [1.0, 0.0]
         """
-        boolean("aggregate", aggregate)
-        roles = {"person": person, "item": item, "correct": correct}
-        named = {role: column_name(role, name) for role, name in roles.items()}
-        columns = read_columns(frame, **named, count=count)
-        (who,), person_names = encode_names([columns["person"]], persons, "person")
-        (what,), item_names = encode_names([columns["item"]], items, "item")
-        right = reading.right(columns["correct"])
-        number = None if count is None else read_counts(columns["count"])
-        if number is not None:
-            right = exact(right * number)
-        data = cls(who, what, right, number, person_names, item_names)
-        return data.aggregate() if aggregate else data._slim()
+        roles = {"person": person, "item": item, "correct": correct, "count": count}
+        return cls._from_frame(frame, roles, {"person": persons, "item": items}, aggregate)
 
     @classmethod
     def from_wide(
@@ -178,11 +164,13 @@ class Responses(Scanned, Judgements):
         >>> responses.num_responses, responses.items
         (3, ('q1', 'q2'))
         """
-        names = reading.item_columns(frame, person, columns)
-        of_person = read_columns(frame, person=column_name("person", person))["person"]
-        (who,), person_names = encode_names([of_person], persons, "person")
-        line, item, correct = reading.cells(frame, names)
-        return cls(who[line], item, correct, None, person_names, tuple(names)).aggregate()
+        return cls._from_wide(frame, "person", person, columns, {"person": persons})
+
+    @classmethod
+    def _read(
+        cls, columns: Sequence[Column], known: Mapping[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        return right(columns), {}
 
     # ---------------------------------------------------------------- facts
 
@@ -192,28 +180,13 @@ class Responses(Scanned, Judgements):
         return len(self.persons)
 
     @property
-    def num_items(self) -> int:
-        """Number of items, answered or not."""
-        return len(self.items)
-
-    @property
     def num_responses(self) -> int:
         """Number of responses, counts included."""
         return self.num_judgements
 
     def right_by(self, axis: str) -> Float[np.ndarray, " axis"]:
-        """Number of right responses of each person, or to each item.
-
-        Parameters
-        ----------
-        axis : str
-            ``"person"`` or ``"item"``.
-
-        Returns
-        -------
-        float array, shape (person,) or (item,)
-            Zeros where the outcomes are not known.
-        """
+        """Number of right responses of each person, or to each item; zeros where the outcomes are
+        not known."""
         size = len(self.coords[axis])
         if self.correct is None:
             return np.zeros(size)
@@ -222,28 +195,10 @@ class Responses(Scanned, Judgements):
     def to_frame(self) -> pd.DataFrame:
         """The responses as a table, by name: ``person``, ``item``, ``correct`` (1 or 0) and
         ``count``."""
-        if self.correct is None:
-            raise DataError(
-                "these are questions without answers; simulate some: rt.simulate(model, questions,"
-                " seed=0)"
-            )
+        self.check_answered()
         right, total = np.asarray(self.correct, float), np.asarray(self.weight, float)
-        parts = []
-        for outcome, number in ((1, right), (0, total - right)):
-            rows = np.flatnonzero(number > 0)
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "person": pd.Index(self.persons).take(np.asarray(self.person)[rows]),
-                        "item": pd.Index(self.items).take(np.asarray(self.item)[rows]),
-                        "correct": outcome,
-                        "count": number[rows].astype(np.int64),
-                        "row": rows,
-                    }
-                )
-            )
-        table = pd.concat(parts).sort_values("row", kind="stable")
-        return table.drop(columns="row").reset_index(drop=True)
+        table = self._by_outcome("correct", {1: right, 0: total - right})
+        return table.reset_index(drop=True)
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: persons and items without a response, and items

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Num, Shaped
 
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, refuse
 from raters.errors.validation import finite, one_of
 from raters.judgements.names import counted, loosely, name_text, names_array
 
@@ -294,9 +294,9 @@ class Roles(abc.ABC):
         """The number of a row that there is."""
         number = isinstance(row, Integral) and not isinstance(row, bool)
         if not number or not 0 <= row < self.num_rows:
-            raise SettingError(
-                parameter="row",
-                value=row,
+            refuse(
+                "row",
+                row,
                 expected=f"it must be a whole number, at least 0 and below {self.num_rows}",
             )
         return int(row)
@@ -415,6 +415,16 @@ class Roles(abc.ABC):
     def num_units(self) -> int:
         """Number of units."""
         return self.num_rows
+
+    @property
+    def num_items(self) -> int:
+        """Number of items, judged or not."""
+        return len(self.coords["item"])
+
+    @property
+    def num_annotators(self) -> int:
+        """Number of annotators, with judgements or without."""
+        return len(self.coords["annotator"])
 
     @property
     def weight(self) -> Any:

@@ -6,7 +6,7 @@ import inspect
 from pathlib import Path
 from typing import Any, Self
 
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, refuse
 from raters.judgements.reading.scan import grouped
 
 
@@ -82,9 +82,9 @@ def _check(roles: dict[str, Any]) -> None:
     }
     for name, given in wrong.items():
         if given:
-            raise SettingError(
-                parameter=name,
-                value=roles[name],
-                problem="needs the rows one by one, in their order",
-                expected="leave it out, or read the table into memory and pass it to from_frame",
+            refuse(
+                name,
+                roles[name],
+                "needs the rows one by one, in their order",
+                "leave it out, or read the table into memory and pass it to from_frame",
             )

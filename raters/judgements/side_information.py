@@ -8,12 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from raters.errors import DataError
+from raters.errors import refuse_data
 from raters.errors.validation import checked, instance
 from raters.judgements.grouped import Grouped
 from raters.judgements.names import shorten
 from raters.judgements.reading import features as feature_reading
 from raters.judgements.reading import labels as label_reading
+from raters.judgements.reading.columns import column_name, read_columns
 
 
 class SideInformation(Grouped):
@@ -113,9 +114,7 @@ class SideInformation(Grouped):
         else:
             values, chosen = feature_reading.feature_table(features, item, names, self.items)
         if like is None:
-            values, centre, scale = feature_reading.design(
-                values, chosen, self.items, table=item is not None
-            )
+            values, centre, scale = feature_reading.design(values, chosen, self.items)
         else:
             instance("like", like, type(self), "labels with features", "like=fitted_labels")
             values, centre, scale = feature_reading.design_like(values, chosen, self.items, like)
@@ -159,10 +158,8 @@ class SideInformation(Grouped):
         ('item', 'true_class')
         """
         if self.features is None:
-            raise DataError(
-                "these labels have no features to classify new items by; add them with"
-                " labels.with_features(...)",
-                parameter="features",
+            refuse_data(
+                "features",
                 problem="of these labels are missing",
                 expected="add features to the labels first",
             )
@@ -226,7 +223,9 @@ class SideInformation(Grouped):
         >>> labels.with_record(past, count="times").record.tolist()
         [[[0.0, 0.0], [0.0, 0.0]], [[8.0, 0.0], [3.0, 0.0]]]
         """
-        columns = label_reading.columns(frame, count, annotator=annotator, truth=truth, label=label)
+        roles = {"annotator": annotator, "truth": truth, "label": label}
+        named = {role: column_name(role, name) for role, name in roles.items()}
+        columns = read_columns(frame, **named, count=count)
         return dataclasses.replace(
             self, record=label_reading.record(columns, self.annotators, self.classes)
         )
@@ -238,13 +237,8 @@ class SideInformation(Grouped):
         if like.features is None:
             return labels.without_features()
         if self.feature_names != like.feature_names:
-            raise DataError(
-                f"the model was fitted with {len(like.feature_names) - 1} features"
-                f" ({shorten(like.feature_names[1:])}), and these labels have"
-                f" {max(len(self.feature_names) - 1, 0)} ({shorten(self.feature_names[1:])}); add"
-                " the same ones, in the same order, with labels.with_features(...,"
-                " like=fitted_labels)",
-                parameter="features",
+            refuse_data(
+                "features",
                 problem=f"({shorten(self.feature_names[1:])}) differ from those of the fit"
                 f" ({shorten(like.feature_names[1:])})",
                 expected="give the same ones, in the same order",

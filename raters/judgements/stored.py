@@ -7,7 +7,7 @@ import json
 
 import xarray as xr
 
-from raters.errors import SettingError
+from raters.errors import SettingError, refuse
 
 # Attribute of a result with the containers of the parts.
 PARTS = "parts"
@@ -26,14 +26,11 @@ def imported_class(name: str, expected: tuple[type, ...]) -> type:
     named = [cls for cls in candidates if qualified_name(cls) == name]
     if not named:
         module, _, path = name.partition(":")
-        names = ", ".join(kind.__name__ for kind in expected)
-        raise SettingError(
-            f"class {path!r} of module {module!r} is not there, or derives from none of {names};"
-            " import the module that defines it first, or give the object itself",
-            parameter="kind",
-            value=None,
-            problem=f"does not bring class {path!r} of module {module!r}",
-            expected=f"name a kind whose module imports it, as MODULE:NAME, such as {module}:KIND",
+        refuse(
+            "kind",
+            None,
+            f"does not bring class {path!r} of module {module!r}",
+            f"name a kind whose module imports it, as MODULE:NAME, such as {module}:KIND",
         )
     return named[-1]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Shaped
 
-from raters.errors import DataError
+from raters.errors import refuse_data
 from raters.judgements.names import check_result, names_to_json
 from raters.judgements.roles import Roles
 
@@ -45,6 +45,36 @@ class Storing(Roles):
         table = pd.DataFrame(single, columns=["row", self.answer, "count"])
         names = pd.DataFrame(columns).take(table.pop("row")).reset_index(drop=True)
         return names.join(table)
+
+    def _by_outcome(self, answer: str, numbers: Mapping[Any, Any]) -> pd.DataFrame:
+        """Judgements by name, those of each outcome in a row of their own, with the row of the data
+        as the index."""
+        columns = sorted(
+            (name for name in self.axes if name != self.answer),
+            key=lambda name: self.axes[name] != self.judge,
+        )
+        parts = []
+        for outcome, number in numbers.items():
+            rows = np.flatnonzero(number > 0)
+            table = {
+                name: pd.Index(self.coords[self.axes[name]]).take(
+                    np.asarray(getattr(self, name))[rows]
+                )
+                for name in columns
+            }
+            table |= {answer: outcome, "count": number[rows].astype(np.int64)}
+            parts.append(pd.DataFrame(table, index=rows))
+        return pd.concat(parts).sort_index(kind="stable")
+
+    def check_answered(self) -> None:
+        """Raise for questions without answers."""
+        if not self.has_answers:
+            refuse_data(
+                "data",
+                problem="holds questions without answers",
+                expected="simulate some",
+                instead="rt.simulate(model, questions, seed=0)",
+            )
 
     def packed(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
         """Copies of the arrays, which `unpack` puts together.
@@ -139,15 +169,15 @@ class Storing(Roles):
         try:
             data = cls._within(result)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise DataError(
-                parameter="result",
+            refuse_data(
+                "result",
                 problem=f"was altered: its data cannot be read ({type(error).__name__}: {error})",
                 expected="pass a result, as fitted or as read back from its file",
                 instead="rt.fit(model, data, seed=0)",
-            ) from error
+            )
         if not data.has_answers:
-            raise DataError(
-                parameter="result",
+            refuse_data(
+                "result",
                 problem="was altered: it has no outcomes",
                 expected="pass a result, as fitted or as read back from its file",
             )

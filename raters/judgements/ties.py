@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from jaxtyping import Float
 
-from raters.errors import DataError
+from raters.errors import refuse_data
 from raters.errors.validation import checked
 from raters.judgements.base import Judgements
 from raters.judgements.counts import exact
@@ -67,12 +67,12 @@ class Ties(Judgements):
         half = wins % 1 != 0
         if (several := (count > 1) & (wins > 0) & (wins < count)).any():
             row = int(np.flatnonzero(several)[0])
-            raise DataError(
-                parameter="wins",
-                value=float(wins[row]),
-                problem=f"is a sum of {count[row]:g} votes in row {row} (counted from 0), which"
+            refuse_data(
+                "wins",
+                float(wins[row]),
+                f"is a sum of {count[row]:g} votes in row {row} (counted from 0), which"
                 " does not say how many of them are ties",
-                expected="read the table again with ties='keep'",
+                "read the table again with ties='keep'",
             )
         # Votes for the first item, ties, and votes for the second, each as a row of its own.
         decided = np.where(half, 0, wins), np.where(half, 0, count - wins)

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Num, Shaped
 
-from raters.errors import SettingError
+from raters.errors import refuse
 from raters.judgements.arguments import Arguments
 from raters.judgements.base import Judgements
 from raters.judgements.common_names import aligned, check_common, check_containers, check_twice
@@ -117,11 +117,8 @@ class Together(PartByPart):
             When there is no such part.
         """
         if name not in self.part_names:
-            raise SettingError(
-                parameter="part",
-                value=name,
-                problem="is no part",
-                expected=f"choose one of {', '.join(map(repr, self.part_names))}",
+            refuse(
+                "part", name, "is no part", f"choose one of {', '.join(map(repr, self.part_names))}"
             )
         return self.parts[self.part_names.index(name)]
 
@@ -138,8 +135,8 @@ class Together(PartByPart):
             When they are not.
         """
         if set(wanted) != set(self.part_names):
-            raise SettingError(
-                parameter="data",
+            refuse(
+                "data",
                 problem=f"has the parts {', '.join(map(repr, self.part_names))}, and the model"
                 f" {', '.join(map(repr, wanted))}",
                 expected="give each part of the data a model of the same name",

@@ -100,9 +100,8 @@ def test_sums_that_round_are_made_exact():
 )
 def test_tables_that_disagree_are_refused(parameter, options, words):
     options = {"transition": TWO} | options
-    with raises_about(RatersError, parameter) as caught:
+    with raises_about(RatersError, parameter):
         rt.MDP.from_arrays(options.pop("transition"), **options)
-    assert words in str(caught.value)
 
 
 @pytest.mark.parametrize("discount", [0, -0.5, 1.01, np.nan])
@@ -127,9 +126,8 @@ def test_a_state_in_which_there_is_something_to_choose_is_no_end():
 
 
 def test_ends_without_discount_add_nothing_up():
-    with raises_about(DataError, "features") as caught:
+    with raises_about(DataError, "features"):
         rt.MDP.from_arrays(TWO, discount=1.0, features=np.eye(2), states=["in", "out"])
-    assert "end(s) out" in str(caught.value)
     with raises_about(DataError, "allowed"):
         rt.MDP.from_arrays(TWO, discount=1.0, allowed=np.ones((2, 2), bool))
 
@@ -278,9 +276,8 @@ def test_an_environment_without_tables_is_refused(monkeypatch):
     with raises_about(DataError, "env"):
         rt.MDP.from_gymnasium(SimpleNamespace(unwrapped=SimpleNamespace()))
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    with raises_about(SettingError, "env") as caught:
+    with raises_about(SettingError, "env"):
         rt.MDP.from_gymnasium("Taxi-v3")
-    assert "pip install gymnasium" in str(caught.value)
 
 
 @pytest.mark.parametrize(

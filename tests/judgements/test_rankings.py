@@ -13,6 +13,7 @@ import pytest
 import raters as rt
 from raters.errors import DataError, DataWarning
 from raters.judgements.order_codes import order_code, order_of
+from tests.refusals import raises_about
 
 WIDE = {
     "who": ["ann", "bob", "ann", "eve"],
@@ -70,9 +71,9 @@ def test_counts_are_equal_rankings() -> None:
     )
     np.testing.assert_array_equal(again.weight, one.weight)
     frame.loc[0, "count"] = 7
-    with pytest.raises(DataError, match="the same in all rows of a ranking"):
+    with raises_about(DataError, "count"):
         long(frame, annotator="annotator", count="count")
-    with pytest.raises(DataError, match="whole numbers"):
+    with raises_about(DataError, "count"):
         long(frame.assign(count=0), annotator="annotator", count="count")
 
 
@@ -83,9 +84,9 @@ def test_what_is_left_out_is_below_or_was_not_offered() -> None:
     assert below.is_partial
     assert not apart.is_partial
     assert below.depth.tolist() == apart.depth.tolist()
-    with pytest.raises(DataError, match=r"'below'.*'not offered'.*unranked='below'"):
+    with raises_about(DataError, "unranked"):
         wide(unranked=None)
-    with pytest.raises(DataError, match="unranked"):
+    with raises_about(DataError, "unranked"):
         wide(unranked="above")
 
 
@@ -127,15 +128,15 @@ def test_patterns_name_the_columns_in_the_order_of_the_table() -> None:
     ids=["ties", "twice", "no place", "no number"],
 )
 def test_tables_that_are_no_rankings_are_refused(change, message) -> None:
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError):
         long(LONG | change, unranked="not offered")
 
 
 def test_annotators_do_not_share_a_ranking() -> None:
     table = LONG | {"who": ["a", "b", "a", "a", "a"]}
-    with pytest.raises(DataError, match=r"several annotators \(a, b\)"):
+    with raises_about(DataError, "annotator"):
         long(table, annotator="who", unranked="below")
-    with pytest.raises(DataError, match="say which column that is"):
+    with raises_about(DataError, "annotator"):
         long(annotators=["a"], unranked="below")
 
 
@@ -153,7 +154,7 @@ def test_annotators_do_not_share_a_ranking() -> None:
 def test_columns_that_do_not_fit_together_are_refused(change, message) -> None:
     full = rt.Rankings.from_wide({"a": ["x", "y"], "b": ["y", "x"]}, places=["a", "b"])
     full.check()
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError):
         dataclasses.replace(full, **change).check()
 
 
@@ -171,9 +172,9 @@ def test_questions_and_answers() -> None:
     assert asked.num_rows == 4
     assert asked.count is None
     assert asked.answered(asked.some_outcomes()).num_rankings == 4
-    with pytest.raises(DataError, match="one place for each item"):
+    with raises_about(DataError, "outcomes"):
         asked.answered(np.zeros(3, int))
-    with pytest.raises(DataError, match=r"rt\.simulate"):
+    with raises_about(DataError, "data"):
         asked.to_frame()
 
 
@@ -183,7 +184,7 @@ def test_every_order_has_a_number(size, depth) -> None:
     codes = [order_code(order, size) for order in orders]
     assert sorted(codes) == list(range(len(orders)))
     assert [tuple(order_of(code, size, depth)) for code in codes] == orders
-    with pytest.raises(DataError, match="number of no order"):
+    with raises_about(DataError, "outcomes"):
         order_of(len(orders), size, depth)
 
 
@@ -200,7 +201,7 @@ def test_orders_in_words() -> None:
     assert one.place.tolist() == [[2, 0, 1]]
     assert one.single_outcomes(0) == {outcome: 1}
     for wrong in ("tea", "tea > tea", "tea > milk > beer", ["tea", "mead"]):
-        with pytest.raises(DataError, match="no order of the best 2 of these 3"):
+        with pytest.raises(DataError):
             asked.outcome_of(row, wrong)
 
 
@@ -260,19 +261,19 @@ def test_stages_are_choices_of_the_best_of_the_rest() -> None:
     ann = wide().without_judges(["bob", "eve"]).stages().to_frame()
     assert ann.groupby("alternative")["chosen"].sum().to_dict() == {"beer": 0, "milk": 2, "tea": 2}
     one = rt.Rankings.from_wide({"a": ["x"]}, places=["a"])
-    with pytest.raises(DataError, match="no place leaves a choice"):
+    with pytest.raises(DataError):
         one.stages()
-    with pytest.raises(DataError, match="choose nothing"):
+    with pytest.raises(DataError):
         wide().unanswered().stages()
 
 
 def test_a_column_has_one_role() -> None:
     table = {"pos1": ["x", "y"], "pos2": ["y", "x"]}
-    with pytest.raises(DataError, match="column 'pos1' is both a place and the annotator"):
+    with raises_about(DataError, "annotator"):
         rt.Rankings.from_wide(table, places=["pos*"], annotator="pos1")
 
 
 def test_a_pattern_matches_a_column() -> None:
     table = {"pos1": ["x", "y"], "pos2": ["y", "x"]}
-    with pytest.raises(DataError, match="matches no column of the table"):
+    with raises_about(DataError, "places"):
         rt.Rankings.from_wide(table, places=["plc*"])

@@ -8,72 +8,84 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from raters.errors import DataError
+from raters.errors import refuse_data
 from raters.judgements.names import Names, check_once, name_list, name_text, shorten
-from raters.judgements.reading.choices import EXAMPLES, Offers, check_length, columns_by_alternative
-from raters.judgements.reading.columns import _array, _column, _opened, read_columns, read_numbers
+from raters.judgements.reading.choices import EXAMPLES, Offers, columns_by_alternative
+from raters.judgements.reading.columns import Column, one_each, read_list, read_numbers, where
+
+
+def feature_names(names: Any, parameter: str) -> tuple[str, ...]:
+    """Names of columns with features, each once."""
+    listed = tuple(map(name_text, name_list(names, parameter, f"{parameter}=['price']")))
+    check_once(listed, parameter)
+    return listed
 
 
 def feature_columns(
     frame: Any, names: Sequence[str], parameter: str, rows: int, part_of: str | None = None
-) -> Float[np.ndarray, "row feature"]:
+) -> list[Column]:
     """Columns of numbers."""
-    such = f"{parameter}=[{names if isinstance(names, str) else 'price'!r}]"
-    listed = [name_text(name) for name in name_list(names, parameter, such)]
-    check_once(listed, parameter)
-    columns = [
-        read_numbers(read_columns(frame, part_of=part_of, **{parameter: name})[parameter])
-        for name in listed
-    ]
-    for name, one in zip(listed, columns, strict=True):
-        check_length(parameter, name, len(one), rows)
-    return np.stack(columns, axis=1) if columns else np.zeros((rows, 0))
+    wanted = [(parameter, name) for name in names]
+    return read_list(frame, wanted, part_of=part_of, rows=rows)
+
+
+def matrix(columns: Sequence[Column], rows: int) -> Float[np.ndarray, "row feature"]:
+    """Numbers in some columns."""
+    values = [read_numbers(column) for column in columns]
+    return np.stack(values, axis=1) if values else np.zeros((rows, 0))
+
+
+def of_sets(
+    columns: Sequence[Column], group: Int[np.ndarray, " row"], sets: Names
+) -> Float[np.ndarray, "set feature"]:
+    """Numbers that are the same in all rows of a set, one for each set."""
+    values = [one_each(group, column, read_numbers(column), sets) for column in columns]
+    return np.stack(values, axis=1) if values else np.zeros((len(sets), 0))
+
+
+def wide_names(features: Any, names: Sequence[Any]) -> dict[str, list[tuple[int, str]]]:
+    """Place and column of the alternatives for each feature of a wide table."""
+    listed = {} if features is None else features
+    if not isinstance(listed, Mapping):
+        refuse_data(
+            "features",
+            features,
+            "is no mapping of names to columns",
+            "map each feature to its columns",
+            instead=EXAMPLES["features"],
+        )
+    texts = feature_names(listed, "features")
+    columns = [columns_by_alternative("features", name, own, names) for name, own in listed.items()]
+    return dict(zip(texts, columns, strict=True))
 
 
 def wide_features(
     frame: Any,
-    features: Mapping[str, Any] | None,
-    names: Sequence[Any],
+    features: Mapping[str, Sequence[tuple[int, str]]],
     offered: Bool[np.ndarray, "set alternative"],
-) -> tuple[Float[np.ndarray, "set alternative feature"], tuple[str, ...]]:
-    """Features of the alternatives of a wide table, and their names."""
-    listed = {} if features is None else features
-    if not isinstance(listed, Mapping):
-        raise DataError(
-            parameter="features",
-            value=features,
-            problem="is no mapping of names to columns",
-            expected="map each feature to its columns",
-            instead=EXAMPLES["features"],
-        )
-    check_once(listed, "features")
-    values = np.zeros((*offered.shape, len(listed)))
-    for feature, (name, columns) in enumerate(listed.items()):
-        for place, column in columns_by_alternative("features", name, columns, names):
-            rows = np.flatnonzero(offered[:, place])
-            values[rows, place, feature] = _cells(frame, column, rows, len(offered))
-    return values, tuple(map(name_text, listed))
-
-
-def _cells(
-    frame: Any, name: str, rows: Int[np.ndarray, " some"], size: int
-) -> Float[np.ndarray, " some"]:
-    """Numbers in some rows of a column of this size, which may be empty elsewhere."""
-    names, fetch = _opened(frame, [name])
-    if name not in names:
-        read_columns(frame, features=name)  # says which columns there are
-    whole = np.asarray(_array(fetch(name), name, "features"), dtype=object)
-    check_length("features", name, len(whole), size)
-    if not len(rows):
-        return np.zeros(0)
-    return read_numbers(_column(whole[rows], name, "features"))
+) -> Float[np.ndarray, "set alternative feature"]:
+    """Features of the alternatives of a wide table, 0 where these are not offered."""
+    values = np.zeros((*offered.shape, len(features)))
+    for feature, columns in enumerate(features.values()):
+        wanted = [("features", name) for _, name in columns]
+        cells = read_list(frame, wanted, empty=("features",), rows=len(offered))
+        for (place, _), column in zip(columns, cells, strict=True):
+            missing = offered[:, place] & (column.code < 0)
+            if missing.any():
+                column.refuse(
+                    f"is empty in {where(missing)}",
+                    "it must hold a number where the alternative was offered",
+                )
+            numbers = read_numbers(column.only(offered[:, place]))
+            values[:, place, feature] = np.where(offered[:, place], numbers, 0.0)
+    return values
 
 
 class Terms(NamedTuple):
     """Features that the utilities depend on."""
 
     features: tuple[str, ...]
-    specific: tuple[str, ...]
+    specific: Sequence[str]
     choosers: tuple[str, ...]
     like: Any = None
 
@@ -111,11 +123,11 @@ class Terms(NamedTuple):
 def _known(names: tuple[str, ...], known: tuple[str, ...], parameter: str) -> tuple[str, ...]:
     """Raise unless these are the features of `like`, in their order."""
     if names != known:
-        raise DataError(
-            parameter=parameter,
-            value=list(names),
-            problem="differ from those of `like`",
-            expected=f"these are {shorten(known)}, in this order" if known else "it has none",
+        refuse_data(
+            parameter,
+            list(names),
+            "differ from those of `like`",
+            f"these are {shorten(known)}, in this order" if known else "it has none",
         )
     return known
 
@@ -130,11 +142,11 @@ def by_alternative(
     """Features of which some have a coefficient for each alternative: one column for each."""
     listed = [name_text(name) for name in name_list(specific, "specific", "specific=['time']")]
     if unknown := [name for name in listed if name not in names]:
-        raise DataError(
-            parameter="specific",
-            value=unknown[0],
-            problem="is none of `features`",
-            expected=f"these are {shorten(names)}" if names else "name it there as well",
+        refuse_data(
+            "specific",
+            unknown[0],
+            "is none of `features`",
+            f"these are {shorten(names)}" if names else "name it there as well",
         )
     columns, own = [], []
     for column, name in zip(values.T, names, strict=True):
@@ -160,12 +172,12 @@ def _within(
     constant = scale <= 1e-10 * np.abs(values).max(0, initial=0.0)
     if constant.any():
         alike = [name for name, same in zip(names, constant, strict=True) if same]
-        raise DataError(
-            parameter="features",
-            value=alike[0],
-            problem="is the same for all alternatives of every set, so that no choice depends on it"
+        refuse_data(
+            "features",
+            alike[0],
+            "is the same for all alternatives of every set, so that no choice depends on it"
             + (f" ({len(alike)} such features)" if len(alike) > 1 else ""),
-            expected="leave it out; a feature of the chooser belongs to `choosers`, where each"
+            "leave it out; a feature of the chooser belongs to `choosers`, where each"
             " alternative has a coefficient of it",
         )
     return scale
@@ -178,11 +190,11 @@ def _across(
     none."""
     constant = values.max(0) == values.min(0)
     if constant.any():
-        raise DataError(
-            parameter="choosers",
-            value=names[int(np.argmax(constant))],
-            problem="has the same value in all sets",
-            expected="leave it out: the constants of the alternatives have its effect (new sets for"
+        refuse_data(
+            "choosers",
+            names[int(np.argmax(constant))],
+            "has the same value in all sets",
+            "leave it out: the constants of the alternatives have its effect (new sets for"
             " a model that was fitted are read with `like`)",
             instead="like=choices, with those that were fitted",
         )

@@ -1,25 +1,31 @@
-"""Columns of any table to integer codes and numbers, with the errors about a column."""
+"""The border: columns of any table as codes, text and numbers, all of one length. Every reader
+reads its table by `read_columns` or `read_list`."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from fnmatch import fnmatchcase
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, NoReturn
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 
-from raters.errors import DataError
+from raters.errors import DataError, refuse_data
+from raters.errors.validation import nearest
 from raters.judgements.counts import exact
-from raters.judgements.names import check_text, shown
+from raters.judgements.names import check_text, name_list, shorten, shown
 
 
-class Column(NamedTuple):
-    """One complete column of a table, used in one role: its row m holds ``values[code[m]]``."""
+@dataclass(frozen=True)
+class Column:
+    """One column of a table in one role: its row m holds ``values[code[m]]``, and nothing where the
+    code is −1."""
 
     name: str
     role: str
@@ -29,23 +35,64 @@ class Column(NamedTuple):
     def __len__(self) -> int:
         return len(self.code)
 
+    def only(self, rows: Bool[np.ndarray, " row"]) -> Column:
+        """The same column with empty cells in the other rows."""
+        return dataclasses.replace(self, code=np.where(rows, self.code, -1))
+
+    def refuse(self, problem: str, expected: str, instead: str | None = None) -> NoReturn:
+        """Raise an error about this column."""
+        refuse_data(self.role, self.name, problem, expected, instead=instead)
+
 
 def read_columns(
-    table: Any, *, part_of: str | None = None, **roles: str | None
+    table: Any, *, empty: Collection[str] = (), part_of: str | None = None, **roles: Any
 ) -> dict[str, Column]:
-    """The columns named, by role: complete, one-dimensional and of one length."""
-    wanted = {role: column_name(role, name) for role, name in roles.items() if name is not None}
-    _check_apart(wanted)
-    arrays = _arrays(table, wanted)
-    columns = {role: _column(arrays[name], name, role, part_of) for role, name in wanted.items()}
+    """The columns named, by role: of one length, and without missing values but in the roles that
+    may have empty cells. A row that lacks a part of a group named by `part_of` is left out with the
+    group."""
+    wanted = [(role, name) for role, name in roles.items() if name is not None]
+    owner: dict[str, str] = {}
+    for role, name in wanted:
+        other = owner.setdefault(column_name(role, name), role)
+        if other != role:
+            refuse_data(
+                role, name, f"is the column of `{other}` as well", "name one column for each"
+            )
+    columns = read_list(table, wanted, empty, part_of)
     if len(columns) > 1:
-        own = [
-            column.code
-            == (column.values.index(column.name) if column.name in column.values else -1)
-            for column in columns.values()
-        ]
-        _check_headings(np.logical_and.reduce(own), next(iter(columns.values())))
-    return columns
+        check_headings(columns)
+    return {column.role: column for column in columns}
+
+
+def read_list(
+    table: Any,
+    wanted: Sequence[tuple[str, Any]],
+    empty: Collection[str] = (),
+    part_of: str | None = None,
+    rows: int | None = None,
+) -> list[Column]:
+    """The columns of pairs of a role and a name, as `read_columns` gives them, as long as others
+    that were read before; a role may have several."""
+    names, fetch = _opened(table, [column_name(role, name) for role, name in wanted])
+    for role, name in wanted:
+        if name not in names:
+            by_lower = {one.lower(): one for one in names}
+            near = nearest(name.lower(), by_lower, 0.5)
+            hint = f"; did you mean {by_lower[near]!r}?" if near else ""
+            refuse_data(
+                role, name, "names no column of the table", f"it has {shorten(names, 20)}{hint}"
+            )
+    arrays = [_array(fetch(name), name, role) for role, name in wanted]
+    for (role, name), array in zip(wanted, arrays, strict=True):
+        if len(array) != (number := len(arrays[0]) if rows is None else rows):
+            problem = f"has {len(array)} rows, and the columns before it {number}"
+            refuse_data(role, name, problem, "every column needs one value per row")
+        if not len(array) and role not in empty:
+            refuse_data(role, name, "has no rows, as the table is empty", "give at least one")
+    return [
+        as_column(array, name, role, role in empty, part_of)
+        for (role, name), array in zip(wanted, arrays, strict=True)
+    ]
 
 
 def column_names(table: Any) -> list[str]:
@@ -53,9 +100,28 @@ def column_names(table: Any) -> list[str]:
     return _opened(table, [])[0]
 
 
-def number_of_rows(table: Any, name: str) -> int:
-    """Length of a column of a table, as `read_columns` takes it."""
-    return len(_arrays(table, {name: name})[name])
+def number_of_rows(table: Any) -> int:
+    """Length of the first column of a table."""
+    names = column_names(table)
+    if not names:
+        refuse_data("frame", problem="has no columns", expected="give a table with some")
+    return len(_array(_opened(table, names[:1])[1](names[0]), names[0], "frame"))
+
+
+def matching(table: Any, wanted: Any, role: str) -> list[str]:
+    """Names of columns, those that a pattern such as ``item*`` matches in the order of the
+    table."""
+    names, listed = column_names(table), []
+    for pattern in name_list(wanted, role, f"{role}=['{role}*']"):
+        pattern = column_name(role, pattern)
+        matched = [name for name in names if fnmatchcase(name, pattern)]
+        if pattern in names or not any(sign in pattern for sign in "*?["):
+            matched = [pattern]
+        elif not matched:
+            has = f"it has {shorten(names, 20)}"
+            refuse_data(role, pattern, "matches no column of the table", has)
+        listed += matched
+    return listed
 
 
 def is_column(value: Any) -> bool:
@@ -63,131 +129,95 @@ def is_column(value: Any) -> bool:
     return hasattr(value, "__len__") and not isinstance(value, (str, bytes))
 
 
-def _is_heading(column: Column) -> Bool[np.ndarray, " row"]:
-    """True for each row in which a column holds its own name."""
-    there = column.name in column.values
-    return np.asarray(column.code == (column.values.index(column.name) if there else -1))
-
-
-def _check_headings(rows: Bool[np.ndarray, " row"], column: Column) -> None:
-    """`DataError` where there are rows in which each column holds its own name."""
-    if rows.any():
-        row = int(np.flatnonzero(rows)[0])
-        raise DataError(
-            f"row {row} (counted from 0) holds the names of the columns, such as {column.name!r}"
-            f" ({int(rows.sum())} such row(s)), as where two files were put together; leave those"
-            f" rows out first: frame = frame[frame[{column.name!r}] != {column.name!r}]",
-            parameter=column.role,
-            value=column.name,
-            problem=(
-                f"holds its own name in row {row} (counted from 0), as the other columns do"
-                f" ({int(rows.sum())} such row(s))"
-            ),
-            expected="remove the headings of a file that was put behind another",
-        )
-
-
-def _check_apart(wanted: Mapping[str, str]) -> None:
-    """`DataError` for a column in two roles."""
-    roles: dict[str, str] = {}
-    for role, name in wanted.items():
-        if (other := roles.setdefault(name, role)) != role:
-            raise DataError(
-                f"column {name!r} is given for {other}= and for {role}=; name one column for each",
-                parameter=role,
-                value=name,
-                problem=f"is the column of `{other}` as well",
-                expected="name one column for each",
-            )
-
-
 def column_name(role: str, name: Any) -> str:
     """The name of a column, as it is given for a role."""
-    if isinstance(name, str):
-        return name
-    left_out = "; it cannot be left out" if name is None else f", not {shown(name)}"
-    raise DataError(
-        f"{role}= takes the name of a column, such as {role}='{role}'{left_out}",
-        parameter=role,
-        value=shown(name),
-        problem="is not given" if name is None else "is no name of a column",
-        expected="name one column",
-    )
+    if not isinstance(name, str):
+        problem = "is not given" if name is None else "is no name of a column"
+        refuse_data(role, shown(name), problem, "name one column", instead=f"{role}='{role}'")
+    return name
 
 
-def _arrays(table: Any, wanted: Mapping[str, str]) -> dict[str, Any]:
-    """The columns named, by name: one-dimensional and of one length."""
-    names, fetch = _opened(table, list(wanted.values()))
-    for role, name in wanted.items():
-        if name not in names:
-            raise DataError(
-                f"there is no column {name!r} (for {role}=); the table has"
-                f" {_listed(names)}{_nearest(name, names, role)}",
-                parameter=role,
-                value=name,
-                problem="names no column of the table",
-                expected=f"it has {_listed(names)}"
-                + _nearest(name, names, role).replace(f"{role}=", ""),
-            )
-    roles = {name: role for role, name in wanted.items()}
-    arrays = {name: _array(fetch(name), name, role) for name, role in roles.items()}
-    lengths = {name: len(values) for name, values in arrays.items()}
-    if len(set(lengths.values())) > 1:
-        raise DataError(
-            f"the columns differ in length: {lengths}; every column needs one value per row"
+def check_headings(columns: Sequence[Column]) -> None:
+    """Raise where there are rows in which each column holds its own name."""
+    heading = [
+        column.code == (column.values.index(column.name) if column.name in column.values else -2)
+        for column in columns
+    ]
+    rows = np.logical_and.reduce(heading)
+    if rows.any():
+        columns[0].refuse(
+            f"holds its own name in {where(rows)}, as the other columns do",
+            "remove the headings of a file that was put behind another",
+            f"frame = frame[frame[{columns[0].name!r}] != {columns[0].name!r}]",
         )
-    return arrays
 
 
-def read_places(
-    table: Any, places: Sequence[str]
-) -> tuple[Bool[np.ndarray, "ranking place"], Column]:
-    """Mask of the places of each ranking that hold an item, shape (ranking, place), and those
-    items, row by row, as one column."""
-    there, column = read_cells(
-        table, {f"place {n}": column_name(f"place {n}", name) for n, name in enumerate(places, 1)}
-    )
-    if (late := there[:, 1:] & ~there[:, :-1]).any():
-        row, place = np.argwhere(late)[0]
-        raise DataError(
-            f"the ranking in row {row} (counted from 0) has an item in column {places[place + 1]!r}"
-            f" and none in {places[place]!r} before it ({int(late.any(1).sum())} such ranking(s));"
-            " only the last places may be empty",
-            parameter="places",
-            value=places[place + 1],
-            problem=(
-                f"has an item in row {row} (counted from 0), and column {places[place]!r} before it"
-                f" has none ({int(late.any(1).sum())} such ranking(s))"
-            ),
-            expected="only the last places may be empty",
+def where(rows: Bool[np.ndarray, " row"]) -> str:
+    """The first of some rows, and how many there are, in words."""
+    return f"row {int(np.argmax(rows))} (counted from 0; {int(rows.sum())} such row(s))"
+
+
+def repeated(*codes: Int[np.ndarray, " row"]) -> Bool[np.ndarray, " row"]:
+    """Mask of the rows that equal an earlier one in all of some columns of codes."""
+    order = np.lexsort(codes)
+    same = np.logical_and.reduce([np.diff(code[order]) == 0 for code in codes])
+    mask = np.zeros(len(order), bool)
+    mask[order[1:][same]] = True
+    return mask
+
+
+def one_each(
+    unit: Int[np.ndarray, " row"],
+    column: Column,
+    values: Num[np.ndarray, " row"],
+    names: Sequence[Any],
+) -> Num[np.ndarray, " unit"]:
+    """The value in a column of each of some names, −1 where all its cells are empty; an error for a
+    name with several values."""
+    rows = np.flatnonzero(column.code >= 0)
+    first = np.full(len(names), -1)
+    first[unit[rows[::-1]]] = rows[::-1]  # of several assignments to one place the last stays
+    wrong = np.zeros(len(values), bool)
+    wrong[rows] = values[rows] != values[first[unit[rows]]]
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        one, other = (column.values[column.code[at]] for at in (first[unit[row]], row))
+        column.refuse(
+            f"holds several values for {names[unit[row]]!r}: {one!r} and, in {where(wrong)},"
+            f" {other!r}",
+            "keep one for each",
         )
-    return there, column
+    return np.where(first >= 0, values[first], -1)
 
 
-def read_cells(
-    table: Any, roles: Mapping[str, str], called: str = "places"
-) -> tuple[Bool[np.ndarray, "row cell"], Column]:
-    """Several columns as one."""
-    arrays, names = _arrays(table, roles), list(roles.values())
-    held = pd.DataFrame(
-        {name: pd.Series(arrays[name]).reset_index(drop=True) for name in names}, dtype=object
+def stacked(
+    columns: Sequence[Column],
+) -> tuple[Int[np.ndarray, " cell"], Int[np.ndarray, " cell"], Column]:
+    """Row and place of each cell of several columns that is not empty, column by column, and the
+    cells as one column."""
+    start = np.cumsum([0, *(len(column.values) for column in columns)])
+    code = np.concatenate(
+        [
+            np.where(column.code < 0, -1, column.code + begin)
+            for column, begin in zip(columns, start, strict=False)
+        ]
     )
-    there = (held.notna() & (held != "")).to_numpy(bool)
-    column = _column(held.to_numpy(object)[there], called, called)
-    headings = (held == names).all(axis=1).to_numpy(bool)
-    _check_headings(headings, Column(names[0], called, column.code, column.values))
-    return there, column
+    cell = np.flatnonzero(code >= 0)
+    place, row = np.divmod(cell, len(columns[0]))
+    values = [value for column in columns for value in column.values]
+    name = ", ".join(column.name for column in columns[:3])
+    return row, place, Column(name, columns[0].role, code[cell], values)
 
 
-def _opened(table: Any, wanted: list[str]) -> tuple[list[str], Callable[[str], Any]]:
-    """The names of all columns, and a function that gives one of them."""
+# ---------------------------------------------------------------- from a table to arrays
+
+
+def _opened(table: Any, wanted: Sequence[str]) -> tuple[list[str], Callable[[str], Any]]:
+    """The names of all columns, and a function that gives one of those wanted."""
     if isinstance(table, Mapping):
         by_name = {str(name): values for name, values in table.items()}
         if len(by_name) < len(table):
-            raise DataError(
-                f"two columns have one name as text, of {shown(list(table))}; give each column its"
-                " own name"
-            )
+            _refuse_table(table, "has two columns of one name", "give each a name of its own")
         return list(by_name), by_name.__getitem__
     if isinstance(table, np.ndarray) and table.dtype.names:
         return list(table.dtype.names), table.__getitem__
@@ -196,20 +226,12 @@ def _opened(table: Any, wanted: list[str]) -> tuple[list[str], Callable[[str], A
             table = table.set_axis(list(map(str, table.columns)), axis=1)
         frame = nw.from_native(table, allow_series=False)
         names = frame.collect_schema().names()
-    except TypeError as error:
-        also = (
-            "; read the file first, for example with pandas.read_csv"
-            if isinstance(table, str)
-            else ""
+    except TypeError:
+        _refuse_table(
+            table, "has no columns", "give a pandas, polars or pyarrow table, or a dict of arrays"
         )
-        raise DataError(
-            f"cannot read columns from a {type(table).__name__}; give a pandas, polars or pyarrow"
-            f" table, or a dict of arrays: {{'winner': [...], 'loser': [...]}}{also}"
-        ) from error
-    except nw.exceptions.NarwhalsError as error:
-        raise DataError(
-            f"cannot read the columns of this table: {error}; give each column its own name"
-        ) from error
+    except nw.exceptions.NarwhalsError:
+        _refuse_table(table, "has columns that cannot be read", "give each a name of its own")
     frame = frame.select([name for name in dict.fromkeys(wanted) if name in names])
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
@@ -222,8 +244,45 @@ def _opened(table: Any, wanted: list[str]) -> tuple[list[str], Callable[[str], A
     return list(names), fetch
 
 
+def _refuse_table(table: Any, problem: str, expected: str) -> NoReturn:
+    such = "pandas.read_csv(...), or {'winner': ['a', 'b'], 'loser': ['b', 'c']}"
+    refuse_data("frame", shown(table), problem, expected, instead=such)
+
+
 def _is_pandas(frame: Any) -> bool:
     return bool(frame.implementation.is_pandas())
+
+
+def _array(values: Any, name: str, role: str) -> Any:
+    """A column as a one-dimensional array or pandas column, with one value in each row."""
+    try:
+        array = _converted(values)
+    except Exception as error:  # Whatever a foreign object raises, it is no column.
+        raise DataError(
+            parameter=role,
+            value=name,
+            problem=f"is no column ({type(error).__name__})",
+            expected="every row must hold one value",
+        ) from error
+    if array.ndim != 1:
+        refuse_data(role, name, f"has {array.ndim} dimensions", "every row must hold one value")
+    return array
+
+
+def _converted(values: Any) -> Any:
+    if isinstance(values, np.ma.MaskedArray) and values.ndim == 1:
+        # What is masked becomes missing.
+        values = pd.Series(values.astype(object) if values.dtype.kind in "iu" else values)
+    if isinstance(values, (pd.api.extensions.ExtensionArray, pd.Index)):
+        values = pd.Series(values)
+    values = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(values, nw.Series):
+        values = values.to_native() if _is_pandas(values) else _series_array(values)
+    if not isinstance(values, (np.ndarray, pd.Series)):
+        values = _list_array(values)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "USTV":
+        return values.astype(object)
+    return values
 
 
 def _series_array(series: nw.Series[Any]) -> np.ndarray:
@@ -233,8 +292,7 @@ def _series_array(series: nw.Series[Any]) -> np.ndarray:
     coded = series.dtype.is_integer() or series.dtype in (nw.Categorical, nw.Enum)
     if wide or (coded and series.null_count()):
         return np.array(series.to_list(), dtype=object)
-    array: np.ndarray = series.to_numpy()
-    return array
+    return np.asarray(series.to_numpy())
 
 
 def _list_array(values: Any) -> np.ndarray:
@@ -249,132 +307,71 @@ def _list_array(values: Any) -> np.ndarray:
     return array
 
 
-def _array(values: Any, name: str, role: str) -> Any:
-    """A column as a one-dimensional array or pandas column."""
-    if isinstance(values, np.ma.MaskedArray) and values.ndim == 1:
-        values = values.astype(object) if values.dtype.kind in "iu" else values
-        values = pd.Series(values)  # what is masked becomes missing
-    if isinstance(values, (pd.api.extensions.ExtensionArray, pd.Index)):
-        values = pd.Series(values)
-    values = nw.from_native(values, series_only=True, pass_through=True)
-    if isinstance(values, nw.Series):
-        values = values.to_native() if _is_pandas(values) else _series_array(values)
-    if not isinstance(values, (np.ndarray, pd.Series)):
-        try:
-            values = _list_array(values)
-        except (ValueError, TypeError) as error:  # such as lists of different lengths
-            raise DataError(
-                f"column {name!r} holds lists of different lengths, or tables; every row must hold"
-                " one value",
-                parameter=role,
-                value=name,
-                problem="has a column of lists or tables",
-                expected="every row must hold one value",
-            ) from error
-    if values.ndim != 1:
-        raise DataError(
-            f"column {name!r} has {values.ndim} dimensions (shape {values.shape}); every column"
-            " must be one-dimensional, with one value per row",
-            parameter=role,
-            value=name,
-            problem=f"has {values.ndim} dimensions",
-            expected="every column must be one-dimensional, with one value per row",
-        )
-    if isinstance(values, np.ndarray) and values.dtype.kind in "UST":
-        return values.astype(object)
-    return values
-
-
-def _column(values: Any, name: str, role: str, part_of: str | None = None) -> Column:
-    if len(values) == 0:
-        raise DataError(
-            f"the table is empty: column {name!r} has no rows; give at least one",
-            parameter=role,
-            value=name,
-            problem="has no rows, as the table is empty",
-            expected="give at least one",
-        )
+def as_column(
+    values: Any, name: str, role: str, empty: bool = False, part_of: str | None = None
+) -> Column:
+    """An array or pandas column as codes and values; it may have empty cells where that is said."""
     try:
-        code, distinct_values = pd.factorize(values)
-    except (TypeError, ValueError) as error:  # values that cannot be told apart by hashing
+        code, distinct = pd.factorize(values)
+        check_text(distinct, role, name)
+        known = pd.Series(distinct).tolist()  # an Index holds no numbers of 16 bits
+    except DataError:
+        raise
+    except Exception as error:  # values that cannot be told apart, such as lists
         raise DataError(
-            f"column {name!r} (for {role}=) holds values such as {shown(values[0])}; expected a"
-            " name or a number in each row",
             parameter=role,
             value=name,
-            problem=f"holds values such as {shown(values[0])}",
+            problem=f"holds values such as {shown(next(iter(values)))}",
             expected="it must hold a name or a number in each row",
         ) from error
-    _check_values(values, distinct_values, name, role)
-    distinct = pd.Series(distinct_values).tolist()  # an Index holds no numbers of 16 bits
-    missing = code < 0
-    if "" in distinct:
-        missing = missing | (code == distinct.index(""))
-    if missing.any():
-        what, line = "those rows out", f"frame[frame[{name!r}].notna() & (frame[{name!r}] != '')]"
+    _check_logical(values, name, role)
+    if "" in known:
+        blank = known.index("")
+        del known[blank]
+        code = np.where(code == blank, -1, code - (code > blank))
+    if not empty and (missing := code < 0).any():
+        line = f"frame[frame[{name!r}].notna() & (frame[{name!r}] != '')]"
         if part_of is not None and part_of != name:
-            what = f"those out with all rows of the same {part_of!r}"
-            complete = f"frame[{name!r}].notna().groupby(frame[{part_of!r}]).transform('all')"
-            line = f"frame[{complete}]"
-        raise DataError(
-            f"column {name!r} (for {role}=) has {missing.sum()} missing value(s), first in row"
-            f" {np.flatnonzero(missing)[0]} (counted from 0); every row needs one. Leave {what}"
-            f" first: frame = {line}",
-            parameter=role,
-            value=name,
-            problem=(
-                f"has {missing.sum()} missing value(s), first in row {np.flatnonzero(missing)[0]}"
-                " (counted from 0)"
-            ),
-            expected=f"every judgement needs one; leave {what}",
+            line = f"frame[frame[{name!r}].notna().groupby(frame[{part_of!r}]).transform('all')]"
+        refuse_data(
+            role,
+            name,
+            f"has {missing.sum()} missing value(s), first in row {np.argmax(missing)} (counted"
+            " from 0)",
+            "every row needs one; leave those rows out",
+            instead=f"frame = {line}",
         )
-    return Column(name, role, code.astype(np.int32), distinct)
+    return Column(name, role, code.astype(np.int32), known)
 
 
-def _check_values(values: Any, distinct: Any, name: str, role: str) -> None:
-    """Raise for values that would become one name without a word, or that no file keeps."""
-    check_text(distinct, role, name)
+def _check_logical(values: Any, name: str, role: str) -> None:
+    """Raise for True beside other values: a table of hashes takes it for 1, and names for text."""
     if values.dtype != object:
         return
-    # A table of hashes takes True for 1, and names take it for "True".
-    logical = (bool, np.bool_)
-    others = (value for value in values if not isinstance(value, logical) and not pd.isna(value))
-    if any(isinstance(value, logical) for value in values) and (other := next(others, None)):
-        raise DataError(
-            parameter=role,
-            value=name,
-            problem=f"holds True or False beside other values, such as {shown(other)}",
-            expected="make all of them text",
+    logical = [isinstance(value, (bool, np.bool_)) for value in values]
+    if any(logical) and not all(
+        flag or pd.isna(value) for flag, value in zip(logical, values, strict=True)
+    ):
+        refuse_data(
+            role,
+            name,
+            "holds True or False beside other values",
+            "make all of them text",
             instead=f"frame[{name!r}] = frame[{name!r}].astype(str)",
         )
 
 
+# ---------------------------------------------------------------- numbers
+
+
 def read_numbers(column: Column) -> Float[np.ndarray, " row"]:
-    """A column as finite floats."""
-    try:
-        numbers = np.array([_number(value) for value in column.values])
-    except (TypeError, ValueError, OverflowError) as error:
-        wrong = next(value for value in column.values if not _is_number(value))
-        raise DataError(
-            f"column {column.name!r} (for {column.role}=) must hold numbers; it holds"
-            f" {shown(wrong)}, first in row {first_row(column, [wrong])}",
-            parameter=column.role,
-            value=column.name,
-            problem=f"holds {shown(wrong)}, first in row {first_row(column, [wrong])}",
-            expected="it must hold numbers",
-        ) from error
-    if not np.isfinite(numbers).all():
-        wrong = column.values[int(np.flatnonzero(~np.isfinite(numbers))[0])]
-        raise DataError(
-            f"column {column.name!r} (for {column.role}=) must hold finite numbers; row"
-            f" {first_row(column, [wrong])} (counted from 0) holds {wrong!r}",
-            parameter=column.role,
-            value=column.name,
-            problem=f"holds {wrong!r} in row {first_row(column, [wrong])} (counted from 0)",
-            expected="it must hold finite numbers",
-        )
-    values: np.ndarray = numbers[column.code]
-    return values
+    """A column as finite floats, NaN where it is empty."""
+    numbers: np.ndarray = np.array([*map(_number, column.values), np.nan])[column.code]
+    wrong = ~np.isfinite(numbers) & (column.code >= 0)
+    if wrong.any():
+        value = column.values[column.code[np.argmax(wrong)]]
+        column.refuse(f"holds {shown(value)} in {where(wrong)}", "it must hold finite numbers")
+    return numbers
 
 
 def read_counts(column: Column) -> Float[np.ndarray, " row"]:
@@ -384,18 +381,10 @@ def read_counts(column: Column) -> Float[np.ndarray, " row"]:
     exactly = np.array([_is_at_most(value, 2**53) for value in column.values])[column.code]
     wrong = (numbers < 1) | (numbers != np.round(numbers)) | ~exactly
     if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise DataError(
-            f"column {column.name!r} (for count=) must hold whole numbers from 1 to 2**53; row"
-            f" {row} (counted from 0) holds {numbers[row]:g}. Leave out rows without judgements;"
-            " weights are not counts, so round them first",
-            parameter="count",
-            value=column.name,
-            problem=f"holds {numbers[row]:g} in row {row} (counted from 0)",
-            expected=(
-                "it must hold whole numbers from 1 to 2**53; leave out rows without judgements, and"
-                " round weights"
-            ),
+        column.refuse(
+            f"holds {numbers[np.argmax(wrong)]:g} in {where(wrong)}",
+            "it must hold whole numbers from 1 to 2**53; leave out rows without judgements, and"
+            " round weights",
         )
     return exact(numbers)
 
@@ -404,51 +393,31 @@ def read_ratings(column: Column) -> Float[np.ndarray, " row"]:
     """A column of numbers that are compared: below 2**53, where floats tell whole ones apart."""
     ratings = read_numbers(column)
     if (wrong := np.abs(ratings) >= 2**53).any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise DataError(
-            parameter=column.role,
-            value=column.name,
-            problem=f"holds {shown(column.values[column.code[row]])} in row {row} (counted from 0),"
-            " which would equal its neighbours",
-            expected="it must hold numbers below 2**53 (about 9e15) in size; shift or divide all",
-            instead=f"frame[{column.name!r}] = frame[{column.name!r}].rank()",
+        column.refuse(
+            f"holds {shown(column.values[column.code[np.argmax(wrong)]])} in {where(wrong)}, which"
+            " would equal its neighbours",
+            "it must hold numbers below 2**53 (about 9e15) in size; shift or divide all",
+            f"frame[{column.name!r}] = frame[{column.name!r}].rank()",
         )
     return ratings
 
 
-def first_row(column: Column, values: Sequence[Any]) -> int:
-    """The first row that holds one of some values."""
-    codes = [column.values.index(value) for value in values]
-    return int(np.flatnonzero(np.isin(column.code, codes))[0])
+def first_row(column: Column, value: Any) -> int:
+    """The first row that holds a value."""
+    return int(np.argmax(column.code == column.values.index(value)))
 
 
 def _number(value: Any) -> float:
-    """A float; Python's underscores between digits are no numbers of a table."""
+    """A float, NaN for what is none; Python's underscores between digits are no numbers of a
+    table."""
     if isinstance(value, str) and "_" in value:
-        raise ValueError(value)
-    return float(value)
-
-
-def _is_number(value: Any) -> bool:
+        return np.nan
     try:
-        _number(value)
+        return float(value)
     except (TypeError, ValueError, OverflowError):
-        return False
-    return True
+        return np.nan
 
 
 def _is_at_most(value: Any, most: int) -> bool:
     """True if a number, or its text, is at most so large, exactly."""
     return bool((Decimal(value.strip()) if isinstance(value, str) else value) <= most)
-
-
-def _nearest(name: str, names: Iterable[str], role: str) -> str:
-    by_lower = {key.lower(): key for key in names}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
-    return f"; did you mean {role}={by_lower[near[0]]!r}?" if near else ""
-
-
-def _listed(names: Sequence[str], most: int = 20) -> str:
-    return f"{sorted(names)[:most]}" + (
-        f" and {len(names) - most} more" if len(names) > most else ""
-    )

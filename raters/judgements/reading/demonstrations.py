@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
-from raters.errors import DataError
+from raters.errors import refuse_data
 from raters.errors.validation import numbers
 from raters.judgements.mdp import MDP
 from raters.judgements.names import check_once, encode_names, match_names, name_list, name_text
@@ -45,11 +45,11 @@ class Ways(NamedTuple):
 def check_roles(trajectory: str | None, step: str | None) -> None:
     """Raise for numbers of steps without trajectories."""
     if step is not None and trajectory is None:
-        raise DataError(
-            parameter="step",
-            value=step,
-            problem="numbers the steps of trajectories, and no column names these",
-            expected="name the column of the trajectories, or leave both out",
+        refuse_data(
+            "step",
+            step,
+            "numbers the steps of trajectories, and no column names these",
+            "name the column of the trajectories, or leave both out",
             instead="trajectory='trajectory'",
         )
 
@@ -87,11 +87,11 @@ def _whole_steps(column: Column) -> Int[np.ndarray, " step"]:
     wrong = (values != np.round(values)) | (np.abs(values) >= 2**31)
     if wrong.any():
         value = column.values[column.code[int(np.flatnonzero(wrong)[0])]]
-        raise DataError(
-            parameter="step",
-            value=column.name,
-            problem=f"holds {value!r} in row {first_row(column, [value])} (counted from 0)",
-            expected="it must hold whole numbers that count the steps of each trajectory",
+        refuse_data(
+            "step",
+            column.name,
+            f"holds {value!r} in row {first_row(column, value)} (counted from 0)",
+            "it must hold whole numbers that count the steps of each trajectory",
         )
     return values.astype(np.int64)
 
@@ -105,12 +105,12 @@ def check_allowed(steps: Steps, mdp: MDP) -> None:
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         own = np.flatnonzero(np.asarray(mdp.allowed)[steps.state[row]])
-        raise DataError(
-            parameter="action",
-            value=name_text(mdp.actions[steps.action[row]]),
-            problem=f"is not allowed in state {name_text(mdp.states[steps.state[row]])!r}, in row"
+        refuse_data(
+            "action",
+            name_text(mdp.actions[steps.action[row]]),
+            f"is not allowed in state {name_text(mdp.states[steps.state[row]])!r}, in row"
             f" {row} (counted from 0; {int(wrong.sum())} such row(s))",
-            expected="allowed there are "
+            "allowed there are "
             + ", ".join(repr(name_text(mdp.actions[code])) for code in own[:10]),
         )
 
@@ -189,8 +189,8 @@ def _refuse(
 ) -> None:
     """Raise for the first step that is wrong beside the next one."""
     if wrong.any():
-        raise DataError(
-            parameter=parameter,
+        refuse_data(
+            parameter,
             problem=f"{problem(int(np.flatnonzero(wrong)[0]))} ({int(wrong.sum())} such step(s))",
             expected=expected,
         )
@@ -206,16 +206,16 @@ def policies(
     probs = numbers("policy", policy)
     shape = (mdp.num_states, mdp.num_actions)
     if probs.ndim not in (2, 3) or probs.shape[-2:] != shape or not len(probs):
-        raise DataError(
-            parameter="policy",
+        refuse_data(
+            "policy",
             problem=f"has the shape {probs.shape}",
             expected=f"it must be (state, action) = {shape}, or one such table for each annotator",
         )
     every = probs.reshape(-1, *shape)
     forbidden = (every * ~np.asarray(mdp.allowed, bool)).any()
     if forbidden or (every < 0).any() or (np.abs(every.sum(-1) - 1) > _ROUNDING).any():
-        raise DataError(
-            parameter="policy",
+        refuse_data(
+            "policy",
             problem="is no probability over the actions that are allowed in each state",
             expected="it must not be negative, 0 for actions that are not allowed, and add up to 1"
             " in each state",
@@ -224,8 +224,8 @@ def policies(
     names = default if annotators is None else tuple(name_list(annotators, "annotators"))
     check_once(names, "annotators")
     if len(names) != len(every):
-        raise DataError(
-            parameter="annotators",
+        refuse_data(
+            "annotators",
             problem=f"has {len(names)} names, and there are {len(every)} policies",
             expected="give one name for each policy",
         )
@@ -251,8 +251,8 @@ def rolled_out(
         state[lead] = _drawn(rng, transition[state[lead], action])
     table = Steps(*(np.concatenate(columns) for columns in zip(*walked, strict=True)))
     if not len(table.state):
-        raise DataError(
-            parameter="mdp",
+        refuse_data(
+            "mdp",
             problem="starts in ends alone, where there is nothing to demonstrate",
             expected="let it start where actions lead elsewhere",
         )

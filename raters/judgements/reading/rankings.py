@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from fnmatch import fnmatchcase
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
-from raters.errors import DataError
-from raters.errors.validation import is_list
-from raters.judgements.names import Names, encode_names, shorten, shown
+from raters.errors import refuse_data
+from raters.judgements.names import Names, encode_names, shown
 from raters.judgements.reading.columns import (
     Column,
-    _opened,
-    column_name,
-    read_columns,
-    read_counts,
+    check_headings,
+    matching,
+    read_list,
     read_numbers,
-    read_places,
+    where,
 )
-from raters.judgements.reading.incomplete import filled
+from raters.judgements.reading.labels import annotators as annotators_of
 
 Unranked = Literal["below", "not offered"]
-_UNRANKED = {
-    "below": "they were offered, and come below all that have a place",
-    "not offered": "they were not to be ranked, as drivers who were not in a race",
-}
 
 
 class Table(NamedTuple):
@@ -57,70 +50,38 @@ def by_cells(
 def with_unranked(table: Table, num_items: int, unranked: Any) -> Table:
     """Rankings with the items that they leave out, where those come below."""
     lacking = (table.offered >= 0).sum(1) < num_items
-    if unranked not in (*_UNRANKED, None) or (unranked is None and lacking.any()):
-        meanings = "; ".join(f"{word!r}: {text}" for word, text in _UNRANKED.items())
-        raise DataError(
-            parameter="unranked",
-            value=unranked,
-            problem=(
-                f"does not say what becomes of items that {int(lacking.sum())} of"
-                f" {len(lacking)} rankings leave out (the first is in row"
-                f" {int(np.argmax(lacking))}, counted from 0)"
-                if lacking.any()
-                else "is not possible"
-            ),
-            expected=f"say what is true of them. {meanings}",
-            # The worst is one of those shown.
-            instead=f"unranked={'not offered' if (table.place < 0).any() else 'below'!r}",
+    known = isinstance(unranked, str) and unranked in get_args(Unranked)
+    if not known and (unranked is not None or lacking.any()):
+        refuse_data(
+            "unranked",
+            shown(unranked),
+            f"does not say what becomes of the items that rankings leave out, in {where(lacking)}"
+            if unranked is None
+            else "is unknown",
+            "'below': they were offered, and come below all that have a place; 'not offered': they"
+            " were not to be ranked, as drivers who were not in a race",
+            instead="unranked='below'",
         )
     if unranked != "below" or not lacking.any():
         return table
     place = np.zeros((len(table.place), num_items), np.int32)
     row, position = np.nonzero(table.offered >= 0)
     place[row, table.offered[row, position]] = table.place[row, position]
-    every = np.broadcast_to(np.arange(num_items, dtype=np.int32), place.shape)
-    return Table(np.array(every), place)
-
-
-def matching(frame: Any, places: Any, role: str = "places") -> Any:
-    """Columns of the places, with patterns such as ``pos*`` replaced by the columns that they
-    match, in the order of the table."""
-    if not is_list(places):
-        return places
-    names, _ = _opened(frame, [])
-    found: list[Any] = []
-    for pattern in places:
-        if not isinstance(pattern, str):  # No name of a column, which is said later.
-            found.append(pattern)
-            continue
-        known = pattern in names or not any(sign in pattern for sign in "*?[")
-        matched = [name for name in names if fnmatchcase(name, pattern)]
-        if not known and not matched:
-            raise DataError(
-                parameter=role,
-                value=pattern,
-                problem="matches no column of the table",
-                expected=f"it has {shorten(names, 20)}",
-            )
-        found += [pattern] if known else matched
-    return found
+    offered = np.broadcast_to(np.arange(num_items, dtype=np.int32), place.shape).copy()
+    return Table(offered, place)
 
 
 def placed(
-    frame: Any, rank: str, ranking: Int[np.ndarray, " row"], names: Names, items: list[Any]
+    column: Column, ranking: Int[np.ndarray, " row"], names: Names, item: Column
 ) -> Int[np.ndarray, " row"]:
     """Place of each row in its ranking by a column of ranks, 0 where that is empty."""
-    score = _ranks(frame, rank)
+    score = read_numbers(column)
     if (below := score < 1).any():
-        at = int(np.argmax(below))
-        raise DataError(
-            parameter="rank",
-            value=rank,
-            problem=f"gives {items[at]!r} the rank {score[at]:g} in the ranking"
-            f" {names[ranking[at]]!r} ({int(below.sum())} rank(s) below 1)",
-            expected="ranks begin with 1, the best: leave the rank of an item without a place empty"
-            " (as of a driver who did not finish), or add 1 to all where they begin with 0",
-            instead=f"frame[{rank!r}] = frame[{rank!r}].where(frame[{rank!r}] >= 1)",
+        column.refuse(
+            f"gives the rank {score[np.argmax(below)]:g} in {where(below)}",
+            "ranks begin with 1, the best: leave the rank of an item without a place empty (as of a"
+            " driver who did not finish), or add 1 to all where they begin with 0",
+            f"frame[{column.name!r}].where(frame[{column.name!r}] >= 1)",
         )
     line = np.flatnonzero(~np.isnan(score))
     order = line[np.lexsort((score[line], ranking[line]))]
@@ -128,15 +89,15 @@ def placed(
     tied = (own[1:] == own[:-1]) & (level[1:] == level[:-1])
     if tied.any():
         at = int(np.argmax(tied))
-        pair = ", ".join(repr(items[row]) for row in sorted(order[at : at + 2].tolist()))
-        others = f" ({len(np.unique(own[1:][tied]))} such rankings)" if tied.sum() > 1 else ""
-        raise DataError(
-            parameter="rank",
-            value=rank,
-            problem=f"gives {pair} the same rank in the ranking {names[own[at]]!r}{others}",
-            expected="raters has no likelihood of ties in rankings: leave those rankings out, or"
-            " compare ratings in pairs, where a tie is half a vote",
-            instead="rt.Comparisons.from_ratings(...)",
+        pair = ", ".join(
+            repr(item.values[item.code[row]]) for row in sorted(order[at : at + 2].tolist())
+        )
+        column.refuse(
+            f"gives {pair} the same rank in the ranking {names[own[at]]!r}"
+            f" ({len(np.unique(own[1:][tied]))} such rankings)",
+            "raters has no likelihood of ties in rankings: leave those rankings out, or compare"
+            " ratings in pairs, where a tie is half a vote",
+            "rt.Comparisons.from_ratings(...)",
         )
     size = np.bincount(own, minlength=len(names))
     place = np.zeros(len(ranking), np.int32)
@@ -144,182 +105,77 @@ def placed(
     return place
 
 
-def _ranks(frame: Any, rank: str) -> Float[np.ndarray, " row"]:
-    """A column of ranks, NaN where it is empty."""
-    name = column_name("rank", rank)
-    _, fetch = _opened(frame, [name])
-    column = filled(fetch(name), "rank", name)
-    if not column.values:
-        return np.full(len(column), np.nan)
-    return np.where(column.code >= 0, read_numbers(column), np.nan)
-
-
-def check_once(
-    ranking: Int[np.ndarray, " row"], item: Int[np.ndarray, " row"], names: Names, items: Names
-) -> None:
-    """Raise when a ranking names an item twice."""
-    order = np.lexsort((item, ranking))
-    same = (np.diff(ranking[order]) == 0) & (np.diff(item[order]) == 0)
-    if same.any():
-        row = order[1:][same][0]
-        raise DataError(
-            parameter="item",
-            value=items[item[row]],
-            problem=f"comes twice in the ranking {names[ranking[row]]!r}",
-            expected="a ranking names an item once; leave one of the rows out",
-        )
-
-
-def of_ranking(
-    ranking: Int[np.ndarray, " row"], who: Int[np.ndarray, " row"], names: Names, annotators: Names
-) -> Int[np.ndarray, " ranking"]:
-    """Code of who gave each ranking."""
-    first = np.unique(ranking, return_index=True)[1]
-    each = who[first]
-    if (wrong := who != each[ranking]).any():
-        row = int(np.argmax(wrong))
-        both = shorten([annotators[each[ranking[row]]], annotators[who[row]]])
-        raise DataError(
-            parameter="ranking",
-            value=names[ranking[row]],
-            problem=f"is the name of rankings by several annotators ({both})",
-            expected="give each ranking a name of its own",
-            instead="frame['ranking'] = frame['annotator'] + ' ' + frame['ranking']",
-        )
-    return np.asarray(each, np.int32)
-
-
-def count_of(
-    ranking: Int[np.ndarray, " row"], column: Column, names: Names
-) -> Float[np.ndarray, " ranking"]:
-    """Count of each ranking."""
-    number = read_counts(column)
-    each = number[np.unique(ranking, return_index=True)[1]]
-    if (wrong := number != each[ranking]).any():
-        row = int(np.argmax(wrong))
-        raise DataError(
-            parameter="count",
-            value=column.name,
-            problem=f"holds {each[ranking[row]]:g} and {number[row]:g} in rows of the ranking"
-            f" {names[ranking[row]]!r}",
-            expected="it must be the same in all rows of a ranking",
-        )
-    return each
-
-
-def counts(frame: Any, count: str, rows: int) -> Float[np.ndarray, " ranking"]:
-    """A column of counts of rankings, one for each row."""
-    number = read_counts(read_columns(frame, count=count)["count"])
-    if len(number) != rows:
-        raise DataError(
-            parameter="count",
-            value=count,
-            problem=f"has {len(number)} rows, and there are {rows} rankings",
-            expected="every column needs one value per row",
-        )
-    return number
-
-
-def check_placed(table: Table, where: Any) -> None:
+def check_placed(table: Table, role: str) -> None:
     """Raise when a ranking places no item."""
     if (none := ~(table.place > 0).any(1)).any():
-        raise DataError(
-            parameter="rank",
-            problem=f"places no item in {where(int(np.argmax(none)))} ({int(none.sum())} such"
-            " ranking(s))",
+        refuse_data(
+            role,
+            problem=f"has a ranking that places no item, {where(none)}",
             expected="a ranking places one item or more; leave the others out",
         )
 
 
-def refuse_names(known: Iterable[Any] | None) -> None:
-    """Raise when names of annotators are given and no column of them."""
-    if known is not None:
-        raise DataError(
-            "annotators= lists the names in a column; say which column that is with annotator=",
-            parameter="annotator",
-            problem="is not given, and a list of annotators is",
-            expected="say which column holds those names",
-        )
-
-
-def place_columns(places: Any, least: int = 2, **roles: str | None) -> list[str]:
-    """The columns of a ranking, in order: `least` or more, each once, and none that has another of
-    the `roles` too."""
-    listed = list(places) if is_list(places) else []
+def wide_columns(
+    frame: Any, places: Any, role: str, least: int, **others: str | None
+) -> tuple[list[Column], dict[str, Column]]:
+    """Columns of a table with a row for each ranking: those of its items, `least` or more, and the
+    others by role."""
+    listed = matching(frame, places, role)
     if len(listed) < least:
-        raise DataError(
-            "places= lists the columns of a ranking in order, such as places=['first', 'second'],"
-            f" not {shown(places)}",
-            parameter="places",
-            value=places,
-            problem="does not list the columns of a ranking",
-            expected=f"give {'two' if least == 2 else 'one'} or more, in the order of the places",
-        )
-    listed = [column_name("places", name) for name in listed]
-    if twice := [name for name in listed if listed.count(name) > 1]:
-        raise DataError(
-            f"{twice[0]!r} comes twice in places=; every place of a ranking has a column of"
-            " its own",
-            parameter="places",
-            value=twice[0],
-            problem="comes twice",
-            expected="every place of a ranking has a column of its own",
-        )
-    for role, name in roles.items():
-        if name is not None and name in listed:
-            raise DataError(
-                f"column {name!r} is both a place and the {role}; name the columns of the places"
-                " alone, such as places=['pos*']",
-                parameter="places",
-                value=name,
-                problem=f"is the column of the {role} too",
-                expected="name the columns of the places alone",
-            )
-    return listed
+        few = f"names fewer than {least} columns"
+        refuse_data(role, places, few, "give all of them", instead=f"{role}=['{role}*']")
+    named = {other: name for other, name in others.items() if name is not None}
+    wanted = [(role, name) for name in listed] + list(named.items())
+    for place, (at, name) in enumerate(wanted):
+        if name in [one for _, one in wanted[:place]]:
+            refuse_data(at, name, "comes twice", f"name one column for each, apart from `{role}`")
+    columns = read_list(frame, wanted, empty=(role, "best", "worst"))
+    cells, rest = columns[: len(listed)], columns[len(listed) :]
+    check_headings(cells)
+    return cells, {column.role: column for column in rest}
 
 
-def ranked(
-    frame: Any, places: list[str], known: Iterable[Any] | None
+def coded(
+    cells: Sequence[Column], known: Iterable[Any] | None, beside: Sequence[Column] = ()
+) -> tuple[Int[np.ndarray, "ranking cell"], Names]:
+    """Code of the item in each cell, −1 for none, and the names; an error for a row that names an
+    item twice in `cells`."""
+    codes, names = encode_names([*cells, *beside], known, "item")
+    table = np.stack(codes, axis=1)
+    ordered = np.sort(table[:, : len(cells)], axis=1)
+    again = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+    if again.any():
+        name = names[ordered[:, 1:][again][0]]
+        refuse_data(
+            cells[0].role,
+            problem=f"has {name!r} twice in {where(again.any(1))}",
+            expected="a row names an item once; correct those rows, or leave them out",
+        )
+    return table, names
+
+
+def in_places(
+    cells: Sequence[Column], known: Iterable[Any] | None
 ) -> tuple[Int[np.ndarray, "ranking place"], Names]:
-    """Code of the item in each place of each ranking, −1 for none, and the names of the items."""
-    item, name = read_places(frame, places)
-    (code,), item_names = encode_names([name], known, "item")
-    place = np.full(item.shape, -1, np.int32)
-    place[item] = code
-    ordered = np.sort(place, axis=1)
-    if (again := (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
-        row, column = np.argwhere(again)[0]
-        raise DataError(
-            f"the ranking in row {row} (counted from 0) names {item_names[ordered[row, column]]!r}"
-            f" twice ({int(again.any(1).sum())} such ranking(s)); a ranking names an item once."
-            " Leave those rows out first",
-            parameter="places",
-            problem=(
-                f"names {item_names[ordered[row, column]]!r} twice in row {row} (counted from 0;"
-                f" {int(again.any(1).sum())} such ranking(s))"
-            ),
-            expected="a ranking names an item once; leave those rows out",
+    """Code of the item in each place of each ranking, −1 for none, and the names."""
+    table, names = coded(cells, known)
+    late = (table[:, 1:] >= 0) & (table[:, :-1] < 0)
+    if late.any():
+        place = int(np.argmax(late.any(0)))
+        cells[place + 1].refuse(
+            f"has an item, and column {cells[place].name!r} before it has none, in"
+            f" {where(late[:, place])}",
+            "only the last places may be empty",
         )
-    return place, item_names
+    return table, names
 
 
 def rankers(
-    frame: Any, annotator: str | None, known: Iterable[Any] | None, first_place: str, rows: int
+    columns: Mapping[str, Column], known: Iterable[Any] | None, rows: int
 ) -> tuple[Int[np.ndarray, " ranking"], Names]:
     """Code of who gave each ranking, and the names; without a column each is its own."""
-    if annotator is None:
-        refuse_names(known)
-        return np.arange(rows, dtype=np.int32), tuple(range(rows))
-    (who,), names = encode_names(
-        [read_columns(frame, annotator=annotator)["annotator"]], known, "annotator"
-    )
-    if len(who) != rows:
-        raise DataError(
-            f"column {annotator!r} has {len(who)} rows and column {first_place!r} has"
-            f" {rows}; every column needs one value per row",
-            parameter="annotator",
-            value=annotator,
-            problem=f"has {len(who)} rows, and column {first_place!r} has {rows}",
-            expected="every column needs one value per row",
-        )
-    return who, names
+    if "annotator" in columns:
+        (who,), names = encode_names([columns["annotator"]], known, "annotator")
+        return who, names
+    annotators_of(None, known, rows)
+    return np.arange(rows, dtype=np.int32), tuple(range(rows))

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from jaxtyping import Int
 
-from raters.errors import DataError
+from raters.errors import DataError, refuse_data
 from raters.judgements.reading.columns import read_columns
 
 # Rows that are read at a time, and that are sorted at a time.
@@ -92,11 +92,11 @@ def _times(column: pa.Array, name: str) -> Int[np.ndarray, " row"]:
     except pa.ArrowInvalid:
         least = most = None
     if column.null_count or least is None or least < 1 or most > 2**53:
-        raise DataError(
-            parameter="count",
-            value=name,
-            problem="holds something else than whole numbers from 1 to 2**53",
-            expected="leave out rows without judgements, and round weights",
+        refuse_data(
+            "count",
+            name,
+            "holds something else than whole numbers from 1 to 2**53",
+            "leave out rows without judgements, and round weights",
         )
     return np.asarray(whole)
 

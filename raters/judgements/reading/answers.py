@@ -1,0 +1,159 @@
+"""Steps of reading who answered what: the levels of a scale, what is right, and the cells of a wide
+table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from raters.errors import DataError, refuse_data
+from raters.judgements.names import (
+    Names,
+    encode_names,
+    meaning,
+    name_list,
+    name_text,
+    shorten,
+    shown,
+    warn_data,
+)
+from raters.judgements.reading.columns import (
+    Column,
+    column_names,
+    first_row,
+    matching,
+    read_list,
+    read_ratings,
+)
+from raters.judgements.reading.labels import annotators
+
+# A scale has at most so many levels: each needs ratings of its own.
+MOST_LEVELS = 20
+
+
+def coded(cls: Any, columns: Mapping[str, Column], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Codes and names of the columns of a container but its answers; without a column of annotators
+    all rows are by one."""
+    fields: dict[str, Any] = {}
+    for column, axis in cls.axes.items():
+        if axis == "annotator":
+            rows = len(next(iter(columns.values())))
+            code, names = annotators(columns.get(column), known.get(axis), rows, "gave one rating")
+        elif column in columns and column != cls.answer:
+            (code,), names = encode_names([columns[column]], known.get(axis), axis)
+        else:
+            continue
+        fields |= {column: code, cls.names[axis]: names}
+    return fields
+
+
+def wide(
+    frame: Any, role: str, name: Any, columns: Sequence[str] | None
+) -> tuple[Column, list[Column]]:
+    """Column of the rows of a wide table, and those of its cells, in the order of the table."""
+    there = {one: place for place, one in enumerate(column_names(frame))}
+    listed = list(there) if columns is None else matching(frame, columns, "columns")
+    cells = sorted({one for one in listed if one != name}, key=lambda one: there.get(one, -1))
+    unit, *rest = read_list(
+        frame, [(role, name), *(("columns", one) for one in cells)], empty=("columns",)
+    )
+    if not any(column.values for column in rest):
+        refuse_data(
+            "columns",
+            listed[:5],
+            "hold no answer",
+            f"each must hold the answers of one, a row for each {role}",
+        )
+    return unit, rest
+
+
+def scale(
+    columns: Sequence[Column], levels: Iterable[Any] | None
+) -> tuple[list[Int[np.ndarray, " row"]], Names]:
+    """Codes of columns of ratings, and the levels of the scale from the lowest."""
+    if levels is not None:
+        codes, names = encode_names(columns, name_list(levels, "levels"), "level")
+    else:
+        codes, names = _numbers(columns)
+    first = columns[0]
+    if len(names) < 2:
+        first.refuse(
+            f"holds one rating only, {shorten(names)}",
+            "ratings that are all equal tell nothing; name the other levels of the scale",
+            "levels=[1, 2, 3, 4, 5]",
+        )
+    if len(names) > MOST_LEVELS:
+        first.refuse(
+            f"holds {len(names)} different ratings",
+            f"a scale has at most {MOST_LEVELS} levels; put neighbouring ones together",
+            f"frame[{first.name!r}] = pandas.qcut(frame[{first.name!r}], 10, labels=False)",
+        )
+    return codes, names
+
+
+def _numbers(columns: Sequence[Column]) -> tuple[list[Int[np.ndarray, " row"]], Names]:
+    """Codes and levels of columns of numbers, −1 where they are empty."""
+    numbers = []
+    for column in columns:
+        try:
+            numbers.append(read_ratings(column))
+        except DataError as error:
+            words = ", ".join(map(repr, sorted(map(name_text, column.values))[:5]))
+            column.refuse(
+                error.problem,
+                "ratings are numbers, or levels whose order is given, the lowest first",
+                f"levels=[{words}], in their order",
+            )
+    every = np.concatenate(numbers)
+    each = np.unique(every[~np.isnan(every)])
+    whole = bool((each == np.round(each)).all())
+    if whole:
+        _warn_of_gaps(each.astype(int))
+    names = tuple(int(one) if whole else name_text(float(one)) for one in each)
+    codes = [np.where(np.isnan(one), -1, np.searchsorted(each, one)) for one in numbers]
+    return [code.astype(np.int32) for code in codes], names
+
+
+def _warn_of_gaps(levels: Int[np.ndarray, " level"]) -> None:
+    """Warn of levels that a scale of whole numbers seems to have, and that nothing was put on."""
+    apart = np.diff(levels)
+    step = int(np.gcd.reduce(apart)) if len(apart) else 0
+    if len(levels) < 3 or step == 0 or (apart == step).all():
+        return
+    whole = range(int(levels[0]), int(levels[-1]) + 1, step)
+    if len(whole) > MOST_LEVELS or len(whole) > 2 * len(levels):
+        return  # such as 1, 10, 100: no level seems to be left out
+    unused = [level for level in whole if level not in levels]
+    warn_data(
+        f"nothing is on the level(s) {shorten(unused)} of the scale from {levels[0]} to"
+        f" {levels[-1]}, so that those beside are taken for neighbours; where the scale has them,"
+        f" write levels=range({whole[0]}, {whole[-1] + 1}, {step})"
+    )
+
+
+def right(columns: Sequence[Column]) -> list[Float[np.ndarray, " row"]]:
+    """Columns of responses as 1 for right and 0 for wrong."""
+    return [_right(column) for column in columns]
+
+
+def _right(column: Column) -> Float[np.ndarray, " row"]:
+    numbers = [_one_or_zero(value) for value in column.values]
+    for value, number in zip(column.values, numbers, strict=True):
+        if number is None:
+            column.refuse(
+                f"holds {shown(value)}, first in row {first_row(column, value)} (counted from 0)",
+                "a response is 1 or True where it is right, and 0 or False where it is wrong;"
+                " responses on a scale are rt.GradedResponses, with levels=[...], the lowest first",
+                f"frame[{column.name!r}] = frame[{column.name!r}] == ...",
+            )
+    values: np.ndarray = np.array([*numbers, np.nan], np.float32)[column.code]
+    return values
+
+
+def _one_or_zero(value: Any) -> float | None:
+    number = meaning(name_text(value))
+    return float(number) if isinstance(number, Decimal) and number in (0, 1) else None
