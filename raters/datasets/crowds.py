@@ -20,7 +20,7 @@ from raters.judgements.labels import Labels
 from raters.judgements.mdp import MDP
 from raters.judgements.rankings import Rankings
 from raters.judgements.ratings import Ratings
-from raters.judgements.reading.ratings import MOST_LEVELS
+from raters.judgements.reading.answers import MOST_LEVELS
 from raters.judgements.responses import Responses
 from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy
 

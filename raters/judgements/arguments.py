@@ -54,8 +54,8 @@ def _key(value: Any) -> Any:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class Arguments(Judgements):
-    """Arguments of a NumPyro function that is no model of this package; `raters.models.numpyro_model`
-    makes them of a mapping or a table."""
+    """Arguments of a NumPyro function that is no model of this package, as made by
+    `raters.models.numpyro_model`."""
 
     outcomes: Any
     count: Any

@@ -67,8 +67,9 @@ class OfItems(Scanned, Judgements):
             other: place.astype(np.int32),
             cls.names[other]: tuple(column.name for column in cells),
             cls.answer: np.stack(answers)[place, row],
+            "count": None,
         }
-        return cls(**fields, **more, **{"count": None}).aggregate()
+        return cls(**fields, **more).aggregate()
 
 
 class OnScale(OfItems):

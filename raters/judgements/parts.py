@@ -257,7 +257,7 @@ class Parts(Roles):
         if not self.judgements_by(self.judge)[stays].any():
             refuse_data(
                 "names",
-                problem=f"holds all {plural(self.judge)} who gave judgements, so none would be left",
+                problem=f"holds all {plural(self.judge)} with judgements, so none would be left",
                 expected="keep at least one who gave some",
             )
         column, code = self.code_columns(self.judge)[0], (np.cumsum(stays) - 1).astype(np.int32)

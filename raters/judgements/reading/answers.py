@@ -23,6 +23,7 @@ from raters.judgements.names import (
 )
 from raters.judgements.reading.columns import (
     Column,
+    column_name,
     column_names,
     first_row,
     matching,
@@ -55,6 +56,7 @@ def wide(
     frame: Any, role: str, name: Any, columns: Sequence[str] | None
 ) -> tuple[Column, list[Column]]:
     """Column of the rows of a wide table, and those of its cells, in the order of the table."""
+    column_name(role, name)
     there = {one: place for place, one in enumerate(column_names(frame))}
     listed = list(there) if columns is None else matching(frame, columns, "columns")
     cells = sorted({one for one in listed if one != name}, key=lambda one: there.get(one, -1))
@@ -87,6 +89,7 @@ def scale(
             "levels=[1, 2, 3, 4, 5]",
         )
     if len(names) > MOST_LEVELS:
+        first = max(columns, key=lambda column: len(column.values))
         first.refuse(
             f"holds {len(names)} different ratings",
             f"a scale has at most {MOST_LEVELS} levels; put neighbouring ones together",
@@ -128,10 +131,11 @@ def _warn_of_gaps(levels: Int[np.ndarray, " level"]) -> None:
     if len(whole) > MOST_LEVELS or len(whole) > 2 * len(levels):
         return  # such as 1, 10, 100: no level seems to be left out
     unused = [level for level in whole if level not in levels]
+    by = "" if step == 1 else f", {step}"
     warn_data(
         f"nothing is on the level(s) {shorten(unused)} of the scale from {levels[0]} to"
         f" {levels[-1]}, so that those beside are taken for neighbours; where the scale has them,"
-        f" write levels=range({whole[0]}, {whole[-1] + 1}, {step})"
+        f" write levels=range({whole[0]}, {whole[-1] + 1}{by})"
     )
 
 

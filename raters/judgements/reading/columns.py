@@ -235,22 +235,12 @@ def _opened(table: Any, wanted: Sequence[str]) -> tuple[list[str], Callable[[str
     frame = frame.select([name for name in dict.fromkeys(wanted) if name in names])
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
-
-    def fetch(name: str) -> Any:
-        # A pandas column stays as it is: its own factorisation knows its missing values, categories
-        # and strings.
-        return frame[name].to_native() if _is_pandas(frame) else _series_array(frame[name])
-
-    return list(names), fetch
+    return list(names), lambda name: frame[name].to_native()
 
 
 def _refuse_table(table: Any, problem: str, expected: str) -> NoReturn:
     such = "pandas.read_csv(...), or {'winner': ['a', 'b'], 'loser': ['b', 'c']}"
     refuse_data("frame", shown(table), problem, expected, instead=such)
-
-
-def _is_pandas(frame: Any) -> bool:
-    return bool(frame.implementation.is_pandas())
 
 
 def _array(values: Any, name: str, role: str) -> Any:
@@ -277,7 +267,10 @@ def _converted(values: Any) -> Any:
         values = pd.Series(values)
     values = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(values, nw.Series):
-        values = values.to_native() if _is_pandas(values) else _series_array(values)
+        # A pandas column stays as it is: its own factorisation knows its missing values, categories
+        # and strings.
+        is_pandas = values.implementation.is_pandas()
+        values = values.to_native() if is_pandas else _series_array(values)
     if not isinstance(values, (np.ndarray, pd.Series)):
         values = _list_array(values)
     if isinstance(values, np.ndarray) and values.dtype.kind in "USTV":

@@ -13,6 +13,7 @@ from raters.judgements.names import Names, encode_names, shown
 from raters.judgements.reading.columns import (
     Column,
     check_headings,
+    column_name,
     matching,
     read_list,
     read_numbers,
@@ -81,7 +82,7 @@ def placed(
             f"gives the rank {score[np.argmax(below)]:g} in {where(below)}",
             "ranks begin with 1, the best: leave the rank of an item without a place empty (as of a"
             " driver who did not finish), or add 1 to all where they begin with 0",
-            f"frame[{column.name!r}].where(frame[{column.name!r}] >= 1)",
+            f"frame[{column.name!r}] = frame[{column.name!r}].where(frame[{column.name!r}] >= 1)",
         )
     line = np.flatnonzero(~np.isnan(score))
     order = line[np.lexsort((score[line], ranking[line]))]
@@ -124,7 +125,7 @@ def wide_columns(
     if len(listed) < least:
         few = f"names fewer than {least} columns"
         refuse_data(role, places, few, "give all of them", instead=f"{role}=['{role}*']")
-    named = {other: name for other, name in others.items() if name is not None}
+    named = {other: column_name(other, name) for other, name in others.items() if name is not None}
     wanted = [(role, name) for name in listed] + list(named.items())
     for place, (at, name) in enumerate(wanted):
         if name in [one for _, one in wanted[:place]]:
