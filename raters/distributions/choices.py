@@ -91,12 +91,7 @@ class Choice(OfSets):
         return top, jnp.log(jnp.where(total > 0, total, 1.0))
 
     def log_probs(self) -> Float[Array, "row *class"]:
-        """Return the log-probability of each row to be chosen of its set.
-
-        Returns
-        -------
-        array, shape (row,) or (row, class)
-        """
+        """Return the log-probability of each row to be chosen of its set."""
         top, total = self._log_totals()
         return self.utility - (top + total)[self.set]
 
@@ -113,19 +108,7 @@ class Choice(OfSets):
     def log_prob(
         self, value: Num[Array, "*sample row"] | Num[Array, "row 1"], intermediates: Any = None
     ) -> Float[Array, "*sample set *class"]:
-        """Return the log-probability of the choices from each set.
-
-        Parameters
-        ----------
-        value : array, shape (..., row), or (row, 1) where there are classes
-            Number of times that each row was chosen.
-        intermediates : object
-            Not used.
-
-        Returns
-        -------
-        array, shape (..., set) or (set, class)
-        """
+        """Return the log-probability of the choices from each set."""
         top, total = self._log_totals()
         above = value * (self.utility - top[self.set])
         own = _by_code(above, self.set, self.num_sets, axis=self.utility.ndim)
@@ -137,18 +120,7 @@ class Choice(OfSets):
     def sample(
         self, key: Array, sample_shape: tuple[int, ...] = ()
     ) -> Float[Array, "*sample row *class"]:
-        """Draw how often each row is chosen.
-
-        Parameters
-        ----------
-        key : jax.Array
-        sample_shape : tuple of int
-
-        Returns
-        -------
-        float array, shape (..., row) or (..., row, class)
-            One choice from each set, unless they have counts.
-        """
+        """Draw how often each row is chosen."""
         shape = (*sample_shape, *self.utility.shape)
         if self.count is not None:
             return self._counts(key, shape)
@@ -226,11 +198,6 @@ class PlackettLuce(OfSets):
     longest : int, optional
         Largest number of rows of a ranking, which makes `log_prob` compile faster.
 
-    References
-    ----------
-    Marley, A. A. J. and Louviere, J. J. (2005). Some probabilistic models of best, worst, and
-    best–worst choices. Journal of Mathematical Psychology 49, 464–480.
-
     Examples
     --------
     >>> import jax.numpy as jnp
@@ -283,20 +250,7 @@ class PlackettLuce(OfSets):
     def log_prob(
         self, value: Num[Array, "*sample row"] | Num[Array, "row 1"], intermediates: Any = None
     ) -> Float[Array, "*sample ranking *class"]:
-        """Return the log-probability of each ranking.
-
-        Parameters
-        ----------
-        value : array, shape (..., row), or (row, 1) where there are classes
-            Place of each row, from 1 without gaps; 0 for rows without a place, and −1 for the worst
-            of these where it is named.
-        intermediates : object
-            Not used.
-
-        Returns
-        -------
-        array, shape (..., ranking) or (ranking, class)
-        """
+        """Return the log-probability of each ranking."""
         value = jnp.asarray(value)
         if self.utility.ndim > 1:
             of_class = jax.vmap(lambda utility: self._of_class(utility).log_prob(value[:, 0]), 1, 1)
@@ -339,19 +293,7 @@ class PlackettLuce(OfSets):
     def sample(
         self, key: Array, sample_shape: tuple[int, ...] = ()
     ) -> Int[Array, "*sample row *class"]:
-        """Draw a place for each row.
-
-        Parameters
-        ----------
-        key : jax.Array
-        sample_shape : tuple of int
-
-        Returns
-        -------
-        int array, shape (..., row) or (..., row, class)
-            Places from 1 in each ranking; 0 beyond the `places` that are filled, and −1 for the
-            worst of these in the rankings that name it.
-        """
+        """Draw a place for each row."""
         if self.utility.ndim > 1:
             keys = jax.random.split(key, self.utility.shape[1])
             of_class = jax.vmap(lambda u, k: self._of_class(u).sample(k, sample_shape), (1, 0), -1)

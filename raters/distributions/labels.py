@@ -60,47 +60,20 @@ class ConfusedLabel(dist.Distribution):
         return self.annotator
 
     def table(self) -> Float[Array, "label annotator true_class"]:
-        """Return the log-probability of each label by each annotator under each true class.
-
-        Returns
-        -------
-        array, shape (label, annotator, true class)
-        """
+        """Return the log-probability of each label by each annotator under each true class."""
         return jnp.log(jnp.moveaxis(self.probs, -1, 0))
 
     def log_prob(
         self, value: Int[Array, "row 1"], intermediates: Any = None
     ) -> Float[Array, "row true_class"]:
-        """Return the log-probability of each label under each true class.
-
-        Parameters
-        ----------
-        value : int array, shape (row, 1)
-            Codes of the labels.
-        intermediates : object
-            Not used.
-
-        Returns
-        -------
-        array, shape (row, true class)
-        """
+        """Return the log-probability of each label under each true class."""
         by_label = jnp.swapaxes(jnp.log(self.probs), -1, -2)
         return by_label[self.annotator, value[..., 0]]
 
     def sample(
         self, key: Array, sample_shape: tuple[int, ...] = ()
     ) -> Int[Array, "*sample row true_class"]:
-        """Draw a label for each row and each true class that it might have.
-
-        Parameters
-        ----------
-        key : jax.Array
-        sample_shape : tuple of int
-
-        Returns
-        -------
-        int array, shape (..., row, true class)
-        """
+        """Draw a label for each row and each true class that it might have."""
         return jax.random.categorical(
             key, jnp.log(self.probs)[self.annotator], shape=sample_shape + self.batch_shape
         )
@@ -165,19 +138,7 @@ class RightOrWrongLabel(dist.Distribution):
     def log_prob(
         self, value: Int[Array, "row 1"], intermediates: Any = None
     ) -> Float[Array, "row true_class"]:
-        """Return the log-probability of each label under each true class.
-
-        Parameters
-        ----------
-        value : int array, shape (row, 1)
-            Codes of the labels.
-        intermediates : object
-            Not used.
-
-        Returns
-        -------
-        array, shape (row, true class)
-        """
+        """Return the log-probability of each label under each true class."""
         classes = jnp.arange(self.num_classes)
         if self.wrong is None:
             log_wrong = -jnp.log(self.num_classes - 1.0)
@@ -194,17 +155,7 @@ class RightOrWrongLabel(dist.Distribution):
     def sample(
         self, key: Array, sample_shape: tuple[int, ...] = ()
     ) -> Int[Array, "*sample row true_class"]:
-        """Draw a label for each row and each true class that it might have.
-
-        Parameters
-        ----------
-        key : jax.Array
-        sample_shape : tuple of int
-
-        Returns
-        -------
-        int array, shape (..., row, true class)
-        """
+        """Draw a label for each row and each true class that it might have."""
         right_key, wrong_key = jax.random.split(key)
         shape = sample_shape + self.batch_shape
         right = jax.random.bernoulli(

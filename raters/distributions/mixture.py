@@ -110,12 +110,7 @@ class GroupedMixture(dist.Distribution):
         return self.group[jnp.minimum(component.set, component.num_sets - 1)]
 
     def log_weights(self) -> Float[Array, "group class"]:
-        """Return the prior log-probability of each class.
-
-        Returns
-        -------
-        array, shape (group, class)
-        """
+        """Return the prior log-probability of each class."""
         mixing = self.mixing_distribution
         # Not normalised: the support has sum 1, and Fisher's identity needs the gradient as it is.
         log_probs = (
@@ -126,16 +121,7 @@ class GroupedMixture(dist.Distribution):
         return jnp.broadcast_to(log_probs, (self.num_groups, log_probs.shape[-1]))
 
     def log_rows(self, value: Array) -> Float[Array, "row class"]:
-        """Return the log-probability of each row under each class, times its count.
-
-        Parameters
-        ----------
-        value : array, shape (row,)
-
-        Returns
-        -------
-        array, shape (row, class)
-        """
+        """Return the log-probability of each row under each class, times its count."""
         log_probs: Array = self.component_distribution.log_prob(value[:, None])
         return log_probs if self.count is None else self.count[:, None] * log_probs
 
@@ -146,147 +132,52 @@ class GroupedMixture(dist.Distribution):
         return (self.known[:, None] < 0) | (self.known[:, None] == jnp.arange(num_classes))
 
     def log_joint(self, value: Array) -> Float[Array, "group class"]:
-        """Return the log-probability of each class together with the group's rows.
-
-        Parameters
-        ----------
-        value : array, shape (row,)
-
-        Returns
-        -------
-        array, shape (group, class)
-            −∞ for classes other than a known one.
-        """
+        """Return the log-probability of each class together with the group's rows."""
         return self.weighed(jax.ops.segment_sum(self.log_rows(value), self.group, self.num_groups))
 
     def weighed(self, log_likelihood: Float[Array, "group class"]) -> Float[Array, "group class"]:
-        """Return the log-probability of each class together with what was seen.
-
-        Parameters
-        ----------
-        log_likelihood : array, shape (group, class)
-            Of what was seen of each group, under each class.
-
-        Returns
-        -------
-        array, shape (group, class)
-            −∞ for classes other than a known one.
-        """
+        """Return the log-probability of each class together with what was seen."""
         weights = self.log_weights()
         allowed = self._allowed(weights.shape[-1])
         return jnp.where(allowed, weights + log_likelihood, -jnp.inf)
 
     def log_prob(self, value: Array, intermediates: Any = None) -> Float[Array, " group"]:
-        """Return the log-probability of each group's rows.
-
-        Parameters
-        ----------
-        value : array, shape (row,)
-        intermediates : object
-            Not used.
-
-        Returns
-        -------
-        array, shape (group,)
-        """
+        """Return the log-probability of each group's rows."""
         log_probs = jax.nn.logsumexp(self.log_joint(value), axis=-1)
         return log_probs if self.repeats is None else self.repeats * log_probs
 
     def expected_classes(self, value: Array) -> Float[Array, "group class"]:
-        """Return the expected number of groups of each class, among those that a group stands for.
-
-        Parameters
-        ----------
-        value : array, shape (row,)
-
-        Returns
-        -------
-        array, shape (group, class)
-            The `responsibilities` where each group stands for itself.
-        """
+        """Return the expected number of groups of each class."""
         probs = self.responsibilities(value)
         return probs if self.repeats is None else self.repeats[:, None] * probs
 
     def responsibilities(self, value: Array) -> Float[Array, "group class"]:
-        """Return the probability of each class given the group's rows.
-
-        Parameters
-        ----------
-        value : array, shape (row,)
-
-        Returns
-        -------
-        array, shape (group, class)
-        """
+        """Return the probability of each class given the group's rows."""
         return jax.nn.softmax(self.log_joint(value), axis=-1)
 
     def expected_log_prob(
         self, value: Array, class_probs: Float[Array, "group class"] | ClassCounts
     ) -> Float[Array, ""]:
-        """Return the expected log-probability of rows and classes together.
-
-        Parameters
-        ----------
-        value : array, shape (row,)
-        class_probs : array, shape (group, class), or ClassCounts
-            Probabilities that the expectation is over, or classes that were drawn, as one-hot
-            rows; times `repeats`.
-
-        Returns
-        -------
-        array, shape ()
-        """
+        """Return the expected log-probability of rows and classes together."""
         counts = self.class_counts(class_probs)
         return weighted_sum(counts.groups, self.log_weights()) + weighted_sum(
             counts.rows, self.log_rows(value)
         )
 
     def class_counts(self, class_probs: Float[Array, "group class"] | ClassCounts) -> ClassCounts:
-        """Return the expected numbers of groups and rows of each class.
-
-        Parameters
-        ----------
-        class_probs : array, shape (group, class), or ClassCounts
-            Of the groups alone, the rows are those of their groups.
-
-        Returns
-        -------
-        ClassCounts
-        """
+        """Return the expected numbers of groups and rows of each class."""
         if isinstance(class_probs, ClassCounts):
             return class_probs
         return ClassCounts(class_probs, class_probs[self.group])
 
     def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:
-        """Draw a value for each row.
-
-        Parameters
-        ----------
-        key : jax.Array
-        sample_shape : tuple of int
-
-        Returns
-        -------
-        array, shape (..., row)
-        """
+        """Draw a value for each row."""
         return self.sample_with_intermediates(key, sample_shape)[0]
 
     def sample_with_intermediates(
         self, key: Array, sample_shape: tuple[int, ...] = ()
     ) -> tuple[Array, list[Array]]:
-        """Draw a value for each row, and the class of each group.
-
-        Parameters
-        ----------
-        key : jax.Array
-        sample_shape : tuple of int
-
-        Returns
-        -------
-        value : array, shape (..., row)
-        intermediates : list of one int array, shape (..., group)
-            Codes of the classes.
-        """
+        """Draw a value for each row, and the class of each group."""
         class_key, row_key = jax.random.split(key)
         weights = self.log_weights()
         allowed = jnp.where(self._allowed(weights.shape[-1]), weights, -jnp.inf)

@@ -51,32 +51,13 @@ class OrderedNormal(dist.Distribution):
         super().__init__(batch, (size,), validate_args=validate_args)
 
     def log_prob(self, value: Float[Array, "*batch size"]) -> Array:
-        """Log density of ascending values.
-
-        Parameters
-        ----------
-        value : array, shape (*batch, size)
-
-        Returns
-        -------
-        array, of the batch shape
-        """
+        """Log density of ascending values."""
         loc, scale = (jnp.asarray(part)[..., None] for part in (self.loc, self.scale))
         density: Array = dist.Normal(loc, scale).log_prob(value).sum(-1)
         return density + gammaln(self.size + 1.0)
 
     def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:
-        """Draw values, in ascending order.
-
-        Parameters
-        ----------
-        key : jax.Array
-        sample_shape : tuple of int
-
-        Returns
-        -------
-        array, shape (*sample_shape, *batch, size)
-        """
+        """Draw values, in ascending order."""
         loc, scale = (jnp.asarray(part)[..., None] for part in (self.loc, self.scale))
         normal = jax.random.normal(key, (*sample_shape, *self.batch_shape, self.size))
         return jnp.sort(loc + scale * normal, axis=-1)

@@ -50,30 +50,11 @@ class Repeated(dist.Distribution):
         return self.base.support
 
     def log_prob(self, value: Any) -> jax.Array:
-        """Log density of all of them together.
-
-        Parameters
-        ----------
-        value : array
-
-        Returns
-        -------
-        array, of the batch shape
-        """
+        """Log density of all of them together."""
         one: jax.Array = self.base.log_prob(value)
         return one if self.count is None else jnp.where(self.count > 0, self.count * one, 0.0)
 
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
-        """Draw one judgement for each row.
-
-        Parameters
-        ----------
-        key : jax.Array
-        sample_shape : tuple of int
-
-        Returns
-        -------
-        array, shape (*sample_shape, *batch, *event)
-        """
+        """Draw one judgement for each row."""
         drawn: jax.Array = self.base.sample(key, sample_shape)
         return drawn

@@ -57,19 +57,7 @@ class StickBreaking(dist.Distribution):
     def log_prob(
         self, value: Float[Array, "*batch share"], intermediates: Any = None
     ) -> Float[Array, "*batch"]:
-        """Return the log-density on the simplex.
-
-        Parameters
-        ----------
-        value : array, shape (..., share)
-            Shares that add up to 1.
-        intermediates : object
-            Not used.
-
-        Returns
-        -------
-        array, shape (...)
-        """
+        """Return the log-density on the simplex."""
         # Length of the stick before each break.
         length = jnp.flip(jnp.cumsum(jnp.flip(value, -1), -1), -1)
         broken, rest = value[..., :-1] / length[..., :-1], length[..., 1:] / length[..., :-1]
@@ -81,17 +69,7 @@ class StickBreaking(dist.Distribution):
     def sample(
         self, key: Array, sample_shape: tuple[int, ...] = ()
     ) -> Float[Array, "*sample share"]:
-        """Draw shares that add up to 1.
-
-        Parameters
-        ----------
-        key : jax.Array
-        sample_shape : tuple of int
-
-        Returns
-        -------
-        array, shape (..., share)
-        """
+        """Draw shares that add up to 1."""
         broken = dist.Beta(self.concentration1, self.concentration0).sample(key, sample_shape)
         ones = jnp.ones((*broken.shape[:-1], 1))
         return jnp.concatenate([broken, ones], -1) * jnp.concatenate(

@@ -58,26 +58,12 @@ class Tabulated(dist.Distribution):
         return self.base.support
 
     def table(self) -> Array:
-        """Log-probability of each value under each distribution.
-
-        Returns
-        -------
-        array, shape (value, cell, class)
-        """
+        """Log-probability of each value under each distribution."""
         table: Array = self.base.log_prob(self.base.enumerate_support(expand=False))
         return table
 
     def log_prob(self, value: Array) -> Array:
-        """Log-probability of each row's value.
-
-        Parameters
-        ----------
-        value : array, shape (row, 1) or (row, class)
-
-        Returns
-        -------
-        array, shape (row, class)
-        """
+        """Log-probability of each row's value."""
         table, place = self.table(), jnp.asarray(value, jnp.int32)
         if place.shape[1:] == (1,) * (place.ndim - 1):
             return table[place[:, 0], self.cell]
@@ -86,17 +72,7 @@ class Tabulated(dist.Distribution):
         return log_probs
 
     def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:
-        """Draw a value for each row.
-
-        Parameters
-        ----------
-        key : jax.Array
-        sample_shape : tuple of int
-
-        Returns
-        -------
-        array, shape (..., row, class)
-        """
+        """Draw a value for each row."""
         log_probs: Any = jnp.moveaxis(self.table(), 0, -1)[self.cell]
         shape = (*sample_shape, *self.batch_shape)
         return jax.random.categorical(key, log_probs, axis=-1, shape=shape)

@@ -54,46 +54,19 @@ class TiedVotes(dist.Distribution):
         return constraints.unit_interval
 
     def log_probs(self) -> Float[Array, "*batch outcome"]:
-        """Return the log-probabilities of `OUTCOMES`.
-
-        Returns
-        -------
-        array, shape (..., 3)
-        """
+        """Return the log-probabilities of `OUTCOMES`."""
         raise NotImplementedError
 
     def log_prob(
         self, value: Num[Array, " *sample"], intermediates: Any = None
     ) -> Float[Array, " *sample"]:
-        """Return the log-probability of votes that are alike.
-
-        Parameters
-        ----------
-        value : array
-            1, ½ or 0.
-        intermediates : object
-            Not used.
-
-        Returns
-        -------
-        array
-        """
+        """Return the log-probability of votes that are alike."""
         value = jnp.asarray(value)[..., None]
         one = jnp.where(value == jnp.asarray(OUTCOMES), self.log_probs(), 0.0).sum(-1)
         return one if self.count is None else self.count * one
 
     def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Float[Array, " *sample"]:
-        """Draw one outcome for each row.
-
-        Parameters
-        ----------
-        key : jax.Array
-        sample_shape : tuple of int
-
-        Returns
-        -------
-        array, shape (*sample_shape, ...)
-        """
+        """Draw one outcome for each row."""
         shape = (*sample_shape, *self.batch_shape)
         place = jax.random.categorical(key, self.log_probs(), axis=-1, shape=shape)
         return jnp.asarray(OUTCOMES, self.logits.dtype)[place]
@@ -112,11 +85,6 @@ class Davidson(TiedVotes):
     logits, propensity, count
         As of `TiedVotes`.
 
-    References
-    ----------
-    Davidson, R. R. (1970). On extending the Bradley–Terry model to accommodate ties in paired
-    comparison experiments. Journal of the American Statistical Association 65, 317–328.
-
     Examples
     --------
     >>> import jax.numpy as jnp
@@ -126,12 +94,7 @@ class Davidson(TiedVotes):
     """
 
     def utilities(self) -> Float[Array, "*batch outcome"]:
-        """Return the utilities of `OUTCOMES`.
-
-        Returns
-        -------
-        array, shape (..., 3)
-        """
+        """Return the utilities of `OUTCOMES`."""
         return jnp.stack([self.logits / 2, self.propensity, -self.logits / 2], -1)
 
     def log_probs(self) -> Float[Array, "*batch outcome"]:
@@ -155,11 +118,6 @@ class RaoKupper(TiedVotes):
     logits, propensity, count
         As of `TiedVotes`.
 
-    References
-    ----------
-    Rao, P. V. and Kupper, L. L. (1967). Ties in paired-comparison experiments: a generalization of
-    the Bradley–Terry model. Journal of the American Statistical Association 62, 194–204.
-
     Examples
     --------
     >>> import jax.numpy as jnp
@@ -174,12 +132,7 @@ class RaoKupper(TiedVotes):
         return jax.nn.softplus(self.propensity)
 
     def log_factor(self) -> Float[Array, "*batch"]:
-        r"""Return :math:`\log(e^{2t} - 1) = \nu + \log(2 + e^\nu)`.
-
-        Returns
-        -------
-        array
-        """
+        r"""Return :math:`\log(e^{2t} - 1) = \nu + \log(2 + e^\nu)`."""
         return self.propensity + jnp.logaddexp(jnp.log(2.0), self.propensity)
 
     def log_probs(self) -> Float[Array, "*batch outcome"]:

@@ -95,29 +95,11 @@ class TypeMixture(dist.MixtureSameFamily):
         return concentration
 
     def rows(self, value: Array) -> Float[Array, "*judge *row entry"]:
-        """Return values in the form of the concentrations: of a beta distribution p and 1 − p.
-
-        Parameters
-        ----------
-        value : array, shape (..., judge) or (..., judge, row, entry)
-
-        Returns
-        -------
-        array
-        """
+        """Return values in the form of the concentrations: of a beta distribution p and 1 − p."""
         return value if self.event_dim else jnp.stack([value, 1 - value], -1)
 
     def component_log_probs(self, value: Array) -> Float[Array, "*judge component"]:
-        """Return the log-probability of each component together with the value.
-
-        Parameters
-        ----------
-        value : array, shape (..., judge) or (..., judge, row, entry)
-
-        Returns
-        -------
-        array, shape (..., judge, component)
-        """
+        """Return the log-probability of each component together with the value."""
         # As a product of matrices, which takes one logarithm of each probability and not one for
         # each component.
         rows = self.rows(value)
@@ -130,29 +112,11 @@ class TypeMixture(dist.MixtureSameFamily):
         return self.log_weight + density - self.log_normaliser
 
     def type_probs(self, value: Array) -> Float[Array, "*judge type"]:
-        """Return the probability of each type given the probabilities of a judge.
-
-        Parameters
-        ----------
-        value : array, shape (..., judge) or (..., judge, row, entry)
-
-        Returns
-        -------
-        array, shape (..., judge, type)
-        """
+        """Return the probability of each type given the probabilities of a judge."""
         return self.by_type(jax.nn.softmax(self.component_log_probs(value), -1))
 
     def by_type(self, probs: Float[Array, "*judge component"]) -> Float[Array, "*judge type"]:
-        """Return the sums over the components of each type.
-
-        Parameters
-        ----------
-        probs : array, shape (..., component)
-
-        Returns
-        -------
-        array, shape (..., type)
-        """
+        """Return the sums over the components of each type."""
         return probs @ jax.nn.one_hot(jnp.asarray(self.type_of), len(self.names), dtype=probs.dtype)
 
     @constraints.dependent_property

@@ -112,13 +112,24 @@ class RatersError(Exception):
 
 
 class Reason(str):
-    """Sentence of a ``why_not``, with the parameter that it is about."""
+    """Sentence of a ``why_not`` about the value of a parameter, worded as by `refuse`."""
 
     parts: dict[str, Any]
 
-    def __new__(cls, message: str, **parts: Any) -> Self:
-        reason = super().__new__(cls, message)
-        reason.parts = parts
+    def __new__(
+        cls,
+        parameter: str,
+        value: Any = _NOT_GIVEN,
+        problem: str = "is not possible",
+        expected: str | None = None,
+        *,
+        instead: str | None = None,
+    ) -> Self:
+        error = RatersError(
+            parameter=parameter, value=value, problem=problem, expected=expected, instead=instead
+        )
+        reason = super().__new__(cls, str(error))
+        reason.parts = error.parts
         return reason
 
 

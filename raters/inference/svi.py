@@ -170,12 +170,10 @@ class SVI(Backend):
             return reason
         if self.batch_size is not None and program.unit != data.unit:
             problem = (
-                f"mini-batches of {plural(data.unit)}, and the likelihood of {model.title} is a"
-                f" product over {plural(program.unit)}"
+                f"asks for mini-batches of {plural(data.unit)}, and the likelihood of"
+                f" {model.title} is a product over {plural(program.unit)}"
             )
-            parts = {"parameter": "batch_size", "value": self.batch_size}
-            parts |= {"problem": f"asks for {problem}", "expected": "leave it out"}
-            return Reason(f"SVI takes {problem}; leave batch_size out", **parts)
+            return Reason("batch_size", self.batch_size, problem, "leave it out")
         return None
 
     def _batch_size(self, program: Program[Any]) -> int:

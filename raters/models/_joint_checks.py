@@ -7,7 +7,7 @@ from typing import Any
 
 from numpyro.distributions import constraints
 
-from raters.errors import SettingError
+from raters.errors import refuse
 from raters.judgements.names import plural, shorten
 from raters.judgements.together import Together
 from raters.models._joint_part import Group, missing
@@ -46,22 +46,27 @@ def _check_shared(group: Group, data: Together, sites: Sites) -> None:
         what = f"of part {part!r} cannot be {name!r} of part {first!r}"
         mine, theirs = _axes(data, part, other), _axes(data, first, one)
         if mine != theirs:
-            raise SettingError(
-                parameter="shared",
-                value=site,
-                problem=f"{what}: they have the axes {_sizes(data, part, other)} and"
-                f" {_sizes(data, first, one)}{_names(data, part, first, other.dims)}",
-                expected="share sites along the same names, and give both parts the same ones;"
-                " an axis of one part alone is called part.axis",
+            refuse(
+                "shared",
+                site,
+                (
+                    f"{what}: they have the axes {_sizes(data, part, other)} and"
+                    f" {_sizes(data, first, one)}{_names(data, part, first, other.dims)}"
+                ),
+                (
+                    "share sites along the same names, and give both parts the same ones;"
+                    " an axis of one part alone is called part.axis"
+                ),
             )
         if _bounds(other.support) != _bounds(one.support):
-            raise SettingError(
-                parameter="shared",
-                value=site,
-                problem=f"{what}: one is {_range(other.support)}, and the other"
-                f" {_range(one.support)}",
-                expected="share sites of one range, such as a competence='signed' and a"
-                " rationality, or tie them",
+            refuse(
+                "shared",
+                site,
+                (f"{what}: one is {_range(other.support)}, and the other {_range(one.support)}"),
+                (
+                    "share sites of one range, such as a competence='signed' and a"
+                    " rationality, or tie them"
+                ),
             )
 
 
@@ -112,18 +117,18 @@ def _check_tied(group: Group, data: Together, sites: Sites) -> None:
             f"{site!r} of part {part!r} has the axes {_axes(data, part, sites[part][site])}"
             for part, site in group
         )
-        raise SettingError(
-            parameter="tied",
-            value=dict(group),
-            problem=f"has not one number for each of the same judges: {listed}",
-            expected="tie sites such as a competence, an accuracy or a rationality",
+        refuse(
+            "tied",
+            dict(group),
+            f"has not one number for each of the same judges: {listed}",
+            "tie sites such as a competence, an accuracy or a rationality",
         )
     for part, site in group:
         support = sites[part][site].support
         if support.event_dim or support.is_discrete:
-            raise SettingError(
-                parameter="tied",
-                value=site,
-                problem=f"of part {part!r} is not a number of its own",
-                expected="tie sites such as a competence, an accuracy or a rationality",
+            refuse(
+                "tied",
+                site,
+                f"of part {part!r} is not a number of its own",
+                "tie sites such as a competence, an accuracy or a rationality",
             )

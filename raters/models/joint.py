@@ -11,7 +11,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters.errors import SettingError
+from raters.errors import refuse
 from raters.errors.validation import is_number
 from raters.judgements.common_names import check_part_name
 from raters.judgements.together import Together
@@ -64,12 +64,6 @@ class JointModel(Model[Together]):
     correlation : float, optional
         Correlation ρ of tied sites, at least 0 and below 1; learned unless given.
 
-    References
-    ----------
-    Jeon, H. J., Milli, S. and Dragan, A. (2020). Reward-rational (implicit) choice: a unifying
-    formalism for reward learning. NeurIPS. Song, P. X.-K. (2000). Multivariate dispersion models
-    generated from Gaussian copula. Scandinavian Journal of Statistics 27, 305–320.
-
     Examples
     --------
     >>> import raters as rt
@@ -108,11 +102,11 @@ class JointModel(Model[Together]):
         if self.correlation is not None:
             _check_correlation(self.correlation)
             if not self.tied:
-                raise SettingError(
-                    parameter="correlation",
-                    value=self.correlation,
-                    problem="is that of tied sites, and none are tied",
-                    expected="tie sites of two parts, or leave it out",
+                refuse(
+                    "correlation",
+                    self.correlation,
+                    "is that of tied sites, and none are tied",
+                    "tie sites of two parts, or leave it out",
                     instead="tied=[...]",
                 )
             object.__setattr__(self, "correlation", float(self.correlation))
@@ -133,21 +127,21 @@ class JointModel(Model[Together]):
         if twice := [member for member in members if members.count(member) > 1]:
             part, site = twice[0]
             is_shared = any((part, site) in group for group in self.shared)
-            raise SettingError(
-                parameter="shared" if is_shared else "tied",
-                value=site,
-                problem=f"of part {part!r} is shared or tied twice",
-                expected="name each site of a part once",
+            refuse(
+                "shared" if is_shared else "tied",
+                site,
+                f"of part {part!r} is shared or tied twice",
+                "name each site of a part once",
             )
         names = [_title(group) for group in self.shared] + [
             self.correlation_of(group) for group in self.tied
         ]
         if twice_named := [name for name in names if names.count(name) > 1]:
-            raise SettingError(
-                parameter="shared",
-                value=twice_named[0],
-                problem="would be the name of two sites of the joint model",
-                expected="begin one of the two with a part in which the site has another name",
+            refuse(
+                "shared",
+                twice_named[0],
+                "would be the name of two sites of the joint model",
+                "begin one of the two with a part in which the site has another name",
             )
 
     # ---------------------------------------------------------------- parts
@@ -163,16 +157,7 @@ class JointModel(Model[Together]):
         return tuple(f"{name}.{model.observed}" for name, model in self.models)
 
     def site_name(self, part: str, site: str) -> str:
-        """Name in the joint model of a site of a part.
-
-        Parameters
-        ----------
-        part, site : str
-
-        Returns
-        -------
-        str
-        """
+        """Name in the joint model of a site of a part."""
         for group in self.shared:
             if (part, site) in group:
                 return _title(group)
@@ -185,23 +170,7 @@ class JointModel(Model[Together]):
     def in_part(
         self, values: Values, part: str, sites: Mapping[str, Any], batch_ndim: int = 0
     ) -> Values:
-        """Values of the sites of a part, of those of the joint model.
-
-        Parameters
-        ----------
-        values : dict of str to array
-            Values of the sites of the joint model, behind the leading axes of draws.
-        part : str
-        sites : mapping of str to Site
-            Sites of the part.
-        batch_ndim : int
-            Number of leading axes.
-
-        Returns
-        -------
-        dict of str to array
-            In the shapes that the part has.
-        """
+        """Values of the sites of a part, of those of the joint model."""
         own = {site: values[self.site_name(part, site)] for site in sites}
         return {
             site: value.reshape((*np.shape(value)[:batch_ndim], *sites[site].shape))
@@ -235,17 +204,7 @@ class JointModel(Model[Together]):
         return joint_symmetries(self)
 
     def named(self, part: str, symmetry: Symmetry) -> Symmetry:
-        """A symmetry of a part with the names that the joint model has for its sites.
-
-        Parameters
-        ----------
-        part : str
-        symmetry : Symmetry
-
-        Returns
-        -------
-        Symmetry
-        """
+        """A symmetry of a part with the names that the joint model has for its sites."""
         renamed: Symmetry = named(self, part, symmetry)
         return renamed
 
@@ -297,40 +256,36 @@ def _models(models: Any) -> tuple[tuple[str, Model[Any]], ...]:
     pairs = models.items() if isinstance(models, Mapping) else models
     such = "rt.models.JointModel({'votes': rt.ExtendedBTL(), 'labels': rt.models.OneCoin()})"
     if not isinstance(pairs, (tuple, list, ItemsView)) or len(pairs) < 2:
-        raise SettingError(
-            parameter="models",
-            value=models,
-            problem="is no mapping of two models or more",
-            expected="give each part of the data its model",
+        refuse(
+            "models",
+            models,
+            "is no mapping of two models or more",
+            "give each part of the data its model",
             instead=such,
         )
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2:
-            raise SettingError(
-                parameter="models",
-                value=pair,
-                problem="is no part with its model",
-                expected="give each part of the data its model",
+            refuse(
+                "models",
+                pair,
+                "is no part with its model",
+                "give each part of the data its model",
                 instead=such,
             )
     names = [name for name, _ in pairs]
     for name in names:
         check_part_name("models", name)
     if twice := [name for name in names if names.count(name) > 1]:
-        raise SettingError(
-            parameter="models",
-            value=twice[0],
-            problem="names two parts",
-            expected="give each part a name of its own",
-            instead=such,
+        refuse(
+            "models", twice[0], "names two parts", "give each part a name of its own", instead=such
         )
     for name, model in pairs:
         if not isinstance(model, Model) or isinstance(model, JointModel):
-            raise SettingError(
-                parameter=name,
-                value=model,
-                problem="is no model of one kind of judgement",
-                expected="give each part of the data its model",
+            refuse(
+                name,
+                model,
+                "is no model of one kind of judgement",
+                "give each part of the data its model",
                 instead=such,
             )
     return tuple(pairs)
@@ -341,30 +296,30 @@ def _groups(parameter: str, groups: Any, parts: tuple[str, ...]) -> tuple[Group,
     if isinstance(groups, (str, Mapping)):
         groups = (groups,)
     if not isinstance(groups, (tuple, list)) or not all(map(_is_group, groups)):
-        raise SettingError(
-            parameter=parameter,
-            value=groups,
-            problem="is no list of names of sites",
-            expected="give the name that a site has in all parts, or a mapping from parts to names",
+        refuse(
+            parameter,
+            groups,
+            "is no list of names of sites",
+            "give the name that a site has in all parts, or a mapping from parts to names",
             instead=f"{parameter}=['coefficient']",
         )
     found = []
     for group in groups:
         by_part = dict.fromkeys(parts, group) if isinstance(group, str) else dict(group)
         if unknown := [part for part in by_part if part not in parts]:
-            raise SettingError(
-                parameter=parameter,
-                value=unknown[0],
-                problem="is no part",
-                expected=f"choose among {', '.join(map(repr, parts))}",
+            refuse(
+                parameter,
+                unknown[0],
+                "is no part",
+                f"choose among {', '.join(map(repr, parts))}",
                 instead=f"{parameter}=[{{'{parts[0]}': 'competence', '{parts[1]}': 'competence'}}]",
             )
         if len(by_part) < 2:
-            raise SettingError(
-                parameter=parameter,
-                value=dict(by_part),
-                problem="names a site of one part alone",
-                expected="name the sites of two parts or more",
+            refuse(
+                parameter,
+                dict(by_part),
+                "names a site of one part alone",
+                "name the sites of two parts or more",
             )
         found.append(tuple((part, by_part[part]) for part in parts if part in by_part))
     return tuple(found)
@@ -383,9 +338,9 @@ def _is_group(group: Any) -> bool:
 def _check_correlation(correlation: Any) -> None:
     """Raise unless a correlation is possible among any number of sites."""
     if not is_number(correlation) or not 0 <= correlation < 1:
-        raise SettingError(
-            parameter="correlation",
-            value=correlation,
+        refuse(
+            "correlation",
+            correlation,
             expected="it must be a number of at least 0 and below 1",
             instead="correlation=0.5",
         )

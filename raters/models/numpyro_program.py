@@ -20,7 +20,7 @@ from numpyro import handlers
 from numpyro.distributions.transforms import biject_to
 from numpyro.primitives import CondIndepStackFrame, Messenger
 
-from raters.errors import PACKAGE, DataError, DataWarning, SettingError
+from raters.errors import PACKAGE, DataError, DataWarning, SettingError, refuse
 from raters.errors.validation import instance
 from raters.judgements.arguments import Arguments, Fixed
 from raters.model import Model, Values
@@ -83,12 +83,13 @@ class NumpyroModel(Model[Arguments]):
         if outcomes is None:
             fixed.pop(self.outcome, None)
         if like is None and outcomes is None:
-            raise DataError(
-                parameter=self.outcome,
-                value=values[self.outcome],
-                problem="is no array of outcomes",
-                expected="give what was observed",
+            refuse(
+                self.outcome,
+                values[self.outcome],
+                "is no array of outcomes",
+                "give what was observed",
                 instead=f"{{{self.outcome!r}: np.array([...]), ...}}",
+                error=DataError,
             )
         site = "" if like is None else like.site
         raw = Arguments(outcomes, None, columns, Fixed(fixed), self.outcome, site)
@@ -107,18 +108,20 @@ class NumpyroModel(Model[Arguments]):
         if missing := [one for one in dict.fromkeys(needed) if one in named and one not in values]:
             if missing == [self.outcome] and not needs_outcome:
                 return
-            raise DataError(
-                parameter="data",
+            refuse(
+                "data",
                 problem=f"has no {', '.join(map(repr, missing))}, which {name} takes",
                 expected=f"give a value for each of {', '.join(named)}",
                 instead=f"{{{missing[0]!r}: ..., ...}}",
+                error=DataError,
             )
         takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters)
         if not takes_any and (unknown := [one for one in values if one not in named]):
-            raise DataError(
-                parameter="data",
+            refuse(
+                "data",
                 problem=f"has {', '.join(map(repr, unknown))}, which {name} does not take",
                 expected=f"its arguments are {', '.join(named)}; leave others out",
+                error=DataError,
             )
 
     def _with_traced(self, raw: Arguments) -> Arguments:
@@ -183,26 +186,31 @@ class NumpyroModel(Model[Arguments]):
         given = np.shape(raw.outcomes)
         same = [one for one in given if one != 1] == [one for one in of_site if one != 1]
         if not same and np.size(raw.outcomes) == int(np.prod(of_site)):
-            raise DataError(
-                parameter=self.outcome,
+            refuse(
+                self.outcome,
                 problem=f"has the shape {given}, and the observed site {name!r} {of_site}",
                 expected="give the outcomes in the shape of the site",
+                error=DataError,
             )
         if len(fn.event_shape) == 0 and np.size(raw.outcomes) != raw.number:
-            raise DataError(
-                parameter=self.outcome,
-                problem=f"has {np.size(raw.outcomes):,} outcomes, and the observed site {name!r}"
-                f" has {raw.number:,}",
+            refuse(
+                self.outcome,
+                problem=(
+                    f"has {np.size(raw.outcomes):,} outcomes, and the observed site {name!r}"
+                    f" has {raw.number:,}"
+                ),
                 expected="give one outcome for each",
+                error=DataError,
             )
         if not inside.all():
             place = np.flatnonzero(~inside.ravel())
             wrong = np.reshape(raw.outcomes, (raw.number, -1))[place[0]]
-            raise DataError(
-                parameter=self.outcome,
-                value=wrong.item() if wrong.size == 1 else wrong.tolist(),
-                problem=f"is wrong in row {place[0]} (counted from 0; {len(place)} in all)",
-                expected=f"it must be an outcome of {_title(fn)}",
+            refuse(
+                self.outcome,
+                wrong.item() if wrong.size == 1 else wrong.tolist(),
+                f"is wrong in row {place[0]} (counted from 0; {len(place)} in all)",
+                f"it must be an outcome of {_title(fn)}",
+                error=DataError,
             )
         if message := beyond.get():
             warnings.warn(
@@ -239,19 +247,19 @@ class NumpyroModel(Model[Arguments]):
         observed = {name: one for name, one in samples.items() if one["is_observed"]}
         if len(observed) != 1:
             many = f"observes {', '.join(map(repr, observed)) or 'nothing'}"
-            raise SettingError(
-                parameter="observed",
-                value=self.outcome,
-                problem=f"is given, and {self.title} {many}",
-                expected="a model has one observed site, which takes this argument",
+            refuse(
+                "observed",
+                self.outcome,
+                f"is given, and {self.title} {many}",
+                "a model has one observed site, which takes this argument",
                 instead=f'numpyro.sample("obs", ..., obs={self.outcome})',
             )
         if self.outcome in sites and self.outcome not in observed:
-            raise SettingError(
-                parameter="observed",
-                value=self.outcome,
-                problem=f"is also the name of another site of {self.title}",
-                expected="give that site another name",
+            refuse(
+                "observed",
+                self.outcome,
+                f"is also the name of another site of {self.title}",
+                "give that site another name",
             )
         return next(iter(observed.values()))
 
@@ -333,16 +341,16 @@ def numpyro_model(function: Callable[..., Any], observed: str) -> NumpyroModel:
     """
     instance("observed", observed, str, "the name of an argument", 'observed="y"')
     if not callable(function) or isinstance(function, type):
-        raise SettingError(
-            parameter="function",
-            value=function,
+        refuse(
+            "function",
+            function,
             expected="it must be a function that calls numpyro.sample",
             instead='rt.models.numpyro_model(model, observed="y")',
         )
     if isinstance(function, Model):
-        raise SettingError(
-            parameter="function",
-            value=function,
+        refuse(
+            "function",
+            function,
             expected="it is a model of raters already; pass it to rt.fit as it is",
         )
     names = [
@@ -351,11 +359,11 @@ def numpyro_model(function: Callable[..., Any], observed: str) -> NumpyroModel:
         if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL, one.POSITIONAL_ONLY)
     ]
     if observed not in names:
-        raise SettingError(
-            parameter="observed",
-            value=observed,
-            problem=f"is no argument of {_name(function)}",
-            expected=f"name the argument that holds the outcomes: {', '.join(names) or 'none'}",
+        refuse(
+            "observed",
+            observed,
+            f"is no argument of {_name(function)}",
+            f"name the argument that holds the outcomes: {', '.join(names) or 'none'}",
         )
     register_function(function)
     return NumpyroModel(function, observed)
@@ -540,19 +548,23 @@ def _numbers(name: str, value: Any) -> np.ndarray:
     if array.dtype.kind == "b" or (array.dtype.kind in "iu" and _is_small(array)):
         array = array.astype(np.int32)
     if array.dtype.kind not in "iuf":
-        raise DataError(
-            parameter=name,
-            value=value,
-            problem="holds no numbers",
-            expected="an argument is an array of numbers, or a number or a text; of names, give"
-            " their codes",
+        refuse(
+            name,
+            value,
+            "holds no numbers",
+            (
+                "an argument is an array of numbers, or a number or a text; of names, give"
+                " their codes"
+            ),
             instead=f"{name}=pd.factorize({name})[0]",
+            error=DataError,
         )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise DataError(
-            parameter=name,
+        refuse(
+            name,
             problem=f"has {int((~np.isfinite(array)).sum())} entries that are missing or infinite",
             expected="leave such rows out",
+            error=DataError,
         )
     return array
 
@@ -563,9 +575,9 @@ def _of_table(data: Any) -> dict[str, Any]:
         return dict(data)
     columns = getattr(data, "columns", None)
     if columns is None or callable(columns):
-        raise SettingError(
-            parameter="data",
-            value=data,
+        refuse(
+            "data",
+            data,
             expected="it must be a mapping of arguments by name, or a table whose columns they are",
             instead='{"x": x, "y": y}',
         )

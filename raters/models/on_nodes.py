@@ -13,7 +13,6 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.distributions import GroupedMixture, Tabulated
-from raters.errors import Reason
 from raters.judgements.base import Judgements
 from raters.judgements.patterns import Patterns
 from raters.model import Marginal, Model, Values
@@ -38,55 +37,17 @@ class Integrable[Data: Judgements](Model[Data]):
 
     @abc.abstractmethod
     def sample_others(self, number: int, num_levels: int) -> Values:
-        """Sample all sites but the one that is integrated out.
-
-        Parameters
-        ----------
-        number : int
-            Of names along the other axis.
-        num_levels : int
-            Number of different answers.
-
-        Returns
-        -------
-        dict of str to array
-            Value of each.
-        """
+        """Sample all sites but the one that is integrated out."""
 
     @abc.abstractmethod
     def answers_at(
         self, value: Float[Array, " *row"], other: Array, sites: Values
     ) -> dist.Distribution:
-        """Distribution of answers.
-
-        Parameters
-        ----------
-        value : array
-            Value of the site that is integrated out.
-        other : int array
-            Codes along the other axis, in the shape of the values.
-        sites : dict of str to array
-            As of `sample_others`.
-
-        Returns
-        -------
-        numpyro distribution
-            Its batch shape is that of the values.
-        """
+        """Distribution of answers."""
 
     @abc.abstractmethod
     def start_others(self, counts: Float[np.ndarray, "other level"]) -> Values:
-        """Start of the sites of `sample_others`.
-
-        Parameters
-        ----------
-        counts : array, shape (other, level)
-            Number of each answer of each name along the other axis.
-
-        Returns
-        -------
-        dict of str to array
-        """
+        """Start of the sites of `sample_others`."""
 
     def marginal(self, data: Data) -> Marginal:
         """This model with the site integrated out, on the patterns of the answers."""
@@ -135,7 +96,7 @@ class OnNodes(Model[Patterns]):
         """Refuse tables for which the nodes of all rows do not fit into memory."""
         if (cells := data.num_rows * self.nodes) <= _MOST_CELLS:
             return None
-        return Reason(
+        return (
             f"PGEM integrates {self.model.integrated[0]} on {self.nodes} nodes, and"
             f" {data.num_rows:,} rows on so many are {cells:,} numbers (at most {_MOST_CELLS:,});"
             " use NUTS or SVI"

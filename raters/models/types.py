@@ -91,14 +91,17 @@ def why_not(model: Any, data: Any, word: str = "vote") -> str | None:
         return None
     fewer, named = max(1, min(voted - 1, 2)), data.num_annotators > 1
     return Reason(
-        f"{type(model).__name__} looks for {model.num_types} types among {voted} annotator(s) with"
-        f" {word}s; a type needs at least one. Write num_types={fewer}"
-        + ("" if named else f", and name the column that says whose {word} it is (annotator=...)"),
-        parameter="num_types",
-        value=model.num_types,
-        problem=f"is not possible with {voted} annotator(s) with {word}s",
-        expected=f"a type needs at least one, so write {fewer}"
-        + ("" if named else f", and name the column that says whose {word} it is by `annotator`"),
+        "num_types",
+        model.num_types,
+        f"is not possible with {voted} annotator(s) with {word}s",
+        (
+            f"a type needs at least one, so write {fewer}"
+            + (
+                ""
+                if named
+                else f", and name the column that says whose {word} it is by `annotator`"
+            )
+        ),
     )
 
 

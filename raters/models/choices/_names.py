@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
-from raters.errors import Reason, SettingError
+from raters.errors import Reason, refuse
 from raters.errors.validation import is_list
 from raters.judgements.names import name_text, shorten
 
@@ -15,12 +15,7 @@ def names_of(parameter: str, given: Any, such: str, what: str = "alternatives") 
     ordered = is_list(given) and not isinstance(given, (Mapping, Set))
     names = tuple(map(name_text, given)) if ordered else ()
     if not ordered or "" in names or len(dict.fromkeys(names)) < len(names):
-        raise SettingError(
-            parameter=parameter,
-            value=given,
-            expected=f"it must list names of {what}, each once",
-            instead=such,
-        )
+        refuse(parameter, given, expected=f"it must list names of {what}, each once", instead=such)
     return names
 
 
@@ -33,10 +28,5 @@ def unknown_name(
     if not unknown:
         return None
     return Reason(
-        f"{parameter}= names {unknown[0]!r}, which is no {what} of these choices; name some of"
-        f" {shorten(known)}",
-        parameter=parameter,
-        value=unknown[0],
-        problem=f"is no {what} of these choices",
-        expected=f"name some of {shorten(known)}",
+        parameter, unknown[0], f"is no {what} of these choices", f"name some of {shorten(known)}"
     )

@@ -14,7 +14,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float, Int
 
 from raters.distributions import ScaledNormal
-from raters.errors import Reason, SettingError
+from raters.errors import Reason, refuse
 from raters.errors.validation import boolean, plain_positive
 from raters.judgements.choices import Choices
 from raters.judgements.names import shorten
@@ -37,11 +37,11 @@ class Utility(Model[Choices]):
             boolean(name, getattr(self, name))
         plain_positive(self, "coefficient_scale", "constant_scale")
         if not (self.features or self.constants or self.interactions):
-            raise SettingError(
-                parameter="features",
-                value=False,
-                problem="leaves no term of the utility, as `constants` and `interactions` are off",
-                expected="let one of the three be there",
+            refuse(
+                "features",
+                False,
+                "leaves no term of the utility, as `constants` and `interactions` are off",
+                "let one of the three be there",
                 instead=f"{type(self).__name__}(constants=True)",
             )
 
@@ -78,41 +78,30 @@ class Utility(Model[Choices]):
 
     def why_not(self, data: Choices) -> str | None:
         """Refuse terms that these choices say nothing about."""
-        own = type(self).__name__
         if self.features and not data.feature_names:
             return Reason(
-                "these choices have no features of the alternatives; read them with features=[...],"
-                f" or write {self._without_features(data)}",
-                parameter="features",
-                value=True,
-                problem="needs features of the alternatives, and these choices have none",
-                expected="read them with the choices, or leave the term out",
+                "features",
+                True,
+                "needs features of the alternatives, and these choices have none",
+                "read them with the choices, or leave the term out",
             )
         if self.interactions and not data.chooser_names:
             return Reason(
-                "these choices have no features of the choosers; read them with choosers=[...], or"
-                f" write {own}(interactions=False)",
-                parameter="interactions",
-                value=True,
-                problem="needs features of the choosers, and these choices have none",
-                expected="read them with the choices, or leave the term out",
+                "interactions",
+                True,
+                "needs features of the choosers, and these choices have none",
+                "read them with the choices, or leave the term out",
             )
         never = np.bincount(np.asarray(data.alternative), minlength=len(data.alternatives)) == 0
         if (self.constants or self.interactions) and never.any():
             names = [data.alternatives[code] for code in np.flatnonzero(never)]
             return Reason(
-                f"{len(names)} alternative(s) were never offered, so that their constants are known"
-                f" from nothing: {shorten(names)}; leave them out of alternatives=",
-                parameter="constants",
-                value=True,
-                problem=f"are known from nothing of alternatives never offered ({shorten(names)})",
-                expected="leave these out of `alternatives`",
+                "constants",
+                True,
+                f"are known from nothing of alternatives never offered ({shorten(names)})",
+                "leave these out of `alternatives`",
             )
         return None
-
-    def _without_features(self, data: Choices) -> str:
-        """A model of choices that have no features of the alternatives."""
-        return f"{type(self).__name__}(features=False)"
 
     def data_warnings(self, data: Choices) -> tuple[str, ...]:
         """Warn of features of the choosers that the utility leaves out, and of collinear ones of

@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.distributions import Choice, GroupedMixture
-from raters.errors import Reason, SettingError
+from raters.errors import Reason, refuse
 from raters.errors.validation import is_list, one_of, plain_positive, plain_whole
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
@@ -63,13 +63,6 @@ class LatentClassLogit(Utility):
     concentration : float
         Concentration c of the prior on the shares of the types.
 
-    References
-    ----------
-    Kamakura, W. A. and Russell, G. J. (1989). A probabilistic choice model for market segmentation
-    and elasticity structure. Journal of Marketing Research 26, 379–390. Hess, S. and Rose, J. M.
-    (2007). A latent class approach to recognising respondents' information processing strategies in
-    SP studies. Oslo Workshop on Valuation Methods in Transport Planning.
-
     Examples
     --------
     >>> import raters as rt
@@ -95,20 +88,19 @@ class LatentClassLogit(Utility):
         one_of("by", self.by, ("annotator", "set"))
         plain_positive(self, "concentration")
         if not is_list(self.ignored):
-            raise SettingError(
-                parameter="ignored",
-                value=self.ignored,
+            refuse(
+                "ignored",
+                self.ignored,
                 expected="it must be a list of features",
                 instead=f"ignored=({self.ignored!r},)",
             )
         object.__setattr__(self, "ignored", tuple(map(name_text, self.ignored)))
         if self.ignored and self.num_types != 2:
-            raise SettingError(
-                parameter="num_types",
-                value=self.num_types,
-                problem="is not possible with features that one type ignores",
-                expected="there are two types then: those who look at all features, and those who"
-                " do not",
+            refuse(
+                "num_types",
+                self.num_types,
+                "is not possible with features that one type ignores",
+                ("there are two types then: those who look at all features, and those who do not"),
                 instead="num_types=2",
             )
 
@@ -185,13 +177,13 @@ class LatentClassLogit(Utility):
         if chose >= self.num_types:
             return None
         return Reason(
-            f"{type(self).__name__} looks for {self.num_types} types among {chose} annotator(s) who"
-            " chose; name the column that says who chose (annotator=...), or write by='set'",
-            parameter="num_types",
-            value=self.num_types,
-            problem=f"is not possible with {chose} annotator(s) who chose",
-            expected="name the column that says who chose by `annotator`, or let each choice have a"
-            " type of its own with `by`",
+            "num_types",
+            self.num_types,
+            f"is not possible with {chose} annotator(s) who chose",
+            (
+                "name the column that says who chose by `annotator`, or let each choice have a"
+                " type of its own with `by`"
+            ),
         )
 
     def _why_not_counted(self, data: Choices) -> str | None:
@@ -199,12 +191,10 @@ class LatentClassLogit(Utility):
         if data.count is None or data.set_counts.max(initial=0) <= 1:
             return None
         return Reason(
-            "with by='set' each choice has a type of its own, and some sets stand for several"
-            " choices; write choices.single()",
-            parameter="by",
-            value="set",
-            problem="gives each choice a type of its own, and some sets stand for several choices",
-            expected="read the table without putting equal sets together",
+            "by",
+            "set",
+            "gives each choice a type of its own, and some sets stand for several choices",
+            "read the table without putting equal sets together",
         )
 
     def fit_warnings(

@@ -13,7 +13,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.distributions import Choice, ScaledMultivariateNormal, ScaledNormal
-from raters.errors import Reason, SettingError
+from raters.errors import Reason, refuse
 from raters.errors.validation import boolean, is_list, plain_positive
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
@@ -80,11 +80,6 @@ class MixedLogit(Utility):
         Concentration η of the prior on the correlation matrix: 1 is uniform, larger is nearer to
         no correlation.
 
-    References
-    ----------
-    Revelt, D. and Train, K. (1998). Mixed logit with repeated choices: households' choices of
-    appliance efficiency level. Review of Economics and Statistics 80, 647–657.
-
     Examples
     --------
     >>> import raters as rt
@@ -112,19 +107,21 @@ class MixedLogit(Utility):
         own = _components(self.error_components)
         object.__setattr__(self, "error_components", own)
         if self.random and not self.features:
-            raise SettingError(
-                parameter="random",
-                value=self.random,
-                problem="names features, and features=False leaves them out",
-                expected="leave one of the two out",
+            refuse(
+                "random",
+                self.random,
+                "names features, and features=False leaves them out",
+                "leave one of the two out",
             )
         if not own and (self.random == () or not self.features):
-            raise SettingError(
-                parameter="random",
-                value=self.random,
-                problem="leaves nothing that differs between choosers",
-                expected="name features, or groups of alternatives as error components; without"
-                " either it is the multinomial logit",
+            refuse(
+                "random",
+                self.random,
+                "leaves nothing that differs between choosers",
+                (
+                    "name features, or groups of alternatives as error components; without"
+                    " either it is the multinomial logit"
+                ),
                 instead="rt.MultinomialLogit()",
             )
 
@@ -171,16 +168,7 @@ class MixedLogit(Utility):
         return own
 
     def places(self, data: Choices) -> tuple[int, ...]:
-        """Places of the features whose coefficients differ.
-
-        Parameters
-        ----------
-        data : Choices
-
-        Returns
-        -------
-        tuple of int
-        """
+        """Places of the features whose coefficients differ."""
         if not self._varies:
             return ()
         names = list(map(name_text, data.feature_names))
@@ -286,12 +274,10 @@ class MixedLogit(Utility):
             return reason
         if self._varies and self.correlated and len(self.places(data)) < 2:
             return Reason(
-                "correlated=True needs two coefficients that differ between choosers, and here is"
-                " one; write MixedLogit(correlated=False)",
-                parameter="correlated",
-                value=True,
-                problem="needs two coefficients that differ between choosers",
-                expected="turn it off for one",
+                "correlated",
+                True,
+                "needs two coefficients that differ between choosers",
+                "turn it off for one",
             )
         named = [name for group in self.error_components for name in group]
         return unknown_name(
@@ -309,21 +295,12 @@ class MixedLogit(Utility):
             if ((number > 0) & (number < size)).any():
                 continue
             return Reason(
-                f"no set offers an alternative of the error component {group} beside another one,"
-                " so that nothing tells who likes it; leave it out",
-                parameter="error_components",
-                value=group,
-                problem="is a group that no set offers beside another alternative",
-                expected="leave it out",
+                "error_components",
+                group,
+                "is a group that no set offers beside another alternative",
+                "leave it out",
             )
         return None
-
-    def _without_features(self, data: Choices) -> str:
-        group = self.error_components or ((name_text(data.alternatives[0]),),)
-        return (
-            f"MixedLogit(features=False, error_components={group!r}), or"
-            " MultinomialLogit(features=False)"
-        )
 
     def data_warnings(self, data: Choices) -> tuple[str, ...]:
         """Warn of spreads about which the choices say little."""
@@ -371,12 +348,11 @@ class MixedLogit(Utility):
 def _random(given: Any) -> tuple[str, ...]:
     """Names of the features whose coefficients differ between choosers."""
     if isinstance(given, Mapping):
-        raise SettingError(
-            parameter="random",
-            value=given,
-            problem="is a mapping, and every random coefficient is normal, with a spread that is"
-            " learned",
-            expected="it must list names of features",
+        refuse(
+            "random",
+            given,
+            ("is a mapping, and every random coefficient is normal, with a spread that is learned"),
+            "it must list names of features",
             instead=f"random={tuple(map(name_text, given))}",
         )
     return names_of("random", given, 'random=("price",)', "features")
@@ -385,27 +361,27 @@ def _random(given: Any) -> tuple[str, ...]:
 def _components(groups: Any) -> tuple[tuple[str, ...], ...]:
     """Names of the alternatives of each error component."""
     if not is_list(groups) or not all(map(is_list, groups)):
-        raise SettingError(
-            parameter="error_components",
-            value=groups,
+        refuse(
+            "error_components",
+            groups,
             expected="it must list groups, each a list of alternatives",
             instead=_SUCH,
         )
     own = tuple(names_of("error_components", group, _SUCH) for group in groups)
     if not all(own):
-        raise SettingError(
-            parameter="error_components",
-            value=groups,
-            problem="has a group without alternatives",
-            expected="name one alternative of each group at least",
+        refuse(
+            "error_components",
+            groups,
+            "has a group without alternatives",
+            "name one alternative of each group at least",
             instead=_SUCH,
         )
     if len(set(map(frozenset, own))) < len(own):
-        raise SettingError(
-            parameter="error_components",
-            value=groups,
-            problem="has one group twice, which the choices cannot tell apart",
-            expected="name each group once",
+        refuse(
+            "error_components",
+            groups,
+            "has one group twice, which the choices cannot tell apart",
+            "name each group once",
             instead=_SUCH,
         )
     return own

@@ -54,11 +54,6 @@ class MultinomialLogit(Utility):
     constant_scale : float
         Standard deviation d of the constants.
 
-    References
-    ----------
-    McFadden, D. (1974). Conditional logit analysis of qualitative choice behavior. In P. Zarembka,
-    Frontiers in Econometrics. Academic Press.
-
     Examples
     --------
     >>> import raters as rt

@@ -11,7 +11,7 @@ import numpyro
 import numpyro.distributions as dist
 
 from raters.distributions import ProbitChoice
-from raters.errors import SettingError
+from raters.errors import refuse
 from raters.errors.validation import plain_positive
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
@@ -55,12 +55,6 @@ class MultinomialProbit(Utility):
     coefficient_scale, constant_scale : float
         Standard deviations of the priors; see `MultinomialLogit`.
 
-    References
-    ----------
-    Hausman, J. A. and Wise, D. A. (1978). A conditional probit model for qualitative choice:
-    discrete decisions recognizing interdependence and heterogeneous preferences. Econometrica 46,
-    403–426.
-
     Examples
     --------
     >>> import raters as rt
@@ -85,11 +79,11 @@ class MultinomialProbit(Utility):
         plain_positive(self, "shared_scale_prior")
         object.__setattr__(self, "shared", names_of("shared", self.shared, _SUCH))
         if len(self.shared) == 1:
-            raise SettingError(
-                parameter="shared",
-                value=self.shared,
-                problem="names one alternative, which has an error of its own already",
-                expected="name two or more that share one",
+            refuse(
+                "shared",
+                self.shared,
+                "names one alternative, which has an error of its own already",
+                "name two or more that share one",
                 instead=_SUCH,
             )
 

@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 from jaxtyping import Int
 
 from raters.distributions import NestedChoice
-from raters.errors import Reason, SettingError
+from raters.errors import Reason, refuse
 from raters.errors.validation import is_list
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
@@ -51,11 +51,6 @@ class NestedLogit(Utility):
     coefficient_scale, constant_scale : float
         Standard deviations of the priors; see `MultinomialLogit`.
 
-    References
-    ----------
-    McFadden, D. (1978). Modelling the choice of residential location. In A. Karlqvist et al.,
-    Spatial Interaction Theory and Planning Models. North-Holland.
-
     Examples
     --------
     >>> import raters as rt
@@ -77,9 +72,9 @@ class NestedLogit(Utility):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not is_list(self.nests) or not all(map(is_list, self.nests)):
-            raise SettingError(
-                parameter="nests",
-                value=self.nests,
+            refuse(
+                "nests",
+                self.nests,
                 expected="it must list the nests, each a list of alternatives",
                 instead=_SUCH,
             )
@@ -129,14 +124,7 @@ class NestedLogit(Utility):
         if reason := super().why_not(data):
             return reason
         if not self.nests:
-            return Reason(
-                f"NestedLogit needs nests of alternatives; write rt.models.NestedLogit({_SUCH}), or"
-                " rt.MultinomialLogit() without",
-                parameter="nests",
-                value=(),
-                problem="names no nest",
-                expected="name the alternatives of each nest",
-            )
+            return Reason("nests", (), "names no nest", "name the alternatives of each nest")
         named = (name for nest in self.nests for name in nest)
         if reason := unknown_name("nests", named, data.alternatives):
             return reason
@@ -152,10 +140,5 @@ class NestedLogit(Utility):
             return None
         alone = self.nests[int(np.argmin(pairs[: len(self.nests)]))]
         return Reason(
-            f"no set offers two alternatives of the nest {alone}, so that nothing tells whether"
-            " they resemble each other; leave it out",
-            parameter="nests",
-            value=alone,
-            problem="is a nest of which no set offers two alternatives",
-            expected="leave it out",
+            "nests", alone, "is a nest of which no set offers two alternatives", "leave it out"
         )

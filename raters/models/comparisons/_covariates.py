@@ -11,7 +11,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.errors import Reason, SettingError
+from raters.errors import Reason, refuse
 from raters.errors.validation import boolean, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.names import shorten
@@ -29,11 +29,11 @@ def check_settings(model: Any) -> None:
     boolean("covariates", model.covariates)
     plain_positive(model, "coefficient_scale")
     if model.coefficient_scale != 1.0 and not model.covariates:
-        raise SettingError(
-            parameter="coefficient_scale",
-            value=model.coefficient_scale,
-            problem="is of no use without covariates",
-            expected="add `covariates`",
+        refuse(
+            "coefficient_scale",
+            model.coefficient_scale,
+            "is of no use without covariates",
+            "add `covariates`",
             instead=f"rt.{type(model).__name__}(covariates=True, coefficient_scale=...)",
         )
 
@@ -67,13 +67,10 @@ def why_not(model: Any, data: Comparisons) -> str | None:
     if not model.covariates or (data.features is not None and data.feature_names):
         return None
     return Reason(
-        "covariates=True needs features of the two sides, and these votes have none; read those of"
-        " each comparison with from_frame(..., features={'length': ('length_a', 'length_b')}), or"
-        " write covariates=False",
-        parameter="covariates",
-        value=True,
-        problem="needs features of the two sides, and these votes have none",
-        expected="name the columns of the `features`, or leave it out",
+        "covariates",
+        True,
+        "needs features of the two sides, and these votes have none",
+        "name the columns of the `features`, or leave it out",
     )
 
 
@@ -82,10 +79,7 @@ def why_no_features(model: Any, data: Comparisons) -> str | None:
     if data.features is not None and data.feature_names:
         return None
     return Reason(
-        f"{model.title} learns from features of the two sides, and these votes have none; add those"
-        " of items with votes.with_features(...), or read those of each comparison with"
-        " from_frame(..., features={...})",
-        parameter="features",
+        "features",
         problem=f"is not given, and {model.title} learns from features of the two sides",
         expected="name the columns of the features",
     )

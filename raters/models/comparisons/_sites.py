@@ -105,13 +105,10 @@ def why_not_ordered(data: Comparisons) -> str | None:
     if data.ordered:
         return None
     return Reason(
-        "position_bias=True needs to know which item was shown first, and these votes have no"
-        " order of presentation; read them with Comparisons.from_frame(table, first=...,"
-        " second=..., outcome=...), or write position_bias=False",
-        parameter="position_bias",
-        value=True,
-        problem="needs to know which item was shown first, and these votes do not say",
-        expected="name the columns by `first`, `second` and `outcome`, or leave it out",
+        "position_bias",
+        True,
+        "needs to know which item was shown first, and these votes do not say",
+        "name the columns by `first`, `second` and `outcome`, or leave it out",
     )
 
 

@@ -11,7 +11,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.errors import Reason, SettingError
+from raters.errors import Reason, refuse
 from raters.errors.validation import boolean, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Shift, Spread, Symmetry, Transfer, Values
@@ -22,11 +22,11 @@ def check_settings(model: Any) -> None:
     boolean("strata", model.strata)
     plain_positive(model, "deviation_spread", optional=True)
     if model.deviation_spread is not None and not model.strata:
-        raise SettingError(
-            parameter="deviation_spread",
-            value=model.deviation_spread,
-            problem="is of no use without strata",
-            expected="add `strata`",
+        refuse(
+            "deviation_spread",
+            model.deviation_spread,
+            "is of no use without strata",
+            "add `strata`",
             instead=f"rt.{type(model).__name__}(strata=True, deviation_spread=...)",
         )
 
@@ -93,12 +93,10 @@ def why_not(model: Any, data: Comparisons) -> str | None:
     if not model.strata or (data.stratum is not None and data.strata):
         return None
     return Reason(
-        "strata=True needs to know the stratum of each vote, and these votes have none; read them"
-        " with from_frame(..., stratum='category'), or write strata=False",
-        parameter="strata",
-        value=True,
-        problem="needs to know the stratum of each vote, and these votes have none",
-        expected="name the column of the `stratum`, or leave it out",
+        "strata",
+        True,
+        "needs to know the stratum of each vote, and these votes have none",
+        "name the column of the `stratum`, or leave it out",
     )
 
 

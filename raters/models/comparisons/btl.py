@@ -61,13 +61,6 @@ class BTL(Model[Comparisons]):
     tie_propensity : {"shared", "annotator"}
         Whose propensity to call a tie is learned: one that all share, or that of each annotator.
 
-    References
-    ----------
-    Bradley, R. A. and Terry, M. E. (1952). Rank analysis of incomplete block designs: I. The method
-    of paired comparisons. Biometrika 39, 324–345. Davidson, R. R. (1970), JASA 65, 317–328, and
-    Rao, P. V. and Kupper, L. L. (1967), JASA 62, 194–204, for ties. Li, T., Angelopoulos, A. and
-    Chiang, W.-L. (2024). Does style matter? LMSYS blog, for covariates.
-
     Examples
     --------
     >>> import raters as rt

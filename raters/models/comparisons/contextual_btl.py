@@ -52,13 +52,6 @@ class ContextualBTL(Model[Comparisons]):
     concentration : float
         Concentration c of the prior on the shares.
 
-    References
-    ----------
-    Chidambaram, K., Seetharaman, K. V. and Syrgkanis, V. (2024). Direct preference optimization
-    with unobserved preference heterogeneity. arXiv:2405.15065. Rafailov, R. et al. (2023). Direct
-    preference optimization: your language model is secretly a reward model. Advances in Neural
-    Information Processing Systems 36.
-
     Examples
     --------
     >>> import raters as rt

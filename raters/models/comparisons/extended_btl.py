@@ -90,11 +90,6 @@ class ExtendedBTL(Model[Comparisons]):
     tie_propensity : {"shared", "annotator"}
         Whose propensity to call a tie is learned: one that all share, or that of each annotator.
 
-    References
-    ----------
-    Shejole, K. and Kush. Learning human expertise in RLHF using Extended-BTL model. IIT Bombay.
-    Davidson (1970) and Rao and Kupper (1967) for ties, as in `BTL`.
-
     Examples
     --------
     >>> import raters as rt

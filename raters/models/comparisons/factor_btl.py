@@ -60,11 +60,6 @@ class FactorBTL(Model[Comparisons]):
         Standard deviation τ of the loadings, in logits for one standard deviation of the
         positions; learned unless given.
 
-    References
-    ----------
-    Rendle, S., Freudenthaler, C., Gantner, Z. and Schmidt-Thieme, L. (2009). BPR: Bayesian
-    personalized ranking from implicit feedback. Uncertainty in Artificial Intelligence 25, 452–461.
-
     Examples
     --------
     >>> import raters as rt
@@ -159,13 +154,10 @@ class FactorBTL(Model[Comparisons]):
         if self.num_dimensions >= data.num_items:
             most = max(data.num_items - 1, 1)
             return Reason(
-                f"{data.num_items} items differ in at most {most} dimensions, and"
-                f" num_dimensions is {self.num_dimensions}; write"
-                f" FactorBTL(num_dimensions={most}) or less",
-                parameter="num_dimensions",
-                value=self.num_dimensions,
-                problem=f"is more than {data.num_items} items can differ in",
-                expected=f"it must be {most} at most",
+                "num_dimensions",
+                self.num_dimensions,
+                f"is more than {data.num_items} items can differ in",
+                f"it must be {most} at most",
             )
         return tied.why_not(data)
 

@@ -79,13 +79,6 @@ class GuesserBTL(Model[Comparisons]):
         Learn by how many logits γ_k each annotator favours the item shown first. Needs an order of
         presentation.
 
-    References
-    ----------
-    Raykar, V. C. and Yu, S. (2012). Eliminating spammers and ranking annotators for crowdsourced
-    labeling tasks. Journal of Machine Learning Research, 13, 491–518, for spammers as a component
-    of the prior. Shejole, K. and Kush. Learning human expertise in RLHF using Extended-BTL model.
-    IIT Bombay.
-
     Examples
     --------
     >>> import raters as rt

@@ -11,7 +11,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.errors import SettingError
+from raters.errors import refuse
 from raters.errors.validation import boolean, one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
 from raters.model import Model, Scale, Shift, Sign, Spread, Symmetry, Transfer, Values
@@ -89,11 +89,6 @@ class HierarchicalBTL(Model[Comparisons]):
         Learn by how many logits γ_k each annotator favours the item shown first. Needs an order of
         presentation.
 
-    References
-    ----------
-    Böckenholt, U. (2001). Hierarchical modeling of paired comparison data. Psychological Methods 6,
-    49–66.
-
     Examples
     --------
     >>> import raters as rt
@@ -121,11 +116,11 @@ class HierarchicalBTL(Model[Comparisons]):
         plain_positive(self, "reward_scale", "taste_spread", optional=True)
         competences.check_competence_spread(self)
         if self.own_spread and self.taste_spread is not None:
-            raise SettingError(
-                parameter="taste_spread",
-                value=self.taste_spread,
-                problem="is one spread for all, and own_spread=True learns one for each annotator",
-                expected="leave one of the two out",
+            refuse(
+                "taste_spread",
+                self.taste_spread,
+                "is one spread for all, and own_spread=True learns one for each annotator",
+                "leave one of the two out",
             )
 
     @property

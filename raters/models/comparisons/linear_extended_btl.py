@@ -54,12 +54,6 @@ class LinearExtendedBTL(Model[Comparisons]):
         Standard deviation τ of the competences about 1, before truncation. ``"auto"``: 1 with
         ``"signed"``, else learned.
 
-    References
-    ----------
-    Shejole, K. and Kush. Learning human expertise in RLHF using Extended-BTL model. IIT Bombay.
-    Jeon, H. J., Milli, S. and Dragan, A. (2020). Reward-rational (implicit) choice: a unifying
-    formalism for reward learning. NeurIPS.
-
     Examples
     --------
     >>> import raters as rt

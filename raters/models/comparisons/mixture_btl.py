@@ -66,14 +66,6 @@ class MixtureBTL(Model[Comparisons]):
     concentration : float
         Concentration c of the prior on the shares.
 
-    References
-    ----------
-    Chidambaram, K., Seetharaman, K. V. and Syrgkanis, V. (2024). Direct preference optimization
-    with unobserved preference heterogeneity. arXiv:2405.15065. Stephens, M. (2000). Dealing with
-    label switching in mixture models. Journal of the Royal Statistical Society B, 62(4), 795–809.
-    Rousseau, J. and Mengersen, K. (2011). Asymptotic behaviour of the posterior distribution in
-    overfitted mixture models. Journal of the Royal Statistical Society B, 73(5), 689–710.
-
     Examples
     --------
     >>> import raters as rt

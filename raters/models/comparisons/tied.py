@@ -11,7 +11,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.distributions import Davidson, RaoKupper, TiedVotes
-from raters.errors import Reason, SettingError
+from raters.errors import Reason, refuse
 from raters.errors.validation import one_of
 from raters.judgements.comparisons import Comparisons
 from raters.model import Values
@@ -30,11 +30,11 @@ def check_settings(model: Any) -> None:
         one_of("ties", model.ties, _DISTRIBUTIONS)
     one_of("tie_propensity", model.tie_propensity, ("shared", "annotator"))
     if model.ties is None and model.tie_propensity == "annotator":
-        raise SettingError(
-            parameter="tie_propensity",
-            value="annotator",
-            problem="is of no use without a model of ties",
-            expected="choose one by `ties`",
+        refuse(
+            "tie_propensity",
+            "annotator",
+            "is of no use without a model of ties",
+            "choose one by `ties`",
             instead=f"rt.{type(model).__name__}(ties='davidson', tie_propensity='annotator')",
         )
 
@@ -101,23 +101,11 @@ def start(model: Any, data: Comparisons) -> Values:
 
 def why_not(data: Comparisons, model: Any = None) -> str | None:
     """Explain why ties as these data have them cannot be modelled, or return None."""
-    wanted = None if model is None else model.ties
-    if data.tied == (wanted is not None):
+    ties = None if model is None else model.ties
+    if data.tied == (ties is not None):
         return None
-    if wanted is not None:
-        return Reason(
-            f"ties={wanted!r} takes ties as an answer of their own; read the votes with"
-            " Comparisons.from_frame(table, ..., ties='keep'), or write votes.with_ties()",
-            parameter="ties",
-            value=wanted,
-            problem="takes ties as an answer of their own, and these votes were not read so",
-            expected="read them with --ties 'keep'",
-        )
-    own = "ties='davidson'"
-    name = "BTL" if model is None else type(model).__name__
-    return Reason(
-        "these votes have ties as an answer of their own, which the model does not know; read them"
-        f" with ties='half' or write votes.halved(), or fit rt.{name}({own})",
-        problem="these votes have ties as an answer of their own, which the model does not know",
-        expected=f"read them with --ties 'half', or fit with {own}",
-    )
+    if ties is None:
+        problem = "are an answer of their own in these votes, which the model does not know"
+        return Reason("ties", "keep", problem, "read them with ties='half', or write halved()")
+    problem = "takes ties as an answer of their own, and these votes were not read so"
+    return Reason("ties", ties, problem, "read them with ties='keep', or write votes.with_ties()")

@@ -50,11 +50,6 @@ class BehaviouralCloning(Model[Demonstrations]):
         Concentrations a and b: numbers of steps by the policy and at random that the prior of a
         competence is worth.
 
-    References
-    ----------
-    Pomerleau, D. A. (1991). Efficient training of artificial neural networks for autonomous
-    navigation. Neural Computation 3, 88–97.
-
     Examples
     --------
     >>> import raters as rt

@@ -78,13 +78,6 @@ class MaxEntIRL(Model[Demonstrations]):
     entropy : {"relative", "total"}
         Whether entropy is measured against acting at random.
 
-    References
-    ----------
-    Ziebart, B. D., Bagnell, J. A. and Dey, A. K. (2010). Modeling interaction via the principle of
-    maximum causal entropy. ICML. Jeon, H. J., Milli, S. and Dragan, A. (2020). Reward-rational
-    (implicit) choice: a unifying formalism for reward learning. NeurIPS. Ng, A. Y., Harada, D. and
-    Russell, S. (1999). Policy invariance under reward transformations. ICML.
-
     Examples
     --------
     >>> import raters as rt
@@ -130,20 +123,7 @@ class MaxEntIRL(Model[Demonstrations]):
         coefficient: Float[Array, " feature"],
         rationality: Float[Array, " annotator"],
     ) -> Float[Array, "annotator state action"]:
-        """Log-probabilities of the actions of each demonstrator in each state.
-
-        Parameters
-        ----------
-        data : Demonstrations
-            Whose process is acted in.
-        coefficient : array, shape (feature,)
-        rationality : array, shape (annotator,)
-
-        Returns
-        -------
-        array, shape (annotator, state, action)
-            Very low for actions that are not allowed.
-        """
+        """Log-probabilities of the actions of each demonstrator in each state."""
         reward = jnp.asarray(data.features, float) @ coefficient
         return log_soft_policy(rationality[:, None, None] * reward, self._dynamics(data))
 
@@ -168,12 +148,10 @@ class MaxEntIRL(Model[Demonstrations]):
         if np.isfinite(np.asarray(values)).all():
             return None
         return Reason(
-            "with a discount of 1 the total entropy of the actions grows without bound, as walking"
-            " on is always a choice; measure it against acting at random: entropy='relative'",
-            parameter="entropy",
-            value=self.entropy,
-            problem="grows without bound with a discount of 1, as walking on is always a choice",
-            expected="measure it against acting at random: relative",
+            "entropy",
+            self.entropy,
+            "grows without bound with a discount of 1, as walking on is always a choice",
+            "measure it against acting at random: relative",
         )
 
     def data_warnings(self, data: Demonstrations) -> tuple[str, ...]:

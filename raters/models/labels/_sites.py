@@ -209,9 +209,7 @@ def why_not_features(data: Labels, name: str) -> str | None:
     if data.features is not None:
         return None
     return Reason(
-        f"{name} learns a classifier, and these labels have no features; add them with"
-        " labels.with_features(...)",
-        parameter="features",
+        "features",
         problem=f"is not given, and {name} learns a classifier",
         expected="name the columns of the features",
     )

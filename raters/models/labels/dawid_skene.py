@@ -46,11 +46,6 @@ class DawidSkene(Model[Labels]):
     prevalence : float
         Concentration c of the class frequencies; 1 is flat.
 
-    References
-    ----------
-    Dawid, A. P. and Skene, A. M. (1979). Maximum likelihood estimation of observer error-rates
-    using the EM algorithm. Applied Statistics 28, 20–28.
-
     Examples
     --------
     >>> import raters as rt

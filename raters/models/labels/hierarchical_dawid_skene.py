@@ -40,11 +40,6 @@ class HierarchicalDawidSkene(Model[Labels]):
     prevalence : float
         Concentration c of the class frequencies; 1 is flat.
 
-    References
-    ----------
-    Paun, S. et al. (2018). Comparing Bayesian models of annotation. Transactions of the ACL 6,
-    571–585; there with logistic-normal rows in place of Dirichlet ones.
-
     Examples
     --------
     >>> import raters as rt

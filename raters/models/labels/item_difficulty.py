@@ -45,11 +45,6 @@ class ItemDifficulty(Model[Labels]):
     prevalence : float
         Concentration c of the class frequencies; 1 is flat.
 
-    References
-    ----------
-    Whitehill, J. et al. (2009). Whose vote should count more: optimal integration of labels from
-    labelers of unknown expertise. NeurIPS 22.
-
     Examples
     --------
     >>> import raters as rt

@@ -59,10 +59,6 @@ class Raykar(Model[Labels]):
     off_diagonal : float, optional
         Concentration o of each wrong label; 1/K for K classes by default.
 
-    References
-    ----------
-    Raykar, V. C. et al. (2010). Learning from crowds. JMLR 11, 1297–1322.
-
     Examples
     --------
     >>> import raters as rt

@@ -55,11 +55,6 @@ class SharedMistakes(Model[Labels]):
     prevalence : float
         Concentration c of the class frequencies; 1 is flat.
 
-    References
-    ----------
-    Paun, S. et al. (2018). Comparing Bayesian models of annotation. TACL 6, 571–585, for effects of
-    items in log-odds.
-
     Examples
     --------
     >>> import raters as rt
@@ -152,19 +147,14 @@ class SharedMistakes(Model[Labels]):
         """Refuse labels without families of two annotators or more, and an earlier record."""
         if data.family is None:
             return Reason(
-                "SharedMistakes learns what annotators of one family get wrong together, and these"
-                " labels name no families; name their column in"
-                ' rt.Labels.from_frame(..., family="vendor")',
-                parameter="family",
+                "family",
                 problem="is not given, and SharedMistakes learns what a family gets wrong together",
                 expected="name the column of the annotators' families",
             )
         family = np.asarray(data.family)
         if np.bincount(family[family >= 0], minlength=1).max() < 2:
             return Reason(
-                "SharedMistakes learns what annotators of one family get wrong together, and each"
-                " family has one annotator only; fit rt.models.OneCoin()",
-                parameter="family",
+                "family",
                 problem="puts each annotator into a family of one",
                 expected="annotators of one family must have the same name in it",
             )

@@ -43,11 +43,6 @@ class Yan(Model[Labels]):
         Standard deviation of the classifier's coefficients, with the prior of `Raykar`; learned
         unless given.
 
-    References
-    ----------
-    Yan, Y. et al. (2010). Modeling annotator expertise: learning when everybody knows a bit of
-    something. AISTATS 13, 932–939.
-
     Examples
     --------
     >>> import raters as rt

@@ -50,12 +50,6 @@ class ExtendedPlackettLuce(Model[Rankings]):
         Standard deviation τ of the competences about 1, before truncation. ``"auto"``: 1 with
         ``"signed"``, else learned.
 
-    References
-    ----------
-    Shejole, K. and Kush. Learning human expertise in RLHF using Extended-BTL model. IIT Bombay, for
-    the competences. Plackett, R. L. (1975). The analysis of permutations. Applied Statistics 24,
-    193–202.
-
     Examples
     --------
     >>> import raters as rt

@@ -56,13 +56,6 @@ class MixturePlackettLuce(Model[Rankings]):
     concentration : float
         Concentration c of the prior on the shares.
 
-    References
-    ----------
-    Gormley, I. C. and Murphy, T. B. (2006). Analysis of Irish third-level college applications
-    data. Journal of the Royal Statistical Society A 169, 361–379. Mollica, C. and Tardella, L.
-    (2017). Bayesian Plackett–Luce mixture models for partially ranked data. Psychometrika 82,
-    442–458.
-
     Examples
     --------
     >>> import raters as rt

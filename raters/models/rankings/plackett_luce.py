@@ -41,13 +41,6 @@ class PlackettLuce(Model[Rankings]):
     worth_scale : float, optional
         Standard deviation s of the worths; learned unless given.
 
-    References
-    ----------
-    Plackett, R. L. (1975). The analysis of permutations. Applied Statistics 24, 193–202. Luce,
-    R. D. (1959). Individual Choice Behavior. Wiley. Marley, A. A. J. and Louviere, J. J. (2005).
-    Some probabilistic models of best, worst, and best–worst choices. Journal of Mathematical
-    Psychology 49, 464–480.
-
     Examples
     --------
     >>> import raters as rt

@@ -73,13 +73,6 @@ class ManyFacet(Integrable[Ratings]):
     threshold_spread : float
         Standard deviation d of an annotator's thresholds about those of all, in logits.
 
-    References
-    ----------
-    Andrich, D. (1978). A rating formulation for ordered response categories. Psychometrika 43,
-    561–573. Linacre, J. M. (1989). Many-Facet Rasch Measurement. MESA Press. Uto, M. and Ueno, M.
-    (2020). A generalized many-facet Rasch model and its Bayesian estimation using Hamiltonian Monte
-    Carlo. Behaviormetrika 47, 469–496.
-
     Examples
     --------
     >>> import raters as rt

@@ -15,7 +15,6 @@ from jaxtyping import Array, Float, Int
 from scipy.special import expit
 
 from raters.distributions import GroupedMixture, Votes
-from raters.errors import Reason
 from raters.judgements.patterns import Patterns
 from raters.judgements.responses import Responses
 from raters.model import Marginal, Model, Values
@@ -38,51 +37,17 @@ class Logistic(Model[Responses]):
 
     @abc.abstractmethod
     def sample_items(self, num_items: int) -> Values:
-        """Sample all sites but the abilities.
-
-        Parameters
-        ----------
-        num_items : int
-
-        Returns
-        -------
-        dict of str to array
-            Value of each.
-        """
+        """Sample all sites but the abilities."""
 
     @abc.abstractmethod
     def ability_spread(self, sites: Values) -> Any:
-        """Standard deviation of the abilities.
-
-        Parameters
-        ----------
-        sites : dict of str to array
-            As of `sample_items`.
-
-        Returns
-        -------
-        number, or array, shape ()
-        """
+        """Standard deviation of the abilities."""
 
     @abc.abstractmethod
     def log_odds(
         self, ability: Float[Array, " *row"], item: Int[Array, " *row"], sites: Values
     ) -> Float[Array, " *row"]:
-        """Log-odds of a right response.
-
-        Parameters
-        ----------
-        ability : array
-            Ability of each row's person.
-        item : int array
-            Code of each row's item, in the shape of the abilities.
-        sites : dict of str to array
-            As of `sample_items`.
-
-        Returns
-        -------
-        array
-        """
+        """Log-odds of a right response."""
 
     def generate(self, data: Responses) -> None:
         """Define the NumPyro program."""
@@ -106,16 +71,7 @@ class Logistic(Model[Responses]):
 
     @abc.abstractmethod
     def start_items(self, data: Responses | Patterns) -> Values:
-        """Start of all sites but the abilities.
-
-        Parameters
-        ----------
-        data : Responses or Patterns
-
-        Returns
-        -------
-        dict of str to array
-        """
+        """Start of all sites but the abilities."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +115,7 @@ class Integrated(Model[Patterns]):
         """Refuse tables for which the nodes of all responses do not fit into memory."""
         if (cells := data.num_rows * self.nodes) <= _MOST_CELLS:
             return None
-        return Reason(
+        return (
             f"PGEM integrates the abilities on {self.nodes} nodes, and {data.num_rows:,} responses"
             f" on so many are {cells:,} numbers (at most {_MOST_CELLS:,}); use PGGibbs, NUTS or SVI"
         )

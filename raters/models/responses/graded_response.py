@@ -48,11 +48,6 @@ class GradedResponse(Integrable[GradedResponses]):
     discrimination_scale : float
         Standard deviation e of the discriminations about 1, before truncation.
 
-    References
-    ----------
-    Samejima, F. (1969). Estimation of latent ability using a response pattern of graded scores.
-    Psychometrika Monograph 17.
-
     Examples
     --------
     >>> import raters as rt

@@ -46,11 +46,6 @@ class IdealPoint(Model[Responses]):
     intercept_scale : float
         Standard deviation t of the intercepts, in logits.
 
-    References
-    ----------
-    Clinton, J., Jackman, S. and Rivers, D. (2004). The statistical analysis of roll call data.
-    American Political Science Review 98, 355–370.
-
     Examples
     --------
     >>> import raters as rt

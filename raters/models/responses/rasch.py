@@ -45,11 +45,6 @@ class Rasch(Logistic):
     ability_scale_prior : float
         Scale h of the half-normal prior of a learned `ability_scale`.
 
-    References
-    ----------
-    Rasch, G. (1960). Probabilistic Models for Some Intelligence and Attainment Tests. Danmarks
-    Paedagogiske Institut.
-
     Examples
     --------
     >>> import raters as rt

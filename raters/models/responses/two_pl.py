@@ -53,11 +53,6 @@ class TwoPL(Logistic):
     discrimination : {"positive", "signed"}
         Range of the discriminations. Choose ``"signed"`` to find wrong keys.
 
-    References
-    ----------
-    Birnbaum, A. (1968). Some latent trait models and their use in inferring an examinee's ability.
-    In F. M. Lord and M. R. Novick, Statistical Theories of Mental Test Scores. Addison-Wesley.
-
     Examples
     --------
     >>> import raters as rt
