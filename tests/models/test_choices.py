@@ -160,13 +160,12 @@ def test_replicated_choices_are_one_of_each_set(choices, fit_quietly) -> None:
 
 def test_terms_without_data_are_refused(choices) -> None:
     plain = choices.without_features()
-    for model, words in (
-        (rt.MultinomialLogit(), "MultinomialLogit(features=False)"),
-        (rt.MultinomialLogit(features=False, interactions=True), "read them with choosers=[...]"),
+    for model, parameter in (
+        (rt.MultinomialLogit(), "features"),
+        (rt.MultinomialLogit(features=False, interactions=True), "interactions"),
     ):
-        with pytest.raises(BackendError, match=r"have no features") as caught:
+        with raises_about(BackendError, parameter):
             rt.fit(model, plain, rt.NUTS(), seed=0, progress=False)
-        assert words in str(caught.value)
     with raises_about(SettingError, "features"):
         rt.MultinomialLogit(features=False, constants=False)
 
@@ -313,7 +312,7 @@ def test_types_that_cannot_be_are_refused(choices) -> None:
     assert "speed" in rt.models.LatentClassLogit(by="set", ignored=("speed",)).why_not(choices)
     counted = rt.Choices.from_frame(TABLE | {"taken": [2, 0, 0, 0, 1, 0, 1]}, **ROLES, counted=True)
     reason = rt.models.LatentClassLogit(by="set", features=False).why_not(counted)
-    assert "choices.single()" in reason
+    assert reason.parts["parameter"] == "by"
     with raises_about(SettingError, "num_types"):
         rt.models.LatentClassLogit(num_types=3, ignored=("price",))
     with raises_about(SettingError, "ignored", "price"):
@@ -354,7 +353,7 @@ def test_nests_that_cannot_be_are_refused(choices) -> None:
         rt.models.NestedLogit(nests=("car", "bus"))
     with raises_about(SettingError, "nests"):
         rt.models.NestedLogit(nests=(("car", "bus"), ("bus", "tram")))
-    assert "needs nests" in rt.models.NestedLogit().why_not(choices)
+    assert "names no nest" in rt.models.NestedLogit().why_not(choices)
     assert "bike" in rt.models.NestedLogit(nests=(("car", "bike"),)).why_not(choices)
     apart = choices.take([1, 2])
     assert "leave it out" in rt.models.NestedLogit(

@@ -20,6 +20,7 @@ from raters.fitting.result import draws_of
 from raters.model import Shift, Sign
 from raters.program import class_probs
 from raters.testing import check_model
+from tests.refusals import raises_about
 
 SPREAD, CONCENTRATION = 0.4, 3.0
 MODEL = rt.models.GuesserBTL(
@@ -173,7 +174,7 @@ def test_impossible_settings_are_refused(setting: str, value) -> None:
 
 
 def test_a_position_bias_needs_an_order() -> None:
-    with pytest.raises(BackendError, match="order of presentation"):
+    with raises_about(BackendError, "position_bias"):
         rt.fit(rt.models.GuesserBTL(position_bias=True), votes(5, 2, of=6), seed=0, progress=False)
 
 

@@ -423,7 +423,7 @@ def test_features_of_other_names_are_not_shared(both) -> None:
 def test_what_a_part_refuses_is_refused(both) -> None:
     votes = both.part("votes").without_features()
     bare = rt.judgements.Together.of({"votes": votes, "shown": both.part("shown")})
-    with pytest.raises(BackendError, match="part 'votes': LinearExtendedBTL learns from features"):
+    with pytest.raises(BackendError, match="LinearExtendedBTL learns from features"):
         rt.fit(APART, bare, rt.NUTS(), seed=0, progress=False)
 
 

@@ -316,28 +316,16 @@ def test_mode_has_the_largest_integrated_likelihood() -> None:
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (rt.MixedLogit(random=("speed",)), "'speed', which is no feature"),
-        (rt.MixedLogit(error_components=(("7",),)), "'7', which is no alternative"),
+        (rt.MixedLogit(random=("speed",)), "'speed' is no feature"),
+        (rt.MixedLogit(error_components=(("7",),)), "'7' is no alternative"),
         (rt.MixedLogit(error_components=(("0", "1", "2"),)), "leave it out"),
-        (rt.MixedLogit(random=("feature 0",), correlated=True), "here is one"),
+        (rt.MixedLogit(random=("feature 0",), correlated=True), "needs two coefficients"),
     ],
 )
 def test_refuses_what_the_choices_do_not_have(model, words, choices) -> None:
     assert words in model.why_not(choices)
     with pytest.raises(BackendError, match=re.escape(words)):
         rt.simulate(model, choices, seed=0)
-
-
-def test_the_line_to_write_without_features_is_taken() -> None:
-    table = {"set": [0, 0, 1, 1], "what": ["x", "y"] * 2, "taken": [1, 0, 0, 1], "who": [*"aabb"]}
-    data = rt.Choices.from_frame(
-        table, set="set", alternative="what", chosen="taken", annotator="who"
-    )
-    said = rt.MixedLogit().why_not(data)
-    written = "MixedLogit(features=False, error_components=(('x',),))"
-    assert f"write {written}, or MultinomialLogit(features=False)" in said
-    for model in (eval(f"rt.{written}"), rt.MultinomialLogit(features=False)):
-        assert model.why_not(data) is None
 
 
 def test_a_refused_model_leaves_nothing_behind() -> None:
@@ -547,7 +535,7 @@ def test_sets_of_count_zero_tell_nothing_of_groups() -> None:
         warned = any("same difference" in text for text in alike.data_warnings(data))
         assert warned is not tells
         reason = single.why_not(data)
-        assert reason is None if tells else "beside another one" in reason
+        assert reason is None if tells else "beside another alternative" in reason
 
 
 @pytest.mark.parametrize("backend", [rt.HMC(), rt.PGVI()])

@@ -9,6 +9,7 @@ import pytest
 import raters as rt
 from raters.errors import BackendError, DataError, SettingError
 from raters.program import pointwise_log_likelihood
+from tests.refusals import raises_about
 
 PAIRS = {"best": ["x", "y", "x"], "next": ["y", "z", "z"], "who": ["ann", "ann", "bob"]}
 
@@ -267,5 +268,5 @@ def test_a_single_choice_says_little_of_a_type(of_two_tastes) -> None:
 
 def test_more_types_than_rankers_are_refused(of_two_tastes) -> None:
     rankings, _ = of_two_tastes
-    with pytest.raises(BackendError, match="25 types among 24 annotator"):
+    with raises_about(BackendError, "num_types", 25):
         rt.fit(rt.models.MixturePlackettLuce(num_types=25), rankings, seed=0, progress=False)

@@ -115,7 +115,7 @@ class _OfTwo(Model[rt.Comparisons]):
 
 
 def test_models_of_users_that_know_two_answers_refuse_ties(tied) -> None:
-    with pytest.raises(SettingError, match=r"votes\.halved\(\).*Davidson"):
+    with pytest.raises(SettingError, match="ties"):
         rt.fit(_OfTwo(), tied, rt.NUTS(draws=2, warmup=2, chains=1), seed=0, progress=False)
 
 

@@ -107,7 +107,7 @@ def why_not_ordered(data: Comparisons) -> str | None:
     return Reason(
         "position_bias",
         True,
-        "needs to know which item was shown first, and these votes do not say",
+        "needs the order of presentation, and these votes have none",
         "name the columns by `first`, `second` and `outcome`, or leave it out",
     )
 

@@ -210,7 +210,7 @@ def why_not_features(data: Labels, name: str) -> str | None:
         return None
     return Reason(
         "features",
-        problem=f"is not given, and {name} learns a classifier",
+        problem=f"is not given: {name} learns a classifier, and these labels have no features",
         expected="name the columns of the features",
     )
 
