@@ -116,18 +116,9 @@ class Reason(str):
 
     parts: dict[str, Any]
 
-    def __new__(
-        cls,
-        parameter: str,
-        value: Any = _NOT_GIVEN,
-        problem: str = "is not possible",
-        expected: str | None = None,
-        *,
-        instead: str | None = None,
-    ) -> Self:
-        error = RatersError(
-            parameter=parameter, value=value, problem=problem, expected=expected, instead=instead
-        )
+    def __new__(cls, *parts: Any, **named: Any) -> Self:
+        # Parameter, value, problem and expectation, in this order.
+        error = RatersError(**dict(zip(_PARTS, parts, strict=False)), **named)
         reason = super().__new__(cls, str(error))
         reason.parts = error.parts
         return reason
