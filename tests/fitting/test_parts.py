@@ -11,7 +11,6 @@ import xarray as xr
 
 import raters as rt
 from raters import figures
-from tests.refusals import raises_about
 from raters.errors import SettingError
 from tests.refusals import raises_about
 from tests.several import OF_LABELS, ONE_REWARD, TIED, FromPrior, labelled, walks
