@@ -212,7 +212,9 @@ def differences(
     if sides is None:
         return None, ()
     pairs = list(sides.values()) if isinstance(sides, Mapping) else []
-    if not pairs or not all(is_list(pair) and len(pair) == 2 for pair in pairs):
+    # A set of two names does not say which side is which.
+    in_order = all(isinstance(pair, Sequence) and is_list(pair) for pair in pairs)
+    if not pairs or not in_order or any(len(pair) != 2 for pair in pairs):
         refuse_data(
             "features",
             sides,
