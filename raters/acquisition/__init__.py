@@ -17,12 +17,15 @@ from raters.acquisition.questions.candidates import Candidates
 from raters.acquisition.scores import (
     About,
     Bald,
+    CommitteeDivergence,
     Entropy,
     Epig,
     ErrorReduction,
+    LeastConfidence,
     OrderEntropy,
     Random,
     VarianceReduction,
+    VoteEntropy,
 )
 from raters.acquisition.simulation import area_under_curve, replay_campaign, simulate_campaign
 from raters.acquisition.suggestions import suggest
@@ -35,12 +38,14 @@ __all__ = [
     "BestMean",
     "Campaign",
     "Candidates",
+    "CommitteeDivergence",
     "Entropy",
     "Epig",
     "ErrorReduction",
     "ExpectedAccuracy",
     "ExpectedTau",
     "GainBelow",
+    "LeastConfidence",
     "Oracle",
     "OrderEntropy",
     "OrderIsRight",
@@ -53,6 +58,7 @@ __all__ = [
     "Top",
     "TopIsRight",
     "VarianceReduction",
+    "VoteEntropy",
     "area_under_curve",
     "formats",
     "noisy_labels",

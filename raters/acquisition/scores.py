@@ -107,7 +107,21 @@ class Bald(Criterion):
 
 
 @dataclass(frozen=True)
-class Entropy(Criterion):
+class Uncertainty(Criterion):
+    """Base of the scores by the probabilities of the answer alone."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def formula(probs: Probs, weight: Weight | None = None) -> Scores:
+        """Scores from the probabilities."""
+
+    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
+        """See `Criterion.reader`."""
+        return lambda piece: self.formula(*posterior.answer_probs(piece))
+
+
+@dataclass(frozen=True)
+class Entropy(Uncertainty):
     r"""Uncertainty of the answer, :math:`H(\mathbb{E}_\theta\, p(y \mid \theta))`. Among several
     annotators it prefers the *worst*: a guesser's answer is the most uncertain of all."""
 
@@ -117,9 +131,44 @@ class Entropy(Criterion):
         """Entropy of the predicted answer."""
         return bits(mean(probs, weight))
 
-    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """See `Criterion.reader`."""
-        return lambda piece: self.formula(*posterior.answer_probs(piece))
+
+@dataclass(frozen=True)
+class LeastConfidence(Uncertainty):
+    """Improbability of the most probable answer; with two answers it orders as `Entropy` does."""
+
+    @staticmethod
+    @jax.jit
+    def formula(probs: Probs, weight: Weight | None = None) -> Scores:
+        """One minus the probability of the most probable answer."""
+        return jnp.maximum(1.0 - mean(probs, weight).max(-2), 0.0)
+
+
+@dataclass(frozen=True)
+class VoteEntropy(Uncertainty):
+    """Query by committee: each draw votes for its most probable answer (Dagan and Engelson
+    1995)."""
+
+    @staticmethod
+    @jax.jit
+    def formula(probs: Probs, weight: Weight | None = None) -> Scores:
+        """Entropy of the votes."""
+        votes = jax.nn.one_hot(probs.argmax(-2), probs.shape[-2], axis=-2)
+        return bits(mean(votes, weight))
+
+
+@dataclass(frozen=True)
+class CommitteeDivergence(Uncertainty):
+    r"""Query by committee: mean divergence of the draws from each other,
+    :math:`\mathbb{E}_{\theta, \theta'}\, \mathrm{KL}(p(y \mid \theta) \,\|\, p(y \mid \theta'))`.
+    From their mean it is `Bald`."""
+
+    @staticmethod
+    @jax.jit
+    def formula(probs: Probs, weight: Weight | None = None) -> Scores:
+        """Mean divergence over ordered pairs of draws, with replacement."""
+        log = jnp.log2(jnp.maximum(probs, _TINY))
+        across = (mean(probs, weight) * mean(log, weight)).sum(-2)
+        return jnp.maximum(mean((probs * log).sum(-2), weight) - across, 0.0)
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,16 @@ import raters as rt
 from raters.acquisition import (
     About,
     Bald,
+    CommitteeDivergence,
     Entropy,
     Epig,
     ErrorReduction,
+    LeastConfidence,
     OrderEntropy,
     Posterior,
     Random,
     VarianceReduction,
+    VoteEntropy,
 )
 from raters.acquisition.batches import Sequential
 from raters.acquisition.scores import OrderVariance, TruthVariance
@@ -31,6 +34,9 @@ from tests.refusals import raises_about
 EVERY = [
     Bald(),
     Entropy(),
+    LeastConfidence(),
+    VoteEntropy(),
+    CommitteeDivergence(),
     OrderEntropy(),
     About("reward"),
     About("competence"),

@@ -14,12 +14,15 @@ from scipy.stats import norm
 from raters.acquisition.scores import (
     About,
     Bald,
+    CommitteeDivergence,
     Entropy,
     Epig,
     ErrorReduction,
+    LeastConfidence,
     OrderEntropy,
     TruthVariance,
     VarianceReduction,
+    VoteEntropy,
 )
 from tests.acquisition.crowd import chances, wins
 
@@ -46,6 +49,26 @@ def test_bald_is_the_mutual_information():
     independent = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
     expected = np.sum(xlogy(joint, joint / independent), axis=(0, 1)) / np.log(2)
     np.testing.assert_allclose(Bald.formula(chances(p)), expected, atol=1e-5)
+
+
+SURE, AGREED = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [[0.5, 0.3, 0.2]] * 2
+
+
+@pytest.mark.parametrize(
+    ("score", "committee", "expected"),
+    [
+        (LeastConfidence, SURE, 0.5),
+        (LeastConfidence, AGREED, 0.5),
+        (VoteEntropy, SURE, 1.0),
+        (VoteEntropy, [[0.6, 0.4, 0.0], [0.1, 0.9, 0.0]], 1.0),
+        (VoteEntropy, AGREED, 0.0),
+        (CommitteeDivergence, AGREED, 0.0),
+        (CommitteeDivergence, [[0.5, 0.5, 0.0], [0.25, 0.75, 0.0]], np.log2(3) / 16),
+    ],
+)
+def test_uncertainty_of_one_model_and_of_a_committee(score, committee, expected):
+    table = np.asarray(committee)[None, :, :, None]
+    assert score.formula(table)[0] == pytest.approx(expected, abs=1e-6)
 
 
 @given(st.integers(0, 1000), st.integers(2, 5))
@@ -97,7 +120,7 @@ def test_weights_are_repeated_draws():
     targets = table_of(2, 3)
     again = np.repeat(targets, count, axis=1)
     quantity = np.random.default_rng(2).normal(size=(1, 30, 4))
-    for score in (Bald, Entropy):
+    for score in (Bald, Entropy, LeastConfidence, VoteEntropy, CommitteeDivergence):
         np.testing.assert_allclose(score.formula(table, weight), score.formula(repeated), atol=2e-5)
     np.testing.assert_allclose(
         Epig.formula(table, targets, weight), Epig.formula(repeated, again), atol=2e-5
