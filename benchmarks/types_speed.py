@@ -27,6 +27,7 @@ from scipy.special import expit, gammaln, logsumexp
 from threadpoolctl import threadpool_limits
 
 import raters as rt
+from raters.inference import Backend
 from raters.inference.identification import identified
 
 MODEL = rt.MixtureBTL(num_types=3, reward_scale=3.0)
@@ -144,7 +145,7 @@ def em_rows(sizes: tuple[int, ...], seed: int) -> list[list[Any]]:
     return rows
 
 
-def mixing(backend: rt.Backend, data: rt.Comparisons, seed: int) -> tuple[float, float, float]:
+def mixing(backend: Backend, data: rt.Comparisons, seed: int) -> tuple[float, float, float]:
     """CPU-seconds of a run, the smallest effective sample size and the largest R-hat."""
     begin = time.process_time()
     draws = backend.run(rt.program.Program(MODEL, data), jax.random.key(seed))
@@ -164,7 +165,7 @@ def sampling_rows(sizes: tuple[int, ...], seed: int) -> list[list[Any]]:
     for number, size in enumerate(sizes):
         data = rt.datasets.preference_types(10, size, 20, 3, seed=seed).votes
         short = number > 0
-        runs: dict[str, rt.Backend] = {
+        runs: dict[str, Backend] = {
             "raters PGGibbs": rt.PGGibbs(
                 draws=40 if short else 1000, warmup=10 if short else 100, chains=2
             ),
