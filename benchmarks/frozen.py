@@ -37,6 +37,7 @@ BACKENDS = (
 )
 GIBBS = rt.PGGibbs(draws=100, warmup=50, chains=2)
 EM = rt.PGEM(draws=200)
+NUTS = rt.NUTS(draws=50, warmup=50, chains=1)
 
 
 # ---------------------------------------------------------------- draws
@@ -172,9 +173,9 @@ def audits() -> Iterator[tuple[str, Callable[[], tuple[Any, Any, Any, Any]]]]:
     yield "lsat", lambda: (rt.Rasch(), _responses("lsat6/responses.csv"), EM, None)
     yield "verbagg", lambda: (rt.TwoPL(), _responses("verbagg/responses_binary.csv"), EM, None)
     yield "verbagg graded", lambda: (rt.models.GradedResponse(), _graded(), EM, None)
-    yield "anesthesia", lambda: (rt.ManyFacet(), _ratings(), GIBBS, None)
-    yield "canada", lambda: (rt.MixedLogit(), _canada(), EM, None)
-    yield "walks", lambda: (rt.MaxEntIRL(), _walks(), EM, None)
+    yield "anesthesia", lambda: (rt.ManyFacet(), _ratings(), NUTS, None)
+    yield "dog", lambda: (rt.models.OneCoin(), _labels("dog_spectral"), EM, None)
+    yield "walks", lambda: (rt.MaxEntIRL(), _walks(), NUTS, None)
 
 
 @cache
@@ -198,6 +199,8 @@ def _votes(name: str, most: int | None = None) -> rt.Comparisons:
         table["outcome"] = table["outcome"].map({"a": "first", "b": "second"})
         table = table.dropna()
         roles = {"first": "item_a", "second": "item_b", "outcome": "outcome"}
+    else:
+        table = table[table["winner"] != table["loser"]]
     return rt.Comparisons.from_frame(table, **roles, annotator="annotator")
 
 
@@ -215,31 +218,27 @@ def _orders(name: str, most: int | None = None) -> rt.Rankings:
     table.columns = ["ranking", "rank", "item"]
     table["rank"] = table["rank"].str[3:].astype(int)
     table["annotator"] = table["ranking"] % 20
-    return rt.Rankings.from_frame(table, **{name: name for name in table})
+    columns = {name: name for name in table}
+    return rt.Rankings.from_frame(table, **columns, unranked="not offered")
 
 
 def _responses(name: str) -> rt.Responses:
     table = pd.read_csv(DATA / name)
-    table = table.head(150).melt("person", var_name="item", value_name="correct")
+    items = [name for name in table if set(table[name]) <= {0, 1}]
+    table = table.head(150).melt("person", items, var_name="item", value_name="correct")
     return rt.Responses.from_frame(table, person="person", item="item", correct="correct")
 
 
 def _graded() -> rt.GradedResponses:
     table = pd.read_csv(DATA / "verbagg" / "responses_3cat.csv").head(100)
-    table = table.melt("person", var_name="item", value_name="response")
+    items = [name for name in table if set(table[name]) <= {0, 1, 2}]
+    table = table.melt("person", items, var_name="item", value_name="response")
     return rt.GradedResponses.from_frame(table, person="person", item="item", response="response")
 
 
 def _ratings() -> rt.Ratings:
     table = pd.read_csv(DATA / "anesthesia" / "labels.csv")
     return rt.Ratings.from_frame(table, item="item", annotator="annotator", rating="label")
-
-
-def _canada() -> rt.Choices:
-    table = pd.read_csv(DATA / "mlogit_ModeCanada" / "data.csv")
-    table = table[table["case"] <= 500].assign(who=lambda rows: rows["case"] % 50)
-    roles = {"set": "case", "alternative": "alt", "chosen": "choice", "annotator": "who"}
-    return rt.Choices.from_frame(table, **roles, features=["cost", "ivt"])
 
 
 def _walks() -> rt.Demonstrations:
