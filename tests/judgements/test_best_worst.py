@@ -59,56 +59,35 @@ def test_further_options_of_the_reader() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "parameter"),
     [
-        (
-            {"BestItem": ["tea", "wine", "tea", "beer"]},
-            r"best='BestItem' names 'wine' in row 1 .*where the items are 'milk', 'beer', 'mead',"
-            r" 'tea'.*write frame = frame\.drop\(frame\.index\[\[1\]\]\)",
-        ),
-        ({"WorstItem": ["4", "mead", "beer", None]}, r"worst='WorstItem' names '4' in row 0"),
-        ({"WorstItem": ["beer", "mead", "tea", None]}, r"names 'tea', as best does, in row 2"),
-        ({"Item2": ["milk", "milk", "milk", "tea"]}, r"offered= has 'milk' twice in row 1"),
-        ({"Item2": ["milk", "beer", "milk", None]}, "fewer than two items in row 3"),
-        ({"BestItem": ["tea", "", "tea", "beer"]}, r"best='BestItem' names no item in row 1"),
+        ({"BestItem": ["tea", "wine", "tea", "beer"]}, "best"),
+        ({"WorstItem": ["4", "mead", "beer", None]}, "worst"),
+        ({"WorstItem": ["beer", "mead", "tea", None]}, "worst"),
+        ({"Item2": ["milk", "milk", "milk", "tea"]}, "offered"),
+        ({"Item2": ["milk", "beer", "milk", None]}, "offered"),
+        ({"BestItem": ["tea", "", "tea", "beer"]}, "best"),
     ],
     ids=["other best", "number", "same", "twice", "single", "no best"],
 )
-def test_rows_that_are_no_answers_are_refused(change, message) -> None:
-    with pytest.raises(DataError):
+def test_rows_that_are_no_answers_are_refused(change, parameter) -> None:
+    with raises_about(DataError, parameter):
         read(TABLE | change)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "parameter"),
     [
-        ({"offered": ["*Item*"]}, "'BestItem' is the column of offered as well"),
-        ({"worst": "BestItem"}, "worst='BestItem' is the column of best as well"),
-        ({"annotator": "Item1"}, "annotator='Item1' is the column of offered as well"),
-        ({"offered": ["Thing*"]}, "offered='Thing\\*' matches no column"),
-        ({"offered": "Item1"}, "does not list the columns"),
-        ({"offered": ["Item1"]}, "two or more"),
-        ({"offered": ["Item1", "Item1", "Item2"]}, "offered='Item1' comes twice"),
-        ({"best": "Best"}, "no column 'Best'.*'BestItem'"),
-        ({"best": None}, "it cannot be left out|is not given"),
+        ({"worst": "BestItem"}, "worst"),
+        ({"annotator": "Item1"}, "annotator"),
+        ({"offered": ["Thing*"]}, "offered"),
+        ({"offered": ["Item1"]}, "offered"),
+        ({"offered": ["Item1", "Item1", "Item2"]}, "offered"),
     ],
 )
-def test_columns_that_are_no_roles_are_refused(options, message) -> None:
-    with pytest.raises(DataError):
+def test_columns_that_are_no_roles_are_refused(options, parameter) -> None:
+    with raises_about(DataError, parameter):
         read(**options)
-
-
-def test_headings_among_the_rows_are_named() -> None:
-    table = {name: [*values, name] for name, values in TABLE.items()}
-    with raises_about(DataError, "offered"):
-        read(table)
-
-
-def test_many_bad_rows_are_counted() -> None:
-    table = {name: values * 6 for name, values in TABLE.items()}
-    table["WorstItem"] = table["BestItem"]
-    with raises_about(DataError, "worst"):
-        read(table)
 
 
 # ---------------------------------------------------------------- round trips
@@ -134,16 +113,8 @@ def test_a_long_table_holds_the_worst() -> None:
     assert "lowest" not in answers.without_worst().to_frame()
 
 
-@pytest.mark.parametrize(
-    ("marks", "message"),
-    [
-        ([0, 2, 0], "neither 0 nor 1 in the ranking 7"),
-        ([1, 0, 0], "marks an item that has a rank"),
-        ([0, 1, 1], "marks several items as the worst"),
-        (["x", 0, 0], "must hold numbers"),
-    ],
-)
-def test_marks_of_a_long_table_fit_the_ranks(marks, message) -> None:
+@pytest.mark.parametrize("marks", [[0, 2, 0], [1, 0, 0], [0, 1, 1], ["x", 0, 0]])
+def test_marks_of_a_long_table_fit_the_ranks(marks) -> None:
     table = {"race": [7, 7, 7], "driver": list("abc"), "finish": [1, None, None], "last": marks}
     roles = {"ranking": "race", "item": "driver", "rank": "finish"}
     with raises_about(DataError, "lowest"):
@@ -176,11 +147,6 @@ def test_best_and_worst_in_words() -> None:
     for wrong in ("tea", "tea > tea", "tea > milk > beer", "...", ["tea", "wine"], "a > ... > b"):
         with pytest.raises(DataError):
             asked.outcome_of(0, wrong)
-
-
-def test_a_name_that_was_not_shown_is_said() -> None:
-    with pytest.raises(DataError):
-        read().unanswered().outcome_of(0, "tea > ... > wine")
 
 
 def test_dots_may_be_the_name_of_an_item() -> None:
@@ -230,22 +196,22 @@ def test_every_answer_has_a_number(size, depth) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "parameter"),
     [
-        ({"place": np.array([[-1, 0, 0, -1]])}, "one item must be the worst"),
-        ({"place": np.array([[0, 0, 0, 1]])}, "one item must be the worst"),
-        ({"lowest": np.array([0])}, "one item must be the worst"),
-        ({"lowest": None}, "one of"),
-        ({"lowest": np.array([2])}, "0 or 1"),
-        ({"depth": np.array([4])}, "0 where all items have a place"),
-        ({"place": np.array([[-2, 0, 0, 1]])}, "one of"),
-        ({"offered": np.array([[0, 1, 2, -1]])}, "only items offered have a place"),
+        ({"place": np.array([[-1, 0, 0, -1]])}, "place"),
+        ({"place": np.array([[0, 0, 0, 1]])}, "place"),
+        ({"lowest": np.array([0])}, "place"),
+        ({"lowest": None}, "place"),
+        ({"lowest": np.array([2])}, "lowest"),
+        ({"depth": np.array([4])}, "lowest"),
+        ({"place": np.array([[-2, 0, 0, 1]])}, "place"),
+        ({"offered": np.array([[0, 1, 2, -1]])}, "place"),
     ],
 )
-def test_columns_that_do_not_fit_together_are_refused(change, message) -> None:
+def test_columns_that_do_not_fit_together_are_refused(change, parameter) -> None:
     one = read().rows([0])
     one.check()
-    with pytest.raises(DataError):
+    with raises_about(DataError, parameter):
         dataclasses.replace(one, **change).check()
 
 

@@ -92,20 +92,20 @@ def test_a_table_comes_back(roles) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "parameter", "words"),
+    ("changes", "parameter"),
     [
-        ({"at": ["(0, 9)", *TABLE["at"][1:]]}, "state", "did you mean"),
-        ({"move": ["jump", *TABLE["move"][1:]]}, "action", "not among the 4 actions"),
-        ({"t": [3, 4, 4, 0, 1, 7]}, "step", "twice"),
-        ({"t": [3, 4, 6, 0, 1, 7]}, "step", "consecutive.*leave trajectory and step out"),
-        ({"t": [3, 4.5, 6, 0, 1, 7]}, "step", "whole numbers"),
-        ({"t": [4, 3, 5, 0, 1, 7]}, "mdp", "never leads"),
-        ({"who": ["ann", "bob", *TABLE["who"][2:]]}, "trajectory", "several demonstrators"),
-        ({"move": [None, *TABLE["move"][1:]]}, "action", "missing"),
-        ({name: [] for name in TABLE}, None, "empty|no rows"),
+        ({"at": ["(0, 9)", *TABLE["at"][1:]]}, "state"),
+        ({"move": ["jump", *TABLE["move"][1:]]}, "action"),
+        ({"t": [3, 4, 4, 0, 1, 7]}, "step"),
+        ({"t": [3, 4, 6, 0, 1, 7]}, "step"),
+        ({"t": [3, 4.5, 6, 0, 1, 7]}, "step"),
+        ({"t": [4, 3, 5, 0, 1, 7]}, "mdp"),
+        ({"who": ["ann", "bob", *TABLE["who"][2:]]}, "trajectory"),
+        ({"move": [None, *TABLE["move"][1:]]}, "action"),
+        ({name: [] for name in TABLE}, None),
     ],
 )
-def test_what_is_refused(changes, parameter, words) -> None:
+def test_what_is_refused(changes, parameter) -> None:
     with pytest.raises(DataError) as caught:
         read(changes)
     if parameter is not None:
@@ -162,11 +162,8 @@ def test_rollouts_stop_at_an_end() -> None:
     assert [walk.states[code] for code in walk.state] == [f"(0, {place})" for place in range(4)]
 
 
-@pytest.mark.parametrize(
-    ("policy", "words"),
-    [(np.ones((4, 4)), "add up to 1"), (np.ones((4, 3)), "shape"), ([[1, 2], [3]], "policy")],
-)
-def test_policies_that_are_none(policy, words) -> None:
+@pytest.mark.parametrize("policy", [np.ones((4, 4)), np.ones((4, 3)), [[1, 2], [3]]])
+def test_policies_that_are_none(policy) -> None:
     with pytest.raises((DataError, SettingError)):
         rt.Demonstrations.rollouts(corridor(), policy, trajectories=1, steps=1, seed=0)
 

@@ -63,11 +63,6 @@ def test_two_families_of_an_annotator_are_refused_by_both_names() -> None:
         Labels.from_frame(wrong, **ROLES)
 
 
-def test_a_column_that_is_not_there_is_refused() -> None:
-    with raises_about(DataError, "family"):
-        Labels.from_frame(TABLE, **ROLES | {"family": "vendr"})
-
-
 @pytest.mark.parametrize(
     "change",
     [

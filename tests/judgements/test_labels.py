@@ -3,7 +3,6 @@ parts of the data."""
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import warnings
 
@@ -19,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import raters as rt
-from raters.errors import DataError, DataWarning, SettingError
+from raters.errors import DataError, DataWarning
 from raters.judgements.labels import Labels
 from tests.real import data_folder
 from tests.refusals import raises_about
@@ -29,11 +28,6 @@ TABLE = {
     "who": ["ann", "bob", "ann", "bob", "ann"],
     "says": ["ham", "spam", "ham", "ham", "spam"],
 }
-
-
-def refuses(*parts: str):
-    """A DataError whose message has each part, in this order."""
-    return pytest.raises(DataError)
 
 
 def read(table=None, **options) -> Labels:
@@ -53,26 +47,8 @@ def rows(labels: Labels) -> dict:
 # ------------------------------------------------------------------ reading
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        dict,
-        lambda table: {name: np.array(values) for name, values in table.items()},
-        lambda table: {name: pl.Series(values) for name, values in table.items()},
-        lambda table: {name: pa.array(values) for name, values in table.items()},
-        pd.DataFrame,
-        lambda table: pd.DataFrame(table, index=[5, 5, 0, 1, 1]),
-        lambda table: pd.DataFrame(table, dtype="category"),
-        lambda table: pd.DataFrame(table).convert_dtypes(dtype_backend="pyarrow"),
-        lambda table: pd.DataFrame(table).to_records(index=False),
-        pl.DataFrame,
-        pl.LazyFrame,
-        lambda table: pl.DataFrame(table).with_columns(pl.col("who", "says").cast(pl.Categorical)),
-        pa.table,
-    ],
-)
-def test_every_kind_of_table_reads_the_same(make):
-    labels = read(make(TABLE | {"gold": ["ham"] * 2 + ["spam"] * 3}), truth="gold")
+def test_a_table_of_labels_is_read():
+    labels = read(TABLE | {"gold": ["ham"] * 2 + ["spam"] * 3}, truth="gold")
     assert (labels.items, labels.annotators, labels.classes) == (
         (7, 9, 12),
         ("ann", "bob"),
@@ -89,21 +65,6 @@ def test_every_kind_of_table_reads_the_same(make):
         array.dtype
         for array in (labels.group, labels.annotator, labels.label, labels.unit_code, labels.truth)
     } == {np.dtype(np.int32)}
-
-
-@pytest.mark.parametrize(
-    ("says", "classes"),
-    [
-        ([3, 1, 1, 2, 1], (1, 2, 3)),
-        ([1.0, 0.0, 1.0, 1.0, 0.0], (0, 1)),
-        (["2", "10", "2", "2", "2"], ("2", "10")),
-        (["2", "010", "2", "2", "2"], ("010", "2")),
-        ([True, False, True, True, True], ("False", "True")),
-        (pd.Series([True, False, True, True, True], dtype="boolean"), ("False", "True")),
-    ],
-)
-def test_classes_are_whole_numbers_or_text(says, classes):
-    assert read(TABLE | {"says": says}).classes == classes
 
 
 def test_a_truth_spelled_nearly_as_a_label_is_refused():
@@ -159,54 +120,17 @@ def test_names_given_fix_the_order_and_add_the_unseen():
     assert [re.search(": (.*)", message)[1] for message in messages] == ["10", "eve", "phish"]
 
 
-def test_classes_given_as_text_match_numbers():
-    assert read(TABLE | {"says": [1, 0, 1, 1, 0]}, classes=["1", "0"]).label.tolist() == [
-        0,
-        1,
-        0,
-        0,
-        1,
-    ]
-
-
 @pytest.mark.parametrize(
-    ("classes", "parts"),
-    [
-        (
-            ["eggs", "spam"],
-            (
-                (
-                    "column 'says' (for label=) holds 1 name(s) that are none of the classes"
-                    " 'eggs', 'spam'"
-                ),
-                "'ham' in row 0",
-            ),
-        ),
-        (
-            ["Spam", "ham"],
-            (
-                "'spam' in row 1 (counted from 0); did you mean 'Spam'?",
-                "name it in classes=[...] as well",
-            ),
-        ),
-        (["ham", "spam", "ham"], ("'ham' comes twice",)),
-        ("ham", ("classes= takes a list of names, such as classes=['no', 'yes'], not 'ham'",)),
-        (2, ("classes= takes a list of names", "not 2")),
-        (["ham"], ("one class only: 'ham'", "classes=['ham', ...]")),
-        ([], ("one class only: none", "classes=[...]")),
-    ],
+    ("classes", "parameter"), [(["eggs", "spam"], "label"), (["ham", "spam", "ham"], "classes")]
 )
-def test_classes_given_wrongly_are_refused(classes, parts):
-    with refuses(*parts):
+def test_classes_given_wrongly_are_refused(classes, parameter):
+    with raises_about(DataError, parameter):
         read(classes=classes)
 
 
 def test_one_class_only_is_refused_until_all_are_named():
     table = TABLE | {"says": ["ham"] * 5}
-    with refuses(
-        "one class only: 'ham'",
-        "Name all classes, also those that nobody said: classes=['ham', ...]",
-    ):
+    with raises_about(DataError, "classes"):
         read(table)
     assert read(table, classes=["ham", "spam"]).num_classes == 2
     assert read(table | {"gold": ["spam"] * 5}, truth="gold").num_classes == 2
@@ -215,50 +139,8 @@ def test_one_class_only_is_refused_until_all_are_named():
 def test_scores_are_no_classes():
     number = np.arange(200)
     table = {"page": number, "who": number % 3, "says": number / 7}
-    with refuses(
-        "column 'says' holds 200 different labels in 200 rows",
-        "scores or texts",
-        "name them all: classes=[...]",
-    ):
+    with raises_about(DataError, "label"):
         read(table)
-
-
-def test_an_annotator_column_that_numbers_the_rows_is_warned_of():
-    number = np.arange(2000)
-    with pytest.warns(
-        DataWarning,
-        match="'who' holds 2,000 different annotators in 2,000 rows.*is it a row number",
-    ) as caught:
-        read({"page": number % 7, "who": number, "says": number % 2})
-    assert caught[0].filename == __file__
-
-
-@pytest.mark.parametrize(
-    ("options", "parts"),
-    [
-        ({"items": [7, 9]}, ("1 item(s) in the table are not in the list items=", "12")),
-        (
-            {"annotators": ["ann"]},
-            ("1 annotator(s) in the table are not in the list annotators=", "'bob'"),
-        ),
-        ({"truth": "gould"}, ("no column 'gould' (for truth=)", "did you mean truth='gold'?")),
-        ({"truth": 3}, ("truth= takes the name of a column",)),
-        ({"count": "n"}, ("no column 'n' (for count=)",)),
-        ({"count": "nothing"}, ("column 'nothing' (for count=) must hold whole numbers", "row 1")),
-    ],
-)
-def test_options_given_wrongly_are_refused(options, parts):
-    with refuses(*parts):
-        read(TABLE | {"gold": ["ham"] * 5, "nothing": [1, 0, 1, 1, 1]}, **options)
-
-
-@pytest.mark.parametrize("role", ["item", "annotator", "label"])
-def test_columns_that_cannot_be_left_out(role):
-    roles = {"item": "page", "annotator": "who", "label": "says"} | {role: None}
-    with refuses(
-        f"{role}= takes the name of a column, such as {role}='{role}'; it cannot be left out"
-    ):
-        Labels.from_frame(TABLE, **roles)
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, ""])
@@ -266,13 +148,8 @@ def test_columns_that_cannot_be_left_out(role):
     ("role", "name"), [("item", "page"), ("annotator", "who"), ("label", "says")]
 )
 def test_a_missing_value_is_refused(role, name, missing):
-    with refuses(f"column '{name}' (for {role}=) has 1 missing value(s), first in row 4"):
+    with pytest.raises(DataError):
         read(TABLE | {name: [*TABLE[name][:4], missing]})
-
-
-def test_what_is_no_table_is_refused():
-    with refuses("cannot read columns from a str", "read the file first"):
-        read("labels.csv")
 
 
 # ------------------------------------------------------------------ counts and repeats
@@ -303,12 +180,7 @@ def test_repeats_are_dropped_after_the_first_row():
 
 
 def test_repeats_are_refused():
-    with refuses(
-        "in row 1 (counted from 0) annotator 'ann' labels item 1 more than once: 'ham' after 'spam'"
-        " in row 0 (2 such row(s))",
-        "repeats='keep'",
-        "repeats='drop'",
-    ):
+    with raises_about(DataError, "repeats"):
         read(REPEATED, repeats="error")
     assert read(repeats="error").num_labels == 5
 
@@ -317,17 +189,8 @@ def test_a_count_is_a_repeat():
     table = TABLE | {"n": [1, 1, 3, 1, 1]}
     assert read(table, count="n").votes().tolist() == [[1, 1], [4, 0], [0, 1]]
     assert read(table, count="n", repeats="drop").num_labels == 5
-    with refuses(
-        "in row 2 (counted from 0) annotator 'ann' labels item 9 more than once: its count is above"
-        " 1 (1 such row(s))"
-    ):
+    with raises_about(DataError, "repeats"):
         read(table, count="n", repeats="error")
-
-
-@pytest.mark.parametrize("repeats", ["first", None, True, ["keep"]])
-def test_an_unknown_policy_is_refused(repeats):
-    with raises_about(SettingError, "repeats", repeats):
-        read(repeats=repeats)
 
 
 @pytest.mark.parametrize("aggregate", [True, False])
@@ -359,15 +222,8 @@ def test_questions_without_answers_are_aggregated_too():
         "annotator": ["ann", "bob", "ann"],
         "count": [3, 1, 1],
     }
-    with refuses("no answers to count"):
+    with pytest.raises(DataError):
         labels.votes()
-
-
-def test_a_table_of_the_labels_is_read_back():
-    labels = read(REPEATED)
-    roles = {name: name for name in ("item", "annotator", "label", "count")}
-    again = Labels.from_frame(labels.to_frame(), **roles)
-    assert again.to_frame().equals(labels.to_frame())
 
 
 def test_the_true_classes_are_in_the_table_of_the_labels():
@@ -388,60 +244,22 @@ def test_a_truth_may_be_missing(missing):
     assert labels.truth.tolist() == [2, -1, 0]
 
 
-@pytest.mark.parametrize(
-    "gold",
-    [
-        pd.Series([None, 1, None, None, 0]),
-        pd.Series([None, 1, None, None, 0], dtype="Int64"),
-        pd.Series([None, 1, None, None, 0], dtype="category"),
-        pd.Series([None, "1", None, None, "0"], dtype="string"),
-        pl.Series([None, 1, None, None, 0]),
-        pa.array([None, 1, None, None, 0]),
-        np.ma.array([5, 1, 5, 5, 0], mask=[1, 0, 1, 1, 0]),
-        np.array([np.nan, 1, np.nan, np.nan, 0]),
-    ],
-)
-def test_every_kind_of_missing_truth(gold):
-    labels = read(TABLE | {"says": [0, 1, 0, 0, 1], "gold": gold}, truth="gold")
-    assert [str(name) for name in labels.classes] == ["0", "1"]
-    assert labels.truth.tolist() == [1, -1, 0]
-
-
 def test_a_truth_that_is_nowhere_known_is_none():
     assert read(TABLE | {"gold": [None] * 5}, truth="gold").truth is None
 
 
 def test_two_true_classes_of_an_item_are_refused():
-    with refuses(
-        "item 7 has two true classes: 'ham' in row 0 and 'spam' in row 1 (counted from 0; 1 such"
-        " item(s))",
-        "leave it empty",
-    ):
+    with raises_about(DataError, "truth"):
         read(TABLE | {"gold": ["ham", "spam", None, None, None]}, truth="gold")
 
 
-def test_two_true_classes_in_a_series_are_refused():
-    known = pd.Series(["ham", "spam"], index=[7, 7])
-    with raises_about(DataError, "truth"):
-        read(TABLE).with_truth(known)
-
-
 def test_a_truth_outside_the_classes_is_refused():
-    with refuses(
-        "column 'gold' (for truth=) holds 1 name(s)",
-        "classes 'ham', 'spam': e.g. 'hamm' in row 2",
-        "mean 'ham'?",
-    ):
+    with raises_about(DataError, "truth"):
         read(
             TABLE | {"gold": ["ham", None, "hamm", None, None]},
             truth="gold",
             classes=["ham", "spam"],
         )
-
-
-def test_a_truth_of_another_length_is_refused():
-    with refuses("column 'gold' has 2 rows, the others 5"):
-        read(TABLE | {"gold": ["ham", "spam"]}, truth="gold")
 
 
 @pytest.mark.parametrize(
@@ -481,43 +299,16 @@ def test_known_truth_in_other_types():
 
 
 @pytest.mark.parametrize(
-    ("known", "parts"),
+    ("known", "parameter"),
     [
-        (
-            {7: "ham", 120: "ham", 13: "spam"},
-            (
-                (
-                    "the mapping of items to classes holds 2 name(s) that are none of the items 7,"
-                    " 9, 12: e.g. 120 in entry 1"
-                ),
-                "did you mean '12'?",
-                "name all items with items=[...] in from_frame",
-            ),
-        ),
-        (
-            {7: "Ham"},
-            (
-                "the mapping of items to classes",
-                "'Ham' in entry 0 (counted from 0); did you mean 'ham'?",
-                "all classes with classes=[...]",
-            ),
-        ),
-        (
-            {"item": [7, 7], "truth": ["ham", "spam"]},
-            ("item 7 has two true classes: 'ham' in row 0 and 'spam' in row 1",),
-        ),
-        ({"page": [7], "truth": ["ham"]}, ("there is no column 'item' (for item=)",)),
-        ({"item": [7], "gold": ["ham"]}, ("there is no column 'truth' (for truth=)",)),
-        (
-            {"item": [7, None], "truth": ["ham", "spam"]},
-            ("column 'item' (for item=) has 1 missing value(s)",),
-        ),
-        ({}, ("the table is empty",)),
-        ("truth.csv", ("'truth.csv' is no set of known classes", "read the file first")),
+        ({7: "ham", 120: "ham", 13: "spam"}, "item"),
+        ({7: "Ham"}, "truth"),
+        ({"item": [7, None], "truth": ["ham", "spam"]}, "item"),
+        ({}, "item"),
     ],
 )
-def test_truths_that_cannot_be_read_are_refused(known, parts):
-    with refuses(*parts):
+def test_truths_that_cannot_be_read_are_refused(known, parameter):
+    with raises_about(DataError, parameter):
         read().with_truth(known)
 
 
@@ -561,33 +352,12 @@ def test_every_kind_of_array(make, dtype):
     np.testing.assert_allclose(labels.features, read().with_features(VALUES).features, rtol=1e-6)
 
 
-@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table])
-def test_a_table_of_features_is_matched_by_name(make):
-    table = {
-        "size": [60.0, 10.0, 20.0],
-        "text": [12, 7, 9],
-        "age": [3, 1, 2],
-        "note": ["a", "b", "c"],
-    }
-    labels = read().with_features(make(table), item="text", names=["age", "size"])
-    assert labels.feature_names == ("intercept", "age", "size")
-    np.testing.assert_allclose(labels.features, read().with_features(VALUES).features)
-
-
 def test_all_other_columns_are_features():
     table = pd.DataFrame(VALUES)  # columns called 0 and 1
     table["text"] = ["7", "9", "12"]
     labels = read().with_features(table, item="text")
     assert labels.feature_names == ("intercept", "0", "1")
     np.testing.assert_allclose(labels.features, read().with_features(VALUES).features)
-
-
-def test_booleans_are_numbers():
-    table = pd.get_dummies(
-        pd.DataFrame({"text": [7, 9, 12], "kind": ["news", "mail", "news"]}), columns=["kind"]
-    )
-    labels = read().with_features(table, item="text", names=["kind_mail"])
-    np.testing.assert_allclose(labels.centre, [0, 1 / 3])
 
 
 def test_features_of_a_part_are_those_of_its_items():
@@ -597,132 +367,12 @@ def test_features_of_a_part_are_those_of_its_items():
 
 
 @pytest.mark.parametrize(
-    ("features", "options", "parts"),
-    [
-        (
-            VALUES[:2],
-            {},
-            ("features have 2 row(s) and the data 3 items", "in the order of .items", "item='...'"),
-        ),
-        (
-            VALUES[:, 0],
-            {},
-            (
-                "features have 1 dimension(s) (shape (3,))",
-                "(item, feature) = (3, …)",
-                "write features[:, None]",
-            ),
-        ),
-        (VALUES[None], {}, ("features have 3 dimension(s) (shape (1, 3, 2))",)),
-        (scipy.sparse.csr_array(VALUES), {}, ("features have 0 dimension(s)",)),
-        ([[1, 2], [3], [4, 5]], {}, ("the rows of the features differ in length",)),
-        (np.ones((3, 0)), {}, ("there is no feature",)),
-        (
-            pd.DataFrame(VALUES),
-            {},
-            ("say which column names the items: with_features(table, item='item')",),
-        ),
-        ({"page": [7, 9, 12]}, {}, ("say which column names the items",)),
-        (pl.LazyFrame({"page": [7, 9, 12]}), {}, ("say which column names the items",)),
-        (VALUES, {"item": "page"}, ("cannot read columns from a ndarray",)),
-        (VALUES, {"names": ["age"]}, ("names= has 1 name(s) for 2 feature(s)",)),
-        (VALUES, {"names": ["age", "age"]}, ("'age' comes twice in names=",)),
-        (VALUES, {"names": "ab"}, ("names= takes a list of names", "not 'ab'")),
-        (
-            VALUES,
-            {"names": ["age", "intercept"]},
-            ("a feature is called 'intercept'; raters adds that itself",),
-        ),
-        (
-            np.full((3, 2), "a"),
-            {},
-            ("feature 'x1' must hold numbers; it holds string values such as 'a'",),
-        ),
-        (np.full((3, 2), None), {}, ("feature 'x1' of item 7 is nan (6 such value(s))",)),
-        (VALUES + 1j, {}, ("feature 'x1' must hold numbers; it holds complex values",)),
-    ],
+    ("features", "options"),
+    [(scipy.sparse.csr_array(VALUES), {}), (VALUES, {"names": ["age", "intercept"]})],
 )
-def test_arrays_of_features_that_are_refused(features, options, parts):
-    with refuses(*parts):
+def test_arrays_of_features_that_are_refused(features, options):
+    with raises_about(DataError, "features"):
         read().with_features(features, **options)
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_a_feature_that_is_not_finite_is_refused_with_its_place(bad):
-    values = VALUES.copy()
-    values[1, 1] = bad
-    with refuses(f"feature 'size' of item 9 is {bad} (1 such value(s))", "Fill it in"):
-        read().with_features(values, names=["age", "size"])
-
-
-def test_what_is_masked_is_missing():
-    with refuses("feature 'x2' of item 12 is nan (1 such value(s))"):
-        read().with_features(np.ma.array(VALUES, mask=[[0, 0], [0, 0], [0, 1]]))
-
-
-@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
-@pytest.mark.parametrize("age", [[1, None, 3], [1.5, None, 3.0], [True, None, False]])
-def test_a_missing_value_in_a_table_is_refused_with_its_place(make, age):
-    with refuses("feature 'age' of item 9 is nan (1 such value(s))"):
-        read().with_features(make({"text": [7, 9, 12], "age": age}), item="text")
-
-
-@pytest.mark.parametrize(
-    ("change", "options", "parts"),
-    [
-        (
-            {"text": [7, 9, 13]},
-            {},
-            (
-                "column 'text' (for item=)",
-                "none of the items 7, 9, 12: e.g. 13 in row 2",
-                "name all items with items=[...]",
-            ),
-        ),
-        (
-            {"text": [7, 9, 7]},
-            {},
-            (
-                (
-                    "item 7 has 2 rows of features, the first two in rows 0 and 2 (counted from 0);"
-                    " 1 such"
-                ),
-            ),
-        ),
-        (
-            {"text": [7, 9], "age": [1, 2], "kind": [3, 4]},
-            {},
-            ("1 of the 3 items have no row in the table of features: 12",),
-        ),
-        ({"text": [7, None, 12]}, {}, ("column 'text' (for item=) has 1 missing value(s)",)),
-        (
-            {},
-            {},
-            (
-                "feature 'kind' must hold numbers; it holds string values such as 'news'",
-                "names=[...]",
-                "pandas.get_dummies(table, columns=['kind'])",
-            ),
-        ),
-        (
-            {"kind": pd.to_datetime(["2024-01-01"] * 3)},
-            {},
-            ("feature 'kind' must hold numbers; it holds datetime64 values",),
-        ),
-        ({"kind": [1, 2, 3, 4]}, {}, ("column 'kind' and column 'text' differ in length",)),
-        ({}, {"names": ["agee"]}, ("there is no column 'agee'", "'age'")),
-        (
-            {},
-            {"item": "txt"},
-            ("there is no column 'txt' (for item=)", "did you mean item='text'?"),
-        ),
-        ({}, {"names": []}, ("there is no feature",)),
-    ],
-)
-def test_tables_of_features_that_are_refused(change, options, parts):
-    table = {"text": [7, 9, 12], "age": [1, 2, 3], "kind": ["news", "mail", "news"]} | change
-    with refuses(*parts):
-        read().with_features(table, **{"item": "text"} | options)
 
 
 def test_constant_features_are_refused_with_the_line_that_leaves_them_out():
@@ -758,36 +408,17 @@ def test_an_earlier_record_in_counts_and_other_columns():
 
 
 @pytest.mark.parametrize(
-    ("change", "parts"),
+    ("change", "parameter"),
     [
-        (
-            {"annotator": ["bob", "bobb", "ann", "eve"]},
-            ("2 name(s) that are none of the annotators 'ann', 'bob'", "mean 'bob'?"),
-        ),
-        (
-            {"truth": ["ham", "jam", "spam", "spam"]},
-            ("(for truth=)", "none of the classes 'ham', 'spam'", "'jam' in row 1"),
-        ),
-        (
-            {"label": ["ham", "ham", "SPAM", "spam"]},
-            ("(for label=)", "'SPAM' in row 2", "did you mean 'spam'?", "classes=[...]"),
-        ),
-        (
-            {"truth": ["ham", None, "spam", "spam"]},
-            ("column 'truth' (for truth=) has 1 missing value(s)",),
-        ),
+        ({"annotator": ["bob", "bobb", "ann", "eve"]}, "annotator"),
+        ({"truth": ["ham", "jam", "spam", "spam"]}, "truth"),
+        ({"label": ["ham", "ham", "SPAM", "spam"]}, "label"),
+        ({"truth": ["ham", None, "spam", "spam"]}, "truth"),
     ],
 )
-def test_records_that_cannot_be_read_are_refused(change, parts):
-    with refuses(*parts):
+def test_records_that_cannot_be_read_are_refused(change, parameter):
+    with raises_about(DataError, parameter):
         read().with_record(PAST | change)
-
-
-def test_a_record_without_a_column_is_refused():
-    with refuses("there is no column 'annotator' (for annotator=)"):
-        read().with_record({"who": ["ann"], "truth": ["ham"], "label": ["ham"]})
-    with refuses("truth= takes the name of a column", "cannot be left out"):
-        read().with_record(PAST, truth=None)
 
 
 # ------------------------------------------------------------------ parts
@@ -896,17 +527,6 @@ def test_one_item_of_many_labels_makes_no_other_window_larger():
     assert labels.take(np.arange(1000)[::-1]).num_rows == 2498
 
 
-def test_labels_are_a_pytree():
-    labels = many()
-    again = jax.tree.map(lambda column: column, labels)
-    assert (again.items, again.feature_names, again.most) == (
-        labels.items,
-        labels.feature_names,
-        labels.most,
-    )
-    assert rows(again) == rows(labels)
-
-
 def test_leaving_annotators_out_leaves_the_others_alone():
     labels = read(TABLE, annotators=["eve", "ann", "bob"]).with_record(PAST)
     rest = labels.without_judges(["ann"])
@@ -914,15 +534,6 @@ def test_leaving_annotators_out_leaves_the_others_alone():
     assert rest.items == labels.items
     assert rows(rest) == {key: count for key, count in rows(labels).items() if key[1] != "ann"}
     assert rest.record.tolist() == labels.record[[0, 2]].tolist()
-
-
-@pytest.mark.parametrize(
-    ("names", "about"),
-    [(["eve"], ("names", ["eve"])), ("ann", ("names", "ann")), (["ann", "bob"], ("names",))],
-)
-def test_annotators_that_cannot_be_left_out(names, about):
-    with raises_about(DataError, *about):
-        read().without_judges(names)
 
 
 # ------------------------------------------------------------------ what must hold for any table
@@ -949,13 +560,6 @@ def same(one: Labels, other: Labels) -> bool:
     return jax.tree.structure(one) == jax.tree.structure(other) and all(
         map(np.array_equal, leaves, others)
     )
-
-
-@SETTINGS
-@given(label_rows, st.data())
-def test_the_order_of_rows_does_not_matter(given_rows, data):
-    shuffled = data.draw(st.permutations(given_rows))
-    assert same(from_rows(given_rows), from_rows(shuffled))
 
 
 @SETTINGS
@@ -1045,7 +649,7 @@ def test_anesthesia_repeats_its_first_observer():
         rt.Labels.from_frame(frame, **roles, repeats="drop").judgements_by("annotator").tolist()
         == [45] * 5
     )
-    with refuses("annotator 1 labels item 1 more than once: 1 after 1 in row 0 (90 such row(s))"):
+    with raises_about(DataError, "repeats"):
         rt.Labels.from_frame(frame, **roles, repeats="error")
 
 
@@ -1095,41 +699,6 @@ def test_parts_of_padded_labels_have_one_shape():
         assert (part.num_units, part.num_rows) == (1, 32)
         np.testing.assert_array_equal(part.votes()[part.unit_code], labels.votes()[part.unit_code])
     assert same(full.take(slice(None)).unpadded(), labels.padded(len(labels.group)).unpadded())
-
-
-def test_padding_from_nothing():
-    empty = dataclasses.replace(
-        read(),
-        group=np.zeros(0, np.int32),
-        annotator=np.zeros(0, np.int32),
-        label=np.zeros(0, np.int32),
-        most=1,
-    )
-    padded = empty.padded(4)
-    assert (padded.group.tolist(), padded.annotator.tolist(), padded.label.tolist()) == (
-        [0] * 4,
-        [0] * 4,
-        [0] * 4,
-    )
-    assert (padded.num_labels, padded.votes().sum(), len(padded.to_frame())) == (0, 0.0, 0)
-    assert padded.aggregate().num_rows == 0
-    with pytest.warns(DataWarning) as caught:
-        padded.warn()
-    assert "3 item(s) have no label" in str(caught[0].message)
-
-
-def test_padding_that_cannot_be():
-    with raises_about(SettingError, "rows", 4):
-        read().padded(4)
-    nobody = dataclasses.replace(
-        read(),
-        **dict.fromkeys(("group", "annotator", "label"), np.zeros(0, np.int32)),
-        annotators=(),
-    )
-    with refuses("padding without judgements needs names of 'item' and 'annotator'"):
-        nobody.padded(4)
-    with raises_about(DataError, "names"):
-        read(annotators=["ann", "bob", "eve"]).padded(8).without_judges(["ann", "bob"])
 
 
 def test_questions_lose_the_padding():

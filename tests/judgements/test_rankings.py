@@ -118,16 +118,16 @@ def test_patterns_name_the_columns_in_the_order_of_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        ({"finish": [1, 1, None, 1, 2]}, "'ann', 'bob' the same rank in the ranking 7"),
-        ({"driver": ["ann", "ann", "eve", "eve", "ann"]}, "comes twice in the ranking 7"),
-        ({"finish": [None, None, None, 1, 2]}, "places no item in the ranking 7"),
-        ({"finish": ["first", 1, None, 1, 2]}, "must hold numbers"),
+        {"finish": [1, 1, None, 1, 2]},
+        {"driver": ["ann", "ann", "eve", "eve", "ann"]},
+        {"finish": [None, None, None, 1, 2]},
+        {"finish": ["first", 1, None, 1, 2]},
     ],
     ids=["ties", "twice", "no place", "no number"],
 )
-def test_tables_that_are_no_rankings_are_refused(change, message) -> None:
+def test_tables_that_are_no_rankings_are_refused(change) -> None:
     with pytest.raises(DataError):
         long(LONG | change, unranked="not offered")
 
@@ -141,20 +141,20 @@ def test_annotators_do_not_share_a_ranking() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "parameter"),
     [
-        ({"place": np.array([[1, 1], [1, 2]])}, "up to the depth of the ranking"),
-        ({"place": np.array([[1, 3], [1, 2]])}, "one of"),
-        ({"depth": np.array([1, 2])}, "up to the depth"),
-        ({"offered": np.array([[1, 0], [0, 1]])}, "must ascend"),
-        ({"offered": np.array([[0, -1], [0, 1]])}, "only items offered have a place"),
-        ({"offered": np.array([[0, 2], [0, 1]])}, "codes of the 2 items"),
+        ({"place": np.array([[1, 1], [1, 2]])}, "place"),
+        ({"place": np.array([[1, 3], [1, 2]])}, "place"),
+        ({"depth": np.array([1, 2])}, "place"),
+        ({"offered": np.array([[1, 0], [0, 1]])}, "offered"),
+        ({"offered": np.array([[0, -1], [0, 1]])}, "place"),
+        ({"offered": np.array([[0, 2], [0, 1]])}, "offered"),
     ],
 )
-def test_columns_that_do_not_fit_together_are_refused(change, message) -> None:
+def test_columns_that_do_not_fit_together_are_refused(change, parameter) -> None:
     full = rt.Rankings.from_wide({"a": ["x", "y"], "b": ["y", "x"]}, places=["a", "b"])
     full.check()
-    with pytest.raises(DataError):
+    with raises_about(DataError, parameter):
         dataclasses.replace(full, **change).check()
 
 
@@ -246,13 +246,6 @@ def test_warnings_name_what_is_not_known() -> None:
     assert "1 ranking(s) have a single item" in texts[1]
 
 
-def test_padding_changes_nothing() -> None:
-    rankings = wide()
-    padded = rankings.padded(8)
-    assert padded.num_rankings == 4
-    assert padded.unpadded().place.tolist() == rankings.place.tolist()
-
-
 def test_stages_are_choices_of_the_best_of_the_rest() -> None:
     table = wide().stages().to_frame().groupby(["set", "alternative"])["chosen"].sum()
     sizes = table.groupby("set").size().to_list()
@@ -265,15 +258,3 @@ def test_stages_are_choices_of_the_best_of_the_rest() -> None:
         one.stages()
     with pytest.raises(DataError):
         wide().unanswered().stages()
-
-
-def test_a_column_has_one_role() -> None:
-    table = {"pos1": ["x", "y"], "pos2": ["y", "x"]}
-    with raises_about(DataError, "annotator"):
-        rt.Rankings.from_wide(table, places=["pos*"], annotator="pos1")
-
-
-def test_a_pattern_matches_a_column() -> None:
-    table = {"pos1": ["x", "y"], "pos2": ["y", "x"]}
-    with raises_about(DataError, "places"):
-        rt.Rankings.from_wide(table, places=["plc*"])

@@ -25,11 +25,6 @@ PLACES = ["best", "next", "last"]
 RANKINGS = {"best": ["a", "b"], "next": ["b", "c"], "last": ["c", None]}
 
 
-def refuses(*parts: str):
-    """A DataError whose message has each part, in this order."""
-    return pytest.raises(DataError)
-
-
 def rankings(table, **options) -> rt.Comparisons:
     return rt.Comparisons.from_rankings(table, **({"places": PLACES} | options))
 
@@ -57,74 +52,12 @@ def test_a_full_ranking_becomes_every_pair():
     assert not votes.ordered
 
 
-def test_what_is_not_ranked_is_not_compared():
-    assert cells(rankings(RANKINGS)) == {
-        ("a", "b", 0): 1,
-        ("a", "c", 0): 1,
-        ("b", "c", 0): 1,
-        ("b", "c", 1): 1,
-    }
-
-
 MISSING = [None, "", np.nan, pd.NA, float("nan")]
 
 
 @pytest.mark.parametrize("missing", MISSING, ids=map(repr, MISSING))
 def test_every_way_to_leave_a_place_empty(missing):
     assert cells(rankings(RANKINGS | {"last": ["c", missing]})) == cells(rankings(RANKINGS))
-
-
-@pytest.mark.parametrize(
-    "as_table",
-    [
-        pd.DataFrame,
-        lambda table: pd.DataFrame(table, index=[7, 9]),
-        lambda table: pd.DataFrame(table).astype("category"),
-        lambda table: pd.DataFrame(table).astype("string"),
-        pl.DataFrame,
-        pl.LazyFrame,
-        lambda table: pl.DataFrame(table).with_columns(pl.all().cast(pl.Categorical)),
-        pa.table,
-        lambda table: {name: np.array(values, object) for name, values in table.items()},
-        lambda table: {
-            name: np.array(["" if value is None else value for value in values])
-            for name, values in table.items()
-        },
-    ],
-)
-def test_every_kind_of_table(as_table):
-    votes = rankings(as_table(RANKINGS))
-    assert (votes.items, votes.annotators) == (("a", "b", "c"), (0, 1))
-    assert cells(votes) == cells(rankings(RANKINGS))
-
-
-@pytest.mark.parametrize(
-    "last",
-    [
-        [3, None],
-        np.array([3, np.nan]),
-        pd.array([3, None], dtype="Int64"),
-        pl.Series([3, None]),
-        np.ma.masked_array([3, 1], [False, True]),
-    ],
-)
-def test_whole_numbers_stay_names_beside_empty_places(last):
-    votes = rankings({"best": [1, 2], "next": [2, 3], "last": last})
-    assert votes.items == (1, 2, 3)
-    assert all(type(name) is int for name in votes.items)
-    assert cells(votes) == {(1, 2, 0): 1, (1, 3, 0): 1, (2, 3, 0): 1, (2, 3, 1): 1}
-
-
-@pytest.mark.parametrize("table", [pa.table, pl.DataFrame])
-def test_large_numbers_beside_empty_places_stay_apart(table):
-    ids = [2**60, 2**60 + 1, 2**60 + 2, 2**60 + 3]
-    votes = rankings(table({"best": ids[:2], "next": ids[2:], "last": [ids[1], None]}))
-    assert votes.items == tuple(ids)
-
-
-def test_numbers_beside_texts_are_texts():
-    votes = rankings({"best": [1, "2"], "next": [2, "3"], "last": ["3", None]})
-    assert votes.items == ("1", "2", "3")
 
 
 def test_rankings_by_one_annotator_add_up():
@@ -140,19 +73,6 @@ def test_rows_with_fewer_than_two_items_say_nothing_and_keep_their_number():
     assert cells(votes) == {("a", "b", 0): 1, ("b", "a", 3): 1}
     assert votes.annotators == (0, 1, 2, 3)
     assert votes.items == ("a", "b", "c")
-
-
-def test_names_in_the_order_wanted():
-    table = {"best": ["a", "b"], "next": ["b", "a"], "who": ["x", "y"]}
-    votes = rankings(
-        table,
-        places=["best", "next"],
-        annotator="who",
-        items=["d", "b", "a"],
-        annotators=["z", "y", "x"],
-    )
-    assert (votes.items, votes.annotators) == (("d", "b", "a"), ("z", "y", "x"))
-    assert cells(votes) == {("a", "b", "x"): 1, ("b", "a", "y"): 1}
 
 
 def test_places_from_the_columns_of_a_table():
@@ -192,127 +112,24 @@ def test_rankings_agree_with_votes_written_out():
 
 
 @pytest.mark.parametrize(
-    ("change", "options", "parts"),
+    ("change", "options"),
     [
-        (
-            {"last": ["c", "b"]},
-            {},
-            (
-                "the ranking in row 1 (counted from 0) names 'b' twice (1 such ranking(s))",
-                "Leave those",
-            ),
-        ),
-        (
-            {"next": ["a", "b"]},
-            {},
-            ("the ranking in row 0 (counted from 0) names 'a' twice (2 such ranking(s))",),
-        ),
-        ({"best": [1, "b"], "last": ["1", "c"]}, {}, ("row 0 (counted from 0) names '1' twice",)),
-        (
-            {"next": ["b", None], "last": ["c", "a"]},
-            {},
-            (
-                (
-                    "row 1 (counted from 0) has an item in column 'last' and none in 'next' before"
-                    " it (1 such ranking(s))"
-                ),
-                "only the",
-            ),
-        ),
-        (
-            {"best": ["a", ""]},
-            {},
-            ("row 1 (counted from 0) has an item in column 'next' and none in 'best' before it",),
-        ),
-        (
-            {"next": [None, None], "last": [None, None]},
-            {},
-            ("no ranking has two items", "columns of all places in places="),
-        ),
-        ({"last": ["c"]}, {}, ("the columns differ in length: {'best': 2, 'next': 2, 'last': 1}",)),
-        (
-            {"last": [["c"], ["a"]]},
-            {},
-            ("column 'last' has 2 dimensions (shape (2, 1))", "one value per row"),
-        ),
-        ({name: [] for name in PLACES}, {}, ("the table is empty",)),
-        (
-            {},
-            {"places": "best"},
-            (
-                "places= lists the columns of a ranking in order",
-                "places=['first', 'second'], not 'best'",
-            ),
-        ),
-        ({}, {"places": ["best"]}, ("places= lists the columns", "not ['best']")),
-        ({}, {"places": None}, ("places= lists the columns", "not None")),
-        ({}, {"places": 3}, ("places= lists the columns", "not 3")),
-        (
-            {},
-            {"places": ["best", "best"]},
-            ("'best' comes twice in places=", "a column of its own"),
-        ),
-        ({}, {"places": ["best", 2]}, ("takes the name of a column", "not 2")),
-        (
-            {},
-            {"places": ["best", "nxt"]},
-            ("there is no column 'nxt'", "the table has ['best', 'last', 'next']", "'next'?"),
-        ),
-        (
-            {},
-            {"annotators": ["x"]},
-            ("annotators= lists the names in a column; say which column that is with annotator=",),
-        ),
-        ({}, {"annotator": "who"}, ("there is no column 'who' (for annotator=)",)),
-        (
-            {"who": ["x", None]},
-            {"annotator": "who"},
-            ("column 'who' (for annotator=) has 1 missing value(s), first in row 1",),
-        ),
-        (
-            {"who": ["x"]},
-            {"annotator": "who"},
-            ("column 'who' has 1 rows and column 'best' has 2", "one value per row"),
-        ),
-        (
-            {"who": ["x", "y", "z"]},
-            {"annotator": "who"},
-            ("column 'who' has 3 rows and column 'best' has 2",),
-        ),
-        (
-            {"who": ["x", "y"]},
-            {"annotator": "who", "annotators": ["x"]},
-            ("1 annotator(s) in the table are not in the list annotators=, e.g. 'y'",),
-        ),
-        (
-            {},
-            {"items": ["a", "b"]},
-            ("1 item(s) in the table are not in the list items=, e.g. 'c'; add them",),
-        ),
-        (
-            {},
-            {"items": "abc"},
-            ("items= takes a list of names, such as items=['a', 'b'], not 'abc'",),
-        ),
+        ({"last": ["c", "b"]}, {}),
+        ({"best": [1, "b"], "last": ["1", "c"]}, {}),
+        ({"next": ["b", None], "last": ["c", "a"]}, {}),
+        ({"next": [None, None], "last": [None, None]}, {}),
+        ({}, {"places": ["best", "nxt"]}),
     ],
 )
-def test_rankings_that_cannot_be_read(change, options, parts):
-    with refuses(*parts):
+def test_rankings_that_cannot_be_read(change, options):
+    with raises_about(DataError, "places"):
         rankings(RANKINGS | change, **options)
 
 
 def test_too_many_rankings_are_refused_before_memory_is_used():
     places = {f"place {number}": np.full(60_000, number) for number in range(50)}
-    with refuses(
-        "60,000 rankings of 50 places make more than 50,000,000 comparisons",
-        "take a sample of annotators",
-    ):
+    with raises_about(DataError, "places"):
         rankings(places, places=list(places))
-
-
-def test_rankings_of_a_file_name_are_refused():
-    with refuses("cannot read columns from a str", "read the file first"):
-        rankings("rankings.csv")
 
 
 # ------------------------------------------------------------------ features of each comparison
@@ -330,18 +147,8 @@ def compared(table=COMPARED, features=SIDES, **options) -> rt.Comparisons:
     return rt.Comparisons.from_frame(table, winner="w", loser="l", features=features, **options)
 
 
-@pytest.mark.parametrize(
-    "as_table",
-    [
-        dict,
-        pd.DataFrame,
-        lambda table: pd.DataFrame(table, index=[5, 3, 1]),
-        pl.DataFrame,
-        pa.table,
-    ],
-)
-def test_features_are_those_of_the_first_side_less_the_second(as_table):
-    votes = compared(as_table(COMPARED), aggregate=False)
+def test_features_are_those_of_the_first_side_less_the_second():
+    votes = compared(aggregate=False)
     assert (votes.feature_names, votes.features.tolist()) == (("x",), [[1.0], [1.0], [2.0]])
     assert votes.features.dtype == np.float32
     assert list(votes.coords["feature"]) == ["x"]
@@ -389,95 +196,23 @@ def test_rows_of_ties_that_are_dropped_take_their_features_along():
 
 
 @pytest.mark.parametrize(
-    ("change", "features", "parts"),
+    ("change", "features"),
     [
-        (
-            {},
-            {},
-            (
-                "features= maps the name of each feature to the columns",
-                "{'length': ('length_a', 'length_b')}",
-                "not {}",
-            ),
-        ),
-        ({}, ["xa", "xb"], ("features= maps the name of each feature", "not ['xa', 'xb']")),
-        ({}, "xa", ("features= maps the name of each feature", "not 'xa'")),
-        (
-            {},
-            {"x": "xa"},
-            (
-                "feature 'x' needs the columns of its two sides, such as features={'length'",
-                "not 'xa'",
-            ),
-        ),
-        ({}, {"x": ("xa",)}, ("feature 'x' needs the columns of its two sides", "not ('xa',)")),
-        (
-            {},
-            {"x": ("xa", "xb", "w")},
-            ("feature 'x' needs the columns of its two sides", "not ('xa', 'xb', 'w')"),
-        ),
-        ({}, {"x": ("xa", 3)}, ("feature 'x' needs the columns of its two sides", "not ('xa', 3)")),
-        ({}, {"x": {"xa", "xb"}}, ("feature 'x' needs the columns of its two sides", "not {'x")),
-        ({}, {"x": None}, ("feature 'x' needs the columns of its two sides", "not None")),
-        (
-            {},
-            {1: ("xa", "xb"), "1": ("xb", "xa")},
-            ("'1' comes twice in features=", "name each feature once"),
-        ),
-        (
-            {},
-            {"x": ("xa", "xc")},
-            (
-                (
-                    "there is no column 'xc' (for x, other side=); the table has ['l', 'w', 'xa',"
-                    " 'xb']"
-                ),
-                "'xb'?",
-            ),
-        ),
-        ({}, {"x": ("x", "xb")}, ("there is no column 'x' (for x, one side=)",)),
-        (
-            {"xb": ["u", 1, 2]},
-            SIDES,
-            ("column 'xb' (for x, other side=) must hold numbers; it holds 'u', first in row 0",),
-        ),
-        (
-            {"xa": [1, None, 2]},
-            SIDES,
-            ("column 'xa' (for x, one side=) has 1 missing value(s), first in row 1",),
-        ),
-        (
-            {"xa": [1, "", 2]},
-            SIDES,
-            ("column 'xa' (for x, one side=) has 1 missing value(s), first in row 1",),
-        ),
-        (
-            {"xa": [1, 2, np.nan]},
-            SIDES,
-            ("column 'xa' (for x, one side=) has 1 missing value(s), first in row 2",),
-        ),
-        (
-            {"xa": [1, np.inf, 2]},
-            SIDES,
-            ("column 'xa' (for x, one side=) must hold finite numbers; row 1", "holds inf"),
-        ),
-        ({"xa": [1, 2]}, SIDES, ("the columns differ in length: {'xa': 2, 'xb': 3}",)),
-        (
-            {"ya": [1, 2], "yb": [1, 2]},
-            SIDES | {"y": ("ya", "yb")},
-            ("the features differ in length from the 3 votes: {'y': 2}",),
-        ),
+        ({}, {}),
+        ({}, ["xa", "xb"]),
+        ({}, {"x": "xa"}),
+        ({}, {"x": ("xa", "xb", "w")}),
+        ({}, {"x": {"xa", "xb"}}),
+        ({}, {1: ("xa", "xb"), "1": ("xb", "xa")}),
+        ({}, {"x": ("xa", "xc")}),
+        ({"xa": [1, None, 2]}, SIDES),
+        ({"xa": [1, np.inf, 2]}, SIDES),
+        ({"xa": [1, 2]}, SIDES),
     ],
 )
-def test_features_of_comparisons_that_cannot_be_read(change, features, parts):
-    with refuses(*parts):
+def test_features_of_comparisons_that_cannot_be_read(change, features):
+    with raises_about(DataError, "features"):
         compared(COMPARED | change, features)
-
-
-@pytest.mark.parametrize("rows", [2, 4])
-def test_features_of_another_length_than_the_votes_are_refused(rows):
-    with refuses("differ in length"):
-        compared(COMPARED | {"xa": np.ones(rows), "xb": np.ones(rows)})
 
 
 # ------------------------------------------------------------------ features of the items
@@ -545,138 +280,24 @@ TEXTS = np.array([["u"], ["v"], ["w"]])
 
 
 @pytest.mark.parametrize(
-    ("features", "options", "parts"),
+    ("features", "options", "parameter"),
     [
-        (
-            ITEM_VALUES[:, 0],
-            {},
-            (
-                "features have 1 dimension(s) (shape (3,))",
-                "(item, feature) = (3, …)",
-                "features[:, None]",
-            ),
-        ),
-        (ITEM_VALUES[None], {}, ("features have 3 dimension(s) (shape (1, 3, 2))",)),
-        (None, {}, ("features have 0 dimension(s)",)),
-        ("warmth", {}, ("features have 0 dimension(s)",)),
-        (ITEM_VALUES[:2], {}, ("features have 2 row(s) and the data 3 items", "item='...'")),
-        ([[1.0], [1.0, 2.0], [3.0]], {}, ("the rows of the features differ in length",)),
-        (np.zeros((3, 0)), {}, ("there is no feature; give at least one column",)),
-        (
-            ITEM_VALUES,
-            {"names": "warmth"},
-            ("names= takes a list of names, such as names=['age', 'length'], not 'warmth'",),
-        ),
-        (ITEM_VALUES, {"names": ["warmth"]}, ("names= has 1 name(s) for 2 feature(s)",)),
-        (
-            ITEM_VALUES,
-            {"names": ["u", "u"]},
-            ("'u' comes twice in names=; name each feature once",),
-        ),
-        (
-            np.where(ITEM_VALUES == 4, np.nan, ITEM_VALUES),
-            {},
-            ("feature 'x2' of item 'b' is nan (1 such value(s))", "Fill it in"),
-        ),
-        (
-            np.where(ITEM_VALUES > 4, -np.inf, ITEM_VALUES),
-            {},
-            ("feature 'x1' of item 'c' is -inf (2 such value(s))",),
-        ),
-        (
-            np.ma.masked_array(ITEM_VALUES, ITEM_VALUES == 4),
-            {},
-            ("feature 'x2' of item 'b' is nan",),
-        ),
-        (np.array([[1], [None], [2]], object), {}, ("feature 'x1' of item 'b' is nan",)),
-        (
-            TEXTS,
-            {},
-            (
-                "feature 'x1' must hold numbers; it holds string values such as 'u'",
-                "names=[...]",
-                "get_dummies",
-            ),
-        ),
-        (ITEM_VALUES * 1j, {}, ("feature 'x1' must hold numbers; it holds complex values",)),
-        (
-            TABLE,
-            {},
-            (
-                "say which column names the items: with_features(table, item='item')",
-                "in the order of .items",
-            ),
-        ),
-        (pd.DataFrame(TABLE), {}, ("say which column names the items",)),
-        (pl.DataFrame(TABLE), {}, ("say which column names the items",)),
-        (TABLE, {"item": 3}, ("item= takes the name of a column, such as item='item', not 3",)),
-        (
-            TABLE,
-            {"item": "drinks"},
-            ("there is no column 'drinks' (for item=)", "did you mean item='drink'?"),
-        ),
-        (
-            TABLE,
-            {"item": "drink", "names": ["cost"]},
-            ("there is no column 'cost' (for names=)", "['drink', 'price', 'warmth']"),
-        ),
-        (
-            TABLE,
-            {"item": "drink", "names": "price"},
-            ("names= takes a list of names", "not 'price'"),
-        ),
-        (TABLE, {"item": "drink", "names": []}, ("there is no feature",)),
-        ({"drink": ["a", "b", "c"]}, {"item": "drink"}, ("there is no feature",)),
-        (
-            {"drink": ["a", "b", "a", "c"], "x": [1, 2, 3, 4]},
-            {"item": "drink"},
-            (
-                "item 'a' has 2 rows of features, the first two in rows 0 and 2 (counted from 0)",
-                "Keep one row for each item",
-            ),
-        ),
-        (
-            {"drink": ["a", "c"], "x": [1, 2]},
-            {"item": "drink"},
-            ("1 of the 3 items have no row in the table of features: 'b'", "Add a row for each"),
-        ),
-        (
-            {"drink": ["a", "b", "c", "dd"], "x": [1, 2, 3, 4]},
-            {"item": "drink"},
-            (
-                "holds 1 name(s) that are none of the items 'a', 'b', 'c': e.g. 'dd' in row 3",
-                "Leave these rows out",
-            ),
-        ),
-        (
-            TABLE | {"drink": ["a", "b", None]},
-            {"item": "drink"},
-            ("column 'drink' (for item=) has 1 missing value(s)", "row 2"),
-        ),
-        (
-            TABLE | {"price": [7, 2]},
-            {"item": "drink"},
-            ("column 'price' and column 'drink' differ in length",),
-        ),
-        (
-            TABLE | {"price": [7, None, 4]},
-            {"item": "drink"},
-            ("feature 'price' of item 'a' is nan",),
-        ),
-        (
-            TABLE | {"price": ["7", "x", "4"]},
-            {"item": "drink"},
-            ("feature 'price' must hold numbers; it holds string values",),
-        ),
-        (
-            TABLE | {"price": pd.to_datetime(["2024-01-01"] * 3)},
-            {"item": "drink"},
-            ("feature 'price' must hold numbers; it holds datetime64 values",),
-        ),
+        (np.zeros((3, 0)), {}, "features"),
+        (ITEM_VALUES, {"names": ["warmth"]}, "names"),
+        (np.where(ITEM_VALUES == 4, np.nan, ITEM_VALUES), {}, "features"),
+        (np.ma.masked_array(ITEM_VALUES, ITEM_VALUES == 4), {}, "features"),
+        (ITEM_VALUES * 1j, {}, "features"),
+        (TABLE, {}, "item"),
+        (TABLE, {"item": "drink", "names": ["cost"]}, "features"),
+        ({"drink": ["a", "b", "a", "c"], "x": [1, 2, 3, 4]}, {"item": "drink"}, "item"),
+        ({"drink": ["a", "c"], "x": [1, 2]}, {"item": "drink"}, "item"),
+        ({"drink": ["a", "b", "c", "dd"], "x": [1, 2, 3, 4]}, {"item": "drink"}, "item"),
+        (TABLE | {"price": [7, None, 4]}, {"item": "drink"}, "features"),
+        (TABLE | {"price": ["7", "x", "4"]}, {"item": "drink"}, "features"),
     ],
 )
-def test_features_of_items_that_cannot_be_read(plain, features, options, parts):
-    with refuses(*parts):
+def test_features_of_items_that_cannot_be_read(plain, features, options, parameter):
+    with raises_about(DataError, parameter):
         plain.with_features(features, **options)
 
 
@@ -715,17 +336,6 @@ def test_the_order_of_presentation_keeps_the_sign():
     table = {"w": ["a", "b"], "l": ["b", "a"], "xa": [1.0, 2.0], "xb": [2.0, 1.0], "won": [1, 1]}
     votes = rt.Comparisons.from_frame(table, first="w", second="l", outcome="won", features=SIDES)
     assert votes.features.tolist() == [[-1.0], [1.0]]
-
-
-def test_one_annotator_and_another_stay_apart():
-    table = {
-        "w": ["a", "a"],
-        "l": ["b", "b"],
-        "xa": [1.0, 1.0],
-        "xb": [0.0, 0.0],
-        "who": ["p", "q"],
-    }
-    assert compared(table, annotator="who").num_comparisons == 2
 
 
 def test_features_of_items_are_the_same_before_and_after():
@@ -836,20 +446,6 @@ def test_without_an_annotator_the_others_keep_their_features(plain):
     assert rest.feature_names == ("x1", "x2")
 
 
-def test_features_come_back_from_a_result(plain, fit_quietly):
-    votes = plain.with_features(ITEM_VALUES, names=["warmth", "price"])
-    result = fit_quietly(rt.models.ContextualBTL(coefficient_scale=1.0), votes, rt.PGEM(draws=5))
-    again = rt.Comparisons.from_result(result)
-    assert again.feature_names == ("warmth", "price")
-    assert np.array_equal(again.features, votes.features)
-    assert (again.items, again.annotators, again.ordered) == (
-        votes.items,
-        votes.annotators,
-        votes.ordered,
-    )
-    assert result.posterior["coefficient"]["feature"].values.tolist() == ["warmth", "price"]
-
-
 def test_features_survive_a_file(plain, fit_quietly, tmp_path):
     votes = plain.with_features(ITEM_VALUES, names=["warmth", "price"])
     fit_quietly(rt.models.ContextualBTL(coefficient_scale=1.0), votes, rt.PGEM(draws=5)).to_netcdf(
@@ -860,13 +456,6 @@ def test_features_survive_a_file(plain, fit_quietly, tmp_path):
     assert np.array_equal(again.features, votes.features)
 
 
-def test_rankings_take_features_of_items(fit_quietly):
-    votes = rankings(RANKINGS).with_features(ITEM_VALUES)
-    assert votes.features.shape == (4, 2)
-    result = fit_quietly(rt.models.ContextualBTL(coefficient_scale=1.0), votes, rt.PGEM(draws=5))
-    assert rt.Comparisons.from_result(result).annotators == (0, 1)
-
-
 def test_features_beyond_single_precision_are_refused(plain):
-    with refuses("too large; divide it by its standard deviation"):
+    with raises_about(DataError, "features"):
         plain.with_features(ITEM_VALUES * 1e300)

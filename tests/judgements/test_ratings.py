@@ -93,11 +93,6 @@ def test_without_annotators_all_ratings_are_of_one() -> None:
     assert ratings.num_annotators == 1
 
 
-def test_questions_have_no_table() -> None:
-    with raises_about(DataError, "data"):
-        read().unanswered().to_frame()
-
-
 def test_warnings_name_who_uses_one_level_and_who_shares_no_item() -> None:
     table = {
         "film": [*range(6), *range(6), 7, 8],

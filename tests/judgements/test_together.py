@@ -151,24 +151,20 @@ ONE = votes_of("ab", "x")
 
 
 @pytest.mark.parametrize(
-    ("parts", "error", "match"),
+    ("parts", "error"),
     [
-        ({"one": ONE}, SettingError, "two parts or more"),
-        ([ONE, ONE], SettingError, "two parts or more"),
-        ({"one": ONE, "to two": votes_of("abbc", "xx")}, SettingError, "letters, digits"),
-        ({"one": ONE, 2: votes_of("abbc", "xx")}, SettingError, "letters, digits"),
-        ({"one": ONE, "two": {"winner": "a"}}, SettingError, "read a table first"),
-        ({"one": ONE, "two": dataclasses.replace(ONE)}, DataError, "same judgements as 'one'"),
-        ({"one": ONE, "two": ONE.rows(slice(0, 0))}, DataError, "part without judgements"),
-        (
-            {"votes": votes_of("ab", "x"), "shown": WALKS.shown},
-            DataError,
-            "votes= shares no .* they have annotators 0, 1, 2, … \\(4 in all\\)",
-        ),
-        ({"one": ONE, "two": WALKS.together}, SettingError, "one kind of judgement"),
+        ({"one": ONE}, SettingError),
+        ([ONE, ONE], SettingError),
+        ({"one": ONE, "to two": votes_of("abbc", "xx")}, SettingError),
+        ({"one": ONE, 2: votes_of("abbc", "xx")}, SettingError),
+        ({"one": ONE, "two": {"winner": "a"}}, SettingError),
+        ({"one": ONE, "two": dataclasses.replace(ONE)}, DataError),
+        ({"one": ONE, "two": ONE.rows(slice(0, 0))}, DataError),
+        ({"votes": votes_of("ab", "x"), "shown": WALKS.shown}, DataError),
+        ({"one": ONE, "two": WALKS.together}, SettingError),
     ],
 )
-def test_parts_that_are_none_are_refused(parts, error, match) -> None:
+def test_parts_that_are_none_are_refused(parts, error) -> None:
     with pytest.raises(error):
         rt.judgements.Together.of(parts)
 
