@@ -241,20 +241,6 @@ def test_total_entropy_without_a_discount_is_refused_where_walks_have_no_end() -
         rt.fit(rt.MaxEntIRL(entropy="total"), data, rt.SVI(), seed=0)
 
 
-def test_back_ends_say_why_not() -> None:
-    data = rt.datasets.demonstration_crowd(2, 2, 4, 2, 4, seed=0, num_features=2).demonstrations
-    program = rt.program.Program(rt.MaxEntIRL(), data)
-    for backend in (rt.PGGibbs(), rt.PGEM(), rt.HMC(), rt.PGVI()):
-        reason = str(backend.why_not(program))
-        assert "coefficient" in reason
-        assert "NUTS" in reason
-    assert rt.NUTS().why_not(program) is None
-    assert rt.SVI().why_not(program) is None
-    cloning = rt.program.Program(rt.models.BehaviouralCloning(), data)
-    for backend in (rt.PGGibbs(), rt.PGEM(), rt.NUTS(), rt.SVI()):
-        assert backend.why_not(cloning) is None
-
-
 # ---------------------------------------------------------------- recovery
 
 

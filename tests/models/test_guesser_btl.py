@@ -15,12 +15,11 @@ from scipy.stats import norm
 import raters as rt
 from raters.acquisition import BestMean, Posterior
 from raters.auditing.comparisons import competences
-from raters.errors import BackendError, ConvergenceWarning, SettingError
+from raters.errors import ConvergenceWarning, SettingError
 from raters.fitting.result import draws_of
 from raters.model import Shift, Sign
 from raters.program import class_probs
 from raters.testing import check_model
-from tests.refusals import raises_about
 
 SPREAD, CONCENTRATION = 0.4, 3.0
 MODEL = rt.models.GuesserBTL(
@@ -64,20 +63,17 @@ def exact(*wins: int, of: int) -> np.ndarray:
     ("backend", "error"),
     [
         (rt.PGGibbs(draws=3000, warmup=300, chains=2), 0.03),
-        pytest.param(rt.NUTS(draws=3000, warmup=500, chains=2), 0.03, marks=pytest.mark.exhaustive),
         pytest.param(rt.PGEM(draws=4000), 0.15, marks=pytest.mark.slow),
-        pytest.param(rt.SVI(draws=4000, steps=4000), 0.15, marks=pytest.mark.exhaustive),
     ],
     ids=lambda value: type(value).__name__,
 )
-@pytest.mark.parametrize("wins", [pytest.param((13, 3, 8), marks=pytest.mark.exhaustive), (14, 2)])
-def test_probabilities_of_types_against_quadrature(backend, error, wins, fit_quietly) -> None:
-    """Exact back-ends within 5 standard errors of at least 1,000 effective draws, of probabilities
-    that are averaged: a false alarm in a thousand runs or fewer. In the second crowd each is the
-    other's mirror image, which without the step has no chance."""
-    result = fit_quietly(MODEL, votes(*wins, of=16), backend)
+def test_probabilities_of_types_against_quadrature(backend, error, fit_quietly) -> None:
+    """Gibbs within 5 standard errors of at least 1,000 effective draws, of probabilities that are
+    averaged: a false alarm in a thousand runs or fewer. Each annotator is the other's mirror image,
+    which without the step has no chance."""
+    result = fit_quietly(MODEL, votes(14, 2, of=16), backend)
     found = result["types"]["responsibility"].transpose("annotator", "type").values
-    np.testing.assert_allclose(found, exact(*wins, of=16), atol=error)
+    np.testing.assert_allclose(found, exact(14, 2, of=16), atol=error)
 
 
 @pytest.fixture(scope="module")
@@ -173,11 +169,6 @@ def test_impossible_settings_are_refused(setting: str, value) -> None:
         rt.models.GuesserBTL(**{setting: value})
 
 
-def test_a_position_bias_needs_an_order() -> None:
-    with raises_about(BackendError, "position_bias"):
-        rt.fit(rt.models.GuesserBTL(position_bias=True), votes(5, 2, of=6), seed=0, progress=False)
-
-
 def test_one_annotator_is_warned_of() -> None:
     assert "all votes are by one annotator" in MODEL.data_warnings(votes(5, of=6))[0]
 
@@ -192,10 +183,3 @@ def test_a_wrong_exchange_is_refused(crowd) -> None:
 
     with pytest.raises(AssertionError, match="does not hold"):
         check_model(Wrong(), crowd.votes)
-
-
-def test_each_class_needs_a_name(crowd) -> None:
-    program = rt.program.Program(rt.models.GuesserBTL(), crowd.votes)
-    program.__dict__["_read"] = program._read._replace(class_names=("one", "other"))
-    with pytest.raises(SettingError, match="names 2 classes"):
-        _ = program.latent

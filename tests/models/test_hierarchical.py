@@ -104,17 +104,7 @@ def test_a_judge_who_agrees_takes_nothing_over() -> None:
     assert sentences(rt.ExtendedBTL(), beside_a_judge(judge_agrees=True)[0]) == []
 
 
-@pytest.mark.parametrize(
-    "generator",
-    [
-        "crowd",
-        "separated",
-        *(
-            pytest.param(name, marks=pytest.mark.exhaustive)
-            for name in ("paper", "position_biased")
-        ),
-    ],
-)
+@pytest.mark.parametrize("generator", ["crowd", "separated"])
 def test_no_takeover_in_an_ordinary_crowd(generator: str) -> None:
     votes = getattr(rt.datasets, generator)(
         num_items=8, num_annotators=5, num_votes=600, seed=0
@@ -150,13 +140,6 @@ def test_predictions_follow_the_annotator(taken, fitted) -> None:
     of_judge = np.asarray(votes.annotator) == 20
     agreement = np.where(prob > 0.5, wins, count - wins)[of_judge].sum() / count[of_judge].sum()
     assert agreement > 0.8
-
-
-def test_the_next_question_can_be_asked(taken, fitted) -> None:
-    pool = rt.Candidates.pairs(taken[0])
-    for target in ("ranking", "everything", "competence"):
-        asked = rt.suggest(rt.HierarchicalBTL(), fitted, pool, batch_size=3, target=target)
-        assert asked.sizes["suggestion"] == 3
 
 
 def test_the_report_has_the_columns_of_tastes(tmp_path, fitted) -> None:
@@ -273,7 +256,7 @@ def test_only_own_rewards_count(seed: int) -> None:
 
 
 def test_two_spreads_are_refused() -> None:
-    with pytest.raises(SettingError, match="own_spread=True learns one for each"):
+    with pytest.raises(SettingError):
         rt.HierarchicalBTL(own_spread=True, taste_spread=0.5)
 
 
@@ -294,13 +277,3 @@ def test_tastes_without_a_common_order_are_said() -> None:
     assert "one ranking does not describe them" in sentence
     draws["taste_spread"] = np.ones((1, 4))
     assert rt.HierarchicalBTL().fit_warnings(draws, None, VOTES) == ()
-
-
-def test_a_fit_by_em_follows_gibbs(taken, fitted, fit_quietly) -> None:
-    """Rewards within a posterior deviation: the spreads are fixed at a short run's average."""
-    em = fit_quietly(rt.HierarchicalBTL(), taken[0], rt.PGEM(draws=200))["posterior"]["reward"]
-    gibbs = fitted["posterior"]["reward"]
-    off = (em.mean(("chain", "draw")) - gibbs.mean(("chain", "draw"))) / gibbs.std(
-        ("chain", "draw")
-    )
-    assert float(np.abs(off).max()) < 1.0

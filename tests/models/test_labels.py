@@ -12,7 +12,7 @@ import xarray as xr
 
 import raters as rt
 from raters.acquisition import Bald, Posterior
-from raters.errors import BackendError, ConvergenceWarning, DataError, SettingError
+from raters.errors import BackendError, DataError, SettingError
 from raters.fitting.result import fit_warnings
 from raters.fitting.storage import from_json, to_json
 from raters.model import Model
@@ -86,12 +86,6 @@ def test_a_crowd_worse_than_chance_is_warned_of(fit_quietly):
     assert "less often than by chance" in sentence
 
 
-def test_fit_warns_of_what_the_model_says_of_it(monkeypatch):
-    monkeypatch.setattr(rt.DawidSkene, "fit_warnings", lambda *_: ("something is wrong",))
-    with pytest.warns(ConvergenceWarning, match="something is wrong"):
-        rt.fit(rt.DawidSkene(), CROWD.without_features(), rt.PGEM(draws=0), seed=0, progress=False)
-
-
 @pytest.mark.parametrize("model", [rt.Raykar(), rt.models.Yan()])
 def test_a_classifier_needs_features(model):
     plain = dataclasses.replace(CROWD, features=None, centre=None, scale=None, feature_names=())
@@ -149,14 +143,6 @@ def test_numpy_settings_are_written_as_numbers():
     assert from_json(to_json(model), (Model,), "model") == model
 
 
-def test_models_and_data_of_different_kinds_are_told_apart():
-    votes = rt.datasets.anesthesia_votes()
-    with raises_about(SettingError, "data"):
-        rt.fit(rt.DawidSkene(), votes, EM, seed=0)
-    with raises_about(SettingError, "data"):
-        rt.fit(rt.BTL(), CROWD, EM, seed=0)
-
-
 # ---------------------------------------------------------------------- predict
 
 
@@ -176,30 +162,6 @@ def test_predict_is_bayes_rule(fitted):
     prevalence, confusion = draws["prevalence"].values, draws["confusion"].values
     x = prevalence * confusion[:, :, 0, :, 2] * confusion[:, :, 3, :, 2]
     np.testing.assert_allclose(found.sel(item="x"), x / x.sum(-1, keepdims=True), rtol=2e-4)
-
-
-@pytest.mark.slow
-def test_predict_reads_features_in_the_units_of_the_fit(fit_quietly):
-    """The same items in other units of their own are standardised as the fitted ones were."""
-    model = rt.Raykar()
-    result = fit_quietly(model, CROWD, EM, seed=0)
-    raw = (
-        np.asarray(CROWD.features)[:, 1:] * np.asarray(CROWD.scale)[1:]
-        + np.asarray(CROWD.centre)[1:]
-    )
-    some = np.arange(0, 60, 7)
-    frame = CROWD.to_frame()
-    part = rt.Labels.from_frame(
-        frame[frame["item"].isin(some)],
-        item="item",
-        annotator="annotator",
-        label="label",
-        classes=CROWD.classes,
-    ).with_features(raw[some])
-    one, other = (rt.predict(model, result, data) for data in (CROWD, part))
-    np.testing.assert_allclose(one.sel(item=some), other, atol=2e-4)
-    with raises_about(DataError, "features"):
-        rt.predict(model, result, dataclasses.replace(part, feature_names=("intercept",)))
 
 
 def test_unlabelled_items_get_what_the_classifier_says(fit_quietly):
@@ -224,27 +186,6 @@ def test_unlabelled_items_get_what_the_classifier_says(fit_quietly):
         CROWD.unlabelled([[1.0, 2.0], [1.0, np.nan]])
     with raises_about(DataError, "names", ("x1", "x2")):
         CROWD.unlabelled([[1.0], [2.0]])
-
-
-@pytest.mark.slow
-def test_items_of_a_model_with_items_must_be_known(fit_quietly, labelled):
-    result = fit_quietly(rt.models.ItemDifficulty(), labelled, EM, seed=0)
-    answer = {"i": ["x"], "who": [labelled.annotators[0]], "says": [labelled.classes[2]]}
-    new = rt.Labels.from_frame(
-        answer, item="i", annotator="who", label="says", classes=labelled.classes
-    )
-    with raises_about(DataError, "item", "x"):
-        rt.predict(rt.models.ItemDifficulty(), result, new)
-
-
-def test_labels_are_left_out_by_item_only(fitted):
-    assert rt.log_likelihood(rt.DawidSkene(), fitted)["log_likelihood"]["label"].dims == (
-        "chain",
-        "draw",
-        "item",
-    )
-    with raises_about(SettingError, "by", "annotator"):
-        rt.log_likelihood(rt.DawidSkene(), fitted, by="annotator")
 
 
 # ---------------------------------------------------------------------- suggest
@@ -280,35 +221,6 @@ def test_the_score_of_a_label_is_its_mutual_information(fitted):
         assert score[row] == pytest.approx(information, abs=2e-4)
         assert p_answer[row] == pytest.approx(said.max(), abs=1e-4)
         assert answer[row] == said.argmax()
-
-
-def test_suggestions_name_new_questions_once(fitted):
-    asked = set(zip(CROWD.item.tolist(), CROWD.annotator.tolist(), strict=True))
-    candidates = rt.Candidates.labels(CROWD)
-    assert candidates.num_rows == 60 * 6 - len(asked)
-    found = rt.suggest(rt.DawidSkene(), fitted, candidates, batch_size=10)
-    pairs = list(zip(found["item"].values.tolist(), found["by"].values.tolist(), strict=True))
-    assert not asked & set(pairs)
-    assert len({item for item, _ in pairs}) == 10
-    assert np.all(np.diff(found["score"]) <= 0)
-    only = rt.suggest(
-        rt.DawidSkene(),
-        fitted,
-        rt.Candidates.labels(CROWD, annotators=[2], items=[3, 4], again=True),
-        batch_size=9,
-        policy=rt.Policy(batch=rt.acquisition.Top()),
-    )
-    assert set(only["by"].values) == {2}
-    assert set(only["item"].values) == {3, 4}
-
-
-def test_candidates_of_the_other_kind_are_refused():
-    with raises_about(DataError, "data"):
-        rt.Candidates.pairs(CROWD)
-    with raises_about(DataError, "data"):
-        rt.Candidates.labels(rt.datasets.anesthesia_votes())
-    with raises_about(DataError, "again", False):
-        rt.Candidates.labels(rt.datasets.anesthesia_labels())
 
 
 # ---------------------------------------------------------------------- network
@@ -377,38 +289,7 @@ def test_label_crowd_is_what_it_says():
     assert np.ptp(truth["confusion"][spammer], axis=0).max() == 0
 
 
-def test_label_crowd_checks_its_settings():
-    with raises_about(SettingError, "labels_per_item", 5):
-        rt.datasets.label_crowd(10, 3, 5, seed=0)
-    with raises_about(SettingError, "spammers", 0.6):
-        rt.datasets.label_crowd(10, 5, 3, spammers=0.6, adversaries=0.4, seed=0)
-
-
 # ---------------------------------------------------------------------- what a stranger tried
-
-
-def test_another_model_of_the_same_sites_is_refused(fitted) -> None:
-    with raises_about(SettingError, "model"):
-        rt.predict(rt.DawidSkene(diagonal=3.0), fitted)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:50 draws are too few:raters.errors.ConvergenceWarning")
-def test_truths_that_contradict_the_crowd_are_said_to(fit_quietly) -> None:
-    """Reversed truths for a third of the items: they are believed, and a sentence says what
-    follows."""
-    crowd = rt.datasets.label_crowd(60, 6, 6, 2, seed=0, accuracy=0.9, spammers=0.0)
-    wrong = {item: 1 - int(crowd.truth["true_class"][item]) for item in range(20)}
-    with pytest.warns(
-        rt.errors.ConvergenceWarning, match=r"known truths contradict the crowd .*check them"
-    ):
-        rt.fit(
-            rt.DawidSkene(),
-            crowd.labels.with_truth(wrong),
-            rt.PGEM(draws=50),
-            seed=0,
-            progress=False,
-        )
 
 
 @pytest.mark.slow
@@ -427,21 +308,6 @@ def test_fit_warnings_weigh_labels_by_their_count() -> None:
 def test_a_part_of_the_items_cannot_be_fitted() -> None:
     with pytest.raises(DataError, match=r"these are 10 of \d+ items, as take"):
         rt.fit(rt.DawidSkene(), CROWD.take(slice(0, 10)), rt.PGEM(), seed=0, progress=False)
-
-
-def test_candidates_are_sampled_among_what_was_not_asked() -> None:
-    labels = rt.datasets.label_crowd(30, 5, 5, 2, seed=0).labels
-    rows = np.delete(np.arange(labels.num_rows), [3, 70, 140])
-    table = {"i": labels.item[rows], "a": labels.annotator[rows], "l": labels.label[rows]}
-    missing = rt.Labels.from_frame(table, item="i", annotator="a", label="l")
-    whole = rt.Candidates.labels(missing)
-    assert whole.num_rows == 3
-    assert rt.Candidates.labels(missing, limit=2).num_rows == 2
-    expected = {(labels.item[row], labels.annotator[row]) for row in (3, 70, 140)}
-    assert (
-        set(zip(np.asarray(whole.item).tolist(), np.asarray(whole.annotator).tolist(), strict=True))
-        == expected
-    )
 
 
 @pytest.mark.slow
@@ -465,12 +331,6 @@ def test_a_single_new_item_is_scaled_like_those_fitted(fit_quietly) -> None:
     )
     with raises_about(DataError, "like"):
         one.with_features(raw[:, :1], like=labels)
-
-
-def test_an_audit_needs_draws(fit_quietly) -> None:
-    result = fit_quietly(rt.DawidSkene(), CROWD, rt.PGEM(draws=0))
-    with raises_about(SettingError, "result"):
-        rt.audit(rt.DawidSkene(), result, reference="crowd")
 
 
 def test_dropping_strangers_is_refused(fitted) -> None:

@@ -214,12 +214,6 @@ def test_outcomes_of_orders_are_no_numbers(ranked_fit) -> None:
         rt.checking.dependence(*ranked_fit)
 
 
-def test_a_result_holds_the_rankings(ranked_fit, ranked) -> None:
-    again = rt.Rankings.from_result(ranked_fit[1])
-    np.testing.assert_array_equal(again.place, ranked.place)
-    assert again.items == ranked.items
-
-
 @pytest.fixture(scope="module")
 def of_two_tastes() -> tuple[rt.Rankings, np.ndarray]:
     """Rankings of five teas by 24 people, three each, of whom one in three likes the opposite."""

@@ -104,15 +104,12 @@ def test_nothing_is_said_of_crowds_that_agree_or_tell_nothing() -> None:
         assert reversal(draws, hand.votes(*rows), 1.0, 0.5, 1.0) == 0
 
 
-@pytest.mark.parametrize(
-    "competence", ["unit", pytest.param("positive", marks=pytest.mark.exhaustive)]
-)
-def test_two_annotators_who_never_agree(competence) -> None:
+def test_two_annotators_who_never_agree() -> None:
     pairs = [(one, other) for one in range(5) for other in range(one + 1, 5)] * 3
     votes = hand.votes(
         *[(one, other, "x") for one, other in pairs], *[(other, one, "y") for one, other in pairs]
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        rt.fit(rt.ExtendedBTL(competence), votes, rt.PGEM(draws=200), seed=0, progress=False)
+        rt.fit(rt.ExtendedBTL(), votes, rt.PGEM(draws=200), seed=0, progress=False)
     assert sum("which way round" in str(entry.message) for entry in caught) == 1

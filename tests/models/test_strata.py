@@ -118,10 +118,9 @@ def test_strata_that_are_not_used_or_alone_are_said(votes) -> None:
     assert "one stratum" in rt.BTL(strata=True).data_warnings(one)[0]
 
 
-@pytest.mark.parametrize("wrong", [0.0, -1.0, "wide"])
-def test_a_spread_must_be_positive(wrong) -> None:
-    with pytest.raises(SettingError, match="deviation_spread"):
-        rt.BTL(strata=True, deviation_spread=wrong)
+def test_a_spread_must_be_positive() -> None:
+    with raises_about(SettingError, "deviation_spread", 0.0):
+        rt.BTL(strata=True, deviation_spread=0.0)
 
 
 @pytest.mark.slow
@@ -147,5 +146,5 @@ def test_reports_rank_by_stratum_and_audits_judge_by_it(votes, fit_quietly) -> N
 @pytest.mark.parametrize("settings", [{"deviation_spread": 0.5}, {"coefficient_scale": 3.0}])
 @pytest.mark.parametrize("model", [rt.BTL, rt.ExtendedBTL])
 def test_settings_without_effect_are_refused(model, settings) -> None:
-    with pytest.raises(rt.errors.SettingError, match="is of no use without"):
+    with raises_about(SettingError, *settings):
         model(**settings)
