@@ -188,6 +188,27 @@ def test_unlabelled_items_get_what_the_classifier_says(fit_quietly):
         CROWD.unlabelled([[1.0], [2.0]])
 
 
+@pytest.mark.slow
+def test_items_of_a_model_with_items_must_be_known(fit_quietly, labelled):
+    result = fit_quietly(rt.models.ItemDifficulty(), labelled, EM, seed=0)
+    answer = {"i": ["x"], "who": [labelled.annotators[0]], "says": [labelled.classes[2]]}
+    new = rt.Labels.from_frame(
+        answer, item="i", annotator="who", label="says", classes=labelled.classes
+    )
+    with raises_about(DataError, "item", "x"):
+        rt.predict(rt.models.ItemDifficulty(), result, new)
+
+
+def test_labels_are_left_out_by_item_only(fitted):
+    assert rt.log_likelihood(rt.DawidSkene(), fitted)["log_likelihood"]["label"].dims == (
+        "chain",
+        "draw",
+        "item",
+    )
+    with raises_about(SettingError, "by", "annotator"):
+        rt.log_likelihood(rt.DawidSkene(), fitted, by="annotator")
+
+
 # ---------------------------------------------------------------------- suggest
 
 
@@ -221,6 +242,26 @@ def test_the_score_of_a_label_is_its_mutual_information(fitted):
         assert score[row] == pytest.approx(information, abs=2e-4)
         assert p_answer[row] == pytest.approx(said.max(), abs=1e-4)
         assert answer[row] == said.argmax()
+
+
+def test_suggestions_name_new_questions_once(fitted):
+    asked = set(zip(CROWD.item.tolist(), CROWD.annotator.tolist(), strict=True))
+    candidates = rt.Candidates.labels(CROWD)
+    assert candidates.num_rows == 60 * 6 - len(asked)
+    found = rt.suggest(rt.DawidSkene(), fitted, candidates, batch_size=10)
+    pairs = list(zip(found["item"].values.tolist(), found["by"].values.tolist(), strict=True))
+    assert not asked & set(pairs)
+    assert len({item for item, _ in pairs}) == 10
+    assert np.all(np.diff(found["score"]) <= 0)
+    only = rt.suggest(
+        rt.DawidSkene(),
+        fitted,
+        rt.Candidates.labels(CROWD, annotators=[2], items=[3, 4], again=True),
+        batch_size=9,
+        policy=rt.Policy(batch=rt.acquisition.Top()),
+    )
+    assert set(only["by"].values) == {2}
+    assert set(only["item"].values) == {3, 4}
 
 
 # ---------------------------------------------------------------------- network
