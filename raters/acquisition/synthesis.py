@@ -142,7 +142,7 @@ def _codes(posterior: Posterior, annotators: Any) -> Int[np.ndarray, " annotator
         return np.arange(len(judges))
     names = tuple(name_list(annotators if is_list(annotators) else [annotators], "annotators"))
     if not names:
-        refuse("annotators", problem="names nobody", expected="leave it out for all")
+        refuse("annotators", problem="names nobody", expected="leave it out", error=DataError)
     return match_names(np.arange(len(names)), names, judges, posterior.data.judge)
 
 
