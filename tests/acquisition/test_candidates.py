@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.errors import DataError, SettingError
-from tests import hand
+from raters.errors import DataError
 from tests.refusals import raises_about
 
 ITEMS, ANNOTATORS = 6, 4
@@ -146,17 +145,6 @@ def test_a_masked_sample_is_distinct_and_uniform(kind, monkeypatch):
     )
 
 
-def test_a_mask_is_read_in_pieces():
-    sizes = []
-
-    def mask(first, second):
-        sizes.append(len(first))
-        return first == 0
-
-    found = rt.Candidates.pairs(items=range(1000), annotators=["all"], mask=mask)
-    assert (found.num_comparisons, sum(sizes), max(sizes)) == (999, 999 * 500, 1 << 16)
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -238,21 +226,13 @@ LABELS = rt.datasets.label_crowd(20, 5, 5, seed=0).labels
 def test_candidates_that_cannot_be():
     of_labels = rt.Candidates.labels
     for make, options, *about in [
-        (ONE, {"votes": VOTES, "items": [0]}, "items", [0]),
-        (ONE, {"votes": VOTES, "items": []}, "items"),
         (ONE, {"items": ["a", float("nan"), "b"], "annotators": [1]}, "items"),
         (ONE, {"votes": VOTES, "items": [0, 1, 77]}, "items", 77),
         (ONE, {"votes": VOTES, "annotators": "eve"}, "annotators", "eve"),
         (ONE, {"items": ["a", "b"]}, "annotators"),
         (ONE, {"annotators": ["a", "b"]}, "items"),
-        (ONE, {"items": ["a", "a"], "annotators": [1]}, "items", "a"),
-        (ONE, {"votes": VOTES, "mask": 7}, "mask", 7),
-        (ONE, {"votes": VOTES, "mask": lambda i, j: i - j}, "mask"),
         (ONE, {"votes": VOTES, "mask": lambda i, j: i > j}, "mask"),
         (ONE, {"votes": VOTES, "available": {0: [1], 1: [], 2: [2], 3: []}}, "available"),
-        (ONE, {"votes": VOTES, "available": {"eve": [1]}}, "available", "eve"),
-        (ONE, {"votes": VOTES, "available": {0: "abc"}}, "available", "abc"),
-        (ONE, {"votes": VOTES, "available": [0]}, "available", [0]),
         (of_labels, {"labels": LABELS}, "again"),
         (of_labels, {"labels": LABELS, "annotators": [0], "available": {0: []}}, "available"),
         (of_labels, {"items": [1], "annotators": [1]}, "classes"),
@@ -262,16 +242,3 @@ def test_candidates_that_cannot_be():
     ]:
         with raises_about(DataError, *about):
             make(**options)
-
-
-def test_candidates_with_a_name_nearly_right():
-    votes = hand.votes(("coffee", "tea", "ann"))
-    with raises_about(DataError, "items", "cofee"):
-        rt.Candidates.pairs(votes, items=["cofee", "tea"])
-
-
-def test_limit_out_of_range():
-    with raises_about(SettingError, "limit", 0):
-        rt.Candidates.pairs(VOTES, limit=0)
-    with raises_about(SettingError, "limit", 0):
-        rt.Candidates.labels(LABELS, again=True, limit=0)

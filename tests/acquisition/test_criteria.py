@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 
 import jax
 import numpy as np
@@ -27,7 +26,7 @@ from raters.acquisition import (
 )
 from raters.acquisition.batches import Sequential
 from raters.acquisition.scores import OrderVariance, TruthVariance
-from raters.errors import DataError, SettingError
+from raters.errors import SettingError
 from tests.acquisition.crowd import COMPETENCE, MODEL, PAIRS, POSTERIOR, REWARD, VOTES, wins
 from tests.refusals import raises_about
 
@@ -218,18 +217,20 @@ def test_what_a_label_tells_of_other_labels(by_label, labels):
     assert (asked.score > 0).all()
 
 
+@pytest.fixture(scope="module")
+def by_type(fit_quietly):
+    """Votes of two types of annotators, and draws of a mixture."""
+    votes = rt.datasets.preference_types(5, 6, 8, 2, seed=0).votes
+    model = rt.MixtureBTL(num_types=2)
+    result = fit_quietly(model, votes, rt.PGEM(draws=40))
+    return rt.Candidates.pairs(votes), Posterior.of(model, result, draws=40)
+
+
 @pytest.mark.slow
-def test_what_a_vote_tells_of_the_votes_of_its_annotator(fit_quietly, monkeypatch):
+def test_what_a_vote_tells_of_the_votes_of_its_annotator(by_type, monkeypatch):
     """Through the annotator's type; in pieces and slices as at once, and of a sample of the
     candidates."""
-    votes = rt.datasets.preference_types(
-        num_items=5, num_annotators=6, votes_each=8, num_types=2, seed=0
-    ).votes
-    model = rt.MixtureBTL(num_types=2)
-    posterior = weighted(
-        Posterior.of(model, fit_quietly(model, votes, rt.PGEM(draws=40)), draws=40)
-    )
-    questions = rt.Candidates.pairs(votes)
+    questions, posterior = by_type[0], weighted(by_type[1])
     reward = np.asarray(posterior.draws["reward"][0], float)
     win = expit(reward[:, questions.first] - reward[:, questions.second])
     share = np.asarray(posterior._responsibilities, float)[:, questions.annotator]
@@ -256,14 +257,9 @@ def test_labels_are_asked_where_the_class_is_open(by_label, labels):
 
 
 @pytest.mark.slow
-def test_types_are_weighted_by_the_votes(fit_quietly):
+def test_types_are_weighted_by_the_votes(by_type):
     """One type's rewards for each annotator: chances by type, weighted by responsibilities."""
-    votes = rt.datasets.preference_types(
-        num_items=5, num_annotators=6, votes_each=8, num_types=2, seed=0
-    ).votes
-    model = rt.MixtureBTL(num_types=2)
-    posterior = Posterior.of(model, fit_quietly(model, votes, rt.PGEM(draws=40)), draws=40)
-    questions = rt.Candidates.pairs(votes)
+    questions, posterior = by_type
     reward = posterior.draws["reward"][0]
     gap = reward[:, questions.first] - reward[:, questions.second]
     share = np.asarray(posterior._responsibilities)[:, questions.annotator]
@@ -293,35 +289,14 @@ def test_prior_draws_before_any_answer():
 
 
 def test_weights_after_further_answers_are_their_likelihood():
-    more = rt.Comparisons(
-        np.array([0, 1]),
-        np.array([5, 2]),
-        np.array([0, 3]),
-        np.array([1.0, 0.0]),
-        None,
-        VOTES.items,
-        VOTES.annotators,
-    )
-    both = {
-        name: np.concatenate([getattr(VOTES, name), getattr(more, name)])
-        for name in ("first", "second", "annotator", "wins")
-    }
-    count = np.concatenate([VOTES.count, np.ones(2)])
+    names = VOTES.items, VOTES.annotators
+    more = rt.Comparisons([0, 1], [5, 2], [0, 3], [1.0, 0.0], np.ones(2), *names)
     with jax.enable_x64(True):
-        after = POSTERIOR.after(
-            rt.Comparisons(**both, count=count, items=VOTES.items, annotators=VOTES.annotators)
-        )
+        after = POSTERIOR.after(VOTES.joined(more))
     p = wins(more)
     likelihood = p[:, 0] * (1 - p[:, 1])
     np.testing.assert_allclose(after.weight[0], likelihood / likelihood.sum(), rtol=1e-3)
     assert after.effective_draws < POSTERIOR.effective_draws
-
-
-def test_names_of_something_else():
-    other = rt.Candidates.pairs(items=range(9), annotators=range(7))
-    message = "these are in codes of other annotators (7) than what was fitted (4)"
-    with pytest.raises(DataError, match=re.escape(message)):
-        POSTERIOR.answer_probs(other)
 
 
 def test_models_without_what_is_asked(by_label):
@@ -340,5 +315,5 @@ def test_models_without_what_is_asked(by_label):
 
 @pytest.mark.parametrize("criterion", [OrderEntropy(), OrderVariance()])
 def test_criteria_of_an_order_need_questions_about_two_items(criterion, labels):
-    with pytest.raises(SettingError, match="these questions are Labels"):
+    with raises_about(SettingError, "target"):
         criterion.reader(POSTERIOR, labels.unanswered(), np.random.default_rng(0))

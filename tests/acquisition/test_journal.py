@@ -117,18 +117,6 @@ def test_nothing_was_asked_yet(journal):
 # ---------------------------------------------------------------- files that are wrong
 
 
-def test_the_journal_of_another_campaign(journal):
-    for changed in ({"model": "ExtendedBTL()"}, {"items": '["milk", "tea"]'}, {"pool": "3 (d)"}):
-        with raises_about(DataError, "path", str(journal.path)):
-            Journal.start(journal.path, IDENTITY | changed, {}, PARTS)
-
-
-def test_settings_may_change(journal):
-    again = Journal.start(journal.path, IDENTITY, {"batch_size": "4", "stop": ""}, {})
-    assert again.settings == {"batch_size": "4", "stop": ""}
-    assert journal.settings == again.settings
-
-
 def test_no_journal(tmp_path):
     with raises_about(DataError, "path"):
         Journal(tmp_path / "none.db")

@@ -84,11 +84,8 @@ def test_the_expected_share_of_right_pairs(monkeypatch):
 
 def test_what_cannot_be():
     for call, about in [
-        (lambda: OrderIsRight(95), ("at_least", 95)),
         (lambda: TopIsRight(0, 0.9), ("k", 0)),
         (lambda: TopIsRight(7, 0.9)(SURE), ("k", 7)),
-        (lambda: ExpectedTau(1.0), ("at_least", 1.0)),
-        (lambda: GainBelow(0), ("bits_per_cost", 0)),
         (lambda: GainBelow(1) | 3, ("stop", 3)),
         (lambda: ExpectedTau(0.5)(posterior_of([[1.0]])), ("stop",)),
     ]:

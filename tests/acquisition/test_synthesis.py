@@ -166,23 +166,11 @@ def test_pairs_whose_features_are_sought(votes):
 # ---------------------------------------------------------------- what is refused
 
 
-@pytest.mark.parametrize(
-    "bounds",
-    [
-        {"weight": (0, 1)},
-        {"x1": (1.0, 0.0)},
-        {"x1": (0.0, np.inf)},
-        {"x1": (0.0, 1.0, 2.0)},
-        {"x1": 1.0},
-        np.zeros((3, 2)),
-        np.zeros(2),
-        [[0.0, 1.0], [np.nan, 1.0]],
-        [[0.0, 1.0], [2.0, 1.0]],
-    ],
-)
-def test_bounds_that_are_none(labels, bounds):
-    with raises_about(DataError, "bounds"):
-        synthesize(RAYKAR, labels[1], bounds=bounds)
+def test_bounds_that_are_none(labels):
+    named = {"weight": (0, 1)}, {"x1": (1.0, 0.0)}, {"x1": (0.0, np.inf)}, {"x1": 1.0}
+    for bounds in (*named, np.zeros((3, 2)), np.zeros(2), [[0.0, 1.0], [np.nan, 1.0]]):
+        with raises_about(DataError, "bounds"):
+            synthesize(RAYKAR, labels[1], bounds=bounds)
 
 
 @pytest.mark.parametrize("bounds", ["ab", [("a", "b")], {"x1": ("a", "b")}, {"x2": None}])
@@ -202,22 +190,14 @@ def test_models_without_features(votes):
 
 
 def test_criteria_and_settings_that_cannot_be(votes, labels):
-    for criterion in (TruthVariance(), Entropy(), Random()):
+    for criterion in (TruthVariance(), Entropy(), Random(), "bald"):
         with raises_about(SettingError, "criterion"):
             synthesize(RAYKAR, labels[1], criterion=criterion)
-    for criterion in (About("coefficient"), Random()):
-        with raises_about(SettingError, "criterion"):
-            synthesize(CONTEXTUAL, votes[1], criterion=criterion, starts=1, draws=20)
-    for given, about in (
-        ({"starts": 0}, "starts"),
-        ({"draws": 1}, "draws"),
-        ({"criterion": "bald"}, "criterion"),
-        ({"seed": -1}, "seed"),
-    ):
-        with raises_about(SettingError, about):
-            synthesize(RAYKAR, labels[1], **given)
-    with pytest.raises(SettingError, match=r"a criterion: write rt\.acquisition\.Epig\(\)"):
-        synthesize(RAYKAR, labels[1], criterion="epig")
+    with raises_about(SettingError, "criterion"):
+        synthesize(CONTEXTUAL, votes[1], criterion=About("coefficient"), starts=1, draws=20)
+    for name, value in {"starts": 0, "draws": 1, "seed": -1}.items():
+        with raises_about(SettingError, name, value):
+            synthesize(RAYKAR, labels[1], **{name: value})
     for nobody in (["eve"], []):
         with pytest.raises(DataError):
             synthesize(RAYKAR, labels[1], annotators=nobody)

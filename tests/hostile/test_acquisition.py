@@ -84,9 +84,13 @@ CALLS: Calls = [
             "score": (3, "bald", acq.Bald, rt.Policy()),
             "batch": (3, acq.Top),
             "annotator": ("joint", 3),
-            "costs": (3, [1]),
+            "costs": (3, [1], {"x": -1.0}, {"x": 0}, {"x": float("nan")}),
+            "quota": ("3", -1, {"x": "two"}),
+            "least_share": (2,),
+            "k": (0,),
         },
     ),
+    (rt.Policy, {"target": "ranking"}, {"score": (acq.Bald(),), "k": (3,)}),
     (acq.BatchBald, {}, {"configurations": (0, None, 1.5)}),
     (acq.Power, {}, {"exponent": (0, -1, "x", None)}),
     (acq.Epig, {}, {"targets": (0, None, "x")}),
@@ -179,7 +183,7 @@ def test_answers_and_ids(campaign):
     question = campaign.ask(2)["id"].values[0]
     bad_ids = (None, 3, [None], ["zz"], "x", {"a": 1}, [["a"]], object(), np.array("x"))
     bad = (None, 3, {"x": None}, {None: "a"}, [("x", "a")], "x", {3: 4})
-    bad_words = (3, "zz", float("nan"), ["a"], {"a": 1}, object(), b"\xff", "")
+    bad_words = (3, "zz", True, 1.5, None, float("nan"), ["a"], {"a": 1}, object(), b"\xff", "")
     calls = [(campaign.withdraw, ids) for ids in bad_ids]
     calls += [(campaign.tell, answers) for answers in bad]
     calls += [(campaign.tell, {question: answer}) for answer in bad_words]
