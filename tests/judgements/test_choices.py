@@ -163,7 +163,7 @@ def test_a_table_comes_back() -> None:
         ({"price": ["a", 5, 5, 3, 3, 2, 2]}, "features"),
     ],
 )
-def test_a_bad_long_table_is_refused_in_its_own_words(changes, parameter) -> None:
+def test_a_bad_long_table_is_refused(changes, parameter) -> None:
     with raises_about(DataError, parameter):
         read(changes, annotator="who", features=["price"], choosers=["income"])
 
@@ -181,7 +181,7 @@ def test_a_bad_long_table_is_refused_in_its_own_words(changes, parameter) -> Non
         ({"car.price": [None, 8, 7]}, {}, "features"),
     ],
 )
-def test_a_bad_wide_table_is_refused_in_its_own_words(changes, options, parameter) -> None:
+def test_a_bad_wide_table_is_refused(changes, options, parameter) -> None:
     with raises_about(DataError, parameter):
         wide(changes, **options)
 

@@ -28,9 +28,7 @@ def read(winner, loser, **options):
 @pytest.mark.parametrize(
     "make",
     [
-        dict,
         lambda table: {name: np.array(values) for name, values in table.items()},
-        lambda table: {name: np.array(values, dtype=object) for name, values in table.items()},
         lambda table: {
             name: np.array(values, dtype=np.dtypes.StringDType()) for name, values in table.items()
         },
@@ -45,15 +43,8 @@ def read(winner, loser, **options):
         lambda table: np.array(
             list(zip(*table.values(), strict=True)), dtype=[("w", "U9"), ("l", "U9")]
         ),
-        pd.DataFrame,
         lambda table: pd.DataFrame(table, index=[5, 5, 0]),
-        lambda table: pd.DataFrame(table, dtype="category"),
-        lambda table: pd.DataFrame(table, dtype="object"),
         lambda table: pd.DataFrame(table).convert_dtypes(dtype_backend="pyarrow"),
-        pl.DataFrame,
-        pl.LazyFrame,
-        lambda table: pl.DataFrame(table).with_columns(pl.all().cast(pl.Categorical)),
-        pa.table,
         lambda table: pl.DataFrame(table).with_columns(pl.all().cast(pl.Categorical)).to_arrow(),
     ],
 )

@@ -34,10 +34,8 @@ def outcome_votes(outcome, first=("x", "y", "x"), second=("y", "z", "z"), **opti
     [
         {},
         {"winner": "a"},
-        {"loser": "b"},
         {"first": "a", "second": "b"},
         {"first": "a", "outcome": "o"},
-        {"winner": "a", "loser": "b", "outcome": "o"},
         {"winner": "a", "loser": "b", "first": "a", "second": "b", "outcome": "o"},
         {"winner": "a", "loser": "b", "outcomes": {"first": 1, "second": 0}},
     ],

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 
 import raters as rt
@@ -42,10 +40,8 @@ def test_what_is_right_may_be_written_in_several_ways(right) -> None:
     assert responses.right_by("item").tolist() == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("value", "where"), [(2, "row 3"), (0.5, "row 3"), ("yes", "row 3"), (-1, "row 3")]
-)
-def test_other_values_are_refused_with_their_row(value, where) -> None:
+@pytest.mark.parametrize("value", [2, 0.5, "yes", -1])
+def test_other_values_are_refused(value) -> None:
     right = ["1", "0", "1", value, "0"] if isinstance(value, str) else [1, 0, 1, value, 0]
     with raises_about(DataError, "correct", "right"):
         read(right=right)
@@ -80,9 +76,8 @@ def test_a_table_comes_back() -> None:
         responses.unanswered().to_frame()
 
 
-@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame])
-def test_a_wide_table_keeps_the_order_of_its_columns_and_leaves_out_empty_cells(make) -> None:
-    responses = rt.Responses.from_wide(make(WIDE), person="model")
+def test_a_wide_table_keeps_the_order_of_its_columns_and_leaves_out_empty_cells() -> None:
+    responses = rt.Responses.from_wide(WIDE, person="model")
     assert responses.items == ("q9", "q1")
     assert responses.num_responses == 5
     asked = {
