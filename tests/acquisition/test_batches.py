@@ -125,6 +125,7 @@ def test_costs_count_in_every_batch():
         (Sequential(), OrderVariance()),
         (BatchBald(), Bald()),
         (Unique(), Bald()),
+        (Top(), Bald()),
     ):
         free = Policy(score=score, batch=batch).choose(POSTERIOR, PAIRS, 3, seed=0).rows
         who = int(PAIRS.annotator[free[0]])

@@ -583,6 +583,22 @@ def test_status_counts(start, votes):
     assert status.why_done is None
 
 
+@pytest.mark.slow
+def test_what_cannot_be_asked_keeps_no_campaign_going(start):
+    """The better of tea and beer is known; a question about milk would still have a gain, and is
+    not in the pool."""
+    rows = [("tea", "beer")] * 60 + [("milk", "tea")] * 15 + [("milk", "beer")] * 15
+    known = hand.votes(*((*row, ("ann", "bob")[n % 2]) for n, row in enumerate(rows)))
+    pool = rt.Candidates.pairs(known, items=["tea", "beer"])
+    campaign = start(pool=pool, data=known, stop=GainBelow(1e-6))
+    everywhere = GainBelow(1e-6).value(campaign.posterior)
+    here = GainBelow(1e-6).value(dataclasses.replace(campaign.posterior, pool=campaign.pool))
+    assert 0 < here < 0.9 * everywhere
+    assert campaign.why_done is None
+    between = GainBelow((here + everywhere) / 2)
+    assert Campaign.open(campaign.path, stop=between).why_done.startswith("the stopping rule")
+
+
 def test_a_question_that_waits_is_not_yet_without_gain(start):
     """The question of the largest gain is being answered; until it is, the gain of the others is
     not known."""
@@ -704,6 +720,12 @@ def test_a_pool_that_the_data_do_not_cover(start, votes, labels):
     assert triplets(start(part, data=votes).ask()) == [
         ("milk", "tea", "bob")
     ]  # named in another order
+
+
+def test_costs_of_somebody_who_is_not_asked(start, folder):
+    with raises_about(DataError, "costs", "eve"):
+        start(policy=Policy(score=Random(), costs={"eve": 1.0}))
+    assert not list(folder.iterdir())
 
 
 def test_pools_and_votes_that_cannot_be(start, votes, labels):

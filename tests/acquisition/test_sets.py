@@ -230,6 +230,14 @@ def test_campaigns_take_the_best_and_the_worst(tmp_path, ranked) -> None:
     assert again.asked["answer"].values.tolist()[0] == f"{words[0][2]} > ... > {words[0][0]}"
 
 
+def test_suggestions_of_best_and_worst_say_so(ranked_fit, ranked) -> None:
+    model, result = ranked_fit
+    pool = rt.Candidates.sets(ranked, size=3, lowest=True)
+    table = rt.suggest(model, result, pool, batch_size=2)
+    assert table["lowest"].values.tolist() == [1, 1]
+    assert (table["score"].values > 0).all()
+
+
 def test_sets_of_more_orders_than_a_number_holds_begin_no_campaign(tmp_path) -> None:
     pool = rt.Candidates.sets(items=range(20), annotators=["x"])
     with pytest.raises(DataError, match="more orders than a journal can hold"):
