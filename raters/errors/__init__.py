@@ -203,13 +203,6 @@ def refuse(
     )
 
 
-def refuse_data(
-    parameter: str,
-    value: Any = _NOT_GIVEN,
-    problem: str = "is not possible",
-    expected: str | None = None,
-    *,
-    instead: str | None = None,
-) -> NoReturn:
+def refuse_data(*parts: Any, **named: Any) -> NoReturn:
     """As `refuse`, with the error of data."""
-    refuse(parameter, value, problem, expected, instead=instead, error=DataError)
+    refuse(*parts, error=DataError, **named)

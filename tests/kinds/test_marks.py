@@ -61,7 +61,7 @@ def test_every_question_that_was_asked_is_put_to_every_reader(marks):
         rt.Candidates.of(marks, items=["t1"])
     with raises_about(DataError, "texts", "t99"):
         rt.Candidates.of(marks, texts=["t99"])
-    with raises_about(DataError, "again", False):
+    with raises_about(DataError, "again"):
         rt.Candidates.of(marks)
 
 

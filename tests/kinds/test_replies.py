@@ -77,7 +77,7 @@ def test_the_audit_judges_persons_by_their_ability(result):
 
 
 def test_questions_are_what_nobody_answered(responses):
-    with raises_about(DataError, "again", False):
+    with raises_about(DataError, "again"):
         rt.Candidates.of(responses)
     assert rt.Candidates.of(responses.rows(slice(0, 100))).num_rows == 140
     assert rt.Candidates.of(responses, again=True, limit=50).num_rows == 50

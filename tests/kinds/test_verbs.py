@@ -355,7 +355,7 @@ def test_a_campaign_on_the_command_line(case, file, capsys, monkeypatch):
     monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
     code, printed, err = run(capsys, "campaign", "tell", journal, *kind)
     assert (code, printed.count("noted")) == (0, 2)
-    assert "none of those possible" in err
+    assert "is no answer to question" in err
     tasks = file.parent / "tasks.json"
     export = ("campaign", "export", journal, *kind, "--to", "label-studio")
     assert run(capsys, *export, "--out", tasks)[0] == 0
