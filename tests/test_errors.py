@@ -139,9 +139,9 @@ def test_an_error_without_a_parameter_is_the_same_everywhere():
 
 
 def test_a_reason_of_a_model_says_which_parameter_it_is_about():
-    reason = Reason("write n=2", parameter="n", value=9, problem="is large", expected="less")
+    reason = Reason("n", 9, "is large", "less")
     error = BackendError(reason)
-    assert str(error) == reason == "write n=2"
+    assert str(error) == reason == "n=9 is large; less"
     assert error.worded("--{}".format) == "--n 9 is large; less"
     assert SettingError("again", **error.parts).worded("--{}".format) == "--n 9 is large; less"
 

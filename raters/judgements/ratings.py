@@ -161,7 +161,7 @@ class Ratings(OnScale):
         --------
         >>> import raters as rt
         >>> ratings = rt.Ratings.from_wide(
-        ...     {"essay": ["a", "b"], "ann": [4, 2], "bob": [5, None]}, item="essay")
+        ...     {"essay": ["a", "b"], "ann": [4, 3], "bob": [5, None]}, item="essay")
         >>> ratings.num_ratings, ratings.annotators
         (3, ('ann', 'bob'))
         """

@@ -231,14 +231,14 @@ ALIGNMENT = [
     *rows(
         rt.alignment.dpo_loss,
         {name: -np.ones(1) for name in LOG_PROBS},
-        SettingError,
-        "real numbers",
+        DataError,
+        "give numbers",
         rejected=([-1 + 1j], -jnp.ones(1, complex)),
     ),
     *rows(
         rt.alignment.regrets,
         {"policy": [0.5, 0.5], "reward": np.ones((2, 2))},
-        SettingError,
+        DataError,
         "real numbers",
         policy=([0.5, 0.5 + 0j], [0.5 + 0.1j, 0.5]),
         reward=([[1, 1 + 2j]], np.ones((2, 2), np.complex64)),
