@@ -17,9 +17,9 @@ demo: $(VENV)/.installed
 test: $(VENV)/.tested
 	$(PYTEST) -m "not slow"
 
-# What `make test` leaves out, but for notebooks and the longest statistics.
+# What `make test` leaves out, but for notebooks and the longest statistics; CI runs the part that it names in IN.
 test-slow: $(VENV)/.tested
-	$(PYTEST) -m "slow and not exhaustive"
+	$(PYTEST) -m "slow and not exhaustive" $(IN)
 
 test-all: $(VENV)/.tested
 	$(PYTEST)

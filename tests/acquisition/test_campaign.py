@@ -426,7 +426,7 @@ def test_fits_are_made_when_enough_is_new(start, votes):
     )
 
     def fits() -> int:
-        return campaign._fits.num_fits
+        return campaign._fits.number
 
     first = ids(campaign.ask(5))
     assert fits() == 0  # from the prior
@@ -457,9 +457,9 @@ def test_weighted_draws_that_are_worth_little_are_replaced(start, votes, monkeyp
     )
     campaign.tell(ids(campaign.ask(2))[0], "first")
     monkeypatch.setattr("raters.acquisition.campaign.fits._LEAST_SHARE", 1.1)
-    assert campaign._fits.num_fits == 1
+    assert campaign._fits.number == 1
     assert campaign.posterior.effective_draws == pytest.approx(100)
-    assert campaign._fits.num_fits == 2
+    assert campaign._fits.number == 2
 
 
 # ---------------------------------------------------------------- when it is done
