@@ -144,7 +144,7 @@ def test_columns_tell_the_kind_and_settings_reach_the_model(capsys) -> None:
     wide.rename_axis("person").to_csv("wide.csv")
     lines = {
         "places.csv --place p* --annotator who": "PlackettLuce",
-        "places.csv --place p1 --place p2 --annotator who --model btl": " BTL(",
+        "places.csv --place p1 --place p2 --annotator who --model btl": "BTL(reward_scale",
         f"{SETS} --set features=no": "MultinomialLogit",
         "ties.csv --first left --second right --outcome came --set ties=davidson": "davidson",
         "ties.csv --first left --second right --outcome came --ties half": "ExtendedBTL",
