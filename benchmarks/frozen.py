@@ -289,7 +289,7 @@ def draws(model: Any, backend: Any, data: Any) -> str:
 
 
 def attempt(compute: Callable[[], Any]) -> Any:
-    """What is computed, or the error."""
+    """Result of a computation, or its error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -24,7 +24,7 @@ Allowed = Bool[np.ndarray, " question"]
 
 
 class Task(NamedTuple):
-    """What a batch is chosen from: all questions, in the codes of the posterior's data, their
+    """Pool that a batch is chosen from: all questions, in the codes of the posterior's data, their
     scores by a criterion, and those divided by costs where there are any."""
 
     criterion: Criterion

@@ -275,7 +275,7 @@ def calibrated(
 
 
 def truths_of(data: Judgements) -> Truths:
-    """How truths of a kind of judgement are known and stated."""
+    """Functions that read and state the truths of a kind of judgement."""
     kind = kind_of(data)
     if kind.truths is None:
         raise SettingError(

@@ -37,7 +37,7 @@ _RANKED = ("reward", "worth", "quality", "ability")
 
 @dataclass(frozen=True)
 class Asked:
-    """What an audit is asked for."""
+    """Options of an audit."""
 
     gold: Sequence[Path] = ()
     reference: Sequence[str] = ()
@@ -51,7 +51,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Part:
-    """What `--with` adds: text, files, and facts."""
+    """Additions by `--with`: text, files, and facts."""
 
     text: str = ""
     table: pd.DataFrame | None = None
@@ -214,14 +214,14 @@ def _write_text(text: str, path: Path) -> None:
 
 
 def _agreement(task: Task, result: xr.DataTree, asked: Asked, gold: Any) -> Part:
-    """How often annotators agree, and how far beyond chance."""
+    """Agreement of annotators, observed and beyond chance."""
     table = rt.agreement(task.program.data, level=asked.level).reset_index()
     write = partial(tables.write_for_people, table)
     return Part(table=table, files={"agreement.csv": write}, facts=table)
 
 
 def _check(task: Task, result: xr.DataTree, asked: Asked, gold: Any) -> Part:
-    """Where the model does not fit the judgements, and shared mistakes."""
+    """Discrepancies of model and judgements, and shared mistakes."""
     model, seed = task.program.model, task.typed.seed
     found = rt.check(model, result, seed=seed)
     frame = found.table.to_dataframe().reset_index().rename(columns={"title": "meaning"})

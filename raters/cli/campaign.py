@@ -65,7 +65,7 @@ class Journal:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a campaign asks for, and when it stops."""
+    """Target of a campaign, and its rule to stop."""
 
     target: str | None = None
     k: int = 1

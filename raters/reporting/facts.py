@@ -263,7 +263,7 @@ def _answer(context: AuditContext) -> dict[str, Any]:
 def _next(
     context: AuditContext, people: list[dict[str, Any]], fit: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """What would change the answer: steps in order, as codes with numbers and names."""
+    """Steps that would change the answer, in order, as codes with numbers and names."""
     audited, judge = context.audit, context.program.data.judge
     steps: list[dict[str, Any]] = []
     names = {name: [row[judge] for row in people if row["verdict"] == name] for name in VERDICTS}
