@@ -12,6 +12,7 @@ import raters as rt
 from raters.errors import ConvergenceWarning, DataError, DataWarning
 from raters.fitting.result import fit_warnings, program_of
 from tests.real import data_folder
+from tests.refusals import raises_about
 
 SIGNED = rt.ExtendedBTL(competence="signed")
 # Short chains, and graphs in several parts: what the data are, not what is tested here.
@@ -48,9 +49,7 @@ def reading_level() -> tuple[rt.Comparisons, pd.Series, pd.Series]:
 
 def test_reading_level_has_two_texts_compared_with_themselves():
     frame = pd.read_csv(data_folder("reading_level") / "comparisons.csv")
-    with pytest.raises(
-        DataError, match=r"row 11994 .* compares 268 with itself \(2 such row\(s\)\)"
-    ):
+    with raises_about(DataError, "winner"):
         rt.Comparisons.from_frame(frame, winner="winner", loser="loser", annotator="annotator")
 
 
@@ -101,7 +100,7 @@ def mtbench(ties: str) -> rt.Comparisons:
 
 
 def test_mtbench_is_read_as_it_is():
-    with pytest.raises(DataError, match=r"column 'winner' holds 1380 tie\(s\)"):
+    with raises_about(DataError, "ties"):
         mtbench("error")
     assert mtbench("drop").num_votes == 4375
     votes = mtbench("half")

@@ -121,5 +121,5 @@ def test_a_transfer_keeps_everybodys_sums(to_choose) -> None:
 
 
 def test_refuses_a_panel_that_gibbs_cannot_run(to_choose) -> None:
-    with pytest.raises(BackendError, match="no feature"):
+    with pytest.raises(BackendError):
         geweke(rt.MixedLogit(random=("speed",)), to_choose, seed=0)
