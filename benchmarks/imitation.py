@@ -3,7 +3,7 @@ seconds; and what cloning and DAgger lose on a cliff.
 
 All learn the weights of three features of grids from the same 200 episodes, without a discount: a
 step costs something, mud more, and a road less; an episode ends in a corner. The log-likelihood is
-the exact one of `raters.imitation.maxent_objective`, for the weights of each. Both peers begin with
+the exact one of raters, for the weights of each. Both peers begin with
 weights of -3, 0 and 0, since at 0 sums over walks without a horizon are infinite; raters finds its
 own start.
 
@@ -29,6 +29,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -38,6 +39,11 @@ from _common import options, report, table, timed
 
 import raters as rt
 from raters import imitation
+from raters.imitation.cloning import cliff
+from raters.imitation.entropy import maxent_objective
+from raters.imitation.rollouts import Rollout
+
+soft_policy = partial(imitation.optimal_policy, temperature=1.0)
 
 WEIGHTS = np.array([-2.0, -1.5, 0.7])
 BEGIN = (-3.0, 0.0, 0.0)
@@ -48,7 +54,7 @@ class Task(NamedTuple):
     """A grid with an additional end, and episodes in it."""
 
     mdp: rt.MDP
-    walks: imitation.Rollout
+    walks: Rollout
     features: np.ndarray
 
 
@@ -67,7 +73,7 @@ def grid(size: int, seed: int, discount: float = 1.0) -> rt.MDP:
 def task(size: int, seed: int) -> Task:
     """A grid, and 200 episodes in it."""
     mdp = grid(size, seed)
-    policy = imitation.soft_policy(mdp, WEIGHTS).policy
+    policy = soft_policy(mdp, WEIGHTS).policy
     walks = imitation.rollout(mdp, policy, episodes=200, steps=10_000, seed=seed)
     return Task(mdp, walks, mdp.features[:-1, 0])
 
@@ -192,7 +198,8 @@ def compared(
     for size in sizes:
         problem = task(size, seed)
         mdp = problem.mdp
-        shown = imitation.empirical_occupancy(mdp, problem.walks)
+        shown = imitation.occupancy(mdp, problem.walks)
+        seen = np.tensordot(shown, mdp.features)
         calls: dict[str, Callable[[], np.ndarray] | None] = {
             "raters": lambda mdp=mdp, shown=shown: imitation.maxent_irl(mdp, shown).weights,
             "irl-maxent": irl_maxent
@@ -210,8 +217,8 @@ def compared(
             repeated = name == "raters" or size == sizes[0]
             again = timed(call, most=5).cpu if repeated else np.nan
             own = own or [first.cpu, again]
-            found = imitation.maxent_objective(mdp, first.value, shown)
-            policy = imitation.soft_policy(mdp, first.value).policy
+            found = maxent_objective(mdp, first.value, seen)
+            policy = soft_policy(mdp, first.value).policy
             rows.append(
                 [
                     f"{size} × {size}",
@@ -275,7 +282,7 @@ def planned(sizes: list[int], seed: int, peer: list[Any]) -> str:
         environment, fixed = with_horizon(peer, mdp, steps or long)
         reward = environment.observation_matrix @ WEIGHTS + fixed
         of = mdp if steps is None else unrolled(mdp, steps)
-        own = timed(lambda of=of: imitation.soft_policy(of, WEIGHTS))
+        own = timed(lambda of=of: soft_policy(of, WEIGHTS))
         other = timed(
             lambda environment=environment, reward=reward, mdp=mdp: peer[0].mce_partition_fh(
                 environment, reward=reward, discount=mdp.discount
@@ -341,7 +348,7 @@ def slopes(seed: int, peer: list[Any]) -> str:
             for policy in (None, soft(WEIGHTS)[2])
         )
         of = unrolled(mdp, steps) if steps < HORIZON else mdp
-        own = imitation.feature_expectations(of, imitation.soft_policy(of, WEIGHTS).policy)
+        own = np.tensordot(imitation.occupancy(of, soft_policy(of, WEIGHTS).policy), of.features)
         errors = [
             np.abs(found - slope).max() / np.abs(slope).max()
             for found in (own, alone @ features, given @ features)
@@ -360,9 +367,10 @@ def slopes(seed: int, peer: list[Any]) -> str:
 def discounted(seed: int, peer: list[Any]) -> str:
     """The table of what is learned from the exact occupancy of true weights, with a discount."""
     mdp = grid(4, seed, 0.9)
-    truth = imitation.soft_policy(mdp, WEIGHTS).policy
+    truth = soft_policy(mdp, WEIGHTS).policy
     shown = imitation.occupancy(mdp, truth)
-    best = imitation.maxent_objective(mdp, WEIGHTS, shown).value
+    seen = np.tensordot(shown, mdp.features)
+    best = maxent_objective(mdp, WEIGHTS, seen).value
     free = ~mdp.ends
     own = imitation.maxent_irl(mdp, shown)
     found = {"raters": (own.weights, own.policy), "imitation": by_imitation(peer, mdp, shown)}
@@ -378,7 +386,7 @@ def discounted(seed: int, peer: list[Any]) -> str:
             name,
             weights.round(3),
             np.abs(policy - truth)[free].max(),
-            best - imitation.maxent_objective(mdp, weights, shown).value,
+            best - maxent_objective(mdp, weights, seen).value,
         ]
         for name, (weights, policy) in found.items()
     ]
@@ -389,7 +397,7 @@ def cliffs(horizons: list[int], runs: int) -> str:
     """Losses by horizon, of 8,000 answers of the demonstrator each."""
     rows = []
     for horizon in horizons:
-        mdp, best = imitation.cliff(depth=12, discount=1 - 1 / horizon)
+        mdp, best = cliff(depth=12, discount=1 - 1 / horizon)
         road = np.eye(mdp.num_states)[0][:, None] * best
         clone = imitation.clone(mdp, 8000 * road, pseudo_counts=10.0)
         learned = [

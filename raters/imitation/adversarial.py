@@ -11,11 +11,10 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import rel_entr
 
-from raters.errors import PACKAGE, ConvergenceWarning, DataError
+from raters.errors import PACKAGE, ConvergenceWarning, refuse_data
 from raters.errors.validation import checked, positive, whole
 from raters.imitation._checks import as_table
-from raters.imitation.occupancies import occupancy_of
-from raters.imitation.values import backed_up, uniform_policy, values_of
+from raters.imitation.values import backed_up, uniform_policy, values_of, visits_of
 from raters.judgements import MDP
 
 # Halvings of a step after which none is found.
@@ -23,61 +22,12 @@ _HALVINGS = 30
 
 
 class Adversarial(NamedTuple):
-    """A policy that is hardly told from a demonstrator.
-
-    Attributes
-    ----------
-    policy : numpy.ndarray (state, action)
-    logits : numpy.ndarray (state, action)
-        Of the best classifier, for the demonstrator; NaN where neither is.
-    divergence : float
-        Jensen–Shannon divergence between the normalised occupancies, in nats, from 0 to log 2.
-    history : numpy.ndarray (step,)
-        It before each step.
-    """
+    """A policy that is hardly told from a demonstrator, and the best classifier of the two."""
 
     policy: Float[np.ndarray, "state action"]
     logits: Float[np.ndarray, "state action"]
     divergence: float
     history: Float[np.ndarray, " step"]
-
-
-@checked
-def discriminator(
-    mdp: MDP, demonstrator: ArrayLike, learner: ArrayLike
-) -> Float[np.ndarray, "state action"]:
-    r"""Return the log-odds of the classifier that tells two occupancies best.
-
-    .. math:: \log \frac{h(s, a)}{1 - h(s, a)} = \log \frac{\rho_E(s, a)}{\rho_\pi(s, a)}
-
-    with normalised occupancies (equation 60 of Nalisnick (2024), for equation 58).
-
-    Parameters
-    ----------
-    mdp : MDP
-    demonstrator, learner : array (state, action)
-        Occupancies, as from `occupancy` or `empirical_occupancy`, or counts.
-
-    Returns
-    -------
-    numpy.ndarray (state, action)
-        Infinite where only one of the two is, NaN where neither is.
-
-    Raises
-    ------
-    DataError
-        When a table has another shape, no positive entry, or one that is negative or not allowed.
-
-    Examples
-    --------
-    >>> import raters as rt
-    >>> one = rt.MDP.from_arrays([[[1], [1], [1]]])
-    >>> print(discriminator(one, [[3, 1, 0]], [[1, 1, 2]]).round(2))
-    [[ 1.1  0.  -inf]]
-    """
-    good = _distribution(mdp, "demonstrator", demonstrator)
-    own = _distribution(mdp, "learner", learner)
-    return _logits(good, own)
 
 
 @checked
@@ -101,7 +51,7 @@ def gail(
     ----------
     mdp : MDP
     demonstrator : array (state, action)
-        Occupancy, as from `occupancy` or `empirical_occupancy`, or counts.
+        An `occupancy`, or counts.
     steps : int
         At most.
     tolerance : float
@@ -110,12 +60,9 @@ def gail(
     Returns
     -------
     Adversarial
-
-    Raises
-    ------
-    DataError, SettingError
-        When `demonstrator` has another shape, no positive entry, or one that is negative or not
-        allowed, or a setting is not above 0.
+        ``policy``; ``logits`` of the best classifier, for the demonstrator (NaN where neither is);
+        ``divergence``, the Jensen–Shannon divergence between the normalised occupancies, in nats,
+        from 0 to log 2; and its ``history``, before each step.
 
     Warns
     -----
@@ -125,7 +72,7 @@ def gail(
     Examples
     --------
     >>> import raters as rt
-    >>> from raters.imitation import optimal_policy, occupancy
+    >>> from raters.imitation import occupancy, optimal_policy
     >>> mdp = rt.MDP.grid(2, 2, start=(0, 0))
     >>> best = optimal_policy(mdp, [0, 0, 0, 1]).policy
     >>> learned = gail(mdp, occupancy(mdp, best))
@@ -134,16 +81,19 @@ def gail(
     """
     whole("steps", steps)
     positive("tolerance", tolerance)
-    good = _distribution(mdp, "demonstrator", demonstrator)
+    good = as_table(mdp, "demonstrator", demonstrator)
+    if not good.any():
+        refuse_data("demonstrator", problem="is all 0", expected="it must have a positive entry")
+    good = good / good.sum()
     policy, step_size = uniform_policy(mdp), 1.0
-    own = _occupied(mdp, policy)
-    history = [_divergence(good, own)]
+    learned = _occupied(mdp, policy)
+    history = [_divergence(good, learned)]
     while len(history) <= steps and history[-1] > tolerance:
-        found = _better(mdp, good, policy, own, history[-1], step_size)
-        if found is None:
+        better = _better(mdp, good, policy, learned, history[-1], step_size)
+        if better is None:
             break
-        policy, own, step_size = found
-        history.append(_divergence(good, own))
+        policy, learned, step_size = better
+        history.append(_divergence(good, learned))
         if len(history) > 10 and history[-11] - history[-1] < tolerance / 10:
             break
     else:
@@ -155,24 +105,26 @@ def gail(
                 skip_file_prefixes=PACKAGE,
                 stacklevel=2,
             )
-    return Adversarial(policy, _logits(good, own), history[-1], np.array(history))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logits = np.log(good) - np.log(learned)
+    return Adversarial(policy, logits, history[-1], np.array(history))
 
 
 def _better(
     mdp: MDP,
     good: Float[np.ndarray, "state action"],
     policy: Float[np.ndarray, "state action"],
-    own: Float[np.ndarray, "state action"],
+    learned: Float[np.ndarray, "state action"],
     divergence: float,
     step_size: float,
 ) -> tuple[Float[np.ndarray, "state action"], Float[np.ndarray, "state action"], float] | None:
     """A policy of less divergence, its occupancy, and the size of the next step."""
     # -log(1 - h) = log(1 + rho_E / rho_pi), the same where the learner has never been.
-    ratio = good / np.maximum(own, 1e-300)
+    ratio = good / np.maximum(learned, 1e-300)
     reward = np.log1p(ratio)
     # Less its mean: where nothing is discounted a longer walk has a larger share of what is divided
     # by the sum of the occupancy. Elsewhere that sum is the same for all policies.
-    reward = reward - (own * reward).sum()
+    reward = reward - (learned * reward).sum()
     gain = backed_up(mdp, reward, values_of(mdp, reward, policy))
     for _ in range(_HALVINGS):
         with np.errstate(divide="ignore"):
@@ -190,33 +142,13 @@ def _occupied(
     mdp: MDP, policy: Float[np.ndarray, "state action"]
 ) -> Float[np.ndarray, "state action"]:
     """Normalised occupancy of a policy."""
-    visits = occupancy_of(mdp, policy, np.asarray(mdp.start))
+    visits = visits_of(mdp, policy)
     return np.asarray(visits / visits.sum())
 
 
-def _distribution(mdp: MDP, name: str, value: ArrayLike) -> Float[np.ndarray, "state action"]:
-    """An occupancy as probabilities."""
-    table = as_table(mdp, name, value)
-    if not table.any():
-        raise DataError(
-            parameter=name,
-            problem="is all 0",
-            expected="it must have a positive entry",
-            instead=f"{name}=occupancy(mdp, policy)",
-        )
-    return np.asarray(table / table.sum())
-
-
-def _logits(
-    good: Float[np.ndarray, "state action"], own: Float[np.ndarray, "state action"]
-) -> Float[np.ndarray, "state action"]:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.log(good) - np.log(own))
-
-
 def _divergence(
-    good: Float[np.ndarray, "state action"], own: Float[np.ndarray, "state action"]
+    good: Float[np.ndarray, "state action"], learned: Float[np.ndarray, "state action"]
 ) -> float:
     """Jensen–Shannon divergence in nats."""
-    middle = (good + own) / 2
-    return float(max((rel_entr(good, middle) + rel_entr(own, middle)).sum() / 2, 0.0))
+    middle = (good + learned) / 2
+    return float(max((rel_entr(good, middle) + rel_entr(learned, middle)).sum() / 2, 0.0))

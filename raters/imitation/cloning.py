@@ -1,41 +1,40 @@
-"""Behavioural cloning on tables: imitation as classification of the actions in each state."""
+"""Imitation as classification of the actions in each state: behavioural cloning, its bound, and
+DAgger, which asks for demonstrations where the learner goes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize
-from scipy.special import log_softmax
 
-from raters.errors import SettingError
-from raters.errors.validation import checked, is_number, positive
-from raters.imitation._checks import as_policy, as_reward, as_start, as_table, discounted
-from raters.imitation.occupancies import occupancy_of
-from raters.imitation.values import uniform_policy, values_of
+from raters.errors import refuse, refuse_data
+from raters.errors.validation import checked, is_number, share, whole
+from raters.imitation._checks import as_policy, as_reward, as_table
+from raters.imitation.rollouts import Rollout, rollout, sums_of
+from raters.imitation.values import uniform_policy, values_of, visits_of
 from raters.judgements import MDP
 
 
 class Bound(NamedTuple):
-    """A difference, and what it cannot exceed.
-
-    Attributes
-    ----------
-    gap : float
-        In units of reward.
-    bound : float
-        In units of reward.
-    """
+    """A difference in units of reward, and what it cannot exceed."""
 
     gap: float
     bound: float
 
 
+class Rounds(NamedTuple):
+    """Policies of the rounds of DAgger, and what was demonstrated in each."""
+
+    policies: Float[np.ndarray, "round state action"]
+    counts: Float[np.ndarray, "round state action"]
+
+
 @checked
 def clone(
-    mdp: MDP, counts: ArrayLike, *, pseudo_counts: float = 1.0
+    mdp: MDP, demonstrations: ArrayLike | Rollout, *, pseudo_counts: float = 1.0
 ) -> Float[np.ndarray, "state action"]:
     r"""Return the policy that was demonstrated, state by state.
 
@@ -48,8 +47,8 @@ def clone(
     Parameters
     ----------
     mdp : MDP
-    counts : array (state, action)
-        How often each action was done in each state, as from `action_counts`; or an occupancy.
+    demonstrations : Rollout or array (state, action)
+        Episodes; or how often each action was done in each state; or an occupancy.
     pseudo_counts : float
         :math:`\alpha`, at least 0: how many demonstrations of all actions alike the prior is worth
         in a state.
@@ -59,12 +58,6 @@ def clone(
     numpy.ndarray (state, action)
         All allowed actions alike in a state without demonstrations.
 
-    Raises
-    ------
-    DataError, SettingError
-        When `counts` has another shape or an entry that is negative or not allowed, or
-        `pseudo_counts` is below 0.
-
     Examples
     --------
     >>> import raters as rt
@@ -73,23 +66,16 @@ def clone(
      [0.25   0.25   0.25   0.25  ]]
     """
     if not is_number(pseudo_counts) or pseudo_counts < 0:
-        raise SettingError(
-            parameter="pseudo_counts", value=pseudo_counts, expected="it must be at least 0"
-        )
-    table = as_table(mdp, "counts", counts) + pseudo_counts * uniform_policy(mdp)
+        refuse("pseudo_counts", pseudo_counts, expected="it must be at least 0")
+    if isinstance(demonstrations, Rollout):
+        demonstrations = sums_of(mdp, demonstrations)
+    table = as_table(mdp, "demonstrations", demonstrations) + pseudo_counts * uniform_policy(mdp)
     total = table.sum(1, keepdims=True)
     return np.where(total > 0, table / np.where(total > 0, total, 1), uniform_policy(mdp))
 
 
 @checked
-def cloning_bound(
-    mdp: MDP,
-    reward: ArrayLike,
-    demonstrator: ArrayLike,
-    policy: ArrayLike,
-    *,
-    start: ArrayLike | None = None,
-) -> Bound:
+def cloning_bound(mdp: MDP, reward: ArrayLike, demonstrator: ArrayLike, policy: ArrayLike) -> Bound:
     r"""Return what a cloned policy loses, and the bound of it by how often the two disagree.
 
     .. math:: V^{\pi^*} - V^{\hat\pi} \le \frac{(r_\text{max} - r_\text{min})\, \epsilon}
@@ -98,7 +84,8 @@ def cloning_bound(
 
     It is proposition 3.1 of Nalisnick (2024), where rewards are from −1 to 1, so that the constant
     is 2, and both policies deterministic, so that :math:`\epsilon` is the probability that they
-    disagree.
+    disagree. :math:`d(\pi^*)` is the discounted occupancy, since the proof is by the
+    performance-difference lemma; the last two lines of the printed proof are inequalities.
 
     Parameters
     ----------
@@ -108,124 +95,156 @@ def cloning_bound(
         A table, or weights of the features.
     demonstrator, policy : array (state, action)
         The policies :math:`\pi^*` and :math:`\hat\pi`.
-    start : int or array (state,), optional
-        Code of the first state, or probabilities of it; by default those of the process.
 
     Returns
     -------
     Bound
-
-    Raises
-    ------
-    DataError, SettingError
-        When an argument has another shape or is no policy, or the discount is 1.
-
-    Notes
-    -----
-    :math:`d(\pi^*)` is the discounted occupancy from the same start, since the proof is by the
-    performance-difference lemma; the last two lines of the printed proof are inequalities.
+        ``gap`` and ``bound``, in units of reward.
 
     Examples
     --------
     >>> import raters as rt
-    >>> mdp = rt.MDP.grid(1, 2, slip=0, discount=0.5)
-    >>> print(cloning_bound(mdp, [0, 1], [[0, 1, 0, 0]] * 2, [[0.1, 0.9, 0, 0]] * 2, start=0))
+    >>> mdp = rt.MDP.grid(1, 2, slip=0, start=(0, 0), discount=0.5)
+    >>> print(cloning_bound(mdp, [0, 1], [[0, 1, 0, 0]] * 2, [[0.1, 0.9, 0, 0]] * 2))
     Bound(gap=0.0526, bound=0.4000)
     """
-    discounted(mdp)
+    if mdp.discount == 1:
+        refuse(
+            "discount",
+            1.0,
+            expected="the bound is finite for a discount below 1",
+            instead="dataclasses.replace(mdp, discount=0.99)",
+        )
     table = as_reward(mdp, reward)
-    good, own = as_policy(mdp, demonstrator, "demonstrator"), as_policy(mdp, policy)
-    first = as_start(mdp, start)
-    visits = (1 - mdp.discount) * occupancy_of(mdp, good, first).sum(1)
-    disagreement = float(visits @ np.abs(good - own).sum(1)) / 2
+    good, learned = as_policy(mdp, demonstrator, "demonstrator"), as_policy(mdp, policy)
+    visits = (1 - mdp.discount) * visits_of(mdp, good).sum(1)
+    disagreement = float(visits @ np.abs(good - learned).sum(1)) / 2
     span = float(np.ptp(table[mdp.allowed]))
-    gap = float(first @ (values_of(mdp, table, good) - values_of(mdp, table, own)))
+    gap = float(mdp.start @ (values_of(mdp, table, good) - values_of(mdp, table, learned)))
     return Bound(gap, span * disagreement / (1 - mdp.discount) ** 2)
 
 
 @checked
-def positive_negative_cloning(
+def dagger(
     mdp: MDP,
-    positive_counts: ArrayLike,
-    negative_counts: ArrayLike,
+    demonstrator: ArrayLike,
     *,
-    penalty: float | None = None,
-) -> Float[np.ndarray, "state action"]:
-    r"""Return the policy that does what was approved of, and not what was disapproved of.
+    rounds: int,
+    episodes: int,
+    steps: int,
+    seed: int,
+    ask: Callable[..., ArrayLike] | None = None,
+    pseudo_counts: float = 1.0,
+) -> Rounds:
+    r"""Learn from a demonstrator who is asked what to do where the learner goes (Ross et al. 2011).
 
-    It minimises
-
-    .. math:: \sum_{s, a} [n^-(s, a) - n^+(s, a)] \log \pi(a \mid s) + \frac{\kappa}{2}
-              \sum_{s, a} z(s, a)^2, \qquad \pi(a \mid s) \propto e^{z(s, a)}
+    Round 0 clones episodes of the demonstrator. Each later round walks with the policy before,
+    asks for an action in each state on the way, and clones all demonstrations so far.
 
     Parameters
     ----------
     mdp : MDP
-    positive_counts, negative_counts : array (state, action)
-        How often each action was done in demonstrations to follow, and in those not to.
-    penalty : float, optional
-        :math:`\kappa`, above 0: the precision of a normal prior on the log-odds.
+    demonstrator : array (state, action)
+        The policy that demonstrations are drawn from.
+    rounds : int
+        Number of rounds after the first.
+    episodes, steps : int
+        Episodes of each round, and the largest number of actions of each.
+    seed : int
+    ask : callable, optional
+        ``ask(states)`` gives what a person would do in some states, as codes of actions; by default
+        it is drawn from `demonstrator`.
+    pseudo_counts : float
+        As of `clone`.
 
     Returns
     -------
-    numpy.ndarray (state, action)
-
-    Raises
-    ------
-    DataError, SettingError
-        When counts have another shape or an entry that is negative or not allowed; or without a
-        penalty where an action was disapproved of more often than approved.
-
-    Notes
-    -----
-    Without the penalty this is equation 69 of Nalisnick (2024), which is unbounded below: the
-    probability of such an action goes to 0, its logarithm to minus infinity, and the objective with
-    it, whatever is done to the other states. A likelihood of comparisons, as of DPO, is bounded.
+    Rounds
+        ``policies`` and ``counts`` (1 + round, state, action): the policy of a round, and the
+        demonstrations of it; those of all rounds so far make its policy.
 
     Examples
     --------
     >>> import raters as rt
-    >>> one = rt.MDP.from_arrays([[[1], [1], [1]]])
-    >>> print(positive_negative_cloning(one, [[6, 2, 0]], [[0, 2, 4]], penalty=1.0).round(2))
-    [[0.98 0.02 0.  ]]
+    >>> mdp, good = cliff(depth=2)
+    >>> learned = dagger(mdp, good, rounds=3, episodes=5, steps=20, seed=0)
+    >>> learned.policies.shape, int(learned.counts.sum())
+    ((4, 3, 3), 400)
     """
-    approved = as_table(mdp, "positive_counts", positive_counts)
-    disapproved = as_table(mdp, "negative_counts", negative_counts)
-    weight = approved - disapproved
-    if penalty is None:
-        _check_bounded(mdp, weight)
-        return clone(mdp, np.maximum(weight, 0.0), pseudo_counts=0.0)
-    positive("penalty", penalty)
-    allowed = mdp.allowed
-
-    def objective(flat: Float[np.ndarray, " entry"]) -> tuple[float, Float[np.ndarray, " entry"]]:
-        logits = np.where(allowed, 0.0, -np.inf)
-        logits[allowed] = flat
-        log_probs = log_softmax(logits, 1)
-        slope = weight.sum(1, keepdims=True) * np.exp(log_probs) - weight + penalty * logits
-        value = -(weight[allowed] @ log_probs[allowed]) + penalty / 2 * flat @ flat
-        return float(value), slope[allowed]
-
-    options = {"gtol": 1e-10, "ftol": 1e-15, "maxiter": 10_000}
-    found = minimize(
-        objective, np.zeros(allowed.sum()), jac=True, method="L-BFGS-B", options=options
-    )
-    logits = np.where(allowed, 0.0, -np.inf)
-    logits[allowed] = found.x
-    return np.asarray(np.exp(log_softmax(logits, 1)))
+    whole("rounds", rounds)
+    good = as_policy(mdp, demonstrator, "demonstrator")
+    rng = np.random.default_rng(seed)
+    seeds = rng.integers(2**32, size=rounds + 1).tolist()
+    first = rollout(mdp, good, episodes=episodes, steps=steps, seed=seeds[0])
+    counts = [sums_of(mdp, first)]
+    policies = [clone(mdp, counts[0], pseudo_counts=pseudo_counts)]
+    for walk_seed in seeds[1:]:
+        walks = rollout(mdp, policies[-1], episodes=episodes, steps=steps, seed=walk_seed)
+        states = walks.states[walks.states >= 0]
+        if ask is None:
+            visits = np.bincount(states, minlength=mdp.num_states)
+            counts.append(rng.multinomial(visits, good).astype(float))
+        else:
+            counts.append(_answered(mdp, states, np.asarray(ask(states))))
+        policies.append(clone(mdp, np.sum(counts, 0), pseudo_counts=pseudo_counts))
+    return Rounds(np.stack(policies), np.stack(counts))
 
 
-def _check_bounded(mdp: MDP, weight: Float[np.ndarray, "state action"]) -> None:
-    """Raise where an action is disapproved of more often than approved, and is not the only one."""
-    choice = mdp.allowed.sum(1, keepdims=True) > 1
-    if (worse := (weight < 0) & choice).any():
-        state, action = np.argwhere(worse)[0]
-        raise SettingError(
-            parameter="penalty",
-            value=None,
-            problem="is left out, and the objective is unbounded below: action"
-            f" {mdp.actions[action]!r} in state {mdp.states[state]!r} was disapproved of more often"
-            " than approved",
-            expected="give the precision of a normal prior on the log-odds",
-            instead="penalty=1.0",
+def _answered(
+    mdp: MDP, states: np.ndarray, answers: np.ndarray
+) -> Float[np.ndarray, "state action"]:
+    """Counts of the actions that a person would do in some states."""
+    possible = answers.dtype.kind in "iu" and answers.shape == states.shape
+    if not possible or not ((answers >= 0) & (answers < mdp.num_actions)).all():
+        refuse_data(
+            "ask",
+            problem=f"gave {answers.dtype} of shape {answers.shape}",
+            expected=f"it must give a code below {mdp.num_actions} for each of the {len(states)}"
+            " states",
+            instead="ask=lambda states: actions[states]",
         )
+    return sums_of(mdp, Rollout(states[None], answers[None]))
+
+
+@checked
+def cliff(
+    *, depth: int = 6, num_actions: int = 3, discount: float = 0.95
+) -> tuple[MDP, Float[np.ndarray, "state action"]]:
+    r"""Make a process in which one mistake costs all that is to come, and its best policy.
+
+    On the road the right action stays on it, and any other falls off it, one step down. Below, the
+    right action, which is another one at each depth, climbs one step; any other falls one more. The
+    reward is 1 on the road and 0 below (feature ``"on the road"``).
+
+    A good demonstrator is never below, so cloning does not learn to climb. With :math:`\epsilon`
+    for the probability of a mistake and the horizon :math:`H = 1 / (1 - \gamma)` it loses some
+    :math:`\epsilon H^2`; who was asked below climbs back, and loses some :math:`\epsilon H`.
+
+    Parameters
+    ----------
+    depth : int
+        Number of states below the road.
+    num_actions : int
+        At least 3, so that who does anything falls more often than they climb.
+    discount : float
+        Between 0 and 1.
+    """
+    whole("depth", depth)
+    whole("num_actions", num_actions, 3)
+    share("discount", discount)
+    size = depth + 1
+    right = np.arange(size) % num_actions
+    transition = np.zeros((size, num_actions, size))
+    for level in range(size):
+        transition[level, :, min(level + 1, depth)] = 1.0
+        transition[level, right[level]] = np.eye(size)[max(level - 1, 0)]
+    start = np.eye(size)[0]
+    mdp = MDP.from_arrays(
+        transition,
+        features=start[:, None],
+        discount=discount,
+        start=start,
+        states=["road", *(f"depth {level}" for level in range(1, size))],
+        feature_names=["on the road"],
+    )
+    return mdp, np.eye(num_actions)[right]

@@ -10,14 +10,15 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from raters.errors import PACKAGE, ConvergenceWarning, DataError, SettingError
-from raters.errors.validation import checked, is_number, positive, whole
-from raters.imitation._checks import as_features, as_weights
-from raters.imitation.occupancies import occupancy_of
+from raters.errors import PACKAGE, ConvergenceWarning, DataError, refuse
+from raters.errors.validation import checked, is_number
+from raters.imitation._checks import as_features, features_of
 from raters.imitation.planning import Plan, soft_plan
-from raters.imitation.values import walk
+from raters.imitation.values import visits_of, walk
 from raters.judgements import MDP
 
+# Steps of Newton's method, and error of the feature expectations, relative to the largest.
+_STEPS, _TOLERANCE = 100, 1e-8
 # Curvature, relative to the largest, below which a direction changes no policy.
 _FLAT = 1e-10
 # Curvature, relative to the largest at first, below which weights are on their way to infinity.
@@ -27,34 +28,9 @@ _ROUNDING = 1e-11
 _HALVINGS = 40
 
 
-class Objective(NamedTuple):
-    """Log-likelihood of weights, and its gradient.
-
-    Attributes
-    ----------
-    value : float
-        In nats per episode.
-    gradient : numpy.ndarray (feature,)
-    """
-
-    value: float
-    gradient: Float[np.ndarray, " feature"]
-
-
 class Inverse(NamedTuple):
-    """A reward, and the policy that is soft-optimal for it.
-
-    Attributes
-    ----------
-    weights : numpy.ndarray (feature,)
-        In units of the demonstrator's temperature.
-    policy : numpy.ndarray (state, action)
-    value : float
-        Log-likelihood in nats per episode, without the penalty.
-    gap : float
-        Largest entry of the gradient, along what is identified: how far feature expectations are
-        from a match.
-    """
+    """A reward, the policy that is soft-optimal for it, its log-likelihood, and how far feature
+    expectations are from a match."""
 
     weights: Float[np.ndarray, " feature"]
     policy: Float[np.ndarray, "state action"]
@@ -62,87 +38,54 @@ class Inverse(NamedTuple):
     gap: float
 
 
-@checked
-def maxent_objective(mdp: MDP, weights: ArrayLike, demonstrator: ArrayLike) -> Objective:
-    r"""Return the log-likelihood that `maxent_irl` maximises, and its gradient.
+class Objective(NamedTuple):
+    """Log-likelihood of weights in nats per episode, its gradient, and the soft-optimal policy."""
 
-    .. math:: \ell(\theta) = \theta^\top \mu_E - \sum_s p_0(s) V_\theta(s), \qquad
-              \nabla \ell = \mu_E - \mu_{\pi_\theta}
-
-    with the soft value :math:`V_\theta` and the soft-optimal policy :math:`\pi_\theta`. It is the
-    expected sum :math:`\sum_t \gamma^t \log \pi_\theta(a_t \mid s_t)` for a demonstrator with
-    these feature expectations, and concave.
-
-    Parameters
-    ----------
-    mdp : MDP
-    weights : array (feature,)
-    demonstrator : array (feature,) or (state, action)
-        Feature expectations, or an occupancy, as from `empirical_occupancy`.
-
-    Returns
-    -------
-    Objective
-
-    Raises
-    ------
-    DataError
-        When shapes disagree; or as `soft_policy`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import raters as rt
-    >>> one = rt.MDP.from_arrays([[[1], [1]]], features=[[[1], [0]]], discount=0.5)
-    >>> maxent_objective(one, [0.0], [1.5])  # two steps on average, three quarters the first
-    Objective(value=-1.3863, gradient=array([0.5]))
-    """
-    theta = as_weights(mdp, weights)
-    return _objective(mdp, theta, as_features(mdp, demonstrator))[0]
+    value: float
+    gradient: Float[np.ndarray, " feature"]
+    plan: Plan
 
 
-@checked
-def maxent_irl(
+def maxent_objective(
     mdp: MDP,
-    demonstrator: ArrayLike,
-    *,
-    penalty: float = 0.0,
-    tolerance: float = 1e-8,
-    steps: int = 100,
-    initial: ArrayLike | None = None,
-) -> Inverse:
+    theta: Float[np.ndarray, " feature"],
+    target: Float[np.ndarray, " feature"],
+    values: Float[np.ndarray, " state"] | None = None,
+) -> Objective:
+    """Log-likelihood that `maxent_irl` maximises, from values of states that may be near."""
+    plan = soft_plan(mdp, mdp.features @ theta, values=values, tolerance=1e-12)
+    value = float(theta @ target - mdp.start @ plan.state_values)
+    return Objective(value, target - features_of(mdp, visits_of(mdp, plan.policy)), plan)
+
+
+@checked
+def maxent_irl(mdp: MDP, demonstrator: ArrayLike, *, penalty: float = 0.0) -> Inverse:
     r"""Find the reward for which a demonstrator is soft-optimal (Ziebart et al. 2008; 2010).
 
-    It maximises the log-likelihood of `maxent_objective` less :math:`\kappa \lVert \theta
-    \rVert^2 / 2`, by Newton's method. The policy is :math:`\pi(a \mid s) \propto
-    \exp Q_\theta(s, a)` with the soft value, and at the optimum its feature expectations are those
-    of the demonstrator.
+    It maximises, by Newton's method, the concave
+
+    .. math:: \ell(\theta) = \theta^\top \mu_E - \sum_s p_0(s) V_\theta(s)
+              - \frac{\kappa}{2} \lVert \theta \rVert^2, \qquad
+              \nabla \ell = \mu_E - \mu_{\pi_\theta} - \kappa \theta
+
+    with the soft value :math:`V_\theta` and the soft-optimal policy :math:`\pi_\theta(a \mid s)
+    \propto \exp Q_\theta(s, a)`, as of `optimal_policy`: without a penalty the expected
+    log-likelihood :math:`\sum_t \gamma^t \log \pi_\theta(a_t \mid s_t)` of an episode.
 
     Parameters
     ----------
     mdp : MDP
     demonstrator : array (feature,) or (state, action)
-        Feature expectations, or an occupancy, as from `empirical_occupancy`. Episodes that are cut
-        before they end lack a part.
+        Feature expectations, or an `occupancy`. Episodes that are cut before they end lack a part.
     penalty : float
         :math:`\kappa`, at least 0: the precision of a normal prior, per episode.
-    tolerance : float
-        Of the feature expectations, relative to the largest.
-    steps : int
-        At most.
-    initial : array (feature,), optional
-        Weights to begin with; 0 unless given, or where that has no soft-optimal policy, weights
-        with which each step costs more than its entropy, if there are some.
 
     Returns
     -------
     Inverse
-
-    Raises
-    ------
-    DataError, SettingError
-        When shapes disagree, or a setting is not possible; or as `soft_policy` of the initial
-        weights.
+        ``weights`` (feature,) in units of the demonstrator's temperature; ``policy``; ``value``,
+        the log-likelihood in nats per episode, without the penalty; and ``gap``, the largest entry
+        of the gradient, along what is identified.
 
     Warns
     -----
@@ -154,78 +97,86 @@ def maxent_irl(
     -----
     Rewards are identified only up to what leaves all policies as good as they are: of two whose
     difference is :math:`f(s) - \gamma \mathbb{E}[f(s')]` for some :math:`f` of the states, such as
-    a constant where episodes do not end. Of equal ones this is the nearest to the initial weights.
+    a constant where episodes do not end. Of equal ones this is the nearest to 0.
 
     Equations 65 to 67 of Nalisnick (2024) weigh the walks of a deterministic process, without the
-    probabilities of its transitions, and imply a policy in proportion to :math:`Q`; here it is the
-    causal form, with the policy in proportion to :math:`\exp Q`, which is right for transitions at
-    random too.
+    probabilities of its transitions, and imply a policy in proportion to :math:`Q`; the causal form
+    is right for transitions at random too.
 
     Examples
     --------
     >>> import raters as rt
-    >>> from raters.imitation import feature_expectations, soft_policy
+    >>> from raters.imitation import occupancy, optimal_policy
     >>> mdp = rt.MDP.grid(3, 3, features={"mud": [[0, 1, 0], [0, 1, 0], [0, 0, 0]],
     ...                                   "goal": [[0, 0, 1], [0, 0, 0], [0, 0, 0]]})
-    >>> shown = feature_expectations(mdp, soft_policy(mdp, [-2.0, 1.0]).policy)
+    >>> shown = occupancy(mdp, optimal_policy(mdp, [-2.0, 1.0], temperature=1.0).policy)
     >>> print(maxent_irl(mdp, shown).weights.round(3))
     [-2.  1.]
     """
-    positive("tolerance", tolerance)
-    whole("steps", steps)
     if not is_number(penalty) or penalty < 0:
-        raise SettingError(parameter="penalty", value=penalty, expected="it must be at least 0")
+        refuse("penalty", penalty, expected="it must be at least 0")
     target = as_features(mdp, demonstrator)
-    near = tolerance * max(float(np.abs(target).max()), 1e-300)
-    theta, at, plan = _begun(mdp, initial, target)
-    curvature = _curvature(mdp, plan)
+    near = _TOLERANCE * max(float(np.abs(target).max()), 1e-300)
+    theta, at = _begin(mdp, target)
+    curvature = _curvature(mdp, at.plan)
     first, axes = np.linalg.eigh(curvature)
     axes = axes[:, first > _FLAT * first[-1]]
     slope = axes.T @ (at.gradient - penalty * theta)
     least = 0.0
-    for _ in range(steps):
+    for _ in range(_STEPS):
         within = axes.T @ curvature @ axes + penalty * np.eye(axes.shape[1])
-        size, own = np.linalg.eigh(within)
+        size, directions = np.linalg.eigh(within)
         least = float(size.min(initial=np.inf))
         if np.abs(axes @ slope).max() <= near or least <= 0:
             break
-        step = axes @ (own @ (own.T @ slope / size))
-        moved = _moved(mdp, theta, step, at, target, penalty, plan)
+        step = axes @ (directions @ (directions.T @ slope / size))
+        moved = _moved(mdp, theta, step, at, target, penalty)
         if moved is None:
             break
-        theta, at, plan = moved
-        curvature = _curvature(mdp, plan)
+        theta, at = moved
+        curvature = _curvature(mdp, at.plan)
         slope = axes.T @ (at.gradient - penalty * theta)
     gap = float(np.abs(axes @ slope).max())
-    _warn_of(gap, near, grows=least <= _GROWN * float(first[-1]))
-    return Inverse(theta, plan.policy, at.value, gap)
+    grows = least <= _GROWN * float(first[-1])
+    if gap > near or grows:
+        why = (
+            "weights grow without end, as for a demonstrator who never errs"
+            if grows
+            else "no policy may have these features"
+        )
+        warnings.warn(
+            f"feature expectations differ by {gap:.3g} from the demonstrator's: {why}; give a"
+            " penalty, such as penalty=0.01",
+            ConvergenceWarning,
+            skip_file_prefixes=PACKAGE,
+            stacklevel=2,
+        )
+    return Inverse(theta, at.plan.policy, at.value, gap)
 
 
-def _begun(
-    mdp: MDP, initial: ArrayLike | None, target: Float[np.ndarray, " feature"]
-) -> tuple[Float[np.ndarray, " feature"], Objective, Plan]:
-    """Weights that have a soft-optimal policy, where the objective begins."""
-    if initial is not None:
-        theta = as_weights(mdp, initial, "initial")
-        return theta, *_objective(mdp, theta, target)
-    theta = np.zeros(mdp.num_features)
-    try:
-        return theta, *_objective(mdp, theta, target)
-    except DataError as error:
-        steps = mdp.features[mdp.allowed & ~mdp.ends[:, None]]
-        cost = np.full(len(steps), -1 - np.log(mdp.num_actions))
-        theta = np.linalg.lstsq(steps, cost)[0]
+def _begin(
+    mdp: MDP, target: Float[np.ndarray, " feature"]
+) -> tuple[Float[np.ndarray, " feature"], Objective]:
+    """Weights of 0, or where these have no soft-optimal policy, weights with which each step costs
+    more than its entropy."""
+    zero = np.zeros(mdp.num_features)
+    if mdp.discount < 1:
+        return zero, maxent_objective(mdp, zero, target)
+    steps = mdp.features[mdp.allowed & ~mdp.ends[:, None]]
+    cost = np.full(len(steps), -1 - np.log(mdp.num_actions))
+    for theta in (zero, np.linalg.lstsq(steps, cost)[0]):
         try:
-            return theta, *_objective(mdp, theta, target)
+            return theta, maxent_objective(mdp, theta, target)
         except DataError:
-            raise DataError(
-                parameter="initial",
-                problem="is left out, and weights of 0 have no soft-optimal policy, as entropy"
-                " grows for ever in circles that cost nothing",
-                expected="give weights with which each step costs more than its entropy, or"
-                " discount rewards",
-                instead="dataclasses.replace(mdp, discount=0.95)",
-            ) from error
+            continue
+    raise DataError(
+        parameter="discount",
+        value=1.0,
+        problem="leaves no weights to begin with, as entropy grows for ever in circles that cost"
+        " nothing",
+        expected="some weights must make each step cost more than its entropy",
+        instead="dataclasses.replace(mdp, discount=0.95)",
+    )
 
 
 def _moved(
@@ -235,37 +186,22 @@ def _moved(
     at: Objective,
     target: Float[np.ndarray, " feature"],
     penalty: float,
-    plan: Plan,
-) -> tuple[Float[np.ndarray, " feature"], Objective, Plan] | None:
+) -> tuple[Float[np.ndarray, " feature"], Objective] | None:
     """Weights further along a step with a larger objective, halved until it is."""
     before = at.value - penalty / 2 * theta @ theta
     expected = step @ (at.gradient - penalty * theta)
-    values = plan.state_values if mdp.discount < 1 else None
+    values = at.plan.state_values if mdp.discount < 1 else None
     for halving in range(_HALVINGS):
-        share = 0.5**halving
-        other = theta + share * step
+        size = 0.5**halving
+        other = theta + size * step
         try:
-            found, after = _objective(mdp, other, target, values)
+            after = maxent_objective(mdp, other, target, values)
         except DataError:  # beyond where soft values are finite
             continue
-        gain = found.value - penalty / 2 * other @ other - before
-        if gain >= 1e-4 * share * expected - _ROUNDING * max(1.0, abs(before)):
-            return other, found, after
+        gain = after.value - penalty / 2 * other @ other - before
+        if gain >= 1e-4 * size * expected - _ROUNDING * max(1.0, abs(before)):
+            return other, after
     return None
-
-
-def _objective(
-    mdp: MDP,
-    theta: Float[np.ndarray, " feature"],
-    target: Float[np.ndarray, " feature"],
-    values: Float[np.ndarray, " state"] | None = None,
-) -> tuple[Objective, Plan]:
-    """Log-likelihood, gradient and policy, from values that may be near."""
-    plan = soft_plan(mdp, mdp.features @ theta, values=values, tolerance=1e-12)
-    start = np.asarray(mdp.start)
-    visits = occupancy_of(mdp, plan.policy, start)
-    value = float(theta @ target - start @ plan.state_values)
-    return Objective(value, target - np.einsum("sa,saf->f", visits, mdp.features)), plan
 
 
 def _curvature(mdp: MDP, plan: Plan) -> Float[np.ndarray, "feature feature"]:
@@ -274,23 +210,6 @@ def _curvature(mdp: MDP, plan: Plan) -> Float[np.ndarray, "feature feature"]:
     mean = np.einsum("sa,saf->sf", plan.policy, mdp.features)
     of_states = np.linalg.solve(walk(mdp, plan.policy), mean)
     of_actions = mdp.features + mdp.discount * mdp.transition @ of_states
-    visits = occupancy_of(mdp, plan.policy, np.asarray(mdp.start))
-    slopes = np.sqrt(visits)[..., None] * (of_actions - of_states[:, None])
+    slopes = np.sqrt(visits_of(mdp, plan.policy))[..., None] * (of_actions - of_states[:, None])
     flat = slopes.reshape(-1, mdp.num_features)
     return np.asarray(flat.T @ flat)
-
-
-def _warn_of(gap: float, near: float, *, grows: bool) -> None:
-    if gap > near or grows:
-        why = (
-            "weights grow without end, as for a demonstrator who never errs"
-            if grows
-            else "no policy may have these features, or steps were too few"
-        )
-        warnings.warn(
-            f"feature expectations differ by {gap:.3g} from the demonstrator's: {why}; give a"
-            " penalty, such as penalty=0.01",
-            ConvergenceWarning,
-            skip_file_prefixes=PACKAGE,
-            stacklevel=2,
-        )

@@ -9,8 +9,8 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 from scipy.special import entr, logsumexp, softmax
 
-from raters.errors import DataError
-from raters.errors.validation import checked, positive
+from raters.errors import DataError, refuse
+from raters.errors.validation import checked, is_number
 from raters.imitation._checks import as_reward
 from raters.imitation.values import backed_up, uniform_policy, values_of
 from raters.judgements import MDP
@@ -24,17 +24,7 @@ _MOST = 1000
 
 
 class Plan(NamedTuple):
-    """A policy, and what it is worth.
-
-    Attributes
-    ----------
-    policy : numpy.ndarray (state, action)
-        Probabilities of the actions in each state.
-    state_values : numpy.ndarray (state,)
-        Of `soft_policy` with the entropy that is still to come, in units of reward.
-    action_values : numpy.ndarray (state, action)
-        Minus infinity for actions that are not allowed.
-    """
+    """A policy, and the values of states and actions."""
 
     policy: Float[np.ndarray, "state action"]
     state_values: Float[np.ndarray, " state"]
@@ -42,25 +32,38 @@ class Plan(NamedTuple):
 
 
 @checked
-def optimal_policy(mdp: MDP, reward: ArrayLike) -> Plan:
-    r"""Find a policy of which no other is better in any state, by policy iteration (Howard 1960).
+def optimal_policy(mdp: MDP, reward: ArrayLike, *, temperature: float = 0.0) -> Plan:
+    r"""Find the policy that maximises reward, or reward and entropy.
+
+    It maximises the expected discounted sum of :math:`r(s_t, a_t) + \lambda
+    H[\pi(\cdot \mid s_t)]`, and fulfils for :math:`\lambda > 0`
+
+    .. math:: \pi(a \mid s) &= \exp\{ (Q(s, a) - V(s)) / \lambda \}, \\
+              Q(s, a) &= r(s, a) + \gamma \sum_{s'} P(s' \mid s, a) V(s'), \qquad
+              V(s) = \lambda \log \sum_a \exp\{ Q(s, a) / \lambda \}
 
     Parameters
     ----------
     mdp : MDP
     reward : array (state, action) or (feature,)
         A table, or weights of the features.
+    temperature : float
+        Price :math:`\lambda` of entropy, in units of reward per nat. The rationality of a
+        demonstrator is its inverse. With 0 the policy is deterministic, by policy iteration (Howard
+        1960).
 
     Returns
     -------
     Plan
-        The policy is deterministic. Where nothing is discounted it is the best of those that end
-        with probability 1.
+        ``policy`` (state, action); ``state_values`` (state,) in units of reward, with the entropy
+        that is still to come; and ``action_values`` (state, action), minus infinity for actions
+        that are not allowed. Where nothing is discounted, of the policies that end with
+        probability 1.
 
-    Raises
-    ------
-    DataError
-        When shapes disagree, or to walk in a circle for ever pays, where nothing is discounted.
+    Notes
+    -----
+    Equations 12 and 13 of Nalisnick (2024) have :math:`V = \mathbb{E}_\pi[Q]`, with which the
+    probabilities do not add up to 1; :math:`V = \mathbb{E}_\pi[Q] + \lambda H` is needed.
 
     Examples
     --------
@@ -69,12 +72,21 @@ def optimal_policy(mdp: MDP, reward: ArrayLike) -> Plan:
     >>> plan = optimal_policy(mdp, [0, 0, 8])
     >>> print(plan.policy.argmax(1), plan.state_values)
     [1 1 0 0] [2. 4. 8. 0.]
+    >>> print(optimal_policy(mdp, [0, 0, 8], temperature=2.0).policy[1].round(2))
+    [0.18 0.49 0.18 0.14]
     """
+    if not is_number(temperature) or temperature < 0:
+        refuse("temperature", temperature, expected="it must be a number of at least 0")
     table = as_reward(mdp, reward)
+    return soft_plan(mdp, table, float(temperature)) if temperature else _hard_plan(mdp, table)
+
+
+def _hard_plan(mdp: MDP, reward: Float[np.ndarray, "state action"]) -> Plan:
+    """Policy iteration."""
     policy = uniform_policy(mdp)
     for _ in range(_MOST):
-        values = _valued(mdp, table, policy)
-        gain = np.where(mdp.allowed, backed_up(mdp, table, values), -np.inf)
+        values = _valued(mdp, reward, policy)
+        gain = np.where(mdp.allowed, backed_up(mdp, reward, values), -np.inf)
         tie = _TIE * max(1.0, float(np.abs(values).max()))
         # Where nothing is better, what was done stays: a policy that ends is followed by one that
         # ends, unless to walk in a circle pays.
@@ -101,63 +113,6 @@ def _ending(mdp: MDP, best: Bool[np.ndarray, "state action"]) -> Int[np.ndarray,
     return np.asarray(chosen)
 
 
-@checked
-def soft_policy(
-    mdp: MDP, reward: ArrayLike, *, temperature: float = 1.0, tolerance: float = 1e-10
-) -> Plan:
-    r"""Find the policy that maximises reward and entropy.
-
-    It maximises the expected discounted sum of :math:`r(s_t, a_t) + \lambda
-    H[\pi(\cdot \mid s_t)]`, and fulfils
-
-    .. math:: \pi(a \mid s) &= \exp\{ (Q(s, a) - V(s)) / \lambda \}, \\
-              Q(s, a) &= r(s, a) + \gamma \sum_{s'} P(s' \mid s, a) V(s'), \qquad
-              V(s) = \lambda \log \sum_a \exp\{ Q(s, a) / \lambda \}
-
-    Parameters
-    ----------
-    mdp : MDP
-    reward : array (state, action) or (feature,)
-        A table, or weights of the features.
-    temperature : float
-        Price :math:`\lambda` of entropy, in units of reward per nat. The rationality of a
-        demonstrator is its inverse.
-    tolerance : float
-        Largest error of the equation of :math:`V`, relative to the largest value.
-
-    Returns
-    -------
-    Plan
-
-    Raises
-    ------
-    DataError, SettingError
-        When shapes disagree, the temperature is not above 0, or nothing is discounted and the
-        reward of some circle does not outweigh the entropy of walking in it for ever.
-
-    Notes
-    -----
-    Equations 12 and 13 of Nalisnick (2024) have the second equality with the value of its
-    definition, :math:`V = \mathbb{E}_\pi[Q]`; then the probabilities do not add up to 1. The soft
-    value :math:`V = \mathbb{E}_\pi[Q] + \lambda H` is needed.
-
-    Each round solves linear equations for the values of a policy and then makes the next one from
-    them, which is Newton's method on the equation of :math:`V`: a handful of rounds, where value
-    iteration takes :math:`\log \epsilon / \log \gamma`.
-
-    Examples
-    --------
-    >>> import raters as rt
-    >>> mdp = rt.MDP.grid(1, 3, slip=0, ends=[(0, 2)], discount=0.5)
-    >>> plan = soft_policy(mdp, [0, 0, 8], temperature=2.0)
-    >>> print(plan.policy[1].round(2), plan.state_values.round(2))
-    [0.18 0.49 0.18 0.14] [ 5.82  6.8  10.77  0.  ]
-    """
-    positive("temperature", temperature)
-    positive("tolerance", tolerance)
-    return soft_plan(mdp, as_reward(mdp, reward), float(temperature), float(tolerance))
-
-
 def soft_plan(
     mdp: MDP,
     reward: Float[np.ndarray, "state action"],
@@ -165,19 +120,20 @@ def soft_plan(
     tolerance: float = 1e-10,
     values: Float[np.ndarray, " state"] | None = None,
 ) -> Plan:
-    """The soft-optimal policy, from values that may be near already."""
+    """The soft-optimal policy, from values that may be near already, by Newton's method on the
+    equation of V: each round solves linear equations for the values of a policy."""
     policy = uniform_policy(mdp)
     if values is not None:
-        policy = _softened(mdp, reward, values, temperature)[0]
+        policy = _softened(mdp, reward, values, temperature).policy
     before = np.inf
     for _ in range(_MOST):
-        values = _valued(mdp, reward, policy, temperature * entr(policy).sum(1))
-        policy, after, gain = _softened(mdp, reward, values, temperature)
-        error = np.abs(after - values).max() / max(1.0, float(np.abs(values).max()))
+        values = _valued(mdp, reward + temperature * entr(policy).sum(1, keepdims=True), policy)
+        plan = _softened(mdp, reward, values, temperature)
+        error = np.abs(plan.state_values - values).max() / max(1.0, float(np.abs(values).max()))
         # The error falls quadratically, until rounding stops it.
         if error <= tolerance or before <= error <= _ROUNDING:
-            return Plan(policy, after, gain)
-        before = error
+            return plan
+        before, policy = error, plan.policy
     raise _endless("grows for ever with the entropy")
 
 
@@ -186,24 +142,21 @@ def _softened(
     reward: Float[np.ndarray, "state action"],
     values: Float[np.ndarray, " state"],
     temperature: float,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Policy, values and values of actions from values of the next states."""
+) -> Plan:
+    """Policy and values from values of the next states."""
     gain = np.where(mdp.allowed, backed_up(mdp, reward, values), -np.inf)
     after = temperature * logsumexp(gain / temperature, axis=1)
-    if mdp.discount == 1:  # What is had in an end counts for nothing, as in `state_values`.
+    if mdp.discount == 1:  # What is had in an end counts for nothing, as in `values_of`.
         after = np.where(mdp.ends, 0.0, after)
-    return softmax(gain / temperature, axis=1), after, gain
+    return Plan(softmax(gain / temperature, axis=1), after, gain)
 
 
 def _valued(
-    mdp: MDP,
-    reward: Float[np.ndarray, "state action"],
-    policy: Float[np.ndarray, "state action"],
-    more: Float[np.ndarray, " state"] | float = 0.0,
+    mdp: MDP, reward: Float[np.ndarray, "state action"], policy: Float[np.ndarray, "state action"]
 ) -> Float[np.ndarray, " state"]:
-    """Values of a policy with what is had in a state in addition; refused where they are none."""
+    """Values of a policy; refused where they are none."""
     try:
-        values = values_of(mdp, reward + np.reshape(more, (-1, 1)), policy)
+        values = values_of(mdp, reward, policy)
     except (DataError, np.linalg.LinAlgError) as error:
         raise _endless("is larger in a circle that never ends") from error
     if not np.isfinite(values).all() or np.abs(values).max() > 1e12:

@@ -1,4 +1,4 @@
-"""Walks of a policy, and the counts and occupancies of demonstrations."""
+"""Walks of a policy, and occupancies of policies and of demonstrations."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
-from raters.errors import DataError
+from raters.errors import refuse_data
 from raters.errors.validation import checked, numbers, whole
-from raters.imitation._checks import as_policy, as_start
-from raters.imitation.values import uniform_policy
+from raters.imitation._checks import as_policy, check_entries
+from raters.imitation.values import uniform_policy, visits_of
 from raters.judgements import MDP
 
 
@@ -31,15 +31,7 @@ class Rollout(NamedTuple):
 
 
 @checked
-def rollout(
-    mdp: MDP,
-    policy: ArrayLike,
-    *,
-    episodes: int,
-    steps: int,
-    seed: int,
-    start: ArrayLike | None = None,
-) -> Rollout:
+def rollout(mdp: MDP, policy: ArrayLike, *, episodes: int, steps: int, seed: int) -> Rollout:
     """Draw episodes under a policy.
 
     Parameters
@@ -48,36 +40,29 @@ def rollout(
     policy : array (state, action)
     episodes : int
     steps : int
-        Number of actions of an episode at most. It ends earlier in a state that every action keeps,
-        where nothing is done.
+        Number of actions of an episode at most. It ends earlier in a state that every action keeps.
     seed : int
-    start : int or array (state,), optional
-        Code of the first state, or probabilities of it; by default those of the process.
 
     Returns
     -------
     Rollout
-
-    Raises
-    ------
-    DataError, SettingError
-        When `policy` is none, `start` is no state and no probabilities, or a number is below 1.
+        ``states`` and ``actions`` (episode, step), as codes; −1 after the last step.
 
     Examples
     --------
     >>> import raters as rt
-    >>> mdp = rt.MDP.grid(1, 3, slip=0, ends=[(0, 2)])
+    >>> mdp = rt.MDP.grid(1, 3, slip=0, ends=[(0, 2)], start=(0, 0))
     >>> right = [[0, 1, 0, 0]] * 3 + [[1, 0, 0, 0]]
-    >>> rollout(mdp, right, episodes=1, steps=5, seed=0, start=0).states.tolist()
+    >>> rollout(mdp, right, episodes=1, steps=5, seed=0).states.tolist()
     [[0, 1, 2, -1, -1]]
     """
     whole("episodes", episodes)
     whole("steps", steps)
-    probs, first = as_policy(mdp, policy), as_start(mdp, start)
+    probs = as_policy(mdp, policy)
     rng = np.random.default_rng(seed)
     states = np.full((episodes, steps), -1)
     actions = np.full((episodes, steps), -1)
-    ends = mdp.ends
+    ends, first = mdp.ends, np.asarray(mdp.start)
     here = _drawn(np.broadcast_to(first, (episodes, len(first))), rng)
     going = ~ends[here]
     for step in range(steps):
@@ -100,82 +85,49 @@ def _drawn(
 
 
 @checked
-def action_counts(mdp: MDP, rollout: Rollout) -> Float[np.ndarray, "state action"]:
-    """Count how often each action was done in each state.
+def occupancy(mdp: MDP, of: ArrayLike | Rollout) -> Float[np.ndarray, "state action"]:
+    r"""Return the expected discounted number of times that each action is done in each state.
+
+    .. math:: \rho^\pi(s, a) = \sum_{t \ge 0} \gamma^t P(s_t = s, a_t = a)
+
+    Feature expectations are ``np.tensordot(occupancy, mdp.features)``.
 
     Parameters
     ----------
     mdp : MDP
-    rollout : Rollout
-        From `rollout`, or made of arrays of codes.
+    of : array (state, action) or Rollout
+        A policy; or demonstrations, for the mean over episodes.
 
     Returns
     -------
     numpy.ndarray (state, action)
-
-    Raises
-    ------
-    DataError
-        When codes are none of the process's, or an action was not allowed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import raters as rt
-    >>> walks = Rollout(np.array([[0, 1], [0, -1]]), np.array([[1, 1], [3, -1]]))
-    >>> print(action_counts(rt.MDP.grid(1, 2), walks))
-    [[0. 1. 0. 1.]
-     [0. 1. 0. 0.]]
-    """
-    return _weighed(mdp, rollout, np.ones(np.shape(rollout.states)[-1:]))
-
-
-@checked
-def empirical_occupancy(mdp: MDP, rollout: Rollout) -> Float[np.ndarray, "state action"]:
-    r"""Return the mean over episodes of the discounted numbers of times that each action was done.
-
-    .. math:: \hat\rho(s, a) = \frac{1}{N} \sum_n \sum_{t \ge 0} \gamma^t
-              \mathbb{1}[s_{nt} = s, a_{nt} = a]
-
-    Parameters
-    ----------
-    mdp : MDP
-    rollout : Rollout
-        From `rollout`, or made of arrays of codes.
-
-    Returns
-    -------
-    numpy.ndarray (state, action)
-        An episode that got to an end stays there for ever, as in `occupancy`: after :math:`T` steps
-        it has :math:`\gamma^T / (1 - \gamma)` in the ends that its last action may lead to, in
-        proportion to their probabilities, and alike over their actions; nothing where nothing is
-        discounted. Of episodes that are cut before they end, that much is missing. One that stops
-        before the last column counts as ended if its last action may lead to an end.
-
-    Raises
-    ------
-    DataError
-        As `action_counts`.
+        A walk goes on for ever, or to an end where nothing is discounted, whose own occupancy is
+        then 0. So an episode that got to an end stays there, in proportion to the probabilities of
+        the ends that its last action may lead to. Episodes that are cut before they end lack a
+        part; one that stops before the last column counts as ended if its last action may lead to
+        an end.
 
     Examples
     --------
-    >>> import numpy as np
     >>> import raters as rt
-    >>> walks = Rollout(np.array([[0, 1], [0, -1]]), np.array([[1, 1], [3, -1]]))
-    >>> print(empirical_occupancy(rt.MDP.grid(1, 2, discount=0.5), walks))
-    [[0.   0.5  0.   0.5 ]
-     [0.   0.25 0.   0.  ]]
+    >>> mdp = rt.MDP.grid(1, 3, slip=0, ends=[(0, 2)], start=(0, 0), discount=0.5)
+    >>> right = [[0, 1, 0, 0]] * 3 + [[1, 0, 0, 0]]
+    >>> print(occupancy(mdp, right).sum(1))
+    [1.   0.5  0.25 0.25]
+    >>> print(occupancy(mdp, rollout(mdp, right, episodes=2, steps=9, seed=0)).sum(1))
+    [1.   0.5  0.25 0.25]
     """
-    steps = np.arange(np.shape(rollout.states)[-1] if np.ndim(rollout.states) else 0)
-    done = _weighed(mdp, rollout, mdp.discount**steps)
+    if not isinstance(of, Rollout):
+        return visits_of(mdp, as_policy(mdp, of))
+    done = sums_of(mdp, of, mdp.discount)
     if mdp.discount < 1:
-        done = done + _stay(mdp, rollout)[:, None] * uniform_policy(mdp)
-    return done / len(rollout.states)
+        done = done + _stay(mdp, of)[:, None] * uniform_policy(mdp)
+    return done / len(of.states)
 
 
 def _stay(mdp: MDP, rollout: Rollout) -> Float[np.ndarray, " state"]:
     """Sums over episodes of the discounted times in the ends that they got to."""
-    states, actions = (np.asarray(one).astype(int) for one in rollout)
+    states, actions = (np.asarray(codes).astype(int) for codes in rollout)
     done = (states >= 0) & (actions >= 0)
     length = done.sum(1)
     rows, last = np.arange(len(states)), np.maximum(length - 1, 0)
@@ -188,38 +140,23 @@ def _stay(mdp: MDP, rollout: Rollout) -> Float[np.ndarray, " state"]:
     return np.asarray(weight @ chance)
 
 
-def _weighed(
-    mdp: MDP, rollout: Rollout, weights: Float[np.ndarray, " step"]
-) -> Float[np.ndarray, "state action"]:
-    """Sums over episodes of the weights of steps by state and action."""
-    states, actions = (numbers(name, getattr(rollout, name)) for name in rollout._fields)
-    if states.ndim != 2 or states.shape != actions.shape or not states.size:
-        raise DataError(
-            parameter="rollout",
+def sums_of(mdp: MDP, rollout: Rollout, discount: float = 1.0) -> Float[np.ndarray, "state action"]:
+    """Discounted numbers of times of each action in each state, summed over episodes."""
+    states, actions = (numbers("rollout", codes) for codes in rollout)
+    codes = np.array([states, actions]) if states.shape == actions.shape else states
+    most = np.reshape(mdp.allowed.shape, (2, 1, 1))
+    wrong = codes.ndim != 3 or not codes.size
+    if wrong or ((codes != np.round(codes)) | (codes < -1) | (codes >= most)).any():
+        refuse_data(
+            "rollout",
             problem=f"has states of shape {states.shape} and actions of shape {actions.shape}",
-            expected="both must be (episode, step), the state before each action",
+            expected="both must be (episode, step), the state before each action, of codes of the"
+            f" {mdp.num_states} states and {mdp.num_actions} actions, or -1 after the last step",
             instead="Rollout(states[:, :-1], actions) with the last states left out",
         )
-    for name, codes, size in (
-        ("states", states, mdp.num_states),
-        ("actions", actions, mdp.num_actions),
-    ):
-        if (wrong := (codes != np.round(codes)) | (codes < -1) | (codes >= size)).any():
-            raise DataError(
-                parameter="rollout",
-                problem=f"has {codes[wrong][0]:g} among its {name}",
-                expected=f"it must hold codes of the {size} {name}, or -1 after the last step",
-            )
-    done = (states >= 0) & (actions >= 0)
-    table = np.zeros((mdp.num_states, mdp.num_actions))
-    code = states[done].astype(int), actions[done].astype(int)
-    np.add.at(table, code, np.broadcast_to(weights, states.shape)[done])
-    if (outside := (table > 0) & ~mdp.allowed).any():
-        state, action = np.argwhere(outside)[0]
-        raise DataError(
-            parameter="rollout",
-            problem=f"has action {mdp.actions[action]!r} in state {mdp.states[state]!r}, where it"
-            " is not allowed",
-            expected="only actions that are allowed are done",
-        )
+    done = (codes >= 0).all(0)
+    table = np.zeros(mdp.allowed.shape)
+    weights = np.broadcast_to(discount ** np.arange(states.shape[1]), states.shape)
+    np.add.at(table, tuple(codes[:, done].astype(int)), weights[done])
+    check_entries(mdp, "rollout", table, (table > 0) & ~mdp.allowed)
     return table

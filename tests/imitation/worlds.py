@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import raters as rt
+from raters import imitation
+from raters.imitation.planning import Plan
 
 SETTINGS = settings(deadline=None, max_examples=30, derandomize=True)
 
@@ -20,6 +23,21 @@ class World(NamedTuple):
     reward: np.ndarray
     policy: np.ndarray
     other: np.ndarray
+
+
+def soft(mdp: rt.MDP, reward: Any, temperature: float = 1.0) -> Plan:
+    """The soft-optimal policy."""
+    return imitation.optimal_policy(mdp, reward, temperature=temperature)
+
+
+def features(mdp: rt.MDP, policy: np.ndarray) -> np.ndarray:
+    """Feature expectations of a policy."""
+    return np.tensordot(imitation.occupancy(mdp, policy), mdp.features)
+
+
+def beginning(mdp: rt.MDP, state: int) -> rt.MDP:
+    """The process whose walks begin in a state."""
+    return dataclasses.replace(mdp, start=np.eye(mdp.num_states)[state])
 
 
 def policy(mdp: rt.MDP, rng: np.random.Generator) -> np.ndarray:
