@@ -16,6 +16,7 @@ from typing import Any
 from _common import options, report, table
 
 import raters as rt
+from raters.checking.predictive import Check
 
 LABELS = [
     "amazon_isbook",
@@ -58,7 +59,7 @@ def votes_of(folder: Path) -> rt.Comparisons:
     return rt.Comparisons.from_frame(frame, **sides, annotator="annotator")
 
 
-def found(model: Any, data: Any, seed: int, backend: Any = BACKEND) -> rt.checking.Check:
+def found(model: Any, data: Any, seed: int, backend: Any = BACKEND) -> Check:
     """The check of a fit."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

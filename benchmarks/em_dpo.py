@@ -98,6 +98,11 @@ def scaled_rows(matrix: np.ndarray) -> np.ndarray:
     return matrix / np.where(largest > 0, largest, 1)
 
 
+def greedy(policy: np.ndarray) -> np.ndarray:
+    """The policy that gives each prompt its most probable response."""
+    return np.eye(policy.shape[-1])[policy.argmax(-1)]
+
+
 def served(
     result: xr.DataTree, order: np.ndarray, pooled: xr.DataTree
 ) -> tuple[dict, dict, tuple[float, float], np.ndarray]:
@@ -109,9 +114,9 @@ def served(
     raw, alike = alignment.linear_programme(matrix), alignment.linear_programme(scaled_rows(matrix))
     regret = {
         "pooled DPO, sampled": alignment.regrets(one, reward),
-        "pooled DPO, greedy": alignment.regrets(alignment.greedy(one), reward),
-        "min-max": alignment.regrets(alignment.ensemble(own, raw.weights), reward),
-        "min-max, rows scaled": alignment.regrets(alignment.ensemble(own, alike.weights), reward),
+        "pooled DPO, greedy": alignment.regrets(greedy(one), reward),
+        "min-max": alignment.regrets(np.tensordot(raw.weights, own, 1), reward),
+        "min-max, rows scaled": alignment.regrets(np.tensordot(alike.weights, own, 1), reward),
     }
     nearly, scale = alignment.hedge(matrix), np.abs(matrix).max()
     distance = (
@@ -285,16 +290,9 @@ def regret_rows(found: dict[str, list[Replicate]]) -> list[list[Any]]:
     reward = reward_of(False)
     rows.append(["limit", "pooled DPO, sampled", *alignment.regrets(limit, reward), *limit])
     rows.append(
-        [
-            "limit",
-            "pooled DPO, greedy",
-            *alignment.regrets(alignment.greedy(limit), reward),
-            1.0,
-            0.0,
-            0.0,
-        ]
+        ["limit", "pooled DPO, greedy", *alignment.regrets(greedy(limit), reward), 1.0, 0.0, 0.0]
     )
-    uniform = alignment.ensemble(np.eye(3), np.full(3, 1 / 3))
+    uniform = np.full(3, 1 / 3)
     rows.append(["limit", "uniform mixture", *alignment.regrets(uniform, reward), *uniform])
     return rows
 

@@ -29,7 +29,7 @@ NOTE = """\
 central 90 % of the draws. *Others*: the same under draws of the other half's posterior. *Pooled*:
 the policy of one type for all, at β = 1; *greedy*: its most probable response. *Ensemble*: the
 min-max mixture of the types' own policies (MinMax-DPO). *At a point*: `minmax_policy` of the mean
-rewards. *Bayes*: `bayes_policy`, the least expected worst regret."""
+rewards. *Bayes*: of the draws, the least expected worst regret."""
 
 
 def parties(folder: Path) -> rt.Comparisons:
@@ -73,16 +73,16 @@ def compared(draws: np.ndarray, elsewhere: np.ndarray, together: np.ndarray) -> 
     policies = {
         "uniform": np.full(draws.shape[-1], 1 / draws.shape[-1]),
         "pooled": together,
-        "pooled, greedy": alignment.greedy(together),
-        "ensemble": alignment.ensemble(each, mixed.weights),
+        "pooled, greedy": np.eye(len(together))[together.argmax()],
+        "ensemble": np.tensordot(mixed.weights, each, 1),
         "at a point": alignment.minmax_policy(draws.mean(0)).policy,
-        "Bayes": alignment.bayes_policy(draws).policy,
+        "Bayes": alignment.minmax_policy(draws[:, :, None]).policy[0],
     }
     rows = []
     for name, probs in policies.items():
         cells = []
         for where in (draws, elsewhere):
-            worst = alignment.regret_draws(probs, where).max(1)
+            worst = alignment.regrets(probs, where).max(1)
             low, high = np.quantile(worst, [0.05, 0.95])
             cells.append(f"{worst.mean():.2f} [{low:.2f}, {high:.2f}]")
         rows.append([name, *cells, ", ".join(f"{part:.2f}" for part in probs)])
@@ -147,12 +147,10 @@ def rates(seed: int, problems: int, steps: int) -> list[list[Any]]:
         least = alignment.minmax_policy(reward).value / scale
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            free = alignment.policy_gradient(reward, steps=steps)
             cells = np.eye(20).reshape(5, 4, 20)
             of_class = alignment.policy_gradient(reward, features=cells, steps=steps)
         best = np.minimum.accumulate(of_class.history[:, 0])
         paths = {
-            "natural gradient, mean policy": free.history[:, 0] / scale,
             "natural gradient, best step (features of cells)": best / scale,
             "plain gradient, best step": np.minimum.accumulate(plain(reward, steps, 0.5)),
         }

@@ -14,6 +14,7 @@ import pandas as pd
 from _common import options, report, table
 
 import raters as rt
+from raters.checking.dependence import Dependence
 
 CROWDS = (
     "bluebird",
@@ -44,7 +45,7 @@ def read(folder: Path) -> tuple[rt.Labels, pd.Series]:
     return data, known.set_index("item")["label"]
 
 
-def shown(found: rt.checking.Dependence) -> str:
+def shown(found: Dependence) -> str:
     """The number with its interval."""
     low, high = found.effective_interval
     return f"{found.effective:.3g} [{low:.3g}, {high:.3g}]"

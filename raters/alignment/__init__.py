@@ -7,7 +7,7 @@ maximises when leaving a reference policy has a price, as in direct preference o
 The last axis of an array is the response, the one before it the prompt, and the one before that the
 type; with one prompt its axis may be left out. Posterior draws come before the type. All
 functions compute with NumPy in double precision, except `dpo_loss`, which is JAX and
-differentiable, and classes of policies in `policy_gradient`, whose logits are JAX.
+differentiable, and `policy_gradient`, whose logits are JAX.
 
 References
 ----------
@@ -21,26 +21,19 @@ References
   NeurIPS 28.
 """
 
-from raters.alignment.policies import dpo_loss, ensemble, greedy, implicit_reward, policy
+from raters.alignment.policies import dpo_loss, policy
 from raters.alignment.policy_gradient import policy_gradient
-from raters.alignment.regret import MinMax, hedge, linear_programme, regret_matrix, regrets
+from raters.alignment.regret import hedge, linear_programme, regret_matrix, regrets
 from raters.alignment.rewards import type_rewards
-from raters.alignment.saddle import FairPolicy, bayes_policy, minmax_policy, regret_draws
+from raters.alignment.saddle import minmax_policy
 
 __all__ = [
-    "FairPolicy",
-    "MinMax",
-    "bayes_policy",
     "dpo_loss",
-    "ensemble",
-    "greedy",
     "hedge",
-    "implicit_reward",
     "linear_programme",
     "minmax_policy",
     "policy",
     "policy_gradient",
-    "regret_draws",
     "regret_matrix",
     "regrets",
     "type_rewards",

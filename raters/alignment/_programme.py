@@ -19,10 +19,11 @@ _WIDE, _ROUNDING = 1e-3, 1e-12
 
 
 def least_worst(
-    table: Float[np.ndarray, "draw type prompt response"], probs: Float[np.ndarray, " prompt"]
+    table: Float[np.ndarray, "draw type prompt response"],
 ) -> tuple[Float[np.ndarray, "prompt response"], Float[np.ndarray, "draw type"]]:
     """Solve the linear programme of the least mean worst regret."""
     draws, types, prompts, responses = table.shape
+    probs = np.full(prompts, 1 / prompts)
     # The least that each type can lose, and how much less it is than that of the worst off.
     best = table.min(-1, keepdims=True)
     floor = best[..., 0] @ probs

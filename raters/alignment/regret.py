@@ -10,32 +10,20 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import softmax
 
-from raters.alignment._checks import (
-    as_array,
-    as_policy,
-    as_reference,
-    as_reward,
-    check_positive,
-    check_shape,
-    mean_over_prompts,
-    uniform,
-    with_prompts,
-)
+from raters.alignment._checks import as_array, as_policy, as_reference, as_reward, with_prompts
 from raters.alignment._programme import least_worst, warn_of_gap
-from raters.errors import ConvergenceWarning, DataError, SettingError
+from raters.errors import PACKAGE, ConvergenceWarning, refuse_data
 from raters.errors.validation import checked, positive, whole
 
 # Gap, in units of the largest entry, from which `hedge` warns.
 _WIDE = 0.02
+# Step size of Hedge, the largest that is proved to converge.
+RATE = 0.5
 
 
 @checked
 def regret_matrix(
-    policies: ArrayLike,
-    reference: ArrayLike | None = None,
-    prompt_weights: ArrayLike | None = None,
-    *,
-    beta: float = 1.0,
+    policies: ArrayLike, reference: ArrayLike | None = None, *, beta: float = 1.0
 ) -> Float[np.ndarray, "1+type type"]:
     r"""Return each type's regret under each type's policy, by the policies' implicit rewards.
 
@@ -52,11 +40,10 @@ def regret_matrix(
     Parameters
     ----------
     policies : array (type, prompt, response) or (type, response)
-        Probabilities: each type's own policy.
+        Probabilities: each type's own policy. A response that one of them gives must have a
+        probability above 0 under all of them, and under the reference.
     reference : array (prompt, response) or (response,), optional
         The reference policy; uniform unless given.
-    prompt_weights : array (prompt,), optional
-        Relative frequency of each prompt; all alike unless given.
     beta : float
         Price of leaving the reference with which the policies were learned, in units of reward per
         nat.
@@ -66,21 +53,12 @@ def regret_matrix(
     numpy.ndarray (1 + type, type)
         In units of reward.
 
-    Raises
-    ------
-    DataError, SettingError
-        When an argument is not a policy or has another shape, a response that one type's
-        policy gives has probability 0 under another's or the reference, or `beta` is not above 0.
-
     Notes
     -----
     The paper's appendix D prints :math:`L` with :math:`\log \pi_{k'}` and the regret with its sign
-    reversed; section 5.2, as here, has both right but leaves :math:`\beta` out. :math:`R_{kk'}` is
-    also :math:`\beta \, \mathbb{E}_x` of :math:`\operatorname{KL}(\pi_k \parallel
-    \pi_\text{ref}) - \operatorname{KL}(\pi_{k'} \parallel \pi_\text{ref}) +
-    \operatorname{KL}(\pi_{k'} \parallel \pi_k)`. It can be negative, since a type's own policy is
-    also close to the reference, but not for the type furthest from the reference. So the row of
-    :math:`z_0` matters only where :math:`L` is estimated.
+    reversed; section 5.2, as here, has both right but leaves :math:`\beta` out. A regret can be
+    negative, since a type's own policy is also close to the reference, but not for the type
+    furthest from the reference.
 
     Types with larger rewards have larger regrets, and rewards estimated from few answers are
     shrunk. To weigh types alike, divide each row but that of :math:`z_0` by its largest entry.
@@ -96,66 +74,56 @@ def regret_matrix(
     probs = with_prompts("policies", as_policy("policies", policies))
     base = as_reference(reference, probs.shape[1:])
     possible = (probs > 0).any(0)
-    check_positive("policies", np.where(possible, probs, 1))
-    check_positive("reference", np.where(possible, base, 1))
+    for name, table in (("policies", probs), ("reference", base)):
+        if not np.where(possible, table, 1).all():
+            refuse_data(
+                name,
+                problem="has a 0 where its logarithm is needed",
+                expected="smooth it first",
+                instead=f"0.999 * {name} + 0.001 / {name}.shape[-1]",
+            )
     log_ratio = np.log(np.where(possible, probs, 1)) - np.log(np.where(possible, base, 1))
-    expected = mean_over_prompts(np.einsum("kxy,jxy->kjx", log_ratio, probs), prompt_weights)
+    expected = np.einsum("kxy,jxy->kjx", log_ratio, probs).mean(-1)
     return np.vstack([np.zeros(len(probs)), beta * (np.diag(expected)[:, None] - expected)])
 
 
-def regrets(
-    policy: ArrayLike, reward: ArrayLike, prompt_weights: ArrayLike | None = None
-) -> Float[np.ndarray, " type"]:
-    r"""Return each type's regret under a policy, by known rewards:
+def regrets(policy: ArrayLike, reward: ArrayLike) -> Float[np.ndarray, "*draw type"]:
+    r"""Return each type's regret under a policy, by known rewards or posterior draws of them:
     :math:`\mathbb{E}_x [\max_y r_k - \sum_y \pi r_k]`.
 
     Parameters
     ----------
     policy : array (prompt, response) or (response,)
         Probabilities.
-    reward : array (type, prompt, response) or (type, response)
-        Finite.
-    prompt_weights : array (prompt,), optional
-        Relative frequency of each prompt; all alike unless given.
+    reward : array (..., type, prompt, response) or (..., type, response)
+        Finite, with the axes of `policy` last; draws of them, as from `type_rewards`, first.
 
     Returns
     -------
-    numpy.ndarray (type,)
+    numpy.ndarray (..., type)
         In units of reward. Never negative: it compares with the best response, not with the best
         policy near a reference.
-
-    Raises
-    ------
-    DataError
-        When `policy` is not a policy, `reward` is not finite, or shapes do not match.
 
     Examples
     --------
     >>> print(regrets([0.5, 0.25, 0.25], [[4, 0, 0], [0, 8, 4]]))
     [2. 5.]
     """
-    value = with_prompts("reward", as_reward("reward", reward))
-    probs = as_policy("policy", policy, uniform(value.shape[-1:]))
-    check_shape("policy", probs, value.shape[1:])
-    return mean_over_prompts(
-        np.sum(probs * (value.max(-1, keepdims=True) - value), -1), prompt_weights
-    )
+    value = as_reward(reward)
+    probs = as_policy("policy", policy, f"np.full({value.shape[-1]}, 1 / {value.shape[-1]})")
+    if value.ndim <= probs.ndim or value.shape[-probs.ndim :] != probs.shape:
+        refuse_data(
+            "policy",
+            problem=f"has shape {probs.shape}",
+            expected=f"its axes must be the last ones of the rewards, here {value.shape}",
+        )
+    lost = np.sum(probs * (value.max(-1, keepdims=True) - value), -1)
+    return np.asarray(lost.mean(-1) if probs.ndim > 1 else lost)
 
 
 class MinMax(NamedTuple):
-    """Weights of the types' policies, and the worst regret under them.
-
-    Attributes
-    ----------
-    weights : numpy.ndarray (type,)
-        Probabilities.
-    value : float
-        Largest regret of a row under `weights`, in the units of the regret matrix.
-    gap : float
-        Bound on how far `value` is above the least possible, in the same units.
-    history : numpy.ndarray (step, type), optional
-        Weights after each step, from `hedge`.
-    """
+    """Weights of the types' policies, the worst regret under them, a bound on how far this is above
+    the least possible, and the weights after each step of `hedge`."""
 
     weights: Float[np.ndarray, " type"]
     value: float
@@ -177,12 +145,8 @@ def linear_programme(regret: ArrayLike) -> MinMax:
     Returns
     -------
     MinMax
-        Without `history`.
-
-    Raises
-    ------
-    DataError
-        When `regret` is not a matrix of finite numbers.
+        ``weights`` (type,); ``value``, the largest regret of a row, in units of the matrix; and
+        ``gap``, a bound on how far it is above the least possible.
 
     Warns
     -----
@@ -198,7 +162,7 @@ def linear_programme(regret: ArrayLike) -> MinMax:
     """
     matrix, scale = _scaled(regret)
     # Rows are as the types of one draw, and types as the responses to one prompt.
-    [weights], [rows] = least_worst(matrix[None, :, None], np.ones(1))
+    [weights], [rows] = least_worst(matrix[None, :, None])
     worst = float(np.max(matrix @ weights))
     gap = max(worst - float(np.min(matrix.T @ rows)), 0.0)
     warn_of_gap(worst, gap, scale)
@@ -206,10 +170,10 @@ def linear_programme(regret: ArrayLike) -> MinMax:
 
 
 @checked
-def hedge(regret: ArrayLike, *, steps: int = 2000, step_size: float | None = None) -> MinMax:
+def hedge(regret: ArrayLike, *, steps: int = 2000) -> MinMax:
     r"""Approximate `linear_programme` by optimistic Hedge for both players.
 
-    It is algorithm 2 of Chidambaram et al. (2024), with
+    It is algorithm 2 of Chidambaram et al. (2024), with :math:`\eta = 1/2`,
 
     .. math:: w_t \propto w_{t-1} \exp(-\eta (2 R^\top p_{t-1} - R^\top p_{t-2})), \qquad
               p_t \propto p_{t-1} \exp(\eta (2 R w_{t-1} - R w_{t-2}))
@@ -220,20 +184,12 @@ def hedge(regret: ArrayLike, *, steps: int = 2000, step_size: float | None = Non
         From `regret_matrix`. The steps use it divided by its largest absolute entry.
     steps : int
         Number of iterates that are averaged, :math:`T`.
-    step_size : float, optional
-        :math:`\eta`; 1/2 unless given, the largest that is proved to converge.
 
     Returns
     -------
     MinMax
-        With the average of the first :math:`t` iterates in row :math:`t` of `history`, the last of
-        them in `weights`.
-
-    Raises
-    ------
-    DataError, SettingError
-        When `regret` is not a matrix of finite numbers, `steps` is below 1, or `step_size` is not
-        above 0 or so large that weights overflow.
+        As of `linear_programme`, with the average of the first :math:`t` iterates in row :math:`t`
+        of ``history``, the last of them in ``weights``.
 
     Warns
     -----
@@ -243,12 +199,11 @@ def hedge(regret: ArrayLike, *, steps: int = 2000, step_size: float | None = Non
 
     Notes
     -----
-    For :math:`\eta \le 1/2` and :math:`K + 1` rows the worst regret is within :math:`(\log K(K+1) /
-    \eta + 2 \eta) / T` of the least, in units of the largest entry (by theorem 4 of Syrgkanis et
-    al. 2015). The printed algorithm does not define the iterates before the first, divides a sum
-    of :math:`T + 1` iterates by :math:`T`, and has a step size that ignores the scale of
-    :math:`R`. Here :math:`w_0` and :math:`p_0` are uniform, the payoffs before them 0, and
-    :math:`w_0, \dots, w_{T-1}` are averaged.
+    For :math:`K + 1` rows the worst regret is within :math:`(\log K(K+1) / \eta + 2 \eta) / T` of
+    the least, in units of the largest entry (by theorem 4 of Syrgkanis et al. 2015). The printed
+    algorithm does not define the iterates before the first, divides a sum of :math:`T + 1` of them
+    by :math:`T`, and has a step size that ignores the scale of :math:`R`. Here :math:`w_0` and
+    :math:`p_0` are uniform, payoffs before them 0, and :math:`w_0, \dots, w_{T-1}` are averaged.
 
     Examples
     --------
@@ -257,47 +212,37 @@ def hedge(regret: ArrayLike, *, steps: int = 2000, step_size: float | None = Non
     [0.69 0.31] 0.38 (2000, 2)
     """
     whole("steps", steps)
-    rate = 0.5 if step_size is None else step_size
-    positive("step_size", rate)
     matrix, scale = _scaled(regret)
     iterates = np.empty((steps, matrix.shape[1]))
     loss, gain = np.zeros(matrix.shape[1]), np.zeros(matrix.shape[0])
     last_loss, last_gain = loss, gain
     rows = np.zeros(matrix.shape[0])
-    with np.errstate(over="ignore", invalid="ignore"):
-        for step in range(steps):
-            # The recursion of the docstring summed: the last payoff counts twice.
-            w, p = softmax(-rate * (loss + last_loss)), softmax(rate * (gain + last_gain))
-            last_loss, last_gain = matrix.T @ p, matrix @ w
-            loss, gain = loss + last_loss, gain + last_gain
-            iterates[step] = w
-            rows += p / steps
+    for step in range(steps):
+        # The recursion of the docstring summed: the last payoff counts twice.
+        w, p = softmax(-RATE * (loss + last_loss)), softmax(RATE * (gain + last_gain))
+        last_loss, last_gain = matrix.T @ p, matrix @ w
+        loss, gain = loss + last_loss, gain + last_gain
+        iterates[step] = w
+        rows += p / steps
     history = np.cumsum(iterates, 0) / np.arange(1, steps + 1)[:, None]
     worst, least = float(np.max(matrix @ history[-1])), float(np.min(matrix.T @ rows))
-    if not np.isfinite(worst - least):
-        raise SettingError(
-            parameter="step_size",
-            value=step_size,
-            problem="is so large that the weights overflow",
-            expected="leave it out, or give 1/2 at most",
-        )
     gap = max(worst - least, 0.0)
     if gap > _WIDE:
         warnings.warn(
             f"the worst regret {scale * worst:.3g} may be above the least possible by"
             f" {scale * gap:.3g} after {steps} steps; take more steps, or use linear_programme",
             ConvergenceWarning,
-            stacklevel=2,
+            skip_file_prefixes=PACKAGE,
         )
     return MinMax(history[-1], scale * worst, scale * gap, history)
 
 
 def _scaled(regret: ArrayLike) -> tuple[Float[np.ndarray, "row type"], float]:
-    """Return the matrix divided by its largest absolute entry, and that entry."""
+    """The matrix divided by its largest absolute entry, and that entry."""
     matrix = as_array("regret", regret)
     if matrix.ndim != 2:
-        raise DataError(
-            parameter="regret",
+        refuse_data(
+            "regret",
             problem=f"has shape {matrix.shape}",
             expected="it must be (1 + type, type)",
             instead="regret_matrix(policies)",

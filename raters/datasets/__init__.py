@@ -1,12 +1,6 @@
 """Generators of judgements with known truth, and a small real data set."""
 
-from raters.datasets._anesthesia import (
-    anesthesia,
-    anesthesia_labels,
-    anesthesia_path,
-    anesthesia_ratings,
-    anesthesia_votes,
-)
+from raters.datasets._anesthesia import anesthesia
 from raters.datasets._votes import (
     crowd,
     paper,
@@ -26,10 +20,6 @@ from raters.datasets.crowds import (
 
 __all__ = [
     "anesthesia",
-    "anesthesia_labels",
-    "anesthesia_path",
-    "anesthesia_ratings",
-    "anesthesia_votes",
     "choice_crowd",
     "crowd",
     "demonstration_crowd",

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.special import expit
 
-from raters.datasets._common import Truth, check_amount, check_sizes, draw_kinds
+from raters.datasets._common import Truth, check_sizes, draw_kinds
 from raters.errors import refuse
 from raters.errors.validation import checked, finite, numbers, positive
 from raters.judgements.comparisons import Comparisons
 
 
 class GeneratedVotes(NamedTuple):
-    """Votes, and the parameters that generated them."""
-
     votes: Comparisons
     truth: Truth
 
@@ -34,20 +33,12 @@ def paper(
     num_items, num_annotators, num_votes : int
         At least 2 items, and 1 of the others.
     seed : int
-        Seed of ``numpy.random.default_rng``.
 
     Returns
     -------
     tuple of Comparisons and dict
         ``votes``, and ``truth`` with ``reward`` (item; centred, in logits) and ``competence``
         (annotator).
-
-    Examples
-    --------
-    >>> import raters as rt
-    >>> votes, truth = rt.datasets.paper(10, 2, 100, seed=0)
-    >>> votes.num_votes
-    100
     """
     rng = _generator(num_items, num_annotators, num_votes, seed)
     return _votes(rng, rng.uniform(size=num_items), rng.uniform(size=num_annotators), num_votes)
@@ -71,16 +62,8 @@ def separated(
     num_items, num_annotators, num_votes : int
         At least 2 items, and 1 of the others.
     seed : int
-        Seed of ``numpy.random.default_rng``.
     scale : float
         Rewards span [−2·scale, 2·scale] logits.
-
-    Examples
-    --------
-    >>> import raters as rt
-    >>> votes, truth = rt.datasets.separated(seed=0)
-    >>> float(truth["reward"].max())
-    4.0
     """
     finite("scale", scale, 2.0)
     rng = _generator(num_items, num_annotators, num_votes, seed)
@@ -109,7 +92,6 @@ def crowd(
     num_items, num_annotators, num_votes : int
         At least 2 items, and 1 of the others.
     seed : int
-        Seed of ``numpy.random.default_rng``.
     guessers, adversaries : float
         Shares of the annotators, not negative and with a sum below 1.
 
@@ -147,16 +129,8 @@ def position_biased(
     num_items, num_annotators, num_votes : int
         At least 2 items, and 1 of the others.
     seed : int
-        Seed of ``numpy.random.default_rng``.
     bias : float
         Mean advantage of the first position, in logits.
-
-    Examples
-    --------
-    >>> import raters as rt
-    >>> votes, truth = rt.datasets.position_biased(seed=0)
-    >>> votes.ordered
-    True
     """
     finite("bias", bias, 0.7)
     rng = _generator(num_items, num_annotators, num_votes, seed)
@@ -183,7 +157,6 @@ def preference_types(
     num_items, num_annotators, votes_each, num_types : int
         At least 2 items, and 1 of the others.
     seed : int
-        Seed of ``numpy.random.default_rng``.
     weights : sequence of float, optional
         Probability of each type, up to a factor; uniform unless given.
     reward_scale : float
@@ -194,19 +167,9 @@ def preference_types(
     tuple of Comparisons and dict
         ``votes``, and ``truth`` with ``reward`` (item, type), centred within each type; ``type``
         (annotator; codes); and ``type_weight`` (type), the realised shares.
-
-    Examples
-    --------
-    >>> import raters as rt
-    >>> votes, truth = rt.datasets.preference_types(num_items=5, num_annotators=6, votes_each=4,
-    ...                                             num_types=2, seed=0)
-    >>> votes.num_votes, truth["reward"].shape
-    (24, (5, 2))
     """
     check_sizes(2, num_items=num_items)
     check_sizes(num_annotators=num_annotators, votes_each=votes_each, num_types=num_types)
-    check_amount("num_annotators", num_annotators, num_annotators * votes_each)
-    check_amount("num_items", num_items, num_items * num_types)
     positive("reward_scale", reward_scale)
     probs = _type_probs(weights, num_types)
     rng = np.random.default_rng(seed)
@@ -214,19 +177,10 @@ def preference_types(
     reward -= reward.mean(0)
     of_type = rng.choice(num_types, num_annotators, p=probs)
     annotator = np.repeat(np.arange(num_annotators), votes_each)
-    first = rng.integers(num_items, size=len(annotator))
-    second = (first + rng.integers(1, num_items, size=len(annotator))) % num_items
+    first, second = _pairs(rng, num_items, len(annotator))
     logits = reward[first, of_type[annotator]] - reward[second, of_type[annotator]]
-    wins = rng.random(len(annotator)) < 1 / (1 + np.exp(-logits))
-    votes = Comparisons(
-        first=first.astype(np.int32),
-        second=second.astype(np.int32),
-        annotator=annotator.astype(np.int32),
-        wins=wins.astype(np.float32),
-        count=None,
-        items=tuple(range(num_items)),
-        annotators=tuple(range(num_annotators)),
-    )
+    wins = rng.random(len(annotator)) < expit(logits)
+    votes = _comparisons(first, second, annotator, wins, range(num_items), num_annotators)
     truth = {"reward": reward, "type": of_type, "type_weight": _realised(of_type, num_types)}
     return GeneratedVotes(votes.aggregate(), truth)
 
@@ -253,7 +207,6 @@ def preference_bandit(
     weights : sequence of float
         Probability of each group, up to a factor; at least two.
     seed : int
-        Seed of ``numpy.random.default_rng``.
 
     Returns
     -------
@@ -261,16 +214,8 @@ def preference_bandit(
         ``votes``, with items ``"arm 1"``, … and features context × arm (difference of the two
         sides); and ``truth`` with ``type`` (annotator; codes), ``type_weight`` (type; the realised
         shares), ``reward`` (arm, type; expected), and ``coefficient`` (feature, type).
-
-    Examples
-    --------
-    >>> import raters as rt
-    >>> votes, truth = rt.datasets.preference_bandit(seed=0)
-    >>> votes.items, truth["reward"].tolist()[0]
-    (('arm 1', 'arm 2', 'arm 3'), [15.0, 0.0, 0.0])
     """
     check_sizes(num_annotators=num_annotators, votes_each=votes_each)
-    check_amount("num_annotators", num_annotators, num_annotators * votes_each)
     arms = len(weights)
     if arms < 2:
         refuse("weights", weights, expected="give at least two groups")
@@ -282,19 +227,18 @@ def preference_bandit(
     sides = rng.integers(arms, size=(2, len(annotator)))
     noise = rng.normal(0, 0.01, (2, len(annotator)))
     reward = 10 * context.sum(1) * (sides == of_type[annotator]) + noise
-    wins = rng.random(len(annotator)) < 1 / (1 + np.exp(reward[1] - reward[0]))
+    wins = rng.random(len(annotator)) < expit(reward[0] - reward[1])
     by_arm = np.eye(arms)[sides[0]] - np.eye(arms)[sides[1]]
     features = (by_arm[:, :, None] * context[:, None]).reshape(len(annotator), -1)
     names = [f"arm {arm}" for arm in range(1, arms + 1)]
     distinct = sides[0] != sides[1]
-    votes = Comparisons(
-        first=sides[0, distinct].astype(np.int32),
-        second=sides[1, distinct].astype(np.int32),
-        annotator=annotator[distinct].astype(np.int32),
-        wins=wins[distinct].astype(np.float32),
-        count=None,
-        items=tuple(names),
-        annotators=tuple(range(num_annotators)),
+    votes = _comparisons(
+        sides[0, distinct],
+        sides[1, distinct],
+        annotator[distinct],
+        wins[distinct],
+        names,
+        num_annotators,
         features=features[distinct].astype(np.float32),
         feature_names=tuple(f"x{axis} × {name}" for name in names for axis in (1, 2, 3)),
     )
@@ -339,8 +283,7 @@ def _votes(
     position_bias: Float[np.ndarray, " annotator"] | None = None,
 ) -> GeneratedVotes:
     """Draw votes on uniform pairs of distinct items by uniform annotators."""
-    first = rng.integers(len(reward), size=num_votes)
-    second = (first + rng.integers(1, len(reward), size=num_votes)) % len(reward)
+    first, second = _pairs(rng, len(reward), num_votes)
     annotator = rng.integers(len(competence), size=num_votes)
     reward = reward - reward.mean()
     logits = competence[annotator] * (reward[first] - reward[second])
@@ -348,15 +291,44 @@ def _votes(
     if position_bias is not None:
         logits = logits + position_bias[annotator]
         truth["position_bias"] = position_bias
-    wins = rng.random(num_votes) < 1 / (1 + np.exp(-logits))
-    votes = Comparisons(
-        first=first.astype(np.int32),
-        second=second.astype(np.int32),
-        annotator=annotator.astype(np.int32),
-        wins=wins.astype(np.float32),
-        count=None,
-        items=tuple(range(len(reward))),
-        annotators=tuple(range(len(competence))),
+    wins = rng.random(num_votes) < expit(logits)
+    votes = _comparisons(
+        first,
+        second,
+        annotator,
+        wins,
+        range(len(reward)),
+        len(competence),
         ordered=position_bias is not None,
     )
     return GeneratedVotes(votes.aggregate(), truth)
+
+
+def _pairs(
+    rng: np.random.Generator, num_items: int, number: int
+) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, " row"]]:
+    """Uniform pairs of distinct items."""
+    first = rng.integers(num_items, size=number)
+    return first, (first + rng.integers(1, num_items, size=number)) % num_items
+
+
+def _comparisons(
+    first: np.ndarray,
+    second: np.ndarray,
+    annotator: np.ndarray,
+    wins: np.ndarray,
+    items: Iterable[Any],
+    num_annotators: int,
+    **more: Any,
+) -> Comparisons:
+    """Votes, one a row."""
+    return Comparisons(
+        first.astype(np.int32),
+        second.astype(np.int32),
+        annotator.astype(np.int32),
+        wins.astype(np.float32),
+        None,
+        tuple(items),
+        tuple(range(num_annotators)),
+        **more,
+    )

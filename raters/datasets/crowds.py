@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 from scipy.special import expit
 
-from raters.datasets._common import Truth, check_amount, check_sizes, draw_kinds
+from raters.datasets._common import Truth, check_sizes, draw_kinds
 from raters.errors import refuse
 from raters.errors.validation import at_most, checked, positive, share, whole
 from raters.judgements.choices import Choices
@@ -80,7 +80,6 @@ def label_crowd(
     num_items, num_annotators, labels_per_item, num_classes : int
         At least 2 classes, 1 of the others, and as many annotators as labels per item.
     seed : int
-        Seed of ``numpy.random.default_rng``.
     accuracy : float
         Mean diagonal of the competent annotators' confusion matrices.
     spammers, adversaries : float
@@ -107,8 +106,6 @@ def label_crowd(
     whole("num_features", num_features, least=0)
     share("accuracy", accuracy)
     at_most("labels_per_item", labels_per_item, num_annotators, "annotators")
-    check_amount("num_items", num_items, num_items * max(labels_per_item, num_features))
-    check_amount("num_classes", num_classes, num_annotators * num_classes**2)
     rng = np.random.default_rng(seed)
     prevalence = rng.dirichlet(np.full(num_classes, 5.0))
     true_class = rng.choice(num_classes, num_items, p=prevalence)
@@ -179,7 +176,6 @@ def rating_crowd(
     num_items, num_annotators, ratings_per_item, num_levels : int
         From 2 to 20 levels, 1 of the others, and as many annotators as ratings per item.
     seed : int
-        Seed of ``numpy.random.default_rng``.
     guessers, adversaries : float
         Shares of the annotators, not negative and with a sum below 1: with competence 0, whose
         ratings do not depend on the item, and with −1, who read the scale the wrong way round.
@@ -189,13 +185,6 @@ def rating_crowd(
     tuple of Ratings and dict
         ``ratings``, and ``truth`` with ``reward`` (item), ``competence``, ``severity`` and ``kind``
         (annotator): "competent", "guesser" or "adversary", and ``threshold`` (annotator, step).
-
-    Examples
-    --------
-    >>> import raters as rt
-    >>> ratings, truth = rt.datasets.rating_crowd(seed=0)
-    >>> ratings.num_ratings, ratings.levels
-    (1000, (1, 2, 3, 4, 5))
     """
     check_sizes(
         num_items=num_items, num_annotators=num_annotators, ratings_per_item=ratings_per_item
@@ -203,7 +192,6 @@ def rating_crowd(
     whole("num_levels", num_levels, least=2)
     at_most("num_levels", num_levels, MOST_LEVELS, "levels")
     at_most("ratings_per_item", ratings_per_item, num_annotators, "annotators")
-    check_amount("num_items", num_items, num_items * ratings_per_item)
     rng = np.random.default_rng(seed)
     kind = draw_kinds(rng, num_annotators, guessers=guessers, adversaries=adversaries)
     competence = _competence(rng, kind)
@@ -264,7 +252,6 @@ def ranking_crowd(
     best_worst : bool
         Whether the worst of the items without a place is named as well.
     seed : int
-        Seed of ``numpy.random.default_rng``.
     guessers, adversaries : float
         Shares of the annotators, not negative and with a sum below 1: with competence 0, who rank
         at random, and with −1, who rank upside down.
@@ -274,13 +261,6 @@ def ranking_crowd(
     tuple of Rankings and dict
         ``rankings``, and ``truth`` with ``worth`` (item), and ``competence`` and ``kind``
         (annotator): "competent", "guesser" or "adversary".
-
-    Examples
-    --------
-    >>> import raters as rt
-    >>> rankings, truth = rt.datasets.ranking_crowd(places=3, seed=0)
-    >>> rankings.num_rankings, rankings.is_partial
-    (120, True)
     """
     check_sizes(num_annotators=num_annotators, rankings_per_annotator=rankings_per_annotator)
     check_sizes(2, num_items=num_items, set_size=set_size)
@@ -292,7 +272,6 @@ def ranking_crowd(
     of_set = "items in a set beside the worst" if best_worst else "items in a set"
     at_most("places", depth, set_size - best_worst, of_set)
     number = num_annotators * rankings_per_annotator
-    check_amount("num_annotators", num_annotators, number * num_items)
     rng = np.random.default_rng(seed)
     kind = draw_kinds(rng, num_annotators, guessers=guessers, adversaries=adversaries)
     competence = _competence(rng, kind)
@@ -340,7 +319,6 @@ def choice_crowd(
     num_features : int
         Number of features of the alternatives, standard normal in each set.
     seed : int
-        Seed of ``numpy.random.default_rng``.
     available : float
         Probability that an alternative is offered, above 0; each set offers two or more.
     spread : float
@@ -354,13 +332,6 @@ def choice_crowd(
     tuple of Choices and dict
         ``choices``, and ``truth`` with ``coefficient`` (feature) and ``constant`` (alternative);
         with a spread also ``own_coefficient`` (annotator, feature).
-
-    Examples
-    --------
-    >>> import raters as rt
-    >>> choices, truth = rt.datasets.choice_crowd(seed=0)
-    >>> choices.num_choices, truth["coefficient"].shape
-    (500, (2,))
     """
     check_sizes(
         num_choosers=num_choosers,
@@ -375,7 +346,6 @@ def choice_crowd(
     if correlation != 0:
         share("correlation", correlation)
     number = num_choosers * choices_per_chooser
-    check_amount("num_choosers", num_choosers, number * num_alternatives * num_features)
     rng = np.random.default_rng(seed)
     constant = rng.normal(0.0, 0.7, num_alternatives)
     truth = {
@@ -432,7 +402,6 @@ def response_crowd(
     ----------
     num_persons, num_items : int
     seed : int
-        Seed of ``numpy.random.default_rng``.
     asked : float
         Probability that a person is asked an item, above 0; everybody is asked one.
     slopes : float
@@ -446,20 +415,12 @@ def response_crowd(
     tuple of Responses and dict
         ``responses``, and ``truth`` with ``ability`` and ``kind`` (person; "competent" or
         "guesser"), and ``difficulty`` and ``discrimination`` (item).
-
-    Examples
-    --------
-    >>> import raters as rt
-    >>> responses, truth = rt.datasets.response_crowd(seed=0)
-    >>> responses.num_judgements, truth["ability"].shape
-    (4000, (200,))
     """
     check_sizes(num_persons=num_persons, num_items=num_items)
     if asked != 1:
         share("asked", asked)
     if not 0 <= slopes < 10:
         refuse("slopes", slopes, expected="it must be at least 0, and below 10")
-    check_amount("num_persons", num_persons, num_persons * num_items)
     rng = np.random.default_rng(seed)
     kind = draw_kinds(rng, num_persons, guessers=guessers)
     truth = {
@@ -510,7 +471,6 @@ def demonstration_crowd(
     num_annotators, num_trajectories, num_steps : int
         Numbers of demonstrators, of trajectories of each, and of steps of a trajectory.
     seed : int
-        Seed of ``numpy.random.default_rng``.
     num_features : int
         Number of features of a cell.
     careless, adversaries : float
@@ -522,13 +482,6 @@ def demonstration_crowd(
     tuple of Demonstrations and dict
         ``demonstrations``, and ``truth`` with ``coefficient`` (feature), ``rationality`` and
         ``kind`` (annotator): "competent", "careless" or "adversary".
-
-    Examples
-    --------
-    >>> import raters as rt
-    >>> demonstrations, truth = rt.datasets.demonstration_crowd(seed=0)
-    >>> demonstrations.num_steps, demonstrations.mdp
-    (1440, MDP(36 states, 4 actions, 4 features, discount=0.9))
     """
     check_sizes(
         rows=rows,

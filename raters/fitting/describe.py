@@ -29,7 +29,7 @@ def describe(model: Model[Any], data: Any) -> str:
     Examples
     --------
     >>> import raters as rt
-    >>> print(rt.fitting.describe(rt.BTL(), rt.datasets.anesthesia_votes()))  # doctest: +ELLIPSIS
+    >>> print(rt.fitting.describe(rt.BTL(), rt.datasets.anesthesia("votes")))  # doctest: +ELLIPSIS
     BTL(reward_scale=None, position_bias=False, ...)
       reward_scale    LogNormal      ()
       reward          Normal         (item: 45)

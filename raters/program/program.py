@@ -79,7 +79,7 @@ class Program[Data: Judgements]:
     Examples
     --------
     >>> import raters as rt
-    >>> labels = rt.datasets.anesthesia_labels()
+    >>> labels = rt.datasets.anesthesia("labels")
     >>> program = rt.program.Program(rt.DawidSkene(), labels)
     >>> program.sites["confusion"].dims, program.unit, program.latent.name
     (('annotator', 'true_class', 'label'), 'item', 'true_class')

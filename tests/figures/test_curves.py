@@ -7,8 +7,8 @@ import pytest
 import xarray as xr
 from scipy.stats import t as student
 
-import raters as rt
 from raters import alignment, figures
+from raters.checking.predictive import Check
 from raters.errors import SettingError
 from raters.figures.curves import _binned, _trials
 from tests.figures.made import check_readable
@@ -170,7 +170,7 @@ def test_each_discrepancy_has_a_panel():
     draws = xr.Dataset({"observed": (axes, observed), "replicated": (axes, drawn)}, coords)
     columns = {"p_adjusted": np.full(5, 0.01), "fails": np.arange(5) == 4}
     table = xr.Dataset({name: ("discrepancy", value) for name, value in columns.items()}, coords)
-    plots = figures.checks(rt.checking.Check(table, draws, ()))
+    plots = figures.checks(Check(table, draws, ()))
     for place, name in enumerate(names):
         panel = plots.get_viz("plot", discrepancy=name)
         assert panel.get_title(loc="right").endswith("fails") == (place == 4)

@@ -100,7 +100,7 @@ def test_the_same_counts_as_another_copy():
 
 
 def test_votes_are_all_pairs_of_patients():
-    votes = rt.datasets.anesthesia_votes()
+    votes = rt.datasets.anesthesia("votes")
     assert votes.num_votes == votes.num_comparisons == 7 * 45 * 44 // 2
     assert (votes.num_items, votes.num_annotators) == (45, 7)
     told_apart = sum(int((np.subtract.outer(column, column) > 0).sum()) for column in TABLE.T)
@@ -109,7 +109,7 @@ def test_votes_are_all_pairs_of_patients():
 
 @pytest.mark.parametrize("rater", range(7))
 def test_the_worse_risk_wins_and_equal_ones_share(rater):
-    votes = rt.datasets.anesthesia_votes()
+    votes = rt.datasets.anesthesia("votes")
     mine = votes.take(np.asarray(votes.annotator) == votes.annotators.index(RATERS[rater]))
     first, second = (np.array(votes.items)[side] - 1 for side in (mine.first, mine.second))
     difference = TABLE[first, rater] - TABLE[second, rater]

@@ -11,7 +11,7 @@ import raters as rt
 def test_em_under_the_flat_prior(fit_quietly) -> None:
     """.400 .422 .112 .067 and a log-likelihood of −190.73, by EM from the majority; Dawid and Skene
     (1979) print two digits."""
-    labels = rt.datasets.anesthesia_labels()
+    labels = rt.datasets.anesthesia("labels")
     flat = rt.DawidSkene(diagonal=1.0, off_diagonal=1.0)
     result = fit_quietly(flat, labels, rt.PGEM(draws=0))
     np.testing.assert_allclose(
@@ -27,7 +27,7 @@ def test_the_posterior_under_the_priors_of_rater(fit_quietly) -> None:
     (false-alarm rate 1e-4 each).
     """
     model = rt.DawidSkene(diagonal=4.8, off_diagonal=3.2 / 3, prevalence=3.0)
-    draws = fit_quietly(model, rt.datasets.anesthesia_labels(), rt.PGGibbs(draws=2000, chains=2))[
+    draws = fit_quietly(model, rt.datasets.anesthesia("labels"), rt.PGGibbs(draws=2000, chains=2))[
         "posterior"
     ]["prevalence"]
     values = draws.values

@@ -62,7 +62,7 @@ def main(which: str) -> None:
     gibbs = rt.PGGibbs(draws=3, warmup=3, chains=1)
     if which == "few":
         votes, _ = rt.datasets.paper(num_items=6, num_annotators=4, num_votes=400, seed=0)
-        labels = rt.datasets.anesthesia_labels()
+        labels = rt.datasets.anesthesia("labels")
         cases = [(rt.ExtendedBTL("signed"), votes), (rt.DawidSkene(), labels)]
     else:
         cases = pickle.loads(Path(which).read_bytes())

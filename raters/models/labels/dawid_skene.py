@@ -49,7 +49,7 @@ class DawidSkene(Model[Labels]):
     Examples
     --------
     >>> import raters as rt
-    >>> labels = rt.datasets.anesthesia_labels()
+    >>> labels = rt.datasets.anesthesia("labels")
     >>> result = rt.fit(rt.DawidSkene(), labels, rt.PGEM(draws=0), seed=0, progress=False)
     >>> result.posterior["confusion"].dims
     ('chain', 'draw', 'annotator', 'true_class', 'label')

@@ -48,7 +48,7 @@ class ItemDifficulty(Model[Labels]):
     Examples
     --------
     >>> import raters as rt
-    >>> labels = rt.datasets.anesthesia_labels()
+    >>> labels = rt.datasets.anesthesia("labels")
     >>> model = rt.models.ItemDifficulty()
     >>> result = rt.fit(model, labels, rt.PGEM(draws=0), seed=0, progress=False)
     >>> result["mode"]["ease"].dims

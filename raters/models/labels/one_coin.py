@@ -42,7 +42,7 @@ class OneCoin(Model[Labels]):
     Examples
     --------
     >>> import raters as rt
-    >>> labels = rt.datasets.anesthesia_labels()
+    >>> labels = rt.datasets.anesthesia("labels")
     >>> result = rt.fit(rt.models.OneCoin(), labels, rt.PGEM(draws=0), seed=0, progress=False)
     >>> result["mode"]["accuracy"].dims
     ('annotator',)

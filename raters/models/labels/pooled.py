@@ -43,7 +43,7 @@ class Pooled(Model[Labels]):
     Examples
     --------
     >>> import raters as rt
-    >>> labels = rt.datasets.anesthesia_labels()
+    >>> labels = rt.datasets.anesthesia("labels")
     >>> result = rt.fit(rt.models.Pooled(), labels, rt.PGEM(draws=0), seed=0, progress=False)
     >>> result["mode"]["confusion"].dims
     ('true_class', 'label')
