@@ -15,13 +15,12 @@ import pytest
 from numpyro.distributions import constraints
 
 import raters as rt
-from raters.distributions import Repeated, Votes
+from raters.distributions import Votes
 from raters.errors import SettingError
 from raters.inference.defaults import default_backend
 from raters.models.comparisons import _sites
 from raters.program import scattered
 from raters.testing import check_model
-from tests import hand
 
 
 @contextmanager
@@ -159,19 +158,7 @@ class Longer(Plated):
         return numpyro.plate("comparison", data.num_rows + 1)
 
 
-class Named(Plated):
-    def plate(self, data):
-        return numpyro.plate("votes", data.num_rows)
-
-
-class Twice(Plated):
-    def plate(self, data):
-        return numpyro.plate("worth", data.num_rows)
-
-
-@pytest.mark.parametrize(
-    "model", [Plated(), Longer(), Named(), Twice()], ids=lambda m: type(m).__name__
-)
+@pytest.mark.parametrize("model", [Plated(), Longer()], ids=lambda m: type(m).__name__)
 def test_an_observed_site_in_another_plate_is_refused(model, tiny):
     with pytest.raises(SettingError, match=type(model).__name__):
         rt.fit(model, tiny, rt.NUTS(), seed=0, progress=False)
@@ -244,24 +231,12 @@ def test_a_sample_has_no_array_of_the_data_itself():
     assert not {id(leaf) for leaf in whole} & {id(leaf) for leaf in few}
 
 
-def test_one_judgement_each_needs_no_counts():
-    single = hand.votes(("a", "b", "ann"), ("c", "b", "ann"))
-    assert list(rt.program.Program(Uncounted(), single).sites) == ["worth"]
-
-
 def test_a_model_without_blocks_is_fitted_by_nuts(tiny):
     assert isinstance(default_backend(Squared(), tiny), rt.NUTS)
     assert isinstance(default_backend(Base(), tiny), rt.PGGibbs)
     assert default_backend(rt.BTL(), tiny) == default_backend(rt.BTL(), None) == rt.PGGibbs()
     quick = default_backend(rt.BTL(), tiny, quick=True)
     assert quick.draws < default_backend(rt.BTL(), tiny).draws
-
-
-def test_repeats_multiply_the_density():
-    one = dist.Categorical(probs=jnp.array([[0.25, 0.75], [0.5, 0.5], [0.1, 0.9]]))
-    log = Repeated(one, jnp.array([2.0, 1.0, 0.0])).log_prob(jnp.array([0, 1, 0]))
-    np.testing.assert_allclose(log, [2 * np.log(0.25), np.log(0.5), 0.0], rtol=1e-5)
-    assert Repeated(one, None).sample(jax.random.key(0), (4,)).shape == (4, 3)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -15,7 +14,6 @@ import numpy as np
 import numpyro.infer
 import numpyro.optim
 from jaxtyping import Array, Float
-from numpyro.distributions import biject_to
 from numpyro.handlers import seed
 from numpyro.infer import autoguide
 from numpyro.infer.initialization import init_to_value
@@ -32,58 +30,17 @@ from raters.program import Program, Supports, inside, log_joint, placing
 Guide = Literal["mean_field", "low_rank", "full_rank"]
 
 
-class _ReadOnce(autoguide.AutoGuide):
-    """Guide that reads the model once, as one compiled function, and may start again elsewhere."""
-
-    _known: dict[str, Any] | None = None
-    _init_locs: Values
-    prototype_trace: Any  # None before it has read
-
-    def _setup_prototype(self, *args: Any, **kwargs: Any) -> None:
-        key, setup = numpyro.prng_key(), super()._setup_prototype
-        given = self.init_loc_fn.keywords["values"]
-        if self._known is None or not set(self._init_locs) <= set(given):
-            self._init_locs = self._read(partial(setup, *args, **kwargs), key)
-            self._known = self.prototype_trace
-        self.prototype_trace = self._known
-        # What the compiled function returns may differ in the last digit.
-        self._init_locs |= {
-            name: biject_to(self._known[name]["fn"].support).inv(given[name])
-            for name in self._init_locs
-            if name in given
-        }
-
-    def _read(self, setup: Callable[[], None], key: jax.Array) -> Values:
-        """Read the model; return the start in unconstrained coordinates, in the model's order."""
-
-        def read() -> Values:
-            with seed(rng_seed=key):
-                setup()
-            return self._init_locs
-
-        start = jax.jit(read)()
-        sites = [site for site in self.prototype_trace.values() if site["type"] == "sample"]
-        bounds = jax.tree.leaves([site["fn"].support for site in sites])
-        if any(isinstance(bound, jax.core.Tracer) for bound in bounds):
-            start = read()  # The guide keeps the bounds that the program computes.
-        return {name: start[name] for name in self.prototype_trace if name in start}
-
-
-class _MeanField(autoguide.AutoNormal, _ReadOnce):
-    pass
-
-
-class _LowRank(autoguide.AutoLowRankMultivariateNormal, _ReadOnce):
+class _LowRank(autoguide.AutoLowRankMultivariateNormal):
     def _get_posterior(self, *args: Any, **kwargs: Any) -> Any:
         self.rank = default_rank(self.latent_dim)
         return super()._get_posterior(*args, **kwargs)
 
 
-class _FullRank(autoguide.AutoMultivariateNormal, _ReadOnce):
-    pass
-
-
-_GUIDES = {"mean_field": _MeanField, "low_rank": _LowRank, "full_rank": _FullRank}
+_GUIDES = {
+    "mean_field": autoguide.AutoNormal,
+    "low_rank": _LowRank,
+    "full_rank": autoguide.AutoMultivariateNormal,
+}
 # Largest rank, and largest number of entries of the part of low rank: a step takes time in
 # proportion to these.
 _LARGEST_RANK = 32

@@ -2,7 +2,6 @@
 densities."""
 
 from raters.program import placing as placing
-from raters.program.class_table import ClassTable as ClassTable
 from raters.program.densities import answer_probs as answer_probs
 from raters.program.densities import class_probs as class_probs
 from raters.program.densities import class_weights as class_weights

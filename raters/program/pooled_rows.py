@@ -25,8 +25,6 @@ from raters.distributions import GroupedMixture
 from raters.distributions.choices import OfSets
 from raters.distributions.mixture import ClassCounts
 from raters.model import Model, Values
-from raters.program.class_table import classes_of_rows
-from raters.program.remembered import remembered
 from raters.program.traces import trace
 from raters.program.values import SAMPLE, scattered
 
@@ -67,7 +65,7 @@ class PooledRows:
         """Expected numbers of groups, and of distinct rows, of each class, and the log-likelihood
         of all groups."""
         each = np.asarray(_log_rows(self.model, self.rows, values))
-        groups, total = classes_of_rows(self.model, self.rows, values, self.counts @ each)
+        groups, total = _classes_of_rows(self.model, self.rows, values, self.counts @ each)
         return ClassCounts(groups, self.by_row @ np.asarray(groups)), float(total)
 
 
@@ -80,7 +78,6 @@ class _Columns:
     of_row: tuple[str, ...]
 
 
-@remembered
 def _columns(program: Any, values: Values) -> _Columns | None:
     """Find the columns on which the log-probability of a row under each class depends; None if one
     of them is that of the groups, or the row depends on other rows."""
@@ -161,3 +158,17 @@ def _log_rows(model: Model[Any], data: Any, values: Values) -> Float[Array, "row
     site = trace(model, data, values)[model.observed]
     log_rows: Array = site["fn"].log_rows(site["value"])
     return log_rows
+
+
+@partial(jax.jit, static_argnums=0)
+def _classes_of_rows(
+    model: Model[Any], data: Any, values: Values, rows: Float[Array, "group class"]
+) -> tuple[Float[Array, "group class"], Float[Array, ""]]:
+    """Expected numbers of groups of each class, and the log-likelihood of all, from that of the
+    rows of each group."""
+    fn = trace(model, data, values)[model.observed]["fn"]
+    joint = fn.weighed(rows)
+    total, probs = jax.nn.logsumexp(joint, axis=-1), jax.nn.softmax(joint, axis=-1)
+    if fn.repeats is None:
+        return probs, total.sum()
+    return fn.repeats[:, None] * probs, (fn.repeats * total).sum()

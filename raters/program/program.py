@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -22,7 +23,6 @@ from raters.judgements.base import Judgements
 from raters.judgements.names import plural
 from raters.model import Model
 from raters.program.placing import placed
-from raters.program.remembered import Cache, key_of
 from raters.program.traces import skeleton
 from raters.program.values import SAMPLE
 
@@ -89,6 +89,11 @@ class Program[Data: Judgements]:
     data: Data
     mesh: Mesh | None = None
 
+    @cached_property
+    def facts(self) -> dict[Any, Any]:
+        """Facts about the program by the function that finds them (see `once`)."""
+        return {}
+
     def placed(self) -> Any:
         """The data on JAX's default device, or with its rows divided over the mesh."""
         return placed(self.data, self.mesh)
@@ -142,10 +147,6 @@ class Program[Data: Judgements]:
             sites = {name: part.sites for name, part in self.parts.items()}
             self.model.check_parts(self.data, sites)
         data = _viewed(self.data.first_unit())
-        return _READINGS.of(key_of(self.model, data), lambda: self._read_on(data))
-
-    def _read_on(self, data: Data) -> _Reading:
-        """Run the program on one unit."""
         try:
             reading = _traced(self.model, data)
         except (ValueError, AssertionError) as error:  # such as a scale below 0, a name twice
@@ -259,6 +260,19 @@ class Program[Data: Judgements]:
         return frozenset(axis for site in self.sites.values() for axis in site.dims)
 
 
+def once[Fact](find: Callable[..., Fact]) -> Callable[..., Fact]:
+    """Run a function of a program, and of values at which it is tried out, once for the program."""
+
+    @functools.wraps(find)
+    def found(program: Program[Any], *values: Any) -> Fact:
+        if find not in program.facts:
+            program.facts[find] = find(program, *values)
+        fact: Fact = program.facts[find]
+        return fact
+
+    return found
+
+
 class _Reading(NamedTuple):
     """Facts of a program."""
 
@@ -271,9 +285,6 @@ class _Reading(NamedTuple):
     class_names: tuple[str, ...]
     deterministic: dict[str, tuple[str, ...]]
     of_rows: bool
-
-
-_READINGS: Cache[_Reading] = Cache()
 
 
 def _viewed[Data](data: Data) -> Data:

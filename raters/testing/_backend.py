@@ -25,7 +25,6 @@ from raters.inference.modes import Images, images, log_odds, mirrored
 from raters.judgements.base import Judgements
 from raters.model import Model
 from raters.program import Program
-from raters.program.remembered import forget
 from raters.testing._kinds import answered_otherwise
 from raters.testing._model import check_reference
 from raters.testing._result import check_result
@@ -61,7 +60,6 @@ def check_backend(backend: Backend, model: Model[Any], data: Judgements, *, seed
     >>> rt.testing.check_backend(rt.PGEM(draws=50), rt.BTL(), votes)
     """
     check_data(data, "data", model)
-    forget()  # The first run compiles what another one on other answers needs.
     name = type(backend).__name__
     twin = dataclasses.replace(backend)
     assert twin == backend, f"{name} built again from its own fields is not equal to itself"

@@ -89,13 +89,6 @@ def test_confusion_counts_labels_after_prior_and_record(data, classes) -> None:
     )
 
 
-def test_the_crowd_takes_the_place_of_the_prior(data, classes) -> None:
-    model = rt.HierarchicalDawidSkene()
-    crowd = 4.0 * np.asarray(model.start(data)["crowd"])
-    expected = crowd + data.record + label_counts(data, classes)
-    np.testing.assert_allclose(read(model, data, classes, "confusion")[0], expected, rtol=1e-9)
-
-
 def test_accuracies_count_right_and_wrong(data, classes) -> None:
     right, wrong = right_counts(data, classes)
     past_right = np.einsum("akk->a", data.record)
@@ -103,14 +96,6 @@ def test_accuracies_count_right_and_wrong(data, classes) -> None:
     one, other = read(rt.models.OneCoin(right=3.0, wrong=0.5), data, classes, "accuracy")
     np.testing.assert_allclose(one, 3.0 + past_right + right, rtol=1e-9)
     np.testing.assert_allclose(other, 0.5 + past_wrong + wrong, rtol=1e-9)
-
-
-def test_mistakes_count_where_they_go(labelled, classes) -> None:
-    counts = label_counts(labelled, classes)
-    wrong = np.stack([np.delete(counts[:, true], true, axis=-1) for true in range(3)], axis=1)
-    np.testing.assert_allclose(
-        read(rt.models.Yan(), labelled, classes, "wrong")[0], 1 + wrong, rtol=1e-10
-    )
 
 
 SUMMED_OUT = {"unit": "item", "latent_class": "true_class"}

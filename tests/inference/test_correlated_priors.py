@@ -15,7 +15,6 @@ import scipy.optimize
 
 import raters as rt
 from raters.distributions import Choice
-from raters.errors import BackendError
 from raters.inference.polya_gamma.conditionals import Gaussian, joined, prior
 from raters.models.choices._utility import choices_made, set_of
 from raters.program import log_joint
@@ -172,31 +171,3 @@ def _mean(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         float(az.mcse(values[:, :, entry], method="mean")) for entry in range(values.shape[-1])
     ]
     return values.mean((0, 1)), np.array(error)
-
-
-@dataclass(frozen=True)
-class Bounded(Smooth):
-    """A site with bounds in the block of correlated rewards."""
-
-    blocks = (("reward", "advantage"),)
-
-    def generate(self, data: rt.Comparisons) -> None:
-        kernel = jnp.asarray(KERNEL, float)
-        reward = numpyro.sample(
-            "reward", dist.MultivariateNormal(jnp.zeros(6), kernel), infer={"event_dims": ["item"]}
-        )
-        with numpyro.plate("item", 6):
-            advantage = numpyro.sample("advantage", dist.TruncatedNormal(0.0, 0.5, low=0.0))
-        logits = reward[data.first] - reward[data.second] + advantage[data.first]
-        count = jnp.asarray(data.weight)
-        with numpyro.plate("comparison", data.num_rows):
-            numpyro.sample("outcome", dist.BinomialLogits(logits, count), obs=data.wins)
-
-    def start(self, data: rt.Comparisons) -> dict:
-        return {"reward": np.zeros(6), "advantage": np.full(6, 0.3)}
-
-
-@pytest.mark.parametrize("backend", [rt.PGGibbs(), rt.PGEM()], ids=["PGGibbs", "PGEM"])
-def test_bounds_beside_correlated_entries_are_refused(backend) -> None:
-    with pytest.raises(BackendError, match="'advantage' has bounds, in a block"):
-        rt.fit(Bounded(), votes(), backend, seed=0, progress=False)

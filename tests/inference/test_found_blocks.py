@@ -78,18 +78,6 @@ def test_blocks_of_a_program_and_reasons_for_the_other_sites():
     assert reasons["power"] == "the logits are not affine in it"
 
 
-def test_declared_blocks_override():
-    class Declared(rt.Model[rt.Responses]):
-        blocks = (("difficulty",),)
-
-        def generate(self, data):
-            rt.Rasch(ability_scale=1.0).generate(data)
-
-    rows = {"who": [0, 1, 1], "what": [0, 0, 1], "right": [1, 0, 1]}
-    data = rt.Responses.from_frame(rows, person="who", item="what", correct="right")
-    assert detection.names_of(Program(Declared(), data)) == (("difficulty",),)
-
-
 @pytest.mark.parametrize(("function", "number"), [(many, 5), (whitened, 6)])
 def test_rows_read_from_derivatives_are_the_design(function, number):
     """One derivative for the effects of all groups, and one for each feature."""

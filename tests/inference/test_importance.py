@@ -6,15 +6,13 @@ false alarm in 150,000 for each comparison.
 
 from __future__ import annotations
 
-import warnings
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import integrate
 from scipy.linalg import null_space
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 from scipy.stats import beta, kstest, norm
 
 import raters as rt
@@ -86,13 +84,6 @@ def test_what_cannot_be_checked_is_warned_of(draws, said) -> None:
     assert "min_ess" not in found.facts or found.facts["min_ess"] == 0
 
 
-def test_a_mode_is_no_draw() -> None:
-    mode = drawn(0, 1, 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert importance.corrected(mode, np.random.default_rng(0)) is mode
-
-
 # ---------------------------------------------------------------- hyper-parameters and orbits
 
 
@@ -121,27 +112,6 @@ def test_the_integral_over_a_scale_is_that_of_quadrature() -> None:
         # Where 64 points are within .02, the first of the random numbers is no matter.
         np.testing.assert_allclose(found, expected, atol=0.03)
         np.testing.assert_array_equal(redrawn["reward"], rewards)
-
-
-def test_scales_are_drawn_from_their_conditional() -> None:
-    with jax.enable_x64(True):
-        plan, row = planned(rt.BTL())
-        rng = np.random.default_rng(0)
-        reward = np.array([0.5, -0.2, 0.9])
-        many = {"reward": np.tile(reward, (3000, 1)), "reward_scale": np.ones(3000)}
-        _, redrawn = integrated(plan, row, many, rng)
-        grid = np.linspace(-6, 6, 4001)
-        log_density = [
-            float(log_prior(plan.model, row, {"reward": reward, "reward_scale": np.exp(at)})) + at
-            for at in grid[::20]
-        ]
-    weight = np.exp(log_density - logsumexp(log_density))
-    mean = weight @ grid[::20]
-    deviation = np.sqrt(weight @ (grid[::20] - mean) ** 2)
-    log_scale = np.log(redrawn["reward_scale"])
-    # The points are common to all draws, so that their mean is off by a part of a 64th draw's.
-    assert abs(log_scale.mean() - mean) < 4.5 * deviation * (3000**-0.5 + 1 / 64)
-    assert log_scale.std() == pytest.approx(deviation, rel=0.1)
 
 
 def test_the_integral_does_not_depend_on_the_place_on_the_orbit() -> None:

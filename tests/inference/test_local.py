@@ -60,12 +60,3 @@ def test_classes_and_effects_have_their_joint_distribution() -> None:
     """Of six items with five labels of a family and three others, against quadrature;
     false-alarm rate 1e-4 (12 means under Student's t with 49 degrees of freedom)."""
     assert worst(crowd(0.25, 0, 6)[0]) < 4.8
-
-
-def test_classes_drawn_beside_effects_that_stay_are_caught() -> None:
-    """The mean of the effects, and with it the classes, is then another."""
-
-    def stays(model, data, values, site, key):
-        return values[site], local.drawn(model, data, values, site, key)[1]
-
-    assert worst(crowd(0.25, 0, 6)[0], stays) > 4.8

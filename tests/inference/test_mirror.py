@@ -19,7 +19,6 @@ from raters.errors import ConvergenceWarning, DataWarning
 from raters.inference import mode_shares, modes
 from raters.inference.base import Draws
 from raters.inference.polya_gamma import label_switching, latent_classes
-from raters.model import Sign, probability_of_mirror
 from raters.models.labels import _names
 from raters.program import log_prior, pointwise_log_likelihood, scattered
 
@@ -117,27 +116,6 @@ def test_draws_are_exchanged_in_the_share_of_the_other_mode(tiny):
     assert abs(flipped.mean() - share) < 5 * np.sqrt(0.25 / number)
 
 
-def test_draws_that_are_not_finite_stay(tiny):
-    sites = rt.program.Program(MODEL, tiny).sites
-    values = {name: np.full((1, 5, *site.shape), np.nan) for name, site in sites.items()}
-    draws = Draws(values, {})
-    assert (
-        mode_shares.weighed(rt.program.Program(MODEL, tiny), draws, np.random.default_rng(0))
-        is draws
-    )
-    assert probability_of_mirror(values["competence"]) == 0
-    assert probability_of_mirror(values["competence"][:, :0]) == 0
-
-
-def test_a_model_without_the_symmetry_is_left_alone(tiny):
-    values = {"reward": np.ones(3)}
-    rng = np.random.default_rng(0)
-    assert modes.images(rt.program.Program(rt.BTL(), tiny)) == ()
-    assert modes.step(rt.BTL(), (), tiny, tiny, values, rng) is values
-    assert rng.random() == np.random.default_rng(0).random()
-    assert modes.mirrored(Sign(("reward",)), values)["reward"].tolist() == [-1, -1, -1]
-
-
 # ------------------------------------------------------------------- classes that change places
 
 COIN = rt.models.OneCoin(right=2.0, wrong=1.0)
@@ -191,15 +169,6 @@ def test_classes_against_quadrature(backend, error, alike, apart):
         result = rt.fit(COIN, labels(alike, apart), backend, seed=0, progress=False)
     below = (result.posterior["accuracy"] < 0.5).mean(("chain", "draw")).values
     np.testing.assert_allclose(below, adversaries(alike, apart), atol=error)
-
-
-def test_a_known_class_decides_which_is_which(fit_quietly):
-    known = labels(0, 30, truth=(0, 0))
-    assert [move.broken for move in modes.images(rt.program.Program(rt.DawidSkene(), known))] == [
-        True
-    ]
-    result = fit_quietly(rt.DawidSkene(), known, rt.PGGibbs(draws=500, warmup=200))
-    assert (result.posterior["confusion"].values[:, :, 0, 0, 0] > 0.5).mean() > 0.9
 
 
 def test_orders_of_classes():
@@ -283,18 +252,6 @@ def crowd(
 
 def shift(number: int, by: int) -> tuple[int, ...]:
     return tuple((k + by) % number for k in range(number))
-
-
-def test_annotators_suggest_orders():
-    """Half of a crowd of seven classes has another order, which no pair of classes leads to."""
-    strange = (2, 0, 1, 5, 6, 4, 3)
-    for order in (strange, shift(7, 2), tuple(reversed(range(7)))):
-        data = crowd((shift(7, 0),) * 4 + (order,) * 4, 200, 0.9)
-        suggested = modes.suggested(data, 7)
-        assert set(suggested) == {order, modes.inverse(order)}
-        chances = modes.orders(data, 7)
-        assert chances[order] > 0.24
-    assert modes.suggested(crowd((shift(7, 0),) * 5, 200, 0.9), 7) == {}
 
 
 def by_hand(data: rt.Labels, model: rt.DawidSkene) -> np.ndarray:
@@ -443,27 +400,6 @@ def test_a_part_has_an_image_of_its_own(kind):
     again = modes.mirrored(move.symmetry, image, order, move.within(1))
     for name, value in values.items():
         np.testing.assert_array_equal(again[name], value)
-
-
-def test_coefficients_that_parts_share_stay_where_they_are():
-    """Then competences of one part that change their signs change the likelihood."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        data = opposed_votes()
-    features = np.random.default_rng(0).normal(size=(data.num_items, 2))
-    program = rt.program.Program(
-        rt.models.LinearExtendedBTL(competence="signed"),
-        data.with_features(features, names=["x", "y"]),
-    )
-    whole, move = modes.images(program)
-    assert (whole.broken, move.broken, set(move.parts)) == (False, True, {"competence"})
-    values = {"coefficient": np.array([0.7, -0.4]), "competence": np.linspace(0.5, 2.0, 5)}
-    image = modes.mirrored(move.symmetry, values, np.array([0]), move.within(1))
-    np.testing.assert_array_equal(image["coefficient"], values["coefficient"])
-    likelihoods = [
-        pointwise_log_likelihood(program.model, program.data, one).sum() for one in (values, image)
-    ]
-    assert abs(np.diff(likelihoods)) > 1
 
 
 @pytest.mark.slow

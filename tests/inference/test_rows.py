@@ -14,7 +14,7 @@ import numpyro.distributions as dist
 import pytest
 
 import raters as rt
-from raters.errors import BackendError, NotConjugateError
+from raters.errors import NotConjugateError
 from raters.inference.polya_gamma import conditionals, sweep
 from raters.inference.polya_gamma.rows import Block, logits_of, rows_of, split
 from raters.program import Program, log_joint
@@ -97,16 +97,6 @@ class Cubic(ByProduct):
         _votes(worth[data.first] ** 3 - worth[data.second], data)
 
 
-@dataclass(frozen=True)
-class HeavyTailed(ByProduct):
-    """Affine, with a prior that is not normal."""
-
-    def generate(self, data):
-        with numpyro.plate("item", data.num_items):
-            worth = numpyro.sample("worth", dist.StudentT(4.0, 0.0, 1.5))
-        _votes(worth[data.first] - worth[data.second], data)
-
-
 @pytest.fixture
 def wide():
     """float64 inside the test."""
@@ -174,18 +164,6 @@ def test_conditional_is_the_quadratic_of_the_augmented_density(tiny) -> None:
     )
 
 
-@pytest.mark.usefixtures("wide")
-def test_coordinate_pass_is_gauss_seidel(tiny) -> None:
-    model, values = Bilinear(), _scattered(Bilinear(), tiny)
-    given = _conditional(model, tiny, values, ("worth", "home"))
-    start = np.linspace(-1, 1, given.size)
-    expected, precision = start.copy(), given.precision()
-    for entry in range(given.size):
-        rest = precision[entry] @ expected - precision[entry, entry] * expected[entry]
-        expected[entry] = (given.shift[entry] - rest) / precision[entry, entry]
-    np.testing.assert_allclose(given.coordinate(start), expected, atol=1e-10)
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("wide")
 def test_conjugate_gradients_agree_with_the_dense_solver(tiny, monkeypatch) -> None:
@@ -227,8 +205,3 @@ def test_block_used_by_a_product_falls_back_and_agrees(tiny, fit_quietly, caplog
 def test_what_is_declared_and_not_conjugate_is_refused(tiny) -> None:
     with pytest.raises(NotConjugateError, match=r"block \('worth',\) of Cubic .* differ by [\d.]+"):
         rt.fit(Cubic(), tiny, rt.PGGibbs(draws=5, warmup=0, chains=1), seed=0, progress=False)
-
-
-def test_prior_that_is_not_normal_is_refused_with_a_way_out(tiny) -> None:
-    with pytest.raises(BackendError, match=r"StudentT is not normal.*use NUTS"):
-        rt.fit(HeavyTailed(), tiny, rt.PGGibbs(), seed=0, progress=False)

@@ -91,43 +91,6 @@ def test_shifted_mode_is_the_mean_of_two_items() -> None:
     assert left < off / 5
 
 
-def test_extrapolation_is_the_limit_of_a_geometric_sequence() -> None:
-    limit, ratio = 1.5, 0.6
-    points = [np.array([limit - ratio**power]) for power in range(3)]
-    np.testing.assert_allclose(scales._extrapolated(*points), limit, rtol=1e-12)
-
-
-def test_only_scales_of_normal_priors_and_many_rows_apply(votes, monkeypatch) -> None:
-    models = {
-        rt.BTL(): True,
-        rt.BTL(position_bias=True): True,
-        rt.BTL(reward_scale=1.0): False,
-        rt.ExtendedBTL(): False,
-    }
-    with jax.enable_x64(True):
-        for model, expected in models.items():
-            data = rt.datasets.position_biased(4, 3, 200, seed=0).votes
-            start = {name: np.asarray(value, float) for name, value in model.start(data).items()}
-            plan = sweep.plan(Program(model, data), start)
-            assert not scales.applies(plan, data, start)
-            monkeypatch.setattr(scales, "MANY_ROWS", 0)
-            assert scales.applies(plan, data, start) is expected, model
-            monkeypatch.undo()
-
-
-def test_few_votes_of_each_item_are_left_to_gibbs(votes, monkeypatch) -> None:
-    """A doubt beyond the bound gives None, before the hyper-parameters are moved far."""
-    plan, mode = planned(rt.BTL(), votes)
-    with jax.enable_x64(True):
-        found = scales.fixed_point(
-            plan, votes, mode, lambda values: values, np.random.default_rng()
-        )
-        assert found is not None
-        monkeypatch.setattr(scales, "_MOST_DOUBT", 0.0)
-        args = (plan, votes, mode, lambda values: values, np.random.default_rng())
-        assert scales.fixed_point(*args) is None
-
-
 @pytest.mark.parametrize("model", [rt.BTL(), rt.BTL(reward_scale=2.0)], ids=repr)
 def test_expansion_is_of_fourth_order(model, votes) -> None:
     """Its error falls like the fifth power of the distance: 32-fold where that is halved."""

@@ -12,10 +12,10 @@ import numpyro.distributions as dist
 import pytest
 
 import raters as rt
-from raters.distributions import Choice, GroupedMixture, PlackettLuce
+from raters.distributions import Choice, GroupedMixture
 from raters.inference.polya_gamma import sets, sweep
 from raters.inference.polya_gamma.conditionals import Gaussian, observation
-from raters.inference.polya_gamma.rows import Block, Rows
+from raters.inference.polya_gamma.rows import Rows
 from raters.inference.polya_gamma.set_likelihood import (
     BestWorst,
     Plain,
@@ -112,16 +112,6 @@ def test_entries_apart_sum_to_the_likelihood(answers, request) -> None:
     np.testing.assert_allclose(np.diag(curvature), given.expanded(point).curvature, atol=1e-10)
 
 
-def test_equal_sets_are_one(ranked) -> None:
-    """Stages offer one of 2⁵ − 6 sets of two items or more at most, however many there are."""
-    model = rt.PlackettLuce(worth_scale=1.5)
-    data = rt.simulate(model, ranked.take(np.tile(np.arange(12), 20)), seed=0).data
-    given = conditional(model, data, _VALUES, ("worth",)).likelihood
-    assert len(given.number) <= 26
-    stages = np.minimum(data.depth, (data.offered >= 0).sum(1) - 1).sum()
-    assert given.number.sum() == stages > 26
-
-
 def test_distant_utilities_keep_their_digits(ranked) -> None:
     """Of sets that lie a thousand apart, e to the lower ones is 0 beside the higher ones."""
     model = rt.PlackettLuce(worth_scale=1.5)
@@ -206,43 +196,6 @@ def test_draws_have_the_moments_of_the_density(site, ranked, monkeypatch) -> Non
         assert abs(batches.mean() - exact) < 6 * batches.std(ddof=1) / np.sqrt(40)
 
 
-def test_proposals_do_not_depend_on_where_the_block_is(ranked) -> None:
-    draws = []
-    for start in (_VALUES["worth"], -40 * _VALUES["worth"]):
-        given = conditional(_EXTENDED, ranked, _VALUES, ("worth",))
-        draws.append(given.draw(np.random.default_rng(3), start))
-    # From a start of no probability, and from another one, the same proposal is taken in the end.
-    np.testing.assert_allclose(draws[0], draws[1], atol=1e-9)
-
-
-def test_a_conditional_is_made_once_while_the_other_sites_stay(ranked) -> None:
-    model = rt.PlackettLuce()
-    values = {"worth": _VALUES["worth"], "worth_scale": np.asarray(1.5)}
-    plan = sweep.plan(rt.program.Program(model, ranked), values)
-    assert plan.steady == {Block(("worth",))}
-    held = sets.RunCache(plan.steady)
-
-    def given(values):
-        return sweep.block_conditional(
-            plan, ranked, values, Block(("worth",)), _no_weights, draws=True, cache=held
-        )
-
-    first = given(values)
-    assert given(values | {"worth": 2 * _VALUES["worth"]}) is first
-    other = given(values | {"worth_scale": np.asarray(0.5)})
-    assert other is not first
-    assert other.likelihood is first.likelihood
-    np.testing.assert_allclose(other.prior.precision, 4.0)
-    rng = np.random.default_rng(0)
-    for scale, kept in ((1.5, 1), (1.49, 1), (1.2, 2), (1.5, 2)):
-        at = given(values | {"worth_scale": np.asarray(scale)})
-        at.draw(rng, values["worth"])
-        assert len(held.modes[Block(("worth",))]) == kept
-        np.testing.assert_allclose(at.prior.precision, scale**-2)
-    extended = {**_VALUES, "worth_scale": np.asarray(1.5)}
-    assert not sweep.plan(rt.program.Program(rt.ExtendedPlackettLuce(), ranked), extended).steady
-
-
 def test_types_that_choose_from_sets() -> None:
     """Rows and sets of a mixture have the slope of its expected log density."""
     utility = jnp.asarray(_RNG.normal(size=(7, 2)))
@@ -278,32 +231,3 @@ def test_types_that_choose_from_sets() -> None:
     assert value == pytest.approx(float(expected(flat)))
     np.testing.assert_allclose(slope, jax.grad(expected)(flat), atol=1e-12)
     np.testing.assert_allclose(curvature, -jax.hessian(expected)(flat), atol=1e-12)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Bounded(Model[rt.Rankings]):
-    """Worths on an interval, in which no proposal of a whole block stays."""
-
-    blocks = (("worth",),)
-
-    def generate(self, data) -> None:
-        with numpyro.plate("item", data.num_items):
-            worth = numpyro.sample("worth", dist.Uniform(-1.0, 1.0))
-        rows, positions = np.shape(data.offered)
-        offered = jnp.asarray(data.offered).ravel()
-        utility = jnp.where(offered >= 0, worth[jnp.maximum(offered, 0)], -1e9)
-        ranking = PlackettLuce(utility, jnp.repeat(jnp.arange(rows), positions), rows)
-        place = None if data.place is None else jnp.ravel(jnp.asarray(data.place))
-        with numpyro.plate("ranking", rows):
-            numpyro.sample("place", ranking, obs=place)
-
-
-def test_blocks_that_are_bounded_or_too_large_are_refused(ranked, monkeypatch) -> None:
-    reason = rt.PGGibbs().why_not(rt.program.Program(_Bounded(), ranked))
-    assert "a prior is bounded, and its entries meet" in reason
-    assert "use NUTS or SVI" in reason
-    monkeypatch.setattr(sets, "DENSE_LIMIT", 3)
-    program = rt.program.Program(rt.ExtendedPlackettLuce(worth_scale=1.0), ranked)
-    assert "('worth',) has 5 entries that meet in sets (at most 3)" in rt.PGEM().why_not(program)
-    monkeypatch.setattr(sets, "DENSE_LIMIT", 5)
-    assert rt.PGEM().why_not(program) is None

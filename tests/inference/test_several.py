@@ -19,7 +19,6 @@ import raters as rt
 from raters.errors import BackendError
 from raters.inference.polya_gamma import augmentation, joint, joint_plan, sweep, ties
 from raters.program import log_joint, start_of
-from tests.inference.test_mirror import crowd, shift
 from tests.several import OF_LABELS, ONE_REWARD, labelled, walks
 
 _VOTES = rt.BTL(reward_scale=1.0)
@@ -109,24 +108,6 @@ def test_blocks_are_those_of_the_parts_and_shared_ones_are_one(crowds, ranked, t
     assert [member.block.sites for member in plan.members[0]] == [("reward",), ("worth",)]
     plan = planned(TWO_TASKS, tasks)
     assert {block.sites for block in plan.blocks} == {("prevalence",), ("confusion",)}
-
-
-def test_tied_sites_are_blocks_of_their_own(labels_and_votes) -> None:
-    plan = planned(OF_LABELS, labels_and_votes)
-    tied = {block.sites[0] for block, tie in zip(plan.blocks, plan.ties, strict=True) if tie}
-    assert tied == {"labels.accuracy", "votes.competence"}
-    assert plan.hyper == ("accuracy_correlation",)
-
-
-def test_a_shared_site_without_a_product_is_updated_entry_by_entry(crowds, monkeypatch) -> None:
-    monkeypatch.setattr(joint_plan, "_is_joint", lambda *_: False)
-    model = rt.models.JointModel(
-        {"one": rt.BTL(), "two": rt.BTL()}, shared=["reward", "reward_scale"]
-    )
-    plan = planned(model, crowds)
-    assert plan.blocks == ()
-    assert set(plan.free) == {"reward", "reward_scale"}
-    assert plan.reaching == {"reward"}
 
 
 # ------------------------------------------------------------------------------- conditionals
@@ -299,18 +280,6 @@ def test_the_mode_of_votes_and_rankings_is_that_of_another_optimiser(ranked, fit
     np.testing.assert_allclose(found - found.mean(), best - best.mean(), atol=1e-5)
 
 
-def test_even_classes_are_left_as_in_a_fit_by_itself(fit_quietly) -> None:
-    """Two pairs of annotators whose labels are each other's image: EM would stay between them."""
-    labels = crowd((shift(2, 0),) * 2 + (shift(2, 1),) * 2, 40, 1.0)
-    data = rt.judgements.Together.of({"labels": labels, "votes": votes_of(0, 30)})
-    models = {"labels": rt.DawidSkene(), "votes": _VOTES}
-    mode = rt.PGEM(draws=0, starts=1)
-    both = fit_quietly(rt.models.JointModel(models), data, mode)
-    alone = [fit_quietly(model, data.part(name), mode) for name, model in models.items()]
-    total = sum(one.attrs["log_joint"] for one in alone)
-    assert both.attrs["log_joint"] == pytest.approx(total, abs=0.01)
-
-
 @pytest.mark.slow
 def test_the_objective_never_falls_and_is_flat_at_the_mode(labels_and_votes, fit_quietly) -> None:
     model = dataclasses.replace(OF_LABELS, correlation=0.6)
@@ -377,23 +346,6 @@ def on_a_pair(*number: int) -> rt.Comparisons:
     return rt.Comparisons.from_frame(table, first="a", second="b", outcome="o", count="n")
 
 
-def test_draws_of_a_small_part_beside_a_large_one(fit_quietly) -> None:
-    """Parts that share nothing: the spread of the small one is that of a fit by itself, as that of
-    10^8 votes does not tell it. Its sd of 1,000 draws is within 5 standard errors, 11 percent
-    (false-alarm rate below 1e-6)."""
-    fixed, backend = rt.BTL(reward_scale=1.0), rt.PGEM(draws=1000)
-
-    def spread(draws: Any) -> float:
-        return float((draws[..., 0] - draws[..., 1]).std())
-
-    small = on_a_pair(3, 1)
-    data = rt.judgements.Together.of({"large": on_a_pair(70_000_000, 20_000_000), "small": small})
-    model = rt.models.JointModel({"large": fixed, "small": fixed})
-    both = fit_quietly(model, data, backend).posterior["small.reward"].values
-    alone = fit_quietly(fixed, small, backend).posterior["reward"].values
-    assert spread(both) == pytest.approx(spread(alone), rel=0.11 * 2**0.5)
-
-
 def test_weights_of_draws_across_an_orbit_give_the_evidence() -> None:
     """One annotator on two items, and votes by everybody: the mean weight of 4,000 draws against
     quadrature, within 5 standard errors. The seed is fixed, as weights have a long tail, so that a
@@ -437,20 +389,3 @@ def test_a_part_that_no_back_end_augments_is_named() -> None:
     for backend in (rt.PGGibbs(), rt.PGEM()):
         with pytest.raises(BackendError, match=r"part 'shown': MaxEntIRL .*use NUTS or SVI"):
             rt.fit(ONE_REWARD, data, backend, seed=0)
-
-
-def test_a_panel_and_abilities_to_be_integrated_out_are_refused(crowds) -> None:
-    choices = rt.datasets.choice_crowd(3, 4, 3, 2, seed=0).choices
-    votes = votes_of(0, 12)
-    both = rt.judgements.Together.of({"votes": votes, "chosen": choices})
-    model = rt.models.JointModel({"votes": _VOTES, "chosen": rt.MixedLogit()})
-    with pytest.raises(BackendError, match=r"part 'chosen': MixedLogit has a sampler of its own"):
-        rt.fit(model, both, rt.PGGibbs(), seed=0)
-    responses = rt.datasets.response_crowd(5, 4, seed=0).responses
-    tests = rt.judgements.Together.of({"one": responses, "two": responses.take(slice(0, 12))})
-    model = rt.models.JointModel({"one": rt.Rasch(), "two": rt.Rasch()}, shared=["difficulty"])
-    with pytest.raises(BackendError, match=r"part 'one': PGEM integrates 'ability' of Rasch out"):
-        rt.fit(model, tests, rt.PGEM(), seed=0)
-    model = rt.models.JointModel({"one": rt.models.FactorBTL(), "two": _VOTES})
-    with pytest.raises(BackendError, match=r"part 'one': the joint mode .* FactorBTL"):
-        rt.fit(model, crowds, rt.PGEM(), seed=0)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import jax
 import numpy as np
 import pytest
 
 import raters as rt
-from raters.inference.polya_gamma.moves import column_of, stretch
+from raters.inference.polya_gamma.moves import stretch
 from raters.model import Spread
-from raters.program import Program, log_joint
+from raters.program import log_joint
 
 SPREAD = Spread("taste", "taste_spread")
 
@@ -25,12 +23,6 @@ def start(model, votes):
     rng = np.random.default_rng(0)
     values = {name: np.asarray(value, float) for name, value in model.start(votes).items()}
     return values | {"taste": rng.normal(size=values["taste"].shape)}
-
-
-def test_a_scale_has_the_column_of_its_axis(tiny) -> None:
-    one, each = (Program(rt.HierarchicalBTL(own_spread=own), tiny) for own in (False, True))
-    assert column_of(one, SPREAD) is None
-    assert column_of(each, SPREAD) == "annotator"
 
 
 @pytest.mark.parametrize("own", [False, True])
@@ -79,15 +71,3 @@ def test_entries_before_the_first_stay(label_crowd_of_three) -> None:
     assert grown != 1
     assert np.array_equal(moved["coefficient"][0], values["coefficient"][0])
     assert np.allclose(moved["coefficient"][1:], grown * values["coefficient"][1:])
-
-
-def test_a_spread_that_is_none_breaks_the_contract() -> None:
-    @dataclasses.dataclass(frozen=True)
-    class Wrong(rt.HierarchicalBTL):
-        @property
-        def spreads(self):
-            return (Spread("reward", "taste_spread"),)
-
-    votes = rt.datasets.separated(num_items=4, num_annotators=4, num_votes=60, seed=0).votes
-    with pytest.raises(AssertionError, match=r"Spread.* does not hold"):
-        rt.testing.check_model(Wrong(), votes)

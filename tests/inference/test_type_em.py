@@ -74,19 +74,3 @@ def test_the_mode_is_that_of_a_mixture_written_by_hand(tastes, fit_quietly) -> N
     assert abs(loss(np.append(reward.ravel(), np.log(weight[0] / weight[1]))) - best) < 1e-4 * best
     assert result.attrs["starts"] == 10
     assert result.attrs["starts_at_best"] >= 5
-
-
-def test_with_one_type_it_is_the_model_without_types(tastes, fit_quietly) -> None:
-    """The same optimum by another road, and the same optimum as a reward model of indicators of the
-    items."""
-    votes = tastes.votes
-    plain = fit_quietly(rt.BTL(reward_scale=2.0), votes, rt.PGEM(draws=0))["mode"]["reward"].values
-    one = fit_quietly(rt.MixtureBTL(num_types=1, reward_scale=2.0), votes, rt.PGEM(draws=0))[
-        "mode"
-    ]["reward"].values
-    indicators = votes.with_features(np.eye(5))
-    linear = fit_quietly(
-        rt.models.ContextualBTL(coefficient_scale=2.0), indicators, rt.PGEM(draws=0)
-    )["mode"]["coefficient"].values
-    np.testing.assert_allclose(one[:, 0], plain, atol=1e-4)
-    np.testing.assert_allclose(linear[:, 0] - linear.mean(), plain, atol=1e-4)

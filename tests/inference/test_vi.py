@@ -12,7 +12,6 @@ import scipy.stats
 from scipy.special import expit, gammaln
 
 import raters as rt
-from raters.errors import ConvergenceWarning
 from raters.inference.polya_gamma import averages, bilinear, integrated, response, sweep, vi
 from raters.inference.polya_gamma.mean_field import MeanField
 from raters.program import log_prior
@@ -225,15 +224,6 @@ def test_orbits_that_end_at_a_bound_are_integrated() -> None:
     assert abs(np.log(np.exp(found - exact).mean())) < 0.15
     mean = weight @ places[:, 2] / weight.sum()
     assert abs(np.log(drawn["competence_spread"]).mean() - mean) < 0.45
-
-
-def test_a_result_has_the_bound_and_the_means(tiny, fit_quietly) -> None:
-    result = fit_quietly(rt.ExtendedBTL(), tiny, rt.PGVI(draws=0))
-    assert result["optimisation"]["elbo"].dims == ("step",)
-    assert result.attrs["elbo"] == float(result["optimisation"]["elbo"][-1])
-    assert dict(result["posterior"].sizes)["draw"] == 1
-    with pytest.warns(ConvergenceWarning, match="PGVI stopped after 2 sweeps"):
-        rt.fit(rt.ExtendedBTL(), tiny, rt.PGVI(draws=0, max_sweeps=2), seed=0, progress=False)
 
 
 def test_what_it_refuses(tiny, labelled, ranked, described) -> None:

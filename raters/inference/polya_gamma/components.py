@@ -55,30 +55,20 @@ class ByComponent(Conditional):
         return whole.product(entries)
 
     def mode(self, current: np.ndarray) -> np.ndarray:
-        def modes(precision: Precisions, shift: Vectors, _: Vectors) -> Vectors:
-            return _solved(precision, shift)
-
-        return self._by_part(current, modes, lambda whole: whole.mode(current))
+        return self._by_part(current, _solved, lambda whole: whole.mode(current))
 
     def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
-        def draws(precision: Precisions, shift: Vectors, _: Vectors) -> Vectors:
+        def draws(precision: Precisions, shift: Vectors) -> Vectors:
             # P⁻¹(shift + L z) has the mean P⁻¹ shift and the covariance P⁻¹, where L Lᵀ = P.
             factor, noise = np.linalg.cholesky(precision), rng.standard_normal(shift.shape)
             return _solved(precision, shift + _times(factor, noise))
 
         return self._by_part(current, draws, lambda whole: whole.draw(rng, current))
 
-    def coordinate(self, current: np.ndarray) -> np.ndarray:
-        def steps(precision: Precisions, shift: Vectors, now: Vectors) -> Vectors:
-            # Gauss–Seidel: each entry uses the new values of the entries before it.
-            return _solved(np.tril(precision), shift - _times(np.triu(precision, 1), now))
-
-        return self._by_part(current, steps, lambda whole: whole.coordinate(current))
-
     def _by_part(
         self,
         current: np.ndarray,
-        solve: Callable[[Precisions, Vectors, Vectors], Vectors],
+        solve: Callable[[Precisions, Vectors], Vectors],
         solve_whole: Callable[[Sparse], np.ndarray],
     ) -> np.ndarray:
         """Update the entries of each part."""
@@ -98,14 +88,12 @@ class ByComponent(Conditional):
             own = np.flatnonzero(number >= 0)
             where = number[own], division.place[own]
             shape = (int((width == each).sum()), int(each))
-            diagonal, shift, now = np.ones(shape), np.zeros(shape), np.zeros(shape)
-            diagonal[where], shift[where], now[where] = (
-                vector[own] for vector in (self.diagonal, self.shift, current)
-            )
+            diagonal, shift = np.ones(shape), np.zeros(shape)
+            diagonal[where], shift[where] = self.diagonal[own], self.shift[own]
             precision = self._across(number, division.place, shape)
             # Under a nearly flat prior the rows leave the shift of a part open, beyond rounding.
             precision[:, np.arange(each), np.arange(each)] += diagonal * (1 + 1e-12)
-            entries[own] = solve(precision, shift, now)[where]
+            entries[own] = solve(precision, shift)[where]
         return entries
 
     def _division(self) -> Division:

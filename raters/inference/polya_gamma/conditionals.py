@@ -337,10 +337,6 @@ class Conditional(ABC):
     def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         """Return a draw; `current` is the start of an iterative solver."""
 
-    @abstractmethod
-    def coordinate(self, current: np.ndarray) -> np.ndarray:
-        """Update the entries one by one, in order, as in the paper of Extended-BTL."""
-
 
 def conditional(
     entry: np.ndarray | None, prior: Gaussian, *, joint: bool, draws: bool
@@ -369,8 +365,6 @@ class Diagonal(Conditional):
             self.diagonal > 0, self.shift / np.where(self.diagonal > 0, self.diagonal, 1), current
         )
         return np.asarray(np.clip(mean, self.prior.low, self.prior.high))
-
-    coordinate = mode
 
     def variances(self) -> np.ndarray:
         """Return the variance of each entry, the bounds aside."""
@@ -436,12 +430,6 @@ class Dense(Conditional):
         """Return the inverse of the precision matrix."""
         lower, _ = scipy.linalg.lapack.dpotri(self.factor(), lower=1)
         return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
-
-    def coordinate(self, current: np.ndarray) -> np.ndarray:
-        # Gauss–Seidel: each entry uses the new values of the entries before it.
-        precision = self.precision()
-        rest = self.shift - np.triu(precision, 1) @ current
-        return scipy.linalg.solve_triangular(precision, rest, lower=True, check_finite=False)
 
 
 class Sparse(Conditional):
@@ -512,11 +500,6 @@ class Sparse(Conditional):
         signs = rng.choice([-1.0, 1.0], (probes, self.size))
         start = np.zeros(self.size)
         return np.mean([sign * self._solve(sign, start, 1e-4) for sign in signs], axis=0)
-
-    def coordinate(self, current: np.ndarray) -> np.ndarray:
-        raise NotImplementedError(
-            f"coordinate updates stop at {DENSE_LIMIT} entries; update in blocks"
-        )
 
 
 def _by_row(

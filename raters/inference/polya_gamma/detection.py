@@ -40,7 +40,7 @@ from raters.inference.polya_gamma.conditionals import (
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
 from raters.model import CommonShift, Model, Permute, Transfer, Values
 from raters.program import Program, Supports, skeleton, start_of, trace
-from raters.program.remembered import Cache, key_of
+from raters.program.program import once
 
 Names = tuple[tuple[str, ...], ...]
 # Entries of a block of several sites: the factor of a dense precision takes milliseconds.
@@ -78,17 +78,11 @@ def why_none(program: Program[Any]) -> str | None:
     return f"{name} has no site that Pólya-Gamma updates ({reasons}); use NUTS or SVI"
 
 
-_known: Cache[Detected] = Cache()
-
-
+@once
 def detected(program: Program[Any]) -> Detected:
-    """Find the blocks of a program, once for a model and data."""
-
-    def find() -> Detected:
-        with jax.enable_x64(True):
-            return _detect(program)
-
-    return _known.of(key_of(program.model, program.data), find)
+    """Find the blocks of a program."""
+    with jax.enable_x64(True):
+        return _detect(program)
 
 
 class _Site(NamedTuple):

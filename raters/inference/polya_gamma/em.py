@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 from raters.distributions.mixture import ClassCounts
 from raters.errors import ConvergenceWarning
-from raters.errors.validation import boolean, one_of, plain_whole, positive
+from raters.errors.validation import boolean, plain_whole, positive
 from raters.inference.arrays import Rng
 from raters.inference.base import (
     Backend,
@@ -46,7 +46,6 @@ from raters.inference.polya_gamma.gibbs import gibbs_sweep
 from raters.inference.polya_gamma.laplace import laplace
 from raters.model import Exchange, Model, Permute, Values
 from raters.program import (
-    ClassTable,
     PooledRows,
     Program,
     likelihood_of,
@@ -96,9 +95,6 @@ class PGEM(Backend):
         modes of higher density and worse labels.
     accelerate : bool
         Use Newton's weights and SQUAREM; otherwise plain EM.
-    update : {"block", "coordinate"}
-        Solve each block jointly, or update its entries one by one as the paper of Extended-BTL
-        does.
     tolerance : float
         Stop when a cycle increases the log joint density by less than this, in nats.
     max_sweeps : int
@@ -121,7 +117,6 @@ class PGEM(Backend):
     draws: int = 1000
     starts: int | None = None
     accelerate: bool = True
-    update: Literal["block", "coordinate"] = "block"
     tolerance: float = 1e-6
     max_sweeps: int = 2000
 
@@ -133,7 +128,6 @@ class PGEM(Backend):
         plain_whole(self, "draws", least=0)
         plain_whole(self, "starts", optional=True)
         boolean("accelerate", self.accelerate)
-        one_of("update", self.update, ("block", "coordinate"))
         positive("tolerance", self.tolerance)
         plain_whole(self, "max_sweeps")
 
@@ -151,15 +145,7 @@ class PGEM(Backend):
             reason = program.model.why_not(program.data)
             if reason or not detection.names_of(program):
                 return reason
-        if reason := joint_plan.why_not(program) or joint.why_not(program, self.draws):
-            return reason
-        for part in program.parts.values() or (program,):
-            if self.update == "coordinate" and sets.chooses(part):
-                return (
-                    f"{part.model.title} chooses from sets, in which the entries of a block meet"
-                    " and are updated together; write PGEM() without update='coordinate'"
-                )
-        return None
+        return joint_plan.why_not(program) or joint.why_not(program, self.draws)
 
     def run(
         self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
@@ -198,7 +184,7 @@ class PGEM(Backend):
             first = first if start is None else centre(model, start)
             elsewhere = program.parts or placing.stays_on_devices(data)
             if plan.classes and plan.blocks and not elsewhere:
-                cache.table = ClassTable.of(model, data, first) or PooledRows.of(program, first)
+                cache.pooled = PooledRows.of(program, first)
             climber = _Climber(self, plan, data, cache, bar)
             hyper, fitted = climber.hyper(first, seeds[-1], warmup)
             first = fitted if start is None else first
@@ -330,7 +316,7 @@ class _Climber:
             )
             self.bar.set_postfix(log_joint=f"{ascent.objective[-1]:.4f}", refresh=False)
             return ascent
-        self.sweeps, newton = 0, settings.accelerate and settings.update == "block"
+        self.sweeps, newton = 0, settings.accelerate
         # Newton's method in one block converges quadratically: nothing is left to extrapolate.
         moved = plan.classes or plan.steep or plan.free or plan.scales
         tied = isinstance(plan, joint_plan.Plan) and any(plan.ties)
@@ -373,7 +359,7 @@ class _Climber:
             by_part = joint.expected_classes(plan, self.data, climb.values).values()
             even = any(_is_even(classes) for classes in by_part if classes is not None)
         else:
-            given = self.cache.table, plan.model, self.data, climb.values
+            given = self.cache.pooled, plan.model, self.data, climb.values
             even = _is_even(latent_classes.expected_by(*given)[1])
         if not even:
             return climb
@@ -409,10 +395,7 @@ class _Climber:
             if objective is None:
                 likelihood = weights.log_likelihood
                 objective = likelihood + self._rest(start, likelihood)
-            solve = (
-                conditional.coordinate if self.settings.update == "coordinate" else conditional.mode
-            )
-            values = block.put(values, solve(block.current(values)))
+            values = block.put(values, conditional.mode(block.current(values)))
         for symmetry in self.plan.moves:
             values = moves.move(self.plan.model, self.row, values, symmetry)
         if self.plan.steep:
@@ -433,7 +416,7 @@ class _Climber:
         if not plan.classes:
             return data, None, None
         data, classes, likelihood = latent_classes.expected_by(
-            self.cache.table, plan.model, data, values
+            self.cache.pooled, plan.model, data, values
         )
         prior = float(prior_of(plan.model, self.row, values))
         return data, classes, float(likelihood) + prior + self._volume(values)

@@ -20,7 +20,7 @@ from raters.inference.polya_gamma.set_likelihood import Separate
 from raters.inference.polya_gamma.ties import Tie
 from raters.model import Scale, Symmetry, Values, moved_sites
 from raters.program import Program, pointwise_log_likelihood, start_of
-from raters.program.remembered import remembered
+from raters.program.program import once
 
 
 class Part(NamedTuple):
@@ -93,7 +93,7 @@ def plan(program: Program[Any], values: Values) -> sweep.Plan:
     return _plan(program, values)
 
 
-@remembered
+@once
 def _plan(program: Program[Any], values: Values) -> Plan:
     model: Any = program.model
     sites = program.sites  # Raises where the parts do not fit together.

@@ -221,7 +221,7 @@ def _by_block(
 ) -> Values:
     """Draw each block from its conditional at the mode, given the expected classes."""
     data, classes, _ = latent_classes.expected_by(
-        None if cache is None else cache.table, plan.model, data, mode
+        None if cache is None else cache.pooled, plan.model, data, mode
     )
     weights = augmentation.Expected(augmentation.curvature)
     counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}

@@ -19,11 +19,10 @@ from jaxtyping import Array, Float
 from scipy.special import softmax
 
 from raters.distributions import RowMixture, StickBreaking, TypeMixture
-from raters.distributions.mixture import weighted_sum
 from raters.distributions.type_mixture import log_beta
 from raters.inference.arrays import Classes, EntryDraws, PerRow, Rng, Scalar
 from raters.model import Model, Values
-from raters.program import ClassTable, PooledRows, Program, trace
+from raters.program import PooledRows, Program, trace
 
 LogLikelihood = Callable[[Array], Array]
 # Of a Dirichlet its concentration, of a Beta or of breaks of a stick both concentrations; of a
@@ -49,13 +48,12 @@ def expected_in(program: Program[Any], data: Any, values: Values) -> Classes | N
 
 
 def expected_by(
-    table: ClassTable | PooledRows | None, model: Model[Any], data: Any, values: Values
+    pooled: PooledRows | None, model: Model[Any], data: Any, values: Values
 ) -> tuple[Any, Any, Any]:
-    """Return the data on which the rest of a sweep runs, and what `expected` returns, by a table of
-    the rows where there is one."""
-    if table is None:
+    """Return the data on which the rest of a sweep runs, and what `expected` returns."""
+    if pooled is None:
         return data, *expected(model, data, values)
-    return table.rows if isinstance(table, PooledRows) else data, *table.expected(values)
+    return pooled.rows, *pooled.expected(values)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -227,25 +225,6 @@ def parameters(
     )
 
 
-@partial(jax.jit, static_argnums=(0, 5))
-def parameters_of_counts(
-    model: Model[Any],
-    data: Any,
-    values: Values,
-    classes: Classes,
-    counts: Float[Array, "column class"],
-    site: str,
-) -> Parameters:
-    """Return `parameters` from the expected numbers of rows that `ClassTable.counted` gives."""
-
-    def log_likelihood(value: Array) -> Scalar:
-        fn = trace(model, data, values | {site: value})[model.observed]["fn"]
-        table = fn.component_distribution.table().reshape(counts.shape)
-        return weighted_sum(classes, fn.log_weights()) + weighted_sum(counts, table)
-
-    return conjugate(site_prior(model, data, values, site), log_likelihood, 0.0)
-
-
 def concentrations(model: Model[Any], data: Any, values: Values, site: str) -> Parameters:
     """Return the parameters of the prior of a site, in its shape; may be compiled."""
     fn = site_prior(model, data, values, site)
@@ -345,8 +324,6 @@ class Counts:
         """Return so many draws."""
         return np.stack([self.draw(rng, current) for _ in range(number)])
 
-    coordinate = mode
-
 
 class Mixed(Counts):
     """Full conditional of probabilities whose prior is a mixture over types."""
@@ -377,8 +354,6 @@ class Mixed(Counts):
         plain = (given,) if given.ndim > 2 else (given[..., 0], given[..., 1])
         return Counts(plain).draw(rng, current)
 
-    coordinate = mode
-
 
 _component_log_probs = jax.jit(component_log_probs)
 
@@ -403,8 +378,6 @@ class Breaks(Counts):
     def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         """Return a draw."""
         return shares(rng.beta(*self.parameters))
-
-    coordinate = mode
 
 
 def shares(broken: Float[np.ndarray, " share-1"]) -> Float[np.ndarray, " share"]:

@@ -32,7 +32,7 @@ from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Gaussian
 from raters.inference.polya_gamma.laplace import along_orbits
 from raters.inference.polya_gamma.rows import Block, block_prior, split
 from raters.model import Model, Values
-from raters.program import ClassTable, trace
+from raters.program import trace
 
 Counted = dict[str, tuple[Array, ...]]
 
@@ -67,7 +67,6 @@ class MeanField:
         self.data, self.row = data, data.take(slice(0, 1))
         self.like = {name: np.asarray(value, np.float64) for name, value in values.items()}
         self.first = self.like
-        self.table = ClassTable.of(plan.model, data, self.like) if plan.classes else None
         blocks, self.forms, owners = _joined(plan, data, self.like)
         self.setting = Setting(plan, blocks, owners)
         self.entry = [np.asarray(entry) for entry in self.forms.entry] if blocks else []
@@ -148,7 +147,9 @@ class MeanField:
             counted = dict(state.counted)
             for block in plan.blocks:
                 if block.kind == "counts":
-                    counted[block.sites[0]] = self._counts(values, classes, block.sites[0])
+                    counted[block.sites[0]] = latent_classes.parameters(
+                        plan.model, self.data, values, classes, block.sites[0]
+                    )
             state = state._replace(counted=counted)
             if self.setting.blocks:
                 votes = self._outcomes(classes)
@@ -231,18 +232,8 @@ class MeanField:
                 tuple(normal.spread for normal in state.normals),
             )
         else:
-            found = latent_classes.expected_by(self.table, model, self.data, values)[1:]
+            found = latent_classes.expected(model, self.data, values)
         return found[0], float(found[1])
-
-    def _counts(self, values: Values, classes: Any, site: str) -> tuple[Array, ...]:
-        """Return the parameters of the probabilities of classes given the expected classes."""
-        given = (self.setting.plan.model, self.data, values, classes)
-        if self.table is not None and not self.setting.blocks:
-            counts = jnp.asarray(self.table.counted(np.asarray(classes)))
-            found: tuple[Array, ...] = latent_classes.parameters_of_counts(*given, counts, site)
-        else:
-            found = latent_classes.parameters(*given, site)
-        return found
 
     # ------------------------------------------------------------- orbits and hyper-parameters
 

@@ -42,7 +42,7 @@ from raters.inference.polya_gamma.set_likelihood import (
     sets_of,
 )
 from raters.model import Model, Values
-from raters.program import ClassTable, PooledRows, Program, Supports, placing, scattered, trace
+from raters.program import PooledRows, Program, Supports, placing, scattered, trace
 
 # Under learned scales proposals are made at the mode under the nearest of some precisions, whose
 # logarithms are so far apart: 10 % of a scale hardly move a mode. The modes that are kept have at
@@ -122,7 +122,7 @@ class RunCache:
     modes: dict[Block, Modes] = field(default_factory=dict)
     first: Any = None
     constant: float | None = None
-    table: ClassTable | PooledRows | None = None
+    pooled: PooledRows | None = None
     single: bool = False
     parts: dict[str, RunCache] = field(default_factory=dict)
 
@@ -311,11 +311,6 @@ class SetConditional(Conditional):
             return self._drawn[1]
         point = np.asarray(current)[:, None]
         return float((self.log_density(point) - proposals.log_density(point))[0])
-
-    def coordinate(self, current: np.ndarray) -> np.ndarray:
-        raise NotImplementedError(
-            "entries that share the utilities of sets are updated together; PGEM(update='block')"
-        )
 
 
 class SeparateConditional(SetConditional):

@@ -39,7 +39,6 @@ from raters.inference.polya_gamma.moves import Move, column_of, moves_of
 from raters.inference.polya_gamma.rows import Block, Rows, check_conjugate, rows_of
 from raters.model import Model, Scale, Spread, Values
 from raters.program import (
-    ClassTable,
     Program,
     Supports,
     log_joint,
@@ -48,7 +47,7 @@ from raters.program import (
     pointwise_log_likelihood,
     start_of,
 )
-from raters.program.remembered import remembered
+from raters.program.program import once
 
 # Largest numbers of visits of orbits and free sites in a Gibbs sweep, and of steps along a line in
 # all. At 20,000 votes ten visits cost a fifth of the Pólya-Gamma draws, and doubled to quadrupled
@@ -153,7 +152,7 @@ def blocks_of(program: Program[Any], data: Any, values: Values) -> tuple[Block, 
     return detection.kinds_of(program, data, values, detection.names_of(program))
 
 
-@remembered
+@once
 def plan(program: Program[Any], values: Values) -> Plan:
     """Plan a model's sweep, and check its blocks and symmetries."""
     model, data = program.model, program.data
@@ -312,11 +311,8 @@ def block_conditional(
     if block.kind == "counts":
         site = block.sites[0]
         kind = latent_classes.Breaks if site in plan.broken else latent_classes.conditional
-        given: tuple[Any, ...] = (plan.model, data, values, classes)
-        if cache is None or not isinstance(cache.table, ClassTable):
-            return kind(latent_classes.parameters(*given, site), site in plan.in_logs)
-        counts = cache.table.counted(classes)
-        return kind(latent_classes.parameters_of_counts(*given, counts, site), site in plan.in_logs)
+        given = latent_classes.parameters(plan.model, data, values, classes, site)
+        return kind(given, site in plan.in_logs)
     if plan.of_sets and block.kind != "class":
         return sets.conditional_of(plan.model, data, values, block, classes, cache, joint=joint)
     full: Conditional | None = None

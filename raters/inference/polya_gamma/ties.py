@@ -142,8 +142,6 @@ class Tied:
         higher = density(middle) > density(np.zeros(len(start)))
         return np.where(higher, at(middle), current)
 
-    coordinate = mode
-
 
 def log_density(own: Conditional | Counts, entries: np.ndarray) -> np.ndarray:
     """Return the log density of each entry of independent ones, but for a constant."""
