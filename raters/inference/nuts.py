@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -9,18 +10,22 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import numpyro.infer
 from jaxtyping import Array, Int
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
+from numpyro.infer.reparam import Reparam
 from numpyro.infer.util import unconstrain_fn
 
+from raters.distributions.correlated import unwrapped
 from raters.errors.validation import boolean, plain_whole, share
-from raters.inference import modes, whitening
+from raters.inference import modes
 from raters.inference.base import Backend, Draws, Start, last_draws, numpy_seeds, progress_bar
 from raters.inference.polya_gamma.sweep import visit_orbits
 from raters.model import Mirror, Model, Scale, Values
-from raters.program import Program, inside
+from raters.program import Program, inside, trace
 from raters.program.placing import first_unit
 
 # Steps between two updates of the progress bar.
@@ -28,6 +33,55 @@ _BLOCK = 100
 
 # Far from the numbers by which NUTS splits its key, whose stream stays as it is.
 _MIRROR, _ORBIT = 0x6D6972726F72 % 2**31, 0x6F72626974 % 2**31
+
+
+class _Whitened(Reparam):
+    """A normal vector as its mean and the Cholesky factor of its covariance times a white one."""
+
+    def __call__(self, name: str, fn: Any, obs: Any) -> tuple[None, Any]:
+        """Sample the white vector; return no distribution, and the value."""
+        assert obs is None
+        white = dist.Normal(0.0, 1.0).expand(fn.shape()).to_event(fn.event_dim)
+        return None, _coloured(unwrapped(fn), numpyro.sample(_white_name(name), white))
+
+
+def _coloured(base: Any, white: Array) -> Array:
+    if isinstance(base, dist.MultivariateNormal):
+        return jnp.asarray(base.loc + (base.scale_tril @ white[..., None])[..., 0])
+    return jnp.asarray(base.loc + base.scale * white)
+
+
+def _white_name(site: str) -> str:
+    """Return the name of the white vector of a site."""
+    return f"{site}_white"
+
+
+def whitened_program(model: Model[Any]) -> Callable[..., None]:
+    """Return the program of a model, its vectors of single judges in units of their scales."""
+    if not model.own:
+        return model.generate
+    config = {own.site: _Whitened() for own in model.own}
+    return numpyro.handlers.reparam(model.generate, config=config)
+
+
+def whitened(model: Model[Any], data: Any, values: Values) -> Values:
+    """Return the values of the sites that this program samples."""
+    white = dict(values)
+    for own in model.own:
+        white[_white_name(own.site)] = _white(model, own.site, data, values)
+        del white[own.site]
+    return white
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _white(model: Model[Any], site: str, data: Any, values: Values) -> Array:
+    fn, value = trace(model, data, values)[site]["fn"], jnp.asarray(values[site])
+    base = unwrapped(fn)
+    if isinstance(base, dist.MultivariateNormal):
+        apart = (value - base.loc)[..., None]
+        solved: Array = jax.scipy.linalg.solve_triangular(base.scale_tril, apart, lower=True)
+        return solved[..., 0]
+    return jnp.asarray((value - base.loc) / base.scale)
 
 
 @dataclass(frozen=True)
@@ -120,7 +174,7 @@ class NUTS(Backend):
 def _kernel(settings: NUTS, model: Model[Any]) -> numpyro.infer.NUTS:
     """Return NumPyro's kernel with these settings."""
     return numpyro.infer.NUTS(
-        whitening.program_of(model),
+        whitened_program(model),
         target_accept_prob=settings.target_accept,
         max_tree_depth=settings.max_tree_depth,
         dense_mass=settings.dense_mass,
@@ -257,7 +311,7 @@ def _unconstrained(program: Program[Any], start: Values | None, chains: int) -> 
         points = [{name: jnp.asarray(value, float) for name, value in begin.items()}] * chains
     else:
         points = [inside(point, supports) for point in last_draws(start, chains)]
-    points = [whitening.whitened(program.model, program.data, point) for point in points]
+    points = [whitened(program.model, program.data, point) for point in points]
     transforms = {name: biject_to(supports.get(name, constraints.real)) for name in points[0]}
     return {
         name: jnp.stack([transform.inv(point[name]) for point in points])

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit, logsumexp
 
 import raters as rt
-from raters.inference.polya_gamma import local
+from raters.inference.polya_gamma import collapsed
 from tests.models.test_shared_mistakes import crowd, point
 
 
@@ -43,7 +43,7 @@ def draws(labels: rt.Labels, at: dict[str, np.ndarray], drawn, number: int):
     return tuple(map(np.asarray, found))
 
 
-def worst(labels: rt.Labels, drawn=local.drawn, number: int = 20_000) -> float:
+def worst(labels: rt.Labels, drawn=collapsed.drawn, number: int = 20_000) -> float:
     """The largest distance from the exact means, in Monte-Carlo errors of 50 batches."""
     with jax.enable_x64(True):
         at = point(rt.SharedMistakes(), labels) | {"family_spread": np.asarray(2.0)}

@@ -17,9 +17,9 @@ from raters.inference.polya_gamma import sets, sweep
 from raters.inference.polya_gamma.conditionals import Gaussian, observation
 from raters.inference.polya_gamma.rows import Rows
 from raters.inference.polya_gamma.set_likelihood import (
-    BestWorst,
     Plain,
     Separate,
+    Summed,
     Utilities,
     likelihood_of_sets,
 )
@@ -76,7 +76,7 @@ class _Described(Model[rt.Rankings]):
         (_EXTENDED, "worth", Utilities, "ranked"),
         (_EXTENDED, "competence", Separate, "ranked"),
         (_Described(), "worth", Utilities, "ranked"),
-        (rt.PlackettLuce(worth_scale=1.5), "worth", BestWorst, "best_worst"),
+        (rt.PlackettLuce(worth_scale=1.5), "worth", Summed, "best_worst"),
         (_EXTENDED, "worth", Utilities, "best_worst"),
         (_EXTENDED, "competence", Separate, "best_worst"),
         (_Described(), "worth", Utilities, "best_worst"),

@@ -17,7 +17,7 @@ from scipy.special import expit, logsumexp, ndtri
 
 import raters as rt
 from raters.errors import BackendError
-from raters.inference.polya_gamma import augmentation, joint, joint_plan, sweep, ties
+from raters.inference.polya_gamma import augmentation, joint, joint_plan, sweep
 from raters.program import log_joint, start_of
 from tests.several import OF_LABELS, ONE_REWARD, labelled, walks
 
@@ -182,7 +182,7 @@ def test_conditionals_have_the_slope_of_the_joint_density(
 
 def tied_conditional(
     labels_and_votes: rt.judgements.Together, site: str
-) -> tuple[ties.Tied, np.ndarray]:
+) -> tuple[joint_plan.Tied, np.ndarray]:
     plan, rng = planned(OF_LABELS, labels_and_votes), np.random.default_rng(0)
     values = start_of(OF_LABELS, labels_and_votes) | {
         "accuracy_correlation": np.asarray(0.8),
@@ -194,11 +194,11 @@ def tied_conditional(
     classes = joint.expected_classes(plan, labels_and_votes, values)
     weights = augmentation.Expected(augmentation.expectation)
     given = joint.conditional(plan, labels_and_votes, values, block, weights, classes, draws=True)
-    assert isinstance(given, ties.Tied)
+    assert isinstance(given, joint_plan.Tied)
     return given, block.current(values)
 
 
-def density_of(given: ties.Tied, entry: int, at: np.ndarray) -> np.ndarray:
+def density_of(given: joint_plan.Tied, entry: int, at: np.ndarray) -> np.ndarray:
     """Log density of one entry at some points, by hand but for the conditional by itself."""
     labels = len(getattr(given.own, "parameters", ())) == 2
     values, rho = given.given[3], 0.8

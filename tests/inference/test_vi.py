@@ -12,7 +12,7 @@ import scipy.stats
 from scipy.special import expit, gammaln
 
 import raters as rt
-from raters.inference.polya_gamma import averages, bilinear, integrated, response, sweep, vi
+from raters.inference.polya_gamma import averages, integrated, sweep, vi
 from raters.inference.polya_gamma.mean_field import MeanField
 from raters.program import log_prior
 
@@ -58,7 +58,7 @@ def test_mean_squares_of_logits_are_exact() -> None:
     votes = rt.datasets.position_biased(num_items=3, num_annotators=2, num_votes=20, seed=0).votes
     model = rt.ExtendedBTL("signed")
     start = {name: np.asarray(value, float) for name, value in model.start(votes).items()}
-    forms, owners = bilinear.forms_of(model, votes, start, model.blocks)
+    forms, owners = averages.forms_of(model, votes, start, model.blocks)
     rng = np.random.default_rng(0)
     means = tuple(jnp.asarray(rng.normal(size=size)) for size in (3, 2))
     deviations = [jnp.asarray(rng.uniform(0.2, 1, size)) for size in (3, 2)]
@@ -68,14 +68,14 @@ def test_mean_squares_of_logits_are_exact() -> None:
     @jax.vmap
     def logits(sign):
         moved = (means[0] + sign[:3] * deviations[0], means[1] + sign[3:] * deviations[1])
-        return bilinear.mean(forms, bilinear.gathered(forms, owners, moved))
+        return averages.mean(forms, averages.gathered(forms, owners, moved))
 
     every = np.asarray(logits(signs))
-    slots = bilinear.gathered(forms, owners, means)
+    slots = averages.gathered(forms, owners, means)
     spreads = tuple(jnp.diag(one**2) for one in deviations)
-    covariances = bilinear.covariances_of(forms, owners, spreads)
-    np.testing.assert_allclose(bilinear.mean(forms, slots), every.mean(0), atol=1e-9)
-    square = bilinear.square(forms, owners, slots, covariances)
+    covariances = averages.covariances_of(forms, owners, spreads)
+    np.testing.assert_allclose(averages.mean(forms, slots), every.mean(0), atol=1e-9)
+    square = averages.square(forms, owners, slots, covariances)
     np.testing.assert_allclose(square, (every**2).mean(0), rtol=1e-9)
 
 
@@ -96,7 +96,7 @@ def test_moments_of_truncated_normals() -> None:
         np.testing.assert_allclose(entropy[place], exact.entropy(), rtol=1e-5, atol=1e-6)
     # Far in a tail it is an exponential distribution: 1/30, less 2/30³.
     np.testing.assert_allclose(mean[5], 1 / 30 - 2 / 30**3, rtol=1e-3)
-    found = response.centre_of(mean[:3], deviation[:3], low[:3], high[:3])
+    found = vi.centre_of(mean[:3], deviation[:3], low[:3], high[:3])
     np.testing.assert_allclose(found, centre[:3], atol=1e-6)
 
 
@@ -181,7 +181,7 @@ def test_spreads_of_the_mean_field_are_too_small_and_corrected(votes) -> None:
     a given scale, the spread that responds is that of the curvature of the joint density."""
     model = rt.ExtendedBTL("positive", reward_scale=1.0, competence_spread=0.5)
     _, field, state = climbed(model, votes, 12)
-    full = response.precision(field, state)
+    full = vi.precision(field, state)
     joint = np.sqrt(np.diag(np.linalg.inv(full)))[6:]
     alone = np.sqrt(state.normals[1].variance)
     assert np.all(joint > 1.15 * alone)

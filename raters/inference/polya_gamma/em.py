@@ -30,7 +30,6 @@ from raters.inference.base import (
 from raters.inference.polya_gamma import (
     augmentation,
     detection,
-    integrated_site,
     joint,
     joint_plan,
     latent_classes,
@@ -164,9 +163,7 @@ class PGEM(Backend):
         assert not isinstance(marginal, str)
         own = None if start is None else {n: v for n, v in start.items() if n != marginal.site}
         draws = self._run(Program(marginal.model, marginal.data), key, own, progress)
-        return integrated_site.added(
-            program, marginal, draws, np.random.default_rng(numpy_seeds(key, 1)[0])
-        )
+        return tables.added(program, marginal, draws, np.random.default_rng(numpy_seeds(key, 1)[0]))
 
     def _run(
         self, program: Program[Any], key: jax.Array, start: Values | None, progress: bool

@@ -15,13 +15,12 @@ from jaxtyping import Array, Float
 from raters.inference.arrays import EntryDraws, Matrix, PerDraw, Rng, Scalar
 from raters.inference.polya_gamma import (
     augmentation,
+    collapsed,
     joint_plan,
     latent_classes,
     line,
-    local,
     sets,
     sweep,
-    ties,
 )
 from raters.inference.polya_gamma.conditionals import (
     DENSE_LIMIT,
@@ -68,7 +67,7 @@ def _drawn(plan: sweep.Plan, data: Any, values: Values, rng: Rng) -> tuple[Value
     if plan.classes and not model.local:
         classes = latent_classes.drawn(model, data, values, augmentation.key_of(rng))
     for site in model.local:
-        entries, classes = local.drawn(model, data, values, site, augmentation.key_of(rng))
+        entries, classes = collapsed.drawn(model, data, values, site, augmentation.key_of(rng))
         values = values | {site: np.asarray(entries)}
     return values, classes
 
@@ -90,7 +89,7 @@ def objective(plan: Plan, data: Any, values: Values) -> Scalar:
     row = data.first_unit()
     for block, tie in zip(plan.blocks, plan.ties, strict=True):
         if tie is not None:
-            total += ties.to_scores(plan, tie, row, values, values[block.sites[0]]).sum()
+            total += joint_plan.to_scores(plan, tie, row, values, values[block.sites[0]]).sum()
     return total
 
 
@@ -138,7 +137,7 @@ def conditional(
     *,
     draws: bool,
     cache: sets.RunCache | None = None,
-) -> Conditional | latent_classes.Counts | ties.Tied:
+) -> Conditional | latent_classes.Counts | joint_plan.Tied:
     """Assemble the full conditional of a block, given the rows of all parts that it is in."""
     if not isinstance(plan, Plan):
         return sweep.block_conditional(
@@ -161,7 +160,7 @@ def conditional(
     if tie is None:
         return own
     row = data.first_unit() if cache is None else cache.row(data)
-    return ties.Tied(own, plan, tie, row, values, plan.supports[block.sites[0]])
+    return joint_plan.Tied(own, plan, tie, row, values, plan.supports[block.sites[0]])
 
 
 def _reading(
@@ -226,7 +225,7 @@ def _together(readings: list[_Reading], draws: bool) -> Conditional:
             return normal
         prior = _as_prior(normal)
     chosen = next(one for one in readings if one.part.plan.of_sets)
-    likelihood = likelihoods[0] if len(likelihoods) == 1 else Summed(likelihoods)
+    likelihood = likelihoods[0] if len(likelihoods) == 1 else Summed(*likelihoods)
     return sets.under(prior, likelihood, chosen.cache, chosen.block)
 
 

@@ -118,12 +118,7 @@ def _around(
             entries -= np.outer((entries - current) @ tangent, tangent)
         entries = np.clip(entries, conditional.prior.low, conditional.prior.high)
     draws = {name: np.repeat(np.asarray(value)[None], num_draws, 0) for name, value in mode.items()}
-    begin = 0
-    for name in sites:
-        size = np.size(mode[name])
-        draws[name] = entries[:, begin : begin + size].reshape(num_draws, *np.shape(mode[name]))
-        begin += size
-    return draws, log_q, sites, conditional
+    return draws | split(entries, mode, sites), log_q, sites, conditional
 
 
 def information(

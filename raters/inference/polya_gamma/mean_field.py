@@ -25,9 +25,8 @@ from jaxtyping import Array, Bool, Float
 from numpyro.distributions.transforms import biject_to
 
 from raters.inference.arrays import Matrix, PerRow, Rng
-from raters.inference.polya_gamma import averages, bilinear, latent_classes, sets, sweep
-from raters.inference.polya_gamma.averages import Normal
-from raters.inference.polya_gamma.bilinear import Covariances, Forms, Owners
+from raters.inference.polya_gamma import averages, latent_classes, sets, sweep
+from raters.inference.polya_gamma.averages import Covariances, Forms, Normal, Owners
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Gaussian
 from raters.inference.polya_gamma.laplace import along_orbits
 from raters.inference.polya_gamma.rows import Block, block_prior, split
@@ -103,12 +102,7 @@ class MeanField:
         found: Values = {}
         priors = self.priors(self.values(state))
         for sites, normal, prior in zip(self.setting.blocks, state.normals, priors, strict=True):
-            entries, begin = averages.drawn(normal, prior, number, rng), 0
-            for name in sites:
-                shape = np.shape(self.like[name])
-                size = int(np.prod(shape))
-                found[name] = entries[:, begin : begin + size].reshape(number, *shape)
-                begin += size
+            found |= split(averages.drawn(normal, prior, number, rng), self.like, sites)
         for name, parameters in state.counted.items():
             broken = name in self.setting.plan.broken
             own = tuple(map(np.asarray, parameters))
@@ -306,7 +300,7 @@ def _joined(
     )
     if not blocks:
         return (), Forms(jnp.zeros(0), (), {}, ()), Owners(())
-    forms, owners = bilinear.forms_of(plan.model, data, values, blocks)
+    forms, owners = averages.forms_of(plan.model, data, values, blocks)
     met = {(owners.of_slot[one], owners.of_slot[other]) for one, other in forms.cross}
     groups: list[list[int]] = []
     for number, sites in enumerate(blocks):
@@ -326,12 +320,12 @@ def _joined(
             groups.append([number])
     if len(groups) < len(blocks):
         blocks = tuple(sum((blocks[number] for number in group), ()) for group in groups)
-        forms, owners = bilinear.forms_of(plan.model, data, values, blocks)
+        forms, owners = averages.forms_of(plan.model, data, values, blocks)
     return blocks, forms, owners
 
 
 _block_prior = jax.jit(block_prior, static_argnums=(0, 3))
-_outcomes = jax.jit(bilinear.outcomes, static_argnums=0)
+_outcomes = jax.jit(averages.outcomes, static_argnums=0)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -348,14 +342,14 @@ def _expected_classes(
     site = trace(model, data, values)[model.observed]
     fn, value = site["fn"], site["value"]
     joint = fn.log_joint(value)
-    slots = bilinear.gathered(forms, owners, means)
-    covariances = bilinear.covariances_of(forms, owners, spreads)
-    less = _log_cosh(bilinear.square(forms, owners, slots, covariances)) - _log_cosh(
-        bilinear.mean(forms, slots) ** 2
+    slots = averages.gathered(forms, owners, means)
+    covariances = averages.covariances_of(forms, owners, spreads)
+    less = _log_cosh(averages.square(forms, owners, slots, covariances)) - _log_cosh(
+        averages.mean(forms, slots) ** 2
     )
 
     def lost(classes: Array) -> Array:
-        votes, _ = bilinear.outcomes(model, data, values, classes)
+        votes, _ = averages.outcomes(model, data, values, classes)
         return (votes * less).sum()
 
     # It is linear in the classes.
@@ -380,14 +374,14 @@ def _log_cosh(square: PerRow) -> PerRow:
 def bound_of_rows(
     owners: Owners,
     forms: Forms,
-    slots: bilinear.Slots,
+    slots: averages.Slots,
     covariances: Covariances,
     votes: tuple[Array, Array],
 ) -> PerRow:
     """Return the lower bound of the log-likelihood of each row."""
     count, kappa = votes
-    square = bilinear.square(forms, owners, slots, covariances)
-    return kappa * bilinear.mean(forms, slots) - count * _log_cosh(square)
+    square = averages.square(forms, owners, slots, covariances)
+    return kappa * averages.mean(forms, slots) - count * _log_cosh(square)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -401,8 +395,8 @@ def _statistics(
 ) -> tuple[Array, dict[int, Array], Covariances]:
     """Return the bound of all rows, its slope in each slot of a block, and half of ω times the
     second derivatives of the mean squares in each pair of them, which is the precision."""
-    slots = bilinear.gathered(forms, owners, means)
-    covariances = bilinear.covariances_of(forms, owners, spreads)
+    slots = averages.gathered(forms, owners, means)
+    covariances = averages.covariances_of(forms, owners, spreads)
     own = owners.slots(block)
 
     def within(values: tuple[Array, ...], of: Any) -> Array:
@@ -415,7 +409,7 @@ def _statistics(
     bound, slopes = jax.value_and_grad(within)(
         here, lambda slots: bound_of_rows(owners, forms, slots, covariances, votes)
     )
-    square = partial(bilinear.square, forms, owners, covariances=covariances)
+    square = partial(averages.square, forms, owners, covariances=covariances)
     omega = 2 * votes[0] * jax.vmap(jax.grad(_log_cosh))(square(slots))
     squares: Covariances = {}
     for place, slot in enumerate(own):

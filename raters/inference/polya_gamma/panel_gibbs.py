@@ -20,6 +20,7 @@ from raters.inference.arrays import Entries, Matrix, Rng, Vectors
 from raters.inference.polya_gamma import augmentation
 from raters.inference.polya_gamma.panels import Panel
 from raters.inference.polya_gamma.rows import block_prior
+from raters.inference.polya_gamma.sets import log_t
 from raters.inference.polya_gamma.sweep import visit_site
 from raters.model import Values
 from raters.program import Program, log_prior
@@ -75,12 +76,6 @@ def normals(panel: Panel, reference: Reference, of_all: np.ndarray, factor: Matr
         factor=np.tensordot(white.transpose(0, 2, 1), np.linalg.inv(factor), 1).transpose(0, 2, 1),
         log_volume=log_volume - np.log(np.abs(factor.diagonal())).sum(),
     )
-
-
-def log_t(square: np.ndarray, size: int, freedom: int) -> np.ndarray:
-    """Return the log density of a t distribution, but for a constant, at the square of a distance
-    from its centre."""
-    return np.asarray(-(freedom + size) / 2 * np.log1p(square / freedom))
 
 
 def draw_own(

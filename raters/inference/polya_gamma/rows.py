@@ -315,13 +315,13 @@ def _coloured_rows(
 
 
 def split(entries: Any, values: Values, block: tuple[str, ...]) -> Values:
-    """Split a block's vector into its sites, with the shapes of `values`."""
+    """Split a block's vector, or draws of it, into its sites, with the shapes of `values`."""
     parts, begin = {}, 0
     for name in block:
         shape = np.shape(values[name])
-        size = int(np.prod(shape))
-        parts[name] = entries[begin : begin + size].reshape(shape)
-        begin += size
+        end = begin + math.prod(shape)
+        parts[name] = entries[..., begin:end].reshape(*entries.shape[:-1], *shape)
+        begin = end
     return parts
 
 

@@ -43,6 +43,7 @@ class Likelihood(ABC):
     """Log-likelihood Σ y u − n log Σ exp u of choices from sets."""
 
     num_cells: int
+    is_cheap: bool = False
 
     @abstractmethod
     def at(self, entries: Points) -> Float[np.ndarray, " point"]:
@@ -77,7 +78,7 @@ def likelihood_of_sets(rows: Rows, sets: Sets) -> Likelihood:
     last = _last_stages(sets, offered)
     top, bottom = _plain(rows, cells), _plain(rows, last)
     if top is not None and bottom is not None:
-        return BestWorst(top, bottom)
+        return Summed(top, bottom, signs=(1, -1))
     return _affine(rows, _together(cells, last))
 
 
@@ -164,21 +165,16 @@ def _last_stages(sets: Sets, offered: Bool[np.ndarray, " row"]) -> Cells:
 
 def _together(cells: Cells, last: Cells) -> Cells:
     """Return the cells of all stages."""
-    row, chosen, number = (
-        np.concatenate([one, other])
-        for one, other in zip(
-            (cells.row, cells.chosen, cells.number),
-            (last.row, last.chosen, last.number),
-            strict=True,
-        )
-    )
-    begin = np.append(cells.begin, last.begin + len(cells.row))
+    row, begin, chosen, number, _ = map(np.append, cells, last)
+    begin[len(cells.begin) :] += len(cells.row)
     sign = np.repeat([cells.sign, last.sign], [len(cells.row), len(last.row)])
     return Cells(row, begin, chosen, number, sign)
 
 
 class Plain(Likelihood):
     """Likelihood of utilities that are the entries of a block."""
+
+    is_cheap = True
 
     def __init__(self, entry: Int[np.ndarray, " cell"], cells: Cells, size: int) -> None:
         self.wins = np.bincount(entry, cells.chosen, size)
@@ -228,39 +224,25 @@ class Plain(Likelihood):
         return Expanded(value, self.wins - expected, np.diag(expected) - across)
 
 
-class BestWorst(Likelihood):
-    """Likelihood of stages at which the best is chosen, and of ones at which the worst is, where
-    utilities are the entries of a block: the worst is the best of the entries turned round."""
-
-    def __init__(self, best: Plain, worst: Plain) -> None:
-        self.best, self.worst = best, worst
-        self.num_cells = best.num_cells + worst.num_cells
-
-    def at(self, entries: Points) -> Float[np.ndarray, " point"]:
-        return np.asarray(self.best.at(entries) + self.worst.at(-entries))
-
-    def expanded(self, entries: Entries) -> Expanded:
-        best, worst = self.best.expanded(entries), self.worst.expanded(-entries)
-        return Expanded(
-            best.value + worst.value, best.slope - worst.slope, best.curvature + worst.curvature
-        )
-
-
 class Summed(Likelihood):
-    """Likelihood of choices of several kinds that the same block is in."""
+    """Likelihood of choices of several kinds that the same block is in, some with its entries
+    turned round: the worst is the best of these."""
 
-    def __init__(self, parts: Sequence[Likelihood]) -> None:
-        self.parts = parts
+    def __init__(self, *parts: Likelihood, signs: Sequence[int] | None = None) -> None:
+        self.parts, self.signs = parts, signs or [1] * len(parts)
         self.num_cells = sum(part.num_cells for part in parts)
+        self.is_cheap = all(part.is_cheap for part in parts)
 
     def at(self, entries: Points) -> Float[np.ndarray, " point"]:
-        return np.sum([part.at(entries) for part in self.parts], axis=0)
+        both = zip(self.parts, self.signs, strict=True)
+        return np.sum([part.at(sign * entries) for part, sign in both], axis=0)
 
     def expanded(self, entries: Entries) -> Expanded:
-        values, slopes, curvatures = zip(
-            *(part.expanded(entries) for part in self.parts), strict=True
-        )
-        return Expanded(sum(values), np.sum(slopes, axis=0), np.sum(curvatures, axis=0))
+        both = list(zip(self.parts, self.signs, strict=True))
+        each = [part.expanded(sign * entries) for part, sign in both]
+        slopes = [sign * one.slope for one, sign in zip(each, self.signs, strict=True)]
+        curvature = np.sum([one.curvature for one in each], axis=0)
+        return Expanded(sum(one.value for one in each), np.sum(slopes, axis=0), curvature)
 
 
 def _equal_sets(

@@ -29,7 +29,6 @@ from raters.inference.polya_gamma import (
     devices,
     latent_classes,
     line,
-    local,
     sets,
 )
 from raters.inference.polya_gamma.colours import coloured
@@ -165,7 +164,7 @@ def plan(program: Program[Any], values: Values) -> Plan:
     blocks = tuple(coloured(program, values, block) for block in blocks)
     for block in blocks:
         check_conjugate(program, values, block)
-    local.check(program, values)
+    collapsed.check(program, values)
     steep = steep_sites(program)
     free = tuple(name for name in program.sites if name not in in_blocks and name not in steep)
     sample = program.sample()
