@@ -109,10 +109,7 @@ def _detect(program: Program[Any]) -> Detected:
         elif dependents:
             reasons[name] = f"the prior of {', '.join(dependents)} depends on it"
         elif site.kind == "counts":
-            if not program.counts_classes or not _is_conjugate(program, values, (name,)):
-                reasons[name] = "its probabilities are not those of latent classes"
-            else:
-                blocks.append([name])
+            blocks.append([name])
         elif reason := tried.reason((name,)):
             reasons[name] = reason
         else:
@@ -184,7 +181,8 @@ def _limits(
 ) -> str:
     """Return why a block of these sites cannot be updated; an empty text where it can."""
     if priors[names[0]].kind == "counts":
-        return ""
+        counted = program.counts_classes and _is_conjugate(program, values, names)
+        return "" if counted else "its probabilities are not those of latent classes"
     model, sample = program.model, program.sample()
     blocks = kinds_of(program, sample, values, (names,))
     size = sum(np.size(values[name]) for name in names)
@@ -260,13 +258,9 @@ class _Read(NamedTuple):
 def _read(model: Model[Any], data: Any, values: Values) -> _Read:
     traced = trace(model, data, values)
     fn, value = traced[model.observed]["fn"], traced[model.observed]["value"]
-    log_odds, classes = jnp.zeros(0), None
-    if isinstance(fn, GroupedMixture):
-        log_odds = fn.log_weights()
-        size = fn.component_distribution.batch_shape[-1]
-        classes = jnp.full((fn.num_groups, size), 1 / size)
+    log_odds = fn.log_weights() if isinstance(fn, GroupedMixture) else jnp.zeros((0, 1))
     try:
-        rows = observation(fn, value, classes)
+        rows = observation(fn, value, _even_classes(fn))
     except NotImplementedError:  # such as of confused labels, whose probabilities are counted
         rows = Observation(jnp.zeros(0), jnp.zeros(0), jnp.zeros(0))
     priors = {
@@ -274,9 +268,16 @@ def _read(model: Model[Any], data: Any, values: Values) -> _Read:
         for name, site in traced.items()
         if site["type"] == "sample" and name != model.observed
     }
-    return _Read(
-        rows.logits.ravel(), log_odds.ravel(), (rows.votes, rows.kappa, rows.shift), priors
-    )
+    log_odds = log_odds.reshape(-1, log_odds.shape[-1])
+    return _Read(rows.logits.ravel(), log_odds, (rows.votes, rows.kappa, rows.shift), priors)
+
+
+def _even_classes(fn: dist.Distribution) -> Array | None:
+    """Even probabilities of the classes of a mixture; None of another distribution."""
+    if not isinstance(fn, GroupedMixture):
+        return None
+    size = fn.component_distribution.batch_shape[-1]
+    return jnp.full((fn.num_groups, size), 1 / size)
 
 
 class _Tried:
@@ -296,12 +297,8 @@ class _Tried:
     def _refusal(self) -> str:
         """Return why the observed distribution has no logits."""
         site = skeleton(self.model, self.data)[self.model.observed]
-        fn, classes = site["fn"], None
-        if isinstance(fn, GroupedMixture):
-            size = fn.component_distribution.batch_shape[-1]
-            classes = jnp.full((fn.num_groups, size), 1 / size)
         try:
-            observation(fn, site["value"], classes)
+            observation(site["fn"], site["value"], _even_classes(site["fn"]))
         except NotImplementedError as error:
             return str(error)
         return ""
@@ -342,20 +339,12 @@ class _Tried:
         part = "logits" if moves[0] else "log_odds"
         one, two, three = (getattr(read, part) for read in (start, middle, end))
         if moves[1]:  # Log-odds of all classes against the first.
-            size = max(self._num_classes(), 1)
-            one, two, three = (
-                (each.reshape(-1, size) - each.reshape(-1, size)[:, :1]).ravel()
-                for each in (one, two, three)
-            )
+            one, two, three = (each - each[:, :1] for each in (one, two, three))
         bend = one - 2 * two + three
         scale = 1 + np.abs(one) + np.abs(three)
         with np.errstate(invalid="ignore"):
             straight = np.all((np.abs(bend) <= _TOLERANCE * scale) | (one == three))
         return "" if straight else "the logits are not affine in it"
-
-    def _num_classes(self) -> int:
-        fn = skeleton(self.model, self.data)[self.model.observed]["fn"]
-        return int(fn.component_distribution.batch_shape[-1])
 
 
 @partial(jax.jit, static_argnums=0)
@@ -382,21 +371,17 @@ def kinds_of(program: Program[Any], data: Any, values: Values, names: Names) -> 
         if isinstance(symmetry, Permute)
         for site in symmetry.sites
     }
+    type_of_prior = partial(latent_classes.type_of_prior, model, data, values)
     blocks: list[Block] = []
     for sites in names:
-        counted = classes and len(sites) == 1
-        if counted and issubclass(
-            latent_classes.type_of_prior(model, data, values, sites[0]), latent_classes.COUNTED
-        ):
+        first, single = sites[0], len(sites) == 1
+        columns = range(np.shape(values[first])[-1] if np.ndim(values[first]) else 0)
+        if classes and single and issubclass(type_of_prior(first), latent_classes.COUNTED):
             blocks.append(Block(sites, "counts"))
         elif classes and depends(log_weights_of, model, data, values, sites):
-            blocks += [
-                Block(sites, "class", column) for column in range(np.shape(values[sites[0]])[-1])
-            ]
-        elif len(sites) == 1 and sites[0] in by_type:
-            blocks += [
-                Block(sites, "type", column) for column in range(np.shape(values[sites[0]])[-1])
-            ]
+            blocks += [Block(sites, "class", column) for column in columns]
+        elif single and first in by_type:
+            blocks += [Block(sites, "type", column) for column in columns]
         else:
             blocks.append(Block(sites))
     return tuple(blocks)

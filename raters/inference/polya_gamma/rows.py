@@ -8,7 +8,6 @@ of the logits with respect to the slots then gives every weight.
 from __future__ import annotations
 
 import functools
-import logging
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -35,7 +34,6 @@ from raters.inference.polya_gamma.conditionals import (
 from raters.model import Model, Values
 from raters.program import Program, log_prior, scattered, trace
 
-_log = logging.getLogger("raters")
 _TOLERANCE = 1e-3
 # The precision of a block takes a pass for each pair of entries of a row.
 _MOST_ENTRIES = 40
