@@ -130,6 +130,11 @@ def numpy_seeds(key: jax.Array, number: int) -> list[np.random.SeedSequence]:
     return np.random.SeedSequence(np.asarray(jax.random.key_data(key)).tolist()).spawn(number)
 
 
+def jax_keys(rng: np.random.Generator, number: int) -> jax.Array:
+    """Independent JAX keys from a NumPy generator."""
+    return jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), number)
+
+
 def in_threads[Chain, Run](
     run: Callable[[Chain], Run], chains: Sequence[Chain], stop: Event, at_once: int | None = None
 ) -> list[Run]:

@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 
 from raters.inference import importance, modes
 from raters.inference.arrays import PerDraw, Rng
-from raters.inference.base import Draws
+from raters.inference.base import Draws, jax_keys
 from raters.inference.modes import Images, Within
 from raters.inference.polya_gamma import label_switching
 from raters.inference.polya_gamma.latent_classes import conditional
@@ -151,8 +151,7 @@ class _LabelSwitches:
         self.row = self.data.take(slice(0, 1))
         self.sites = sites
         self.piece = int(np.clip(_ROWS // max(program.data.num_rows, 1), 2, _PIECE))
-        key = jax.random.key(rng.integers(2**32, dtype=np.uint64))
-        self.keys = jax.random.split(key, len(next(iter(draws.values()))))
+        self.keys = jax_keys(rng, len(next(iter(draws.values()))))
 
     def log_ratios(
         self, places: Int[np.ndarray, " some"], orders: list[np.ndarray]

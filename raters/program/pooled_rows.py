@@ -25,7 +25,7 @@ from raters.distributions import GroupedMixture
 from raters.distributions.choices import OfSets
 from raters.distributions.mixture import ClassCounts
 from raters.model import Model, Values
-from raters.program.traces import trace
+from raters.program.traces import inputs_of, trace
 from raters.program.values import SAMPLE, scattered
 
 # Of fewer rows a pass takes less time than compiling another one, and so does one of rows that are
@@ -103,7 +103,7 @@ def _columns(program: Any, values: Values) -> _Columns | None:
     names = [str(path[0].name) for path, _ in jax.tree_util.tree_leaves_with_path(data)]
     by_row = {name for name, axes in data.arrays().items() if axes[0] == data.row}
     of_group, of_rows, *of_weights = [
-        {names[place] for place in _inputs(run, out)} for out in range(len(run.outvars))
+        {names[place] for place in inputs_of(run, out)} for out in range(len(run.outvars))
     ]
     is_column = run.outvars[0] in run.invars
     other = set.union(set(), *of_weights)
@@ -112,15 +112,6 @@ def _columns(program: Any, values: Values) -> _Columns | None:
     if not _alone(program, values):
         return None
     return _Columns(of_group.pop(), groups[0], tuple(sorted(of_rows & by_row)))
-
-
-def _inputs(jaxpr: Any, out: int) -> set[int]:
-    """Places of the inputs on which an output depends, or might."""
-    needed = {id(jaxpr.outvars[out])}
-    for equation in reversed(jaxpr.eqns):
-        if any(id(variable) in needed for variable in equation.outvars):
-            needed |= {id(variable) for variable in equation.invars}
-    return {place for place, variable in enumerate(jaxpr.invars) if id(variable) in needed}
 
 
 def _alone(program: Any, values: Values) -> bool:

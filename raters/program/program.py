@@ -23,7 +23,7 @@ from raters.judgements.base import Judgements
 from raters.judgements.names import plural
 from raters.model import Model
 from raters.program.placing import placed
-from raters.program.traces import skeleton
+from raters.program.traces import inputs_of, skeleton
 from raters.program.values import SAMPLE
 
 
@@ -349,11 +349,7 @@ def _traced(model: Model[Any], data: Any) -> _Reading:
         return site["fn"].log_prob(site["value"])
 
     program = jax.make_jaxpr(density)(np.asarray(data.count, np.float32)).jaxpr
-    needed = {id(variable) for variable in program.outvars}
-    for equation in reversed(program.eqns):
-        if any(id(variable) in needed for variable in equation.outvars):
-            needed |= {id(variable) for variable in equation.invars}
-    if id(program.invars[0]) not in needed:
+    if not inputs_of(program, 0):
         raise SettingError(
             f"{model.title} does not use `count`, the number of judgements that each row"
             " stands for; let the log density be `count` times that of one judgement, as"
@@ -397,10 +393,55 @@ def _reading(model: Model[Any], data: Any) -> tuple[_Reading, dict[str, Any]]:
     return reading, site
 
 
-def _check_answers(name: str, fn: dist.Distribution, data: Any) -> None:
-    """Raise where a tie may be the answer to a pair, and the observed distribution knows two
-    answers: it would take a tie as half a vote, whatever the count."""
-    fn = fn.component_distribution if isinstance(fn, GroupedMixture) else fn
+def _check_sites(model: Model[Any], sites: dict[str, Any], data: Any) -> None:
+    """Raise unless every back-end sees the same density: the site that the data call observed is
+    there, with one density for each row or unit, no other one is observed, none is scaled,
+    discrete, or in the plate of the rows."""
+    rows = None if data.row in data.names else data.row
+    if model.observed not in sites:
+        what = f"no site {model.observed!r}, which its data call observed; it has {list(sites)}"
+        raise SettingError(f"{model.title} has {what}")
+    site = sites[model.observed]
+    latent = [one for one in sites.values() if one["type"] == "sample" and one is not site]
+    wrong = {
+        "has observed sites or factors {} which no back-end would see; let the distribution of the"
+        " observed site have their density": [
+            one for one in sites.values() if one.get("is_observed") and one is not site
+        ],
+        "scales the density of {} which not every back-end would see; let the distribution have it,"
+        " as raters.distributions.Repeated(distribution, count) does": [
+            one for one in (site, *latent) if one["scale"] is not None
+        ],
+        "has discrete latent sites {} which no back-end draws; sum them out with"
+        " raters.distributions.GroupedMixture": [
+            one for one in latent if one["fn"].support.is_discrete
+        ],
+        f"has latent sites {{}} in the plate {rows!r} of the judgements, which has no names; sum"
+        " them out of the distribution of the answer": [
+            one for one in latent if rows in {frame.name for frame in one["cond_indep_stack"]}
+        ],
+    }
+    _check_observed(model.title, site, data)
+    for problem, found in wrong.items():
+        if found:
+            names = f"{[one['name'] for one in found]},"
+            raise SettingError(f"{model.title} {problem.format(names)}")
+
+
+def _check_observed(name: str, site: dict[str, Any], data: Any) -> None:
+    """Raise unless the observed site has one density for each row, or for each unit, and knows
+    ties where they may be the answer to a pair: it would take one as half a vote."""
+    mixed = isinstance(site["fn"], GroupedMixture)
+    sizes = {data.row: data.num_rows, data.unit: data.num_units}
+    inner = {frame.name: frame.size for frame in site["cond_indep_stack"] if frame.dim == -1}
+    if not mixed and not any(sizes.get(plate) == size for plate, size in inner.items()):
+        found = ", ".join(f"{plate!r} of {size}" for plate, size in inner.items()) or "no plate"
+        raise SettingError(
+            f"{name} has the observed site {site['name']!r} in {found}, on data with"
+            f" {data.num_rows} rows; write `with numpyro.plate({data.row!r}, data.num_rows):`"
+            " around it"
+        )
+    fn = site["fn"].component_distribution if mixed else site["fn"]
     of_two = (dist.BernoulliLogits, dist.BernoulliProbs, dist.BinomialLogits, dist.BinomialProbs)
     if data.pair is not None and len(data.answers()) > 2 and isinstance(fn, of_two):
         raise SettingError(
@@ -408,63 +449,6 @@ def _check_answers(name: str, fn: dist.Distribution, data: Any) -> None:
             " their own; pass votes.halved(), or let the observed distribution be"
             " raters.distributions.Davidson(logits, propensity, data.count)"
         )
-
-
-def _check_sites(model: Model[Any], sites: dict[str, Any], data: Any) -> None:
-    """Raise unless every back-end sees the same density: the site that the data call observed is
-    there, in a plate of rows or units, no other one is observed, none is scaled, discrete, or in
-    the plate of the rows."""
-    name, rows = model.title, None if data.row in data.names else data.row
-    if model.observed not in sites:
-        raise SettingError(
-            f"{name} has no site {model.observed!r}, which its data call observed; it has"
-            f" {list(sites)}"
-        )
-    others = [site["name"] for site in sites.values() if site.get("is_observed")]
-    if others := [other for other in others if other != model.observed]:
-        raise SettingError(
-            f"{name} has observed sites or factors {others} besides {model.observed!r}, which no"
-            " back-end would see; let the distribution of that site have their density"
-        )
-    latent = [site for site in sites.values() if site["type"] == "sample"]
-    _check_plates(name, sites[model.observed], data)
-    _check_answers(name, sites[model.observed]["fn"], data)
-    if scaled := [site["name"] for site in latent if site["scale"] is not None]:
-        raise SettingError(
-            f"{name} scales the density of {scaled}, which not every back-end would see; let the"
-            " distribution have it, as raters.distributions.Repeated(distribution, count) does"
-        )
-    latent = [site for site in latent if site["name"] != model.observed]
-    if discrete := [site["name"] for site in latent if site["fn"].support.is_discrete]:
-        raise SettingError(
-            f"{name} has discrete latent sites {discrete}, which no back-end draws; sum them out"
-            " with raters.distributions.GroupedMixture"
-        )
-    of_rows = [
-        site["name"]
-        for site in latent
-        if any(frame.name == rows for frame in site["cond_indep_stack"])
-    ]
-    if of_rows:
-        raise SettingError(
-            f"{name} has latent sites {of_rows} in the plate {rows!r} of the judgements, which has"
-            " no names; sum them out of the distribution of the answer"
-        )
-
-
-def _check_plates(name: str, site: dict[str, Any], data: Any) -> None:
-    """Raise unless the observed site has one density for each row, or for each unit."""
-    sizes = {data.row: data.num_rows, data.unit: data.num_units}
-    inner = {frame.name: frame.size for frame in site["cond_indep_stack"] if frame.dim == -1}
-    if isinstance(site["fn"], GroupedMixture) or any(
-        sizes.get(plate) == size for plate, size in inner.items()
-    ):
-        return
-    found = ", ".join(f"{plate!r} of {size}" for plate, size in inner.items()) or "no plate"
-    raise SettingError(
-        f"{name} has the observed site {site['name']!r} in {found}, on data with {data.num_rows}"
-        f" rows; write `with numpyro.plate({data.row!r}, data.num_rows):` around it"
-    )
 
 
 def _of_one(support: constraints.Constraint) -> constraints.Constraint:

@@ -81,10 +81,7 @@ def variance_of_one(x: Any, xp: Any = np) -> Any:
 @jax.jit
 def expectation(logits: PerRow, count: PerRow, kappa: PerRow) -> tuple[PerRow, PerRow, Scalar]:
     """Return EM's weights: E ω, κ unchanged, and the log-likelihood at these logits."""
-    small = jnp.abs(logits) < 1e-4
-    safe = jnp.where(small, 1.0, logits)
-    omega = count * jnp.where(small, 0.25 - logits**2 / 48, jnp.tanh(safe / 2) / (2 * safe))
-    return omega, kappa, log_likelihood(logits, count, kappa)
+    return count * mean_of_one(logits, jnp), kappa, log_likelihood(logits, count, kappa)
 
 
 @jax.jit

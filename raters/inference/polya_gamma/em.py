@@ -43,6 +43,7 @@ from raters.inference.polya_gamma import (
 )
 from raters.inference.polya_gamma.gibbs import gibbs_sweep
 from raters.inference.polya_gamma.laplace import laplace
+from raters.inference.polya_gamma.rows import split
 from raters.model import Exchange, Model, Permute, Values
 from raters.program import (
     PooledRows,
@@ -245,12 +246,6 @@ def another_start(
     return {name: np.asarray(value, np.float64) for name, value in drawn.items()}
 
 
-def _is_fixed(first: Values, second: Values) -> bool:
-    """Return whether a step of Newton's method from the first values is as short as its last one:
-    the next would be rounding."""
-    return all(np.allclose(first[name], second[name], 1e-8, 1e-8) for name in first)
-
-
 def _slack(value: float) -> float:
     """Return the rounding error of a log joint density of this size."""
     return 1e-11 * (1 + abs(value))
@@ -331,7 +326,8 @@ class _Climber:
             if value < before - _slack(before):  # No increase is left beyond rounding.
                 return sweep.Ascent(values, np.array(objective), True)
             objective.append(value)
-            if alone and _is_fixed(first, second):
+            # After so short a step of Newton's method the next one would be rounding.
+            if alone and all(np.allclose(first[name], second[name], 1e-8, 1e-8) for name in first):
                 return sweep.Ascent(first, np.array(objective), True)
             leap_value = -np.inf
             if settings.accelerate and not alone:
@@ -461,24 +457,22 @@ class _Climber:
 
     def _unflatten(self, flat: np.ndarray, like: Values) -> Values:
         """Invert `_flatten`, with the shapes of `like`."""
-        values: Values = {}
-        begin = 0
+        shapes = {
+            name: np.empty(biject_to(support).inverse_shape(np.shape(like[name])))
+            if name in self.plan.free
+            else like[name]
+            for name, support in self.supports.items()
+        }
+        values = split(flat, shapes, tuple(shapes))
         for name, support in self.supports.items():
-            shape = np.shape(like[name])
-            if name in self.plan.free:
-                shape = np.shape(biject_to(support).inv(like[name]))
-            size = int(np.prod(shape))
-            part = flat[begin : begin + size].reshape(shape)
-            begin += size
+            part = values[name]
             if name in self.counted:
                 part = softmax(part, axis=-1) if support is constraints.simplex else expit(part)
                 part = np.clip(part, latent_classes.LEAST, 1 - latent_classes.LEAST)
             elif name in self.plan.free:
                 part = np.asarray(biject_to(support)(part))
             else:
-                low, high = (getattr(support, end, None) for end in ("lower_bound", "upper_bound"))
-                part = np.clip(
-                    part, -np.inf if low is None else low, np.inf if high is None else high
-                )
+                ends = (getattr(support, end, None) for end in ("lower_bound", "upper_bound"))
+                part = np.clip(part, *ends)
             values[name] = part
         return values

@@ -15,6 +15,7 @@ from jaxtyping import Array
 from numpyro.distributions.transforms import biject_to
 
 from raters.inference.arrays import PerDraw, Rng
+from raters.inference.base import jax_keys
 from raters.inference.polya_gamma import sweep
 from raters.model import Scale, Values
 from raters.program import log_prior
@@ -40,8 +41,8 @@ def integrated(plan: sweep.Plan, row: Any, draws: Values, rng: Rng) -> tuple[Per
     points = np.zeros((1, 0))
     if size:
         points = student(_DEGREES).ppf(qmc.Sobol(size, rng=rng).random(_POINTS))
-    keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), number)
     given = {name: jnp.asarray(value) for name, value in draws.items()}
+    keys = jax_keys(rng, number)
     log_priors, redrawn = _of_draws(plan, row, given, jnp.asarray(points), keys)
     return np.asarray(log_priors), {name: np.asarray(value) for name, value in redrawn.items()}
 

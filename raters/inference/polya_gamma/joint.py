@@ -107,25 +107,6 @@ class _Reading(NamedTuple):
     classes: Any
     cache: sets.RunCache
 
-    def rows(self) -> tuple[Gaussian, list[Weighted]]:
-        """Return the prior and the weighted rows of a block of log-odds."""
-        model = self.part.plan.model
-        pieces = list(
-            sweep.weighted_rows(
-                model, self.data, self.values, self.block, self.weights, self.classes
-            )
-        )
-        prior: Gaussian = jax.tree.map(np.asarray, pieces[0][0].prior)
-        return prior, [weighted for _, weighted in pieces]
-
-    def choices(self) -> tuple[Gaussian, Likelihood]:
-        """Return the prior and the likelihood of a block of utilities."""
-        model = self.part.plan.model
-        likelihood, prior = sets.read(
-            model, self.data, self.values, self.block, self.classes, self.cache
-        )
-        return prior, likelihood
-
 
 def conditional(
     plan: sweep.Plan,
@@ -209,12 +190,16 @@ def _together(readings: list[_Reading], draws: bool) -> Conditional:
     pieces: list[Weighted] = []
     likelihoods: list[Likelihood] = []
     for one in readings:
-        if one.part.plan.of_sets:
-            own, likelihood = one.choices()
+        plan = one.part.plan
+        if plan.of_sets:
+            likelihood, own = sets.read(
+                plan.model, one.data, one.values, one.block, one.classes, one.cache
+            )
             likelihoods.append(likelihood)
         else:
-            own, weighted = one.rows()
-            pieces += weighted
+            recorded = list(sweep.weighted_rows(plan.model, *one[1:6]))
+            own = jax.tree.map(np.asarray, recorded[0][0].prior)
+            pieces += [weighted for _, weighted in recorded]
         prior = own if prior is None else prior
     assert prior is not None
     if pieces:

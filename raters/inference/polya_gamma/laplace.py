@@ -15,6 +15,7 @@ from numpyro.distributions import constraints
 from scipy.special import expit, ndtr, ndtri
 
 from raters.inference.arrays import Entries, EntryDraws, Matrix, PerDraw, Rng
+from raters.inference.base import jax_keys
 from raters.inference.polya_gamma import augmentation, sets, sweep
 from raters.inference.polya_gamma.conditionals import Conditional, Dense, Gaussian, joined
 from raters.inference.polya_gamma.integrated import integrated
@@ -285,8 +286,7 @@ def _gaussian_draws(
 
 def _redraw_reaching(plan: sweep.Plan, data: Any, draws: Values, rng: Rng) -> Values:
     """Redraw the sites of no block on which the likelihood depends, each given the others."""
-    num_draws = len(next(iter(draws.values())))
-    keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), num_draws)
+    keys = jax_keys(rng, len(next(iter(draws.values()))))
     draws = {name: jnp.asarray(value) for name, value in draws.items()}
     redrawn = _redrawn(plan, placing.first_unit(data), data, draws, keys)
     return {name: np.asarray(value) for name, value in redrawn.items()}

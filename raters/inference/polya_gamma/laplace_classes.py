@@ -18,6 +18,7 @@ from scipy.special import betaincinv, betaln, expit, log_expit, ndtr
 
 from raters.errors import ConvergenceWarning
 from raters.inference.arrays import Entries, EntryDraws, FlatPoint, PerDraw, Rng
+from raters.inference.base import jax_keys
 from raters.inference.polya_gamma import augmentation, latent_classes, sets, sweep
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.unconstrained import (
@@ -192,8 +193,7 @@ def _moved(
     expected = jax.eval_shape(partial(latent_classes.expected, plan.model), data, first)[0]
     if number * _MOVES * data.num_rows * expected.shape[-1] > _MOVE_LIMIT:
         return draws
-    keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), number)
-    moved = _steps(plan, data, draws, keys, counted)
+    moved = _steps(plan, data, draws, jax_keys(rng, number), counted)
     return {name: np.asarray(value) for name, value in moved.items()}
 
 

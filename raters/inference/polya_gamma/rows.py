@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -172,7 +172,11 @@ def indexed_rows(
     for name in block:
         if name in scalars:
             columns.append(jnp.full(logits.size, begin, jnp.int32))
-            by_scalar = _derivative(lambda scalars: run(None, scalars)[0], scalars, name)
+            _, by_scalar = jax.jvp(
+                lambda value, name=name: run(None, scalars | {name: value})[0],
+                (scalars[name],),
+                (jnp.ones_like(scalars[name]),),
+            )
             weights.append(by_scalar.ravel())
         else:
             codes = [(begin + entry.ravel()).astype(jnp.int32) for entry in entries[name]]
@@ -270,15 +274,6 @@ def indices(model: Model[Any], data: Any, values: Values, site: str) -> list[Arr
     stand_in = StandIn(jnp.asarray(values[site]))
     trace(model, data, values | {site: stand_in})
     return stand_in.entries
-
-
-def _derivative(function: Callable[[Values], Array], scalars: Values, name: str) -> PerRow:
-    """Return the derivative of an array-valued function in one of its scalars."""
-    tangents = {
-        other: jnp.ones_like(value) if other == name else jnp.zeros_like(value)
-        for other, value in scalars.items()
-    }
-    return jax.jvp(function, (scalars,), (tangents,))[1]
 
 
 def _coloured_rows(

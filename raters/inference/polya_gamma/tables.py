@@ -25,7 +25,6 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 import scipy.sparse
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
 from scipy.special import logsumexp
@@ -33,7 +32,8 @@ from scipy.special import logsumexp
 from raters.distributions import GroupedMixture, Tabulated
 from raters.errors import ConvergenceWarning
 from raters.inference.arrays import Rng
-from raters.inference.base import Draws
+from raters.inference.base import Draws, jax_keys
+from raters.inference.polya_gamma.rows import split
 from raters.inference.polya_gamma.sweep import Ascent
 from raters.model import Marginal, Model, Values
 from raters.program import Program, Supports, likelihood_of, log_prior, trace
@@ -127,60 +127,60 @@ def climb(
     tables: Tables, values: Values, steps: int, tolerance: float, *, volume: bool = False
 ) -> Ascent:
     """Increase the log joint density by L-BFGS in the metric of the expected information."""
-    split = Split(tables.supports, tables.cells, values, volume)
-    own, shared = split.start(values)
-    objective = [_objective(tables, split, own, shared)[0]]
+    layout = Split.of(tables.supports, tables.cells, values, volume)
+    own, shared = layout.start(values)
+    objective = [_objective(tables, layout, own, shared)[0]]
     converged, options = False, {"maxiter": _STEPS, "maxcor": 20, "gtol": 1e-9}
     while len(objective) <= steps and not converged:
-        metric = factor(_metric(tables, split, own, shared))
+        metric = factor(_metric(tables, layout, own, shared))
         before = objective[-1]
         found = scipy.optimize.minimize(
-            partial(_loss, tables, split, metric, own, shared),
+            partial(_loss, tables, layout, metric, own, shared),
             np.zeros(own.size + shared.size),
             jac=True,
             method="L-BFGS-B",
             callback=lambda intermediate_result: objective.append(-intermediate_result.fun),
             options=options | {"ftol": tolerance / (1 + abs(before))},
         )
-        apart = metric.step(*split.parted(found.x))
+        apart = metric.step(*_parted(found.x, own))
         own, shared = own + apart[0], shared + apart[1]
         converged = found.status != 1 or objective[-1] - before < tolerance
-    return Ascent(split.values(own, shared), np.array(objective), converged)
+    return Ascent(layout.values(own, shared), np.array(objective), converged)
 
 
 def _loss(
     tables: Tables,
-    split: Split,
+    layout: Split,
     metric: Factor,
     own: np.ndarray,
     shared: np.ndarray,
     flat: np.ndarray,
 ) -> tuple[float, np.ndarray]:
     """Negative log joint density and its gradient, in the independent coordinates of a metric."""
-    apart = metric.step(*split.parted(flat))
-    value, slopes = _objective(tables, split, own + apart[0], shared + apart[1])
-    return -value, -split.joined(*metric.pull(*slopes))
+    apart = metric.step(*_parted(flat, own))
+    value, slopes = _objective(tables, layout, own + apart[0], shared + apart[1])
+    return -value, -np.concatenate([np.ravel(part) for part in metric.pull(*slopes)])
 
 
 def draws(tables: Tables, mode: Values, number: int, rng: Rng) -> Values:
     """Draw from the normal at the mode in unconstrained coordinates."""
     mode = climb(tables, mode, _STEPS * 5, 1e-6, volume=True).values
-    split = Split(tables.supports, tables.cells, mode, True)
-    own, shared = split.start(mode)
-    metric = _metric(tables, split, own, shared)
-    metric = metric._replace(block=metric.block - _missing(tables, split, own, shared))
+    layout = Split.of(tables.supports, tables.cells, mode, True)
+    own, shared = layout.start(mode)
+    metric = _metric(tables, layout, own, shared)
+    metric = metric._replace(block=metric.block - _missing(tables, layout, own, shared))
     map_of = factor(metric)
     drawn = []
     for _ in range(number):
         noise = rng.standard_normal(own.size + shared.size)
-        apart = map_of.step(*split.parted(noise))
-        drawn.append(split.values(own + apart[0], shared + apart[1]))
+        apart = map_of.step(*_parted(noise, own))
+        drawn.append(layout.values(own + apart[0], shared + apart[1]))
     return {name: np.stack([each[name] for each in drawn]) for name in mode}
 
 
-def _table(tables: Tables, split: Split, own: np.ndarray, shared: np.ndarray) -> np.ndarray:
+def _table(tables: Tables, layout: Split, own: np.ndarray, shared: np.ndarray) -> np.ndarray:
     """Log-probability of each value under each distribution and class."""
-    return np.asarray(_table_of(tables.model, split, tables.row, own, shared))
+    return np.asarray(_table_of(tables.model, layout, tables.row, own, shared))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -190,52 +190,52 @@ def _table_at(model: Model[Any], data: Any, values: Values) -> Array:
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _table_of(model: Model[Any], split: Split, data: Any, own: Array, shared: Array) -> Array:
-    return _table_at(model, data, split.point(own, shared))
+def _table_of(model: Model[Any], layout: Split, data: Any, own: Array, shared: Array) -> Array:
+    return _table_at(model, data, layout.point(own, shared))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _complete(
-    model: Model[Any], split: Split, data: Any, own: Array, shared: Array, expected: Array
+    model: Model[Any], layout: Split, data: Any, own: Array, shared: Array, expected: Array
 ) -> tuple[Array, tuple[Array, Array]]:
     """Log prior density, and the gradient of the expected log joint density of rows and classes."""
 
     def density(own: Array, shared: Array) -> tuple[Array, Array]:
-        values = split.point(own, shared)
-        prior = log_prior(model, data, values) + split.log_volume(own, shared)
-        return prior + (expected * _table_of(model, split, data, own, shared)).sum(), prior
+        values = layout.point(own, shared)
+        prior = log_prior(model, data, values) + layout.log_volume(own, shared)
+        return prior + (expected * _table_of(model, layout, data, own, shared)).sum(), prior
 
     (_, prior), slopes = jax.value_and_grad(density, argnums=(0, 1), has_aux=True)(own, shared)
     return (prior, slopes)
 
 
 def _objective(
-    tables: Tables, split: Split, own: np.ndarray, shared: np.ndarray
+    tables: Tables, layout: Split, own: np.ndarray, shared: np.ndarray
 ) -> tuple[float, tuple[np.ndarray, np.ndarray]]:
     """Log joint density, and its gradient."""
-    table = _table(tables, split, own, shared)
+    table = _table(tables, layout, own, shared)
     likelihood, probs = tables.posterior(table)
     expected = tables.expected(probs, table.shape)
-    prior, slopes = _complete(tables.model, split, tables.row, own, shared, expected)
+    prior, slopes = _complete(tables.model, layout, tables.row, own, shared, expected)
     return likelihood + float(prior), (np.asarray(slopes[0]), np.asarray(slopes[1]))
 
 
-def _metric(tables: Tables, split: Split, own: np.ndarray, shared: np.ndarray) -> Metric:
+def _metric(tables: Tables, layout: Split, own: np.ndarray, shared: np.ndarray) -> Metric:
     """Information of rows and classes together, averaged over the classes."""
-    table = _table(tables, split, own, shared)
+    table = _table(tables, layout, own, shared)
     expected = tables.expected(tables.posterior(table)[1], table.shape)
-    parts = _information(tables.model, split, tables.row, own, shared, expected)
+    parts = _information(tables.model, layout, tables.row, own, shared, expected)
     return Metric(*map(np.asarray, parts))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _information(
-    model: Model[Any], split: Split, data: Any, own: Array, shared: Array, expected: Array
+    model: Model[Any], layout: Split, data: Any, own: Array, shared: Array, expected: Array
 ) -> tuple[Array, Array, Array]:
     """Blocks, border and shared part of the negative second derivatives."""
 
     def slopes(own: Array, shared: Array) -> tuple[Array, Array]:
-        return _complete(model, split, data, own, shared, expected)[1]
+        return _complete(model, layout, data, own, shared, expected)[1]
 
     def along(own_step: Array, shared_step: Array) -> tuple[Array, Array]:
         return jax.jvp(slopes, (own, shared), (own_step, shared_step))[1]
@@ -249,23 +249,23 @@ def _information(
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _scores(model: Model[Any], split: Split, data: Any, own: Array, shared: Array) -> Array:
+def _scores(model: Model[Any], layout: Split, data: Any, own: Array, shared: Array) -> Array:
     """Derivatives of the table in the own coordinates of each distribution."""
 
     def along(one: Array) -> Array:
         step = jnp.broadcast_to(one, own.shape)
-        return jax.jvp(lambda own: _table_of(model, split, data, own, shared), (own,), (step,))[1]
+        return jax.jvp(lambda own: _table_of(model, layout, data, own, shared), (own,), (step,))[1]
 
     return jax.lax.map(along, jnp.eye(own.shape[1]))
 
 
 def _missing(
-    tables: Tables, split: Split, own: np.ndarray, shared: np.ndarray
+    tables: Tables, layout: Split, own: np.ndarray, shared: np.ndarray
 ) -> Float[np.ndarray, "cell own own"]:
     """Information that the classes would add, in the block of each distribution."""
-    table = _table(tables, split, own, shared)
+    table = _table(tables, layout, own, shared)
     probs = tables.posterior(table)[1]
-    score = np.asarray(_scores(tables.model, split, tables.row, own, shared))
+    score = np.asarray(_scores(tables.model, layout, tables.row, own, shared))
     squared = tables.transposed.copy()
     squared.data **= 2
     weight = (squared @ (tables.repeats[:, None] * probs)).reshape(table.shape)
@@ -346,41 +346,33 @@ def inverse_factor(matrix: Float[np.ndarray, "cell own own"]) -> np.ndarray:
     return np.asarray(vectors * scale[:, None, :])
 
 
+@dataclass(frozen=True)
 class Split:
     """Unconstrained coordinates of the sites of distributions, side by side, and of the others."""
 
-    def __init__(
-        self, supports: Supports, cells: tuple[str, ...], values: Values, volume: bool
-    ) -> None:
-        self.supports, self.cells, self.volume = supports, cells, volume
-        self.others = tuple(name for name in values if name not in cells)
-        flat = {name: self._free(name, values[name]) for name in values}
-        self.number = len(flat[cells[0]])
-        self.shapes = {name: flat[name].shape[1:] for name in cells}
-        self.widths = [int(np.prod(self.shapes[name])) for name in cells]
-        self.unravel = ravel_pytree({name: flat[name] for name in self.others})[1]
+    supports: Supports
+    cells: tuple[str, ...]
+    shapes: tuple[tuple[str, tuple[int, ...]], ...]
+    volume: bool
 
-    def _free(self, name: str, value: Any) -> Array:
-        """A site in its unconstrained coordinates."""
-        return biject_to(self.supports[name]).inv(jnp.asarray(value, float))
+    @classmethod
+    def of(cls, supports: Supports, cells: tuple[str, ...], values: Values, volume: bool) -> Split:
+        """Coordinates of sites of the shapes of these values."""
+        shapes = {
+            name: tuple(biject_to(supports[name]).inverse_shape(np.shape(value)))
+            for name, value in values.items()
+        }
+        return cls(supports, cells, tuple(shapes.items()), volume)
 
     def start(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
         """Own coordinates, shape (cell, own), and those that are shared."""
-        own = [np.asarray(self._free(name, values[name])) for name in self.cells]
-        others = {name: self._free(name, values[name]) for name in self.others}
-        return (
-            np.concatenate([part.reshape(self.number, -1) for part in own], axis=1),
-            np.asarray(ravel_pytree(others)[0], np.float64),
-        )
-
-    def parted(self, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """One vector as own and shared coordinates."""
-        size = self.number * sum(self.widths)
-        return flat[:size].reshape(self.number, -1), flat[size:]
-
-    def joined(self, own: np.ndarray, shared: np.ndarray) -> np.ndarray:
-        """Own and shared coordinates as one vector."""
-        return np.concatenate([own.ravel(), shared])
+        free = {
+            name: np.asarray(biject_to(self.supports[name]).inv(jnp.asarray(values[name], float)))
+            for name, _ in self.shapes
+        }
+        own = [free[name].reshape(len(free[name]), -1) for name in self.cells]
+        shared = [np.ravel(free[name]) for name in sorted(free) if name not in self.cells]
+        return np.concatenate(own, axis=1), np.concatenate([np.zeros(0), *shared])
 
     def point(self, own: Array, shared: Array) -> Values:
         """Values at some coordinates, for traced arrays too."""
@@ -389,12 +381,10 @@ class Split:
 
     def free(self, own: Array, shared: Array) -> Values:
         """Unconstrained coordinates of each site."""
-        parts = jnp.split(own, np.cumsum(self.widths)[:-1], axis=1)
-        others: Values = self.unravel(shared)
-        return others | {
-            name: part.reshape(self.number, *self.shapes[name])
-            for name, part in zip(self.cells, parts, strict=True)
-        }
+        like = {name: np.empty(shape) for name, shape in self.shapes}
+        others = tuple(sorted(name for name in like if name not in self.cells))
+        each = {name: like[name][0] for name in self.cells}
+        return split(shared, like, others) | split(own, each, self.cells)
 
     def log_volume(self, own: Array, shared: Array) -> Array:
         """Log volume element of the coordinates; 0 where the density is that of the sites."""
@@ -409,17 +399,10 @@ class Split:
         point = self.point(jnp.asarray(own), jnp.asarray(shared))
         return {name: np.asarray(value) for name, value in point.items()}
 
-    def __hash__(self) -> int:
-        return hash((self.cells, self.others, self.number, self.volume))
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Split)
-            and (self.cells, self.others, self.number, self.shapes, self.volume)
-            == (other.cells, other.others, other.number, other.shapes, other.volume)
-            and {name: str(fn) for name, fn in self.supports.items()}
-            == {name: str(fn) for name, fn in other.supports.items()}
-        )
+def _parted(flat: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One vector as own coordinates, in the shape of `own`, and shared ones."""
+    return flat[: own.size].reshape(own.shape), flat[own.size :]
 
 
 # Steps to the mode of each entry, from 0 and from the mode under other values of the other sites.
@@ -455,10 +438,7 @@ def added(program: Program[Any], marginal: Marginal, draws: Draws, rng: Rng) -> 
             flat = {
                 name: value.reshape(-1, *value.shape[2:]) for name, value in draws.values.items()
             }
-            keys = jax.random.split(
-                jax.random.key(rng.integers(2**32, dtype=np.uint64)), len(first) * first.shape[1]
-            )
-            drawn = np.asarray(_drawn(how, data, flat, jnp.asarray(centre), keys))
+            drawn = np.asarray(_drawn(how, data, flat, jnp.asarray(centre), jax_keys(rng, number)))
             site = drawn.reshape(*first.shape[:2], -1)
         likelihood = _likelihood(marginal, mode)
     return draws._replace(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -56,17 +56,8 @@ _MANY_ROWS, _MANY_ENTRIES, _MOST_HYPER = 20_000, 1000, 3
 # coordinates, between these two later; and steps outwards, until the evidence is so much lower.
 _SETTLING, _CENTRINGS, _OUTWARDS, _LOW = 5, 5, 5, 4.0
 _FIRST_WIDTH, _NARROWEST, _LONGEST = 0.15, 0.02, 0.6
-# Starts of a mixture of types.
-_STARTS = 10
-
-
-class Ascent(NamedTuple):
-    """Run of coordinate ascent: the last state, the bound after each sweep, and whether it
-    converged."""
-
-    state: State
-    bound: Float[np.ndarray, " sweep"]
-    converged: bool
+# Starts of a mixture of types, of which that with the highest bound is used, and most sweeps.
+_STARTS, _MOST_SWEEPS = 10, 500
 
 
 # Newton steps to the place of a truncated normal of a given mean, and how far away it may be.
@@ -299,13 +290,8 @@ class PGVI(Backend):
     ----------
     draws : int
         Number of draws; 0 returns the means as a single draw.
-    starts : int, optional
-        Number of starting points, of which that with the highest bound is used. By default 10 for a
-        mixture of types, and 1 otherwise.
     tolerance : float
         Stop when a sweep increases the bound by less than this, in nats.
-    max_sweeps : int
-        Largest number of sweeps; a warning is given when the bound still rises then.
 
     References
     ----------
@@ -322,9 +308,7 @@ class PGVI(Backend):
     """
 
     draws: int = 1000
-    starts: int | None = None
     tolerance: float = 1e-4
-    max_sweeps: int = 500
 
     exact: ClassVar[bool] = False
 
@@ -332,9 +316,7 @@ class PGVI(Backend):
 
     def __post_init__(self) -> None:
         plain_whole(self, "draws", least=0)
-        plain_whole(self, "starts", optional=True)
         positive("tolerance", self.tolerance)
-        plain_whole(self, "max_sweeps")
 
     def why_not(self, program: Program[Any]) -> str | None:
         """Refuse models without blocks, choices from sets, sites that turn together, sites that are
@@ -346,18 +328,20 @@ class PGVI(Backend):
             return f"PGVI has no averages of the vectors of judges in {name}; use PGEM or NUTS"
         if reason := sweep.why_not(program):
             return reason
-        if program.mesh is not None:
-            return "PGVI does not divide the rows over a mesh; use PGEM or SVI, or leave mesh out"
-        if sets.chooses(program):
-            return "PGVI has no averages of choices from sets; use PGEM or PGGibbs"
-        turns = [one for one in program.model.symmetries if isinstance(one, Rotation)]
-        if turns:
-            # Their products vanish together where the data tell little of them, at a point that is
-            # no maximum.
-            sites = " and ".join(turns[0].sites)
-            return f"PGVI takes {sites}, which turn together, as independent; use PGGibbs or NUTS"
-        if sweep.steep_sites(program):
-            return f"PGVI has no averages of the sites of {name} outside of its blocks; use PGEM"
+        # Products of sites that turn together vanish where the data tell little of them, at a point
+        # that is no maximum.
+        turns = [one.sites for one in program.model.symmetries if isinstance(one, Rotation)]
+        refusals = {
+            "does not divide the rows over a mesh; use PGEM or SVI": program.mesh is not None,
+            "has no averages of choices from sets; use PGEM or PGGibbs": sets.chooses(program),
+            f"takes {turns}, which turn together, as independent; use PGGibbs or NUTS": turns,
+            f"has no averages of the sites of {name} outside of its blocks; use PGEM": (
+                sweep.steep_sites(program)
+            ),
+        }
+        for refusal, applies in refusals.items():
+            if applies:
+                return f"PGVI {refusal}"
         sample = program.sample(2)
         start = start_of(program.model, sample)
         with jax.enable_x64(True):
@@ -372,46 +356,44 @@ class PGVI(Backend):
             first = start_of(model, data)
             plan = sweep.plan(program, first)
             types = any(isinstance(symmetry, Permute) for symmetry in model.symmetries)
-            starts = self.starts or (_STARTS if types else 1)
+            starts = _STARTS if types else 1
             seeds = numpy_seeds(key, starts + 1)
             first = first if start is None else centre(model, start)
             field = MeanField(plan, sweep.on_devices(program), first)
-            best = self._ascent(field, first, bar)
-            for seed in seeds[1:starts]:
-                rng = np.random.default_rng(seed)
-                other = self._ascent(
-                    field, another_start(model, data, first, plan.supports, rng), bar
-                )
-                best = other if other.bound[-1] > best.bound[-1] else best
-            if not best.converged:
+            points = [first]
+            for rng in map(np.random.default_rng, seeds[1:starts]):
+                points.append(another_start(model, data, first, plan.supports, rng))
+            climbs = [self._ascent(field, point, bar) for point in points]
+            state, bound = max(climbs, key=lambda climb: climb[1][-1])
+            converged = len(bound) <= _MOST_SWEEPS or bound[-1] - bound[-2] < self.tolerance
+            if not converged:
                 warnings.warn(
-                    f"PGVI stopped after {self.max_sweeps} sweeps while the ELBO still rose by"
-                    f" {best.bound[-1] - best.bound[-2]:.2g} a sweep (tolerance"
-                    f" {self.tolerance:g}); allow more sweeps",
+                    f"PGVI stopped after {_MOST_SWEEPS} sweeps while the ELBO still rose by"
+                    f" {bound[-1] - bound[-2]:.2g} a sweep; allow a larger tolerance than"
+                    f" {self.tolerance:g}",
                     ConvergenceWarning,
                     stacklevel=3,
                 )
-            values, stats = self._drawn(field, best.state, np.random.default_rng(seeds[-1]))
-        facts = {
-            "converged": int(best.converged),
-            "elbo": float(best.bound[-1]),
-            "sweeps": len(best.bound),
-        }
-        return Draws(values, stats, {"elbo": best.bound}, facts)
+            values, stats = self._drawn(field, state, np.random.default_rng(seeds[-1]))
+        facts = {"converged": int(converged), "elbo": float(bound[-1]), "sweeps": len(bound)}
+        return Draws(values, stats, {"elbo": bound}, facts)
 
-    def _ascent(self, field: MeanField, values: Values, bar: tqdm) -> Ascent:
-        """Sweep until the bound settles."""
+    def _ascent(
+        self, field: MeanField, values: Values, bar: tqdm
+    ) -> tuple[State, Float[np.ndarray, " sweep"]]:
+        """Sweep until the bound settles; return the last state, and the bound after each sweep."""
         # At the start nothing has a spread, and the bound is not finite.
         state = field.sweep(field.start(values))[1]
         history: list[float] = []
-        while len(history) < self.max_sweeps + 1:
+        ahead = state
+        while len(history) < 2 or history[-1] - history[-2] >= self.tolerance:
+            if len(history) > _MOST_SWEEPS:
+                return ahead, np.array(history)
+            state = ahead
             bound, ahead = field.sweep(state)
             history.append(bound)
             bar.set_postfix(elbo=f"{bound:.4f}", refresh=False)
-            if len(history) > 1 and history[-1] - history[-2] < self.tolerance:
-                return Ascent(state, np.array(history), True)
-            state = ahead
-        return Ascent(state, np.array(history), False)
+        return state, np.array(history)
 
     def _drawn(self, field: MeanField, state: State, rng: Rng) -> tuple[Values, Values]:
         """Draw around the means; return the draws of each site, and their log-densities."""
