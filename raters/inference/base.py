@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
@@ -17,6 +18,7 @@ from jaxtyping import Array
 from threadpoolctl import ThreadpoolController
 from tqdm.auto import tqdm
 
+from raters.errors import ConvergenceWarning
 from raters.model import Model, Permute, Values
 from raters.program import Program
 
@@ -103,12 +105,8 @@ def last_draws(start: Values, chains: int) -> list[Values]:
     starts = []
     for chain in range(chains):
         draw = number - 1 - (chain // earlier) * number // sharing
-        starts.append(
-            {
-                name: np.asarray(value[chain % earlier, draw], np.float64)
-                for name, value in start.items()
-            }
-        )
+        at = chain % earlier, draw
+        starts.append({name: np.asarray(value[at], np.float64) for name, value in start.items()})
     return starts
 
 
@@ -118,6 +116,11 @@ def centre(model: Model[Any], start: Values) -> Values:
     if any(isinstance(symmetry, Permute) for symmetry in model.symmetries):
         return last_draws(start, 1)[0]
     return {name: np.asarray(value, np.float64).mean((0, 1)) for name, value in start.items()}
+
+
+def warn(text: str, stacklevel: int = 4) -> None:
+    """Warn that draws are not to be relied on."""
+    warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel + 1)
 
 
 def progress_bar(total: int, what: str, shown: bool) -> tqdm:

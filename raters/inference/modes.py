@@ -251,13 +251,10 @@ def orders(data: Judgements, number: int) -> dict[Order, float]:
         every = [*_usual(number), *votes]
     every = list(dict.fromkeys(each for order in every for each in (order, inverse(order))))
     total = sum(votes.values())
-    return {
-        order: (votes.get(order, 0) + votes.get(inverse(order), 0)) / (4 * total)
-        + 1 / (2 * len(every))
-        if total
-        else 1 / len(every)
-        for order in every
-    }
+    if not total:
+        return dict.fromkeys(every, 1 / len(every))
+    both = {order: votes.get(order, 0) + votes.get(inverse(order), 0) for order in every}
+    return {order: of / (4 * total) + 1 / (2 * len(every)) for order, of in both.items()}
 
 
 def inverse(order: Order) -> Order:
@@ -282,14 +279,8 @@ def _against_others(
     data: Judgements, number: int
 ) -> Float[np.ndarray, "annotator true_class label"]:
     """Count each annotator's labels by the plurality of the other labels of the item."""
-    unit, judge, label = (
-        np.asarray(codes).astype(np.int64)
-        for codes in (
-            data.codes(data.unit),
-            data.codes(str(data.judge)),
-            getattr(data, data.answer),
-        )
-    )
+    columns = data.codes(data.unit), data.codes(str(data.judge)), getattr(data, data.answer)
+    unit, judge, label = (np.asarray(codes).astype(np.int64) for codes in columns)
     weight, rows = np.asarray(data.weight, float), np.arange(len(label))
     votes = np.bincount(unit * number + label, weight, len(data.coords[data.unit]) * number)
     others = votes.reshape(-1, number)[unit]
@@ -298,13 +289,9 @@ def _against_others(
     plural = (others == most) & (most > 0)
     share = plural * (weight / np.maximum(plural.sum(1), 1))[:, None]
     judges = len(data.coords[str(data.judge)])
-    counts = np.stack(
-        [
-            np.bincount(judge * number + label, of_class, judges * number).reshape(judges, number)
-            for of_class in share.T
-        ],
-        axis=1,
-    )
+    cell = judge * number + label
+    each = (np.bincount(cell, of_class, judges * number) for of_class in share.T)
+    counts = np.stack([of_class.reshape(judges, number) for of_class in each], axis=1)
     # Classes that leave open what they are called keep their names.
     return counts + 1e-3 * np.eye(number)
 

@@ -31,6 +31,8 @@ from raters.program.placing import first_unit
 # Steps between two updates of the progress bar.
 _BLOCK = 100
 
+# Statistics of each draw of Hamiltonian Monte Carlo.
+STATISTICS = "diverging", "energy", "n_steps", "acceptance_rate"
 # Far from the numbers by which NUTS splits its key, whose stream stays as it is.
 _MIRROR, _ORBIT = 0x6D6972726F72 % 2**31, 0x6F72626974 % 2**31
 
@@ -159,11 +161,8 @@ class NUTS(Backend):
                     tried = modes.tries(moves, own, (self.chains, _BLOCK))
                     states, draws = _advance(self, model, kinds, data, parts, states, tried, steps)
                     if begin == self.warmup:
-                        blocks.append(
-                            jax.tree.map(
-                                lambda field, steps=steps: np.asarray(field)[:, :steps], draws
-                            )
-                        )
+                        kept = partial(np.take, indices=np.arange(steps), axis=1)
+                        blocks.append(jax.tree.map(kept, draws))
                     bar.update(steps)
         values, stats = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *blocks)
         # NumPyro adds what is deterministic.
@@ -215,13 +214,8 @@ def _advance(
         constrained = kernel.postprocess_fn((data,), {})
 
         def collect(state: Any) -> tuple[Values, Values]:
-            stats = {
-                "diverging": state.diverging,
-                "energy": state.energy,
-                "n_steps": state.num_steps,
-                "acceptance_rate": state.accept_prob,
-            }
-            return constrained(state.z), stats
+            stats = state.diverging, state.energy, state.num_steps, state.accept_prob
+            return constrained(state.z), dict(zip(STATISTICS, stats, strict=True))
 
         def step(index: int, carry: tuple[Any, Any]) -> tuple[Any, Any]:
             state, fields = carry

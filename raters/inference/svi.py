@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -20,9 +19,9 @@ from numpyro.infer.initialization import init_to_value
 from numpyro.infer.util import log_density
 from numpyro.primitives import Messenger
 
-from raters.errors import ConvergenceWarning, Reason
+from raters.errors import Reason
 from raters.errors.validation import one_of, plain_whole
-from raters.inference.base import Backend, Draws, Start, centre, progress_bar
+from raters.inference.base import Backend, Draws, Start, centre, progress_bar, warn
 from raters.judgements.names import plural
 from raters.model import Model, Values
 from raters.program import Program, Supports, inside, log_joint, placing
@@ -276,9 +275,7 @@ def still_rising(elbo: Float[np.ndarray, " step"]) -> tuple[float, float] | None
 
 def _warn_unless_settled(elbo: Float[np.ndarray, " step"]) -> None:
     if (increase := still_rising(elbo)) is not None:
-        warnings.warn(
+        warn(
             "the ELBO still rose by {:.2f} nats over the last tenth of the steps (noise {:.2f});"
-            " take more steps".format(*increase),
-            ConvergenceWarning,
-            stacklevel=4,
+            " take more steps".format(*increase)
         )

@@ -128,13 +128,9 @@ class Program[Data: Judgements]:
         for name, model in models.items():
             part = data.part(name)
             if not isinstance(part, model.data_type):
-                refuse(
-                    name,
-                    part,
-                    f"is {type(part).__name__}, and {model.title} is a model of"
-                    f" {model.data_type.__name__}",
-                    "give the part a model of its kind",
-                )
+                kinds = f"{type(part).__name__}, and {model.title} is a model of"
+                problem = f"is {kinds} {model.data_type.__name__}"
+                refuse(name, part, problem, "give the part a model of its kind")
         return {name: Program(model, data.part(name)) for name, model in models.items()}
 
     @cached_property

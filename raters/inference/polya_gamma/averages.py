@@ -51,13 +51,11 @@ class Normal(NamedTuple):
     def stretched(self, factor: Entries) -> Normal:
         """Return the distribution of the entries times some positive factors."""
         square = factor**2 if self.spread.ndim == 1 else np.outer(factor, factor)
-        return Normal(
-            self.mean * factor,
-            self.spread * square,
-            self.entropy + float(np.log(factor).sum()),
-            self.centre * factor,
-            self.deviation * factor,
+        entropy = self.entropy + float(np.log(factor).sum())
+        mean, centre, deviation = (
+            part * factor for part in (self.mean, self.centre, self.deviation)
         )
+        return Normal(mean, self.spread * square, entropy, centre, deviation)
 
 
 def point(mean: Entries, joint: bool) -> Normal:
@@ -352,11 +350,9 @@ def _check(
 ) -> None:
     """Raise unless the forms give the logits at a random point."""
     rng = np.random.default_rng(0)
-    point = {
-        name: jnp.asarray(0.2 + 0.6 * rng.uniform(size=np.shape(values[name])))
-        for block in blocks
-        for name in block
-    }
+    names = [name for block in blocks for name in block]
+    shapes = {name: np.shape(values[name]) for name in names}
+    point = {name: jnp.asarray(0.2 + 0.6 * rng.uniform(size=shapes[name])) for name in names}
     entries = [jnp.concatenate([point[name].ravel() for name in block]) for block in blocks]
     found = mean(forms, gathered(forms, owners, tuple(entries)))
     actual = logits_of(trace(model, data, values | point)[model.observed]["fn"]).ravel()
@@ -387,7 +383,7 @@ def mean(forms: Forms, slots: Slots) -> PerRow:
     return total
 
 
-def square(forms: Forms, owners: Owners, slots: Slots, covariances: Covariances) -> PerRow:
+def square(forms: Forms, slots: Slots, covariances: Covariances) -> PerRow:
     """Return the mean squares of the logits."""
     slopes = weights(forms, slots)
     total = mean(forms, slots) ** 2

@@ -55,12 +55,8 @@ def collapsed_of(
     """Return the block that is integrated out and the sites that are then drawn."""
     model = program.model
     declared = model.blocks is not None or model.symmetries or model.spreads
-    normal = [
-        block
-        for block in blocks
-        if block.kind == "rows"
-        and all(sets.is_unbounded(program.supports, name) for name in block.sites)
-    ]
+    unbounded = partial(sets.is_unbounded, program.supports)
+    normal = [one for one in blocks if one.kind == "rows" and all(map(unbounded, one.sites))]
     # The draw of ω is shared with the block, which reads the rows in one piece then.
     many = next(iter(program.data.chunks(placing.CHUNK))) is not program.data
     if declared or many or program.counts_classes or sets.chooses(program) or not normal:
@@ -137,11 +133,9 @@ def marginal(rows: Rows, omega: PerRow, kappa: PerRow) -> Scalar:
     shift += own @ prior.mean
     lower = jnp.linalg.cholesky(precision + own)
     half = jax.scipy.linalg.solve_triangular(lower, shift, lower=True)
-    log_scale = (
-        jnp.log(prior.precision).sum() / 2
-        if prior.across is None
-        else jnp.log(jnp.diag(jnp.linalg.cholesky(own))).sum()
-    )
+    log_scale = jnp.log(prior.precision).sum() / 2
+    if prior.across is not None:
+        log_scale = jnp.log(jnp.diag(jnp.linalg.cholesky(own))).sum()
     integral = half @ half / 2 - jnp.log(jnp.diag(lower)).sum()
     of_prior = log_scale - prior.mean @ (own @ prior.mean) / 2
     of_offset = kappa @ offset - (omega * offset) @ offset / 2

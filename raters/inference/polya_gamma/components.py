@@ -98,13 +98,9 @@ class ByComponent(Conditional):
 
     def _division(self) -> Division:
         """Return the parts that the rows connect."""
-        pairs = [
-            np.stack(np.broadcast_arrays(rows.entry[0], other))
-            for rows in self.rows
-            if rows.entry is not None
-            for other in rows.entry[1:]
-        ]
-        first, other = np.concatenate(pairs, axis=1)
+        others = [other for rows in self.rows for other in rows.entry[1:]]
+        firsts = [rows.entry[0] for rows in self.rows for _ in rows.entry[1:]]
+        first, other = np.concatenate(firsts), np.concatenate(others)
         shape = (self.size, self.size)
         graph = scipy.sparse.coo_array((np.ones(len(first), bool), (first, other)), shape=shape)
         _, part = scipy.sparse.csgraph.connected_components(graph, directed=False)

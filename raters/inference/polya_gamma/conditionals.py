@@ -4,7 +4,6 @@ priors that are Gaussian, and the Gaussian full conditional of a block with its 
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import singledispatch
@@ -29,8 +28,8 @@ from raters.distributions import (
     RightOrWrongLabel,
 )
 from raters.distributions.ties import OUTCOMES
-from raters.errors import ConvergenceWarning
 from raters.inference.arrays import Entries, Matrix, PerRow, Points, Rng
+from raters.inference.base import warn
 
 # Above this many entries a coupled block is solved by preconditioned conjugate gradients, without a
 # dense array.
@@ -453,12 +452,11 @@ class Sparse(Conditional):
 
     def warn(self, residual: float, tolerance: float) -> None:
         """Warn of a solution with this relative residual."""
-        warnings.warn(
+        warn(
             f"conjugate gradients stopped after {MOST_STEPS} steps at a relative residual of"
             f" {residual:.1g} (asked for {tolerance:g}); the items are hardly connected: use NUTS,"
             " or fix the scale in the model",
-            ConvergenceWarning,
-            stacklevel=3,
+            3,
         )
 
     def mode(self, current: np.ndarray) -> np.ndarray:

@@ -195,9 +195,7 @@ def _limits(
         blocks = tuple(coloured(program, values, block) for block in blocks)
         if blocks[0].kind == "rows" and bounded:
             shapes = jax.eval_shape(
-                lambda values, classes: rows_of(model, sample, values, blocks[0], classes),
-                values,
-                classes,
+                lambda values: rows_of(model, sample, values, blocks[0], classes), values
             )
             alone = shapes.entry is not None and len(shapes.entry) == 1 and not correlated
             if not alone and not sets.chooses(program):
@@ -263,11 +261,9 @@ def _read(model: Model[Any], data: Any, values: Values) -> _Read:
         rows = observation(fn, value, _even_classes(fn))
     except NotImplementedError:  # such as of confused labels, whose probabilities are counted
         rows = Observation(jnp.zeros(0), jnp.zeros(0), jnp.zeros(0))
-    priors = {
-        name: site["fn"].log_prob(site["value"]).sum()
-        for name, site in traced.items()
-        if site["type"] == "sample" and name != model.observed
-    }
+    latent = {name: one for name, one in traced.items() if one["type"] == "sample"}
+    del latent[model.observed]
+    priors = {name: one["fn"].log_prob(one["value"]).sum() for name, one in latent.items()}
     log_odds = log_odds.reshape(-1, log_odds.shape[-1])
     return _Read(rows.logits.ravel(), log_odds, (rows.votes, rows.kappa, rows.shift), priors)
 
@@ -365,12 +361,8 @@ def _moved(supports: Supports, values: Values, seed: int) -> Values:
 def kinds_of(program: Program[Any], data: Any, values: Values, names: Names) -> tuple[Block, ...]:
     """Return blocks, each with the kind of its conditional."""
     model, classes = program.model, program.counts_classes
-    by_type = {
-        site
-        for symmetry in model.symmetries
-        if isinstance(symmetry, Permute)
-        for site in symmetry.sites
-    }
+    permuted = [one.sites for one in model.symmetries if isinstance(one, Permute)]
+    by_type = {site for sites in permuted for site in sites}
     type_of_prior = partial(latent_classes.type_of_prior, model, data, values)
     blocks: list[Block] = []
     for sites in names:

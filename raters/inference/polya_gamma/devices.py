@@ -367,14 +367,8 @@ def _solved(
 ) -> tuple[Array, Array]:
     """Solve the linear system; return the relative residual, too."""
     product = partial(_times, reading.pairs(), reading.omega, reading.how, precision)
-    solution, _ = jax.scipy.sparse.linalg.cg(
-        product,
-        right,
-        x0=start,
-        tol=tolerance,
-        maxiter=MOST_STEPS,
-        M=lambda entries: entries / diagonal,
-    )
+    options = {"tol": tolerance, "maxiter": MOST_STEPS, "M": lambda entries: entries / diagonal}
+    solution, _ = jax.scipy.sparse.linalg.cg(product, right, x0=start, **options)
     residual = jnp.linalg.norm(product(solution) - right) / jnp.linalg.norm(right)
     return everywhere((solution, residual), reading.how.mesh)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -15,7 +14,6 @@ from scipy.special import expit, logit, softmax
 from tqdm.auto import tqdm
 
 from raters.distributions.mixture import ClassCounts
-from raters.errors import ConvergenceWarning
 from raters.errors.validation import boolean, plain_whole, positive
 from raters.inference.arrays import Rng
 from raters.inference.base import (
@@ -26,6 +24,7 @@ from raters.inference.base import (
     numpy_seeds,
     one_blas_thread,
     progress_bar,
+    warn,
 )
 from raters.inference.polya_gamma import (
     augmentation,
@@ -207,11 +206,9 @@ class PGEM(Backend):
         """Return facts about convergence, and warn when the best run has not converged."""
         if not best.converged:
             rise = best.objective[-1] - best.objective[-2] if len(best.objective) > 1 else np.inf
-            warnings.warn(
+            warn(
                 f"EM stopped after {self.max_sweeps} sweeps while the log joint density still rose"
-                f" by {rise:.2g} a step (tolerance {self.tolerance:g}); allow more sweeps",
-                ConvergenceWarning,
-                stacklevel=4,
+                f" by {rise:.2g} a step (tolerance {self.tolerance:g}); allow more sweeps"
             )
         maxima = np.array([climb.objective[-1] for climb in climbs])
         return {
@@ -301,11 +298,10 @@ class _Climber:
         settings, plan = self.settings, self.plan
         if not plan.blocks:
             limits = settings.max_sweeps, settings.tolerance
-            ascent = (
-                sweep.climb_steep(plan, self.data, values, *limits)
-                if self.shared is None
-                else tables.climb(self.shared, values, *limits)
-            )
+            if self.shared is None:
+                ascent = sweep.climb_steep(plan, self.data, values, *limits)
+            else:
+                ascent = tables.climb(self.shared, values, *limits)
             self.bar.set_postfix(log_joint=f"{ascent.objective[-1]:.4f}", refresh=False)
             return ascent
         self.sweeps, newton = 0, settings.accelerate
@@ -457,12 +453,9 @@ class _Climber:
 
     def _unflatten(self, flat: np.ndarray, like: Values) -> Values:
         """Invert `_flatten`, with the shapes of `like`."""
-        shapes = {
-            name: np.empty(biject_to(support).inverse_shape(np.shape(like[name])))
-            if name in self.plan.free
-            else like[name]
-            for name, support in self.supports.items()
-        }
+        shapes = {name: like[name] for name in self.supports}
+        for name in self.plan.free:
+            shapes[name] = biject_to(self.supports[name]).inv(like[name])
         values = split(flat, shapes, tuple(shapes))
         for name, support in self.supports.items():
             part = values[name]

@@ -124,11 +124,10 @@ class PGGibbs(Backend):
         with jax.enable_x64(True):
             cold = start_of(program.model, program.data)
         rngs = [np.random.default_rng(seed) for seed in numpy_seeds(key, self.chains)]
-        starts = (
-            [scattered(cold, program.supports, rng) for rng in rngs]
-            if start is None
-            else last_draws(start, self.chains)
-        )
+        if start is None:
+            starts = [scattered(cold, program.supports, rng) for rng in rngs]
+        else:
+            starts = last_draws(start, self.chains)
         stop, total = Event(), self.warmup + self.draws * self.thin
         # One BLAS thread per chain: more would compete with those of the other chains, at six times
         # the CPU seconds on two cores.

@@ -26,6 +26,7 @@ from raters.inference.base import (
     one_blas_thread,
     progress_bar,
 )
+from raters.inference.nuts import STATISTICS
 from raters.inference.polya_gamma import sets, sweep
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Dense, Diagonal
 from raters.inference.polya_gamma.gibbs import PGGibbs
@@ -151,15 +152,14 @@ class HMC(Backend):
                 run.begun({name: value[chain] for name, value in swept.items()}, own)
                 for chain, own in enumerate(jax.random.split(key, self.chains))
             ]
-            run.compiled(chains[0])
+            # Compiled here, since NumPyro reads a program in one thread at a time.
+            run.advanced(*chains[0], np.random.default_rng(0), 0, adapt=True)
         with one_blas_thread(), progress_bar(total * self.chains, "HMC", progress) as bar:
-            ends = in_threads(
-                lambda chain: run.chain(*chain[0], np.random.default_rng(chain[1]), bar),
-                list(zip(chains, seeds, strict=True)),
-                stop,
-                self.chains if program.mesh is None else 1,
-            )
-        values, stats = jax.tree.map(lambda *parts: np.stack(parts), *ends)
+            pairs = list(zip(chains, map(np.random.default_rng, seeds), strict=True))
+            at_once = self.chains if program.mesh is None else 1
+            ends = in_threads(lambda pair: run.chain(*pair[0], pair[1], bar), pairs, stop, at_once)
+        values, fields = jax.tree.map(lambda *parts: np.stack(parts), *ends)
+        stats = dict(zip(STATISTICS, fields, strict=True))
         return Draws(values, stats, facts={"divergences": int(stats["diverging"].sum())})
 
 
@@ -197,11 +197,7 @@ class _Run:
         first = jnp.log(jnp.asarray(_FIRST_STEP))
         return metric, _State(place, density, key, first, first, zero, zero)
 
-    def compiled(self, chain: tuple[Metric, _State]) -> None:
-        """Compile: NumPyro reads a program in one thread at a time."""
-        self._advanced(*chain, np.random.default_rng(0), 0, adapt=True)
-
-    def _advanced(
+    def advanced(
         self, metric: Metric, state: _State, rng: Rng, steps: int, *, adapt: bool
     ) -> tuple[_State, tuple[Values, Values]]:
         """Return the state after at most `_BLOCK` trajectories, and their draws and statistics."""
@@ -220,12 +216,10 @@ class _Run:
                     if self.stop.is_set():
                         break
                     steps, adapt = min(_BLOCK, end - first), begin == 0
-                    state, fields = self._advanced(metric, state, rng, steps, adapt=adapt)
+                    state, fields = self.advanced(metric, state, rng, steps, adapt=adapt)
                     if not adapt:
-                        kept = slice(0, steps)
-                        blocks.append(
-                            jax.tree.map(lambda field, kept=kept: np.asarray(field)[kept], fields)
-                        )
+                        kept = partial(np.take, indices=np.arange(steps), axis=0)
+                        blocks.append(jax.tree.map(kept, fields))
                     bar.update(steps)
         return jax.tree.map(lambda *some: np.concatenate(some), *blocks)
 
@@ -283,23 +277,14 @@ def _advance(
             values = _moved(plan, kinds, data, row, parts, values, images, orbit_key)
             place = metric.place(flat_of(plan.supports, values))
             there = density(place)
-        stats = {
-            "diverging": error > _DIVERGENT,
-            "energy": momentum @ momentum / 2 - state.density,
-            "n_steps": number,
-            "acceptance_rate": rate,
-        }
+        energy = momentum @ momentum / 2 - state.density
+        stats = error > _DIVERGENT, energy, number, rate
         state = _adapted(state._replace(place=place, density=there, key=key), rate)
         return state, jax.tree.map(
             lambda field, value: field.at[index].set(value), fields, (values, stats)
         )
 
-    empty = {
-        "diverging": jnp.zeros(_BLOCK, bool),
-        "energy": jnp.zeros(_BLOCK),
-        "n_steps": jnp.zeros(_BLOCK, int),
-        "acceptance_rate": jnp.zeros(_BLOCK),
-    }
+    empty = tuple(jnp.zeros(_BLOCK, kind) for kind in (bool, float, int, float))
     room = {name: jnp.zeros((_BLOCK, *jnp.shape(value))) for name, value in like.items()}
     return jax.lax.fori_loop(0, steps, trajectory, (state, (room, empty)))
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.optimize
 from jaxtyping import Array, Float
 
 from raters.inference.arrays import EntryDraws, Matrix, PerDraw, Rng, Scalar
@@ -39,6 +38,7 @@ from raters.inference.polya_gamma.tables import inverse_factor
 from raters.inference.polya_gamma.unconstrained import (
     curvature,
     flat_of,
+    maximised,
     sites_at,
     sites_at_each,
     slope,
@@ -364,11 +364,11 @@ def _highest(
     """Climb from a point to the highest density on the section through it, by L-BFGS."""
     rest = np.eye(len(start)) - normals.T @ normals
 
-    def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
+    def objective(point: np.ndarray) -> tuple[Any, Any]:
         at = start + rest @ (point - start)
         value, gradient = slope(model, supports, data, values, at)
-        return -float(value), -rest @ np.asarray(gradient)
+        return value, rest @ np.asarray(gradient)
 
     options = {"maxiter": _MOST_STEPS, "maxfun": 10 * _MOST_STEPS, "ftol": 1e-13, "gtol": 1e-6}
-    found = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+    found = maximised(objective, start, options=options)
     return np.asarray(start + rest @ (found.x - start))

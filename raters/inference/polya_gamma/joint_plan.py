@@ -328,16 +328,12 @@ def _is_joint(
     """Return whether the conditionals of the parts have a product that can be drawn from."""
     first = own[0].block
     if first.kind == "counts":
-        return all(
-            latent_classes.type_of_prior(
-                parts[one.part].plan.model,
-                program.parts[parts[one.part].name].sample(2),
-                parts[one.part].values(values),
-                one.block.sites[0],
-            )
-            in (dist.Dirichlet, dist.Beta)
-            for one in own
-        )
+        types = set()
+        for part, (site, *_) in ((parts[one.part], one.block.sites) for one in own):
+            sample = program.parts[part.name].sample(2)
+            given = part.plan.model, sample, part.values(values), site
+            types.add(latent_classes.type_of_prior(*given))
+        return types <= {dist.Dirichlet, dist.Beta}
     names = parts[own[0].part].names
     bounded = not all(sets.is_unbounded(program.supports, names[site]) for site in first.sites)
     size = len(first.current(parts[own[0].part].values(values)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ import scipy.linalg
 from jax.sharding import Mesh
 from jaxtyping import Array, Float
 from numpyro.distributions import constraints
-from scipy.special import expit, ndtr, ndtri
+from scipy.special import ndtr, ndtri
 
 from raters.inference.arrays import Entries, EntryDraws, Matrix, PerDraw, Rng
 from raters.inference.base import jax_keys
@@ -20,15 +20,14 @@ from raters.inference.polya_gamma import augmentation, sets, sweep
 from raters.inference.polya_gamma.conditionals import Conditional, Dense, Gaussian, joined
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace_classes import around_classes
-from raters.inference.polya_gamma.rows import Block, Rows, block_prior, record, rows_of, split
+from raters.inference.polya_gamma.rows import Block, block_prior, record, split
 from raters.model import Model, Scale, Values
 from raters.program import log_likelihoods, placing, pointwise_log_likelihood
 
 # From so many rows on, draws are around the mean of a block, not around its mode.
 MANY_ROWS = 20_000
-# Rows times draws from which on an expansion of the log-likelihood takes the place of passes over
-# the rows. It is checked at the mode and so many draws, within so many nats.
-MUCH_WORK, _CHECKED, _ACCURATE = 2e7, 5, 0.02
+# Rows times draws from which on log-likelihoods are computed in float32.
+MUCH_WORK = 2e7
 # Rows of which float32 keeps the sum.
 _NARROW_ROWS = 2**14
 
@@ -47,21 +46,22 @@ def laplace(
     if plan.classes:
         draws, stats = around_classes(plan, data, mode, num_draws, rng, cache)
         return {name: value[None] for name, value in draws.items()}, stats
-    drawn, log_q, sites, normal = _around(plan, data, mode, num_draws, rng)
+    drawn, log_q, sites = _around(plan, data, mode, num_draws, rng)
     log_prior, draws = integrated(plan, placing.first_unit(data), drawn, rng)
     if apart := not plan.reaching <= set(sites):
         draws = _redraw_reaching(plan, data, draws, rng)
     stats = {}
     if log_q is not None and not apart and not plan.steep:
-        log_p = log_prior + log_likelihoods_of(plan, data, mode, draws, normal)
+        log_p = log_prior + pass_over_rows(plan, data, draws)
         stats = {"log_p": log_p[None], "log_q": log_q[None]}
     return {name: value[None] for name, value in draws.items()}, stats
 
 
-def pass_over_rows(plan: sweep.Plan, data: Any, draws: Values, *, narrow: bool = False) -> PerDraw:
-    """Return the log-likelihood of each draw, row by row."""
+def pass_over_rows(plan: sweep.Plan, data: Any, draws: Values) -> PerDraw:
+    """Return the log-likelihood of each draw; of many rows and draws in float32."""
     summed_out = plan.classes or plan.model.local or placing.stays_on_devices(data)
-    narrow = narrow and not summed_out
+    number = len(next(iter(draws.values())))
+    narrow = data.num_rows * number >= MUCH_WORK and not summed_out
     with jax.enable_x64(not narrow):
         on_device = {name: jnp.asarray(value) for name, value in draws.items()}
         pieces = placing.pieces(data)
@@ -71,28 +71,9 @@ def pass_over_rows(plan: sweep.Plan, data: Any, draws: Values, *, narrow: bool =
     return np.asarray(np.sum(each, axis=0, dtype=np.float64))
 
 
-def log_likelihoods_of(
-    plan: sweep.Plan, data: Any, mode: Values, draws: Values, normal: Conditional
-) -> PerDraw:
-    """Return the log-likelihood of each draw: of much data by its expansion at the mode, where that
-    is accurate at the mode and some draws."""
-    number = len(next(iter(draws.values())))
-    if data.num_rows * number < MUCH_WORK or placing.stays_on_devices(data):
-        return pass_over_rows(plan, data, draws)
-    expansion = Expansion.of(plan, data, mode, normal) if isinstance(normal, Dense) else None
-    if expansion is None:
-        return pass_over_rows(plan, data, draws, narrow=True)
-    some = {name: np.concatenate([mode[name][None], draws[name][:_CHECKED]]) for name in draws}
-    known, block = pass_over_rows(plan, data, some), plan.blocks[0]
-    entries = np.concatenate([draws[name].reshape(number, -1) for name in block.sites], axis=1)
-    found = known[0] + expansion.at(entries - block.current(mode))
-    error = np.max(np.abs(found[:_CHECKED] - known[1:]))
-    return found if error < _ACCURATE else pass_over_rows(plan, data, draws)
-
-
 def _around(
     plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: Rng
-) -> tuple[Values, PerDraw | None, tuple[str, ...], Conditional]:
+) -> tuple[Values, PerDraw | None, tuple[str, ...]]:
     """Draw the conjugate sites from the normal at the mode."""
     sites, conditional = information(plan, data, mode, draws=True)
     current = Block(sites).current(mode)
@@ -119,7 +100,7 @@ def _around(
             entries -= np.outer((entries - current) @ tangent, tangent)
         entries = np.clip(entries, conditional.prior.low, conditional.prior.high)
     draws = {name: np.repeat(np.asarray(value)[None], num_draws, 0) for name, value in mode.items()}
-    return draws | split(entries, mode, sites), log_q, sites, conditional
+    return draws | split(entries, mode, sites), log_q, sites
 
 
 def information(
@@ -297,77 +278,3 @@ def _redrawn(plan: sweep.Plan, row: Any, data: Any, draws: Values, keys: jax.Arr
     return jax.lax.map(
         lambda entry: sweep.visit_free(plan, row, data, entry[0], entry[1], True), (draws, keys)
     )
-
-
-_SLOTS = 2
-
-
-class Expansion(NamedTuple):
-    """Expansion of a log-likelihood around a point, but for its constant."""
-
-    slope: Entries
-    precision: Matrix
-    cube: Entries
-    fourth: Entries
-    two_one: Float[np.ndarray, "entry other"]
-    three_one: Float[np.ndarray, "entry other"]
-    two_two: Float[np.ndarray, "entry other"]
-
-    @classmethod
-    def of(cls, plan: sweep.Plan, data: Any, mode: Values, normal: Dense) -> Expansion | None:
-        """Return the expansion at the mode."""
-        if len(plan.blocks) > 1 or plan.of_sets or plan.reaching or plan.blocks[0].kind != "rows":
-            return None
-        if normal.prior.across is not None:
-            return None
-        size, block = normal.size, plan.blocks[0]
-        single = np.zeros((2, size))
-        double = np.zeros((3, size, size), np.float32)
-        for piece in placing.pieces(data):
-            rows = rows_of(plan.model, piece, mode, block)
-            if rows.entry is None or len(rows.entry) > _SLOTS or rows.shift is not None:
-                return None
-            _add(rows, single, double)
-        current, prior = block.current(mode), normal.prior
-        precision = normal.precision()
-        slope = normal.shift - precision @ current - prior.precision * (prior.mean - current)
-        precision[np.diag_indices(size)] -= prior.precision
-        return cls(slope, precision.astype(np.float32), *single, *double)
-
-    def at(self, apart: EntryDraws) -> PerDraw:
-        """Return the log-likelihood at deviations from the point, less that at the point."""
-        narrow = np.ascontiguousarray(apart.T, np.float32)
-        square = narrow * narrow
-        pairs = narrow * (self.three_one @ narrow)
-        pairs += self.two_one @ narrow
-        pairs += self.two_two @ square
-        pairs += self.cube.astype(np.float32)[:, None] * narrow
-        pairs += self.fourth.astype(np.float32)[:, None] * square
-        third_on = np.einsum("ed,ed->d", pairs, square, dtype=np.float64)
-        second = np.einsum("ed,ed->d", self.precision @ narrow, narrow, dtype=np.float64)
-        return np.asarray(apart @ self.slope - second / 2 + third_on)
-
-
-def _add(rows: Rows, single: np.ndarray, double: np.ndarray) -> None:
-    """Add the derivatives of third and fourth order of some rows."""
-    assert rows.entry is not None
-    entry, weight = np.asarray(rows.entry), np.asarray(rows.weight)
-    prob = expit(np.asarray(rows.logits))
-    variance = prob * (1 - prob)
-    third = -np.asarray(rows.votes) * variance
-    third, fourth = third * (1 - 2 * prob) / 6, third * (1 - 6 * variance) / 24
-    size = single.shape[1]
-    for place, own in zip(entry, weight, strict=True):
-        single[0] += np.bincount(place, third * own**3, size)
-        single[1] += np.bincount(place, fourth * own**4, size)
-    if len(entry) < _SLOTS:
-        return
-    cell = entry[0].astype(np.int64) * size + entry[1]
-    one, other = weight
-
-    def summed(value: np.ndarray) -> np.ndarray:
-        return np.bincount(cell, value, size**2).reshape(size, size)
-
-    double[0] += summed(3 * third * one**2 * other) + summed(3 * third * one * other**2).T
-    double[1] += summed(4 * fourth * one**3 * other) + summed(4 * fourth * one * other**3).T
-    double[2] += summed(6 * fourth * one**2 * other**2)

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.optimize
 from jaxtyping import Float
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 from scipy.special import betaincinv, betaln, expit, log_expit, ndtr
 
-from raters.errors import ConvergenceWarning
 from raters.inference.arrays import Entries, EntryDraws, FlatPoint, PerDraw, Rng
-from raters.inference.base import jax_keys
+from raters.inference.base import jax_keys, warn
 from raters.inference.polya_gamma import augmentation, latent_classes, sets, sweep
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.unconstrained import (
     coordinates_of,
     curvature,
     flat_of,
+    maximised,
     sites_at_each,
     slope,
 )
@@ -101,13 +99,8 @@ def _unconstrained(
 
     from scipy.stats import norm
 
-    def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = slope(plan.model, own, data, like, point)
-        return -float(value), -np.asarray(gradient)
-
-    best = scipy.optimize.minimize(
-        loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}
-    ).x
+    objective = partial(slope, plan.model, own, data, like)
+    best = maximised(objective, start, options={"maxiter": 500}).x
     eigenvalues, eigenvectors = np.linalg.eigh(
         np.asarray(curvature(plan.model, own, data, like, best))
     )
@@ -122,11 +115,8 @@ def _unconstrained(
         shapes,
     )
     points, log_ratio = _as_betas(points, best, spread, offset)
-    bounded = {
-        name
-        for name, support in own.items()
-        if isinstance(support, constraints.interval) and name not in counted
-    }
+    intervals = {name for name, one in own.items() if isinstance(one, constraints.interval)}
+    bounded = intervals - set(counted)
     _warn_of_wide(bounded, coordinates_of(own, like, spread))
     end = _flat({name: _FARTHEST if name in bounded else np.inf for name in shapes}, shapes)
     return np.clip(points, -end, end), log_q + log_ratio
@@ -175,12 +165,11 @@ def _warn_of_wide(bounded: set[str], deviations: Values) -> None:
     """Warn of bounded sites whose posterior is not approximately normal around the mode."""
     for name in sorted(bounded):
         if wide := int(np.sum(np.asarray(deviations[name]) > _WIDEST)):
-            warnings.warn(
+            warn(
                 f"{wide} of {np.size(deviations[name])} entries of {name!r} may lie nearly anywhere"
                 " within their bounds, which draws around the mode show badly; use Gibbs sampling"
                 " for their intervals and for LOO",
-                ConvergenceWarning,
-                stacklevel=6,
+                6,
             )
 
 
@@ -205,13 +194,12 @@ def _steps(
 
     def move(entry: tuple[Values, jax.Array]) -> Values:
         values, key = entry
-        step = partial(latent_classes.moved, plan.model, data)
-        return jax.lax.fori_loop(
-            0,
-            _MOVES,
-            lambda index, values: step(values, counted, jax.random.fold_in(key, index)),
-            values,
-        )
+
+        def step(index: int, values: Values) -> Values:
+            use = jax.random.fold_in(key, index)
+            return latent_classes.moved(plan.model, data, values, counted, use)
+
+        return jax.lax.fori_loop(0, _MOVES, step, values)
 
     return jax.lax.map(move, (draws, keys))
 
@@ -225,11 +213,8 @@ def _by_block(
     )
     weights = augmentation.Expected(augmentation.curvature)
     counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
-    draws = {
-        name: np.repeat(np.asarray(value)[None], num_draws, 0)
-        for name, value in mode.items()
-        if name not in counted
-    }
+    others = {name: np.asarray(value) for name, value in mode.items() if name not in counted}
+    draws = {name: np.repeat(value[None], num_draws, 0) for name, value in others.items()}
     for block in plan.blocks:
         conditional = sweep.block_conditional(
             plan, data, mode, block, weights, classes, draws=True, cache=cache

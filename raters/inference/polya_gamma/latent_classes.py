@@ -85,14 +85,6 @@ def _number_of_each(
     return jnp.stack([*counts, left], -1)
 
 
-def _complete_log_likelihood(
-    model: Model[Any], data: Any, values: Values, classes: Classes
-) -> Scalar:
-    """Return the log-likelihood of labels and classes together, averaged over `classes`."""
-    site = trace(model, data, values)[model.observed]
-    return site["fn"].expected_log_prob(site["value"], classes)
-
-
 # ---------------------------------------------------------------------- Dirichlet and Beta blocks
 
 
@@ -150,11 +142,10 @@ def _(fn: dist.Beta, log_likelihood: LogLikelihood, at: float) -> Parameters:
 
 @conjugate.register
 def _(fn: TypeMixture, log_likelihood: LogLikelihood, at: float) -> Parameters:
-    count = (
-        _counts(fn, log_likelihood, at)
-        if fn.event_shape
-        else jnp.stack(_right_and_wrong(fn, log_likelihood, at), -1)
-    )
+    if fn.event_shape:
+        count = _counts(fn, log_likelihood, at)
+    else:
+        count = jnp.stack(_right_and_wrong(fn, log_likelihood, at), -1)
     return fn.log_weight, fn.concentration, count
 
 
@@ -182,13 +173,8 @@ def site_prior(model: Model[Any], data: Any, values: Values, site: str) -> dist.
     if isinstance(fn, dist.ExpandedDistribution) and isinstance(fn.base_dist, dist.Dirichlet):
         return dist.Dirichlet(jnp.broadcast_to(fn.base_dist.concentration, fn.shape()))
     if isinstance(fn, dist.ExpandedDistribution) and isinstance(fn.base_dist, dist.Beta):
-        base = fn.base_dist
-        return dist.Beta(
-            *(
-                jnp.broadcast_to(part, fn.shape())
-                for part in (base.concentration1, base.concentration0)
-            )
-        )
+        both = fn.base_dist.concentration1, fn.base_dist.concentration0
+        return dist.Beta(*(jnp.broadcast_to(part, fn.shape()) for part in both))
     return fn
 
 
@@ -205,12 +191,8 @@ def is_unbounded(model: Model[Any], data: Any, values: Values, site: str) -> boo
     fn = site_prior(model, data.take(slice(0, 1)), values, site)
     if isinstance(fn, (StickBreaking, TypeMixture)):
         return True
-    low = (
-        fn.concentration
-        if isinstance(fn, dist.Dirichlet)
-        else jnp.minimum(fn.concentration0, fn.concentration1)
-    )
-    return bool(jnp.min(low) < 1)
+    parts = concentrations(model, data.take(slice(0, 1)), values, site)
+    return any(bool(jnp.min(part) < 1) for part in parts)
 
 
 @partial(jax.jit, static_argnums=(0, 4))
@@ -218,11 +200,12 @@ def parameters(
     model: Model[Any], data: Any, values: Values, classes: jax.Array, site: str, at: float = 0.0
 ) -> Parameters:
     """Return the parameters of a site's full conditional, given the classes and the other sites."""
-    return conjugate(
-        site_prior(model, data, values, site),
-        lambda value: _complete_log_likelihood(model, data, values | {site: value}, classes),
-        at,
-    )
+
+    def log_likelihood(value: Array) -> Scalar:
+        observed = trace(model, data, values | {site: value})[model.observed]
+        return observed["fn"].expected_log_prob(observed["value"], classes)
+
+    return conjugate(site_prior(model, data, values, site), log_likelihood, at)
 
 
 def concentrations(model: Model[Any], data: Any, values: Values, site: str) -> Parameters:
@@ -230,11 +213,8 @@ def concentrations(model: Model[Any], data: Any, values: Values, site: str) -> P
     fn = site_prior(model, data, values, site)
     if isinstance(fn, TypeMixture):
         return fn.log_weight, fn.concentration, jnp.zeros_like(fn.rows(values[site]))
-    parts = (
-        (fn.concentration,)
-        if isinstance(fn, dist.Dirichlet)
-        else (fn.concentration1, fn.concentration0)
-    )
+    single = isinstance(fn, dist.Dirichlet)
+    parts = (fn.concentration,) if single else (fn.concentration1, fn.concentration0)
     return tuple(jnp.broadcast_to(part, jnp.shape(values[site])) for part in parts)
 
 
@@ -279,13 +259,9 @@ def moved(
     class_key, *keys = jax.random.split(key, len(sites) + 1)
     classes = drawn(model, data, values, class_key)
     for site, site_key in zip(sites, keys, strict=True):
-        values = values | {
-            site: sampled(
-                site_prior(model, data, values, site),
-                parameters(model, data, values, classes, site),
-                site_key,
-            )
-        }
+        prior = site_prior(model, data, values, site)
+        given = parameters(model, data, values, classes, site)
+        values = values | {site: sampled(prior, given, site_key)}
     return values
 
 

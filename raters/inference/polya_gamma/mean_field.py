@@ -12,6 +12,7 @@ derivatives of :math:`\mathrm E\,\psi` and :math:`\mathrm E\,\psi^2` in the entr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ from raters.inference.polya_gamma.averages import Covariances, Forms, Normal, Ow
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Gaussian
 from raters.inference.polya_gamma.laplace import along_orbits
 from raters.inference.polya_gamma.rows import Block, block_prior, split
+from raters.inference.polya_gamma.unconstrained import maximised
 from raters.model import Model, Values
 from raters.program import trace
 
@@ -57,6 +59,11 @@ class Setting:
     def sites(self) -> tuple[str, ...]:
         """Sites of all blocks."""
         return tuple(name for block in self.blocks for name in block)
+
+
+def moments(normals: Sequence[Normal]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Means of the blocks, and their variances or covariances."""
+    return tuple(one.mean for one in normals), tuple(one.spread for one in normals)
 
 
 class MeanField:
@@ -171,14 +178,8 @@ class MeanField:
         """Return the best distribution of a block given the others."""
         owners, own = self.setting.owners, normals[number]
         prior = self.priors(self.like | hyper)[number]
-        bound, slopes, squares = _statistics(
-            owners,
-            number,
-            self.forms,
-            tuple(normal.mean for normal in normals),
-            tuple(normal.spread for normal in normals),
-            votes,
-        )
+        means, spreads = moments(normals)
+        bound, slopes, squares = _statistics(owners, number, self.forms, means, spreads, votes)
         size = len(own.mean)
         slope, diagonal = np.zeros(size), np.zeros(size)
         slots = owners.slots(number)
@@ -217,17 +218,11 @@ class MeanField:
         """Return the expected number of units of each class, and the bound of rows and classes."""
         model = self.setting.plan.model
         if self.setting.blocks:
-            found: tuple[Any, Any] = _expected_classes(
-                self.setting,
-                self.data,
-                values,
-                self.forms,
-                tuple(normal.mean for normal in state.normals),
-                tuple(normal.spread for normal in state.normals),
-            )
+            given = self.setting, self.data, values, self.forms, *moments(state.normals)
+            classes, bound = _expected_classes(*given)
         else:
-            found = latent_classes.expected(model, self.data, values)
-        return found[0], float(found[1])
+            classes, bound = latent_classes.expected(model, self.data, values)
+        return classes, float(bound)
 
     # ------------------------------------------------------------- orbits and hyper-parameters
 
@@ -245,24 +240,18 @@ class MeanField:
         factors = np.zeros(len(plan.scales))
         if flat.size:
 
-            def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+            def objective(flat: np.ndarray) -> tuple[Any, Any]:
                 found, slope = _rest(self.setting, self.row, *given, unravel(jnp.asarray(flat)))
-                return -float(found), -np.asarray(ravel_pytree(slope)[0])
+                return found, ravel_pytree(slope)[0]
 
             ends = np.where(_places(unravel(flat), held), 0.0, np.inf)
             bounds = scipy.optimize.Bounds(np.asarray(flat) - ends, np.asarray(flat) + ends)
-            best = scipy.optimize.minimize(
-                loss, np.asarray(flat), jac=True, method="L-BFGS-B", bounds=bounds
-            )
+            best = maximised(objective, np.asarray(flat), bounds=bounds)
             if -best.fun > value:
                 value = -float(best.fun)
                 factors, hyper = unravel(jnp.asarray(best.x))
-                state = state._replace(
-                    hyper={
-                        name: np.asarray(biject_to(plan.supports[name])(hyper[name]))
-                        for name in plan.hyper
-                    }
-                )
+                placed = {name: biject_to(plan.supports[name])(hyper[name]) for name in plan.hyper}
+                state = state._replace(hyper={name: np.asarray(at) for name, at in placed.items()})
         logs = {name: np.zeros(np.shape(self.like[name])) for name in self.setting.sites}
         for scale, factor in zip(plan.scales, np.asarray(factors), strict=True):
             for sign, names in ((1.0, scale.up), (-1.0, scale.down)):
@@ -308,11 +297,8 @@ def _joined(
             sizes = sum(np.size(values[name]) for other in group for name in blocks[other])
             alone = not any((other, number) in met for other in group)
             small = sizes + sum(np.size(values[name]) for name in sites) <= DENSE_LIMIT
-            whole = all(
-                sets.is_unbounded(plan.supports, name)
-                for other in (*group, number)
-                for name in blocks[other]
-            )
+            names = [name for other in (*group, number) for name in blocks[other]]
+            whole = all(sets.is_unbounded(plan.supports, name) for name in names)
             if alone and small and whole:
                 group.append(number)
                 break
@@ -344,7 +330,7 @@ def _expected_classes(
     joint = fn.log_joint(value)
     slots = averages.gathered(forms, owners, means)
     covariances = averages.covariances_of(forms, owners, spreads)
-    less = _log_cosh(averages.square(forms, owners, slots, covariances)) - _log_cosh(
+    less = _log_cosh(averages.square(forms, slots, covariances)) - _log_cosh(
         averages.mean(forms, slots) ** 2
     )
 
@@ -372,15 +358,11 @@ def _log_cosh(square: PerRow) -> PerRow:
 
 
 def bound_of_rows(
-    owners: Owners,
-    forms: Forms,
-    slots: averages.Slots,
-    covariances: Covariances,
-    votes: tuple[Array, Array],
+    forms: Forms, slots: averages.Slots, covariances: Covariances, votes: tuple[Array, Array]
 ) -> PerRow:
     """Return the lower bound of the log-likelihood of each row."""
     count, kappa = votes
-    square = averages.square(forms, owners, slots, covariances)
+    square = averages.square(forms, slots, covariances)
     return kappa * averages.mean(forms, slots) - count * _log_cosh(square)
 
 
@@ -407,9 +389,9 @@ def _statistics(
 
     here = tuple(slots[slot] for slot in own)
     bound, slopes = jax.value_and_grad(within)(
-        here, lambda slots: bound_of_rows(owners, forms, slots, covariances, votes)
+        here, lambda slots: bound_of_rows(forms, slots, covariances, votes)
     )
-    square = partial(averages.square, forms, owners, covariances=covariances)
+    square = partial(averages.square, forms, covariances=covariances)
     omega = 2 * votes[0] * jax.vmap(jax.grad(_log_cosh))(square(slots))
     squares: Covariances = {}
     for place, slot in enumerate(own):

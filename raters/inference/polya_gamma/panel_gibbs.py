@@ -70,12 +70,9 @@ def normals(panel: Panel, reference: Reference, of_all: np.ndarray, factor: Matr
     root = np.tensordot(np.linalg.inv(white), factor.T, 1).transpose(0, 2, 1)
     along = np.matmul(root.transpose(0, 2, 1), shift[:, :, None])
     log_volume = np.log(white.diagonal(axis1=1, axis2=2)).sum(1)
-    return Normals(
-        mean=np.matmul(root, along)[:, :, 0],
-        root=root,
-        factor=np.tensordot(white.transpose(0, 2, 1), np.linalg.inv(factor), 1).transpose(0, 2, 1),
-        log_volume=log_volume - np.log(np.abs(factor.diagonal())).sum(),
-    )
+    log_volume -= np.log(np.abs(factor.diagonal())).sum()
+    whitening = np.tensordot(white.transpose(0, 2, 1), np.linalg.inv(factor), 1).transpose(0, 2, 1)
+    return Normals(np.matmul(root, along)[:, :, 0], root, whitening, log_volume)
 
 
 def draw_own(

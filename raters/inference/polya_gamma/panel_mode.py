@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from raters.inference.polya_gamma.panel_gibbs import Reference, at_modes, climbe
 from raters.inference.polya_gamma.panels import Names, Panel, factors, panel_of
 from raters.inference.polya_gamma.rows import split
 from raters.inference.polya_gamma.sets import log_t
+from raters.inference.polya_gamma.unconstrained import maximised
 from raters.model import Model, Values
 from raters.program import Program, Supports, log_prior
 
@@ -135,7 +135,7 @@ class Averages(NamedTuple):
 
 def averaged(panel: Panel, at: Drawn, of_all: np.ndarray, factor: np.ndarray) -> Averages:
     """Return the likelihood of each judge's choices with their vector integrated out."""
-    return _averaged(panel, at, factor, _likelihoods(panel, at, of_all)[0])
+    return _averaged(at, factor, _likelihoods(panel, at, of_all)[0])
 
 
 def averaged_choices(
@@ -144,7 +144,7 @@ def averaged_choices(
     """Return the same, and the number of choices of each place that are expected, averaged over
     the judge's own posterior."""
     log_likelihood, exps, total = _likelihoods(panel, at, of_all)
-    own = _averaged(panel, at, factor, log_likelihood)
+    own = _averaged(at, factor, log_likelihood)
     share = own.weight[panel.judge] * panel.number[:, None] / total
     expected = np.matmul(exps.transpose(1, 0, 2), share.astype(np.float32)[:, :, None])
     return own, np.asarray(expected[:, :, 0].T, np.float64)
@@ -165,7 +165,7 @@ def _likelihoods(
 
 
 def _averaged(
-    panel: Panel, at: Drawn, factor: np.ndarray, log_likelihood: Float[np.ndarray, "judge point"]
+    at: Drawn, factor: np.ndarray, log_likelihood: Float[np.ndarray, "judge point"]
 ) -> Averages:
     log_weight = log_likelihood - at.log_density + _own_log_prior(at.vectors, factor)
     top = log_weight.max(1, keepdims=True)
@@ -323,13 +323,10 @@ class Marginal:
                 [self.panel.prior.precision, np.ones(len(point) - self.num_shared)]
             )
             root = np.linalg.inv(np.linalg.cholesky(each.T @ each + np.diag(ridge))).T
-            found = scipy.optimize.minimize(
-                _downhill(self, point, root, at),
-                np.zeros(len(point)),
-                jac=True,
-                method="BFGS",
-                options={"maxiter": _STEPS, "gtol": _SLOPE},
-            )
+            # Steps from the point are in about standard deviations.
+            objective = partial(self._along, point, root, at)
+            options = {"maxiter": _STEPS, "gtol": _SLOPE}
+            found = maximised(objective, np.zeros(len(point)), method="BFGS", options=options)
             point = point + root @ found.x
             history.append(-found.fun)
             self.refer(point)
@@ -337,6 +334,13 @@ class Marginal:
                 break
             best = max(best, -found.fun)
         return np.asarray(point)
+
+    def _along(
+        self, point: np.ndarray, root: np.ndarray, at: Drawn, step: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """Return the log density and its slope at a step from a point."""
+        density, slope, _ = self.slopes(point + root @ step, at)
+        return density, root.T @ slope
 
     def refer(self, point: np.ndarray) -> None:
         """Expand the likelihood of each judge at the mean of their vector."""
@@ -394,19 +398,6 @@ def _centred(
     """Return slopes in the shared sites."""
     of_vectors = scipy.linalg.cho_solve((factor, True), mean.T).T
     return np.asarray(slope + (of_vectors - slope @ panel.common) @ np.linalg.pinv(panel.common))
-
-
-def _downhill(
-    marginal: Marginal, point: np.ndarray, root: np.ndarray, at: Drawn
-) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-    """Return the negative log density and its slope as a function of steps from a point, in about
-    standard deviations."""
-
-    def function(step: np.ndarray) -> tuple[float, np.ndarray]:
-        density, slope, _ = marginal.slopes(point + root @ step, at)
-        return -density, -root.T @ slope
-
-    return function
 
 
 Shapes = tuple[tuple[int, ...], ...]

@@ -188,19 +188,10 @@ def panel_of(program: Program[Any], values: Values) -> Panel:
     offset[offset < _NOT_OFFERED / 1e200] = _NOT_OFFERED
     shared, own = placed(read.shared), placed(read.own)
     prior = jax.tree.map(np.asarray, block_prior(model, data.first_unit(), values, names.shared))
-    return Panel(
-        names,
-        judge[row][first],
-        shared,
-        own,
-        offset,
-        placed(read.chosen),
-        number[code[row][first]],
-        len(data.coords[data.judge]),
-        placed(np.arange(len(code)), -1).astype(int),
-        prior,
-        _common(shared, own),
-    )
+    of_rows = placed(read.chosen), number[code[row][first]], len(data.coords[data.judge])
+    places = placed(np.arange(len(code)), -1).astype(int)
+    read_off = names, judge[row][first], shared, own, offset
+    return Panel(*read_off, *of_rows, places, prior, _common(shared, own))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -289,15 +280,8 @@ def designs(model: Model[Any], names: Names, data: Any, values: Values) -> Desig
     site = trace(model, data, values)[model.observed]
     fn, chosen = site["fn"], jnp.asarray(site["value"], float)
     number = jnp.ones(fn.num_sets) if fn.count is None else jnp.asarray(fn.count, float)
-    return Designs(
-        jnp.stack(shared, axis=1) if shared else empty,
-        jnp.stack(own, axis=1),
-        here - along(held),
-        here,
-        chosen,
-        jnp.asarray(fn.set),
-        number,
-    )
+    both = jnp.stack(shared, axis=1) if shared else empty, jnp.stack(own, axis=1)
+    return Designs(*both, here - along(held), here, chosen, jnp.asarray(fn.set), number)
 
 
 def check(program: Program[Any], names: Names, read: Designs, values: Values) -> None:

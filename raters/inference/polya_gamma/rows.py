@@ -102,11 +102,9 @@ class StandIn:
     def __getitem__(self, index: Any) -> Array:
         entry = jnp.arange(self.value.size, dtype=jnp.int32).reshape(self.shape)[index]
         self.entries.append(entry)
-        return (
-            jnp.take(self.value.ravel(), entry)
-            if self.slots is None
-            else self.slots[len(self.entries) - 1]
-        )
+        if self.slots is None:
+            return jnp.take(self.value.ravel(), entry)
+        return self.slots[len(self.entries) - 1]
 
 
 class _Factor(StandIn):
@@ -172,11 +170,8 @@ def indexed_rows(
     for name in block:
         if name in scalars:
             columns.append(jnp.full(logits.size, begin, jnp.int32))
-            _, by_scalar = jax.jvp(
-                lambda value, name=name: run(None, scalars | {name: value})[0],
-                (scalars[name],),
-                (jnp.ones_like(scalars[name]),),
-            )
+            one = jax.tree.map(jnp.zeros_like, scalars) | {name: jnp.ones_like(scalars[name])}
+            by_scalar = jax.jvp(lambda scalars: run(None, scalars)[0], (scalars,), (one,))[1]
             weights.append(by_scalar.ravel())
         else:
             codes = [(begin + entry.ravel()).astype(jnp.int32) for entry in entries[name]]
@@ -374,17 +369,9 @@ def check_conjugate(program: Program[Any], values: Values, block: Block, seed: i
         )
     classes = latent_classes.expected_in(program, sample, point)
     if block.kind == "counts":
-        first, second = (
-            np.concatenate(
-                [
-                    np.ravel(part)
-                    for part in latent_classes.parameters(
-                        model, sample, point, classes, block.sites[0], at
-                    )
-                ]
-            )
-            for at in (0.0, 0.5)
-        )
+        given = model, sample, point, classes, block.sites[0]
+        both = (latent_classes.parameters(*given, at) for at in (0.0, 0.5))
+        first, second = (np.concatenate([np.ravel(part) for part in one]) for one in both)
         claim = "its complete-data log-likelihood is not that of counts: two readings of them"
     else:
         try:
@@ -393,13 +380,12 @@ def check_conjugate(program: Program[Any], values: Values, block: Block, seed: i
             raise NotConjugateError(f"{name} is not conjugate: {reason}") from reason
         other = block.put(point, block.current(_elsewhere(program, values, block, rng)))
         flat, weight = block.current(other), np.asarray(rows.weight)
-        parts = (
-            weight @ flat if rows.entry is None else (weight * flat[np.asarray(rows.entry)]).sum(0)
-        )
-        first, second = (
-            np.asarray(rows.offset) + parts,
-            np.asarray(rows_of(model, sample, other, block, classes).logits),
-        )
+        if rows.entry is None:
+            along = weight @ flat
+        else:
+            along = (weight * flat[np.asarray(rows.entry)]).sum(0)
+        first = np.asarray(rows.offset) + along
+        second = np.asarray(rows_of(model, sample, other, block, classes).logits)
         claim = "the logits are not affine in it: predicted and actual logits"
     error = float(np.max(np.abs(first - second) / (1 + np.abs(second)), initial=0.0))
     if not error < _TOLERANCE:

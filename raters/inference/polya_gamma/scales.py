@@ -16,7 +16,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.optimize
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
@@ -26,6 +25,7 @@ from raters.inference.polya_gamma import sweep
 from raters.inference.polya_gamma.conditionals import Dense, Diagonal, Sparse
 from raters.inference.polya_gamma.laplace import MANY_ROWS, information, shifted
 from raters.inference.polya_gamma.rows import block_prior
+from raters.inference.polya_gamma.unconstrained import maximised
 from raters.model import Values
 from raters.program import log_prior, placing
 
@@ -117,14 +117,12 @@ class _Marginal:
         # Behind the blocks come sites whose priors need not be normal.
         own = variance[: ends[-1]]
 
-        def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
-            value, slope = _expected(
-                self.plan, self.row, given, jnp.asarray(own), self.unravel(jnp.asarray(flat))
-            )
-            return -float(value), -np.asarray(ravel_pytree(slope)[0])
+        def objective(flat: np.ndarray) -> tuple[Any, Any]:
+            at = self.unravel(jnp.asarray(flat))
+            value, slope = _expected(self.plan, self.row, given, jnp.asarray(own), at)
+            return value, ravel_pytree(slope)[0]
 
-        found = scipy.optimize.minimize(loss, point, jac=True, method="L-BFGS-B")
-        return np.asarray(found.x), values, shares
+        return np.asarray(maximised(objective, point).x), values, shares
 
 
 def _extrapolated(x0: np.ndarray, x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
@@ -164,11 +162,10 @@ def _expected(
 
     def density(coordinates: Values) -> Array:
         there = values | _placed(plan, coordinates)
+        transforms = {name: biject_to(plan.supports[name]) for name in plan.hyper}
         volume = sum(
-            biject_to(plan.supports[name])
-            .log_abs_det_jacobian(coordinates[name], there[name])
-            .sum()
-            for name in plan.hyper
+            one.log_abs_det_jacobian(coordinates[name], there[name]).sum()
+            for name, one in transforms.items()
         )
         prior = block_prior(plan.model, row, there, sites)
         square = (entries - prior.mean) ** 2 + variance

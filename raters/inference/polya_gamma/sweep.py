@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.optimize
 from jax.flatten_util import ravel_pytree
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
@@ -36,6 +35,7 @@ from raters.inference.polya_gamma.components import ByComponent
 from raters.inference.polya_gamma.conditionals import Conditional, Weighted, conditional
 from raters.inference.polya_gamma.moves import Move, column_of, moves_of
 from raters.inference.polya_gamma.rows import Block, Rows, check_conjugate, rows_of
+from raters.inference.polya_gamma.unconstrained import maximised
 from raters.model import Model, Scale, Spread, Values
 from raters.program import (
     Program,
@@ -168,20 +168,14 @@ def plan(program: Program[Any], values: Values) -> Plan:
     steep = steep_sites(program)
     free = tuple(name for name in program.sites if name not in in_blocks and name not in steep)
     sample = program.sample()
-    reaching = frozenset(
-        name
-        for name in free
-        if detection.depends(pointwise_log_likelihood, model, sample, values, (name,))
-    )
+    given = pointwise_log_likelihood, model, sample, values
+    reaching = frozenset(name for name in free if detection.depends(*given, (name,)))
     counted = {block.sites[0] for block in blocks if block.kind == "counts"}
     in_logs = frozenset(
         site for site in counted if latent_classes.is_unbounded(model, data, values, site)
     )
-    broken = frozenset(
-        site
-        for site in counted
-        if latent_classes.type_of_prior(model, data, values, site) is StickBreaking
-    )
+    types = {site: latent_classes.type_of_prior(model, data, values, site) for site in counted}
+    broken = frozenset(site for site, own in types.items() if own is StickBreaking)
     of_sets = sets.chooses(program)
     integrated, collapsed_sites = collapsed.collapsed_of(program, values, blocks, free)
     return Plan(
@@ -209,11 +203,8 @@ def steep_sites(program: Program[Any]) -> tuple[str, ...]:
     if not (blocks := detection.names_of(program)):
         return tuple(program.sites)
     in_blocks = {name for block in blocks for name in block}
-    return tuple(
-        name
-        for name, site in program.sites.items()
-        if name not in in_blocks and np.prod(site.shape) > STEEP
-    )
+    loose = {name: site for name, site in program.sites.items() if name not in in_blocks}
+    return tuple(name for name, site in loose.items() if np.prod(site.shape) > STEEP)
 
 
 class Ascent(NamedTuple):
@@ -234,24 +225,17 @@ def climb_steep(
     )
     fixed = {name: value for name, value in values.items() if name not in plan.steep}
 
-    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+    def objective(flat: np.ndarray) -> tuple[Any, Any]:
         value, gradient = _steep_gradient(plan, data, fixed, unravel(jnp.asarray(flat)))
-        return -float(value), -np.asarray(ravel_pytree(gradient)[0])
+        return value, ravel_pytree(gradient)[0]
 
-    trace = [-loss(np.asarray(start))[0]]
-    options = {
-        "maxiter": steps,
-        "maxfun": 20 * steps,
-        "ftol": tolerance / (1 + abs(trace[0])),
-        "gtol": 1e-7,
-    }
-    found = scipy.optimize.minimize(
-        loss,
+    trace = [float(objective(np.asarray(start))[0])]
+    limits = {"maxiter": steps, "maxfun": 20 * steps, "ftol": tolerance / (1 + abs(trace[0]))}
+    found = maximised(
+        objective,
         np.asarray(start),
-        jac=True,
-        method="L-BFGS-B",
         callback=lambda intermediate_result: trace.append(-intermediate_result.fun),
-        options=options,
+        options=limits | {"gtol": 1e-7},
     )
     point = unravel(jnp.asarray(found.x))
     climbed = values | {
@@ -431,11 +415,9 @@ def _visit_once(
     values, key = visit_orbits(plan.model, plan.scales, row, values, key, draws)
     for name in plan.free:
         key, use = jax.random.split(key)
-        joint = (
-            partial(log_joint, plan.model, data)
-            if name in plan.reaching
-            else partial(log_prior, plan.model, row)
-        )
+        joint = partial(log_prior, plan.model, row)
+        if name in plan.reaching:
+            joint = partial(log_joint, plan.model, data)
         values = values | {
             name: visit_site(joint, plan.supports[name], values, name, use, draws=draws)
         }

@@ -15,7 +15,6 @@ has a block for each of them, and a border for what they share.
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,18 +22,17 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.optimize
 import scipy.sparse
 from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
 from scipy.special import logsumexp
 
 from raters.distributions import GroupedMixture, Tabulated
-from raters.errors import ConvergenceWarning
 from raters.inference.arrays import Rng
-from raters.inference.base import Draws, jax_keys
+from raters.inference.base import Draws, jax_keys, warn
 from raters.inference.polya_gamma.rows import split
 from raters.inference.polya_gamma.sweep import Ascent
+from raters.inference.polya_gamma.unconstrained import maximised
 from raters.model import Marginal, Model, Values
 from raters.program import Program, Supports, likelihood_of, log_prior, trace
 
@@ -82,16 +80,8 @@ class Tables:
         counts = scipy.sparse.csr_array((weight, place), shape=(fn.num_groups, size))
         repeats = np.ones(fn.num_groups) if fn.repeats is None else np.asarray(fn.repeats)
         log_weights = np.asarray(fn.log_weights(), np.float64)
-        return cls(
-            model,
-            program.supports,
-            data,
-            own,
-            counts,
-            counts.T.tocsr(),
-            log_weights,
-            repeats.astype(np.float64),
-        )
+        both = counts, counts.T.tocsr()
+        return cls(model, program.supports, data, own, *both, log_weights, repeats.astype(float))
 
     def is_large(self, values: Values, draws: int) -> bool:
         """True where the whole information matrix, or densities of all draws, take too long."""
@@ -134,11 +124,9 @@ def climb(
     while len(objective) <= steps and not converged:
         metric = factor(_metric(tables, layout, own, shared))
         before = objective[-1]
-        found = scipy.optimize.minimize(
-            partial(_loss, tables, layout, metric, own, shared),
+        found = maximised(
+            partial(_at_step, tables, layout, metric, own, shared),
             np.zeros(own.size + shared.size),
-            jac=True,
-            method="L-BFGS-B",
             callback=lambda intermediate_result: objective.append(-intermediate_result.fun),
             options=options | {"ftol": tolerance / (1 + abs(before))},
         )
@@ -148,7 +136,7 @@ def climb(
     return Ascent(layout.values(own, shared), np.array(objective), converged)
 
 
-def _loss(
+def _at_step(
     tables: Tables,
     layout: Split,
     metric: Factor,
@@ -156,10 +144,10 @@ def _loss(
     shared: np.ndarray,
     flat: np.ndarray,
 ) -> tuple[float, np.ndarray]:
-    """Negative log joint density and its gradient, in the independent coordinates of a metric."""
+    """Log joint density and its gradient, in the independent coordinates of a metric."""
     apart = metric.step(*_parted(flat, own))
     value, slopes = _objective(tables, layout, own + apart[0], shared + apart[1])
-    return -value, -np.concatenate([np.ravel(part) for part in metric.pull(*slopes)])
+    return value, np.concatenate([np.ravel(part) for part in metric.pull(*slopes)])
 
 
 def draws(tables: Tables, mode: Values, number: int, rng: Rng) -> Values:
@@ -441,11 +429,9 @@ def added(program: Program[Any], marginal: Marginal, draws: Draws, rng: Rng) -> 
             drawn = np.asarray(_drawn(how, data, flat, jnp.asarray(centre), jax_keys(rng, number)))
             site = drawn.reshape(*first.shape[:2], -1)
         likelihood = _likelihood(marginal, mode)
-    return draws._replace(
-        values=draws.values | {marginal.site: site},
-        mode=draws.mode | {marginal.site: centre},
-        facts=draws.facts | {"marginal_log_likelihood": likelihood},
-    )
+    values, at_mode = draws.values | {marginal.site: site}, draws.mode | {marginal.site: centre}
+    facts = draws.facts | {"marginal_log_likelihood": likelihood}
+    return draws._replace(values=values, mode=at_mode, facts=facts)
 
 
 def _likelihood(marginal: Marginal, mode: Values) -> float:
@@ -456,12 +442,11 @@ def _likelihood(marginal: Marginal, mode: Values) -> float:
         error = abs(_at_mode(marginal.finer, marginal.data, others) - likelihood)
         most = max(_TOLERANCE, _OF_UNIT * marginal.data.num_units)
         if not error < most:
-            warnings.warn(
+            warn(
                 f"the log-likelihood at the mode is off by {error:.2g} (at most {most:.2g}),"
                 f" since {marginal.site} is integrated out on too few nodes for so steep a"
                 " likelihood; use NUTS, or PGGibbs where the model has blocks",
-                ConvergenceWarning,
-                stacklevel=5,
+                5,
             )
     return likelihood
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
@@ -85,3 +88,15 @@ def curvature(
 
     columns: Array = jax.lax.map(along, jnp.eye(flat.size), batch_size=batch_size)
     return (columns + columns.T) / 2
+
+
+def maximised(
+    objective: Callable[[np.ndarray], tuple[Any, Any]], start: np.ndarray, **settings: Any
+) -> scipy.optimize.OptimizeResult:
+    """Climb by L-BFGS on an objective that gives its value and its slope."""
+
+    def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = objective(point)
+        return -float(value), -np.asarray(slope)
+
+    return scipy.optimize.minimize(loss, start, jac=True, **{"method": "L-BFGS-B"} | settings)

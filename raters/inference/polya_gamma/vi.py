@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -17,7 +16,6 @@ from scipy.special import log_ndtr, logsumexp, ndtri_exp
 from tqdm.auto import tqdm
 
 from raters.distributions import StickBreaking
-from raters.errors import ConvergenceWarning
 from raters.errors.validation import plain_whole, positive
 from raters.inference.arrays import EntryDraws, Matrix, PerDraw, Rng
 from raters.inference.base import (
@@ -28,6 +26,7 @@ from raters.inference.base import (
     numpy_seeds,
     one_blas_thread,
     progress_bar,
+    warn,
 )
 from raters.inference.polya_gamma import averages, detection, laplace, latent_classes, sets, sweep
 from raters.inference.polya_gamma.averages import Covariances, Forms, Owners
@@ -36,7 +35,7 @@ from raters.inference.polya_gamma.em import another_start
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace import log_crossing, tangent_of
 from raters.inference.polya_gamma.laplace_classes import around_classes, is_small
-from raters.inference.polya_gamma.mean_field import MeanField, State, bound_of_rows
+from raters.inference.polya_gamma.mean_field import MeanField, State, bound_of_rows, moments
 from raters.inference.polya_gamma.rows import split
 from raters.model import Permute, Rotation, Values
 from raters.program import (
@@ -74,13 +73,7 @@ def precision(field: MeanField, state: State) -> Matrix:
     begins = np.concatenate([[0], np.cumsum(sizes)])
     full = np.zeros((begins[-1], begins[-1]))
     votes = field.votes_at(state)
-    curvatures = _curvatures(
-        owners,
-        field.forms,
-        tuple(normal.mean for normal in state.normals),
-        tuple(normal.spread for normal in state.normals),
-        votes,
-    )
+    curvatures = _curvatures(owners, field.forms, *moments(state.normals), votes)
     for (one, other), value in curvatures.items():
         first, second = owners.of_slot[one], owners.of_slot[other]
         shape = (sizes[first], sizes[second])
@@ -111,7 +104,7 @@ def _curvatures(
     covariances = averages.covariances_of(forms, owners, spreads)
 
     def bound(slots: averages.Slots) -> Array:
-        return bound_of_rows(owners, forms, slots, covariances, votes).sum()
+        return bound_of_rows(forms, slots, covariances, votes).sum()
 
     found: Covariances = {}
     for one in range(len(slots)):
@@ -367,13 +360,11 @@ class PGVI(Backend):
             state, bound = max(climbs, key=lambda climb: climb[1][-1])
             converged = len(bound) <= _MOST_SWEEPS or bound[-1] - bound[-2] < self.tolerance
             if not converged:
-                warnings.warn(
-                    f"PGVI stopped after {_MOST_SWEEPS} sweeps while the ELBO still rose by"
-                    f" {bound[-1] - bound[-2]:.2g} a sweep; allow a larger tolerance than"
-                    f" {self.tolerance:g}",
-                    ConvergenceWarning,
-                    stacklevel=3,
+                rise = f"{bound[-1] - bound[-2]:.2g} a sweep (tolerance {self.tolerance:g})"
+                what = (
+                    f"PGVI stopped after {_MOST_SWEEPS} sweeps while the ELBO still rose by {rise}"
                 )
+                warn(f"{what}; use PGEM or PGGibbs", 3)
             values, stats = self._drawn(field, state, np.random.default_rng(seeds[-1]))
         facts = {"converged": int(converged), "elbo": float(bound[-1]), "sweeps": len(bound)}
         return Draws(values, stats, {"elbo": bound}, facts)
@@ -419,7 +410,7 @@ class PGVI(Backend):
         log_prior, draws = integrated(plan, field.row, draws, rng)
         stats = {}
         if log_q is not None and field.data.num_rows * self.draws <= _MUCH_WORK:
-            log_p = log_prior + _log_likelihoods(field, values, draws)
+            log_p = log_prior + laplace.pass_over_rows(plan, field.data, draws)
             stats = {"log_p": log_p[None], "log_q": log_q[None]}
         return {name: value[None] for name, value in draws.items()}, stats
 
@@ -464,17 +455,6 @@ def _along_hyper(field: MeanField, state: State) -> list[State]:
                 if best - evidence > _LOW:
                     break
     return states
-
-
-def _log_likelihoods(field: MeanField, means: Values, draws: Values) -> PerDraw:
-    """Return the log-likelihood of each draw, of much data by an expansion at the means."""
-    plan, data = field.setting.plan, field.data
-    number = len(next(iter(draws.values())))
-    much = data.num_rows * number >= laplace.MUCH_WORK
-    if not much or len(plan.blocks) > 1:
-        return laplace.pass_over_rows(plan, data, draws, narrow=much)
-    normal = laplace.information(plan, data, means, draws=True)[1]
-    return laplace.log_likelihoods_of(plan, data, means, draws, normal)
 
 
 def _why_not_averaged(program: Program[Any], sample: Any, start: Values) -> str | None:
