@@ -85,7 +85,7 @@ class Backend(abc.ABC):
         Parameters
         ----------
         program : Program
-        key : jax.Array
+        key : Array
             Key of JAX's random numbers.
         start : dict of str to array, shape (chain, draw, ...), optional
             Draws of each latent site to set out from; the model's own start unless given.
@@ -128,12 +128,12 @@ def progress_bar(total: int, what: str, shown: bool) -> tqdm:
     return tqdm(total=total, desc=what, disable=not shown, leave=False)
 
 
-def numpy_seeds(key: jax.Array, number: int) -> list[np.random.SeedSequence]:
+def numpy_seeds(key: Array, number: int) -> list[np.random.SeedSequence]:
     """Independent seeds for NumPy generators from a JAX key."""
     return np.random.SeedSequence(np.asarray(jax.random.key_data(key)).tolist()).spawn(number)
 
 
-def jax_keys(rng: np.random.Generator, number: int) -> jax.Array:
+def jax_keys(rng: np.random.Generator, number: int) -> Array:
     """Independent JAX keys from a NumPy generator."""
     return jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), number)
 

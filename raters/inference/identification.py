@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 from scipy.optimize import linear_sum_assignment
 
 from raters.inference.base import Draws
@@ -92,7 +92,7 @@ def _responsibilities(
 
 
 @partial(jax.jit, static_argnums=0)
-def _compiled(model: Model[Any], data: Any, draws: Values, compared: jax.Array) -> jax.Array:
+def _compiled(model: Model[Any], data: Any, draws: Values, compared: Array) -> Array:
     return jax.lax.map(
         lambda values: responsibility(model, data, values)[compared].astype(jnp.float32), draws
     )

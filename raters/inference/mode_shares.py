@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 from scipy.special import logsumexp
 
 from raters.inference import importance, modes
-from raters.inference.arrays import PerDraw, Rng
+from raters.inference.arrays import PerDraw, Rng, Sites
 from raters.inference.base import Draws, jax_keys
 from raters.inference.modes import Images, Within
 from raters.inference.polya_gamma import label_switching
@@ -144,7 +144,7 @@ class _LabelSwitches:
     """Images of drawn classes, with the counted probabilities drawn anew."""
 
     def __init__(
-        self, program: Program[Any], move: Images, sites: tuple[str, ...], draws: Values, rng: Rng
+        self, program: Program[Any], move: Images, sites: Sites, draws: Values, rng: Rng
     ) -> None:
         self.model, self.symmetry, self.draws = program.model, move.symmetry, draws
         self.data, self.rng = jax.tree.map(jnp.asarray, program.data), rng

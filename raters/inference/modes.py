@@ -5,18 +5,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
 from itertools import combinations, permutations
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.optimize import linear_sum_assignment
 
 from raters.inference import modes
-from raters.inference.arrays import Rng, Scalar
+from raters.inference.arrays import Rng, Scalar, Sites
 from raters.judgements.base import Judgements
 from raters.judgements.connection import connected
 from raters.model import Exchange, Mirror, Model, Sign, Values, moved_sites
@@ -26,6 +25,11 @@ from raters.program.densities import log_joint, log_prior
 # The largest parts of the judgements that have images of their own, at most so many.
 _MOST_PARTS = 50
 Within = Mapping[str, Bool[np.ndarray, "..."]]
+_ALL: Within = MappingProxyType({})
+# A symmetry, and whether it changes the likelihood.
+Kind = tuple[Mirror, bool]
+# Orders and parts to try of each of some kinds of images.
+Tried = tuple[tuple[Any, Any], ...]
 
 
 class Images(NamedTuple):
@@ -35,7 +39,12 @@ class Images(NamedTuple):
     orders: tuple[tuple[int, ...], ...] = ((),)
     chances: tuple[float, ...] = (1.0,)
     broken: bool = False
-    parts: Within = MappingProxyType({})
+    parts: Within = _ALL
+
+    @property
+    def kind(self) -> Kind:
+        """What compiled functions depend on, of which the orders that data suggest are no part."""
+        return self.symmetry, self.broken
 
     @property
     def num_parts(self) -> int:
@@ -60,16 +69,7 @@ class Images(NamedTuple):
         return np.asarray(rng.integers(self.num_parts, size=size))
 
 
-def compiled_parts(
-    moves: tuple[Images, ...],
-) -> tuple[tuple[tuple[Mirror, bool], ...], tuple[Within, ...]]:
-    """Return what compiled functions depend on, of which the orders that data suggest are no part,
-    and the entries of the parts."""
-    kinds = tuple((move.symmetry, move.broken) for move in moves)
-    return kinds, tuple(dict(move.parts) for move in moves)
-
-
-def tries(moves: tuple[Images, ...], rng: Rng, size: tuple[int, ...]) -> tuple[Any, ...]:
+def tries(moves: tuple[Images, ...], rng: Rng, size: tuple[int, ...]) -> Tried:
     """Return orders and parts to try."""
     return tuple((move.tried(rng, size), move.tried_part(rng, size)) for move in moves)
 
@@ -158,15 +158,13 @@ def _of_one_judge(program: Program[Any], whole: list[Images]) -> list[Images]:
 
 
 def _along(
-    own: Bool[np.ndarray, "part name"], axis: str, dims: tuple[str, ...]
+    own: Bool[np.ndarray, "part name"], axis: str, dims: Sites
 ) -> Bool[np.ndarray, "part ..."]:
     """Entries of each part along one axis of a site, to be broadcast over its others."""
     return own.reshape(len(own), *(-1 if one == axis else 1 for one in dims))
 
 
-def mirrored(
-    symmetry: Mirror, values: Values, order: Any = (), within: Within = MappingProxyType({})
-) -> Values:
+def mirrored(symmetry: Mirror, values: Values, order: Any = (), within: Within = _ALL) -> Values:
     """The mirror image of a point, or of draws."""
     image = _image_of_all(symmetry, values, order)
     if not within:
@@ -188,34 +186,17 @@ def _image_of_all(symmetry: Mirror, values: Values, order: Any) -> Values:
     return moved | {name: 1 - moved[name] for name in symmetry.complemented}
 
 
-def log_odds(
-    model: Model[Any],
-    symmetry: Mirror,
-    broken: bool,
-    data: Any,
-    values: Values,
-    order: Any,
-    within: Within = MappingProxyType({}),
-) -> Scalar:
-    """Log odds of the mirror image of a point against the point itself."""
-    density = log_joint if broken else log_prior
-    there = density(model, data, mirrored(symmetry, values, order, within))
-    return there - density(model, data, values)
-
-
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _image(
-    model: Model[Any],
-    symmetry: Mirror,
-    broken: bool,
-    data: Any,
-    values: Values,
-    order: Array,
-    within: Within,
+def image_of(
+    model: Model[Any], kind: Kind, data: Any, values: Values, order: Any, within: Within = _ALL
 ) -> tuple[Values, Scalar]:
-    """The mirror image, and its log odds."""
-    odds = log_odds(model, symmetry, broken, data, values, order, within)
-    return mirrored(symmetry, values, order, within), odds
+    """The mirror image of a point, and its log odds against the point itself."""
+    symmetry, broken = kind
+    density = log_joint if broken else log_prior
+    image = mirrored(symmetry, values, order, within)
+    return image, density(model, data, image) - density(model, data, values)
+
+
+_compiled_image_of = jax.jit(image_of, static_argnums=(0, 1))
 
 
 def step(
@@ -226,7 +207,7 @@ def step(
         part = data if move.broken else row
         within = move.within(move.tried_part(rng))
         order = move.tried(rng)
-        image, odds = _image(model, move.symmetry, move.broken, part, values, order, within)
+        image, odds = _compiled_image_of(model, move.kind, part, values, order, within)
         if np.log(rng.random()) < float(odds):
             values = image
     return values

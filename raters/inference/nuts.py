@@ -13,7 +13,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import numpyro.infer
-from jaxtyping import Array, Int
+from jaxtyping import Array
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 from numpyro.infer.reparam import Reparam
@@ -24,7 +24,7 @@ from raters.errors.validation import boolean, plain_whole, share
 from raters.inference import modes
 from raters.inference.base import Backend, Draws, Start, last_draws, numpy_seeds, progress_bar
 from raters.inference.polya_gamma.sweep import visit_orbits
-from raters.model import Mirror, Model, Scale, Values
+from raters.model import Model, Scale, Values
 from raters.program import Program, inside, trace
 from raters.program.placing import first_unit
 
@@ -153,7 +153,8 @@ class NUTS(Backend):
             states = _begin(self, model, data, jax.random.split(key, self.chains), starts)
             moves, blocks = modes.images(program), []
             own = np.random.default_rng(numpy_seeds(jax.random.fold_in(key, _MIRROR), 1)[0])
-            kinds, parts = modes.compiled_parts(moves)
+            kinds = tuple(move.kind for move in moves)
+            parts = tuple(dict(move.parts) for move in moves)
             # A block is of warm-up or of draws, never of both.
             for begin, end in ((0, self.warmup), (self.warmup, total)):
                 for first in range(begin, end, _BLOCK):
@@ -181,10 +182,10 @@ def _kernel(settings: NUTS, model: Model[Any]) -> numpyro.infer.NUTS:
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _begin(settings: NUTS, model: Model[Any], data: Any, keys: jax.Array, starts: Values) -> Any:
+def _begin(settings: NUTS, model: Model[Any], data: Any, keys: Array, starts: Values) -> Any:
     """Return the state of each chain before its first step."""
 
-    def init(entry: tuple[jax.Array, Values]) -> Any:
+    def init(entry: tuple[Array, Values]) -> Any:
         key, start = entry
         return _kernel(settings, model).init(key, settings.warmup, start, (data,), {})
 
@@ -195,11 +196,11 @@ def _begin(settings: NUTS, model: Model[Any], data: Any, keys: jax.Array, starts
 def _advance(
     settings: NUTS,
     model: Model[Any],
-    kinds: tuple[tuple[Mirror, bool], ...],
+    kinds: tuple[modes.Kind, ...],
     data: Any,
     parts: tuple[modes.Within, ...],
     states: Any,
-    tried: tuple[tuple[Int[Array, "chain step true_class"], Int[Array, "chain step"]], ...],
+    tried: modes.Tried,
     steps: int,
 ) -> tuple[Any, tuple[Values, Values]]:
     """Run at most `_BLOCK` steps of each chain, one chain after the other."""
@@ -217,22 +218,36 @@ def _advance(
             stats = state.diverging, state.energy, state.num_steps, state.accept_prob
             return constrained(state.z), dict(zip(STATISTICS, stats, strict=True))
 
+        def values_at(state: Any) -> Values:
+            values = constrained(state.z)
+            return {name: values[name] for name in state.z}
+
+        def place_of(state: Any) -> dict[str, Any]:
+            return {name: getattr(state, name) for name in ("z", "z_grad", "potential_energy")}
+
+        def moved(state: Any, values: Values) -> Any:
+            z = unconstrain_fn(model.generate, (data,), {}, values)
+            energy, slope = jax.value_and_grad(kernel.get_potential_fn((data,), {}))(z)
+            return state._replace(z=z, z_grad=slope, potential_energy=energy)
+
         def step(index: int, carry: tuple[Any, Any]) -> tuple[Any, Any]:
             state, fields = carry
             state = kernel.sample(state, (data,), {})
-            for place, (kind, own_parts, (order, part)) in enumerate(
-                zip(kinds, parts, orders, strict=True)
-            ):
+            for place, kind in enumerate(kinds):
+                order, part = (one[index] for one in orders[place])
                 own = jax.random.fold_in(state.rng_key, _MIRROR + place)
-                values = constrained(state.z)
-                within = {name: entries[part[index]] for name, entries in own_parts.items()}
-                state = _mirrored(
-                    kernel, model, kind, data, state, values, order[index], within, own
-                )
+                values = values_at(state)
+                within = {name: entries[part] for name, entries in parts[place].items()}
+                image, odds = modes.image_of(model, kind, data, values, order, within)
+                moves, there = jnp.log(jax.random.uniform(own)) < odds, moved(state, image)
+                chosen = jax.tree.map(partial(jnp.where, moves), place_of(there), place_of(state))
+                state = state._replace(**chosen)
             if scales:
+                # Trajectories walk along an orbit slowly, since it is narrow.
                 own = jax.random.fold_in(state.rng_key, _ORBIT)
-                values = constrained(state.z)
-                state = _rescaled(kernel, model, scales, data, state, values, own)
+                values, row = values_at(state), first_unit(data)
+                values, _ = visit_orbits(model, scales, row, values, own, draws=True)
+                state = moved(state, values)
             return state, jax.tree.map(
                 lambda field, value: field.at[index].set(value), fields, collect(state)
             )
@@ -244,57 +259,6 @@ def _advance(
         return jax.lax.fori_loop(0, steps, step, (state, empty))
 
     return jax.lax.map(chain, (states, tried))
-
-
-def _mirrored(
-    kernel: numpyro.infer.NUTS,
-    model: Model[Any],
-    kind: tuple[Mirror, bool],
-    data: Any,
-    state: Any,
-    values: Values,
-    order: Int[Array, " true_class"],
-    within: modes.Within,
-    key: jax.Array,
-) -> Any:
-    """Take a Metropolis step to a mirror image of the values, which are those of the state."""
-    symmetry, broken = kind
-    values = {name: values[name] for name in state.z}
-    odds = modes.log_odds(model, symmetry, broken, data, values, order, within)
-    there = _at(kernel, model, data, state, modes.mirrored(symmetry, values, order, within))
-    moves = jnp.log(jax.random.uniform(key)) < odds
-    fields = "z", "z_grad", "potential_energy"
-    chosen = {
-        name: jax.tree.map(partial(jnp.where, moves), getattr(there, name), getattr(state, name))
-        for name in fields
-    }
-    return state._replace(**chosen)
-
-
-def _at(
-    kernel: numpyro.infer.NUTS, model: Model[Any], data: Any, state: Any, values: Values
-) -> Any:
-    """Return the state at other values."""
-    z = unconstrain_fn(model.generate, (data,), {}, values)
-    energy, slope = jax.value_and_grad(kernel.get_potential_fn((data,), {}))(z)
-    return state._replace(z=z, z_grad=slope, potential_energy=energy)
-
-
-def _rescaled(
-    kernel: numpyro.infer.NUTS,
-    model: Model[Any],
-    scales: tuple[Scale, ...],
-    data: Any,
-    state: Any,
-    values: Values,
-    key: jax.Array,
-) -> Any:
-    """Draw a point of the orbit of each scale symmetry, where the prior alone says how probable
-    each is, through the values, which are those of the state: trajectories walk along an orbit
-    slowly, since it is narrow."""
-    values, row = {name: values[name] for name in state.z}, first_unit(data)
-    values, _ = visit_orbits(model, scales, row, values, key, draws=True)
-    return _at(kernel, model, data, state, values)
 
 
 def _unconstrained(program: Program[Any], start: Values | None, chains: int) -> Values:

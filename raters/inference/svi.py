@@ -21,6 +21,7 @@ from numpyro.primitives import Messenger
 
 from raters.errors import Reason
 from raters.errors.validation import one_of, plain_whole
+from raters.inference.arrays import Sites
 from raters.inference.base import Backend, Draws, Start, centre, progress_bar, warn
 from raters.judgements.names import plural
 from raters.model import Model, Values
@@ -191,7 +192,7 @@ class _Batch(NamedTuple):
     rows: int
 
 
-def _batches(program: Program[Any], units: int, key: jax.Array) -> tuple[_Batch | None, Any]:
+def _batches(program: Program[Any], units: int, key: Array) -> tuple[_Batch | None, Any]:
     """Size of a mini-batch, and the data that it is a window of, in random order."""
     number = program.data.num_units
     if units == number:
@@ -209,7 +210,7 @@ def _svi(
     may be of the data: the guide and what is compiled keep the unit of a feature."""
     total = -(-settings.steps // _BLOCK) * _BLOCK
 
-    def cosine(step: jax.Array) -> jax.Array:
+    def cosine(step: Array) -> Array:
         return _STEP_SIZE * 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(step / total, 1.0)))
 
     return numpyro.infer.SVI(
@@ -222,11 +223,11 @@ def _svi(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _steps(
-    svi: numpyro.infer.SVI, size: _Batch | None, data: Any, state: Any, key: jax.Array
+    svi: numpyro.infer.SVI, size: _Batch | None, data: Any, state: Any, key: Array
 ) -> tuple[Any, Float[Array, " step"]]:
     """Run a block of optimisation steps, each on a new mini-batch; return the state and losses."""
 
-    def step(state: Any, key: jax.Array) -> tuple[Any, jax.Array]:
+    def step(state: Any, key: Array) -> tuple[Any, Array]:
         batch = data
         if size is not None:
             batch = data.window(jax.random.randint(key, (), 0, data.num_units), *size)
@@ -237,16 +238,11 @@ def _steps(
 
 @partial(jax.jit, static_argnums=(0, 1, 5))
 def _draw(
-    svi: numpyro.infer.SVI,
-    names: tuple[str, ...],
-    row: Any,
-    parameters: Any,
-    key: jax.Array,
-    num_draws: int,
+    svi: numpyro.infer.SVI, names: Sites, row: Any, parameters: Any, key: Array, num_draws: int
 ) -> tuple[Values, Float[Array, " draw"]]:
     """Draw from the guide, and return the draws with their log-densities."""
 
-    def draw(key: jax.Array) -> tuple[Values, jax.Array]:
+    def draw(key: Array) -> tuple[Values, Array]:
         log_q, trace = log_density(seed(svi.guide, key), (row,), {}, parameters)
         return {name: trace[name]["value"] for name in names}, log_q
 
@@ -254,7 +250,7 @@ def _draw(
 
 
 @partial(jax.jit, static_argnums=0)
-def _log_joint_of_draws(model: Model[Any], data: Any, values: Any) -> jax.Array:
+def _log_joint_of_draws(model: Model[Any], data: Any, values: Any) -> Array:
     return jax.lax.map(lambda draw: log_joint(model, data, draw), values)
 
 

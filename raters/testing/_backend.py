@@ -8,6 +8,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from raters.errors.validation import checked
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data, draws_of
 from raters.inference import Backend
-from raters.inference.modes import Images, images, log_odds, mirrored
+from raters.inference.modes import Images, images, mirrored
 from raters.judgements.base import Judgements
 from raters.model import Model
 from raters.program import Program
@@ -152,8 +153,8 @@ def _share_of_likelier(program: Program[Any], move: Images, result: xr.DataTree)
     """Share of the draws whose mirror image has the lower density."""
     draws, _ = draws_of(program, result)
     data = jax.tree.map(jnp.asarray, program.data)
-    kind, order = (move.symmetry, move.broken), _reversal(move)
-    odds = jax.lax.map(lambda values: log_odds(program.model, *kind, data, values, order), draws)
+    given = partial(image_of, program.model, move.kind, data)
+    odds = jax.lax.map(lambda values: given(values, _reversal(move))[1], draws)
     return float((np.asarray(odds) < 0).mean())
 
 

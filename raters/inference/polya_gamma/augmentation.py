@@ -13,19 +13,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 from polyagamma import random_polyagamma
 
-from raters.inference.arrays import PerRow, Rng, Scalar
+from raters.inference.arrays import HostRows, PerRow, Rng, Scalar
 
 # The cost of Devroye's sampler is proportional to the shape; above this one the series is cheaper.
 DEVROYE_LIMIT = 15
 _TERMS = 8
 
 
-def draw(
-    rng: Rng, count: Float[np.ndarray, " row"], logits: Float[np.ndarray, " row"]
-) -> Float[np.ndarray, " row"]:
+def draw(rng: Rng, count: HostRows, logits: HostRows) -> HostRows:
     """Draw ω ~ PG(count, logits), for whole counts."""
     logits = np.ascontiguousarray(logits, dtype=np.float64)
     if (count == 0).any():  # PG(0, z) is 0, for which Devroye's sampler would not return.
@@ -49,9 +47,7 @@ def _devroye(rng: Rng, shape: Any, logits: np.ndarray) -> np.ndarray:
     return np.asarray(random_polyagamma(shape, logits, **exact))
 
 
-def _series(
-    rng: Rng, count: Float[np.ndarray, " row"], logits: Float[np.ndarray, " row"]
-) -> Float[np.ndarray, " row"]:
+def _series(rng: Rng, count: HostRows, logits: HostRows) -> HostRows:
     """Draw the first terms of PG's Gamma series, and a Gamma with the tail's mean and variance."""
     size = np.abs(logits)
     level = (np.arange(1, _TERMS + 1)[:, None] - 0.5) ** 2 + (size / (2 * np.pi)) ** 2

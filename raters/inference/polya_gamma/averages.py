@@ -16,7 +16,16 @@ from jax.scipy.special import betaln, digamma, gammaln
 from jaxtyping import Array, Float, Int
 
 from raters.errors import NotConjugateError
-from raters.inference.arrays import Entries, EntryDraws, Matrix, PerRow, Rng, Scalar
+from raters.inference.arrays import (
+    Entries,
+    EntryArray,
+    EntryDraws,
+    Matrix,
+    PerRow,
+    Rng,
+    Scalar,
+    Sites,
+)
 from raters.inference.polya_gamma.conditionals import (
     Gaussian,
     Observation,
@@ -214,9 +223,7 @@ class Owners(NamedTuple):
         return [(one, other) for one in own for other in own if one <= other]
 
 
-def owners_of(
-    model: Model[Any], data: Any, values: Values, blocks: tuple[tuple[str, ...], ...]
-) -> Owners:
+def owners_of(model: Model[Any], data: Any, values: Values, blocks: tuple[Sites, ...]) -> Owners:
     """Return the block of each slot, without compiling anything; raises as `forms_of`."""
     values = {name: jnp.asarray(value, float) for name, value in values.items()}
     owners: list[int] = []
@@ -226,7 +233,7 @@ def owners_of(
 
 
 def forms_of(
-    model: Model[Any], data: Any, values: Values, blocks: tuple[tuple[str, ...], ...]
+    model: Model[Any], data: Any, values: Values, blocks: tuple[Sites, ...]
 ) -> tuple[Forms, Owners]:
     """Record the logits of a program as bilinear forms of its blocks."""
     values = {name: jnp.asarray(value, float) for name, value in values.items()}
@@ -239,9 +246,7 @@ def forms_of(
 
 
 @partial(jax.jit, static_argnums=(0, 3))
-def _recorded(
-    model: Model[Any], data: Any, values: Values, blocks: tuple[tuple[str, ...], ...]
-) -> Any:
+def _recorded(model: Model[Any], data: Any, values: Values, blocks: tuple[Sites, ...]) -> Any:
     """Return coefficients and entries of all slots."""
     return _Recorder(model, blocks).record([], data, values)
 
@@ -249,7 +254,7 @@ def _recorded(
 class _Recorder:
     """Runs of a program with stand-ins for the sites of its blocks."""
 
-    def __init__(self, model: Model[Any], blocks: tuple[tuple[str, ...], ...]) -> None:
+    def __init__(self, model: Model[Any], blocks: tuple[Sites, ...]) -> None:
         self.model, self.blocks = model, blocks
 
     def _run(self, data: Any, values: Values, point: Any) -> tuple[Array, Any]:
@@ -344,7 +349,7 @@ def _check(
     model: Model[Any],
     data: Any,
     values: Values,
-    blocks: tuple[tuple[str, ...], ...],
+    blocks: tuple[Sites, ...],
     forms: Forms,
     owners: Owners,
 ) -> None:
@@ -402,7 +407,7 @@ def _sorted(one: int, other: int) -> tuple[int, int]:
     return (one, other) if one <= other else (other, one)
 
 
-def gathered(forms: Forms, owners: Owners, entries: tuple[Float[Array, " entry"], ...]) -> Slots:
+def gathered(forms: Forms, owners: Owners, entries: tuple[EntryArray, ...]) -> Slots:
     """Return the value of each slot in each row, from the entries of each block."""
     return tuple(
         jnp.take(entries[block], entry)
@@ -411,9 +416,7 @@ def gathered(forms: Forms, owners: Owners, entries: tuple[Float[Array, " entry"]
 
 
 def covariances_of(
-    forms: Forms,
-    owners: Owners,
-    spread: tuple[Float[Array, " entry"] | Float[Array, "entry entry"], ...],
+    forms: Forms, owners: Owners, spread: tuple[EntryArray | Float[Array, "entry entry"], ...]
 ) -> Covariances:
     """Return the covariances of all pairs of slots of one block, from variances or covariance
     matrices of the blocks."""

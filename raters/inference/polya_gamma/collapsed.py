@@ -28,7 +28,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 from numpyro.distributions.transforms import biject_to
 
-from raters.inference.arrays import PerRow, Scalar
+from raters.inference.arrays import PerRow, Scalar, Sites
 from raters.inference.polya_gamma import line, sets
 from raters.inference.polya_gamma.rows import Block, Rows, record, rows_of
 from raters.model import Values
@@ -50,8 +50,8 @@ _MOST_WORK, _MOST_COORDINATES = 2e7, 30
 
 
 def collapsed_of(
-    program: Program[Any], values: Values, blocks: tuple[Block, ...], free: tuple[str, ...]
-) -> tuple[Block | None, tuple[str, ...]]:
+    program: Program[Any], values: Values, blocks: tuple[Block, ...], free: Sites
+) -> tuple[Block | None, Sites]:
     """Return the block that is integrated out and the sites that are then drawn."""
     model = program.model
     declared = model.blocks is not None or model.symmetries or model.spreads
@@ -80,7 +80,7 @@ def collapsed_of(
 
 @partial(jax.jit, static_argnums=0)
 def visit(
-    plan: Plan, data: Any, values: Values, omega: PerRow, kappa: PerRow, key: jax.Array
+    plan: Plan, data: Any, values: Values, omega: PerRow, kappa: PerRow, key: Array
 ) -> Values:
     """Draw the collapsed sites once, coordinate by coordinate, by slice sampling."""
     assert plan.integrated is not None
@@ -148,7 +148,7 @@ _POOL = 16
 
 @partial(jax.jit, static_argnums=(0, 3))
 def drawn(
-    model: Model[Any], data: Any, values: Values, site: str, key: jax.Array
+    model: Model[Any], data: Any, values: Values, site: str, key: Array
 ) -> tuple[Array, Classes]:
     """Draw the entries of a local site and the classes of the units together."""
     pool_key, class_key, place_key = jax.random.split(key, 3)

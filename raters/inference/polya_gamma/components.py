@@ -10,7 +10,7 @@ import scipy.sparse
 import scipy.sparse.csgraph
 from jaxtyping import Float, Int
 
-from raters.inference.arrays import Rng
+from raters.inference.arrays import Places, Rng
 from raters.inference.polya_gamma.conditionals import (
     BOUNDED,
     Conditional,
@@ -30,8 +30,8 @@ Vectors = Float[np.ndarray, "part entry"]
 class Division(NamedTuple):
     """Part of each entry, its place in the part, and the number of entries of each part."""
 
-    part: Int[np.ndarray, " entry"]
-    place: Int[np.ndarray, " entry"]
+    part: Places
+    place: Places
     size: Int[np.ndarray, " part"]
 
 
@@ -110,12 +110,7 @@ class ByComponent(Conditional):
         place[order] = np.arange(self.size) - np.repeat(np.cumsum(size) - size, size)
         return Division(part, place, size)
 
-    def _across(
-        self,
-        number: Int[np.ndarray, " entry"],
-        place: Int[np.ndarray, " entry"],
-        shape: tuple[int, int],
-    ) -> Precisions:
+    def _across(self, number: Places, place: Places, shape: tuple[int, int]) -> Precisions:
         """Return the precisions off the diagonal of some parts."""
         parts, width = shape
         precision = np.zeros((parts, width, width))

@@ -28,7 +28,7 @@ from raters.distributions import (
     RightOrWrongLabel,
 )
 from raters.distributions.ties import OUTCOMES
-from raters.inference.arrays import Entries, Matrix, PerRow, Points, Rng
+from raters.inference.arrays import Entries, HostRows, Matrix, PerRow, Points, Rng
 from raters.inference.base import warn
 
 # Above this many entries a coupled block is solved by preconditioned conjugate gradients, without a
@@ -272,9 +272,9 @@ class Weighted(NamedTuple):
 
     entry: Any  # (slot, row), or None of a dense design
     weight: Float[np.ndarray, "slot row"] | Float[np.ndarray, "row entry"]
-    omega: Float[np.ndarray, " row"]
-    kappa: Float[np.ndarray, " row"]
-    offset: Float[np.ndarray, " row"]
+    omega: HostRows
+    kappa: HostRows
+    offset: HostRows
 
     def part(self, mask: Bool[np.ndarray, " row"]) -> Weighted:
         """Select the rows of a mask."""

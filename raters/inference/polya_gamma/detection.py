@@ -28,6 +28,7 @@ from numpyro.distributions.transforms import biject_to
 
 from raters.distributions import GroupedMixture
 from raters.errors import NotConjugateError
+from raters.inference.arrays import Sites
 from raters.inference.polya_gamma import latent_classes, sets
 from raters.inference.polya_gamma.colours import coloured
 from raters.inference.polya_gamma.conditionals import (
@@ -42,7 +43,7 @@ from raters.model import CommonShift, Model, Permute, Transfer, Values
 from raters.program import Program, Supports, skeleton, start_of, trace
 from raters.program.program import once
 
-Names = tuple[tuple[str, ...], ...]
+Names = tuple[Sites, ...]
 # Entries of a block of several sites: the factor of a dense precision takes milliseconds.
 _JOINT = 500
 # Largest second difference of logits along a line.
@@ -165,8 +166,8 @@ def _apart(model: Model[Any]) -> list[set[str]]:
 
 
 def _checked(
-    program: Program[Any], values: Values, priors: dict[str, _Site], names: tuple[str, ...]
-) -> list[tuple[tuple[str, ...], str]]:
+    program: Program[Any], values: Values, priors: dict[str, _Site], names: Sites
+) -> list[tuple[Sites, str]]:
     """Return a block, or its sites alone where the block cannot be updated, each with what is wrong
     with it."""
     if not (reason := _limits(program, values, priors, names)):
@@ -176,9 +177,7 @@ def _checked(
     return [one for name in names for one in _checked(program, values, priors, (name,))]
 
 
-def _limits(
-    program: Program[Any], values: Values, priors: dict[str, _Site], names: tuple[str, ...]
-) -> str:
+def _limits(program: Program[Any], values: Values, priors: dict[str, _Site], names: Sites) -> str:
     """Return why a block of these sites cannot be updated; an empty text where it can."""
     if priors[names[0]].kind == "counts":
         counted = program.counts_classes and _is_conjugate(program, values, names)
@@ -209,7 +208,7 @@ def _limits(
     return ""
 
 
-def _is_conjugate(program: Program[Any], values: Values, names: tuple[str, ...]) -> bool:
+def _is_conjugate(program: Program[Any], values: Values, names: Sites) -> bool:
     """Return whether the probabilities of a site are counted."""
     try:
         check_conjugate(program, values, Block(names, "counts"))
@@ -318,7 +317,7 @@ class _Tried:
         """Return whether the log-odds of the classes depend on a site."""
         return not np.array_equal(self._between((name,), 1.0).log_odds, self.at_here.log_odds)
 
-    def reason(self, names: tuple[str, ...]) -> str:
+    def reason(self, names: Sites) -> str:
         """Return why the logits, or the log-odds of the classes, are not affine in some sites."""
         middle, end = self._between(names, 0.5), self._between(names, 1.0)
         start = self.at_here
@@ -390,9 +389,7 @@ def depends(
 
 
 @partial(jax.jit, static_argnums=(0, 1, 4))
-def _gradient(
-    function: Any, model: Model[Any], data: Any, values: Values, sites: tuple[str, ...]
-) -> Values:
+def _gradient(function: Any, model: Model[Any], data: Any, values: Values, sites: Sites) -> Values:
     """Differentiate the sum of the sines of the function's entries."""
     own = {name: values[name] for name in sites}
     return jax.grad(lambda part: jnp.sin(function(model, data, values | part)).sum())(own)

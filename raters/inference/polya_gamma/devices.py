@@ -20,7 +20,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
-from raters.inference.arrays import Matrix, PerRow, Rng, Scalar
+from raters.inference.arrays import EntryArray, Matrix, PerRow, Rng, Scalar
 from raters.inference.polya_gamma import augmentation
 from raters.inference.polya_gamma.conditionals import (
     BOUNDED,
@@ -50,8 +50,8 @@ class Sums(NamedTuple):
     """Sums over the rows of a block."""
 
     prior: Gaussian
-    shift: Float[Array, " entry"]
-    diagonal: Float[Array, " entry"]
+    shift: EntryArray
+    diagonal: EntryArray
     across: Float[Array, "entry entry"] | None
     log_likelihood: Scalar
     slots: Float[Array, "slot 0"]
@@ -226,7 +226,7 @@ def _summed_cells(
 
 def _summed(
     size: int, entry: Int[Array, " row"], values: tuple[PerRow, ...], how: _How
-) -> tuple[Float[Array, " entry"], ...]:
+) -> tuple[EntryArray, ...]:
     """Add up the values of the rows of each entry."""
     if how.accelerated:
         return _vectors(size, entry, values)
@@ -235,7 +235,7 @@ def _summed(
 
 def _vectors(
     size: int, entry: Int[Array, " row"], values: tuple[PerRow, ...]
-) -> tuple[Float[Array, " entry"], ...]:
+) -> tuple[EntryArray, ...]:
     """Add up the values of the rows of each entry as vectors, whose length is a power of two."""
     copies = max(min(_COPIES, _ENTRIES // size), 1)
     if copies > 1:

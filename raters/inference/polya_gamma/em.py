@@ -43,6 +43,7 @@ from raters.inference.polya_gamma import (
 from raters.inference.polya_gamma.gibbs import gibbs_sweep
 from raters.inference.polya_gamma.laplace import laplace
 from raters.inference.polya_gamma.rows import split
+from raters.inference.polya_gamma.sweep import Plan
 from raters.model import Exchange, Model, Permute, Values
 from raters.program import (
     PooledRows,
@@ -166,7 +167,7 @@ class PGEM(Backend):
         return tables.added(program, marginal, draws, np.random.default_rng(numpy_seeds(key, 1)[0]))
 
     def _run(
-        self, program: Program[Any], key: jax.Array, start: Values | None, progress: bool
+        self, program: Program[Any], key: Array, start: Values | None, progress: bool
     ) -> Draws:
         """Run EM on a program as it is."""
         with jax.enable_x64(True), one_blas_thread(), progress_bar(1, "PGEM", progress) as bar:
@@ -226,7 +227,7 @@ def _is_even(classes: Any) -> bool:
     return bool(np.mean(np.max(groups, axis=1) < _EVEN) >= _EVEN_UNITS)
 
 
-def _usual_starts(plan: sweep.Plan) -> int:
+def _usual_starts(plan: Plan) -> int:
     """Return the default number of starts."""
     if any(isinstance(symmetry, Permute) for symmetry in plan.model.symmetries):
         return 10
@@ -252,7 +253,7 @@ class _Climber:
     """Sweeps of EM over a data set, from one start after the other."""
 
     def __init__(
-        self, settings: PGEM, plan: sweep.Plan, data: Any, cache: sets.RunCache, bar: tqdm
+        self, settings: PGEM, plan: Plan, data: Any, cache: sets.RunCache, bar: tqdm
     ) -> None:
         self.settings, self.whole, self.plan = settings, plan, plan.holding_hyper()
         self.data, self.cache, self.bar, self.row = data, cache, bar, cache.row(data)

@@ -40,6 +40,7 @@ from raters.inference.polya_gamma import (
 )
 from raters.inference.polya_gamma.latent_classes import Counts
 from raters.inference.polya_gamma.rows import Block, rows_of
+from raters.inference.polya_gamma.sweep import Plan
 from raters.model import Values
 from raters.program import Program, placing, scattered, start_of
 
@@ -182,7 +183,7 @@ class PGGibbs(Backend):
 
 
 def gibbs_sweep(
-    plan: sweep.Plan,
+    plan: Plan,
     row: Any,
     data: Any,
     values: Values,
@@ -224,7 +225,7 @@ def gibbs_sweep(
 
 
 def _collapsed(
-    plan: sweep.Plan, data: Any, values: Values, block: Block, weights: sweep.Weights, rng: Rng
+    plan: Plan, data: Any, values: Values, block: Block, weights: sweep.Weights, rng: Rng
 ) -> Values:
     """Draw the collapsed sites, under the ω that the block is drawn with next."""
     rows = rows_of(plan.model, data, values, block)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 from tqdm.auto import tqdm
 
 from raters.errors.validation import plain_whole
@@ -31,6 +31,7 @@ from raters.inference.polya_gamma import sets, sweep
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Dense, Diagonal
 from raters.inference.polya_gamma.gibbs import PGGibbs
 from raters.inference.polya_gamma.laplace import information
+from raters.inference.polya_gamma.sweep import Plan
 from raters.inference.polya_gamma.unconstrained import (
     coordinates_of,
     curvature,
@@ -38,7 +39,7 @@ from raters.inference.polya_gamma.unconstrained import (
     log_density,
     sites_at,
 )
-from raters.model import Mirror, Values
+from raters.model import Values
 from raters.program import Program, log_prior, placing
 
 # Steps between two updates of the progress bar.
@@ -180,13 +181,13 @@ class _Run:
     """Chains of one model on one set of data."""
 
     settings: HMC
-    plan: sweep.Plan
+    plan: Plan
     moves: tuple[modes.Images, ...]
     data: Any
     like: Values
     stop: Event
 
-    def begun(self, swept: Values, key: jax.Array) -> tuple[Metric, _State]:
+    def begun(self, swept: Values, key: Array) -> tuple[Metric, _State]:
         """Return the metric at the mean of draws, and the state at the last of them."""
         flat = jax.vmap(partial(flat_of, self.plan.supports))(
             {name: jnp.asarray(value) for name, value in swept.items()}
@@ -201,7 +202,8 @@ class _Run:
         self, metric: Metric, state: _State, rng: Rng, steps: int, *, adapt: bool
     ) -> tuple[_State, tuple[Values, Values]]:
         """Return the state after at most `_BLOCK` trajectories, and their draws and statistics."""
-        kinds, parts = modes.compiled_parts(self.moves)
+        kinds = tuple(move.kind for move in self.moves)
+        parts = tuple(dict(move.parts) for move in self.moves)
         tried = modes.tries(self.moves, rng, (_BLOCK,))
         given = self.plan, kinds, self.data, parts, self.like, metric, state, tried, steps, adapt
         return _advance(*given)
@@ -226,14 +228,14 @@ class _Run:
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _advance(
-    plan: sweep.Plan,
-    kinds: tuple[tuple[Mirror, bool], ...],
+    plan: Plan,
+    kinds: tuple[modes.Kind, ...],
     data: Any,
     parts: tuple[modes.Within, ...],
     like: Values,
     metric: Metric,
     state: _State,
-    tried: tuple[tuple[Int[Array, "step true_class"], Int[Array, " step"]], ...],
+    tried: modes.Tried,
     steps: int,
     adapt: bool,
 ) -> tuple[_State, tuple[Values, Values]]:
@@ -301,13 +303,13 @@ def _adapted(state: _State, rate: Scalar) -> _State:
 
 
 def _moved(
-    plan: sweep.Plan,
-    kinds: tuple[tuple[Mirror, bool], ...],
+    plan: Plan,
+    kinds: tuple[modes.Kind, ...],
     data: Any,
     row: Any,
     parts: tuple[modes.Within, ...],
     values: Values,
-    tried: tuple[tuple[Int[Array, " true_class"], Int[Array, ""]], ...],
+    tried: modes.Tried,
     key: Array,
 ) -> Values:
     """Move along the orbits of scale symmetries, then to mirror images."""
@@ -316,12 +318,11 @@ def _moved(
         return sweep.visit_orbits(plan.model, plan.scales, row, *now, draws=True)
 
     values, key = jax.lax.fori_loop(0, _VISITS, visit, (values, key))
-    for (symmetry, broken), own, (order, part) in zip(kinds, parts, tried, strict=True):
+    for kind, own, (order, part) in zip(kinds, parts, tried, strict=True):
         key, use = jax.random.split(key)
         within = {name: entries[part] for name, entries in own.items()}
-        whole = data if broken else row
-        odds = modes.log_odds(plan.model, symmetry, broken, whole, values, order, within)
-        image = modes.mirrored(symmetry, values, order, within)
+        whole = data if kind[1] else row
+        image, odds = modes.image_of(plan.model, kind, whole, values, order, within)
         moves = jnp.log(jax.random.uniform(use)) < odds
         values = jax.tree.map(partial(jnp.where, moves), image, values)
     return values
@@ -348,7 +349,7 @@ class Metric(NamedTuple):
         return self.root @ (flat - self.centre)
 
 
-def metric_at(plan: sweep.Plan, data: Any, centre: Flat, like: Values) -> Metric:
+def metric_at(plan: Plan, data: Any, centre: Flat, like: Values) -> Metric:
     """Return the metric at a point of unconstrained coordinates."""
     values, slopes, own = _at(plan, placing.first_unit(data), like, centre)
     sites, normal = information(plan, data, jax.tree.map(np.asarray, values), draws=False)
@@ -372,7 +373,7 @@ def metric_at(plan: sweep.Plan, data: Any, centre: Flat, like: Values) -> Metric
 
 
 @partial(jax.jit, static_argnums=0)
-def _at(plan: sweep.Plan, row: Any, like: Values, flat: Flat) -> tuple[Values, Values, Flat]:
+def _at(plan: Plan, row: Any, like: Values, flat: Flat) -> tuple[Values, Values, Flat]:
     """Return the values at a point, their slopes, each along its own coordinate, and the negative
     curvature of the log prior along each coordinate."""
     values, slopes = jax.jvp(
@@ -392,7 +393,7 @@ def _at(plan: sweep.Plan, row: Any, like: Values, flat: Flat) -> tuple[Values, V
 
 
 @partial(jax.jit, static_argnums=0)
-def density_at(plan: sweep.Plan, data: Any, like: Values, metric: Metric, place: Flat) -> Scalar:
+def density_at(plan: Plan, data: Any, like: Values, metric: Metric, place: Flat) -> Scalar:
     """Return the log density at a place in the coordinates of a metric, but for a constant."""
     flat = metric.unconstrained(place)
     return log_density(plan.model, plan.supports, data, like, flat)

@@ -14,9 +14,10 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 from numpyro.distributions.transforms import biject_to
 
-from raters.inference.arrays import PerDraw, Rng
+from raters.inference.arrays import PerDraw, Rng, Sites
 from raters.inference.base import jax_keys
 from raters.inference.polya_gamma import sweep
+from raters.inference.polya_gamma.sweep import Plan
 from raters.model import Scale, Values
 from raters.program import log_prior
 
@@ -31,7 +32,7 @@ _FLATTEST = 1e-2
 _FACTORS = np.linspace(-4, 4, 81)
 
 
-def integrated(plan: sweep.Plan, row: Any, draws: Values, rng: Rng) -> tuple[PerDraw, Values]:
+def integrated(plan: Plan, row: Any, draws: Values, rng: Rng) -> tuple[PerDraw, Values]:
     """Log prior density of draws, integrated over what the likelihood does not depend on."""
     from scipy.stats import qmc
     from scipy.stats import t as student
@@ -49,13 +50,13 @@ def integrated(plan: sweep.Plan, row: Any, draws: Values, rng: Rng) -> tuple[Per
 
 @partial(jax.jit, static_argnums=0)
 def _of_draws(
-    plan: sweep.Plan, row: Any, draws: Values, points: Array, keys: Array
+    plan: Plan, row: Any, draws: Values, points: Array, keys: Array
 ) -> tuple[Array, Values]:
     return jax.lax.map(lambda entry: _of_draw(plan, row, entry[0], points, entry[1]), (draws, keys))
 
 
 def _of_draw(
-    plan: sweep.Plan, row: Any, values: Values, points: Array, key: Array
+    plan: Plan, row: Any, values: Values, points: Array, key: Array
 ) -> tuple[Array, Values]:
     """The integral for one draw, and the draw with one of the points."""
     start, unravel = _start(plan, values)
@@ -87,15 +88,13 @@ def _of_draw(
     return total, place(chosen)[0]
 
 
-def _start(plan: sweep.Plan, values: Values) -> tuple[Array, Callable[[Array], Any]]:
+def _start(plan: Plan, values: Values) -> tuple[Array, Callable[[Array], Any]]:
     """Coordinates of a draw, and the map from coordinates to factors and hyper-parameters."""
     hyper = {name: biject_to(plan.supports[name]).inv(values[name]) for name in plan.hyper}
     return ravel_pytree((jnp.zeros(len(plan.scales)), hyper))
 
 
-def _along(
-    plan: sweep.Plan, values: Values, scale: Scale, coordinate: Array
-) -> tuple[Array, Array]:
+def _along(plan: Plan, values: Values, scale: Scale, coordinate: Array) -> tuple[Array, Array]:
     """Logarithm of the factor along an orbit at a coordinate."""
     upper, lower = (_farthest(plan, values, names) for names in (scale.up, scale.down))
     if lower is not None:
@@ -105,7 +104,7 @@ def _along(
     return coordinate, jnp.zeros(())
 
 
-def _farthest(plan: sweep.Plan, values: Values, names: tuple[str, ...]) -> Array | None:
+def _farthest(plan: Plan, values: Values, names: Sites) -> Array | None:
     """Logarithm of the largest factor that keeps all entries of some sites within their bounds;
     None where no bound but 0 is in the way."""
     largest = None

@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
-from jaxtyping import Array, Float
+from jaxtyping import Array
 from numpyro.distributions import biject_to, constraints
 
 from raters.distributions.correlated import given_scores, normal_score
-from raters.inference.arrays import Rng
+from raters.inference.arrays import PerJudge, Rng, Sites
 from raters.inference.polya_gamma import detection, latent_classes, panels, sets, sweep
 from raters.inference.polya_gamma.colours import coloured
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Conditional, Diagonal
@@ -64,27 +64,21 @@ def _score(plan: Any, tie: Tie, row: Any, values: Values, entries: Array) -> tup
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def log_copula(
-    plan: Any, tie: Tie, row: Any, values: Values, entries: Array
-) -> Float[Array, " judge"]:
+def log_copula(plan: Any, tie: Tie, row: Any, values: Values, entries: Array) -> PerJudge:
     """Return the log density of each entry given those tied to it, less that by itself."""
     score, mean, spread, _ = _score(plan, tie, row, values, entries)
     return dist.Normal(mean, spread).log_prob(score) - dist.Normal().log_prob(score)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def to_scores(
-    plan: Any, tie: Tie, row: Any, values: Values, entries: Array
-) -> Float[Array, " judge"]:
+def to_scores(plan: Any, tie: Tie, row: Any, values: Values, entries: Array) -> PerJudge:
     r"""Return the logarithm of dx/du of each entry x with the score u."""
     score, _, _, log_prob = _score(plan, tie, row, values, entries)
     return dist.Normal().log_prob(score) - log_prob
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _log_score(
-    plan: Any, tie: Tie, row: Any, values: Values, entries: Array
-) -> Float[Array, " judge"]:
+def _log_score(plan: Any, tie: Tie, row: Any, values: Values, entries: Array) -> PerJudge:
     """Return the log density of the score of each entry given those tied to it, less that of the
     entry by itself."""
     at = plan, tie, row, values, entries
@@ -94,7 +88,7 @@ def _log_score(
 @partial(jax.jit, static_argnums=(0, 1))
 def _log_ratio(
     plan: Any, tie: Tie, row: Any, values: Values, proposed: Array, current: Array
-) -> Float[Array, " judge"]:
+) -> PerJudge:
     """Return the logarithm of the ratio of the copula's densities at two values of each entry."""
     at = partial(log_copula, plan, tie, row, values)
     return at(proposed) - at(current)
@@ -218,7 +212,7 @@ def why_not(program: Program[Any]) -> str | None:
     return None
 
 
-def steep_sites(program: Program[Any]) -> tuple[str, ...]:
+def steep_sites(program: Program[Any]) -> Sites:
     """Return the sites of no block with too many entries to update one by one."""
     if not program.parts:
         return sweep.steep_sites(program)

@@ -15,9 +15,10 @@ from scipy.special import gammaln
 from raters.distributions import StickBreaking
 from raters.distributions.type_mixture import log_beta
 from raters.inference import modes
-from raters.inference.arrays import Classes, PerDraw, Rng
+from raters.inference.arrays import Classes, PerDraw, Rng, Sites
 from raters.inference.polya_gamma import joint_plan, latent_classes, sweep
 from raters.inference.polya_gamma.latent_classes import Counts, Parameters
+from raters.inference.polya_gamma.sweep import Plan
 from raters.model import Exchange, Mirror, Model, Values
 from raters.program import Program, log_prior
 
@@ -25,13 +26,13 @@ from raters.program import Program, log_prior
 _ROUNDING = 1e-9
 
 
-def is_collapsed(plan: sweep.Plan, move: modes.Images) -> bool:
+def is_collapsed(plan: Plan, move: modes.Images) -> bool:
     """Return whether classes can be drawn and then renamed: none may be known."""
     counted = plan.classes and not plan.broken and not isinstance(plan, joint_plan.Plan)
     return counted and isinstance(move.symmetry, Exchange) and not move.broken
 
 
-def counted_sites(program: Program[Any], data: Any, values: Values) -> tuple[str, ...] | None:
+def counted_sites(program: Program[Any], data: Any, values: Values) -> Sites | None:
     """Return the sites that are counted given classes."""
     if not program.latent:
         return None
@@ -42,7 +43,7 @@ def counted_sites(program: Program[Any], data: Any, values: Values) -> tuple[str
 
 
 def step(
-    plan: sweep.Plan,
+    plan: Plan,
     moves: tuple[modes.Images, ...],
     row: Any,
     data: Any,
@@ -89,12 +90,7 @@ class Change(NamedTuple):
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _change(
-    model: Model[Any],
-    symmetry: Mirror,
-    sites: tuple[str, ...],
-    row: Any,
-    values: Values,
-    order: Array,
+    model: Model[Any], symmetry: Mirror, sites: Sites, row: Any, values: Values, order: Array
 ) -> Change:
     """Return the change from a point to its image."""
     image = modes.mirrored(symmetry, values, order)
@@ -115,12 +111,7 @@ def _change(
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def changes(
-    model: Model[Any],
-    symmetry: Mirror,
-    sites: tuple[str, ...],
-    row: Any,
-    draws: Values,
-    order: Array,
+    model: Model[Any], symmetry: Mirror, sites: Sites, row: Any, draws: Values, order: Array
 ) -> Change:
     """Return the change from each draw to its image."""
     return jax.lax.map(lambda values: _change(model, symmetry, sites, row, values, order), draws)
@@ -128,7 +119,7 @@ def changes(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def counted(
-    model: Model[Any], sites: tuple[str, ...], data: Any, draws: Values, keys: Array
+    model: Model[Any], sites: Sites, data: Any, draws: Values, keys: Array
 ) -> dict[str, Parameters]:
     """Draw the classes under each draw, and return the parameters of the conditionals of the
     counted sites."""

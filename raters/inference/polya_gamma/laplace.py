@@ -14,13 +14,14 @@ from jaxtyping import Array, Float
 from numpyro.distributions import constraints
 from scipy.special import ndtr, ndtri
 
-from raters.inference.arrays import Entries, EntryDraws, Matrix, PerDraw, Rng
+from raters.inference.arrays import Entries, EntryArray, EntryDraws, Matrix, PerDraw, Rng, Sites
 from raters.inference.base import jax_keys
 from raters.inference.polya_gamma import augmentation, sets, sweep
 from raters.inference.polya_gamma.conditionals import Conditional, Dense, Gaussian, joined
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace_classes import around_classes
 from raters.inference.polya_gamma.rows import Block, block_prior, record, split
+from raters.inference.polya_gamma.sweep import Plan
 from raters.model import Model, Scale, Values
 from raters.program import log_likelihoods, placing, pointwise_log_likelihood
 
@@ -33,7 +34,7 @@ _NARROW_ROWS = 2**14
 
 
 def laplace(
-    plan: sweep.Plan,
+    plan: Plan,
     data: Any,
     mode: Values,
     num_draws: int,
@@ -57,7 +58,7 @@ def laplace(
     return {name: value[None] for name, value in draws.items()}, stats
 
 
-def pass_over_rows(plan: sweep.Plan, data: Any, draws: Values) -> PerDraw:
+def pass_over_rows(plan: Plan, data: Any, draws: Values) -> PerDraw:
     """Return the log-likelihood of each draw; of many rows and draws in float32."""
     summed_out = plan.classes or plan.model.local or placing.stays_on_devices(data)
     number = len(next(iter(draws.values())))
@@ -72,8 +73,8 @@ def pass_over_rows(plan: sweep.Plan, data: Any, draws: Values) -> PerDraw:
 
 
 def _around(
-    plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: Rng
-) -> tuple[Values, PerDraw | None, tuple[str, ...]]:
+    plan: Plan, data: Any, mode: Values, num_draws: int, rng: Rng
+) -> tuple[Values, PerDraw | None, Sites]:
     """Draw the conjugate sites from the normal at the mode."""
     sites, conditional = information(plan, data, mode, draws=True)
     current = Block(sites).current(mode)
@@ -103,9 +104,7 @@ def _around(
     return draws | split(entries, mode, sites), log_q, sites
 
 
-def information(
-    plan: sweep.Plan, data: Any, mode: Values, *, draws: bool
-) -> tuple[tuple[str, ...], Conditional]:
+def information(plan: Plan, data: Any, mode: Values, *, draws: bool) -> tuple[Sites, Conditional]:
     """Return the conjugate sites as one normal at the mode, with Newton's weights."""
     sites = tuple(name for block in plan.blocks for name in block.sites)
     weights = augmentation.Expected(augmentation.curvature)
@@ -119,7 +118,7 @@ def information(
     return sites, conditional
 
 
-def shifted(plan: sweep.Plan, data: Any, values: Values, covariance: Matrix) -> Values:
+def shifted(plan: Plan, data: Any, values: Values, covariance: Matrix) -> Values:
     """Return the means of the sites of a block of log-odds, to the order of the variances."""
     if len(plan.blocks) > 1 or plan.of_sets:
         return {}
@@ -141,7 +140,7 @@ def _skewness(
     block: Block,
     covariance: Float[Array, "entry entry"],
     mesh: Mesh | None,
-) -> Float[Array, " entry"] | None:
+) -> EntryArray | None:
     """Return half of what the third derivatives f of the rows add to the slope, Aᵀ (f Var A x); or
     None of rows that are not log-odds of their entries."""
     rows = record(model, data, values, block)
@@ -159,7 +158,7 @@ def _skewness(
     return placing.everywhere(slope, mesh)
 
 
-def _with_reaching(plan: sweep.Plan, data: Any, mode: Values, normal: Dense) -> Dense | None:
+def _with_reaching(plan: Plan, data: Any, mode: Values, normal: Dense) -> Dense | None:
     """Return the normal of the conjugate sites with that of the other sites on which the likelihood
     depends; None without such, or where one has bounds or the normal would have no density."""
     names = tuple(sorted(plan.reaching))
@@ -184,7 +183,7 @@ def _with_reaching(plan: sweep.Plan, data: Any, mode: Values, normal: Dense) -> 
 
 @partial(jax.jit, static_argnums=(0, 3, 4))
 def _curvatures(
-    model: Model[Any], data: Any, values: Values, sites: tuple[str, ...], names: tuple[str, ...]
+    model: Model[Any], data: Any, values: Values, sites: Sites, names: Sites
 ) -> tuple[Float[Array, "entry other"], Float[Array, "other other"]]:
     """Differentiate the log-likelihood twice: in both groups of sites, and in the second."""
 
@@ -197,7 +196,7 @@ def _curvatures(
 
 
 def along_orbits(
-    prior: Gaussian, scales: tuple[Scale, ...], sites: tuple[str, ...], mode: Values
+    prior: Gaussian, scales: tuple[Scale, ...], sites: Sites, mode: Values
 ) -> Gaussian:
     """Return a prior without the bounds that may be crossed along a scale orbit."""
     scaled = np.any([_signs(scale, sites, mode) != 0 for scale in scales], axis=0)
@@ -206,7 +205,7 @@ def along_orbits(
     return prior._replace(low=low, high=high)
 
 
-def tangent_of(scale: Scale, sites: tuple[str, ...], mode: Values) -> Entries:
+def tangent_of(scale: Scale, sites: Sites, mode: Values) -> Entries:
     """Return the unit direction of a scale orbit at the mode, in the conjugate sites."""
     entries = np.concatenate([np.ravel(mode[name]) for name in sites])
     direction = _signs(scale, sites, mode) * entries
@@ -214,11 +213,7 @@ def tangent_of(scale: Scale, sites: tuple[str, ...], mode: Values) -> Entries:
 
 
 def log_crossing(
-    scales: tuple[Scale, ...],
-    sites: tuple[str, ...],
-    mode: Values,
-    entries: EntryDraws,
-    slope: EntryDraws,
+    scales: tuple[Scale, ...], sites: Sites, mode: Values, entries: EntryDraws, slope: EntryDraws
 ) -> PerDraw:
     """Return the log volume of the orbits' directions across the section, at each draw."""
     if not scales:
@@ -229,7 +224,7 @@ def log_crossing(
     return np.asarray(np.linalg.slogdet(np.einsum("se,dre->dsr", normals, moved))[1])
 
 
-def _signs(scale: Scale, sites: tuple[str, ...], mode: Values) -> Entries:
+def _signs(scale: Scale, sites: Sites, mode: Values) -> Entries:
     """Return how the logarithm of each entry moves along a scale orbit: 1, -1 or 0."""
     signs = [float(name in scale.up) - float(name in scale.down) for name in sites]
     return np.repeat(signs, [np.size(mode[name]) for name in sites])
@@ -265,7 +260,7 @@ def _gaussian_draws(
     return entries, log_q, apart, slope
 
 
-def _redraw_reaching(plan: sweep.Plan, data: Any, draws: Values, rng: Rng) -> Values:
+def _redraw_reaching(plan: Plan, data: Any, draws: Values, rng: Rng) -> Values:
     """Redraw the sites of no block on which the likelihood depends, each given the others."""
     keys = jax_keys(rng, len(next(iter(draws.values()))))
     draws = {name: jnp.asarray(value) for name, value in draws.items()}
@@ -274,7 +269,7 @@ def _redraw_reaching(plan: sweep.Plan, data: Any, draws: Values, rng: Rng) -> Va
 
 
 @partial(jax.jit, static_argnums=0)
-def _redrawn(plan: sweep.Plan, row: Any, data: Any, draws: Values, keys: jax.Array) -> Values:
+def _redrawn(plan: Plan, row: Any, data: Any, draws: Values, keys: Array) -> Values:
     return jax.lax.map(
         lambda entry: sweep.visit_free(plan, row, data, entry[0], entry[1], True), (draws, keys)
     )

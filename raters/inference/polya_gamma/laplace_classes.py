@@ -9,15 +9,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 from scipy.special import betaincinv, betaln, expit, log_expit, ndtr
 
-from raters.inference.arrays import Entries, EntryDraws, FlatPoint, PerDraw, Rng
+from raters.inference.arrays import Entries, EntryDraws, FlatPoint, PerDraw, Rng, Sites
 from raters.inference.base import jax_keys, warn
 from raters.inference.polya_gamma import augmentation, latent_classes, sets, sweep
 from raters.inference.polya_gamma.integrated import integrated
+from raters.inference.polya_gamma.sweep import Plan
 from raters.inference.polya_gamma.unconstrained import (
     coordinates_of,
     curvature,
@@ -51,7 +52,7 @@ def is_small(size: int, rows: int) -> bool:
 
 
 def around_classes(
-    plan: sweep.Plan,
+    plan: Plan,
     data: Any,
     mode: Values,
     num_draws: int,
@@ -86,12 +87,12 @@ def around_classes(
 
 
 def _unconstrained(
-    plan: sweep.Plan,
+    plan: Plan,
     own: Supports,
     data: Any,
     like: Values,
     start: FlatPoint,
-    counted: tuple[str, ...],
+    counted: Sites,
     num_draws: int,
     rng: Rng,
 ) -> tuple[Float[np.ndarray, "draw coordinate"], PerDraw]:
@@ -173,9 +174,7 @@ def _warn_of_wide(bounded: set[str], deviations: Values) -> None:
             )
 
 
-def _moved(
-    plan: sweep.Plan, data: Any, draws: Values, counted: tuple[str, ...], rng: Rng
-) -> Values:
+def _moved(plan: Plan, data: Any, draws: Values, counted: Sites, rng: Rng) -> Values:
     """Move each draw by steps of Gibbs sampling, unless that is too much work."""
     number = len(next(iter(draws.values())))
     first = {name: value[0] for name, value in draws.items()}
@@ -187,12 +186,10 @@ def _moved(
 
 
 @partial(jax.jit, static_argnums=(0, 4))
-def _steps(
-    plan: sweep.Plan, data: Any, draws: Values, keys: jax.Array, counted: tuple[str, ...]
-) -> Values:
+def _steps(plan: Plan, data: Any, draws: Values, keys: Array, counted: Sites) -> Values:
     """Take the steps of each draw."""
 
-    def move(entry: tuple[Values, jax.Array]) -> Values:
+    def move(entry: tuple[Values, Array]) -> Values:
         values, key = entry
 
         def step(index: int, values: Values) -> Values:
@@ -205,7 +202,7 @@ def _steps(
 
 
 def _by_block(
-    plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: Rng, cache: sets.RunCache | None
+    plan: Plan, data: Any, mode: Values, num_draws: int, rng: Rng, cache: sets.RunCache | None
 ) -> Values:
     """Draw each block from its conditional at the mode, given the expected classes."""
     data, classes, _ = latent_classes.expected_by(

@@ -20,7 +20,7 @@ from scipy.special import softmax
 
 from raters.distributions import RowMixture, StickBreaking, TypeMixture
 from raters.distributions.type_mixture import log_beta
-from raters.inference.arrays import Classes, EntryDraws, PerRow, Rng, Scalar
+from raters.inference.arrays import Classes, EntryDraws, PerRow, Rng, Scalar, Sites
 from raters.model import Model, Values
 from raters.program import PooledRows, Program, trace
 
@@ -57,7 +57,7 @@ def expected_by(
 
 
 @partial(jax.jit, static_argnums=0)
-def drawn(model: Model[Any], data: Any, values: Values, key: jax.Array) -> Classes:
+def drawn(model: Model[Any], data: Any, values: Values, key: Array) -> Classes:
     """Draw the classes given the labels, as one-hot rows."""
     site = trace(model, data, values)[model.observed]
     joint = site["fn"].log_joint(site["value"])
@@ -72,7 +72,7 @@ def drawn(model: Model[Any], data: Any, values: Values, key: jax.Array) -> Class
 
 
 def _number_of_each(
-    key: jax.Array, total: PerRow, probs: Float[Array, "row class"]
+    key: Array, total: PerRow, probs: Float[Array, "row class"]
 ) -> Float[Array, "row class"]:
     """Draw how many of the judgements of each row are of each class."""
     left, rest, counts = total.astype(probs.dtype), jnp.ones_like(total, probs.dtype), []
@@ -197,7 +197,7 @@ def is_unbounded(model: Model[Any], data: Any, values: Values, site: str) -> boo
 
 @partial(jax.jit, static_argnums=(0, 4))
 def parameters(
-    model: Model[Any], data: Any, values: Values, classes: jax.Array, site: str, at: float = 0.0
+    model: Model[Any], data: Any, values: Values, classes: Array, site: str, at: float = 0.0
 ) -> Parameters:
     """Return the parameters of a site's full conditional, given the classes and the other sites."""
 
@@ -219,7 +219,7 @@ def concentrations(model: Model[Any], data: Any, values: Values, site: str) -> P
 
 
 @singledispatch
-def sampled(fn: dist.Distribution, parameters: Parameters, key: jax.Array) -> jax.Array:
+def sampled(fn: dist.Distribution, parameters: Parameters, key: Array) -> Array:
     """Draw from a site's full conditional, whose prior is `fn`; may be compiled."""
     raise NotImplementedError(
         f"its prior {type(fn).__name__} is neither Dirichlet, StickBreaking, Beta nor TypeMixture"
@@ -227,24 +227,24 @@ def sampled(fn: dist.Distribution, parameters: Parameters, key: jax.Array) -> ja
 
 
 @sampled.register
-def _(fn: dist.Dirichlet, parameters: Parameters, key: jax.Array) -> jax.Array:
+def _(fn: dist.Dirichlet, parameters: Parameters, key: Array) -> Array:
     probs = jnp.maximum(jax.random.dirichlet(key, parameters[0]), 1e-300)
     return probs / probs.sum(-1, keepdims=True)
 
 
 @sampled.register
-def _(fn: StickBreaking, parameters: Parameters, key: jax.Array) -> jax.Array:
+def _(fn: StickBreaking, parameters: Parameters, key: Array) -> Array:
     probs = jnp.maximum(StickBreaking(*parameters).sample(key), 1e-300)
     return probs / probs.sum(-1, keepdims=True)
 
 
 @sampled.register
-def _(fn: dist.Beta, parameters: Parameters, key: jax.Array) -> jax.Array:
+def _(fn: dist.Beta, parameters: Parameters, key: Array) -> Array:
     return jnp.clip(jax.random.beta(key, *parameters), 1e-300, 1 - 1e-16)
 
 
 @sampled.register
-def _(fn: TypeMixture, parameters: Parameters, key: jax.Array) -> jax.Array:
+def _(fn: TypeMixture, parameters: Parameters, key: Array) -> Array:
     component_key, key = jax.random.split(key)
     component = jax.random.categorical(component_key, component_log_probs(parameters))
     probs = jnp.maximum(jax.random.dirichlet(key, _given(parameters, component)), 1e-300)
@@ -252,9 +252,7 @@ def _(fn: TypeMixture, parameters: Parameters, key: jax.Array) -> jax.Array:
     return probs if fn.event_shape else jnp.minimum(probs[..., 0], 1 - 1e-16)
 
 
-def moved(
-    model: Model[Any], data: Any, values: Values, sites: tuple[str, ...], key: jax.Array
-) -> Values:
+def moved(model: Model[Any], data: Any, values: Values, sites: Sites, key: Array) -> Values:
     """Draw the classes and then each of the counted `sites` by Gibbs sampling; may be compiled."""
     class_key, *keys = jax.random.split(key, len(sites) + 1)
     classes = drawn(model, data, values, class_key)

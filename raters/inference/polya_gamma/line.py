@@ -38,7 +38,7 @@ class _Slice(NamedTuple):
     steps: Array
 
 
-def slice_step(f: Line, key: jax.Array) -> Scalar:
+def slice_step(f: Line, key: Array) -> Scalar:
     """Draw by slice sampling from 0: stepping out, then shrinking (Neal 2003, figures 3 and 5)."""
     height_key, position_key, shrink_key, budget_key = jax.random.split(key, 4)
     height = jax.random.exponential(height_key)
@@ -94,7 +94,7 @@ def _either(condition: Array, one: _Slice, other: _Slice) -> _Slice:
     return _Slice(*(jnp.where(condition, *pair) for pair in zip(one, other, strict=True)))
 
 
-def golden_step(f: Line, key: jax.Array | None = None, reach: float = 2.0) -> Scalar:
+def golden_step(f: Line, key: Array | None = None, reach: float = 2.0) -> Scalar:
     """Maximise f on [−reach, reach] by golden-section search; 0 where nothing higher is found."""
     ratio = (jnp.sqrt(5.0) - 1) / 2
     narrowings = 50

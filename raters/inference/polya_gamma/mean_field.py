@@ -22,15 +22,16 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 from numpyro.distributions.transforms import biject_to
 
-from raters.inference.arrays import Matrix, PerRow, Rng
-from raters.inference.polya_gamma import averages, latent_classes, sets, sweep
+from raters.inference.arrays import HostRows, Matrix, PerRow, Rng, Sites
+from raters.inference.polya_gamma import averages, latent_classes, sets
 from raters.inference.polya_gamma.averages import Covariances, Forms, Normal, Owners
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Gaussian
 from raters.inference.polya_gamma.laplace import along_orbits
 from raters.inference.polya_gamma.rows import Block, block_prior, split
+from raters.inference.polya_gamma.sweep import Plan
 from raters.inference.polya_gamma.unconstrained import maximised
 from raters.model import Model, Values
 from raters.program import trace
@@ -51,12 +52,12 @@ class State(NamedTuple):
 class Setting:
     """Static facts of a sweep."""
 
-    plan: sweep.Plan
-    blocks: tuple[tuple[str, ...], ...]
+    plan: Plan
+    blocks: tuple[Sites, ...]
     owners: Owners
 
     @property
-    def sites(self) -> tuple[str, ...]:
+    def sites(self) -> Sites:
         """Sites of all blocks."""
         return tuple(name for block in self.blocks for name in block)
 
@@ -69,7 +70,7 @@ def moments(normals: Sequence[Normal]) -> tuple[tuple[Any, ...], tuple[Any, ...]
 class MeanField:
     """Sweeps over a data set."""
 
-    def __init__(self, plan: sweep.Plan, data: Any, values: Values) -> None:
+    def __init__(self, plan: Plan, data: Any, values: Values) -> None:
         self.data, self.row = data, data.take(slice(0, 1))
         self.like = {name: np.asarray(value, np.float64) for name, value in values.items()}
         self.first = self.like
@@ -139,7 +140,7 @@ class MeanField:
 
     # ------------------------------------------------------------------------------ a sweep
 
-    def sweep(self, state: State, held: tuple[str, ...] = ()) -> tuple[float, State]:
+    def sweep(self, state: State, held: Sites = ()) -> tuple[float, State]:
         """Return the bound at a state, and the state after a sweep from it."""
         plan, bound, votes = self.setting.plan, None, self.votes
         values = self.values(state)
@@ -205,9 +206,7 @@ class MeanField:
             shift += prior.across @ prior.mean
         return averages.together(across, shift), float(bound)
 
-    def scattered(
-        self, one: int, other: int, value: Float[np.ndarray, " row"], size: int
-    ) -> Matrix:
+    def scattered(self, one: int, other: int, value: HostRows, size: int) -> Matrix:
         """Sum what rows have for a pair of entries of one block."""
         if (one, other) not in self.cells:
             # int64, which the cells of 50,000 entries need.
@@ -226,7 +225,7 @@ class MeanField:
 
     # ------------------------------------------------------------- orbits and hyper-parameters
 
-    def _moved(self, state: State, held: tuple[str, ...]) -> State:
+    def _moved(self, state: State, held: Sites) -> State:
         """Maximise the bound along orbits and in the hyper-parameters, and set the rest of it."""
         plan, like = self.setting.plan, self.values(state)
         start = {
@@ -266,9 +265,7 @@ class MeanField:
         )
 
 
-def _places(
-    coordinates: tuple[Array, Values], held: tuple[str, ...]
-) -> Bool[np.ndarray, " coordinate"]:
+def _places(coordinates: tuple[Array, Values], held: Sites) -> Bool[np.ndarray, " coordinate"]:
     """Return the mask of the coordinates of some hyper-parameters."""
     factors, hyper = coordinates
     marks = {name: jnp.full(jnp.shape(value), name in held) for name, value in hyper.items()}
@@ -279,9 +276,7 @@ def _places(
 # ---------------------------------------------------------------------------- reading the program
 
 
-def _joined(
-    plan: sweep.Plan, data: Any, values: Values
-) -> tuple[tuple[tuple[str, ...], ...], Forms, Owners]:
+def _joined(plan: Plan, data: Any, values: Values) -> tuple[tuple[Sites, ...], Forms, Owners]:
     """Return the blocks of normal sites, joined where their entries meet in sums alone, and the
     rows of all of them."""
     blocks = tuple(

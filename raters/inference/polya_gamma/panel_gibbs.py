@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from raters.inference.arrays import Entries, Matrix, Rng, Vectors
+from raters.inference.arrays import Entries, Matrix, Rng, Sites, Vectors
 from raters.inference.polya_gamma import augmentation
 from raters.inference.polya_gamma.panels import Panel
 from raters.inference.polya_gamma.rows import block_prior
@@ -173,9 +173,7 @@ def hyper(program: Program[Any], panel: Panel, row: Any, values: Values, rng: Rn
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _hyper(
-    model: Any, supports: Any, names: tuple[str, ...], row: Any, values: Values, key: Any
-) -> Values:
+def _hyper(model: Any, supports: Any, names: Sites, row: Any, values: Values, key: Any) -> Values:
     values = {name: jax.numpy.asarray(value) for name, value in values.items()}
     for name in names:
         key, use = jax.random.split(key)

@@ -14,7 +14,7 @@ import scipy.special
 from jaxtyping import Array, Float, Int
 from numpyro.distributions.transforms import biject_to
 
-from raters.inference.arrays import Flat, FlatPoint, Rng, Vectors
+from raters.inference.arrays import EntryArray, Flat, FlatPoint, Rng, Sites, Vectors
 from raters.inference.base import Draws
 from raters.inference.polya_gamma.panel_gibbs import Reference, at_modes, climbed, normals, referred
 from raters.inference.polya_gamma.panels import Names, Panel, factors, panel_of
@@ -412,12 +412,12 @@ def _shapes(marginal: Marginal) -> Shapes:
     )
 
 
-def _apart(flat: Flat, names: tuple[str, ...], shapes: Shapes) -> Values:
+def _apart(flat: Flat, names: Sites, shapes: Shapes) -> Values:
     like = {name: np.empty(shape) for name, shape in zip(names, shapes, strict=True)}
     return split(flat, like, names)
 
 
-def _placed(supports: Supports, names: tuple[str, ...], shapes: Shapes, flat: Flat) -> Values:
+def _placed(supports: Supports, names: Sites, shapes: Shapes, flat: Flat) -> Values:
     coordinates = _apart(flat, names, shapes)
     return {name: biject_to(supports[name])(value) for name, value in coordinates.items()}
 
@@ -426,12 +426,12 @@ _placed_at = jax.jit(_placed, static_argnums=(0, 1, 2))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _log_prior(model: Model[Any], own: tuple[str, ...], row: Any, values: Values) -> Array:
+def _log_prior(model: Model[Any], own: Sites, row: Any, values: Values) -> Array:
     return log_prior(model, row, values, without=own)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _volume(supports: Supports, names: tuple[str, ...], shapes: Shapes, flat: Flat) -> Array:
+def _volume(supports: Supports, names: Sites, shapes: Shapes, flat: Flat) -> Array:
     coordinates = _apart(flat, names, shapes)
     total = jnp.zeros(())
     for name, value in coordinates.items():
@@ -445,11 +445,11 @@ def _prior(
     model: Model[Any],
     supports: Supports,
     names: Names,
-    hyper_names: tuple[str, ...],
+    hyper_names: Sites,
     shapes: Shapes,
     row: Any,
     values: Values,
-    shared: Float[Array, " entry"],
+    shared: EntryArray,
     flat: Flat,
 ) -> tuple[Array, tuple[Array, Array], Array, Array]:
     """Return the log prior but of the vectors, in unconstrained coordinates, its slope, and the

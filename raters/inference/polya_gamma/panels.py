@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Int
 from raters.distributions import Choice
 from raters.distributions.correlated import unwrapped
 from raters.errors import NotConjugateError
-from raters.inference.arrays import Matrix, Vectors
+from raters.inference.arrays import Entries, HostRows, Matrix, Sites, Vectors
 from raters.inference.polya_gamma.conditionals import Gaussian
 from raters.inference.polya_gamma.rows import block_prior, split
 from raters.inference.polya_gamma.sets import is_unbounded
@@ -76,12 +76,12 @@ class Panel:
         """Length of the vectors."""
         return int(self.own.shape[2])
 
-    def answered(self, chosen: Float[np.ndarray, " row"]) -> Panel:
+    def answered(self, chosen: HostRows) -> Panel:
         """Return the panel with other choices from the same sets."""
         placed = np.where(self.row >= 0, np.asarray(chosen, float)[self.row], 0.0)
         return replace(self, chosen=placed)
 
-    def shared_utilities(self, shared: Float[np.ndarray, " entry"]) -> np.ndarray:
+    def shared_utilities(self, shared: Entries) -> np.ndarray:
         """Return the part of the utilities that all judges have, shape (place, set)."""
         return np.asarray(self.offset + self.shared @ shared)
 
@@ -138,7 +138,7 @@ class Panel:
         """Return the Cholesky factor of the covariance of the vectors under their priors."""
         return np.asarray(factors(program.model, self.names.own, row, values))
 
-    def shared_of(self, values: Values) -> Float[np.ndarray, " entry"]:
+    def shared_of(self, values: Values) -> Entries:
         """Return the shared sites as a vector."""
         parts = [np.ravel(values[name]) for name in self.names.shared]
         return np.concatenate([np.zeros(0), *parts])
@@ -147,7 +147,7 @@ class Panel:
         """Return the vectors of all judges."""
         return np.concatenate([np.asarray(values[name]) for name in self.names.own], axis=1)
 
-    def scales_of(self, values: Values) -> Float[np.ndarray, " entry"]:
+    def scales_of(self, values: Values) -> Entries:
         """Return the scales of the entries."""
         return np.concatenate([np.asarray(values[name]) for name in self.names.scales])
 
@@ -195,7 +195,7 @@ def panel_of(program: Program[Any], values: Values) -> Panel:
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def factors(model: Model[Any], own: tuple[str, ...], row: Any, values: Values) -> Array:
+def factors(model: Model[Any], own: Sites, row: Any, values: Values) -> Array:
     """Return the Cholesky factor of the covariance of the vectors, block by block."""
     traced = trace(model, row, values)
     return jax.scipy.linalg.block_diag(*(_factor(traced[name]["fn"]) for name in own))
@@ -226,10 +226,10 @@ _TOLERANCE = 1e-6
 class Names(NamedTuple):
     """Sites of a panel."""
 
-    own: tuple[str, ...]
-    scales: tuple[str, ...]
-    shared: tuple[str, ...]
-    hyper: tuple[str, ...]
+    own: Sites
+    scales: Sites
+    shared: Sites
+    hyper: Sites
 
 
 def names_of(program: Program[Any]) -> Names:

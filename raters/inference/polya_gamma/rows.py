@@ -22,7 +22,7 @@ from numpyro.distributions import constraints
 
 from raters.distributions.mixture import ClassCounts
 from raters.errors import NotConjugateError
-from raters.inference.arrays import PerRow, Rng
+from raters.inference.arrays import PerRow, Rng, Sites
 from raters.inference.polya_gamma import latent_classes
 from raters.inference.polya_gamma.conditionals import (
     Gaussian,
@@ -42,7 +42,7 @@ _MOST_ENTRIES = 40
 class Block(NamedTuple):
     """Sites, or a column of a site, that are updated jointly."""
 
-    sites: tuple[str, ...]
+    sites: Sites
     kind: Literal["rows", "class", "type", "counts"] = "rows"
     column: int = 0
     colours: tuple[int, ...] = ()
@@ -141,9 +141,7 @@ def record(
     return indexed_rows(model, data, values, block.sites, classes)
 
 
-def indexed_rows(
-    model: Model[Any], data: Any, values: Values, block: tuple[str, ...], classes: Any
-) -> Rows:
+def indexed_rows(model: Model[Any], data: Any, values: Values, block: Sites, classes: Any) -> Rows:
     """Record the rows of sites that the model indexes, or uses as scalars."""
     by_index = tuple(name for name in block if values[name].ndim > 0)
     scalars = {name: values[name] for name in block if values[name].ndim == 0}
@@ -302,7 +300,7 @@ def _coloured_rows(
     return Rows(entry, weight, offset, logits, *rest, prior, read.shift)
 
 
-def split(entries: Any, values: Values, block: tuple[str, ...]) -> Values:
+def split(entries: Any, values: Values, block: Sites) -> Values:
     """Split a block's vector, or draws of it, into its sites, with the shapes of `values`."""
     parts, begin = {}, 0
     for name in block:
@@ -313,7 +311,7 @@ def split(entries: Any, values: Values, block: tuple[str, ...]) -> Values:
     return parts
 
 
-def block_prior(model: Model[Any], data: Any, values: Values, block: tuple[str, ...]) -> Gaussian:
+def block_prior(model: Model[Any], data: Any, values: Values, block: Sites) -> Gaussian:
     """Return the priors of a block's sites, concatenated."""
     traced = trace(model, data, values)
     return joined([prior(traced[name]["fn"], np.shape(values[name])) for name in block])
@@ -340,13 +338,13 @@ def rows_of(
 
 
 @partial(jax.jit, static_argnums=0)
-def logits_of(model: Model[Any], data: Any, values: Values) -> jax.Array:
+def logits_of(model: Model[Any], data: Any, values: Values) -> Array:
     """Return the logits of the observed site, compiled."""
     return _logits(model, data, values).logits.ravel()
 
 
 @partial(jax.jit, static_argnums=(0, 3))
-def _prior_slope(model: Model[Any], data: Any, values: Values, sites: tuple[str, ...]) -> Values:
+def _prior_slope(model: Model[Any], data: Any, values: Values, sites: Sites) -> Values:
     """Return the gradient in these sites of the log-prior of all other sites."""
     own = {name: jnp.asarray(values[name], float) for name in sites}
     return jax.grad(lambda own: log_prior(model, data, values | own, without=sites))(own)

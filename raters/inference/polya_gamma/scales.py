@@ -17,14 +17,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float
+from jaxtyping import Array
 from numpyro.distributions.transforms import biject_to
 
-from raters.inference.arrays import Entries, FlatPoint, Rng
-from raters.inference.polya_gamma import sweep
+from raters.inference.arrays import Entries, EntryArray, FlatPoint, Rng, Sites
 from raters.inference.polya_gamma.conditionals import Dense, Diagonal, Sparse
 from raters.inference.polya_gamma.laplace import MANY_ROWS, information, shifted
 from raters.inference.polya_gamma.rows import block_prior
+from raters.inference.polya_gamma.sweep import Plan
 from raters.inference.polya_gamma.unconstrained import maximised
 from raters.model import Values
 from raters.program import log_prior, placing
@@ -44,7 +44,7 @@ _PROBES = 16
 Climb = Callable[[Values], Values]
 
 
-def applies(plan: sweep.Plan, data: Any, values: Values) -> bool:
+def applies(plan: Plan, data: Any, values: Values) -> bool:
     """Return whether there are many data, and the hyper-parameters are those of normal priors."""
     if not plan.hyper or not plan.blocks or plan.classes or plan.scales or plan.steep:
         return False
@@ -55,9 +55,7 @@ def applies(plan: sweep.Plan, data: Any, values: Values) -> bool:
     return prior.across is None and not bool(bounded)
 
 
-def fixed_point(
-    plan: sweep.Plan, data: Any, values: Values, climb: Climb, rng: Rng
-) -> Values | None:
+def fixed_point(plan: Plan, data: Any, values: Values, climb: Climb, rng: Rng) -> Values | None:
     """Return the values at the mode of the hyper-parameters, and of the other sites given them."""
     marginal = _Marginal(plan, data, climb, values, int(rng.integers(2**32)))
     point = marginal.start
@@ -79,9 +77,7 @@ def fixed_point(
 class _Marginal:
     """Steps of EM in the unconstrained coordinates of the hyper-parameters."""
 
-    def __init__(
-        self, plan: sweep.Plan, data: Any, climb: Climb, values: Values, seed: int
-    ) -> None:
+    def __init__(self, plan: Plan, data: Any, climb: Climb, values: Values, seed: int) -> None:
         self.plan, self.data, self.climb, self.seed = plan, data, climb, seed
         self.row = placing.first_unit(data)
         coordinates = {
@@ -134,7 +130,7 @@ def _extrapolated(x0: np.ndarray, x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
     return np.asarray(x0 + leap * min(1.0, _LONGEST / max(np.linalg.norm(leap), 1e-300)))
 
 
-def _sites(plan: sweep.Plan) -> tuple[str, ...]:
+def _sites(plan: Plan) -> Sites:
     return tuple(name for block in plan.blocks for name in block.sites)
 
 
@@ -143,18 +139,14 @@ def _doubt(shares: list[Entries]) -> float:
     return float(max(np.mean(part) * np.sqrt(2 * len(part)) for part in shares))
 
 
-def _placed(plan: sweep.Plan, coordinates: Values) -> Values:
+def _placed(plan: Plan, coordinates: Values) -> Values:
     """Return the hyper-parameters at their unconstrained coordinates."""
     return {name: biject_to(plan.supports[name])(coordinates[name]) for name in plan.hyper}
 
 
 @partial(jax.jit, static_argnums=0)
 def _expected(
-    plan: sweep.Plan,
-    row: Any,
-    values: Values,
-    variance: Float[Array, " entry"],
-    coordinates: Values,
+    plan: Plan, row: Any, values: Values, variance: EntryArray, coordinates: Values
 ) -> tuple[Array, Values]:
     """Return the expected log density of the hyper-parameters, and its gradient."""
     sites = _sites(plan)

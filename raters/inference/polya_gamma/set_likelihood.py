@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from raters.distributions import Choice, Davidson, GroupedMixture, PlackettLuce
 from raters.distributions.choices import NOT_OFFERED
 from raters.distributions.ties import OUTCOMES
-from raters.inference.arrays import Entries, Matrix, Points
+from raters.inference.arrays import Cell, Entries, Matrix, Points
 
 if TYPE_CHECKING:
     from raters.inference.polya_gamma.rows import Rows
@@ -59,9 +59,9 @@ class Cells(NamedTuple):
 
     row: Int[np.ndarray, " cell"]
     begin: Int[np.ndarray, " set"]
-    chosen: Float[np.ndarray, " cell"]
+    chosen: Cell
     number: Float[np.ndarray, " set"]
-    sign: Float[np.ndarray, " cell"] | float = 1.0
+    sign: Cell | float = 1.0
 
     @property
     def code(self) -> Int[np.ndarray, " cell"]:
@@ -190,7 +190,7 @@ class Plain(Likelihood):
         table = self._table(np.ones(len(self.entry)))
         self.table: Any = table.toarray() if len(first) * size <= _DENSE_CELLS else table
 
-    def _table(self, values: Float[np.ndarray, " cell"]) -> scipy.sparse.csr_array:
+    def _table(self, values: Cell) -> scipy.sparse.csr_array:
         """Return values of the cells as a table of sets by entries."""
         shape = len(self.number), len(self.wins)
         return scipy.sparse.csr_array((values, self.entry, self.begin), shape=shape)
@@ -263,9 +263,7 @@ def _equal_sets(
 class Utilities(Likelihood):
     """Likelihood of utilities that are affine in a block."""
 
-    def __init__(
-        self, design: scipy.sparse.csr_array, offset: Float[np.ndarray, " cell"], cells: Cells
-    ) -> None:
+    def __init__(self, design: scipy.sparse.csr_array, offset: Cell, cells: Cells) -> None:
         rows, size = design.shape
         few = size <= _FEW and rows * size <= _MOST_DENSE
         is_array = few or rows * size**2 <= _DENSE_PRODUCTS
@@ -316,12 +314,7 @@ class Separate(Utilities):
     """Likelihood of a block of which each set touches one entry."""
 
     def __init__(
-        self,
-        entry: Int[np.ndarray, " cell"],
-        weight: Float[np.ndarray, " cell"],
-        offset: Float[np.ndarray, " cell"],
-        cells: Cells,
-        size: int,
+        self, entry: Int[np.ndarray, " cell"], weight: Cell, offset: Cell, cells: Cells, size: int
     ) -> None:
         number = len(cells.row)
         ends = np.arange(number + 1)

@@ -15,12 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Array
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 
 from raters.distributions import StickBreaking
 from raters.errors import NotConjugateError
-from raters.inference.arrays import Scalar
+from raters.inference.arrays import Scalar, Sites
 from raters.inference.polya_gamma import (
     augmentation,
     collapsed,
@@ -57,7 +58,7 @@ STEEP = 500
 
 # From an identifier of the rows, their logits, votes and κ to ω and κ.
 Weights = Callable[[Any, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-Step = Callable[[line.Line, jax.Array], jax.Array]
+Step = Callable[[line.Line, Array], Array]
 
 
 @dataclass(frozen=True)
@@ -69,20 +70,20 @@ class Plan:
     classes: bool
     blocks: tuple[Block, ...]
     scales: tuple[Scale, ...]
-    free: tuple[str, ...]
+    free: Sites
     reaching: frozenset[str]
     in_logs: frozenset[str]
     broken: frozenset[str]
     moves: tuple[Move, ...] = ()
     spreads: tuple[tuple[Spread, str | None], ...] = ()
-    steep: tuple[str, ...] = ()
+    steep: Sites = ()
     of_sets: bool = False
     steady: frozenset[Block] = frozenset()
     integrated: Block | None = None
-    collapsed: tuple[str, ...] = ()
+    collapsed: Sites = ()
 
     @property
-    def hyper(self) -> tuple[str, ...]:
+    def hyper(self) -> Sites:
         """Hyper-parameters: free sites that enter the likelihood only through other sites."""
         return tuple(name for name in self.free if name not in self.reaching)
 
@@ -96,7 +97,7 @@ class Plan:
     def holding_hyper(self) -> Plan:
         """Return the plan of the same sweep with fixed hyper-parameters."""
 
-        def moving(names: tuple[str, ...]) -> tuple[str, ...]:
+        def moving(names: Sites) -> Sites:
             return tuple(name for name in names if name not in self.hyper)
 
         scales = tuple(Scale(moving(one.up), moving(one.down)) for one in self.scales)
@@ -198,7 +199,7 @@ def plan(program: Program[Any], values: Values) -> Plan:
     )
 
 
-def steep_sites(program: Program[Any]) -> tuple[str, ...]:
+def steep_sites(program: Program[Any]) -> Sites:
     """Return the sites of no block with too many entries to update one by one."""
     if not (blocks := detection.names_of(program)):
         return tuple(program.sites)
@@ -248,7 +249,7 @@ def climb_steep(
 def _steep_gradient(plan: Plan, data: Any, fixed: Values, point: Values) -> tuple[Scalar, Values]:
     """Return the log joint density and its gradient in the unconstrained steep sites."""
 
-    def density(point: Values) -> jax.Array:
+    def density(point: Values) -> Array:
         constrained = {name: biject_to(plan.supports[name])(point[name]) for name in plan.steep}
         return log_joint(plan.model, data, fixed | constrained)
 
@@ -373,7 +374,7 @@ def orbit_density(
     """Return the log prior density along a scale orbit, as a function of the log factor."""
     power = orbit_power(values, scale)
 
-    def density(log_factor: jax.Array) -> jax.Array:
+    def density(log_factor: Array) -> Array:
         volume = power * log_factor if draws else 0.0
         return log_prior(model, data, orbit(values, scale, log_factor)) + volume
 
@@ -381,9 +382,7 @@ def orbit_density(
 
 
 @partial(jax.jit, static_argnums=(0, 5))
-def visit_free(
-    plan: Plan, row: Any, data: Any, values: Values, key: jax.Array, draws: bool
-) -> Values:
+def visit_free(plan: Plan, row: Any, data: Any, values: Values, key: Array, draws: bool) -> Values:
     """Update scale orbits and free sites, by slice sampling or by golden-section search."""
     values = {name: jnp.asarray(value) for name, value in values.items()}
     once = partial(_visit_once, plan, row, data, draws)
@@ -393,13 +392,8 @@ def visit_free(
 
 
 def visit_orbits(
-    model: Model[Any],
-    scales: tuple[Scale, ...],
-    row: Any,
-    values: Values,
-    key: jax.Array,
-    draws: bool,
-) -> tuple[Values, jax.Array]:
+    model: Model[Any], scales: tuple[Scale, ...], row: Any, values: Values, key: Array, draws: bool
+) -> tuple[Values, Array]:
     """Move along the orbit of each scale symmetry once; return the values and the next key."""
     step: Step = line.slice_step if draws else line.golden_step
     for scale in scales:
@@ -410,8 +404,8 @@ def visit_orbits(
 
 
 def _visit_once(
-    plan: Plan, row: Any, data: Any, draws: bool, values: Values, key: jax.Array
-) -> tuple[Values, jax.Array]:
+    plan: Plan, row: Any, data: Any, draws: bool, values: Values, key: Array
+) -> tuple[Values, Array]:
     values, key = visit_orbits(plan.model, plan.scales, row, values, key, draws)
     for name in plan.free:
         key, use = jax.random.split(key)
@@ -425,14 +419,14 @@ def _visit_once(
 
 
 def visit_site(
-    joint: Callable[[Values], jax.Array],
+    joint: Callable[[Values], Array],
     support: constraints.Constraint,
     values: Values,
     name: str,
-    key: jax.Array,
+    key: Array,
     *,
     draws: bool = True,
-) -> jax.Array:
+) -> Array:
     """Update the entries of a site one by one, each along its unconstrained coordinate, by slice
     sampling or by golden-section search."""
     step: Step = line.slice_step if draws else line.golden_step
@@ -440,12 +434,12 @@ def visit_site(
     start = transform.inv(values[name])
     shape = jnp.shape(start)
 
-    def density(flat: jax.Array) -> jax.Array:
+    def density(flat: Array) -> Array:
         value = transform(flat.reshape(shape))
         volume = transform.log_abs_det_jacobian(flat.reshape(shape), value).sum() if draws else 0.0
         return joint(values | {name: value}) + volume
 
-    def visit(entry: int, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def visit(entry: int, state: tuple[Array, Array]) -> tuple[Array, Array]:
         flat, key = state
         key, use = jax.random.split(key)
         return flat.at[entry].add(step(lambda move: density(flat.at[entry].add(move)), use)), key

@@ -28,7 +28,7 @@ from numpyro.distributions.transforms import biject_to
 from scipy.special import logsumexp
 
 from raters.distributions import GroupedMixture, Tabulated
-from raters.inference.arrays import Rng
+from raters.inference.arrays import EntryArray, Rng, Sites
 from raters.inference.base import Draws, jax_keys, warn
 from raters.inference.polya_gamma.rows import split
 from raters.inference.polya_gamma.sweep import Ascent
@@ -53,7 +53,7 @@ class Tables:
     model: Model[Any]
     supports: Supports
     data: Any
-    cells: tuple[str, ...]
+    cells: Sites
     counts: Any
     transposed: Any
     log_weights: Float[np.ndarray, "group class"]
@@ -339,12 +339,12 @@ class Split:
     """Unconstrained coordinates of the sites of distributions, side by side, and of the others."""
 
     supports: Supports
-    cells: tuple[str, ...]
+    cells: Sites
     shapes: tuple[tuple[str, tuple[int, ...]], ...]
     volume: bool
 
     @classmethod
-    def of(cls, supports: Supports, cells: tuple[str, ...], values: Values, volume: bool) -> Split:
+    def of(cls, supports: Supports, cells: Sites, values: Values, volume: bool) -> Split:
         """Coordinates of sites of the shapes of these values."""
         shapes = {
             name: tuple(biject_to(supports[name]).inverse_shape(np.shape(value)))
@@ -468,9 +468,7 @@ class _How:
     axis: str
     size: int
 
-    def log_density(
-        self, data: Any, others: Values, entries: Float[Array, " entry"]
-    ) -> Float[Array, " entry"]:
+    def log_density(self, data: Any, others: Values, entries: EntryArray) -> EntryArray:
         """Log density of each entry given the other sites, less a constant."""
         sites = trace(self.model, data, others | {self.site: entries})
         rows = sites[self.model.observed]
@@ -480,16 +478,14 @@ class _How:
         return log_prior + own
 
     def slopes(
-        self, data: Any, others: Values, entries: Float[Array, " entry"]
-    ) -> tuple[Float[Array, " entry"], Float[Array, " entry"]]:
+        self, data: Any, others: Values, entries: EntryArray
+    ) -> tuple[EntryArray, EntryArray]:
         """First and second derivative of each entry's log density, which has no other entry."""
         gradient = jax.grad(lambda entries: self.log_density(data, others, entries).sum())
         first, second = jax.jvp(gradient, (entries,), (jnp.ones_like(entries),))
         return first, second
 
-    def mode(
-        self, data: Any, others: Values, start: Float[Array, " entry"], steps: int
-    ) -> Float[Array, " entry"]:
+    def mode(self, data: Any, others: Values, start: EntryArray, steps: int) -> EntryArray:
         """Mode of each entry by Newton's method."""
 
         def step(_: Any, entries: Array) -> Array:
@@ -501,21 +497,19 @@ class _How:
 
 
 @partial(jax.jit, static_argnums=0)
-def _mode_from_zero(how: _How, data: Any, others: Values) -> Float[Array, " entry"]:
+def _mode_from_zero(how: _How, data: Any, others: Values) -> EntryArray:
     return how.mode(data, others, jnp.zeros(how.size), _FROM_AFAR)
 
 
 @partial(jax.jit, static_argnums=0)
-def _spread_at(
-    how: _How, data: Any, others: Values, mode: Float[Array, " entry"]
-) -> Float[Array, " entry"]:
+def _spread_at(how: _How, data: Any, others: Values, mode: EntryArray) -> EntryArray:
     """Standard deviation of each entry by the curvature at its mode."""
     return 1 / jnp.sqrt(-how.slopes(data, others, mode)[1])
 
 
 @partial(jax.jit, static_argnums=0)
 def _drawn(
-    how: _How, data: Any, draws: Values, centre: Float[Array, " entry"], keys: Array
+    how: _How, data: Any, draws: Values, centre: EntryArray, keys: Array
 ) -> Float[Array, "draw entry"]:
     """A draw of each entry under each draw of the other sites."""
 

@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 
 from raters.distributions import StickBreaking
 from raters.errors.validation import plain_whole, positive
-from raters.inference.arrays import EntryDraws, Matrix, PerDraw, Rng
+from raters.inference.arrays import Entries, EntryDraws, Matrix, PerDraw, Rng
 from raters.inference.base import (
     Backend,
     Draws,
@@ -190,7 +190,7 @@ class Component:
         flip = lower + upper > 0
         return np.where(flip, -upper, lower), np.where(flip, -lower, upper), flip
 
-    def _log_mass(self) -> Float[np.ndarray, " entry"]:
+    def _log_mass(self) -> Entries:
         lower, upper, _ = self._ends()
         log_low, log_high = log_ndtr(lower), log_ndtr(upper)
         difference = np.minimum(log_low - log_high, -1e-15)
@@ -243,12 +243,7 @@ def drawn(field: MeanField, states: list[State], number: int, rng: Rng) -> tuple
     return split(entries, components[0].values, field.setting.sites), np.asarray(log_q)
 
 
-def centre_of(
-    mean: Float[np.ndarray, " entry"],
-    deviation: Float[np.ndarray, " entry"],
-    low: Float[np.ndarray, " entry"],
-    high: Float[np.ndarray, " entry"],
-) -> Float[np.ndarray, " entry"]:
+def centre_of(mean: Entries, deviation: Entries, low: Entries, high: Entries) -> Entries:
     """Return where normals lie that have these means once they are truncated."""
     centre = np.array(mean)
     for _ in range(_STEPS):
