@@ -256,9 +256,7 @@ def suggested(data: Judgements, number: int) -> dict[Order, int]:
     return dict(found)
 
 
-def _against_others(
-    data: Judgements, number: int
-) -> Float[np.ndarray, "annotator true_class label"]:
+def _against_others(data: Judgements, number: int) -> Float[np.ndarray, "annotator class label"]:
     """Count each annotator's labels by the plurality of the other labels of the item."""
     columns = data.codes(data.unit), data.codes(str(data.judge)), getattr(data, data.answer)
     unit, judge, label = (np.asarray(codes).astype(np.int64) for codes in columns)

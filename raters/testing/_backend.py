@@ -22,7 +22,7 @@ from raters.errors.validation import checked
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data, draws_of
 from raters.inference import Backend
-from raters.inference.modes import Images, images, mirrored
+from raters.inference.modes import Images, image_of, images, mirrored
 from raters.judgements.base import Judgements
 from raters.model import Model
 from raters.program import Program

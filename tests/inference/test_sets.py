@@ -178,7 +178,8 @@ def test_draws_have_the_moments_of_the_density(site, ranked, monkeypatch) -> Non
         # Proposals are made under the precision 1, as the next step is far.
         monkeypatch.setattr(sets, "_PRECISION_STEP", 4.0)
         prior = given.prior._replace(precision=np.array([6.5, 0.2]))
-        given = sets.SetConditional(prior, given.likelihood, None, {})
+        given = sets.SetConditional(prior, given.likelihood)
+        given.modes = {}
     grid = np.linspace(-4, 5, 400)
     points = np.stack([part.ravel() for part in np.meshgrid(grid, grid, indexing="ij")])
     log_density = given.log_density(points)
@@ -186,7 +187,8 @@ def test_draws_have_the_moments_of_the_density(site, ranked, monkeypatch) -> Non
     rng, draw, draws = np.random.default_rng(0), values["competence"], []
     for index in range(4000):
         if given.modes is not None and index % 7 == 0:  # Goes on with the proposals that are kept.
-            given = sets.SetConditional(given.prior, given.likelihood, None, given.modes)
+            modes, given = given.modes, sets.SetConditional(given.prior, given.likelihood)
+            given.modes = modes
         draw = given.draw(rng, draw)
         draws.append(draw)
     kept = np.array(draws).T

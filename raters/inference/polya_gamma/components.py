@@ -25,6 +25,7 @@ LIMIT = 48
 
 Precisions = Float[np.ndarray, "part entry entry"]
 Vectors = Float[np.ndarray, "part entry"]
+Solve = Callable[[Precisions, Vectors], Vectors]
 
 
 class Division(NamedTuple):
@@ -66,10 +67,7 @@ class ByComponent(Conditional):
         return self._by_part(current, draws, lambda whole: whole.draw(rng, current))
 
     def _by_part(
-        self,
-        current: np.ndarray,
-        solve: Callable[[Precisions, Vectors], Vectors],
-        solve_whole: Callable[[Sparse], np.ndarray],
+        self, current: np.ndarray, solve: Solve, solve_whole: Callable[[Sparse], np.ndarray]
     ) -> np.ndarray:
         """Update the entries of each part."""
         division = self._division()

@@ -94,6 +94,9 @@ class _Site(NamedTuple):
     correlated: bool
 
 
+_Priors = dict[str, _Site]
+
+
 def _detect(program: Program[Any]) -> Detected:
     model, data = program.model, program.sample()
     values = start_of(model, data)
@@ -126,11 +129,7 @@ def _detect(program: Program[Any]) -> Detected:
 
 
 def _join(
-    program: Program[Any],
-    tried: _Tried,
-    priors: dict[str, _Site],
-    blocks: list[list[str]],
-    name: str,
+    program: Program[Any], tried: _Tried, priors: _Priors, blocks: list[list[str]], name: str
 ) -> None:
     """Put a site into the first block in which the logits are affine together with it."""
     apart = _apart(program.model)
@@ -166,7 +165,7 @@ def _apart(model: Model[Any]) -> list[set[str]]:
 
 
 def _checked(
-    program: Program[Any], values: Values, priors: dict[str, _Site], names: Sites
+    program: Program[Any], values: Values, priors: _Priors, names: Sites
 ) -> list[tuple[Sites, str]]:
     """Return a block, or its sites alone where the block cannot be updated, each with what is wrong
     with it."""
@@ -177,7 +176,7 @@ def _checked(
     return [one for name in names for one in _checked(program, values, priors, (name,))]
 
 
-def _limits(program: Program[Any], values: Values, priors: dict[str, _Site], names: Sites) -> str:
+def _limits(program: Program[Any], values: Values, priors: _Priors, names: Sites) -> str:
     """Return why a block of these sites cannot be updated; an empty text where it can."""
     if priors[names[0]].kind == "counts":
         counted = program.counts_classes and _is_conjugate(program, values, names)
@@ -217,7 +216,7 @@ def _is_conjugate(program: Program[Any], values: Values, names: Sites) -> bool:
     return True
 
 
-def _priors(model: Model[Any], data: Any, values: Values) -> dict[str, _Site]:
+def _priors(model: Model[Any], data: Any, values: Values) -> _Priors:
     """Return the prior of each site."""
     sites: dict[str, _Site] = {}
 

@@ -358,16 +358,11 @@ def _product(reading: _Reading, precision: Array, entries: Array) -> Array:
 
 @jax.jit
 def _solved(
-    reading: _Reading,
-    precision: Array,
-    diagonal: Array,
-    right: Array,
-    start: Array,
-    tolerance: float,
+    reading: _Reading, precision: Array, diagonal: Array, right: Array, start: Array, tol: float
 ) -> tuple[Array, Array]:
     """Solve the linear system; return the relative residual, too."""
     product = partial(_times, reading.pairs(), reading.omega, reading.how, precision)
-    options = {"tol": tolerance, "maxiter": MOST_STEPS, "M": lambda entries: entries / diagonal}
+    options = {"tol": tol, "maxiter": MOST_STEPS, "M": lambda entries: entries / diagonal}
     solution, _ = jax.scipy.sparse.linalg.cg(product, right, x0=start, **options)
     residual = jnp.linalg.norm(product(solution) - right) / jnp.linalg.norm(right)
     return everywhere((solution, residual), reading.how.mesh)

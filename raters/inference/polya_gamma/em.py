@@ -43,6 +43,7 @@ from raters.inference.polya_gamma import (
 from raters.inference.polya_gamma.gibbs import gibbs_sweep
 from raters.inference.polya_gamma.laplace import laplace
 from raters.inference.polya_gamma.rows import split
+from raters.inference.polya_gamma.sets import RunCache
 from raters.inference.polya_gamma.sweep import Plan
 from raters.model import Exchange, Model, Permute, Values
 from raters.program import (
@@ -166,9 +167,7 @@ class PGEM(Backend):
         draws = self._run(Program(marginal.model, marginal.data), key, own, progress)
         return tables.added(program, marginal, draws, np.random.default_rng(numpy_seeds(key, 1)[0]))
 
-    def _run(
-        self, program: Program[Any], key: Array, start: Values | None, progress: bool
-    ) -> Draws:
+    def _run(self, program: Program[Any], key: Array, start: Start, progress: bool) -> Draws:
         """Run EM on a program as it is."""
         with jax.enable_x64(True), one_blas_thread(), progress_bar(1, "PGEM", progress) as bar:
             model = program.model
@@ -252,9 +251,7 @@ def _slack(value: float) -> float:
 class _Climber:
     """Sweeps of EM over a data set, from one start after the other."""
 
-    def __init__(
-        self, settings: PGEM, plan: Plan, data: Any, cache: sets.RunCache, bar: tqdm
-    ) -> None:
+    def __init__(self, settings: PGEM, plan: Plan, data: Any, cache: RunCache, bar: tqdm) -> None:
         self.settings, self.whole, self.plan = settings, plan, plan.holding_hyper()
         self.data, self.cache, self.bar, self.row = data, cache, bar, cache.row(data)
         self.supports = plan.supports

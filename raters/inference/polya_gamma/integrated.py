@@ -44,20 +44,16 @@ def integrated(plan: Plan, row: Any, draws: Values, rng: Rng) -> tuple[PerDraw, 
         points = student(_DEGREES).ppf(qmc.Sobol(size, rng=rng).random(_POINTS))
     given = {name: jnp.asarray(value) for name, value in draws.items()}
     keys = jax_keys(rng, number)
-    log_priors, redrawn = _of_draws(plan, row, given, jnp.asarray(points), keys)
+    log_priors, redrawn = _each(plan, row, given, jnp.asarray(points), keys)
     return np.asarray(log_priors), {name: np.asarray(value) for name, value in redrawn.items()}
 
 
 @partial(jax.jit, static_argnums=0)
-def _of_draws(
-    plan: Plan, row: Any, draws: Values, points: Array, keys: Array
-) -> tuple[Array, Values]:
-    return jax.lax.map(lambda entry: _of_draw(plan, row, entry[0], points, entry[1]), (draws, keys))
+def _each(plan: Plan, row: Any, draws: Values, points: Array, keys: Array) -> tuple[Array, Values]:
+    return jax.lax.map(lambda entry: _one(plan, row, entry[0], points, entry[1]), (draws, keys))
 
 
-def _of_draw(
-    plan: Plan, row: Any, values: Values, points: Array, key: Array
-) -> tuple[Array, Values]:
+def _one(plan: Plan, row: Any, values: Values, points: Array, key: Array) -> tuple[Array, Values]:
     """The integral for one draw, and the draw with one of the points."""
     start, unravel = _start(plan, values)
 

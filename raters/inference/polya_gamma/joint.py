@@ -141,7 +141,7 @@ def conditional(
     if tie is None:
         return own
     row = data.first_unit() if cache is None else cache.row(data)
-    return joint_plan.Tied(own, plan, tie, row, values, plan.supports[block.sites[0]])
+    return joint_plan.Tied(own, (plan, tie, row, values), plan.supports[block.sites[0]])
 
 
 def _reading(
@@ -277,7 +277,7 @@ def why_not(program: Program[Any], draws: int) -> str | None:
 
 
 @partial(jax.jit, static_argnums=0)
-def _on_orbits(plan: joint_plan.Plan, row: Any, values: Values) -> Values:
+def _on_orbits(plan: Plan, row: Any, values: Values) -> Values:
     """Move to the highest density on the orbit of each scale symmetry."""
     moved = values
     for scale in plan.holding_hyper().scales:
@@ -306,9 +306,7 @@ def _directions(
     return jax.vmap(along)(points)
 
 
-def draws(
-    plan: joint_plan.Plan, data: Any, mode: Values, number: int, rng: Rng
-) -> tuple[Values, Values]:
+def draws(plan: Plan, data: Any, mode: Values, number: int, rng: Rng) -> tuple[Values, Values]:
     """Draw around the mode in unconstrained coordinates."""
     given = {name: np.asarray(value, np.float64) for name, value in mode.items()}
     if number == 0:

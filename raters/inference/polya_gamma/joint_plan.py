@@ -94,19 +94,12 @@ def _log_ratio(
     return at(proposed) - at(current)
 
 
-class Tied:
+class Tied(NamedTuple):
     """Full conditional of independent entries, each tied to others."""
 
-    def __init__(
-        self,
-        own: Conditional | Counts,
-        plan: Any,
-        tie: Tie,
-        row: Any,
-        values: Values,
-        support: constraints.Constraint,
-    ) -> None:
-        self.own, self.given, self.support = own, (plan, tie, row, values), support
+    own: Conditional | Counts
+    given: tuple[Any, Tie, Any, Values]
+    support: constraints.Constraint
 
     def copula_slope(self, entries: np.ndarray) -> np.ndarray:
         """Return the derivative of the copula's log density along each entry."""

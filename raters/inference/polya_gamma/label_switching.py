@@ -24,6 +24,8 @@ from raters.program import Program, log_prior
 
 # Row sums of concentrations that differ by less are equal but for rounding.
 _ROUNDING = 1e-9
+# Parameters of the conditionals of a site under some draws.
+Parts = list[np.ndarray]
 
 
 def is_collapsed(plan: Plan, move: modes.Images) -> bool:
@@ -160,12 +162,7 @@ def exchanged(
 
 
 def _mixed(
-    symmetry: Exchange,
-    site: str,
-    conditional: list[np.ndarray],
-    prior: list[np.ndarray],
-    other: list[np.ndarray],
-    order: np.ndarray,
+    symmetry: Exchange, site: str, conditional: Parts, prior: Parts, other: Parts, order: Any
 ) -> tuple[Parameters, PerDraw]:
     """Give the counts of a mixture over types to the image, with the prior of the image."""
     count = conditional[2]
@@ -199,9 +196,7 @@ def _at_equal(parameters: Parameters) -> Float[Array, " draw"]:
     return jax.nn.logsumexp(log_weight + density, axis=-1).sum(-1)
 
 
-def _with_prior(
-    conditional: list[np.ndarray], prior: list[np.ndarray], other: list[np.ndarray]
-) -> tuple[Parameters, PerDraw]:
+def _with_prior(conditional: Parts, prior: Parts, other: Parts) -> tuple[Parameters, PerDraw]:
     """Put another prior's concentrations in the place of those of the prior, in the parameters of a
     conditional."""
     before, old, new = (

@@ -16,11 +16,12 @@ from scipy.special import ndtr, ndtri
 
 from raters.inference.arrays import Entries, EntryArray, EntryDraws, Matrix, PerDraw, Rng, Sites
 from raters.inference.base import jax_keys
-from raters.inference.polya_gamma import augmentation, sets, sweep
+from raters.inference.polya_gamma import augmentation, sweep
 from raters.inference.polya_gamma.conditionals import Conditional, Dense, Gaussian, joined
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace_classes import around_classes
 from raters.inference.polya_gamma.rows import Block, block_prior, record, split
+from raters.inference.polya_gamma.sets import RunCache
 from raters.inference.polya_gamma.sweep import Plan
 from raters.model import Model, Scale, Values
 from raters.program import log_likelihoods, placing, pointwise_log_likelihood
@@ -34,20 +35,15 @@ _NARROW_ROWS = 2**14
 
 
 def laplace(
-    plan: Plan,
-    data: Any,
-    mode: Values,
-    num_draws: int,
-    rng: Rng,
-    cache: sets.RunCache | None = None,
+    plan: Plan, data: Any, mode: Values, number: int, rng: Rng, cache: RunCache | None = None
 ) -> tuple[Values, Values]:
     """Draw around the mode; `cache` is what EM has read of the data."""
-    if num_draws == 0:
+    if number == 0:
         return {name: np.asarray(value)[None, None] for name, value in mode.items()}, {}
     if plan.classes:
-        draws, stats = around_classes(plan, data, mode, num_draws, rng, cache)
+        draws, stats = around_classes(plan, data, mode, number, rng, cache)
         return {name: value[None] for name, value in draws.items()}, stats
-    drawn, log_q, sites = _around(plan, data, mode, num_draws, rng)
+    drawn, log_q, sites = _around(plan, data, mode, number, rng)
     log_prior, draws = integrated(plan, placing.first_unit(data), drawn, rng)
     if apart := not plan.reaching <= set(sites):
         draws = _redraw_reaching(plan, data, draws, rng)
@@ -73,7 +69,7 @@ def pass_over_rows(plan: Plan, data: Any, draws: Values) -> PerDraw:
 
 
 def _around(
-    plan: Plan, data: Any, mode: Values, num_draws: int, rng: Rng
+    plan: Plan, data: Any, mode: Values, number: int, rng: Rng
 ) -> tuple[Values, PerDraw | None, Sites]:
     """Draw the conjugate sites from the normal at the mode."""
     sites, conditional = information(plan, data, mode, draws=True)
@@ -90,17 +86,17 @@ def _around(
         if data.num_rows >= MANY_ROWS and not plan.scales and not bounded:
             mean = mode | shifted(plan, data, mode, conditional.covariance())
             current = Block(sites).current(mean)
-        entries, log_q, apart, slope = _gaussian_draws(conditional, current, num_draws, rng)
+        entries, log_q, apart, slope = _gaussian_draws(conditional, current, number, rng)
         # The density is that on the section, so what is left across it does not count.
         for tangent in tangents:
             log_q += precision * (apart @ tangent) ** 2 / 2
         log_q -= log_crossing(plan.scales, sites, mode, entries, slope)
     else:
-        entries = np.stack([conditional.draw(rng, current) for _ in range(num_draws)])
+        entries = np.stack([conditional.draw(rng, current) for _ in range(number)])
         for tangent in tangents:
             entries -= np.outer((entries - current) @ tangent, tangent)
         entries = np.clip(entries, conditional.prior.low, conditional.prior.high)
-    draws = {name: np.repeat(np.asarray(value)[None], num_draws, 0) for name, value in mode.items()}
+    draws = {name: np.repeat(np.asarray(value)[None], number, 0) for name, value in mode.items()}
     return draws | split(entries, mode, sites), log_q, sites
 
 
@@ -134,25 +130,20 @@ def shifted(plan: Plan, data: Any, values: Values, covariance: Matrix) -> Values
 
 @partial(jax.jit, static_argnums=(0, 3, 5))
 def _skewness(
-    model: Model[Any],
-    data: Any,
-    values: Values,
-    block: Block,
-    covariance: Float[Array, "entry entry"],
-    mesh: Mesh | None,
+    model: Model[Any], data: Any, values: Values, block: Block, across: Array, mesh: Mesh | None
 ) -> EntryArray | None:
-    """Return half of what the third derivatives f of the rows add to the slope, Aᵀ (f Var A x); or
-    None of rows that are not log-odds of their entries."""
+    """Return half of what the third derivatives f of the rows add to the slope, Aᵀ (f Var A x), the
+    covariance `across` entries; or None of rows that are not log-odds of their entries."""
     rows = record(model, data, values, block)
     if rows.entry is None or rows.shift is not None:
         return None
     pairs = list(zip(rows.entry, rows.weight, strict=True))
     spread = sum(
-        one * other * covariance[place, there] for place, one in pairs for there, other in pairs
+        one * other * across[place, there] for place, one in pairs for there, other in pairs
     )
     prob = jax.nn.sigmoid(rows.logits)
     half = -rows.votes * prob * (1 - prob) * (1 - 2 * prob) * spread / 2
-    slope = jnp.zeros(len(covariance), half.dtype)
+    slope = jnp.zeros(len(across), half.dtype)
     for place, one in pairs:
         slope = slope.at[place].add(one * half)
     return placing.everywhere(slope, mesh)
@@ -231,13 +222,13 @@ def _signs(scale: Scale, sites: Sites, mode: Values) -> Entries:
 
 
 def _gaussian_draws(
-    conditional: Dense, mode: np.ndarray, num_draws: int, rng: Rng
+    conditional: Dense, mode: np.ndarray, number: int, rng: Rng
 ) -> tuple[EntryDraws, PerDraw, EntryDraws, EntryDraws]:
     """Draw from the joint normal at the mode."""
     from scipy.stats import norm
 
     factor = conditional.factor()
-    standard = rng.standard_normal((conditional.size, num_draws))
+    standard = rng.standard_normal((conditional.size, number))
     apart = scipy.linalg.solve_triangular(factor, standard, lower=True, trans="T").T
     entries, slope = mode + apart, np.ones_like(apart)
     log_q = np.log(np.diag(factor)).sum() + norm.logpdf(standard).sum(0)

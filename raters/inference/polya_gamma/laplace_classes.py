@@ -9,15 +9,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 from scipy.special import betaincinv, betaln, expit, log_expit, ndtr
 
 from raters.inference.arrays import Entries, EntryDraws, FlatPoint, PerDraw, Rng, Sites
 from raters.inference.base import jax_keys, warn
-from raters.inference.polya_gamma import augmentation, latent_classes, sets, sweep
+from raters.inference.polya_gamma import augmentation, latent_classes, sweep
 from raters.inference.polya_gamma.integrated import integrated
+from raters.inference.polya_gamma.sets import RunCache
 from raters.inference.polya_gamma.sweep import Plan
 from raters.inference.polya_gamma.unconstrained import (
     coordinates_of,
@@ -52,12 +53,7 @@ def is_small(size: int, rows: int) -> bool:
 
 
 def around_classes(
-    plan: Plan,
-    data: Any,
-    mode: Values,
-    num_draws: int,
-    rng: Rng,
-    cache: sets.RunCache | None = None,
+    plan: Plan, data: Any, mode: Values, number: int, rng: Rng, cache: RunCache | None = None
 ) -> tuple[Values, Values]:
     """Draw around the mode given the hyper-parameters, and draw these given the rest."""
     own = Supports({name: one for name, one in plan.supports.items() if name not in plan.hyper})
@@ -67,12 +63,12 @@ def around_classes(
     free = dataclasses.replace(plan, scales=())
     row = placing.first_unit(data)
     if not is_small(start.size, data.num_rows):
-        drawn = _by_block(plan, data, mode, num_draws, rng, cache)
+        drawn = _by_block(plan, data, mode, number, rng, cache)
         return (integrated(free, row, drawn, rng)[1] if plan.hyper else drawn), {}
     counted = tuple(block.sites[0] for block in plan.blocks if block.kind == "counts")
-    points, log_q = _unconstrained(plan, own, data, like, start, counted, num_draws, rng)
+    points, log_q = _unconstrained(plan, own, data, like, counted, number, rng)
     sites, volume = sites_at_each(own, like, points)
-    fixed = {name: np.repeat(like[name][None], num_draws, 0) for name in plan.hyper}
+    fixed = {name: np.repeat(like[name][None], number, 0) for name in plan.hyper}
     draws = fixed | sites
     log_p = np.asarray(log_likelihoods(plan.model, data, draws) + volume)
     log_prior, draws = integrated(
@@ -87,26 +83,20 @@ def around_classes(
 
 
 def _unconstrained(
-    plan: Plan,
-    own: Supports,
-    data: Any,
-    like: Values,
-    start: FlatPoint,
-    counted: Sites,
-    num_draws: int,
-    rng: Rng,
-) -> tuple[Float[np.ndarray, "draw coordinate"], PerDraw]:
+    plan: Plan, own: Supports, data: Any, like: Values, counted: Sites, number: int, rng: Rng
+) -> tuple[EntryDraws, PerDraw]:
     """Draw the unconstrained coordinates of the `own` sites around their mode, given the others."""
 
     from scipy.stats import norm
 
     objective = partial(slope, plan.model, own, data, like)
+    start = np.asarray(flat_of(own, like))
     best = maximised(objective, start, options={"maxiter": 500}).x
     eigenvalues, eigenvectors = np.linalg.eigh(
         np.asarray(curvature(plan.model, own, data, like, best))
     )
     deviation = 1 / np.sqrt(np.maximum(eigenvalues, 1e-4))
-    standard = rng.standard_normal((num_draws, start.size))
+    standard = rng.standard_normal((number, start.size))
     points = best + (standard * deviation) @ eigenvectors.T
     log_q = norm.logpdf(standard).sum(1) - np.log(deviation).sum()
     spread = np.sqrt(((eigenvectors * deviation) ** 2).sum(1))
@@ -202,7 +192,7 @@ def _steps(plan: Plan, data: Any, draws: Values, keys: Array, counted: Sites) ->
 
 
 def _by_block(
-    plan: Plan, data: Any, mode: Values, num_draws: int, rng: Rng, cache: sets.RunCache | None
+    plan: Plan, data: Any, mode: Values, number: int, rng: Rng, cache: RunCache | None
 ) -> Values:
     """Draw each block from its conditional at the mode, given the expected classes."""
     data, classes, _ = latent_classes.expected_by(
@@ -211,18 +201,18 @@ def _by_block(
     weights = augmentation.Expected(augmentation.curvature)
     counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
     others = {name: np.asarray(value) for name, value in mode.items() if name not in counted}
-    draws = {name: np.repeat(value[None], num_draws, 0) for name, value in others.items()}
+    draws = {name: np.repeat(value[None], number, 0) for name, value in others.items()}
     for block in plan.blocks:
         conditional = sweep.block_conditional(
             plan, data, mode, block, weights, classes, draws=True, cache=cache
         )
         current = block.current(mode)
         if isinstance(conditional, latent_classes.Counts):
-            own = conditional.draws(rng, current, num_draws)
-            draws[block.sites[0]] = own.reshape(num_draws, *np.shape(mode[block.sites[0]]))
+            own = conditional.draws(rng, current, number)
+            draws[block.sites[0]] = own.reshape(number, *np.shape(mode[block.sites[0]]))
             continue
         sites = {name: mode[name] for name in block.sites}
-        for draw in range(num_draws):
+        for draw in range(number):
             moved = block.put(sites, conditional.draw(rng, current))
             for name in block.sites:
                 if block.is_column:

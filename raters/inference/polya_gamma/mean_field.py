@@ -37,6 +37,8 @@ from raters.model import Model, Values
 from raters.program import trace
 
 Counted = dict[str, tuple[Array, ...]]
+# Means of the blocks, and their variances or covariances.
+Moments = tuple[tuple[Any, ...], tuple[Any, ...]]
 
 
 class State(NamedTuple):
@@ -62,7 +64,7 @@ class Setting:
         return tuple(name for block in self.blocks for name in block)
 
 
-def moments(normals: Sequence[Normal]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def moments(normals: Sequence[Normal]) -> Moments:
     """Means of the blocks, and their variances or covariances."""
     return tuple(one.mean for one in normals), tuple(one.spread for one in normals)
 
@@ -179,8 +181,8 @@ class MeanField:
         """Return the best distribution of a block given the others."""
         owners, own = self.setting.owners, normals[number]
         prior = self.priors(self.like | hyper)[number]
-        means, spreads = moments(normals)
-        bound, slopes, squares = _statistics(owners, number, self.forms, means, spreads, votes)
+        given = owners, number, self.forms, moments(normals), votes
+        bound, slopes, squares = _statistics(*given)
         size = len(own.mean)
         slope, diagonal = np.zeros(size), np.zeros(size)
         slots = owners.slots(number)
@@ -217,8 +219,8 @@ class MeanField:
         """Return the expected number of units of each class, and the bound of rows and classes."""
         model = self.setting.plan.model
         if self.setting.blocks:
-            given = self.setting, self.data, values, self.forms, *moments(state.normals)
-            classes, bound = _expected_classes(*given)
+            normals = moments(state.normals)
+            classes, bound = _expected_classes(self.setting, self.data, values, self.forms, normals)
         else:
             classes, bound = latent_classes.expected(model, self.data, values)
         return classes, float(bound)
@@ -235,12 +237,12 @@ class MeanField:
         flat, unravel = ravel_pytree((jnp.zeros(len(plan.scales)), start))
         spreads = tuple(normal.spread for normal in state.normals)
         given = (like, spreads, state.counted)
-        value = float(_rest(self.setting, self.row, *given, unravel(flat))[0])
+        value = float(_rest(self.setting, self.row, given, unravel(flat))[0])
         factors = np.zeros(len(plan.scales))
         if flat.size:
 
             def objective(flat: np.ndarray) -> tuple[Any, Any]:
-                found, slope = _rest(self.setting, self.row, *given, unravel(jnp.asarray(flat)))
+                found, slope = _rest(self.setting, self.row, given, unravel(jnp.asarray(flat)))
                 return found, ravel_pytree(slope)[0]
 
             ends = np.where(_places(unravel(flat), held), 0.0, np.inf)
@@ -311,20 +313,15 @@ _outcomes = jax.jit(averages.outcomes, static_argnums=0)
 
 @partial(jax.jit, static_argnums=0)
 def _expected_classes(
-    setting: Setting,
-    data: Any,
-    values: Values,
-    forms: Forms,
-    means: tuple[Array, ...],
-    spreads: tuple[Array, ...],
+    setting: Setting, data: Any, values: Values, forms: Forms, normals: Moments
 ) -> tuple[Array, Array]:
     """Return the same of rows with logits, whose log-probability is below that at the means."""
     model, owners = setting.plan.model, setting.owners
     site = trace(model, data, values)[model.observed]
     fn, value = site["fn"], site["value"]
     joint = fn.log_joint(value)
-    slots = averages.gathered(forms, owners, means)
-    covariances = averages.covariances_of(forms, owners, spreads)
+    slots = averages.gathered(forms, owners, normals[0])
+    covariances = averages.covariances_of(forms, owners, normals[1])
     less = _log_cosh(averages.square(forms, slots, covariances)) - _log_cosh(
         averages.mean(forms, slots) ** 2
     )
@@ -363,17 +360,12 @@ def bound_of_rows(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _statistics(
-    owners: Owners,
-    block: int,
-    forms: Forms,
-    means: tuple[Array, ...],
-    spreads: tuple[Array, ...],
-    votes: tuple[Array, Array],
+    owners: Owners, block: int, forms: Forms, normals: Moments, votes: tuple[Array, Array]
 ) -> tuple[Array, dict[int, Array], Covariances]:
     """Return the bound of all rows, its slope in each slot of a block, and half of ω times the
     second derivatives of the mean squares in each pair of them, which is the precision."""
-    slots = averages.gathered(forms, owners, means)
-    covariances = averages.covariances_of(forms, owners, spreads)
+    slots = averages.gathered(forms, owners, normals[0])
+    covariances = averages.covariances_of(forms, owners, normals[1])
     own = owners.slots(block)
 
     def within(values: tuple[Array, ...], of: Any) -> Array:
@@ -402,13 +394,12 @@ def _statistics(
 def _rest(
     setting: Setting,
     row: Any,
-    values: Values,
-    spreads: tuple[Array, ...],
-    counted: Counted,
+    given: tuple[Values, tuple[Array, ...], Counted],
     coordinates: tuple[Array, Values],
 ) -> tuple[Array, Any]:
     """Return the bound less that of the rows and the entropies of the blocks, at factors along the
     orbits and hyper-parameters, and its slope in these."""
+    values, spreads, counted = given
 
     def rest(coordinates: tuple[Array, Values]) -> Array:
         factors, hyper = coordinates

@@ -76,15 +76,10 @@ def normals(panel: Panel, reference: Reference, of_all: np.ndarray, factor: Matr
 
 
 def draw_own(
-    panel: Panel,
-    reference: Reference,
-    of_all: np.ndarray,
-    factor: np.ndarray,
-    current: Vectors,
-    rng: Rng,
+    panel: Panel, at: Reference, of_all: np.ndarray, factor: Matrix, current: Vectors, rng: Rng
 ) -> Vectors:
     """Draw the vectors of all judges, given all else."""
-    approximate, size = normals(panel, reference, of_all, factor), panel.num_own
+    approximate, size = normals(panel, at, of_all, factor), panel.num_own
     inverse = np.linalg.inv(factor)
     shape = (len(current), _TRIES)
     wide = np.sqrt(rng.chisquare(_FREEDOM, shape) / _FREEDOM)

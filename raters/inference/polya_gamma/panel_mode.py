@@ -14,7 +14,7 @@ import scipy.special
 from jaxtyping import Array, Float, Int
 from numpyro.distributions.transforms import biject_to
 
-from raters.inference.arrays import EntryArray, Flat, FlatPoint, Rng, Sites, Vectors
+from raters.inference.arrays import EntryArray, Flat, FlatPoint, Matrix, Rng, Sites, Vectors
 from raters.inference.base import Draws
 from raters.inference.polya_gamma.panel_gibbs import Reference, at_modes, climbed, normals, referred
 from raters.inference.polya_gamma.panels import Names, Panel, factors, panel_of
@@ -389,12 +389,7 @@ def own_means(found: Averages, at: Drawn) -> Vectors:
     return np.asarray(np.einsum("kr,krp->kp", found.weight, at.vectors))
 
 
-def _centred(
-    panel: Panel,
-    slope: Float[np.ndarray, "judge shared"],
-    factor: Float[np.ndarray, "own own"],
-    mean: Float[np.ndarray, "judge own"],
-) -> Float[np.ndarray, "judge shared"]:
+def _centred(panel: Panel, slope: Vectors, factor: Matrix, mean: Vectors) -> Vectors:
     """Return slopes in the shared sites."""
     of_vectors = scipy.linalg.cho_solve((factor, True), mean.T).T
     return np.asarray(slope + (of_vectors - slope @ panel.common) @ np.linalg.pinv(panel.common))

@@ -137,7 +137,7 @@ def record(
     if block.kind == "type":
         return _type_rows(model, data, values, block, classes)
     if block.colours:
-        return _coloured_rows(model, data, values, block, classes)
+        return _by_colour(model, data, values, block, classes)
     return indexed_rows(model, data, values, block.sites, classes)
 
 
@@ -269,9 +269,7 @@ def indices(model: Model[Any], data: Any, values: Values, site: str) -> list[Arr
     return stand_in.entries
 
 
-def _coloured_rows(
-    model: Model[Any], data: Any, values: Values, block: Block, classes: Any
-) -> Rows:
+def _by_colour(model: Model[Any], data: Any, values: Values, block: Block, classes: Any) -> Rows:
     """Read the rows of a block from derivatives of the logits, one slot for each colour."""
     current = jnp.concatenate([values[name].ravel() for name in block.sites])
     read = _logits(model, data, values, classes)

@@ -248,8 +248,9 @@ def conditional_of(
     known, conditional = cache.last.get(block, (None, None))
     if conditional is None or known != others:
         likelihood, prior = read(model, data, values, block, classes, cache)
-        modes = cache.modes.setdefault(block, {}) if prior.across is None else None
-        conditional = under(prior, likelihood, cache, block, modes)
+        conditional = under(prior, likelihood, cache, block)
+        if prior.across is None:
+            conditional.modes = cache.modes.setdefault(block, {})
         cache.last[block] = others, conditional
     return conditional
 
@@ -269,17 +270,13 @@ def read(
 
 
 def under(
-    prior: Gaussian,
-    likelihood: Likelihood,
-    cache: RunCache | None,
-    block: Block,
-    modes: Modes | None = None,
+    prior: Gaussian, likelihood: Likelihood, cache: RunCache | None, block: Block
 ) -> SetConditional:
     """Return the conditional of a block under a prior."""
     separate = isinstance(likelihood, Separate) and prior.across is None
     kind = SeparateConditional if separate else SetConditional
     starts = cache.starts.setdefault(block, []) if cache else []
-    return kind(prior, likelihood, starts, modes)
+    return kind(prior, likelihood, starts)
 
 
 def curved(likelihood: Likelihood, prior: Gaussian, at: np.ndarray) -> Dense:
@@ -298,15 +295,11 @@ class SetConditional(Conditional):
     proposing: type[Proposals] = Proposals
 
     def __init__(
-        self,
-        prior: Gaussian,
-        likelihood: Likelihood,
-        starts: list[np.ndarray] | None = None,
-        modes: Modes | None = None,
+        self, prior: Gaussian, likelihood: Likelihood, starts: list[np.ndarray] | None = None
     ) -> None:
         super().__init__(prior)
         self.likelihood, self.starts = likelihood, [] if starts is None else starts
-        self.modes = modes
+        self.modes: Modes | None = None
         self._proposals: Proposals | None = None
         self._drawn: tuple[np.ndarray, float] | None = None
 

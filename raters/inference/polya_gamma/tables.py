@@ -46,6 +46,11 @@ _DENSE_LIMIT = 1500
 _WORK_LIMIT = 1e9
 
 
+Shares = Float[np.ndarray, "group class"]
+Table = Float[np.ndarray, "value cell class"]
+CellBlocks = Float[np.ndarray, "cell own own"]
+
+
 @dataclass(frozen=True)
 class Tables:
     """Counts of the values of each distribution in each group."""
@@ -56,7 +61,7 @@ class Tables:
     cells: Sites
     counts: Any
     transposed: Any
-    log_weights: Float[np.ndarray, "group class"]
+    log_weights: Shares
     repeats: Float[np.ndarray, " group"]
 
     @classmethod
@@ -98,17 +103,13 @@ class Tables:
         """Log-likelihood at a point."""
         return self.posterior(np.asarray(_table_at(self.model, self.row, values)))[0]
 
-    def posterior(
-        self, table: Float[np.ndarray, "value cell class"]
-    ) -> tuple[float, Float[np.ndarray, "group class"]]:
+    def posterior(self, table: Table) -> tuple[float, Shares]:
         """Log-likelihood, and the probability of each class of each group."""
         joint = self.counts @ table.reshape(-1, table.shape[-1]) + self.log_weights
         of_group = logsumexp(joint, axis=1)
         return float(self.repeats @ of_group), np.exp(joint - of_group[:, None])
 
-    def expected(
-        self, probs: Float[np.ndarray, "group class"], shape: tuple[int, ...]
-    ) -> Float[np.ndarray, "value cell class"]:
+    def expected(self, probs: Shares, shape: tuple[int, ...]) -> Table:
         """Expected number of rows of each value, distribution and class."""
         return np.asarray((self.transposed @ (self.repeats[:, None] * probs)).reshape(shape))
 
@@ -247,9 +248,7 @@ def _scores(model: Model[Any], layout: Split, data: Any, own: Array, shared: Arr
     return jax.lax.map(along, jnp.eye(own.shape[1]))
 
 
-def _missing(
-    tables: Tables, layout: Split, own: np.ndarray, shared: np.ndarray
-) -> Float[np.ndarray, "cell own own"]:
+def _missing(tables: Tables, layout: Split, own: np.ndarray, shared: np.ndarray) -> CellBlocks:
     """Information that the classes would add, in the block of each distribution."""
     table = _table(tables, layout, own, shared)
     probs = tables.posterior(table)[1]
@@ -262,10 +261,8 @@ def _missing(
 
 
 def _of_means(
-    tables: Tables,
-    score: Float[np.ndarray, "own value cell class"],
-    probs: Float[np.ndarray, "group class"],
-) -> Float[np.ndarray, "cell own own"]:
+    tables: Tables, score: Float[np.ndarray, "own value cell class"], probs: Shares
+) -> CellBlocks:
     """Products of the mean scores of each row, summed over the rows of each distribution."""
     width, cells, classes = len(score), score.shape[2], score.shape[-1]
     flat, counts = score.reshape(width, -1, classes), tables.counts.tocoo()
@@ -324,7 +321,7 @@ def factor(metric: Metric) -> Factor:
     return Factor(inverse, solved, inverse_factor(left[None])[0])
 
 
-def inverse_factor(matrix: Float[np.ndarray, "cell own own"]) -> np.ndarray:
+def inverse_factor(matrix: CellBlocks) -> np.ndarray:
     """Matrices F with F Fᵀ the inverse of each."""
     if matrix.shape[-1] == 0:
         return matrix

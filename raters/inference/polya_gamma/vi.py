@@ -35,7 +35,13 @@ from raters.inference.polya_gamma.em import another_start
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace import log_crossing, tangent_of
 from raters.inference.polya_gamma.laplace_classes import around_classes, is_small
-from raters.inference.polya_gamma.mean_field import MeanField, State, bound_of_rows, moments
+from raters.inference.polya_gamma.mean_field import (
+    MeanField,
+    Moments,
+    State,
+    bound_of_rows,
+    moments,
+)
 from raters.inference.polya_gamma.rows import split
 from raters.model import Permute, Rotation, Values
 from raters.program import (
@@ -73,7 +79,7 @@ def precision(field: MeanField, state: State) -> Matrix:
     begins = np.concatenate([[0], np.cumsum(sizes)])
     full = np.zeros((begins[-1], begins[-1]))
     votes = field.votes_at(state)
-    curvatures = _curvatures(owners, field.forms, *moments(state.normals), votes)
+    curvatures = _curvatures(owners, field.forms, moments(state.normals), votes)
     for (one, other), value in curvatures.items():
         first, second = owners.of_slot[one], owners.of_slot[other]
         shape = (sizes[first], sizes[second])
@@ -93,15 +99,11 @@ def precision(field: MeanField, state: State) -> Matrix:
 
 @partial(jax.jit, static_argnums=0)
 def _curvatures(
-    owners: Owners,
-    forms: Forms,
-    means: tuple[Array, ...],
-    spreads: tuple[Array, ...],
-    votes: tuple[Array, Array],
+    owners: Owners, forms: Forms, normals: Moments, votes: tuple[Array, Array]
 ) -> Covariances:
     """Return the second derivatives of the bound of each row in each pair of its slots."""
-    slots = averages.gathered(forms, owners, means)
-    covariances = averages.covariances_of(forms, owners, spreads)
+    slots = averages.gathered(forms, owners, normals[0])
+    covariances = averages.covariances_of(forms, owners, normals[1])
 
     def bound(slots: averages.Slots) -> Array:
         return bound_of_rows(forms, slots, covariances, votes).sum()
