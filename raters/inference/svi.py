@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -156,7 +156,7 @@ class SVI(Backend):
         init_key, step_key, draw_key = jax.random.split(key, 3)
         batch, batched = _batches(program, batch_size, step_key)
         row = jax.tree.map(jnp.asarray, data.take(slice(0, 1)))
-        factor = 1.0 if batch is None else batched.num_units / batch.units
+        factor = 1.0 if batch is None else batched.num_units / batch_size
         svi = _svi(self, model, factor, jax.tree.structure(batched), program.supports)
         # The guide may be that of an earlier run on data of this shape, whose start is replaced.
         svi.guide.init_loc_fn = init_to_value(values=location)
@@ -171,7 +171,11 @@ class SVI(Backend):
                 bar.update(_BLOCK)
                 bar.set_postfix(elbo=f"{elbo[-1].mean():.1f}", refresh=False)
         history = np.concatenate(elbo)
-        _warn_unless_settled(history)
+        if (increase := still_rising(history)) is not None:
+            noise = (
+                "the ELBO still rose by {:.2f} nats over the last tenth of the steps (noise {:.2f})"
+            )
+            warn(f"{noise.format(*increase)}; take more steps", 3)
         values, log_q = _draw(
             svi, tuple(program.sites), row, svi.get_params(state), draw_key, self.draws
         )
@@ -185,11 +189,8 @@ class SVI(Backend):
         )
 
 
-class _Batch(NamedTuple):
-    """Size of a mini-batch: `rows` is the number of rows of an array that holds `units` of them."""
-
-    units: int
-    rows: int
+# Units of a mini-batch, and rows of an array that holds so many of them.
+_Batch = tuple[int, int]
 
 
 def _batches(program: Program[Any], units: int, key: Array) -> tuple[_Batch | None, Any]:
@@ -199,7 +200,7 @@ def _batches(program: Program[Any], units: int, key: Array) -> tuple[_Batch | No
         return None, program.placed()
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     data = jax.tree.map(np.asarray, program.data).take(rng.permutation(number))
-    return _Batch(units, data.window_rows(units)), placing.placed(data, program.mesh)
+    return (units, data.window_rows(units)), placing.placed(data, program.mesh)
 
 
 @lru_cache(maxsize=32)
@@ -267,11 +268,3 @@ def still_rising(elbo: Float[np.ndarray, " step"]) -> tuple[float, float] | None
     rise = float(last.mean() - before.mean())
     noise = float(np.sqrt(last.var() / len(last) + before.var() / len(before)))
     return (rise, noise) if not np.isfinite(elbo[-1]) or rise > max(4 * noise, 0.5) else None
-
-
-def _warn_unless_settled(elbo: Float[np.ndarray, " step"]) -> None:
-    if (increase := still_rising(elbo)) is not None:
-        warn(
-            "the ELBO still rose by {:.2f} nats over the last tenth of the steps (noise {:.2f});"
-            " take more steps".format(*increase)
-        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import arviz as az
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -146,28 +145,3 @@ def test_the_mode_is_that_of_another_optimiser(model, data) -> None:
             jax.value_and_grad(loss), 0.1 * np.arange(mode.size), jac=True, options={"gtol": 1e-8}
         )
     np.testing.assert_allclose(mode.to_numpy().ravel(), found.x, atol=2e-5)
-
-
-@pytest.mark.slow
-@CASES
-def test_gibbs_agrees_with_nuts(model, data) -> None:
-    """Means of every entry, and of its square, within 5 Monte-Carlo errors; false-alarm rate 2e-5
-    for all 28."""
-    draws = {}
-    for backend in (rt.PGGibbs(draws=2000, warmup=200), rt.NUTS(draws=2000, warmup=500)):
-        result = rt.fit(model, data, backend, seed=1, progress=False)
-        ((name, values),) = result["posterior"].to_dataset().data_vars.items()
-        entries = values.stack(entry=values.dims[2:]).transpose("chain", "draw", "entry")
-        draws[backend] = entries.to_numpy()
-    for moment in (lambda values: values, np.square):
-        means, errors = zip(*(_mean(moment(one)) for one in draws.values()), strict=True)
-        apart = np.abs(means[0] - means[1]) / np.hypot(*errors)
-        assert apart.max() < 5, (name, apart)
-
-
-def _mean(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean of each entry, and its Monte-Carlo error."""
-    error = [
-        float(az.mcse(values[:, :, entry], method="mean")) for entry in range(values.shape[-1])
-    ]
-    return values.mean((0, 1)), np.array(error)

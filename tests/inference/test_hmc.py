@@ -93,17 +93,3 @@ def test_trajectories_of_a_posterior_near_a_normal_turn_by_their_length(tiny, fi
         along = (one * other).sum(0) / (one**2).sum(0)
         # The standard error of an autocorrelation of 200 draws is .07.
         assert np.all(np.abs(along) < 0.5)
-
-
-def test_what_it_refuses(labelled, ranked) -> None:
-    backend = rt.HMC()
-    assert "no metric for latent classes" in backend.why_not(
-        rt.program.Program(rt.DawidSkene(), labelled)
-    )
-    sets = rt.program.Program(rt.PlackettLuce(), ranked)
-    assert "no metric for choices from sets" in backend.why_not(sets)
-    first = np.tile(np.arange(2600), 2)
-    second = (first + np.repeat([1, 2], 2600)) % 2600
-    ring = {"winner": first, "loser": second}
-    wide = rt.Comparisons.from_frame(ring, winner="winner", loser="loser")
-    assert "2,601 parameters here, too many" in backend.why_not(rt.program.Program(rt.BTL(), wide))

@@ -173,17 +173,3 @@ def test_the_volume_across_a_section_is_that_of_the_map_from_it() -> None:
     crossing = log_crossing((scale,), sites, mode, drawn_entries, slope)
     expected = [np.linalg.slogdet(jacobian(place))[1] for place in places]
     np.testing.assert_allclose(crossing + np.log(slope).sum(1), expected, rtol=1e-6)
-
-
-def test_log_weights_have_mean_one_as_long_as_their_mean_exists() -> None:
-    rng = np.random.default_rng(0)
-    values = {"x": rng.standard_normal((1, 1000, 2))}
-    near, far = (scale * rng.standard_normal((1, 1000)) for scale in (0.5, 30.0))
-
-    def of(log_p):
-        return importance.log_weights(Draws(values, {"log_p": log_p, "log_q": np.zeros((1, 1000))}))
-
-    assert np.exp(of(near)).mean() == pytest.approx(1)
-    assert np.corrcoef(of(near), near[0])[0, 1] > 0.99
-    np.testing.assert_array_equal(of(far), 0)
-    np.testing.assert_array_equal(importance.log_weights(Draws(values, {})), 0)

@@ -1,5 +1,4 @@
-"""EM of the label models: the objective never falls, the end is an optimum, and the special cases
-that have a formula."""
+"""Special cases of the label models that have a formula."""
 
 from __future__ import annotations
 
@@ -7,100 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.flatten_util import ravel_pytree
-from numpyro.distributions import constraints
-from numpyro.distributions.transforms import biject_to
-from scipy.optimize import minimize
 
 import raters as rt
-from raters.inference.polya_gamma import sweep
-from raters.program import Program, log_joint, pointwise_log_likelihood
+from raters.program import pointwise_log_likelihood
+from tests.inference.test_em import mode
 
 pytestmark = pytest.mark.slow
-
-_MODELS = (
-    rt.models.MajorityVote(),
-    rt.models.Pooled(),
-    rt.models.OneCoin(),
-    rt.DawidSkene(),
-    rt.DawidSkene(diagonal=3.0, off_diagonal=1.0),
-    rt.HierarchicalDawidSkene(),
-    rt.models.ItemDifficulty(),
-    rt.Raykar(),
-    rt.models.Yan(),
-)
-_EM = {"accelerated": rt.PGEM(draws=0), "plain": rt.PGEM(draws=0, accelerate=False)}
-
-
-def mode(result) -> dict[str, np.ndarray]:
-    """The mode as arrays."""
-    return {name: value.values for name, value in result["mode"].data_vars.items()}
-
-
-def optimum(model, data, reached) -> tuple[float, float]:
-    """EM's objective at the mode that it reached, and at the best end of L-BFGS-B from there and
-    from two places near it.
-
-    The density in the model's coordinates, but in logarithmic ones where a concentration below 1
-    asks for it; hyper-parameters are held.
-    """
-    program = Program(model, data)
-    plan = sweep.plan(
-        program, {name: np.asarray(value, float) for name, value in model.start(data).items()}
-    )
-    sites = {name: site for name, site in program.sites.items() if name not in plan.hyper}
-    held = {name: reached[name] for name in plan.hyper}
-
-    def density(place):
-        values = held | {name: biject_to(site.support)(place[name]) for name, site in sites.items()}
-        total = log_joint(model, data, values)
-        for name in plan.in_logs:
-            simplex = sites[name].support is constraints.simplex
-            total += jnp.log(values[name]).sum() + (
-                0.0 if simplex else jnp.log1p(-values[name]).sum()
-            )
-        return total
-
-    begin, unravel = ravel_pytree(
-        {
-            name: biject_to(site.support).inv(jnp.asarray(reached[name]))
-            for name, site in sites.items()
-        }
-    )
-    slope = jax.jit(jax.value_and_grad(lambda flat: -density(unravel(flat))))
-
-    def loss(flat):
-        return tuple(np.asarray(part, float) for part in slope(jnp.asarray(flat)))
-
-    rng = np.random.default_rng(0)
-    starts = [
-        np.asarray(begin) + spread * rng.normal(size=begin.shape) for spread in (0.0, 0.1, 0.1)
-    ]
-    options = {"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-9}
-    bounds = [(-40.0, 40.0)] * begin.size
-    ends = [
-        minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
-        for start in starts
-    ]
-    return -loss(starts[0])[0], -min(end.fun for end in ends)
-
-
-@pytest.mark.parametrize("variant", _EM)
-@pytest.mark.parametrize("model", _MODELS, ids=repr)
-def test_objective_never_falls_and_ends_at_an_optimum(
-    model, variant, labelled, fit_quietly
-) -> None:
-    result = fit_quietly(model, labelled, _EM[variant])
-    trace = result["optimisation"]["log_joint"].values
-    assert len(trace) > 1
-    assert np.diff(trace).min() > -1e-9 * (1 + np.abs(trace).max())
-    if variant == "plain" and not isinstance(model, rt.DawidSkene):
-        return
-    with jax.enable_x64(True):
-        reached, best = optimum(model, labelled, mode(result))
-    assert reached == pytest.approx(result.attrs["log_joint"], abs=1e-6)
-    # The tolerance is on the gain of a cycle, which EM repeats while it creeps.
-    assert best - reached < 1e-3
 
 
 # ---------------------------------------------------------------------- where there is a formula
@@ -199,25 +110,6 @@ def test_models_within_other_models(labelled) -> None:
     for found, frequency, confusion in [*pairs, (equal, prevalence, right_and_even(right))]:
         expected = likelihood(dawid_skene, labelled, prevalence=frequency, confusion=confusion)
         np.testing.assert_allclose(found, expected, rtol=1e-9)
-
-
-def test_yan_without_tilt_is_raykar(labelled) -> None:
-    rng = np.random.default_rng(1)
-    coefficient, sensitivity = rng.normal(size=(3, 3)), rng.normal(size=(4, 3))
-    wrong = rng.dirichlet(np.ones(2), (4, 3))
-    confusion = np.zeros((4, 3, 3))
-    right = 1 / (1 + np.exp(-sensitivity))
-    for annotator, true in np.ndindex(4, 3):
-        confusion[annotator, true] = np.insert(
-            (1 - right[annotator, true]) * wrong[annotator, true], true, 0.0
-        )
-        confusion[annotator, true, true] = right[annotator, true]
-    level = {"coefficient": coefficient, "sensitivity": sensitivity, "wrong": wrong}
-    found = likelihood(rt.models.Yan(), labelled, **level, tilt=np.zeros((4, 3)))
-    expected = likelihood(rt.Raykar(), labelled, coefficient=coefficient, confusion=confusion)
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-    tilted = likelihood(rt.models.Yan(), labelled, **level, tilt=np.full((4, 3), 0.3))
-    assert np.abs(tilted - expected).max() > 0.01
 
 
 # -------------------------------------------------------------- the algorithm that is printed wrong

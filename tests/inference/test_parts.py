@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 import raters as rt
 from raters.inference.polya_gamma import components, conditionals, sweep
-from raters.inference.polya_gamma.moves import divide, refactor
 from raters.model import Transfer
-from raters.program import Program, log_joint, log_prior
+from raters.program import Program
 
 
 def problem(seed: int, size: int, number: int):
@@ -83,65 +82,3 @@ def test_tastes_are_solved_in_parts(tiny) -> None:
 # ---------------------------------------------------------------------- the division of a sum
 
 TRANSFER = Transfer("reward", "taste")
-
-
-@pytest.fixture(scope="module")
-def point(tiny):
-    """A model with fixed scales, values of its sites, and the log joint density."""
-    model = rt.HierarchicalBTL(reward_scale=1.3, taste_spread=0.6)
-    rng = np.random.default_rng(0)
-    values = {"reward": rng.normal(size=6), "taste": rng.normal(size=(4, 6))}
-
-    def density(moved) -> float:
-        with jax.enable_x64(True):
-            return float(log_joint(model, tiny, moved))
-
-    return model, values, density
-
-
-def test_draws_of_a_division_are_of_its_conditional(point, tiny) -> None:
-    """Normal about the mode, with the precision 1/s² + K/τ²; false-alarm rate 1e-5 for each number
-    (|z| < 4.5)."""
-    model, values, _ = point
-    row, rng = tiny.take(slice(0, 1)), np.random.default_rng(1)
-    with jax.enable_x64(True):
-        mode = divide(model, row, values, TRANSFER)["reward"]
-        draws = np.stack([divide(model, row, values, TRANSFER, rng)["reward"] for _ in range(2000)])
-    z = (draws - mode) * np.sqrt(1 / 1.3**2 + 4 / 0.6**2)
-    assert np.abs(z.mean(0)).max() < 4.5 / np.sqrt(2000)
-    assert np.abs((z**2).mean(0) - 1).max() < 4.5 * np.sqrt(2 / 2000)
-
-
-@pytest.fixture(scope="module")
-def product(tiny):
-    """A model with signed competences and fixed scales, values of its sites, and two densities."""
-    model = rt.HierarchicalBTL("signed", reward_scale=1.3, taste_spread=0.6)
-    rng = np.random.default_rng(0)
-    values = {
-        "reward": rng.normal(size=6),
-        "taste": rng.normal(size=(4, 6)),
-        "competence": np.array([0.7, -0.4, 1.5, 0.1]),
-    }
-
-    def densities(moved) -> tuple[float, float]:
-        with jax.enable_x64(True):
-            prior = float(log_prior(model, tiny, moved))
-            return float(log_joint(model, tiny, moved)) - prior, prior
-
-    return model, values, densities
-
-
-FACTOR = Transfer("reward", "taste", "competence")
-
-
-def test_a_factor_changes_and_the_likelihood_does_not(product, tiny) -> None:
-    model, values, densities = product
-    likelihood, prior = densities(values)
-    with jax.enable_x64(True):
-        row = tiny.take(slice(0, 1))
-        drawn = refactor(model, row, values, FACTOR, np.random.default_rng(0))
-        better = refactor(model, row, values, FACTOR)
-    assert np.any(drawn["competence"] != values["competence"])
-    assert densities(drawn)[0] == pytest.approx(likelihood)
-    assert densities(better)[0] == pytest.approx(likelihood)
-    assert densities(better)[1] > prior

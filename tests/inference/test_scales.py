@@ -9,7 +9,6 @@ import pytest
 import raters as rt
 from raters.inference.base import progress_bar
 from raters.inference.polya_gamma import em, laplace, scales, sets, sweep
-from raters.inference.polya_gamma.conditionals import Dense, Diagonal, Gaussian, Sparse, Weighted
 from raters.program import Program
 
 
@@ -27,31 +26,6 @@ def planned(model, data) -> tuple[sweep.Plan, dict[str, np.ndarray]]:
         bar = progress_bar(1, "", False)
         climber = em._Climber(rt.PGEM(), plan, data, sets.RunCache(plan.steady), bar)
         return plan, climber.climb(start).values
-
-
-def some_rows(rng: np.random.Generator, size: int) -> Weighted:
-    """Differences of two entries, with weights."""
-    first = rng.integers(size, size=400)
-    entry = np.stack([first, (first + rng.integers(1, size, size=400)) % size])
-    weight = np.stack([np.ones(400), -np.ones(400)])
-    omega = rng.uniform(0.1, 0.5, 400)
-    return Weighted(entry, weight, omega, rng.normal(size=400), np.zeros(400))
-
-
-def test_variances_are_the_diagonal_of_the_inverse_precision() -> None:
-    rng, size = np.random.default_rng(0), 12
-    prior = Gaussian(*(np.full(size, value) for value in (0.0, 2.0, -np.inf, np.inf)))
-    rows = some_rows(rng, size)
-    dense, sparse = Dense(prior), Sparse(prior, keep_rows=False)
-    dense.add(rows)
-    sparse.add(rows)
-    exact = np.diag(np.linalg.inv(dense.precision()))
-    np.testing.assert_allclose(np.diag(dense.covariance()), exact, rtol=1e-10)
-    # 4,000 vectors of signs: five standard errors of a sum (a false alarm in 10⁶) are 2 % of it.
-    assert sparse.variances(rng, 4000).sum() == pytest.approx(exact.sum(), rel=0.02)
-    single = Diagonal(prior)
-    single.add(rows._replace(entry=rows.entry[:1], weight=rows.weight[:1]))
-    np.testing.assert_allclose(single.variances(), 1 / single.diagonal)
 
 
 def test_step_is_that_of_one_scale_by_hand(votes) -> None:
@@ -95,17 +69,7 @@ def test_rows_in_float32_have_the_sums_of_float64(monkeypatch) -> None:
     monkeypatch.setattr(laplace, "_NARROW_ROWS", 64)
     votes = rt.datasets.position_biased(12, 5, 2_000, seed=0).votes
     labels = rt.datasets.label_crowd(12, 4, 3, 2, seed=0).labels
-    price = np.random.default_rng(0).normal(size=400)
-    rows = {"trip": np.arange(400) // 2, "mode": ["car", "bus"] * 200, "price": price}
-    rows["taken"] = [1, 0, 0, 1] * 100
-    choices = rt.Choices.from_frame(
-        rows, set="trip", alternative="mode", chosen="taken", features=["price"]
-    )
-    for model, data, error in (
-        (rt.ExtendedBTL(), votes, 2e-3),
-        (rt.MultinomialLogit(), choices, 2e-3),
-        (rt.DawidSkene(), labels, 0.0),
-    ):
+    for model, data, error in ((rt.ExtendedBTL(), votes, 2e-3), (rt.DawidSkene(), labels, 0.0)):
         plan, start = planned(model, data)
         rng = np.random.default_rng(0)
         draws = {

@@ -12,17 +12,8 @@ import numpyro.distributions as dist
 import pytest
 
 import raters as rt
-from raters.distributions import Choice, GroupedMixture
 from raters.inference.polya_gamma import sets, sweep
-from raters.inference.polya_gamma.conditionals import Gaussian, observation
-from raters.inference.polya_gamma.rows import Rows
-from raters.inference.polya_gamma.set_likelihood import (
-    Plain,
-    Separate,
-    Summed,
-    Utilities,
-    likelihood_of_sets,
-)
+from raters.inference.polya_gamma.set_likelihood import Plain, Separate, Summed, Utilities
 from raters.model import Model
 from raters.models.rankings import _sites
 from raters.program import pointwise_log_likelihood
@@ -101,17 +92,6 @@ def test_slope_and_curvature_are_those_of_the_model(model, site, kind, answers, 
     np.testing.assert_allclose(given.likelihood.at(points), each, rtol=1e-12)
 
 
-@pytest.mark.parametrize("answers", ["ranked", "best_worst"])
-def test_entries_apart_sum_to_the_likelihood(answers, request) -> None:
-    ranked = request.getfixturevalue(answers)
-    given = conditional(_EXTENDED, ranked, _VALUES, ("competence",)).likelihood
-    point = _VALUES["competence"]
-    np.testing.assert_allclose(given.of_each(point[:, None]).sum(0), given.at(point[:, None]))
-    slope, curvature = given.slopes(point)
-    np.testing.assert_allclose(slope, given.expanded(point).slope, atol=1e-10)
-    np.testing.assert_allclose(np.diag(curvature), given.expanded(point).curvature, atol=1e-10)
-
-
 def test_distant_utilities_keep_their_digits(ranked) -> None:
     """Of sets that lie a thousand apart, e to the lower ones is 0 beside the higher ones."""
     model = rt.PlackettLuce(worth_scale=1.5)
@@ -153,19 +133,6 @@ def test_the_mode_is_where_the_slope_vanishes(site, ranked) -> None:
     np.testing.assert_allclose(given.mode(40 * _VALUES[site]), mode, atol=1e-8)
 
 
-def test_bounds_of_a_prior_are_kept(ranked) -> None:
-    model = rt.ExtendedPlackettLuce(competence="unit", worth_scale=1.5, competence_spread=0.5)
-    start = _VALUES | {"competence": np.array([0.9, 0.4, 0.1])}
-    given = conditional(model, ranked, start, ("competence",))
-    mode = given.mode(start["competence"])
-    inside = (mode > 0) & (mode < 1)
-    np.testing.assert_allclose(given.slope(mode)[inside], 0, atol=1e-8)
-    rng, draw = np.random.default_rng(0), start["competence"]
-    for _ in range(50):
-        draw = given.draw(rng, draw)
-        assert ((draw >= 0) & (draw <= 1)).all()
-
-
 @pytest.mark.parametrize("site", ["worth", "competence", "worth, from the mode nearby"])
 def test_draws_have_the_moments_of_the_density(site, ranked, monkeypatch) -> None:
     """Two entries against sums on a grid; false-alarm rate below 1e-6 for each of 5 moments."""
@@ -196,40 +163,3 @@ def test_draws_have_the_moments_of_the_density(site, ranked, monkeypatch) -> Non
         exact = (moment(points) * weight).sum() / weight.sum()
         batches = moment(kept).reshape(40, -1).mean(1)
         assert abs(batches.mean() - exact) < 6 * batches.std(ddof=1) / np.sqrt(40)
-
-
-def test_types_that_choose_from_sets() -> None:
-    """Rows and sets of a mixture have the slope of its expected log density."""
-    utility = jnp.asarray(_RNG.normal(size=(7, 2)))
-    of = jnp.array([0, 0, 1, 1, 1, 2, 2])
-    chosen = jnp.array([1.0, 2.0, 0.0, 1.0, 0.0, 4.0, 0.0])
-    number, chooser = jnp.array([3.0, 1.0, 4.0]), jnp.array([0, 1, 1])
-    share = jnp.array([[0.2, 0.8], [0.7, 0.3]])
-
-    def mixture(utility):
-        component = Choice(utility, of, 3, number)
-        return GroupedMixture(dist.Categorical(probs=jnp.array([0.5, 0.5])), component, chooser, 2)
-
-    def expected(flat):
-        rows = mixture(flat.reshape(7, 2)).component_distribution.log_prob(chosen[:, None])
-        return (share[chooser] * rows).sum()
-
-    logits, votes, kappa, _ = observation(mixture(utility), chosen, share)
-    np.testing.assert_array_equal(votes, 1)
-    read = sets.sets_of(mixture(utility), share, chosen)
-    prior = Gaussian(*(np.zeros(14) for _ in range(4)))
-    rows = Rows(
-        np.arange(14)[None],
-        np.ones((1, 14)),
-        np.full(14, 0.5),
-        np.asarray(logits),
-        np.asarray(kappa),
-        np.asarray(votes),
-        prior,
-    )
-    given = likelihood_of_sets(rows, jax.tree.map(np.asarray, read))
-    value, slope, curvature = given.expanded(np.ravel(utility) - 0.5)
-    flat = jnp.ravel(utility)
-    assert value == pytest.approx(float(expected(flat)))
-    np.testing.assert_allclose(slope, jax.grad(expected)(flat), atol=1e-12)
-    np.testing.assert_allclose(curvature, -jax.hessian(expected)(flat), atol=1e-12)

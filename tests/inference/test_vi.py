@@ -12,9 +12,8 @@ import scipy.stats
 from scipy.special import expit, gammaln
 
 import raters as rt
-from raters.inference.polya_gamma import averages, integrated, laplace, sweep, vi
+from raters.inference.polya_gamma import averages, laplace, sweep, vi
 from raters.inference.polya_gamma.mean_field import MeanField
-from raters.program import log_prior
 
 _SELDOM = pytest.mark.exhaustive
 
@@ -185,45 +184,6 @@ def test_spreads_of_the_mean_field_are_too_small_and_corrected(votes) -> None:
     joint = np.sqrt(np.diag(np.linalg.inv(full)))[6:]
     alone = np.sqrt(state.normals[1].variance)
     assert np.all(joint > 1.15 * alone)
-
-
-def test_orbits_that_end_at_a_bound_are_integrated() -> None:
-    """The prior along the orbit of unit competences, which ends where the largest one is 1, times
-    those of the scales: mean over 20 estimates within .15 nats of quadrature, where each has a
-    standard error of .1, and the mean of the drawn spreads within .45 (20 draws of deviation
-    .5)."""
-    model = rt.ExtendedBTL()
-    votes = rt.datasets.position_biased(num_items=20, num_annotators=10, num_votes=200, seed=0)
-    field, state = field_of(model, votes.votes)
-    competence = np.array([0.76, 1.27, 1.17, 1.83, 0.49, 1.16, 1.42, 0.68, 0.9, 0.52])
-    values = field.values(state) | {"competence": competence, "competence_spread": np.array(0.45)}
-    values = {name: np.repeat(np.asarray(value)[None], 20, 0) for name, value in values.items()}
-    plan = field.setting.plan
-    found, drawn = integrated.integrated(plan, field.row, values, np.random.default_rng(0))
-    assert drawn["competence"].max() <= 1
-    (scale,) = plan.scales
-    first = {name: jnp.asarray(value[0]) for name, value in values.items()}
-
-    def density(place):
-        factor, *logs = place
-        names = ("reward_scale", "competence_spread")
-        there = first | {name: jnp.exp(log) for name, log in zip(names, logs, strict=True)}
-        there = sweep.orbit(there, scale, factor)
-        volume = sweep.orbit_power(first, scale) * factor + sum(logs)
-        return log_prior(model, field.row, there) + volume
-
-    ends = (np.log(1.83), 4, 90), (-5, 4, 90), (-3, 4, 70)
-    axes = [np.linspace(*each) for each in ends]
-    # The middle of each cell: the density ends at an edge.
-    axes = [axis[1:] - (axis[1] - axis[0]) / 2 for axis in axes]
-    places = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3)
-    heights = np.asarray(jax.jit(jax.vmap(density))(places))
-    cell = np.prod([axis[1] - axis[0] for axis in axes])
-    weight = np.exp(heights - heights.max())
-    exact = np.log(weight.sum() * cell) + heights.max()
-    assert abs(np.log(np.exp(found - exact).mean())) < 0.15
-    mean = weight @ places[:, 2] / weight.sum()
-    assert abs(np.log(drawn["competence_spread"]).mean() - mean) < 0.45
 
 
 def test_what_it_refuses(tiny, labelled, ranked, described) -> None:

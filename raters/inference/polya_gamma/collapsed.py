@@ -26,11 +26,11 @@ import jax.scipy.linalg
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
-from numpyro.distributions.transforms import biject_to
 
 from raters.inference.arrays import PerRow, Scalar, Sites
 from raters.inference.polya_gamma import line, sets
 from raters.inference.polya_gamma.rows import Block, Rows, record, rows_of
+from raters.inference.polya_gamma.unconstrained import coordinates, placed
 from raters.model import Values
 from raters.program import Program, log_prior, placing
 
@@ -64,17 +64,14 @@ def collapsed_of(
     block = max(normal, key=lambda one: len(one.current(values)))
     bounded = tuple(one.sites[0] for one in blocks if one not in normal)
     sites = tuple(name for name in program.sites if name in (*free, *bounded))
-    transforms = {name: biject_to(program.supports[name]) for name in sites}
-    coordinates = sum(
-        int(np.prod(transform.inverse_shape(np.shape(values[name]))))
-        for name, transform in transforms.items()
-    )
-    if not sites or coordinates > _MOST_COORDINATES:
+    free_values = jax.eval_shape(lambda: coordinates(program.supports, values, sites))
+    number_free = sum(one.size for one in free_values.values())
+    if not sites or number_free > _MOST_COORDINATES:
         return None, ()
     rows = jax.eval_shape(lambda values: rows_of(model, program.data, values, block), values)
     size, number = len(block.current(values)), rows.offset.shape[0]
     slots = size if rows.entry is None else rows.entry.shape[0]
-    work = coordinates * (number * slots**2 + size**3 / 3)
+    work = number_free * (number * slots**2 + size**3 / 3)
     return (None, ()) if rows.shift is not None or work > _MOST_WORK else (block, sites)
 
 
@@ -86,16 +83,10 @@ def visit(
     assert plan.integrated is not None
     block = plan.integrated
     values = {name: jnp.asarray(value, float) for name, value in values.items()}
-    transforms = {name: biject_to(plan.supports[name]) for name in plan.collapsed}
-    start, unravel = ravel_pytree(
-        {name: transform.inv(values[name]) for name, transform in transforms.items()}
-    )
+    start, unravel = ravel_pytree(coordinates(plan.supports, values, plan.collapsed))
 
     def at(flat: Array) -> tuple[Values, Array]:
-        own, volume = {}, jnp.zeros(())
-        for name, coordinates in unravel(flat).items():
-            own[name] = transforms[name](coordinates)
-            volume += transforms[name].log_abs_det_jacobian(coordinates, own[name]).sum()
+        own, volume = placed(plan.supports, unravel(flat))
         return values | own, volume
 
     def density(flat: Array) -> Array:

@@ -27,6 +27,7 @@ from jaxtyping import Array
 from numpyro.distributions.transforms import biject_to
 
 from raters.distributions import GroupedMixture
+from raters.distributions.correlated import unwrapped
 from raters.errors import NotConjugateError
 from raters.inference.arrays import Sites
 from raters.inference.polya_gamma import latent_classes, sets
@@ -230,10 +231,7 @@ def _priors(model: Model[Any], data: Any, values: Values) -> _Priors:
 
 
 def _prior(fn: dist.Distribution, shape: tuple[int, ...]) -> _Site:
-    base = fn
-    while isinstance(base, (dist.Independent, dist.ExpandedDistribution)):
-        base = base.base_dist
-    if isinstance(base, latent_classes.COUNTED):
+    if isinstance(unwrapped(fn), latent_classes.COUNTED):
         return _Site("counts", "", False)
     try:
         return _Site("normal", "", prior(fn, shape).across is not None)

@@ -45,6 +45,7 @@ from raters.inference.polya_gamma.laplace import laplace
 from raters.inference.polya_gamma.rows import split
 from raters.inference.polya_gamma.sets import RunCache
 from raters.inference.polya_gamma.sweep import Plan
+from raters.inference.polya_gamma.unconstrained import placed
 from raters.model import Exchange, Model, Permute, Values
 from raters.program import (
     PooledRows,
@@ -173,7 +174,9 @@ class PGEM(Backend):
             model = program.model
             first = start_of(model, program.data)
             plan = joint_plan.plan(program, first)
-            starts = self.starts or _usual_starts(plan)
+            types = any(isinstance(symmetry, Permute) for symmetry in model.symmetries)
+            few = len(plan.blocks) == 1 or plan.classes
+            starts = self.starts or (10 if types else 1 if few else 4)
             seeds = numpy_seeds(key, starts + 2)
             bar.reset(starts)
             data, cache = sweep.on_devices(program), sets.RunCache(plan.steady)
@@ -224,13 +227,6 @@ def _is_even(classes: Any) -> bool:
     """Return whether many units have no class of a higher probability."""
     groups = classes.groups if isinstance(classes, ClassCounts) else classes
     return bool(np.mean(np.max(groups, axis=1) < _EVEN) >= _EVEN_UNITS)
-
-
-def _usual_starts(plan: Plan) -> int:
-    """Return the default number of starts."""
-    if any(isinstance(symmetry, Permute) for symmetry in plan.model.symmetries):
-        return 10
-    return 1 if len(plan.blocks) == 1 or plan.classes else 4
 
 
 def another_start(
@@ -285,10 +281,9 @@ class _Climber:
             values = gibbs_sweep(plan, self.row, self.data, values, rng, cache=cache)
             for name in plan.hyper if index >= warmup else ():
                 draws[name].append(np.asarray(biject_to(self.supports[name]).inv(values[name])))
-        means = {
-            name: np.asarray(biject_to(self.supports[name])(np.mean(drawn, 0)))
-            for name, drawn in draws.items()
-        }
+        centres = {name: np.mean(drawn, 0) for name, drawn in draws.items()}
+        at = placed(self.supports, centres)[0]
+        means = {name: np.asarray(value) for name, value in at.items()}
         return means, {name: np.asarray(value) for name, value in values.items()}
 
     def climb(self, values: Values) -> sweep.Ascent:

@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
-from numpyro.distributions.transforms import biject_to
 
 from raters.inference.arrays import PerDraw, Rng, Sites
 from raters.inference.base import jax_keys
 from raters.inference.polya_gamma import sweep
 from raters.inference.polya_gamma.sweep import Plan
+from raters.inference.polya_gamma.unconstrained import coordinates, placed
 from raters.model import Scale, Values
 from raters.program import log_prior
 
@@ -60,11 +60,8 @@ def _one(plan: Plan, row: Any, values: Values, points: Array, key: Array) -> tup
     def place(point: Array) -> tuple[Values, Array]:
         """The draw at a point, and the log volume element of the map to it."""
         factors, hyper = unravel(point)
-        volume, there = jnp.zeros(()), values
-        for name, coordinate in hyper.items():
-            transform = biject_to(plan.supports[name])
-            there = there | {name: transform(coordinate)}
-            volume += transform.log_abs_det_jacobian(coordinate, there[name]).sum()
+        own_hyper, volume = placed(plan.supports, hyper)
+        there = values | own_hyper
         for scale, coordinate in zip(plan.scales, factors, strict=True):
             factor, own = _along(plan, values, scale, coordinate)
             volume += sweep.orbit_power(values, scale) * factor + own
@@ -86,7 +83,7 @@ def _one(plan: Plan, row: Any, values: Values, points: Array, key: Array) -> tup
 
 def _start(plan: Plan, values: Values) -> tuple[Array, Callable[[Array], Any]]:
     """Coordinates of a draw, and the map from coordinates to factors and hyper-parameters."""
-    hyper = {name: biject_to(plan.supports[name]).inv(values[name]) for name in plan.hyper}
+    hyper = coordinates(plan.supports, values, plan.hyper)
     return ravel_pytree((jnp.zeros(len(plan.scales)), hyper))
 
 

@@ -25,7 +25,7 @@ from raters.inference.polya_gamma.moves import Move, moves_of
 from raters.inference.polya_gamma.rows import Block, rows_of
 from raters.inference.polya_gamma.set_likelihood import Separate
 from raters.inference.polya_gamma.sets import SeparateConditional
-from raters.model import Scale, Symmetry, Values, moved_sites
+from raters.model import Scale, Values, moved_sites
 from raters.program import Program, pointwise_log_likelihood, start_of, trace
 from raters.program.program import once
 
@@ -227,7 +227,8 @@ def _plan(program: Program[Any], values: Values) -> Plan:
     parts = tuple(_part(program, values, name) for name in program.parts)
     blocks, members, tied = [], [], []
     for block, own in _joined(program, parts).items():
-        tie = _tie_of(model, parts, own)
+        here = parts[own[0].part].name, own[0].block.sites[0]
+        tie = next((Tie(one, one.index(here)) for one in model.tied if here in one), None)
         if (len(own) == 1 or _is_joint(program, values, parts, own)) and (
             tie is None or _is_entrywise(program, values, parts, own[0])
         ):
@@ -238,7 +239,13 @@ def _plan(program: Program[Any], values: Values) -> Plan:
     loose = {name: site for name, site in sites.items() if name not in in_blocks}
     steep = tuple(name for name, one in loose.items() if np.prod(one.shape) > sweep.STEEP)
     free = tuple(name for name in loose if name not in steep)
-    symmetries = [one for one in model.symmetries if not _is_broken(model, one)]
+    # Ties leave no normal priors, which moves along symmetries need.
+    tied_sites = {model.site_name(*member) for group in model.tied for member in group}
+    symmetries = [
+        one
+        for one in model.symmetries
+        if not isinstance(one, Move) or tied_sites.isdisjoint(moved_sites(one))
+    ]
 
     def named(facts: Callable[[sweep.Plan], frozenset[str]]) -> frozenset[str]:
         return frozenset(part.names[site] for part in parts for site in facts(part.plan))
@@ -300,15 +307,6 @@ def _joined(program: Program[Any], parts: tuple[Part, ...]) -> dict[Block, tuple
     return {block: own for block, own in members.items() if len(own) == number[block.sites[0]]}
 
 
-def _tie_of(model: Any, parts: tuple[Part, ...], own: tuple[Member, ...]) -> Tie | None:
-    """Return the tie of a block, or None."""
-    here = parts[own[0].part].name, own[0].block.sites[0]
-    for group in model.tied:
-        if here in group:
-            return Tie(group, group.index(here))
-    return None
-
-
 def _is_joint(
     program: Program[Any], values: Values, parts: tuple[Part, ...], own: tuple[Member, ...]
 ) -> bool:
@@ -349,21 +347,12 @@ def _is_entrywise(
     return rows.entry is not None and len(rows.entry) == 1 and not correlated
 
 
-def _is_broken(model: Any, symmetry: Symmetry) -> bool:
-    """Return whether a symmetry needs normal priors, which tied sites do not have."""
-    tied = {model.site_name(*member) for group in model.tied for member in group}
-    return isinstance(symmetry, Move) and bool(tied & set(moved_sites(symmetry)))
-
-
 def _reaching(program: Program[Any], values: Values, parts: tuple[Part, ...]) -> frozenset[str]:
     """Return the sites on which the likelihood of a part depends directly."""
     names = set()
     for part in parts:
         own = program.parts[part.name]
         at, sample = part.values(values), own.sample()
-        names |= {
-            part.names[site]
-            for site in own.sites
-            if detection.depends(pointwise_log_likelihood, own.model, sample, at, (site,))
-        }
+        given = pointwise_log_likelihood, own.model, sample, at
+        names |= {part.names[site] for site in own.sites if detection.depends(*given, (site,))}
     return frozenset(names)

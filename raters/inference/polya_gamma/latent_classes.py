@@ -218,37 +218,20 @@ def concentrations(model: Model[Any], data: Any, values: Values, site: str) -> P
     return tuple(jnp.broadcast_to(part, jnp.shape(values[site])) for part in parts)
 
 
-@singledispatch
-def sampled(fn: dist.Distribution, parameters: Parameters, key: Array) -> Array:
+def sampled(fn: Any, parameters: Parameters, key: Array) -> Array:
     """Draw from a site's full conditional, whose prior is `fn`; may be compiled."""
-    raise NotImplementedError(
-        f"its prior {type(fn).__name__} is neither Dirichlet, StickBreaking, Beta nor TypeMixture"
-    )
-
-
-@sampled.register
-def _(fn: dist.Dirichlet, parameters: Parameters, key: Array) -> Array:
-    probs = jnp.maximum(jax.random.dirichlet(key, parameters[0]), 1e-300)
-    return probs / probs.sum(-1, keepdims=True)
-
-
-@sampled.register
-def _(fn: StickBreaking, parameters: Parameters, key: Array) -> Array:
-    probs = jnp.maximum(StickBreaking(*parameters).sample(key), 1e-300)
-    return probs / probs.sum(-1, keepdims=True)
-
-
-@sampled.register
-def _(fn: dist.Beta, parameters: Parameters, key: Array) -> Array:
-    return jnp.clip(jax.random.beta(key, *parameters), 1e-300, 1 - 1e-16)
-
-
-@sampled.register
-def _(fn: TypeMixture, parameters: Parameters, key: Array) -> Array:
-    component_key, key = jax.random.split(key)
-    component = jax.random.categorical(component_key, component_log_probs(parameters))
-    probs = jnp.maximum(jax.random.dirichlet(key, _given(parameters, component)), 1e-300)
-    probs /= probs.sum(-1, keepdims=True)
+    if isinstance(fn, dist.Beta):
+        return jnp.clip(jax.random.beta(key, *parameters), 1e-300, 1 - 1e-16)
+    if isinstance(fn, TypeMixture):
+        component_key, key = jax.random.split(key)
+        component = jax.random.categorical(component_key, component_log_probs(parameters))
+        parameters = (_given(parameters, component),)
+    if isinstance(fn, StickBreaking):
+        drawn = StickBreaking(*parameters).sample(key)
+    else:
+        drawn = jax.random.dirichlet(key, *parameters)
+    probs = jnp.maximum(drawn, 1e-300)
+    probs = probs / probs.sum(-1, keepdims=True)
     return probs if fn.event_shape else jnp.minimum(probs[..., 0], 1 - 1e-16)
 
 
@@ -341,13 +324,9 @@ def conditional(parameters: Parameters, in_logs: bool = False) -> Counts:
 class Breaks(Counts):
     """Full conditional of shares broken off a stick."""
 
-    @property
-    def _mean_breaks(self) -> np.ndarray:
-        return np.asarray(self.parameters[0] / (self.parameters[0] + self.parameters[1]))
-
     def mode(self, current: np.ndarray) -> np.ndarray:
         """Return the mode."""
-        return shares(self._mean_breaks)
+        return shares(self.parameters[0] / (self.parameters[0] + self.parameters[1]))
 
     def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         """Return a draw."""

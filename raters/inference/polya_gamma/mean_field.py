@@ -23,7 +23,6 @@ import numpy as np
 import scipy.optimize
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool
-from numpyro.distributions.transforms import biject_to
 
 from raters.inference.arrays import HostRows, Matrix, PerRow, Rng, Sites
 from raters.inference.polya_gamma import averages, latent_classes, sets
@@ -32,7 +31,7 @@ from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Gaussian
 from raters.inference.polya_gamma.laplace import along_orbits
 from raters.inference.polya_gamma.rows import Block, block_prior, split
 from raters.inference.polya_gamma.sweep import Plan
-from raters.inference.polya_gamma.unconstrained import maximised
+from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
 from raters.model import Model, Values
 from raters.program import trace
 
@@ -230,10 +229,7 @@ class MeanField:
     def _moved(self, state: State, held: Sites) -> State:
         """Maximise the bound along orbits and in the hyper-parameters, and set the rest of it."""
         plan, like = self.setting.plan, self.values(state)
-        start = {
-            name: biject_to(plan.supports[name]).inv(jnp.asarray(state.hyper[name]))
-            for name in plan.hyper
-        }
+        start = coordinates(plan.supports, state.hyper, plan.hyper)
         flat, unravel = ravel_pytree((jnp.zeros(len(plan.scales)), start))
         spreads = tuple(normal.spread for normal in state.normals)
         given = (like, spreads, state.counted)
@@ -251,8 +247,8 @@ class MeanField:
             if -best.fun > value:
                 value = -float(best.fun)
                 factors, hyper = unravel(jnp.asarray(best.x))
-                placed = {name: biject_to(plan.supports[name])(hyper[name]) for name in plan.hyper}
-                state = state._replace(hyper={name: np.asarray(at) for name, at in placed.items()})
+                at = placed(plan.supports, hyper)[0]
+                state = state._replace(hyper={name: np.asarray(at[name]) for name in plan.hyper})
         logs = {name: np.zeros(np.shape(self.like[name])) for name in self.setting.sites}
         for scale, factor in zip(plan.scales, np.asarray(factors), strict=True):
             for sign, names in ((1.0, scale.up), (-1.0, scale.down)):
@@ -402,12 +398,9 @@ def _rest(
     values, spreads, counted = given
 
     def rest(coordinates: tuple[Array, Values]) -> Array:
-        factors, hyper = coordinates
-        plan, there, total = setting.plan, dict(values), jnp.zeros(())
-        for name, coordinate in hyper.items():
-            transform = biject_to(plan.supports[name])
-            there[name] = transform(coordinate)
-            total += transform.log_abs_det_jacobian(coordinate, there[name]).sum()
+        plan, (factors, hyper) = setting.plan, coordinates
+        own_hyper, total = placed(plan.supports, hyper)
+        there = values | own_hyper
         logs = {name: jnp.zeros(jnp.shape(values[name])) for name in setting.sites}
         for scale, factor in zip(plan.scales, factors, strict=True):
             for sign, names in ((1.0, scale.up), (-1.0, scale.down)):

@@ -14,13 +14,13 @@ import scipy.special
 from jaxtyping import Array, Float, Int
 from numpyro.distributions.transforms import biject_to
 
-from raters.inference.arrays import EntryArray, Flat, FlatPoint, Matrix, Rng, Sites, Vectors
+from raters.inference.arrays import EntryArray, Flat, FlatPoint, Matrix, Rng, Scalar, Sites, Vectors
 from raters.inference.base import Draws
 from raters.inference.polya_gamma.panel_gibbs import Reference, at_modes, climbed, normals, referred
 from raters.inference.polya_gamma.panels import Names, Panel, factors, panel_of
 from raters.inference.polya_gamma.rows import split
 from raters.inference.polya_gamma.sets import log_t
-from raters.inference.polya_gamma.unconstrained import maximised
+from raters.inference.polya_gamma.unconstrained import maximised, placed
 from raters.model import Model, Values
 from raters.program import Program, Supports, log_prior
 
@@ -260,7 +260,7 @@ class Marginal:
     def at(self, point: FlatPoint) -> Values:
         """Return the values at a point, the vectors as they were."""
         shared = self.panel.put(self.values, shared=point[: self.num_shared])
-        other = _placed_at(
+        other = _placed(
             self.program.supports, self.names, _shapes(self), jnp.asarray(point[self.num_shared :])
         )
         return shared | {name: np.asarray(value) for name, value in other.items()}
@@ -379,7 +379,7 @@ class Marginal:
     def log_prior(self, point: np.ndarray) -> float:
         """Return the log prior of all sites but the vectors, in the unconstrained coordinates."""
         values, hyper = self.at(point), jnp.asarray(point[self.num_shared :])
-        volume = _volume(self.program.supports, self.names, _shapes(self), hyper)
+        volume = _placed(self.program.supports, self.names, _shapes(self), hyper)[1]
         prior = _log_prior(self.program.model, self.panel.names.own, self.row, values)
         return float(prior + volume)
 
@@ -407,32 +407,16 @@ def _shapes(marginal: Marginal) -> Shapes:
     )
 
 
-def _apart(flat: Flat, names: Sites, shapes: Shapes) -> Values:
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _placed(supports: Supports, names: Sites, shapes: Shapes, flat: Flat) -> tuple[Values, Scalar]:
+    """Return the other sites at their unconstrained coordinates, and the log volume element."""
     like = {name: np.empty(shape) for name, shape in zip(names, shapes, strict=True)}
-    return split(flat, like, names)
-
-
-def _placed(supports: Supports, names: Sites, shapes: Shapes, flat: Flat) -> Values:
-    coordinates = _apart(flat, names, shapes)
-    return {name: biject_to(supports[name])(value) for name, value in coordinates.items()}
-
-
-_placed_at = jax.jit(_placed, static_argnums=(0, 1, 2))
+    return placed(supports, split(flat, like, names))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _log_prior(model: Model[Any], own: Sites, row: Any, values: Values) -> Array:
     return log_prior(model, row, values, without=own)
-
-
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _volume(supports: Supports, names: Sites, shapes: Shapes, flat: Flat) -> Array:
-    coordinates = _apart(flat, names, shapes)
-    total = jnp.zeros(())
-    for name, value in coordinates.items():
-        transform = biject_to(supports[name])
-        total += transform.log_abs_det_jacobian(value, transform(value)).sum()
-    return total
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
@@ -451,12 +435,12 @@ def _prior(
     derivatives of the precision and of the log volume of the vectors' covariance."""
 
     def at(shared: Array, flat: Array) -> Values:
-        placed = _placed(supports, hyper_names, shapes, flat)
-        return values | split(shared, values, names.shared) | placed
+        other = _placed(supports, hyper_names, shapes, flat)[0]
+        return values | split(shared, values, names.shared) | other
 
     def density(shared: Array, flat: Array) -> Array:
         own: Array = log_prior(model, row, at(shared, flat), without=names.own)
-        return own + _volume(supports, hyper_names, shapes, flat)
+        return own + _placed(supports, hyper_names, shapes, flat)[1]
 
     def precision(flat: Array) -> Array:
         factor = factors(model, names.own, row, at(shared, flat))

@@ -18,14 +18,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
-from numpyro.distributions.transforms import biject_to
 
 from raters.inference.arrays import Entries, EntryArray, FlatPoint, Rng, Sites
 from raters.inference.polya_gamma.conditionals import Dense, Diagonal, Sparse
 from raters.inference.polya_gamma.laplace import MANY_ROWS, information, shifted
 from raters.inference.polya_gamma.rows import block_prior
 from raters.inference.polya_gamma.sweep import Plan
-from raters.inference.polya_gamma.unconstrained import maximised
+from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
 from raters.model import Values
 from raters.program import log_prior, placing
 
@@ -34,7 +33,7 @@ from raters.program import log_prior, placing
 _SHORTEST, _MOST_STEPS = 2e-3, 60
 # Longest extrapolation of a step, and of all coordinates together.
 _FARTHEST, _LONGEST = 30.0, 2.0
-# In more doubt than this (see `_doubt`) the scale is left to a short Gibbs run, as it is of few
+# In more doubt than this the scale is left to a short Gibbs run, as it is of few
 # rows, where that costs little. At 1.3 (1,000 items, 100,000 votes) the logarithm of the mode is
 # .00 standard deviations from its mean, and the mean of the draws .05.
 _MOST_DOUBT = 1.5
@@ -61,7 +60,9 @@ def fixed_point(plan: Plan, data: Any, values: Values, climb: Climb, rng: Rng) -
     point = marginal.start
     for _ in range(_MOST_STEPS // 2):
         first, values, shares = marginal.ahead(point, values)
-        if _doubt(shares) > _MOST_DOUBT:
+        # How far the mode may be from the mean, in standard deviations, but for a factor.
+        doubt = max(np.mean(part) * np.sqrt(2 * len(part)) for part in shares)
+        if doubt > _MOST_DOUBT:
             return None
         # Steps shrink by a factor of about twice the share of the prior.
         rate = 2 * max(float(np.mean(part)) for part in shares)
@@ -80,17 +81,13 @@ class _Marginal:
     def __init__(self, plan: Plan, data: Any, climb: Climb, values: Values, seed: int) -> None:
         self.plan, self.data, self.climb, self.seed = plan, data, climb, seed
         self.row = placing.first_unit(data)
-        coordinates = {
-            name: biject_to(plan.supports[name]).inv(jnp.asarray(values[name]))
-            for name in plan.hyper
-        }
-        point, self.unravel = ravel_pytree(coordinates)
+        point, self.unravel = ravel_pytree(coordinates(plan.supports, values, plan.hyper))
         self.start: FlatPoint = np.asarray(point)
 
     def at(self, point: FlatPoint) -> Values:
         """Return the hyper-parameters at a point."""
-        placed = _placed(self.plan, self.unravel(jnp.asarray(point)))
-        return {name: np.asarray(value) for name, value in placed.items()}
+        there = placed(self.plan.supports, self.unravel(jnp.asarray(point)))[0]
+        return {name: np.asarray(there[name]) for name in self.plan.hyper}
 
     def ahead(self, point: FlatPoint, values: Values) -> tuple[FlatPoint, Values, list[Entries]]:
         """Return the point after a step, the mode of the other sites before it, and the share of
@@ -134,16 +131,6 @@ def _sites(plan: Plan) -> Sites:
     return tuple(name for block in plan.blocks for name in block.sites)
 
 
-def _doubt(shares: list[Entries]) -> float:
-    """Return how far the mode may be from the mean, in standard deviations, but for a factor."""
-    return float(max(np.mean(part) * np.sqrt(2 * len(part)) for part in shares))
-
-
-def _placed(plan: Plan, coordinates: Values) -> Values:
-    """Return the hyper-parameters at their unconstrained coordinates."""
-    return {name: biject_to(plan.supports[name])(coordinates[name]) for name in plan.hyper}
-
-
 @partial(jax.jit, static_argnums=0)
 def _expected(
     plan: Plan, row: Any, values: Values, variance: EntryArray, coordinates: Values
@@ -153,12 +140,8 @@ def _expected(
     entries = jnp.concatenate([jnp.ravel(values[name]) for name in sites])
 
     def density(coordinates: Values) -> Array:
-        there = values | _placed(plan, coordinates)
-        transforms = {name: biject_to(plan.supports[name]) for name in plan.hyper}
-        volume = sum(
-            one.log_abs_det_jacobian(coordinates[name], there[name]).sum()
-            for name, one in transforms.items()
-        )
+        own_hyper, volume = placed(plan.supports, {name: coordinates[name] for name in plan.hyper})
+        there = values | own_hyper
         prior = block_prior(plan.model, row, there, sites)
         square = (entries - prior.mean) ** 2 + variance
         of_blocks = jnp.log(prior.precision) - prior.precision * square

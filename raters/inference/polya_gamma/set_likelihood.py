@@ -357,9 +357,11 @@ def sets_of(fn: dist.Distribution, classes: Any, value: Any) -> Sets | None:
     return None
 
 
-@sets_of.register
-def _(fn: Choice, classes: Any, value: Any) -> Sets:
-    return Sets(fn.set, jnp.ones(fn.num_sets) if fn.count is None else fn.count)
+@sets_of.register(Choice)
+@sets_of.register(PlackettLuce)
+def _(fn: Choice | PlackettLuce, classes: Any, value: Any) -> Sets:
+    number = jnp.ones(fn.num_sets) if fn.count is None else fn.count
+    return Sets(fn.set, number, value if isinstance(fn, PlackettLuce) else None)
 
 
 @sets_of.register
@@ -373,12 +375,6 @@ def _(fn: Davidson, classes: Any, value: Any) -> Sets:
     number = len(fn.logits)
     code = jnp.repeat(jnp.arange(number), len(OUTCOMES))
     return Sets(code, jnp.ones(number) if fn.count is None else fn.count)
-
-
-@sets_of.register
-def _(fn: PlackettLuce, classes: Any, value: Any) -> Sets:
-    number = jnp.ones(fn.num_sets) if fn.count is None else fn.count
-    return Sets(fn.set, number, value)
 
 
 @sets_of.register

@@ -36,7 +36,7 @@ from raters.inference.polya_gamma.components import ByComponent
 from raters.inference.polya_gamma.conditionals import Conditional, Weighted, conditional
 from raters.inference.polya_gamma.moves import Move, column_of, moves_of
 from raters.inference.polya_gamma.rows import Block, Rows, check_conjugate, rows_of
-from raters.inference.polya_gamma.unconstrained import maximised
+from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
 from raters.model import Model, Scale, Spread, Values
 from raters.program import (
     Program,
@@ -221,9 +221,7 @@ def climb_steep(
 ) -> Ascent:
     """Increase the log joint density by steps of L-BFGS in the steep sites."""
     supports = plan.supports
-    start, unravel = ravel_pytree(
-        {name: biject_to(supports[name]).inv(jnp.asarray(values[name])) for name in plan.steep}
-    )
+    start, unravel = ravel_pytree(coordinates(supports, values, plan.steep))
     fixed = {name: value for name, value in values.items() if name not in plan.steep}
 
     def objective(flat: np.ndarray) -> tuple[Any, Any]:
@@ -238,10 +236,8 @@ def climb_steep(
         callback=lambda intermediate_result: trace.append(-intermediate_result.fun),
         options=limits | {"gtol": 1e-7},
     )
-    point = unravel(jnp.asarray(found.x))
-    climbed = values | {
-        name: np.asarray(biject_to(supports[name])(point[name])) for name in plan.steep
-    }
+    point = placed(supports, unravel(jnp.asarray(found.x)))[0]
+    climbed = values | {name: np.asarray(point[name]) for name in plan.steep}
     return Ascent(climbed, np.array(trace), bool(found.success))
 
 
@@ -250,8 +246,7 @@ def _steep_gradient(plan: Plan, data: Any, fixed: Values, point: Values) -> tupl
     """Return the log joint density and its gradient in the unconstrained steep sites."""
 
     def density(point: Values) -> Array:
-        constrained = {name: biject_to(plan.supports[name])(point[name]) for name in plan.steep}
-        return log_joint(plan.model, data, fixed | constrained)
+        return log_joint(plan.model, data, fixed | placed(plan.supports, point)[0])
 
     return jax.value_and_grad(density)(point)
 

@@ -32,7 +32,7 @@ from raters.inference.arrays import EntryArray, Rng, Sites
 from raters.inference.base import Draws, jax_keys, warn
 from raters.inference.polya_gamma.rows import split
 from raters.inference.polya_gamma.sweep import Ascent
-from raters.inference.polya_gamma.unconstrained import maximised
+from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
 from raters.model import Marginal, Model, Values
 from raters.program import Program, Supports, likelihood_of, log_prior, trace
 
@@ -351,18 +351,15 @@ class Split:
 
     def start(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
         """Own coordinates, shape (cell, own), and those that are shared."""
-        free = {
-            name: np.asarray(biject_to(self.supports[name]).inv(jnp.asarray(values[name], float)))
-            for name, _ in self.shapes
-        }
-        own = [free[name].reshape(len(free[name]), -1) for name in self.cells]
+        wide = {name: np.asarray(values[name], float) for name, _ in self.shapes}
+        free = coordinates(self.supports, wide, tuple(wide))
+        own = [np.reshape(free[name], (len(free[name]), -1)) for name in self.cells]
         shared = [np.ravel(free[name]) for name in sorted(free) if name not in self.cells]
         return np.concatenate(own, axis=1), np.concatenate([np.zeros(0), *shared])
 
     def point(self, own: Array, shared: Array) -> Values:
         """Values at some coordinates, for traced arrays too."""
-        free = self.free(own, shared)
-        return {name: biject_to(self.supports[name])(value) for name, value in free.items()}
+        return placed(self.supports, self.free(own, shared))[0]
 
     def free(self, own: Array, shared: Array) -> Values:
         """Unconstrained coordinates of each site."""
@@ -373,11 +370,8 @@ class Split:
 
     def log_volume(self, own: Array, shared: Array) -> Array:
         """Log volume element of the coordinates; 0 where the density is that of the sites."""
-        total = jnp.zeros(())
-        for name, free in self.free(own, shared).items() if self.volume else ():
-            transform = biject_to(self.supports[name])
-            total += transform.log_abs_det_jacobian(free, transform(free)).sum()
-        return total
+        free = self.free(own, shared)
+        return placed(self.supports, free)[1] if self.volume else jnp.zeros(())
 
     def values(self, own: np.ndarray, shared: np.ndarray) -> Values:
         """Values at some coordinates."""

@@ -14,7 +14,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
 
-from raters.inference.arrays import Flat, Scalar
+from raters.inference.arrays import Flat, Scalar, Sites
 from raters.model import Model, Values
 from raters.program import Supports, log_joint
 
@@ -22,27 +22,34 @@ from raters.program import Supports, log_joint
 @partial(jax.jit, static_argnums=0)
 def flat_of(supports: Supports, values: Values) -> Flat:
     """Return the unconstrained coordinates of the sites that have a support here."""
-    coordinates = {name: biject_to(one).inv(values[name]) for name, one in supports.items()}
-    return ravel_pytree(coordinates)[0]
+    return ravel_pytree(coordinates(supports, values, tuple(supports)))[0]
 
 
 @partial(jax.jit, static_argnums=0)
 def coordinates_of(supports: Supports, like: Values, flat: Flat) -> Values:
     """Return the unconstrained coordinates of each site, of which `like` has the shapes."""
-    shapes = {name: biject_to(one).inv(jnp.asarray(like[name])) for name, one in supports.items()}
-    return ravel_pytree(shapes)[1](flat)
+    return ravel_pytree(coordinates(supports, like, tuple(supports)))[1](flat)
+
+
+def coordinates(supports: Supports, values: Values, names: Sites) -> Values:
+    """Return the unconstrained coordinates of some sites."""
+    return {name: biject_to(supports[name]).inv(jnp.asarray(values[name])) for name in names}
+
+
+def placed(supports: Supports, coordinates: Values) -> tuple[Values, Scalar]:
+    """Return sites at their unconstrained coordinates, and the log volume element there."""
+    values, volume = {}, jnp.zeros(())
+    for name, coordinate in coordinates.items():
+        transform = biject_to(supports[name])
+        values[name] = transform(coordinate)
+        volume += transform.log_abs_det_jacobian(coordinate, values[name]).sum()
+    return values, volume
 
 
 def sites_at(supports: Supports, like: Values, flat: Flat) -> tuple[Values, Scalar]:
     """Return the sites at unconstrained coordinates, and the log volume element there."""
-    transforms = {name: biject_to(one) for name, one in supports.items()}
-    coordinates = coordinates_of(supports, like, flat)
-    values = {name: transform(coordinates[name]) for name, transform in transforms.items()}
-    volumes = (
-        transform.log_abs_det_jacobian(coordinates[name], values[name]).sum()
-        for name, transform in transforms.items()
-    )
-    return values, sum(volumes, jnp.zeros(()))
+    each = coordinates_of(supports, like, flat)
+    return placed(supports, {name: each[name] for name in supports})
 
 
 @partial(jax.jit, static_argnums=0)
