@@ -63,17 +63,7 @@ class Backend(abc.ABC):
     reference: ClassVar[str] = ""
 
     def why_not(self, program: Program[Any]) -> str | None:
-        """The sentence that says why this back-end cannot run the program.
-
-        Parameters
-        ----------
-        program : Program
-
-        Returns
-        -------
-        str or None
-            None where it can.
-        """
+        """The sentence that says why this back-end cannot run the program; None where it can."""
         return program.model.why_not(program.data)
 
     @abc.abstractmethod
@@ -111,8 +101,7 @@ def last_draws(start: Values, chains: int) -> list[Values]:
 
 
 def centre(model: Model[Any], start: Values) -> Values:
-    """One point in the middle of draws: their mean; for a model whose numbering of types has no
-    meaning, the last draw."""
+    """One point in the middle of draws: their mean, or the last draw of a model of types."""
     if any(isinstance(symmetry, Permute) for symmetry in model.symmetries):
         return last_draws(start, 1)[0]
     return {name: np.asarray(value, np.float64).mean((0, 1)) for name, value in start.items()}

@@ -72,8 +72,7 @@ def _agreeing(shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _best(shares: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """For each draw the order of its classes that makes its responsibilities likeliest under the
-    mean."""
+    """Order of the classes of each draw that the mean responsibilities make likeliest."""
     soft = (
         0.99 * mean + 0.01 / mean.shape[-1]
     )  # A class that nobody was ever in must not cost infinitely much.
@@ -82,8 +81,7 @@ def _best(shares: np.ndarray, mean: np.ndarray) -> np.ndarray:
 
 
 def _responsibilities(model: Model[Any], data: Any, flat: Values, units: np.ndarray) -> np.ndarray:
-    """Probability of each class of each group that is units under each draw, shape (draw, group,
-    class)."""
+    """Probability of each class of some units under each draw, shape (draw, unit, class)."""
     with jax.enable_x64(True):
         draws = {name: np.asarray(value, np.float64) for name, value in flat.items()}
         return np.asarray(_compiled(model, jax.tree.map(jnp.asarray, data), draws, units))
@@ -132,8 +130,7 @@ def _rotations(
 
 
 def _principal(mean: Float[np.ndarray, "entry dimension"]) -> np.ndarray:
-    """Rotation to the principal axes of a set of positions, in the direction of the entry that is
-    furthest from 0."""
+    """Rotation to the principal axes of positions, towards the entry furthest from 0."""
     axes = np.linalg.svd(mean - mean.mean(0), full_matrices=len(mean) < mean.shape[1])[2].T
     along = mean @ axes
     furthest = along[np.argmax(np.abs(along), axis=0), np.arange(along.shape[1])]

@@ -1,5 +1,4 @@
-"""Draws of approximate back-ends against the posterior: how far they are off, and their correction
-by importance weights."""
+"""Checks of the draws of approximate back-ends, and their correction by importance weights."""
 
 from __future__ import annotations
 
@@ -25,8 +24,7 @@ def largest_k(number: int) -> float:
 
 
 def corrected(draws: Draws, rng: Rng) -> Draws:
-    """Draws of an approximation, checked against the joint density, and corrected where
-    possible."""
+    """Draws of an approximation, checked against the density, and corrected where possible."""
     number = next(iter(draws.values.values())).shape[1]
     if number == 1:  # The mode.
         return draws

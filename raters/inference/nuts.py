@@ -144,8 +144,7 @@ class NUTS(Backend):
     def run(
         self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
     ) -> Draws:
-        """Run the chains, from the model's start or each from the last draw of an earlier chain:
-        see `raters.inference.Backend.run`."""
+        """Run the chains, from the model's start or the last draws of an earlier fit."""
         model, total = program.model, self.warmup + self.draws
         with jax.enable_x64(True), progress_bar(total, "NUTS", progress) as bar:
             data = program.placed()

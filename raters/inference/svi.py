@@ -207,8 +207,7 @@ def _batches(program: Program[Any], units: int, key: Array) -> tuple[_Batch | No
 def _svi(
     settings: SVI, model: Model[Any], factor: float, shape: Any, supports: Supports
 ) -> numpyro.infer.SVI:
-    """Return NumPyro's SVI for a model, settings, shape of data, and supports of the sites, which
-    may be of the data: the guide and what is compiled keep the unit of a feature."""
+    """Return NumPyro's SVI; the guide and what is compiled keep the supports of the data."""
     total = -(-settings.steps // _BLOCK) * _BLOCK
 
     def cosine(step: Array) -> Array:
@@ -261,8 +260,7 @@ def default_rank(size: int) -> int:
 
 
 def still_rising(elbo: Float[np.ndarray, " step"]) -> tuple[float, float] | None:
-    """Return the increase of the ELBO over the last tenth of the steps, or None if it has
-    settled."""
+    """Return the rise of the ELBO over the last tenth of the steps; None if it has settled."""
     tenth = max(len(elbo) // 10, 1)
     last, before = elbo[-tenth:], elbo[-2 * tenth : -tenth]
     rise = float(last.mean() - before.mean())

@@ -1,5 +1,4 @@
-"""A model read on its data: its sites, the unit of its likelihood, its latent class, and its
-densities."""
+"""A model read on its data: its sites, unit, latent class, and densities."""
 
 from raters.program import placing as placing
 from raters.program.densities import answer_probs as answer_probs

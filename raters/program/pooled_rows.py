@@ -1,12 +1,5 @@
-r"""Equal rows of different groups as one.
-
-The rows of many annotators are often the same few: with ten items there are 45 pairs. If a row's
-distribution under each class does not depend on its group, then with :math:`\ell_{ck}` for the
-log-probability of the distinct row c under class k, and :math:`n_{gc}` for the number of such rows
-of group g, the log-probabilities of the rows of all groups are the product nℓ, and the expected
-numbers of distinct rows under each class :math:`n^\top p`. All else of a sweep then runs on the
-distinct rows, whatever the model.
-"""
+"""Equal rows of different groups as one, where a row's distribution does not depend on its group:
+expected numbers of the distinct rows under each class are a product with a sparse matrix."""
 
 from __future__ import annotations
 
@@ -62,8 +55,7 @@ class PooledRows:
         return cls(program.model, rows, counts, counts.T.tocsr())
 
     def expected(self, values: Values) -> tuple[ClassCounts, float]:
-        """Expected numbers of groups, and of distinct rows, of each class, and the log-likelihood
-        of all groups."""
+        """Expected numbers of groups and distinct rows of each class, and the log-likelihood."""
         each = np.asarray(_log_rows(self.model, self.rows, values))
         groups, total = _classes_of_rows(self.model, self.rows, values, self.counts @ each)
         return ClassCounts(groups, self.by_row @ np.asarray(groups)), float(total)
@@ -79,8 +71,7 @@ class _Columns:
 
 
 def _columns(program: Any, values: Values) -> _Columns | None:
-    """Find the columns on which the log-probability of a row under each class depends; None if one
-    of them is that of the groups, or the row depends on other rows."""
+    """Find the columns on which a row's log-probability depends; None if rows do not pool."""
     model, data = program.model, program.data
     groups: list[int] = []
 
@@ -155,8 +146,7 @@ def _log_rows(model: Model[Any], data: Any, values: Values) -> Float[Array, "row
 def _classes_of_rows(
     model: Model[Any], data: Any, values: Values, rows: Float[Array, "group class"]
 ) -> tuple[Float[Array, "group class"], Float[Array, ""]]:
-    """Expected numbers of groups of each class, and the log-likelihood of all, from that of the
-    rows of each group."""
+    """Expected numbers of groups of each class, and the log-likelihood, from the rows'."""
     fn = trace(model, data, values)[model.observed]["fn"]
     joint = fn.weighed(rows)
     total, probs = jax.nn.logsumexp(joint, axis=-1), jax.nn.softmax(joint, axis=-1)

@@ -37,8 +37,7 @@ class Site(NamedTuple):
 
 
 class Supports(dict[str, constraints.Constraint]):
-    """Support of each latent site by name; hashable, so that compiled functions can depend on
-    it."""
+    """Support of each latent site; hashable, so that compiled functions can depend on it."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple((name, type(support)) for name, support in self.items()))
@@ -99,27 +98,12 @@ class Program[Data: Judgements]:
         return placed(self.data, self.mesh)
 
     def sample(self, size: int = SAMPLE) -> Data:
-        """The first units of the data, to try the program out on.
-
-        Their arrays are objects of their own: JAX keeps the buffer of a NumPy array that is read
-        while a function is traced, so that a trial in float64 would leave the user's arrays in
-        float64 for all that read them in float32.
-
-        Parameters
-        ----------
-        size : int
-            Number of units.
-
-        Returns
-        -------
-        Judgements
-        """
+        """The first units of the data, in arrays of their own, to try the program out on."""
         return _viewed(self.data.take(slice(0, size)))
 
     @cached_property
     def parts(self) -> dict[str, Program[Any]]:
-        """The program of each kind of judgement by itself, for a model of several kinds; empty for
-        a model of one."""
+        """Program of each kind of judgement by itself; empty for a model of one kind."""
         models = self.model.parts
         if not models:
             return {}
@@ -180,8 +164,7 @@ class Program[Data: Judgements]:
 
     @cached_property
     def unit(self) -> str:
-        """Axis that the likelihood is a product over: declared as ``infer={"unit": ...}`` of the
-        observed site, otherwise its innermost plate."""
+        """Axis that the likelihood is a product over: ``infer={"unit": ...}``, or a plate."""
         return self._read.unit or self.data.unit
 
     @property
@@ -232,8 +215,7 @@ class Program[Data: Judgements]:
 
     @property
     def coords(self) -> dict[str, Any]:
-        """Names along each axis that has any: those of the data, of the classes that the
-        likelihood sums out, and of axes that the model names."""
+        """Names along each axis that has any: of the data, the classes, and the model."""
         if self.parts:
             data: Any = self.data
             named = {
@@ -284,8 +266,7 @@ class _Reading(NamedTuple):
 
 
 def _viewed[Data](data: Data) -> Data:
-    """Views of the arrays of some data: JAX would keep constants of the arrays themselves, in the
-    precision in which a program is read here."""
+    """Views of the arrays, since JAX keeps those that it reads in the precision of a trial."""
     viewed: Data = jax.tree.map(
         lambda array: array.view() if isinstance(array, np.ndarray) else array, data
     )
@@ -311,8 +292,7 @@ def _reading_of_parts(model: Model[Any], data: Any) -> _Reading:
 def _collected(
     full: dict[str, Any], called: Mapping[str, str]
 ) -> tuple[dict[str, Site], dict[str, tuple[str, ...]]]:
-    """Collect the sampled sites of a program, and the axes of its deterministic ones, under the
-    names that results have for axes."""
+    """Collect sampled sites, and axes of deterministic ones, with the axis names of results."""
     sites, deterministic = {}, {}
     for name, site in full.items():
         if site["type"] == "deterministic":
@@ -425,8 +405,7 @@ def _check_sites(model: Model[Any], sites: dict[str, Any], data: Any) -> None:
 
 
 def _check_observed(name: str, site: dict[str, Any], data: Any) -> None:
-    """Raise unless the observed site has one density for each row, or for each unit, and knows
-    ties where they may be the answer to a pair: it would take one as half a vote."""
+    """Raise unless the observed site has one density for each row or unit, and knows ties."""
     mixed = isinstance(site["fn"], GroupedMixture)
     sizes = {data.row: data.num_rows, data.unit: data.num_units}
     inner = {frame.name: frame.size for frame in site["cond_indep_stack"] if frame.dim == -1}

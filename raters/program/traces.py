@@ -33,8 +33,7 @@ def trace(model: Model[Any], data: Any, values: Values) -> dict[str, Any]:
 
 
 def skeleton(model: Model[Any], data: Any) -> dict[str, Any]:
-    """The program's trace at any values inside the supports: nothing is drawn, which would take
-    long to compile."""
+    """The program's trace at any values inside the supports; nothing is drawn or compiled."""
     program = handlers.substitute(
         model.generate, substitute_fn=partial(_feasible, model.observed_sites)
     )

@@ -50,8 +50,7 @@ def scattered(
 
 
 def inside(values: Values, supports: dict[str, constraints.Constraint]) -> Values:
-    """Values a little inside their supports, so that unconstrained coordinates are finite: draws
-    may lie on an edge."""
+    """Values a little inside their supports, so that unconstrained coordinates are finite."""
     inner = {}
     for name, value in values.items():
         value, support = np.asarray(value, np.float64), supports[name]

@@ -1,6 +1,7 @@
-"""Factors of a variational distribution: normals, truncated normals, and probabilities of classes.
+r"""Factors of a variational distribution, and moments of logits that are bilinear in the blocks.
 
-Gibbs draws a block from its conditional, and EM takes the mode; these hold its averages.
+With the entries :math:`x_s` that a row touches (its slots), its logit is
+:math:`g_0 + \sum_s g_s x_s + \sum_{s < t} d_{st} x_s x_t`, where s and t are of different blocks.
 """
 
 from __future__ import annotations
@@ -159,8 +160,7 @@ def drawn_probs(
 
 
 def log_means(parameters: tuple[Array, ...], broken: bool) -> Float[Array, "... class"]:
-    """Return the mean logarithms of the probabilities of a Dirichlet distribution, or of shares
-    broken off a stick."""
+    """Return the mean logarithms of probabilities that are Dirichlet, or broken off a stick."""
     if not broken:
         (concentration,) = parameters
         return digamma(concentration) - digamma(concentration.sum(-1, keepdims=True))
@@ -418,8 +418,7 @@ def gathered(forms: Forms, owners: Owners, entries: tuple[EntryArray, ...]) -> S
 def covariances_of(
     forms: Forms, owners: Owners, spread: tuple[EntryArray | Float[Array, "entry entry"], ...]
 ) -> Covariances:
-    """Return the covariances of all pairs of slots of one block, from variances or covariance
-    matrices of the blocks."""
+    """Return the covariances of all pairs of slots of one block."""
     found = {}
     for block, own in enumerate(spread):
         for one, other in owners.pairs(block):

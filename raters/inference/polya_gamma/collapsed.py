@@ -1,18 +1,13 @@
-r"""Sites of no normal block, drawn with a normal block integrated out.
+r"""Sites of no normal block, drawn with one integrated out, and effects drawn with classes.
 
-Given the Pólya-Gamma variables ω of a block b with design A, offset o, prior mean μ and precision
-Λ, all of which may depend on the other sites θ, the block can be integrated out:
+With :math:`P = A^\top \Omega A + \Lambda` and :math:`s = A^\top (\kappa - \Omega o) + \Lambda \mu`
+for a block of design A, offset o, prior mean μ and precision Λ, given the Pólya-Gamma variables ω,
 
 .. math::
 
     \log p(\theta \mid \omega, y) = \log p(\theta) + \kappa^\top o - \tfrac12 o^\top \Omega o
         + \tfrac12 s^\top P^{-1} s - \tfrac12 \log |P| + \tfrac12 \log |\Lambda|
-        - \tfrac12 \mu^\top \Lambda \mu ,
-    \qquad P = A^\top \Omega A + \Lambda, \quad s = A^\top (\kappa - \Omega o) + \Lambda \mu .
-
-A slice step on it and then a draw of the block, under the same ω, is a partially collapsed Gibbs
-sampler (van Dyk and Park 2008). A learned scale and the effects that it governs would otherwise
-hold each other, whether the program centres the effects or not.
+        - \tfrac12 \mu^\top \Lambda \mu .
 """
 
 from __future__ import annotations
@@ -107,8 +102,7 @@ def visit(
 
 
 def marginal(rows: Rows, omega: PerRow, kappa: PerRow) -> Scalar:
-    """Return the log density of ω-weighted rows with their block integrated out, but for a
-    constant."""
+    """Return the log density of weighted rows, their block integrated out, up to a constant."""
     prior, offset = rows.prior, rows.offset
     size, target = len(prior.mean), kappa - omega * offset
     if rows.entry is None:

@@ -1,10 +1,7 @@
 """Colours of the entries of a block that a program does not only index.
 
-A program may do arithmetic with a whole site before it indexes it, such as ``(mean + scale *
-effect)[group]``, or multiply a matrix by it. Its rows are then read from derivatives of the logits.
-Entries that no row touches together have one colour and share a derivative (Curtis, Powell and Reid
-1974, On the estimation of sparse Jacobian matrices): the effects of groups take two derivatives,
-however many groups there are, and a matrix of features takes one for each feature.
+Rows of ``(mean + scale * effect)[group]`` are read from derivatives of the logits, one for all
+entries that no row touches together (Curtis, Powell and Reid 1974).
 """
 
 from __future__ import annotations

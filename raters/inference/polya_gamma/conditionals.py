@@ -411,8 +411,7 @@ class Dense(Conditional):
 
 
 class Sparse(Conditional):
-    """Conditional of a large coupled block, solved by conjugate gradients with a Jacobi
-    preconditioner. Draws are by perturbation and optimisation."""
+    """Conditional of a large coupled block: conjugate gradients, and draws by perturbation."""
 
     def __init__(self, prior: Gaussian, *, keep_rows: bool) -> None:
         super().__init__(prior)

@@ -1,16 +1,9 @@
 """Blocks that are found in a program.
 
-A latent site is a block where
-
-- its prior is normal (truncated or multivariate, too) or uniform, and the logits of the rows are
-  affine in it, the other sites held, at random points; or where a class is summed out, and the
-  log-odds of the classes are; or its prior is Dirichlet, stick-breaking, Beta or a mixture of these
-  over types, and its probabilities are counted; and
-- no other site's prior depends on it.
-
-Sites in which the logits are affine together are one block, up to a size, unless one of them has
-bounds, or a declared symmetry moves them together already, at no cost. The order is that of the
-program.
+A latent site is a block where no other prior depends on it, and its prior is normal (truncated or
+multivariate, too) or uniform and the logits, or the log-odds of the classes, are affine in it at
+random points; or its probabilities are counted. Sites in which the logits are affine together are
+one block, up to a size, unless one has bounds or a symmetry moves them together.
 """
 
 from __future__ import annotations
@@ -168,8 +161,7 @@ def _apart(model: Model[Any]) -> list[set[str]]:
 def _checked(
     program: Program[Any], values: Values, priors: _Priors, names: Sites
 ) -> list[tuple[Sites, str]]:
-    """Return a block, or its sites alone where the block cannot be updated, each with what is wrong
-    with it."""
+    """Return a block, or its sites alone, each with the reason why it cannot be updated."""
     if not (reason := _limits(program, values, priors, names)):
         return [(names, "")]
     if len(names) == 1:
@@ -378,8 +370,7 @@ def kinds_of(program: Program[Any], data: Any, values: Values, names: Names) -> 
 def depends(
     function: Any, model: Model[Any], data: Any, values: Values, sites: Iterable[str]
 ) -> bool:
-    """Return whether a function of the model, the data and the values depends on any of these
-    sites."""
+    """Return whether a function of model, data and values depends on any of these sites."""
     values = {name: np.asarray(value, float) for name, value in values.items()}
     gradient = _gradient(function, model, data, values, tuple(sites))
     return any(np.any(np.asarray(part) != 0) for part in gradient.values())

@@ -1,10 +1,5 @@
-"""Conditionals of blocks whose rows stay on devices.
-
-One compiled function reads the rows, weighs them and adds them up, so that nothing of the size of
-the rows leaves the devices, or goes from one to another: the sums, of the size of a block, do.
-Small systems are then solved on the host as ever, and large ones by conjugate gradients whose
-products are of the rows on the devices.
-"""
+"""Conditionals of blocks whose rows stay on devices: one compiled function reads, weighs and adds
+them up, and only sums leave the devices."""
 
 from __future__ import annotations
 

@@ -76,25 +76,19 @@ class PGEM(Backend):
     and SQUAREM extrapolation; steps that would decrease the density are undone.
 
     Hyper-parameters (the learned scales) are fixed in EM, as the joint mode has scales of zero.
-    They are estimated first by stochastic EM, as averages over a short Gibbs run, or, with many
-    data, at the mode of their marginal posterior.
-
-    The draws are from a Laplace approximation: normal with the Fisher information at the mode, with
-    bounded sites mapped to truncated normals; hyper-parameters are redrawn given the other sites.
+    They are estimated first, over a short Gibbs run or, with many data, at the mode of their
+    marginal posterior. The draws are from a Laplace approximation at the mode.
 
     Of a model that can integrate a site out, such as the abilities of persons in `Rasch`, the mode
-    is that of the other sites; the attribute ``marginal_log_likelihood`` of the result is the
-    log-likelihood there, and ``monte_carlo_error`` its error, for `MixedLogit`.
+    is that of the other sites, with ``marginal_log_likelihood`` in the result's attributes.
 
     Parameters
     ----------
     draws : int
         Number of Laplace draws; 0 returns the mode as a single draw.
     starts : int, optional
-        Number of starting points, of which the best mode is used. By default 10, drawn by the
-        model, for a mixture of types; 1 for a model with one block or with latent classes; 4
-        otherwise. With latent classes the votes give a good start, and other starts may lead to
-        modes of higher density and worse labels.
+        Number of starting points, of which the best mode is used. By default 10 for a mixture of
+        types; 1 for a model with one block or with latent classes; 4 otherwise.
     accelerate : bool
         Use Newton's weights and SQUAREM; otherwise plain EM.
     tolerance : float
@@ -134,8 +128,7 @@ class PGEM(Backend):
         plain_whole(self, "max_sweeps")
 
     def why_not(self, program: Program[Any]) -> str | None:
-        """Refuse models without blocks, unless all that is left after one site is integrated out is
-        few enough for L-BFGS, and distributions that augmentation does not cover."""
+        """Refuse models without blocks or a mode, and distributions without an augmentation."""
         if reason := super().why_not(program):
             return reason
         if panels.applies(program):
@@ -388,8 +381,7 @@ class _Climber:
         return objective, {name: np.asarray(value) for name, value in values.items()}
 
     def _expectation(self, values: Values) -> tuple[Any, Any, float | None]:
-        """Return the data that a sweep from these values reads, the expected classes, and the log
-        joint density; None where the weights of the first block give it."""
+        """Return the data that a sweep reads, the expected classes, and the density if known."""
         plan, data = self.plan, self.data
         if isinstance(plan, joint_plan.Plan):
             density = float(joint.objective(plan, data, values))

@@ -58,9 +58,7 @@ class PGGibbs(Backend):
     site. All of it is derived from the model's program. Computations are in float64, and chains
     run in threads.
 
-    On an accelerator, or with ``rt.fit(..., mesh=...)``, the rows stay on the devices, where ω is
-    drawn by a series that is cut off after six terms and a variable with the mean and the variance
-    of the rest.
+    On an accelerator, or with ``rt.fit(..., mesh=...)``, the rows stay on the devices.
 
     It mixes slowly where many logits are large (\|ψ\| ≫ 3): check the effective sample size, or use
     `HMC`.

@@ -66,12 +66,9 @@ class HMC(Backend):
     r"""Hamiltonian Monte Carlo in the metric of the rows: exact, and faster than `PGGibbs` where
     log-odds are large.
 
-    Each chain runs some sweeps of `PGGibbs`. The mass matrix is the negative Hessian of the log
-    joint density at the mean of their second half, with its eigenvalues relative to the Fisher
-    information of the rows and the curvature of the prior kept between 1/10 and 10. In the
-    coordinates in which a normal of this precision is standard, a step turns the place and the
-    momentum between kicks by what is left of the slope. Moves along the orbits of scale symmetries
-    and to mirror images follow each trajectory.
+    Each chain runs some sweeps of `PGGibbs`; the mass matrix is the negative Hessian of the log
+    joint density at the mean of their second half, kept positive by the Fisher information of the
+    rows. Moves along orbits of scale symmetries and to mirror images follow each trajectory.
 
     It takes models with up to 2,500 parameters. Where few votes leave competences or learned
     scales open, some trajectories diverge, and `NUTS` is the better choice.
@@ -117,8 +114,7 @@ class HMC(Backend):
         plain_whole(self, "sweeps", least=2)
 
     def why_not(self, program: Program[Any]) -> str | None:
-        """Refuse what `PGGibbs` refuses, latent classes, choices from sets, and many
-        coordinates."""
+        """Refuse what `PGGibbs` refuses, latent classes, choices from sets, and many parameters."""
         if reason := PGGibbs().why_not(program):
             return reason
         if program.parts:  # The metric is of the rows of one kind of judgement.
@@ -374,8 +370,7 @@ def metric_at(plan: Plan, data: Any, centre: Flat, like: Values) -> Metric:
 
 @partial(jax.jit, static_argnums=0)
 def _at(plan: Plan, row: Any, like: Values, flat: Flat) -> tuple[Values, Values, Flat]:
-    """Return the values at a point, their slopes, each along its own coordinate, and the negative
-    curvature of the log prior along each coordinate."""
+    """Return the values at a point, their slopes, and the curvature of the log prior."""
     values, slopes = jax.jvp(
         lambda flat: sites_at(plan.supports, like, flat)[0], (flat,), (jnp.ones_like(flat),)
     )

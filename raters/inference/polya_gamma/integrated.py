@@ -1,5 +1,4 @@
-"""Hyper-parameters and positions on scale orbits, given the other sites: their integral, and draws
-of them."""
+"""Hyper-parameters and places on scale orbits: their integral given the rest, and draws."""
 
 from __future__ import annotations
 
@@ -98,8 +97,7 @@ def _along(plan: Plan, values: Values, scale: Scale, coordinate: Array) -> tuple
 
 
 def _farthest(plan: Plan, values: Values, names: Sites) -> Array | None:
-    """Logarithm of the largest factor that keeps all entries of some sites within their bounds;
-    None where no bound but 0 is in the way."""
+    """Logarithm of the largest factor that keeps sites within their bounds; None without bounds."""
     largest = None
     for name in names:
         low, high = (

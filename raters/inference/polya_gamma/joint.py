@@ -1,5 +1,4 @@
-"""Sweep over several kinds of judgement: each kind has the rows of its own program, and what the
-kinds share is updated given the rows of all of them."""
+"""Sweep over several kinds of judgement, which share some of their sites."""
 
 from __future__ import annotations
 
@@ -247,8 +246,7 @@ _LEAST = 1e-6
 
 
 def why_not(program: Program[Any], draws: int) -> str | None:
-    """Explain why `PGEM` has no mode of a program of several kinds of judgement, or no draws around
-    it, or return None."""
+    """Explain why `PGEM` has no mode of several kinds of judgement, or no draws around it."""
     if not program.parts:
         return None
     for name, part in program.parts.items():

@@ -1,5 +1,4 @@
-"""Plan of a sweep over several kinds of judgement: the plan of each kind, and the blocks that they
-share."""
+"""Plan of a sweep over several kinds of judgement, with the blocks that they share."""
 
 from __future__ import annotations
 
@@ -42,8 +41,7 @@ class Tie(NamedTuple):
 
 
 def _score(plan: Any, tie: Tie, row: Any, values: Values, entries: Array) -> tuple[Array, ...]:
-    """Return the score of the entries of a site, the mean and the standard deviation that it has
-    given those tied to it, and the log density of the entries by themselves."""
+    """Return the score of entries, its mean and deviation given those tied to it, and log f."""
     scores, own = [], None
     for place, (name, site) in enumerate(tie.group):
         part = next(one for one in plan.parts if one.name == name)
@@ -79,8 +77,7 @@ def to_scores(plan: Any, tie: Tie, row: Any, values: Values, entries: Array) -> 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _log_score(plan: Any, tie: Tie, row: Any, values: Values, entries: Array) -> PerJudge:
-    """Return the log density of the score of each entry given those tied to it, less that of the
-    entry by itself."""
+    """Return the log density of each score given those tied to it, less that of the entry."""
     at = plan, tie, row, values, entries
     return log_copula(*at) + to_scores(*at)
 
@@ -117,8 +114,7 @@ class Tied(NamedTuple):
         return log_density(self.own, entries) + np.asarray(_log_score(*self.given, entries))
 
     def mode(self, current: np.ndarray) -> np.ndarray:
-        """Return a point of each entry with a higher density, by golden-section search near the
-        current one; this, where there is none."""
+        """Return a likelier point of each entry by golden-section search, or the current one."""
         transform = biject_to(self.support)
         start = np.asarray(transform.inv(jnp.asarray(current)))
 
@@ -295,8 +291,7 @@ def _part(program: Program[Any], values: Values, name: str) -> Part:
 
 
 def _joined(program: Program[Any], parts: tuple[Part, ...]) -> dict[Block, tuple[Member, ...]]:
-    """Return the blocks of all parts in the names of the joint program, those of a shared site as
-    one; without the sites that are in a block of some of their parts only."""
+    """Return the blocks of all parts by their joint names, those of a shared site as one."""
     members: dict[Block, tuple[Member, ...]] = {}
     for place, part in enumerate(parts):
         for block in part.plan.blocks:

@@ -1,5 +1,4 @@
-"""Step of Gibbs to other names of the classes, with the probabilities that are counted integrated
-out."""
+"""Step of Gibbs to other names of the classes, counted probabilities integrated out."""
 
 from __future__ import annotations
 
@@ -123,8 +122,7 @@ def changes(
 def counted(
     model: Model[Any], sites: Sites, data: Any, draws: Values, keys: Array
 ) -> dict[str, Parameters]:
-    """Draw the classes under each draw, and return the parameters of the conditionals of the
-    counted sites."""
+    """Draw classes under each draw, and return the conditionals of the counted sites."""
 
     def of_one(entry: tuple[Values, Array]) -> dict[str, Parameters]:
         values, key = entry
@@ -197,8 +195,7 @@ def _at_equal(parameters: Parameters) -> Float[Array, " draw"]:
 
 
 def _with_prior(conditional: Parts, prior: Parts, other: Parts) -> tuple[Parameters, PerDraw]:
-    """Put another prior's concentrations in the place of those of the prior, in the parameters of a
-    conditional."""
+    """Put another prior's concentrations in the place of the prior's in a conditional."""
     before, old, new = (
         part[0] if len(part) == 1 else np.stack(part, -1) for part in (conditional, prior, other)
     )

@@ -132,8 +132,7 @@ def shifted(plan: Plan, data: Any, values: Values, covariance: Matrix) -> Values
 def _skewness(
     model: Model[Any], data: Any, values: Values, block: Block, across: Array, mesh: Mesh | None
 ) -> EntryArray | None:
-    """Return half of what the third derivatives f of the rows add to the slope, Aᵀ (f Var A x), the
-    covariance `across` entries; or None of rows that are not log-odds of their entries."""
+    """Return what third derivatives add to the slope; None of rows that are not log-odds."""
     rows = record(model, data, values, block)
     if rows.entry is None or rows.shift is not None:
         return None
@@ -150,8 +149,7 @@ def _skewness(
 
 
 def _with_reaching(plan: Plan, data: Any, mode: Values, normal: Dense) -> Dense | None:
-    """Return the normal of the conjugate sites with that of the other sites on which the likelihood
-    depends; None without such, or where one has bounds or the normal would have no density."""
+    """Return the normal with the free sites that reach the likelihood, where it has a density."""
     names = tuple(sorted(plan.reaching))
     if not names or any(plan.supports[name] is not constraints.real for name in names):
         return None

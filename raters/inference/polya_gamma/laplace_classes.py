@@ -120,8 +120,7 @@ def _flat(values: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> FlatPoi
 
 
 def _offset(support: Any, shape: tuple[int, ...]) -> Any:
-    """Return what to take from the coordinates of a counted site to have the log odds of
-    probabilities; NaN where they are of none."""
+    """Return what to take from coordinates of a counted site to have log odds, or NaN."""
     if support is constraints.simplex:  # Breaks of a stick.
         return np.log(np.arange(shape[-1], 0, -1.0))
     return 0.0 if isinstance(support, constraints.interval) else np.nan
@@ -130,8 +129,7 @@ def _offset(support: Any, shape: tuple[int, ...]) -> Any:
 def _as_betas(
     points: EntryDraws, mode: Entries, spread: Entries, offset: Entries
 ) -> tuple[EntryDraws, PerDraw]:
-    """Map normal draws of log odds to those of beta distributions of the same mode and
-    curvature."""
+    """Map normal draws of log odds to those of betas of the same mode and curvature."""
     from scipy.stats import norm
 
     which = np.isfinite(offset)

@@ -1,9 +1,5 @@
-"""Latent classes in a sweep: responsibilities and draws, and the Dirichlet and Beta conditionals.
-
-EM uses the responsibilities of the classes, Gibbs a draw. Given either, the log-likelihood of
-labels and classes together is linear in the logarithms of the probabilities, and its derivatives
-are the counts (Fisher's identity), so no model's counts are written here.
-"""
+"""Latent classes in a sweep, and the Dirichlet and Beta conditionals: counts are derivatives of the
+complete log-likelihood in the logarithms of the probabilities (Fisher's identity)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """One-dimensional updates of sites that are not conjugate: slice sampling for Gibbs, and
-golden-section search for EM.
-
-Both take a log-density `f` along a line with the current point at 0, so that EM and Gibbs update
-free sites and the orbits of symmetries in the same way.
-"""
+golden-section search for EM, both of a log density `f` along a line with the current point at 0."""
 
 from __future__ import annotations
 

@@ -1,13 +1,8 @@
 r"""Coordinate ascent of a mean-field approximation, from the conditionals of Gibbs sampling.
 
-With independent blocks, and the Pólya-Gamma variables at their best, the evidence lower bound is
-
-.. math:: \sum_m \left[\kappa_m \mathrm E\,\psi_m - n_m \log 2 \cosh\tfrac{c_m}{2}\right]
-    + \mathrm E \log p(x \mid v) + \log p(v) + \mathrm H(q), \qquad c_m^2 = \mathrm E\,\psi_m^2 .
-
-A block's best distribution has the conditional of Gibbs sampling with averages in it: ω at
-:math:`n \tanh(c/2) / (2c)`, and products of the weights of its rows at their mean. All of them are
-derivatives of :math:`\mathrm E\,\psi` and :math:`\mathrm E\,\psi^2` in the entries of the block.
+A block's best distribution has the conditional of Gibbs sampling with ω at
+:math:`n \tanh(c/2) / (2c)`, where :math:`c^2 = \mathrm E\,\psi^2`, and products of the weights of
+its rows at their mean: derivatives of :math:`\mathrm E\,\psi` and :math:`\mathrm E\,\psi^2`.
 """
 
 from __future__ import annotations
@@ -119,8 +114,7 @@ class MeanField:
         return found
 
     def values(self, state: State) -> Values:
-        """Return the mean of each site; of probabilities that of their logarithms, and not
-        normalised."""
+        """Return the mean of each site; of probabilities that of their logarithms."""
         found = dict(self.first) | dict(state.hyper)
         for sites, normal in zip(self.setting.blocks, state.normals, strict=True):
             found = Block(sites).put(found, normal.mean)
@@ -275,8 +269,7 @@ def _places(coordinates: tuple[Array, Values], held: Sites) -> Bool[np.ndarray, 
 
 
 def _joined(plan: Plan, data: Any, values: Values) -> tuple[tuple[Sites, ...], Forms, Owners]:
-    """Return the blocks of normal sites, joined where their entries meet in sums alone, and the
-    rows of all of them."""
+    """Return the normal blocks, joined where entries meet in sums alone, and their rows."""
     blocks = tuple(
         dict.fromkeys(block.sites for block in plan.blocks if block.kind in ("rows", "type"))
     )
@@ -358,8 +351,7 @@ def bound_of_rows(
 def _statistics(
     owners: Owners, block: int, forms: Forms, normals: Moments, votes: tuple[Array, Array]
 ) -> tuple[Array, dict[int, Array], Covariances]:
-    """Return the bound of all rows, its slope in each slot of a block, and half of ω times the
-    second derivatives of the mean squares in each pair of them, which is the precision."""
+    """Return the bound of all rows, its slopes, and the precision in pairs of slots of a block."""
     slots = averages.gathered(forms, owners, normals[0])
     covariances = averages.covariances_of(forms, owners, normals[1])
     own = owners.slots(block)
@@ -393,8 +385,7 @@ def _rest(
     given: tuple[Values, tuple[Array, ...], Counted],
     coordinates: tuple[Array, Values],
 ) -> tuple[Array, Any]:
-    """Return the bound less that of the rows and the entropies of the blocks, at factors along the
-    orbits and hyper-parameters, and its slope in these."""
+    """Return the bound without rows and entropies, at factors and hyper-parameters, and its slope."""
     values, spreads, counted = given
 
     def rest(coordinates: tuple[Array, Values]) -> Array:

@@ -1,5 +1,4 @@
-"""Moves along declared symmetries that keep the likelihood, drawn or to the maximum, and of learned
-scales together with the sites that they govern."""
+"""Moves along declared symmetries, and of learned scales with the sites that they govern."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-r"""Gibbs sampling of choices in which each judge has a vector of their own.
+"""Gibbs sampling of choices in which each judge has a vector of their own.
 
-A sweep draws the vectors, by independence Metropolis steps from t distributions; the shared sites
-and the scales together, given the vectors in units of their scales (ancillary coordinates); and
-what is added to everybody's vector, and the scales, given the vectors (sufficient ones): both
-forms of the model are interwoven (Yu and Meng 2011). Proposals are normal approximations at points
-of reference that are found in warm-up.
+Vectors are drawn by independence Metropolis steps; shared sites and scales given the vectors in
+units of their scales, and given the vectors: both forms are interwoven (Yu and Meng 2011).
 """
 
 from __future__ import annotations

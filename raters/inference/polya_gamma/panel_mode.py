@@ -141,8 +141,7 @@ def averaged(panel: Panel, at: Drawn, of_all: np.ndarray, factor: np.ndarray) ->
 def averaged_choices(
     panel: Panel, at: Drawn, of_all: np.ndarray, factor: np.ndarray
 ) -> tuple[Averages, Float[np.ndarray, "place set"]]:
-    """Return the same, and the number of choices of each place that are expected, averaged over
-    the judge's own posterior."""
+    """Return the same, and the expected choices of each place under the judges' posteriors."""
     log_likelihood, exps, total = _likelihoods(panel, at, of_all)
     own = _averaged(at, factor, log_likelihood)
     share = own.weight[panel.judge] * panel.number[:, None] / total
@@ -153,8 +152,7 @@ def averaged_choices(
 def _likelihoods(
     panel: Panel, at: Drawn, of_all: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the log-likelihoods of each judge's choices at the points, e to the utilities, and its
-    sums over each set, in single precision: the first are off by a thousandth of a nat."""
+    """Return log-likelihoods at the points, e to the utilities, and its sums, in float32."""
     exps = np.maximum(of_all, _LOWEST).astype(np.float32)[:, :, None] + at.utility
     exps -= exps.max(0)
     taken = np.matmul(panel.chosen.T.astype(np.float32)[:, None], exps.transpose(1, 0, 2))[:, 0]
@@ -179,8 +177,7 @@ def _averaged(
 def log_likelihoods(
     program: Program[Any], draws: Values
 ) -> tuple[Float[np.ndarray, "draw judge"], float]:
-    """Log-likelihood of each judge's choices under draws of the sites, their own vectors integrated
-    out."""
+    """Log-likelihood of each judge's choices under draws, their own vectors integrated out."""
     with jax.enable_x64(True):
         number = len(next(iter(draws.values())))
         at = [{name: value[place] for name, value in draws.items()} for place in range(number)]
@@ -204,8 +201,7 @@ def _averaged_at(
 
 
 def _suited(program: Program[Any], panel: Panel, values: Values) -> tuple[Reference, Points]:
-    """Return the expansion of the likelihood that suits some values, and as many points as the
-    error asks for."""
+    """Return the expansion that suits some values, and as many points as the error asks for."""
     reference = at_modes(program, panel, values)
     factor = panel.factor_of(program, program.data.first_unit(), values)
     of_all = panel.shared_utilities(panel.shared_of(values))
@@ -304,8 +300,7 @@ class Marginal:
         return float(found.log_mean.sum() + density), slope, each
 
     def mode(self) -> Mode:
-        """Maximise by BFGS in rounds, each at points that suit where the last one ended: few
-        points first, and then more."""
+        """Maximise by BFGS in rounds, each at points that suit where the last one ended."""
         point: np.ndarray = self.first
         history: list[float] = []
         for number, gain in zip((FEW, SOME), _GAINS, strict=True):
@@ -361,8 +356,7 @@ class Marginal:
         return Mode(self.values, point, curvature, total, found.total_error, history)
 
     def _curvature(self, point: np.ndarray) -> np.ndarray:
-        """Return the negative curvature, by differences of centred slopes at vectors that move with
-        everybody's own posterior: the noise of both slopes is then nearly the same."""
+        """Return the negative curvature, by differences of slopes at vectors with common noise."""
 
         def slope(at: np.ndarray) -> np.ndarray:
             return self.slopes(at, self.drawn_at(at), is_centred=True)[1]
@@ -431,8 +425,7 @@ def _prior(
     shared: EntryArray,
     flat: Flat,
 ) -> tuple[Array, tuple[Array, Array], Array, Array]:
-    """Return the log prior but of the vectors, in unconstrained coordinates, its slope, and the
-    derivatives of the precision and of the log volume of the vectors' covariance."""
+    """Return the log prior without the vectors, its slope, and derivatives of their covariance."""
 
     def at(shared: Array, flat: Array) -> Values:
         other = _placed(supports, hyper_names, shapes, flat)[0]
@@ -464,8 +457,7 @@ _FREEDOM = 5
 
 
 def run(program: Program[Any], draws: int, start: Values, rng: Rng) -> Draws:
-    """Return the mode, and draws of a t distribution around it, each with a draw of all vectors
-    given the other sites."""
+    """Return the mode, and draws of a t distribution around it with draws of all vectors."""
     with jax.enable_x64(True):
         panel = panel_of(program, start)
         marginal = Marginal(program, panel, start, with_curvature=draws > 0)

@@ -1,10 +1,7 @@
 """Choices in which each judge has a vector of their own: designs, likelihoods and priors.
 
-The utilities are affine in the vectors of the judges, and in the sites that all judges share:
-
-.. math:: u_{Sj} = w_{Sj}^\top \theta + x_{Sj}^\top b_{k(S)} + o_{Sj}
-
-with the designs w, x and the offset o read off the program once, since they depend on no site.
+The utilities are affine in the vectors and in the sites that all judges share; the designs are read
+off the program once, since they depend on no site.
 """
 
 from __future__ import annotations

@@ -1,9 +1,5 @@
-"""Sparse designs of blocks: the entries on which each logit depends, and their weights.
-
-They are recorded by running the model. The block's sites are replaced by stand-ins whose
-``__getitem__`` records the index and returns an independent slot array. One vector–Jacobian product
-of the logits with respect to the slots then gives every weight.
-"""
+"""Sparse designs of blocks, recorded by running the model with stand-ins that note each index; one
+vector–Jacobian product gives the weights."""
 
 from __future__ import annotations
 
@@ -262,8 +258,7 @@ def _type_rows(model: Model[Any], data: Any, values: Values, block: Block, class
 
 
 def indices(model: Model[Any], data: Any, values: Values, site: str) -> list[Array]:
-    """Return the entries of a site that rows touch, an array for each index that the model asks
-    for."""
+    """Return the entries of a site that rows touch, an array for each index."""
     stand_in = StandIn(jnp.asarray(values[site]))
     trace(model, data, values | {site: stand_in})
     return stand_in.entries

@@ -1,10 +1,7 @@
-r"""Hyper-parameters of normal priors, at the mode of their marginal posterior.
-
-With normal entries of means x and variances :math:`C_i` (Laplace's approximation), and priors of
-means :math:`m_i(v)` and precisions :math:`\lambda_i(v)`, a step of EM maximises (MacKay 1992)
+r"""Hyper-parameters of normal priors, at the mode of their marginal posterior (MacKay 1992).
 
 .. math:: \log p(v) + \tfrac12 \sum_i \left[\log \lambda_i(v)
-    - \lambda_i(v) \left((x_i - m_i(v))^2 + C_i\right)\right] .
+    - \lambda_i(v) \left((x_i - m_i(v))^2 + C_i\right)\right]
 """
 
 from __future__ import annotations
@@ -90,8 +87,7 @@ class _Marginal:
         return {name: np.asarray(there[name]) for name in self.plan.hyper}
 
     def ahead(self, point: FlatPoint, values: Values) -> tuple[FlatPoint, Values, list[Entries]]:
-        """Return the point after a step, the mode of the other sites before it, and the share of
-        the prior in the precision of each entry of each site there."""
+        """Return the point after a step, the mode of the other sites, and the prior's shares."""
         values = self.climb(values | self.at(point))
         normal = information(self.plan, self.data, values, draws=False)[1]
         mean = values

@@ -225,8 +225,7 @@ class Plain(Likelihood):
 
 
 class Summed(Likelihood):
-    """Likelihood of choices of several kinds that the same block is in, some with its entries
-    turned round: the worst is the best of these."""
+    """Likelihood of choices of several kinds, some of them with the entries turned round."""
 
     def __init__(self, *parts: Likelihood, signs: Sequence[int] | None = None) -> None:
         self.parts, self.signs = parts, signs or [1] * len(parts)

@@ -1,16 +1,12 @@
-r"""Blocks in which the utilities of choices from sets are affine.
+r"""Blocks in which the utilities of choices from sets are affine: log-concave, and not Gaussian.
 
-The conditional of such a block is log-concave and not Gaussian, whatever is augmented: with rows
-:math:`A_S` of a set, the softmax p of their utilities, the times y that each was chosen out of
-:math:`n_S`, and a normal prior of mean m and precision Λ, its slope and curvature are
+With rows :math:`A_S` of a set, the softmax p of their utilities, the times y that each was chosen
+out of :math:`n_S`, and a normal prior of mean m and precision Λ, slope and curvature are
 
 .. math::
 
     g = A^\top (y - n p) - \Lambda (b - m), \qquad
     H = A^\top \mathrm{diag}(n p) A - \sum_S n_S (A_S^\top p_S)(A_S^\top p_S)^\top + \Lambda .
-
-EM goes to its mode by Newton's method; Gibbs proposes draws of a t distribution there, whose
-acceptance keeps the posterior exact.
 """
 
 from __future__ import annotations
@@ -351,16 +347,14 @@ class SetConditional(Conditional):
         return self._climbed(current)[0]
 
     def _at_mode(self) -> Proposals:
-        """Return proposals at the mode, found from a point that the current one has no part in: the
-        proposals must not depend on it."""
+        """Return proposals at the mode, which must not depend on the current point."""
         mode, factor = self._climbed(self.starts[0] if self.starts else self.prior.mean, _NEAR)
         if not self.starts:
             self.starts.append(mode)
         return self.proposing(mode, factor, self.likelihood)
 
     def _for_draws(self) -> Proposals:
-        """Return proposals at the mode: where these are kept, at that under the prior whose
-        precisions are the nearest powers of one step."""
+        """Return proposals at the mode, where they are kept under the nearest prior on a grid."""
         if self.modes is None:
             return self._at_mode()
         with np.errstate(divide="ignore"):  # A flat prior stays flat.

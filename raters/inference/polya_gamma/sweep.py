@@ -1,8 +1,4 @@
-"""Sweep of EM and Gibbs: latent classes, conjugate blocks, orbits of scale symmetries, free sites.
-
-EM uses expected classes, expected Pólya-Gamma weights and the mode of each conditional; Gibbs draws
-all of them. Nothing here is specific to a model.
-"""
+"""Sweep of EM and Gibbs: latent classes, conjugate blocks, orbits of scales, and free sites."""
 
 from __future__ import annotations
 
@@ -105,8 +101,7 @@ class Plan:
 
 
 def why_not(program: Program[Any]) -> str | None:
-    """Explain why the Pólya-Gamma back-ends cannot run a program of one kind of judgement, or
-    return None."""
+    """Explain why Pólya-Gamma back-ends cannot run a program of one kind of judgement."""
     if program.parts:
         return (
             f"{program.model.title} has {len(program.parts)} kinds of judgement"
@@ -422,8 +417,7 @@ def visit_site(
     *,
     draws: bool = True,
 ) -> Array:
-    """Update the entries of a site one by one, each along its unconstrained coordinate, by slice
-    sampling or by golden-section search."""
+    """Update the entries of a site one by one, each along its unconstrained coordinate."""
     step: Step = line.slice_step if draws else line.golden_step
     transform = biject_to(support)
     start = transform.inv(values[name])

@@ -1,15 +1,11 @@
-r"""Mode and draws of a model whose groups have a latent class and whose rows share few tabulated
-distributions, each with parameters of its own.
+r"""Modes and draws of models that integrate a site out on nodes: latent classes of groups whose
+rows share few tabulated distributions.
 
 With :math:`T_{cvq}` for the log-probability of value v under distribution c and class q, and
 :math:`n_{icv}` for the number of such rows of group i,
 
 .. math:: \ell = \sum_i \log \sum_q w_q \exp \sum_{cv} n_{icv} T_{cvq}, \qquad
-    \frac{\partial \ell}{\partial T_{cvq}} = \sum_i n_{icv} \, p(q \mid i)
-
-(Fisher's identity), so that a step costs two products with one sparse matrix, whatever the model
-that makes the table. Given the classes, the distributions do not meet, and the information matrix
-has a block for each of them, and a border for what they share.
+    \frac{\partial \ell}{\partial T_{cvq}} = \sum_i n_{icv} \, p(q \mid i) .
 """
 
 from __future__ import annotations
@@ -451,8 +447,7 @@ def _at_mode(model: Model[Any], data: Any, values: Values) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class _How:
-    """A site of a model with an entry for each of so many names of an axis, given the other
-    sites."""
+    """A site with an entry for each of so many names of an axis, given the other sites."""
 
     model: Model[Any]
     site: str

@@ -63,8 +63,7 @@ def sites_at_each(
 def log_density(
     model: Model[Any], supports: Supports, data: Any, like: Values, flat: Flat
 ) -> Scalar:
-    """Return the log density in the unconstrained coordinates of the sites that have a support
-    here; the others are as in `like`."""
+    """Return the log density in unconstrained coordinates; other sites are as in `like`."""
     values, volume = sites_at(supports, like, flat)
     return log_joint(model, data, like | values) + volume
 

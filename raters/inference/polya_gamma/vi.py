@@ -142,8 +142,7 @@ class Component:
             self.centre = centre_of(self.mean[self.bounded], self.deviation, self.low, self.high)
 
     def log_evidence(self, field: MeanField, state: State) -> float:
-        """Return the logarithm of the probability of the data and of the hyper-parameters, by
-        Laplace's approximation at the means."""
+        """Return the log evidence, by Laplace's approximation at the means."""
         plan, total = self.setting.plan, 0.0
         for piece in placing.pieces(field.data):
             total += float(likelihood_of(plan.model, piece, self.values))
@@ -164,8 +163,7 @@ class Component:
         return entries, apart
 
     def log_density(self, entries: EntryDraws, apart: np.ndarray | None = None) -> PerDraw:
-        """Return the log density on the section at some entries, drawn as `apart` if that is
-        known."""
+        """Return the log density on the section at some entries, drawn as `apart` if known."""
         from scipy.stats import norm
 
         slope = np.ones_like(entries)
@@ -309,8 +307,7 @@ class PGVI(Backend):
         positive("tolerance", self.tolerance)
 
     def why_not(self, program: Program[Any]) -> str | None:
-        """Refuse models without blocks, choices from sets, sites that turn together, sites that are
-        in no block and reach the likelihood, and blocks whose averages are not known."""
+        """Refuse models without blocks or averages, choices from sets, and sites that turn."""
         if reason := super().why_not(program):
             return reason
         name = program.model.title
