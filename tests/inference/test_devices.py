@@ -88,8 +88,7 @@ def test_conditionals_are_those_of_the_host(model, data, mesh, request) -> None:
 
 
 def test_large_blocks_are_solved_where_the_rows_are(votes, mesh, monkeypatch) -> None:
-    for module in (devices, sys.modules["raters.inference.polya_gamma.conditionals"]):
-        monkeypatch.setattr(module, "DENSE_LIMIT", 3)
+    monkeypatch.setattr(sys.modules["raters.inference.polya_gamma.conditionals"], "DENSE_LIMIT", 3)
     ((host, _, current),) = conditionals(rt.BTL(), votes, None, draws=True).values()
     ((there, _, _),) = conditionals(rt.BTL(), votes, mesh, draws=True).values()
     assert isinstance(there, devices.OnDevices)

@@ -13,7 +13,7 @@ from arviz_stats.base import array_stats
 from scipy.special import logsumexp, softmax
 
 import raters as rt
-from raters.inference.polya_gamma import detection, sweep
+from raters.inference.polya_gamma import conditionals, detection, sweep
 from raters.inference.polya_gamma.rows import rows_of
 from raters.program import Program, trace
 
@@ -73,7 +73,7 @@ def test_blocks_of_a_program_and_reasons_for_the_other_sites():
     assert refusal == ""
     assert reasons["mean"] == "the prior of effect depends on it"
     assert reasons["scale"].startswith("its prior LogNormal is not normal")
-    assert reasons["positive"] == detection.BOUNDED
+    assert reasons["positive"] == conditionals.BOUNDED
     assert reasons["power"] == "the logits are not affine in it"
 
 

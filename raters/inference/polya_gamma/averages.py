@@ -27,12 +27,7 @@ from raters.inference.arrays import (
     Scalar,
     Sites,
 )
-from raters.inference.polya_gamma.conditionals import (
-    Gaussian,
-    Observation,
-    observation,
-    truncated_normal,
-)
+from raters.inference.polya_gamma import conditionals
 from raters.inference.polya_gamma.latent_classes import shares
 from raters.inference.polya_gamma.rows import StandIn
 from raters.model import Model, Values
@@ -85,7 +80,7 @@ def together(precision: Matrix, shift: Entries) -> Normal:
     return Normal(mean, covariance, float(entropy), mean, np.sqrt(np.diag(covariance)))
 
 
-def apart(precision: Entries, shift: Entries, prior: Gaussian) -> Normal:
+def apart(precision: Entries, shift: Entries, prior: conditionals.Gaussian) -> Normal:
     """Return independent entries with these precisions and shifts, truncated as the prior is."""
     flat = (1 / (_WIDEST * (prior.high - prior.low))) ** 2
     precision = np.maximum(np.maximum(precision, flat), 1e-300)
@@ -124,12 +119,14 @@ def truncated_moments(
     return mean, variance, entropy
 
 
-def drawn(normal: Normal, prior: Gaussian, number: int, rng: Rng) -> EntryDraws:
+def drawn(normal: Normal, prior: conditionals.Gaussian, number: int, rng: Rng) -> EntryDraws:
     """Draw the entries of a block."""
     if normal.spread.ndim == 1:
         shape = (number, len(normal.mean))
         ends = (np.broadcast_to(end, shape) for end in (prior.low, prior.high))
-        return truncated_normal(rng, np.broadcast_to(normal.centre, shape), normal.deviation, *ends)
+        return conditionals.truncated_normal(
+            rng, np.broadcast_to(normal.centre, shape), normal.deviation, *ends
+        )
     factor = scipy.linalg.cholesky(normal.spread, lower=True)
     return np.asarray(normal.mean + rng.standard_normal((number, len(normal.mean))) @ factor.T)
 
@@ -432,5 +429,5 @@ def outcomes(
 ) -> tuple[PerRow, PerRow]:
     """Return the votes and κ of the rows, given the classes of a mixture."""
     site = trace(model, data, values)[model.observed]
-    read: Observation = observation(site["fn"], site["value"], classes)
+    read: conditionals.Observation = conditionals.observation(site["fn"], site["value"], classes)
     return read.votes.ravel(), read.kappa.ravel()

@@ -11,13 +11,7 @@ import scipy.sparse.csgraph
 from jaxtyping import Float, Int
 
 from raters.inference.arrays import Places, Rng
-from raters.inference.polya_gamma.conditionals import (
-    BOUNDED,
-    Conditional,
-    Gaussian,
-    Sparse,
-    Weighted,
-)
+from raters.inference.polya_gamma import conditionals
 
 # Components with more entries than this are solved by conjugate gradients: at 60 of 200 entries a
 # sweep takes 32 ms so, and 103 ms with dense precisions; at 20 entries dense ones are faster.
@@ -36,21 +30,21 @@ class Division(NamedTuple):
     size: Int[np.ndarray, " part"]
 
 
-class ByComponent(Conditional):
+class ByComponent(conditionals.Conditional):
     """Conditional of a block that falls into parts, such as the tastes of different annotators."""
 
-    def __init__(self, prior: Gaussian) -> None:
+    def __init__(self, prior: conditionals.Gaussian) -> None:
         super().__init__(prior)
         if np.isfinite(prior.low).any() or np.isfinite(prior.high).any():
-            raise NotImplementedError(BOUNDED)
-        self.rows: list[Weighted] = []
+            raise NotImplementedError(conditionals.BOUNDED)
+        self.rows: list[conditionals.Weighted] = []
 
-    def add(self, rows: Weighted) -> None:
+    def add(self, rows: conditionals.Weighted) -> None:
         super().add(rows)
         self.rows.append(rows)
 
     def product(self, entries: np.ndarray) -> np.ndarray:
-        whole = Sparse(self.prior, keep_rows=False)
+        whole = conditionals.Sparse(self.prior, keep_rows=False)
         for rows in self.rows:
             whole.add(rows)
         return whole.product(entries)
@@ -67,14 +61,17 @@ class ByComponent(Conditional):
         return self._by_part(current, draws, lambda whole: whole.draw(rng, current))
 
     def _by_part(
-        self, current: np.ndarray, solve: Solve, solve_whole: Callable[[Sparse], np.ndarray]
+        self,
+        current: np.ndarray,
+        solve: Solve,
+        solve_whole: Callable[[conditionals.Sparse], np.ndarray],
     ) -> np.ndarray:
         """Update the entries of each part."""
         division = self._division()
         entries, size = np.array(current), division.size
         large = (size > LIMIT)[division.part]
         if large.any():
-            whole = Sparse(self.prior, keep_rows=True)
+            whole = conditionals.Sparse(self.prior, keep_rows=True)
             for rows in self.rows:
                 whole.add(rows.part(large[rows.entry[0]]))
             entries[large] = solve_whole(whole)[large]

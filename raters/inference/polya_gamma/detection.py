@@ -23,15 +23,8 @@ from raters.distributions import GroupedMixture
 from raters.distributions.correlated import unwrapped
 from raters.errors import NotConjugateError
 from raters.inference.arrays import Sites
-from raters.inference.polya_gamma import latent_classes, sets
+from raters.inference.polya_gamma import conditionals, latent_classes, sets
 from raters.inference.polya_gamma.colours import coloured
-from raters.inference.polya_gamma.conditionals import (
-    BOUNDED,
-    DENSE_LIMIT,
-    Observation,
-    observation,
-    prior,
-)
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
 from raters.model import CommonShift, Model, Permute, Transfer, Values
 from raters.program import Program, Supports, skeleton, start_of, trace
@@ -139,7 +132,7 @@ def _join(
         if (
             all(priors[site].kind == "normal" and not alone(site) for site in joint)
             and not any({site, name} <= pair for pair in apart for site in block)
-            and size(joint) <= (DENSE_LIMIT if sets.chooses(program) else _JOINT)
+            and size(joint) <= (conditionals.DENSE_LIMIT if sets.chooses(program) else _JOINT)
             and not tried.reason(joint)
         ):
             block.append(name)
@@ -179,8 +172,8 @@ def _limits(program: Program[Any], values: Values, priors: _Priors, names: Sites
     size = sum(np.size(values[name]) for name in names)
     bounded = not all(sets.is_unbounded(program.supports, name) for name in names)
     correlated = any(priors[name].correlated for name in names)
-    if correlated and size > DENSE_LIMIT:
-        return f"it has {size:,} correlated entries (at most {DENSE_LIMIT:,})"
+    if correlated and size > conditionals.DENSE_LIMIT:
+        return f"it has {size:,} correlated entries (at most {conditionals.DENSE_LIMIT:,})"
     classes = latent_classes.expected_in(program, sample, values)
     try:
         blocks = tuple(coloured(program, values, block) for block in blocks)
@@ -190,7 +183,7 @@ def _limits(program: Program[Any], values: Values, priors: _Priors, names: Sites
             )
             alone = shapes.entry is not None and len(shapes.entry) == 1 and not correlated
             if not alone and not sets.chooses(program):
-                return BOUNDED
+                return conditionals.BOUNDED
         if sets.chooses(program) and bounded and (text := sets.why_not(program, values, blocks)):
             return text
         for block in blocks:
@@ -226,7 +219,7 @@ def _prior(fn: dist.Distribution, shape: tuple[int, ...]) -> _Site:
     if isinstance(unwrapped(fn), latent_classes.COUNTED):
         return _Site("counts", "", False)
     try:
-        return _Site("normal", "", prior(fn, shape).across is not None)
+        return _Site("normal", "", conditionals.prior(fn, shape).across is not None)
     except NotImplementedError as error:
         return _Site("", str(error), False)
 
@@ -246,9 +239,9 @@ def _read(model: Model[Any], data: Any, values: Values) -> _Read:
     fn, value = traced[model.observed]["fn"], traced[model.observed]["value"]
     log_odds = fn.log_weights() if isinstance(fn, GroupedMixture) else jnp.zeros((0, 1))
     try:
-        rows = observation(fn, value, _even_classes(fn))
+        rows = conditionals.observation(fn, value, _even_classes(fn))
     except NotImplementedError:  # such as of confused labels, whose probabilities are counted
-        rows = Observation(jnp.zeros(0), jnp.zeros(0), jnp.zeros(0))
+        rows = conditionals.Observation(jnp.zeros(0), jnp.zeros(0), jnp.zeros(0))
     latent = {name: one for name, one in traced.items() if one["type"] == "sample"}
     del latent[model.observed]
     priors = {name: one["fn"].log_prob(one["value"]).sum() for name, one in latent.items()}
@@ -282,7 +275,7 @@ class _Tried:
         """Return why the observed distribution has no logits."""
         site = skeleton(self.model, self.data)[self.model.observed]
         try:
-            observation(site["fn"], site["value"], _even_classes(site["fn"]))
+            conditionals.observation(site["fn"], site["value"], _even_classes(site["fn"]))
         except NotImplementedError as error:
             return str(error)
         return ""

@@ -15,17 +15,8 @@ from tqdm.auto import tqdm
 
 from raters.distributions.mixture import ClassCounts
 from raters.errors.validation import boolean, plain_whole, positive
+from raters.inference import base
 from raters.inference.arrays import Rng
-from raters.inference.base import (
-    Backend,
-    Draws,
-    Start,
-    centre,
-    numpy_seeds,
-    one_blas_thread,
-    progress_bar,
-    warn,
-)
 from raters.inference.polya_gamma import (
     augmentation,
     detection,
@@ -47,15 +38,7 @@ from raters.inference.polya_gamma.sets import RunCache
 from raters.inference.polya_gamma.sweep import Plan
 from raters.inference.polya_gamma.unconstrained import placed
 from raters.model import Exchange, Model, Permute, Values
-from raters.program import (
-    PooledRows,
-    Program,
-    likelihood_of,
-    placing,
-    prior_of,
-    scattered,
-    start_of,
-)
+from raters.program import PooledRows, Program, densities, placing, scattered, start_of
 
 # Where so many units have no class of a higher probability, EM may be at a saddle point.
 _EVEN, _EVEN_UNITS = 0.6, 0.05
@@ -66,7 +49,7 @@ _LOOSE = 1e-3
 
 
 @dataclass(frozen=True)
-class PGEM(Backend):
+class PGEM(base.Backend):
     r"""Pólya-Gamma EM to the posterior mode, with Laplace draws around it.
 
     A sweep replaces every ω by its mean :math:`n\tanh(\psi/2)/(2\psi)` and sets each block to the
@@ -143,38 +126,46 @@ class PGEM(Backend):
         return joint_plan.why_not(program) or joint.why_not(program, self.draws)
 
     def run(
-        self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
-    ) -> Draws:
+        self, program: Program[Any], key: Array, *, start: base.Start = None, progress: bool = False
+    ) -> base.Draws:
         """Estimate the hyper-parameters, run EM from each start, and draw around the best mode."""
         if panels.applies(program):
             with jax.enable_x64(True):
                 first = start_of(program.model, program.data)
                 if start is not None:
                     first |= {name: value.mean((0, 1)) for name, value in start.items()}
-            with one_blas_thread(), progress_bar(1, "PGEM", progress):
-                rng = np.random.default_rng(numpy_seeds(key, 1)[0])
+            with base.one_blas_thread(), base.progress_bar(1, "PGEM", progress):
+                rng = np.random.default_rng(base.numpy_seeds(key, 1)[0])
                 return panel_mode.run(program, self.draws, first, rng)
         if (marginal := program.model.marginal(program.data)) is None:
             return self._run(program, key, start, progress)
         assert not isinstance(marginal, str)
         own = None if start is None else {n: v for n, v in start.items() if n != marginal.site}
         draws = self._run(Program(marginal.model, marginal.data), key, own, progress)
-        return tables.added(program, marginal, draws, np.random.default_rng(numpy_seeds(key, 1)[0]))
+        return tables.added(
+            program, marginal, draws, np.random.default_rng(base.numpy_seeds(key, 1)[0])
+        )
 
-    def _run(self, program: Program[Any], key: Array, start: Start, progress: bool) -> Draws:
+    def _run(
+        self, program: Program[Any], key: Array, start: base.Start, progress: bool
+    ) -> base.Draws:
         """Run EM on a program as it is."""
-        with jax.enable_x64(True), one_blas_thread(), progress_bar(1, "PGEM", progress) as bar:
+        with (
+            jax.enable_x64(True),
+            base.one_blas_thread(),
+            base.progress_bar(1, "PGEM", progress) as bar,
+        ):
             model = program.model
             first = start_of(model, program.data)
             plan = joint_plan.plan(program, first)
             types = any(isinstance(symmetry, Permute) for symmetry in model.symmetries)
             few = len(plan.blocks) == 1 or plan.classes
             starts = self.starts or (10 if types else 1 if few else 4)
-            seeds = numpy_seeds(key, starts + 2)
+            seeds = base.numpy_seeds(key, starts + 2)
             bar.reset(starts)
             data, cache = sweep.on_devices(program), sets.RunCache(plan.steady)
             warmup = _GIBBS_SWEEPS // 3 if start is None else 0
-            first = first if start is None else centre(model, start)
+            first = first if start is None else base.centre(model, start)
             elsewhere = program.parts or placing.stays_on_devices(data)
             if plan.classes and plan.blocks and not elsewhere:
                 cache.pooled = PooledRows.of(program, first)
@@ -196,13 +187,13 @@ class PGEM(Backend):
             facts = self._report(climbs, best)
             draws, stats = climber.draws(best.values, np.random.default_rng(seeds[-2]))
         mode = {name: np.asarray(value) for name, value in best.values.items()}
-        return Draws(draws, stats, {"log_joint": best.objective}, facts, mode)
+        return base.Draws(draws, stats, {"log_joint": best.objective}, facts, mode)
 
     def _report(self, climbs: list[sweep.Ascent], best: sweep.Ascent) -> dict[str, Any]:
         """Return facts about convergence, and warn when the best run has not converged."""
         if not best.converged:
             rise = best.objective[-1] - best.objective[-2] if len(best.objective) > 1 else np.inf
-            warn(
+            base.warn(
                 f"EM stopped after {self.max_sweeps} sweeps while the log joint density still rose"
                 f" by {rise:.2g} a step (tolerance {self.tolerance:g}); allow more sweeps"
             )
@@ -258,7 +249,7 @@ class _Climber:
             size = sum(np.size(value) for value in values.values())
             tolerance = max(self.settings.tolerance, _LOOSE * size)
             loose = replace(self.settings, tolerance=tolerance)
-            climber = _Climber(loose, plan, self.data, self.cache, progress_bar(1, "", False))
+            climber = _Climber(loose, plan, self.data, self.cache, base.progress_bar(1, "", False))
             fitted = scales.fixed_point(
                 plan, self.data, values, lambda values: climber.climb(values).values, rng
             )
@@ -392,7 +383,7 @@ class _Climber:
         data, classes, likelihood = latent_classes.expected_by(
             self.cache.pooled, plan.model, data, values
         )
-        prior = float(prior_of(plan.model, self.row, values))
+        prior = float(densities.prior_of(plan.model, self.row, values))
         return data, classes, float(likelihood) + prior + self._volume(values)
 
     def _volume(self, values: Values) -> float:
@@ -408,11 +399,11 @@ class _Climber:
         """Return the log prior density plus what is constant in all blocks."""
         if self.cache.constant is None or self.plan.reaching:
             full = sum(
-                float(likelihood_of(self.plan.model, piece, values))
+                float(densities.likelihood_of(self.plan.model, piece, values))
                 for piece in placing.pieces(self.data)
             )
             self.cache.constant = full - likelihood
-        return float(prior_of(self.plan.model, self.row, values)) + self.cache.constant
+        return float(densities.prior_of(self.plan.model, self.row, values)) + self.cache.constant
 
     def extrapolate(self, x0: Values, x1: Values, x2: Values) -> Values:
         """Extrapolate by SQUAREM's S3 step."""

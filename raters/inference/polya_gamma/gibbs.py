@@ -14,18 +14,8 @@ from jaxtyping import Array
 from tqdm.auto import tqdm
 
 from raters.errors.validation import plain_whole
-from raters.inference import modes
+from raters.inference import base, modes
 from raters.inference.arrays import Rng
-from raters.inference.base import (
-    Backend,
-    Draws,
-    Start,
-    in_threads,
-    last_draws,
-    numpy_seeds,
-    one_blas_thread,
-    progress_bar,
-)
 from raters.inference.polya_gamma import (
     augmentation,
     collapsed,
@@ -49,7 +39,7 @@ Step = Callable[[int], Values]
 
 
 @dataclass(frozen=True)
-class PGGibbs(Backend):
+class PGGibbs(base.Backend):
     r"""Gibbs sampling with Pólya-Gamma augmentation: exact, without tuning.
 
     A sweep draws :math:`\omega_m \sim \mathrm{PG}(n_m, \psi_m)` for every row, then each of the
@@ -117,25 +107,30 @@ class PGGibbs(Backend):
         return None
 
     def run(
-        self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
-    ) -> Draws:
+        self, program: Program[Any], key: Array, *, start: base.Start = None, progress: bool = False
+    ) -> base.Draws:
         """Run the chains."""
         with jax.enable_x64(True):
             cold = start_of(program.model, program.data)
-        rngs = [np.random.default_rng(seed) for seed in numpy_seeds(key, self.chains)]
+        rngs = [np.random.default_rng(seed) for seed in base.numpy_seeds(key, self.chains)]
         if start is None:
             starts = [scattered(cold, program.supports, rng) for rng in rngs]
         else:
-            starts = last_draws(start, self.chains)
+            starts = base.last_draws(start, self.chains)
         stop, total = Event(), self.warmup + self.draws * self.thin
         # One BLAS thread per chain: more would compete with those of the other chains, at six times
         # the CPU seconds on two cores.
-        with one_blas_thread(), progress_bar(total * self.chains, "PGGibbs", progress) as bar:
+        with (
+            base.one_blas_thread(),
+            base.progress_bar(total * self.chains, "PGGibbs", progress) as bar,
+        ):
             steps = self._steps(program, cold, starts, rngs)
             # Chains that meet on the devices of a mesh would wait for each other for ever.
             at_once = self.chains if program.mesh is None else 1
-            drawn = in_threads(lambda step: self._drawn(step, bar, stop), steps, stop, at_once)
-        return Draws({name: np.stack([one[name] for one in drawn]) for name in program.sites}, {})
+            drawn = base.in_threads(lambda step: self._drawn(step, bar, stop), steps, stop, at_once)
+        return base.Draws(
+            {name: np.stack([one[name] for one in drawn]) for name in program.sites}, {}
+        )
 
     def _steps(
         self, program: Program[Any], cold: Values, starts: list[Values], rngs: list[Rng]

@@ -15,30 +15,14 @@ from jaxtyping import Array, Float
 from tqdm.auto import tqdm
 
 from raters.errors.validation import plain_whole
-from raters.inference import modes
+from raters.inference import base, modes
 from raters.inference.arrays import Flat, Rng, Scalar
-from raters.inference.base import (
-    Backend,
-    Draws,
-    Start,
-    in_threads,
-    numpy_seeds,
-    one_blas_thread,
-    progress_bar,
-)
 from raters.inference.nuts import STATISTICS
-from raters.inference.polya_gamma import sets, sweep
+from raters.inference.polya_gamma import sets, sweep, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Dense, Diagonal
 from raters.inference.polya_gamma.gibbs import PGGibbs
 from raters.inference.polya_gamma.laplace import information
 from raters.inference.polya_gamma.sweep import Plan
-from raters.inference.polya_gamma.unconstrained import (
-    coordinates_of,
-    curvature,
-    flat_of,
-    log_density,
-    sites_at,
-)
 from raters.model import Values
 from raters.program import Program, log_prior, placing
 
@@ -62,7 +46,7 @@ _MIRROR = 0x6D6972726F72 % 2**31
 
 
 @dataclass(frozen=True)
-class HMC(Backend):
+class HMC(base.Backend):
     r"""Hamiltonian Monte Carlo in the metric of the rows: exact, and faster than `PGGibbs` where
     log-odds are large.
 
@@ -130,15 +114,15 @@ class HMC(Backend):
         return None
 
     def run(
-        self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
-    ) -> Draws:
+        self, program: Program[Any], key: Array, *, start: base.Start = None, progress: bool = False
+    ) -> base.Draws:
         """Run the chains, each from the last of some Gibbs sweeps."""
         gibbs_key, key = jax.random.split(key)
         begin = self.sweeps // 2
         gibbs = PGGibbs(draws=self.sweeps - begin, warmup=begin, chains=self.chains)
         swept = gibbs.run(program, gibbs_key, start=start, progress=progress).values
         moves, stop = modes.images(program), Event()
-        seeds = numpy_seeds(jax.random.fold_in(key, _MIRROR), self.chains)
+        seeds = base.numpy_seeds(jax.random.fold_in(key, _MIRROR), self.chains)
         total = self.warmup + self.draws
         with jax.enable_x64(True):
             plan = sweep.plan(program, {name: value[0, -1] for name, value in swept.items()})
@@ -151,13 +135,15 @@ class HMC(Backend):
             ]
             # Compiled here, since NumPyro reads a program in one thread at a time.
             run.advanced(*chains[0], np.random.default_rng(0), 0, adapt=True)
-        with one_blas_thread(), progress_bar(total * self.chains, "HMC", progress) as bar:
+        with base.one_blas_thread(), base.progress_bar(total * self.chains, "HMC", progress) as bar:
             pairs = list(zip(chains, map(np.random.default_rng, seeds), strict=True))
             at_once = self.chains if program.mesh is None else 1
-            ends = in_threads(lambda pair: run.chain(*pair[0], pair[1], bar), pairs, stop, at_once)
+            ends = base.in_threads(
+                lambda pair: run.chain(*pair[0], pair[1], bar), pairs, stop, at_once
+            )
         values, fields = jax.tree.map(lambda *parts: np.stack(parts), *ends)
         stats = dict(zip(STATISTICS, fields, strict=True))
-        return Draws(values, stats, facts={"divergences": int(stats["diverging"].sum())})
+        return base.Draws(values, stats, facts={"divergences": int(stats["diverging"].sum())})
 
 
 class _State(NamedTuple):
@@ -185,7 +171,7 @@ class _Run:
 
     def begun(self, swept: Values, key: Array) -> tuple[Metric, _State]:
         """Return the metric at the mean of draws, and the state at the last of them."""
-        flat = jax.vmap(partial(flat_of, self.plan.supports))(
+        flat = jax.vmap(partial(unconstrained.flat_of, self.plan.supports))(
             {name: jnp.asarray(value) for name, value in swept.items()}
         )
         metric = metric_at(self.plan, self.data, flat.mean(0), self.like)
@@ -269,11 +255,11 @@ def _advance(
         rate = jnp.minimum(1.0, jnp.exp(-error))
         moves = jax.random.uniform(accept_key) < rate
         place, there = jnp.where(moves, place, state.place), jnp.where(moves, there, state.density)
-        values = sites_at(plan.supports, like, metric.unconstrained(place))[0]
+        values = unconstrained.sites_at(plan.supports, like, metric.unconstrained(place))[0]
         if plan.scales or kinds:
             images = jax.tree.map(lambda some: some[index], tried)
             values = _moved(plan, kinds, data, row, parts, values, images, orbit_key)
-            place = metric.place(flat_of(plan.supports, values))
+            place = metric.place(unconstrained.flat_of(plan.supports, values))
             there = density(place)
         energy = momentum @ momentum / 2 - state.density
         stats = error > _DIVERGENT, energy, number, rate
@@ -354,12 +340,12 @@ def metric_at(plan: Plan, data: Any, centre: Flat, like: Values) -> Metric:
     rows -= np.diag(normal.prior.precision)
     rows -= 0.0 if normal.prior.across is None else normal.prior.across
     # Places of the sites of the blocks among the coordinates, and their slopes along these.
-    places = coordinates_of(plan.supports, like, jnp.arange(centre.size, dtype=float))
+    places = unconstrained.coordinates_of(plan.supports, like, jnp.arange(centre.size, dtype=float))
     where = np.concatenate([np.ravel(places[name]) for name in sites]).astype(int)
     slope = np.concatenate([np.ravel(slopes[name]) for name in sites])
     mass = np.diag(np.maximum(np.asarray(own), _LEAST))
     mass[np.ix_(where, where)] += slope[:, None] * rows * slope
-    full = np.asarray(curvature(plan.model, plan.supports, data, like, centre))
+    full = np.asarray(unconstrained.curvature(plan.model, plan.supports, data, like, centre))
     ratio, directions = scipy.linalg.eigh(full, mass)
     across = mass @ directions
     mass = (across * np.clip(ratio, 1 / _APART, _APART)) @ across.T
@@ -372,11 +358,13 @@ def metric_at(plan: Plan, data: Any, centre: Flat, like: Values) -> Metric:
 def _at(plan: Plan, row: Any, like: Values, flat: Flat) -> tuple[Values, Values, Flat]:
     """Return the values at a point, their slopes, and the curvature of the log prior."""
     values, slopes = jax.jvp(
-        lambda flat: sites_at(plan.supports, like, flat)[0], (flat,), (jnp.ones_like(flat),)
+        lambda flat: unconstrained.sites_at(plan.supports, like, flat)[0],
+        (flat,),
+        (jnp.ones_like(flat),),
     )
 
     def density(flat: Array) -> Array:
-        values, volume = sites_at(plan.supports, like, flat)
+        values, volume = unconstrained.sites_at(plan.supports, like, flat)
         return log_prior(plan.model, row, values) + volume
 
     def along(place: Array) -> Array:
@@ -391,4 +379,4 @@ def _at(plan: Plan, row: Any, like: Values, flat: Flat) -> tuple[Values, Values,
 def density_at(plan: Plan, data: Any, like: Values, metric: Metric, place: Flat) -> Scalar:
     """Return the log density at a place in the coordinates of a metric, but for a constant."""
     flat = metric.unconstrained(place)
-    return log_density(plan.model, plan.supports, data, like, flat)
+    return unconstrained.log_density(plan.model, plan.supports, data, like, flat)

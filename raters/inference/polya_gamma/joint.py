@@ -14,34 +14,19 @@ from raters.inference.arrays import EntryDraws, Matrix, PerDraw, Rng, Scalar
 from raters.inference.polya_gamma import (
     augmentation,
     collapsed,
+    conditionals,
     joint_plan,
     latent_classes,
     line,
     sets,
     sweep,
+    unconstrained,
 )
-from raters.inference.polya_gamma.conditionals import (
-    DENSE_LIMIT,
-    Conditional,
-    Dense,
-    Diagonal,
-    Gaussian,
-    Weighted,
-)
-from raters.inference.polya_gamma.conditionals import conditional as gaussian
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.joint_plan import Member, Part, Plan
 from raters.inference.polya_gamma.rows import Block
 from raters.inference.polya_gamma.set_likelihood import Likelihood, Summed
 from raters.inference.polya_gamma.tables import inverse_factor
-from raters.inference.polya_gamma.unconstrained import (
-    curvature,
-    flat_of,
-    maximised,
-    sites_at,
-    sites_at_each,
-    slope,
-)
 from raters.model import Model, Scale, Values
 from raters.program import Program, Supports, log_joint, log_likelihoods, placing, start_of
 from raters.program.values import inside
@@ -117,7 +102,7 @@ def conditional(
     *,
     draws: bool,
     cache: sets.RunCache | None = None,
-) -> Conditional | latent_classes.Counts | joint_plan.Tied:
+) -> conditionals.Conditional | latent_classes.Counts | joint_plan.Tied:
     """Assemble the full conditional of a block, given the rows of all parts that it is in."""
     if not isinstance(plan, Plan):
         return sweep.block_conditional(
@@ -128,7 +113,7 @@ def conditional(
         _reading(plan, data, values, member, weights, classes, cache)
         for member in plan.members[place]
     ]
-    own: Conditional | latent_classes.Counts
+    own: conditionals.Conditional | latent_classes.Counts
     if len(readings) == 1:
         one = readings[0]
         own = sweep.block_conditional(one.part.plan, *one[1:6], draws=draws, cache=one.cache)
@@ -183,10 +168,10 @@ def _counted(readings: list[_Reading]) -> latent_classes.Counts:
     return latent_classes.conditional(total, site in first.part.plan.in_logs)
 
 
-def _together(readings: list[_Reading], draws: bool) -> Conditional:
+def _together(readings: list[_Reading], draws: bool) -> conditionals.Conditional:
     """Return the conditional of a shared block of log-odds and utilities."""
-    prior: Gaussian | None = None
-    pieces: list[Weighted] = []
+    prior: conditionals.Gaussian | None = None
+    pieces: list[conditionals.Weighted] = []
     likelihoods: list[Likelihood] = []
     for one in readings:
         plan = one.part.plan
@@ -213,25 +198,27 @@ def _together(readings: list[_Reading], draws: bool) -> Conditional:
     return sets.under(prior, likelihood, chosen.cache, chosen.block)
 
 
-def _normal(prior: Gaussian, pieces: list[Weighted], draws: bool, dense: bool) -> Conditional:
+def _normal(
+    prior: conditionals.Gaussian, pieces: list[conditionals.Weighted], draws: bool, dense: bool
+) -> conditionals.Conditional:
     """Return the solver for the rows with the most entries."""
     entries = [piece.entry for piece in pieces]
     widest = None
     if all(entry is not None for entry in entries):
         widest = max((entry for entry in entries if entry is not None), key=len)
     if dense and (widest is None or len(widest) > 1):
-        return Dense(prior)
-    return gaussian(widest, prior, joint=False, draws=draws)
+        return conditionals.Dense(prior)
+    return conditionals.conditional(widest, prior, joint=False, draws=draws)
 
 
-def _as_prior(normal: Conditional) -> Gaussian:
+def _as_prior(normal: conditionals.Conditional) -> conditionals.Gaussian:
     """Return a normal conditional as the prior of further judgements."""
     prior = normal.prior
-    if isinstance(normal, Diagonal):
+    if isinstance(normal, conditionals.Diagonal):
         known = normal.diagonal > 0
         mean = np.where(known, normal.shift / np.where(known, normal.diagonal, 1.0), 0.0)
         return prior._replace(mean=mean, precision=normal.diagonal)
-    assert isinstance(normal, Dense)
+    assert isinstance(normal, conditionals.Dense)
     precision = normal.precision()
     diagonal = np.diag(precision).copy()
     return prior._replace(
@@ -268,8 +255,8 @@ def why_not(program: Program[Any], draws: int) -> str | None:
     size = sum(
         int(np.prod(site.shape)) for name, site in program.sites.items() if name not in plan.hyper
     )
-    if draws and size > DENSE_LIMIT:
-        what = f"draws around a mode of {size:,} numbers (at most {DENSE_LIMIT:,})"
+    if draws and size > conditionals.DENSE_LIMIT:
+        what = f"draws around a mode of {size:,} numbers (at most {conditionals.DENSE_LIMIT:,})"
         return f"PGEM has no {what}; PGEM(draws=0) gives the mode, and PGGibbs draws"
     return None
 
@@ -294,10 +281,10 @@ def _directions(
     """Return the directions of the scale orbits at some points."""
 
     def along(point: Array) -> Array:
-        there = values | sites_at(supports, values, point)[0]
+        there = values | unconstrained.sites_at(supports, values, point)[0]
 
         def moved(scale: Scale, log_factor: Array) -> Array:
-            return flat_of(supports, sweep.orbit(there, scale, log_factor))
+            return unconstrained.flat_of(supports, sweep.orbit(there, scale, log_factor))
 
         return jnp.stack([jax.jacfwd(partial(moved, one))(jnp.zeros(())) for one in scales])
 
@@ -314,15 +301,17 @@ def draws(plan: Plan, data: Any, mode: Values, number: int, rng: Rng) -> tuple[V
     given = {name: np.asarray(value) for name, value in _on_orbits(plan, row, given).items()}
     given |= inside({name: given[name] for name in own}, own)
     like = {name: jnp.asarray(value) for name, value in given.items()}
-    start = np.asarray(flat_of(own, like))
+    start = np.asarray(unconstrained.flat_of(own, like))
     normals = np.zeros((0, len(start)))
     if plan.scales:
         normals = np.asarray(_directions(plan.scales, own, like, start[None]))[0]
         normals = np.linalg.qr(normals.T)[0].T
     centre = _highest(plan.model, own, data, like, start, normals)
-    second = curvature(plan.model, own, data, like, jnp.asarray(centre), batch_size=_COLUMNS)
+    second = unconstrained.curvature(
+        plan.model, own, data, like, jnp.asarray(centre), batch_size=_COLUMNS
+    )
     apart, log_q = _on_section(np.asarray(second), normals, number, rng)
-    sites, volume = sites_at_each(own, like, centre + apart)
+    sites, volume = unconstrained.sites_at_each(own, like, centre + apart)
     log_q -= np.asarray(volume)
     if plan.scales:
         crossing = np.asarray(_directions(plan.scales, own, like, centre + apart)) @ normals.T
@@ -362,9 +351,9 @@ def _highest(
 
     def objective(point: np.ndarray) -> tuple[Any, Any]:
         at = start + rest @ (point - start)
-        value, gradient = slope(model, supports, data, values, at)
+        value, gradient = unconstrained.slope(model, supports, data, values, at)
         return value, rest @ np.asarray(gradient)
 
     options = {"maxiter": _MOST_STEPS, "maxfun": 10 * _MOST_STEPS, "ftol": 1e-13, "gtol": 1e-6}
-    found = maximised(objective, start, options=options)
+    found = unconstrained.maximised(objective, start, options=options)
     return np.asarray(start + rest @ (found.x - start))

@@ -16,18 +16,10 @@ from scipy.special import betaincinv, betaln, expit, log_expit, ndtr
 
 from raters.inference.arrays import Entries, EntryDraws, FlatPoint, PerDraw, Rng, Sites
 from raters.inference.base import jax_keys, warn
-from raters.inference.polya_gamma import augmentation, latent_classes, sweep
+from raters.inference.polya_gamma import augmentation, latent_classes, sweep, unconstrained
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.sets import RunCache
 from raters.inference.polya_gamma.sweep import Plan
-from raters.inference.polya_gamma.unconstrained import (
-    coordinates_of,
-    curvature,
-    flat_of,
-    maximised,
-    sites_at_each,
-    slope,
-)
 from raters.model import Values
 from raters.program import Supports, log_likelihoods, placing
 
@@ -58,7 +50,7 @@ def around_classes(
     """Draw around the mode given the hyper-parameters, and draw these given the rest."""
     own = Supports({name: one for name, one in plan.supports.items() if name not in plan.hyper})
     like = {name: jnp.asarray(value) for name, value in mode.items()}
-    start = np.asarray(flat_of(own, like))
+    start = np.asarray(unconstrained.flat_of(own, like))
     # The normal is not on a section across the orbits, so that it covers them.
     free = dataclasses.replace(plan, scales=())
     row = placing.first_unit(data)
@@ -67,7 +59,7 @@ def around_classes(
         return (integrated(free, row, drawn, rng)[1] if plan.hyper else drawn), {}
     counted = tuple(block.sites[0] for block in plan.blocks if block.kind == "counts")
     points, log_q = _unconstrained(plan, own, data, like, counted, number, rng)
-    sites, volume = sites_at_each(own, like, points)
+    sites, volume = unconstrained.sites_at_each(own, like, points)
     fixed = {name: np.repeat(like[name][None], number, 0) for name in plan.hyper}
     draws = fixed | sites
     log_p = np.asarray(log_likelihoods(plan.model, data, draws) + volume)
@@ -89,11 +81,11 @@ def _unconstrained(
 
     from scipy.stats import norm
 
-    objective = partial(slope, plan.model, own, data, like)
-    start = np.asarray(flat_of(own, like))
-    best = maximised(objective, start, options={"maxiter": 500}).x
+    objective = partial(unconstrained.slope, plan.model, own, data, like)
+    start = np.asarray(unconstrained.flat_of(own, like))
+    best = unconstrained.maximised(objective, start, options={"maxiter": 500}).x
     eigenvalues, eigenvectors = np.linalg.eigh(
-        np.asarray(curvature(plan.model, own, data, like, best))
+        np.asarray(unconstrained.curvature(plan.model, own, data, like, best))
     )
     deviation = 1 / np.sqrt(np.maximum(eigenvalues, 1e-4))
     standard = rng.standard_normal((number, start.size))
@@ -108,7 +100,7 @@ def _unconstrained(
     points, log_ratio = _as_betas(points, best, spread, offset)
     intervals = {name for name, one in own.items() if isinstance(one, constraints.interval)}
     bounded = intervals - set(counted)
-    _warn_of_wide(bounded, coordinates_of(own, like, spread))
+    _warn_of_wide(bounded, unconstrained.coordinates_of(own, like, spread))
     end = _flat({name: _FARTHEST if name in bounded else np.inf for name in shapes}, shapes)
     return np.clip(points, -end, end), log_q + log_ratio
 

@@ -385,7 +385,7 @@ def _rest(
     given: tuple[Values, tuple[Array, ...], Counted],
     coordinates: tuple[Array, Values],
 ) -> tuple[Array, Any]:
-    """Return the bound without rows and entropies, at factors and hyper-parameters, and its slope."""
+    """Return the bound without rows and entropies, at factors and hyper-parameters, and slope."""
     values, spreads, counted = given
 
     def rest(coordinates: tuple[Array, Values]) -> Array:

@@ -299,7 +299,7 @@ def split(entries: Any, values: Values, block: Sites) -> Values:
     for name in block:
         shape = np.shape(values[name])
         end = begin + math.prod(shape)
-        parts[name] = entries[..., begin:end].reshape(*entries.shape[:-1], *shape)
+        parts[name] = entries[..., begin:end].reshape((*entries.shape[:-1], *shape))
         begin = end
     return parts
 

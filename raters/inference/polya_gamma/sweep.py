@@ -34,15 +34,7 @@ from raters.inference.polya_gamma.moves import Move, column_of, moves_of
 from raters.inference.polya_gamma.rows import Block, Rows, check_conjugate, rows_of
 from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
 from raters.model import Model, Scale, Spread, Values
-from raters.program import (
-    Program,
-    Supports,
-    log_joint,
-    log_prior,
-    placing,
-    pointwise_log_likelihood,
-    start_of,
-)
+from raters.program import Program, Supports, densities, placing, start_of
 from raters.program.program import once
 
 # Largest numbers of visits of orbits and free sites in a Gibbs sweep, and of steps along a line in
@@ -164,7 +156,7 @@ def plan(program: Program[Any], values: Values) -> Plan:
     steep = steep_sites(program)
     free = tuple(name for name in program.sites if name not in in_blocks and name not in steep)
     sample = program.sample()
-    given = pointwise_log_likelihood, model, sample, values
+    given = densities.pointwise_log_likelihood, model, sample, values
     reaching = frozenset(name for name in free if detection.depends(*given, (name,)))
     counted = {block.sites[0] for block in blocks if block.kind == "counts"}
     in_logs = frozenset(
@@ -241,7 +233,7 @@ def _steep_gradient(plan: Plan, data: Any, fixed: Values, point: Values) -> tupl
     """Return the log joint density and its gradient in the unconstrained steep sites."""
 
     def density(point: Values) -> Array:
-        return log_joint(plan.model, data, fixed | placed(plan.supports, point)[0])
+        return densities.log_joint(plan.model, data, fixed | placed(plan.supports, point)[0])
 
     return jax.value_and_grad(density)(point)
 
@@ -366,7 +358,7 @@ def orbit_density(
 
     def density(log_factor: Array) -> Array:
         volume = power * log_factor if draws else 0.0
-        return log_prior(model, data, orbit(values, scale, log_factor)) + volume
+        return densities.log_prior(model, data, orbit(values, scale, log_factor)) + volume
 
     return density
 
@@ -399,9 +391,9 @@ def _visit_once(
     values, key = visit_orbits(plan.model, plan.scales, row, values, key, draws)
     for name in plan.free:
         key, use = jax.random.split(key)
-        joint = partial(log_prior, plan.model, row)
+        joint = partial(densities.log_prior, plan.model, row)
         if name in plan.reaching:
-            joint = partial(log_joint, plan.model, data)
+            joint = partial(densities.log_joint, plan.model, data)
         values = values | {
             name: visit_site(joint, plan.supports[name], values, name, use, draws=draws)
         }

@@ -17,41 +17,26 @@ from tqdm.auto import tqdm
 
 from raters.distributions import StickBreaking
 from raters.errors.validation import plain_whole, positive
+from raters.inference import base
 from raters.inference.arrays import Entries, EntryDraws, Matrix, PerDraw, Rng
-from raters.inference.base import (
-    Backend,
-    Draws,
-    Start,
-    centre,
-    numpy_seeds,
-    one_blas_thread,
-    progress_bar,
-    warn,
+from raters.inference.polya_gamma import (
+    averages,
+    detection,
+    laplace,
+    latent_classes,
+    mean_field,
+    sets,
+    sweep,
 )
-from raters.inference.polya_gamma import averages, detection, laplace, latent_classes, sets, sweep
 from raters.inference.polya_gamma.averages import Covariances, Forms, Owners
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.em import another_start
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace import log_crossing, tangent_of
 from raters.inference.polya_gamma.laplace_classes import around_classes, is_small
-from raters.inference.polya_gamma.mean_field import (
-    MeanField,
-    Moments,
-    State,
-    bound_of_rows,
-    moments,
-)
 from raters.inference.polya_gamma.rows import split
 from raters.model import Permute, Rotation, Values
-from raters.program import (
-    Program,
-    likelihood_of,
-    placing,
-    pointwise_log_likelihood,
-    prior_of,
-    start_of,
-)
+from raters.program import Program, densities, placing, start_of
 
 # Draws times rows up to which the density of the draws is computed, and so their weights.
 _MUCH_WORK = 2e9
@@ -71,7 +56,7 @@ _STEPS, _FAR = 40, 30.0
 _LEAST = 0.1
 
 
-def precision(field: MeanField, state: State) -> Matrix:
+def precision(field: mean_field.MeanField, state: mean_field.State) -> Matrix:
     """Return the precision of the means of all entries by linear response."""
     owners = field.setting.owners
     values = field.values(state)
@@ -79,7 +64,7 @@ def precision(field: MeanField, state: State) -> Matrix:
     begins = np.concatenate([[0], np.cumsum(sizes)])
     full = np.zeros((begins[-1], begins[-1]))
     votes = field.votes_at(state)
-    curvatures = _curvatures(owners, field.forms, moments(state.normals), votes)
+    curvatures = _curvatures(owners, field.forms, mean_field.moments(state.normals), votes)
     for (one, other), value in curvatures.items():
         first, second = owners.of_slot[one], owners.of_slot[other]
         shape = (sizes[first], sizes[second])
@@ -99,14 +84,14 @@ def precision(field: MeanField, state: State) -> Matrix:
 
 @partial(jax.jit, static_argnums=0)
 def _curvatures(
-    owners: Owners, forms: Forms, normals: Moments, votes: tuple[Array, Array]
+    owners: Owners, forms: Forms, normals: mean_field.Moments, votes: tuple[Array, Array]
 ) -> Covariances:
     """Return the second derivatives of the bound of each row in each pair of its slots."""
     slots = averages.gathered(forms, owners, normals[0])
     covariances = averages.covariances_of(forms, owners, normals[1])
 
     def bound(slots: averages.Slots) -> Array:
-        return bound_of_rows(forms, slots, covariances, votes).sum()
+        return mean_field.bound_of_rows(forms, slots, covariances, votes).sum()
 
     found: Covariances = {}
     for one in range(len(slots)):
@@ -120,7 +105,7 @@ def _curvatures(
 class Component:
     """Normal of all entries on the section across the orbits of scale symmetries."""
 
-    def __init__(self, field: MeanField, state: State) -> None:
+    def __init__(self, field: mean_field.MeanField, state: mean_field.State) -> None:
         self.setting, self.values = field.setting, field.values(state)
         self.mean = np.concatenate([normal.mean for normal in state.normals])
         full = precision(field, state)
@@ -141,16 +126,16 @@ class Component:
             self.deviation = np.sqrt((inverse[:, self.bounded] ** 2).sum(0))
             self.centre = centre_of(self.mean[self.bounded], self.deviation, self.low, self.high)
 
-    def log_evidence(self, field: MeanField, state: State) -> float:
+    def log_evidence(self, field: mean_field.MeanField, state: mean_field.State) -> float:
         """Return the log evidence, by Laplace's approximation at the means."""
         plan, total = self.setting.plan, 0.0
         for piece in placing.pieces(field.data):
-            total += float(likelihood_of(plan.model, piece, self.values))
+            total += float(densities.likelihood_of(plan.model, piece, self.values))
         for name, value in state.hyper.items():
             transform = biject_to(plan.supports[name])
             coordinate = transform.inv(value)
             total += float(transform.log_abs_det_jacobian(coordinate, value).sum())
-        prior = float(prior_of(plan.model, field.row, self.values))
+        prior = float(densities.prior_of(plan.model, field.row, self.values))
         return total + prior - float(np.log(np.diag(self.factor)).sum())
 
     def draw(self, number: int, rng: Rng) -> tuple[EntryDraws, EntryDraws]:
@@ -217,7 +202,9 @@ class Component:
         return np.asarray(np.where(flip, -score, score))
 
 
-def drawn(field: MeanField, states: list[State], number: int, rng: Rng) -> tuple[Values, PerDraw]:
+def drawn(
+    field: mean_field.MeanField, states: list[mean_field.State], number: int, rng: Rng
+) -> tuple[Values, PerDraw]:
     """Draw the entries of all blocks from a mixture of the normals of some states."""
     components = [Component(field, state) for state in states]
     weights = np.ones(1)
@@ -255,7 +242,7 @@ def centre_of(mean: Entries, deviation: Entries, low: Entries, high: Entries) ->
 
 
 @dataclass(frozen=True)
-class PGVI(Backend):
+class PGVI(base.Backend):
     r"""Mean-field variational inference from the conditionals of `PGGibbs`, with spreads corrected
     by linear response: a quick look with means where Gibbs sampling has them.
 
@@ -335,18 +322,22 @@ class PGVI(Backend):
             return _why_not_averaged(program, sample, start)
 
     def run(
-        self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
-    ) -> Draws:
+        self, program: Program[Any], key: Array, *, start: base.Start = None, progress: bool = False
+    ) -> base.Draws:
         """Average from the model's start or the centre of earlier draws."""
-        with jax.enable_x64(True), one_blas_thread(), progress_bar(1, "PGVI", progress) as bar:
+        with (
+            jax.enable_x64(True),
+            base.one_blas_thread(),
+            base.progress_bar(1, "PGVI", progress) as bar,
+        ):
             model, data = program.model, program.data
             first = start_of(model, data)
             plan = sweep.plan(program, first)
             types = any(isinstance(symmetry, Permute) for symmetry in model.symmetries)
             starts = _STARTS if types else 1
-            seeds = numpy_seeds(key, starts + 1)
-            first = first if start is None else centre(model, start)
-            field = MeanField(plan, sweep.on_devices(program), first)
+            seeds = base.numpy_seeds(key, starts + 1)
+            first = first if start is None else base.centre(model, start)
+            field = mean_field.MeanField(plan, sweep.on_devices(program), first)
             points = [first]
             for rng in map(np.random.default_rng, seeds[1:starts]):
                 points.append(another_start(model, data, first, plan.supports, rng))
@@ -358,14 +349,14 @@ class PGVI(Backend):
                 what = (
                     f"PGVI stopped after {_MOST_SWEEPS} sweeps while the ELBO still rose by {rise}"
                 )
-                warn(f"{what}; use PGEM or PGGibbs", 3)
+                base.warn(f"{what}; use PGEM or PGGibbs", 3)
             values, stats = self._drawn(field, state, np.random.default_rng(seeds[-1]))
         facts = {"converged": int(converged), "elbo": float(bound[-1]), "sweeps": len(bound)}
-        return Draws(values, stats, {"elbo": bound}, facts)
+        return base.Draws(values, stats, {"elbo": bound}, facts)
 
     def _ascent(
-        self, field: MeanField, values: Values, bar: tqdm
-    ) -> tuple[State, Float[np.ndarray, " sweep"]]:
+        self, field: mean_field.MeanField, values: Values, bar: tqdm
+    ) -> tuple[mean_field.State, Float[np.ndarray, " sweep"]]:
         """Sweep until the bound settles; return the last state, and the bound after each sweep."""
         # At the start nothing has a spread, and the bound is not finite.
         state = field.sweep(field.start(values))[1]
@@ -380,7 +371,9 @@ class PGVI(Backend):
             bar.set_postfix(elbo=f"{bound:.4f}", refresh=False)
         return state, np.array(history)
 
-    def _drawn(self, field: MeanField, state: State, rng: Rng) -> tuple[Values, Values]:
+    def _drawn(
+        self, field: mean_field.MeanField, state: mean_field.State, rng: Rng
+    ) -> tuple[Values, Values]:
         """Draw around the means; return the draws of each site, and their log-densities."""
         plan, values = field.setting.plan, field.means(state)
         if not self.draws:
@@ -409,7 +402,7 @@ class PGVI(Backend):
         return {name: value[None] for name, value in draws.items()}, stats
 
 
-def _along_hyper(field: MeanField, state: State) -> list[State]:
+def _along_hyper(field: mean_field.MeanField, state: mean_field.State) -> list[mean_field.State]:
     """Return approximations at several values of each hyper-parameter."""
     plan = field.setting.plan
     names = tuple(name for name in plan.hyper if np.ndim(state.hyper[name]) == 0)
@@ -418,7 +411,7 @@ def _along_hyper(field: MeanField, state: State) -> list[State]:
     if plan.scales or many or not 0 < len(names) <= _MOST_HYPER:
         return [state]
 
-    def moved(state: State, name: str, step: float) -> tuple[float, State]:
+    def moved(state: mean_field.State, name: str, step: float) -> tuple[float, mean_field.State]:
         transform = biject_to(plan.supports[name])
         there = transform(transform.inv(state.hyper[name]) + step)
         state = state._replace(hyper=state.hyper | {name: np.asarray(there)})
@@ -469,7 +462,7 @@ def _why_not_averaged(program: Program[Any], sample: Any, start: Values) -> str 
     in_blocks = {site for block in blocks for site in block.sites}
     for site in program.sites:
         if site not in in_blocks and detection.depends(
-            pointwise_log_likelihood, model, sample, start, (site,)
+            densities.pointwise_log_likelihood, model, sample, start, (site,)
         ):
             return f"PGVI has no averages of {site!r} of {name}, which is in no block; use PGEM"
     normal = tuple(dict.fromkeys(block.sites for block in blocks if block.kind != "counts"))
