@@ -161,10 +161,11 @@ class NUTS(Backend):
                     tried = modes.tries(moves, own, (self.chains, _BLOCK))
                     states, draws = _advance(self, model, kinds, data, parts, states, tried, steps)
                     if begin == self.warmup:
-                        kept = partial(np.take, indices=np.arange(steps), axis=1)
-                        blocks.append(jax.tree.map(kept, draws))
+                        blocks.append(jax.tree.map(np.asarray, draws))
                     bar.update(steps)
-        values, stats = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *blocks)
+        values, stats = jax.tree.map(
+            lambda *parts: np.concatenate(parts, axis=1)[:, : self.draws], *blocks
+        )
         # NumPyro adds what is deterministic.
         values = {name: value for name, value in values.items() if name in program.sites}
         return Draws(values, stats, facts={"divergences": int(stats["diverging"].sum())})

@@ -202,10 +202,9 @@ class _Run:
                     steps, adapt = min(_BLOCK, end - first), begin == 0
                     state, fields = self.advanced(metric, state, rng, steps, adapt=adapt)
                     if not adapt:
-                        kept = partial(np.take, indices=np.arange(steps), axis=0)
-                        blocks.append(jax.tree.map(kept, fields))
+                        blocks.append(jax.tree.map(np.asarray, fields))
                     bar.update(steps)
-        return jax.tree.map(lambda *some: np.concatenate(some), *blocks)
+        return jax.tree.map(lambda *some: np.concatenate(some)[: self.settings.draws], *blocks)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
