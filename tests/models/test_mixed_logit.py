@@ -329,8 +329,8 @@ def marginal_of(people: int, sets: int, spread: float) -> panel_mode.Marginal:
     data, _ = rt.datasets.choice_crowd(people, sets, 3, 2, seed=3, available=1, spread=spread)
     model = rt.MixedLogit()
     start = model.start(data) | {"coefficient_spread": np.full(2, spread)}
-    program = rt.program.Program(model, data)
-    return panel_mode.Marginal(program, panels.panel_of(program, start), start)
+    panel = panels.panel_of(rt.program.Program(model, data), start)
+    return panel_mode.Marginal(panel, start)
 
 
 def curvatures(marginal: panel_mode.Marginal, point: np.ndarray) -> np.ndarray:

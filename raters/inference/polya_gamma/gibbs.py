@@ -139,7 +139,7 @@ class PGGibbs(base.Backend):
         if panels.applies(program):
             with jax.enable_x64(True):
                 panel = panels.panel_of(program, cold)
-                samplers = [panel_gibbs.Sampler(program, panel, values) for values in starts]
+                samplers = [panel_gibbs.Sampler(panel, values) for values in starts]
                 samplers[0].compile()
             pairs = zip(samplers, rngs, strict=True)
             return [partial(sampler.step, rng, self.warmup) for sampler, rng in pairs]

@@ -183,35 +183,29 @@ def log_likelihoods(
         at = [{name: value[place] for name, value in draws.items()} for place in range(number)]
         panel = panel_of(program, at[0])
         mean = {name: value.mean(0) for name, value in draws.items()}
-        reference, points = _suited(program, panel, mean)
+        reference, points = _suited(panel, mean)
         rows, errors = [], []
         for values in at:
-            found = _averaged_at(program, panel, reference, values, points)
+            found = _averaged_at(panel, reference, values, points)
             rows.append(found.log_likelihood)
             errors.append(found.total_error)
     return np.stack(rows), float(np.median(errors))
 
 
-def _averaged_at(
-    program: Program[Any], panel: Panel, reference: Reference, values: Values, points: Points
-) -> Averages:
-    factor = panel.factor_of(program, program.data.first_unit(), values)
-    of_all = panel.shared_utilities(panel.shared_of(values))
-    return averaged(panel, drawn(panel, reference, of_all, factor, points), of_all, factor)
+def _averaged_at(panel: Panel, reference: Reference, values: Values, points: Points) -> Averages:
+    given = panel.given(values)
+    return averaged(panel, drawn(panel, reference, *given, points), *given)
 
 
-def _suited(program: Program[Any], panel: Panel, values: Values) -> tuple[Reference, Points]:
+def _suited(panel: Panel, values: Values) -> tuple[Reference, Points]:
     """Return the expansion that suits some values, and as many points as the error asks for."""
-    reference = at_modes(program, panel, values)
-    factor = panel.factor_of(program, program.data.first_unit(), values)
-    of_all = panel.shared_utilities(panel.shared_of(values))
-    pilot = drawn(panel, reference, of_all, factor, points_of(panel.num_judges, panel.num_own, 1))
-    weight = averaged(panel, pilot, of_all, factor).weight
-    own = np.einsum("kr,krp->kp", weight, pilot.vectors)
+    reference, given = at_modes(panel, values), panel.given(values)
+    pilot = drawn(panel, reference, *given, points_of(panel.num_judges, panel.num_own, 1))
+    own = own_means(averaged(panel, pilot, *given), pilot)
     reference, number = referred(panel, own, reference.both), POINTS
     while True:
         points = points_of(panel.num_judges, panel.num_own, 0, number)
-        found = _averaged_at(program, panel, reference, values, points)
+        found = _averaged_at(panel, reference, values, points)
         if found.total_error < _WANTED or number >= _LARGEST:
             return reference, points
         number *= 2
@@ -238,13 +232,11 @@ class Mode(NamedTuple):
 class Marginal:
     """Density of the sites of a panel but the vectors of the judges, which are integrated out."""
 
-    def __init__(
-        self, program: Program[Any], panel: Panel, values: Values, with_curvature: bool = True
-    ) -> None:
-        self.with_curvature = with_curvature
-        self.program, self.panel, self.row = program, panel, program.data.first_unit()
+    def __init__(self, panel: Panel, values: Values, with_curvature: bool = True) -> None:
+        self.panel, self.with_curvature, program = panel, with_curvature, panel.program
+        self.program, self.row = program, panel.first
         self.names = (*panel.names.scales, *panel.names.hyper)
-        self.values, self.reference = climbed(program, panel, values)
+        self.values, self.reference = climbed(panel, values)
         self.points = points_of(panel.num_judges, panel.num_own, 0, FEW)
         coordinates = [
             np.ravel(biject_to(program.supports[name]).inv(jnp.asarray(self.values[name])))
@@ -263,16 +255,12 @@ class Marginal:
 
     def drawn_at(self, point: np.ndarray) -> Drawn:
         """Return vectors from proposals that suit a point."""
-        values = self.at(point)
-        factor = self.panel.factor_of(self.program, self.row, values)
-        of_all = self.panel.shared_utilities(point[: self.num_shared])
-        return drawn(self.panel, self.reference, of_all, factor, self.points)
+        given = self.panel.given(self.at(point))
+        return drawn(self.panel, self.reference, *given, self.points)
 
     def averaged(self, point: np.ndarray, at: Drawn) -> Averages:
         """Return the likelihood of each judge's choices at a point."""
-        factor = self.panel.factor_of(self.program, self.row, self.at(point))
-        of_all = self.panel.shared_utilities(point[: self.num_shared])
-        return averaged(self.panel, at, of_all, factor)
+        return averaged(self.panel, at, *self.panel.given(self.at(point)))
 
     def slopes(
         self, point: np.ndarray, at: Drawn, is_centred: bool = False
@@ -285,9 +273,8 @@ class Marginal:
             self.row, self.values, jnp.asarray(point[:number]), hyper,
         )  # fmt: skip
         density, (of_shared, of_hyper), precision, volume = jax.tree.map(np.asarray, prior)
-        factor = panel.factor_of(self.program, self.row, self.at(point))
+        of_all, factor = panel.given(self.at(point))
         # Fisher's identity: the slope is the mean of that of the likelihood with the vector known.
-        of_all = panel.shared_utilities(point[:number])
         found, expected = averaged_choices(panel, at, of_all, factor)
         rest = panel.chosen - expected
         shared = panel.by_judge(np.einsum("js,jsq->sq", rest, panel.shared))
@@ -342,10 +329,7 @@ class Marginal:
         at = self.drawn_at(point)
         own = own_means(self.averaged(point, at), at)
         self.values = self.panel.put(self.at(point), own=own)
-        both = np.concatenate(
-            [self.panel.shared_of(self.values), self.panel.scales_of(self.values)]
-        )
-        self.reference = referred(self.panel, own, both)
+        self.reference = referred(self.panel, own, self.panel.both_of(self.values))
 
     def _ended(self, point: np.ndarray, history: np.ndarray) -> Mode:
         curvature = self._curvature(point) if self.with_curvature else np.eye(len(point))
@@ -460,7 +444,7 @@ def run(program: Program[Any], draws: int, start: Values, rng: Rng) -> Draws:
     """Return the mode, and draws of a t distribution around it with draws of all vectors."""
     with jax.enable_x64(True):
         panel = panel_of(program, start)
-        marginal = Marginal(program, panel, start, with_curvature=draws > 0)
+        marginal = Marginal(panel, start, with_curvature=draws > 0)
         mode = marginal.mode()
         values = {name: np.asarray(mode.values[name]) for name in program.sites}
         facts = {"marginal_log_likelihood": mode.log_likelihood, "monte_carlo_error": mode.error}
@@ -468,13 +452,11 @@ def run(program: Program[Any], draws: int, start: Values, rng: Rng) -> Draws:
         if not draws:
             one = {name: value[None, None] for name, value in values.items()}
             return Draws(one, {}, history, facts, values)
-        drawn, stats = _around(program, marginal, mode, draws, rng)
+        drawn, stats = _around(marginal, mode, draws, rng)
     return Draws(drawn, stats, history, facts, values)
 
 
-def _around(
-    program: Program[Any], marginal: Marginal, mode: Mode, draws: int, rng: Rng
-) -> tuple[Values, Values]:
+def _around(marginal: Marginal, mode: Mode, draws: int, rng: Rng) -> tuple[Values, Values]:
     """Return draws around the mode, with their log densities and those of the posterior."""
     panel, size = marginal.panel, len(mode.point)
     least = np.concatenate([panel.prior.precision, np.full(size - marginal.num_shared, _UNKNOWN)])
@@ -490,12 +472,9 @@ def _around(
         own = at.vectors[np.arange(len(places)), places]
         rows.append(panel.put(marginal.at(point), own=own))
         log_p.append(found.log_likelihood.sum() + marginal.log_prior(point))
-    values = {name: np.stack([row[name] for row in rows])[None] for name in program.sites}
-    stats = {
-        "log_p": np.array(log_p)[None],
-        "log_q": log_t((white**2).sum(1), size, _FREEDOM)[None],
-    }
-    return values, stats
+    values = {name: np.stack([row[name] for row in rows])[None] for name in rows[0]}
+    log_q = log_t((white**2).sum(1), size, _FREEDOM)
+    return values, {"log_p": np.array(log_p)[None], "log_q": log_q[None]}
 
 
 def _root(

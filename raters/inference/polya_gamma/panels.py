@@ -7,7 +7,7 @@ off the program once, since they depend on no site.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -56,6 +56,7 @@ def why_not(program: Program[Any]) -> str | None:
 class Panel:
     """Choices of all judges, as arrays in which each set has as many places as the largest one."""
 
+    program: Program[Any]
     names: Names
     judge: Int[np.ndarray, " set"]
     shared: Float[np.ndarray, "place set entry"]
@@ -131,9 +132,16 @@ class Panel:
         mean = weighted.reshape(design.shape).sum(0) / np.sqrt(self.number)[:, None]
         return np.asarray(weighted.T @ flat - mean.T @ mean)
 
-    def factor_of(self, program: Program[Any], row: Any, values: Values) -> np.ndarray:
-        """Return the Cholesky factor of the covariance of the vectors under their priors."""
-        return np.asarray(factors(program.model, self.names.own, row, values))
+    @cached_property
+    def first(self) -> Any:
+        """Judgements of one unit, of which priors are."""
+        return self.program.data.first_unit()
+
+    def given(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
+        """Return the utilities that all judges have, and the Cholesky factor of the covariance of
+        the vectors."""
+        factor = factors(self.program.model, self.names.own, self.first, values)
+        return self.shared_utilities(self.shared_of(values)), np.asarray(factor)
 
     def shared_of(self, values: Values) -> Entries:
         """Return the shared sites as a vector."""
@@ -147,6 +155,10 @@ class Panel:
     def scales_of(self, values: Values) -> Entries:
         """Return the scales of the entries."""
         return np.concatenate([np.asarray(values[name]) for name in self.names.scales])
+
+    def both_of(self, values: Values) -> Entries:
+        """Return the shared sites and the scales as a vector."""
+        return np.concatenate([self.shared_of(values), self.scales_of(values)])
 
     def put(self, values: Values, **parts: np.ndarray) -> Values:
         """Return the values with new vectors (``own``), ``shared`` sites or ``scales``."""
@@ -188,7 +200,7 @@ def panel_of(program: Program[Any], values: Values) -> Panel:
     of_rows = placed(read.chosen), number[code[row][first]], len(data.coords[data.judge])
     places = placed(np.arange(len(code)), -1).astype(int)
     read_off = names, judge[row][first], shared, own, offset
-    return Panel(*read_off, *of_rows, places, prior, _common(shared, own))
+    return Panel(program, *read_off, *of_rows, places, prior, _common(shared, own))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
