@@ -1,7 +1,6 @@
 """Pólya-Gamma variables: exact draws, means, and the weights that make logits Gaussian.
 
-σ(x) = ½ e^{x/2} E exp(−ω x²/2) with ω ~ PG(1, 0) (Polson, Scott and Windle 2013). The appendix of
-the Extended-BTL paper drops the factor e^{x/2}.
+σ(x) = ½ e^{x/2} E exp(−ω x²/2) with ω ~ PG(1, 0) (Polson, Scott and Windle 2013).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Blocks that are found in a program.
 
-A latent site is a block where no other prior depends on it, and its prior is normal (truncated or
-multivariate, too) or uniform and the logits, or the log-odds of the classes, are affine in it at
-random points; or its probabilities are counted. Sites in which the logits are affine together are
-one block, up to a size, unless one has bounds or a symmetry moves them together.
+A latent site is a block where no other prior depends on it, and its prior is normal or uniform and
+the logits, or log-odds of classes, are affine in it; or its probabilities are counted. Sites in
+which the logits are affine together are one block, unless one has bounds or a symmetry moves both.
 """
 
 from __future__ import annotations

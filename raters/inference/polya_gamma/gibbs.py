@@ -185,8 +185,7 @@ def gibbs_sweep(
     images: tuple[modes.Images, ...] = (),
     own: Rng | None = None,
 ) -> Values:
-    """Run one sweep, which leaves the posterior invariant: classes, blocks, moves and free sites,
-    and steps to images of the point, with random numbers of their `own`."""
+    """Run one sweep; steps to images of the point have random numbers of their `own`."""
     single = cache is not None and cache.single
     weights = augmentation.Drawn(rng, single=single)
     on_devices = placing.stays_on_devices(data)

@@ -1,9 +1,4 @@
-r"""Coordinate ascent of a mean-field approximation, from the conditionals of Gibbs sampling.
-
-A block's best distribution has the conditional of Gibbs sampling with ω at
-:math:`n \tanh(c/2) / (2c)`, where :math:`c^2 = \mathrm E\,\psi^2`, and products of the weights of
-its rows at their mean: derivatives of :math:`\mathrm E\,\psi` and :math:`\mathrm E\,\psi^2`.
-"""
+"""Coordinate ascent of a mean-field approximation, from the conditionals of Gibbs sampling."""
 
 from __future__ import annotations
 

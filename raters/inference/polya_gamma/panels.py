@@ -1,7 +1,6 @@
 """Choices in which each judge has a vector of their own: designs, likelihoods and priors.
 
-The utilities are affine in the vectors and in the sites that all judges share; the designs are read
-off the program once, since they depend on no site.
+The utilities are affine in the vectors and in the shared sites; the designs depend on no site.
 """
 
 from __future__ import annotations
@@ -138,8 +137,7 @@ class Panel:
         return self.program.data.first_unit()
 
     def given(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
-        """Return the utilities that all judges have, and the Cholesky factor of the covariance of
-        the vectors."""
+        """Return the shared utilities, and the Cholesky factor of the vectors' covariance."""
         factor = factors(self.program.model, self.names.own, self.first, values)
         return self.shared_utilities(self.shared_of(values)), np.asarray(factor)
 

@@ -316,9 +316,7 @@ class SetConditional(Conditional):
         raise NotImplementedError("the conditional of utilities has no constant precision")
 
     def _climbed(self, start: np.ndarray, near: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-        """Go to the mode by Newton's method with halved steps, which never go down, until a step is
-        rounding, or `near` standard deviations; return it with the Cholesky factor of the curvature
-        there."""
+        """Return the mode, up to `near` standard deviations, and the factor of the curvature."""
         entries = np.asarray(start, np.float64)
         density, diagonal = float(self.log_density(entries[:, None])[0]), np.diag_indices(self.size)
         for _ in range(_MOST_STEPS):

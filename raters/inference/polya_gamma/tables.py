@@ -1,5 +1,4 @@
-r"""Modes and draws of models that integrate a site out on nodes: latent classes of groups whose
-rows share few tabulated distributions.
+r"""Modes and draws of models that integrate a site out on nodes, as latent classes of groups.
 
 With :math:`T_{cvq}` for the log-probability of value v under distribution c and class q, and
 :math:`n_{icv}` for the number of such rows of group i,
