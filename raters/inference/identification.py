@@ -98,8 +98,7 @@ _TURNS, _STILL = 30, 1e-9
 
 
 def turned(symmetry: Rotation, values: Values, batch_ndim: int) -> Values:
-    """Draws turned, each as a whole, as close as possible to their mean (generalised orthogonal
-    Procrustes analysis, Gower 1975), on its principal axes."""
+    """Draws turned as close as possible to their mean (Gower 1975), on its principal axes."""
     parts = []
     for name in symmetry.sites:
         site = np.asarray(values[name], np.float64)

@@ -75,8 +75,7 @@ def tries(moves: tuple[Images, ...], rng: Rng, size: tuple[int, ...]) -> Tried:
 
 
 def images(program: Program[Any]) -> tuple[Images, ...]:
-    """Mirror images that leave the likelihood of the data as it is, but for known classes, for what
-    several parts of the data share, and for the few judgements beside those of one judge."""
+    """Mirror images of all sites, of parts of the judgements, and of one judge of most of them."""
     found: list[Images] = []
     model, data = program.model, program.data
     if program.parts:
