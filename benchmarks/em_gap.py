@@ -1,8 +1,8 @@
 """Time and sweeps of PGEM to a gap of 1e-4 in the log-posterior of Extended-BTL, beside L-BFGS-B
 with exact gradients.
 
-At fixed hyper-parameters all are asked for the same mode: accelerated EM, plain EM, the paper's
-pass through the coordinates, and scipy's L-BFGS-B with bounds and gradients by JAX. With learned
+At fixed hyper-parameters all are asked for the same mode: accelerated EM, plain EM, and scipy's
+L-BFGS-B with bounds and gradients by JAX. With learned
 hyper-parameters raters estimates these by empirical Bayes, and the time of all of it is given. The
 gap of a sweep is its objective less the best end of all.
 """
@@ -25,11 +25,7 @@ from raters.errors import ConvergenceWarning
 
 GAP = 1e-4
 FIXED = {"reward_scale": 1.0, "competence_spread": 0.5}
-VARIANTS = {
-    "EM, accelerated": {},
-    "EM, plain": {"accelerate": False},
-    "EM, coordinate by coordinate": {"accelerate": False, "update": "coordinate"},
-}
+VARIANTS = {"EM, accelerated": {}, "EM, plain": {"accelerate": False}}
 
 
 class Path(NamedTuple):

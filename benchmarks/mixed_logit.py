@@ -27,7 +27,7 @@ from choices import survey
 from xlogit import MixedLogit
 
 import raters as rt
-from raters.inference.polya_gamma.panel_averages import log_likelihoods
+from raters.inference.polya_gamma.panel_mode import log_likelihoods
 
 _WIDE = {"coefficient_scale": 100.0, "constant_scale": 100.0, "spread_scale": 100.0}
 _DRAWS = 200

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,6 @@ import pytest
 import raters as rt
 from raters.inference.polya_gamma import latent_classes, sweep
 from raters.inference.polya_gamma.augmentation import curvature
-from raters.inference.polya_gamma.rows import Block
 from raters.judgements.comparisons import Comparisons
 from raters.program import PooledRows, Program, pooled_rows, scattered
 
@@ -78,31 +77,10 @@ def test_em_ends_where_it_does_without(votes, monkeypatch) -> None:
     np.testing.assert_allclose(pooled.mode["reward"], plain.mode["reward"], atol=1e-4)
 
 
-def test_labels_are_pooled_too() -> None:
-    data = rt.datasets.label_crowd(num_items=150, num_annotators=5, num_classes=3, seed=0).labels
-    data = data.with_truth(dict.fromkeys(data.items[:4], data.classes[0]))
-    with jax.enable_x64(True):
-        for model in (rt.DawidSkene(), rt.HierarchicalDawidSkene()):
-            _, point, pooled = _pooled(model, data)
-            assert pooled is not None
-            assert pooled.rows.num_rows <= 15
-            classes, total = pooled.expected(point)
-            expected, log_likelihood = latent_classes.expected(model, data, point)
-            np.testing.assert_allclose(classes.groups, expected, atol=1e-10)
-            assert total == pytest.approx(float(log_likelihood), rel=1e-10)
-
-
 def test_competences_of_the_groups_are_not_pooled(votes) -> None:
     with jax.enable_x64(True):
         model = rt.MixtureBTL(num_types=2, competence="positive", reward_scale=2.0)
         assert _pooled(model, votes)[2] is None
-
-
-def test_choices_and_models_without_classes_are_not_pooled(votes) -> None:
-    with jax.enable_x64(True):
-        assert _pooled(rt.BTL(reward_scale=1.0), votes)[2] is None
-        rankings = rt.datasets.ranking_crowd(num_items=6, num_annotators=5, seed=0).rankings
-        assert _pooled(rt.models.MixturePlackettLuce(num_types=2), rankings)[2] is None
 
 
 @dataclass(frozen=True)
@@ -126,34 +104,3 @@ class _AmongOthers(rt.MixtureBTL):
 def test_rows_that_depend_on_each_other_are_not_pooled(votes) -> None:
     with jax.enable_x64(True):
         assert _pooled(_AmongOthers(num_types=2, reward_scale=1.0), votes)[2] is None
-
-
-def test_rows_that_all_differ_are_not_pooled(votes) -> None:
-    features = np.random.default_rng(0).normal(size=(votes.num_rows, 1)).astype(np.float32)
-    data = replace(votes, features=features, feature_names=("length",))
-    with jax.enable_x64(True):
-        # The model does not use them, and a row is what its distribution depends on.
-        assert _pooled(rt.MixtureBTL(num_types=2, reward_scale=1.0), data)[2] is not None
-        columns = [np.asarray(votes.first), features]
-        assert len(pooled_rows._distinct(columns)[1]) == votes.num_rows
-
-
-def test_distinct_rows_are_those_of_numpy() -> None:
-    rng = np.random.default_rng(0)
-    columns = [
-        rng.integers(3, size=200),
-        rng.integers(2, size=(200, 2)) / 2,
-        rng.normal(size=200) > 0,
-    ]
-    columns[1][:5, 0] = np.nan
-    place, first = pooled_rows._distinct(columns)
-    table = np.column_stack([column.astype(float) for column in columns])
-    _, index, inverse = np.unique(
-        np.nan_to_num(table, nan=9.0), axis=0, return_index=True, return_inverse=True
-    )
-    np.testing.assert_array_equal(np.sort(first), np.sort(index))
-    np.testing.assert_array_equal(first[place], index[inverse.ravel()])
-
-
-def test_blocks_of_types_are_named_apart() -> None:
-    assert Block(("reward",), "type", 0) != Block(("reward",), "type", 1)

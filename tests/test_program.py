@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -15,42 +13,11 @@ import pytest
 from numpyro.distributions import constraints
 
 import raters as rt
-from raters.distributions import Repeated, Votes
+from raters.distributions import Votes
 from raters.errors import SettingError
 from raters.inference.defaults import default_backend
 from raters.models.comparisons import _sites
-from raters.program import scattered
 from raters.testing import check_model
-from tests import hand
-
-
-@contextmanager
-def compilations() -> Iterator[list[str]]:
-    """Events of compilation, or of a compiled function that is taken from the cache."""
-    seen: list[str] = []
-
-    def listen(event: str, _: float, **__: object) -> None:
-        if event == "/jax/core/compile/backend_compile_duration":
-            seen.append(event)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        yield seen
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
-
-
-@pytest.mark.parametrize(
-    "model", [rt.BTL(), rt.ExtendedBTL(competence="signed"), rt.ExtendedBTL(competence="unit")]
-)
-def test_reading_compiles_nothing(model):
-    # No other test has these sizes: what it compiled would still be there.
-    data = rt.datasets.separated(num_items=37, num_annotators=23, num_votes=90, seed=0).votes
-    with compilations() as seen:
-        jax.jit(lambda x: x + 37)(1.0)
-        assert len(seen) == 1  # events are heard
-        assert set(rt.program.Program(model, data).sites) >= {"reward"}
-    assert len(seen) == 1
 
 
 def test_sites_have_their_shapes_axes_and_supports(tiny):
@@ -159,19 +126,7 @@ class Longer(Plated):
         return numpyro.plate("comparison", data.num_rows + 1)
 
 
-class Named(Plated):
-    def plate(self, data):
-        return numpyro.plate("votes", data.num_rows)
-
-
-class Twice(Plated):
-    def plate(self, data):
-        return numpyro.plate("worth", data.num_rows)
-
-
-@pytest.mark.parametrize(
-    "model", [Plated(), Longer(), Named(), Twice()], ids=lambda m: type(m).__name__
-)
+@pytest.mark.parametrize("model", [Plated(), Longer()], ids=lambda m: type(m).__name__)
 def test_an_observed_site_in_another_plate_is_refused(model, tiny):
     with pytest.raises(SettingError, match=type(model).__name__):
         rt.fit(model, tiny, rt.NUTS(), seed=0, progress=False)
@@ -232,43 +187,9 @@ def test_densities_that_back_ends_would_see_differently_are_refused(model, word,
         _ = rt.program.Program(model, counted).sites
 
 
-def test_a_sample_has_no_array_of_the_data_itself():
-    """JAX would keep the buffer of one that a trial in double precision reads."""
-    choices, _ = rt.datasets.choice_crowd(4, 3, seed=0)
-    program = rt.program.Program(rt.MultinomialLogit(), choices)
-    whole, few = (
-        [leaf for leaf in jax.tree.leaves(data) if isinstance(leaf, np.ndarray)]
-        for data in (choices, program.sample(choices.num_units))
-    )
-    assert len(whole) == len(few) > 0
-    assert not {id(leaf) for leaf in whole} & {id(leaf) for leaf in few}
-
-
-def test_one_judgement_each_needs_no_counts():
-    single = hand.votes(("a", "b", "ann"), ("c", "b", "ann"))
-    assert list(rt.program.Program(Uncounted(), single).sites) == ["worth"]
-
-
 def test_a_model_without_blocks_is_fitted_by_nuts(tiny):
     assert isinstance(default_backend(Squared(), tiny), rt.NUTS)
     assert isinstance(default_backend(Base(), tiny), rt.PGGibbs)
     assert default_backend(rt.BTL(), tiny) == default_backend(rt.BTL(), None) == rt.PGGibbs()
     quick = default_backend(rt.BTL(), tiny, quick=True)
     assert quick.draws < default_backend(rt.BTL(), tiny).draws
-
-
-def test_repeats_multiply_the_density():
-    one = dist.Categorical(probs=jnp.array([[0.25, 0.75], [0.5, 0.5], [0.1, 0.9]]))
-    log = Repeated(one, jnp.array([2.0, 1.0, 0.0])).log_prob(jnp.array([0, 1, 0]))
-    np.testing.assert_allclose(log, [2 * np.log(0.25), np.log(0.5), 0.0], rtol=1e-5)
-    assert Repeated(one, None).sample(jax.random.key(0), (4,)).shape == (4, 3)
-
-
-@pytest.mark.parametrize(
-    "support",
-    [constraints.interval(2.0, 3.0), constraints.greater_than(2.0), constraints.less_than(-2.0)],
-)
-def test_scattered_values_stay_in_their_supports(support) -> None:
-    value = np.full(200, -2.5 if isinstance(support, type(constraints.less_than(0.0))) else 2.5)
-    moved = scattered({"site": value}, {"site": support}, np.random.default_rng(0), least=0.3)
-    assert np.asarray(support(moved["site"])).all()

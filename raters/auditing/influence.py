@@ -294,8 +294,8 @@ def _likelier_image(program: Program[Any], values: Values) -> Values | None:
         if move.parts or len(move.orders) > 1:
             continue
         order = np.array(move.orders[0], int)
-        if modes.log_odds(program.model, move.symmetry, move.broken, data, here, order) > 0:
-            image = modes.mirrored(move.symmetry, here, order)
+        image, odds = modes.image_of(program.model, move.kind, data, here, order)
+        if odds > 0:
             return {name: np.asarray(one)[None] for name, one in image.items()}
     return None
 

@@ -257,7 +257,7 @@ def _kernel(program: Program[Any], start: Values, rng: np.random.Generator) -> _
 def _kernel_of_panel(program: Program[Any], start: Values, rng: np.random.Generator) -> _Kernel:
     """One sweep of choices in which each judge has a vector of their own."""
     panel = panels.panel_of(program, start)
-    sampler = panel_gibbs.Sampler(program, panel, start_of(program.model, program.data))
+    sampler = panel_gibbs.Sampler(panel, start_of(program.model, program.data))
 
     def sweep_once(data: Any, values: Values) -> Values:
         sampler.panel, sampler.values = panel.answered(data.chosen), values

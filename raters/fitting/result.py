@@ -26,7 +26,6 @@ from raters.judgements.together import Together
 from raters.kinds import registered_kinds
 from raters.model import Model, Values
 from raters.program import (
-    ClassTable,
     LatentClass,
     Program,
     Site,
@@ -404,11 +403,7 @@ def responsibilities(program: Program[Any], result: xr.DataTree) -> xr.DataArray
     with jax.enable_x64(True):
         draws = {name: np.asarray(value[rows], np.float64) for name, value in values.items()}
         on_device = jax.tree.map(jnp.asarray, data)
-        first = {name: value[0] for name, value in draws.items()}
-        if table := ClassTable.of(program.model, on_device, first):
-            mean = table.mean_responsibility(draws)
-        else:
-            mean = np.asarray(_mean_responsibility(program.model, on_device, draws))
+        mean = np.asarray(_mean_responsibility(program.model, on_device, draws))
     coords = {axis: names_array(program.coords[axis]) for axis in latent.axes}
     return xr.DataArray(_evened(mean), dims=latent.axes, coords=coords, name="responsibility")
 

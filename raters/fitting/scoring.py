@@ -14,7 +14,7 @@ from raters.errors.validation import checked
 from raters.fitting.parts import pointwise
 from raters.fitting.result import draws_of, program_of, whole_program_of
 from raters.inference.base import one_blas_thread
-from raters.inference.polya_gamma import panel_averages
+from raters.inference.polya_gamma import panel_mode
 from raters.judgements.names import names_array
 from raters.model import Model
 from raters.program import Program
@@ -116,7 +116,7 @@ def _integrated(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
     thinned = result.isel(draw=every) if len(every) < number else result
     values, sizes = draws_of(program, thinned)
     with one_blas_thread():
-        table, error = panel_averages.log_likelihoods(
+        table, error = panel_mode.log_likelihoods(
             program, {name: np.asarray(value, np.float64) for name, value in values.items()}
         )
     judge = data.judge

@@ -1,9 +1,11 @@
 """Names of the arrays that samplers and optimisers pass around, by their axes."""
 
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 Rng = np.random.Generator
+# Names of sites, such as those of a block.
+Sites = tuple[str, ...]
 # On the host: entries of a block of sites, their covariance or precision, points in their space as
 # columns, draws of them as rows, and a number of each draw.
 Entries = Float[np.ndarray, " entry"]
@@ -16,7 +18,14 @@ Vectors = Float[np.ndarray, "judge entry"]
 # Unconstrained coordinates of all sites, on the host and in compiled functions.
 FlatPoint = Float[np.ndarray, " coordinate"]
 Flat = Float[Array, " coordinate"]
-# In compiled functions: a number of each row, the share of each class in each unit, one number.
+# On the host: a number of each row of a block, of each cell of sets, and of each entry.
+HostRows = Float[np.ndarray, " row"]
+Cell = Float[np.ndarray, " cell"]
+Places = Int[np.ndarray, " entry"]
+# In compiled functions: a number of each row, entry and judge, the share of each class in a unit,
+# one number.
+EntryArray = Float[Array, " entry"]
+PerJudge = Float[Array, " judge"]
 PerRow = Float[Array, " row"]
 Classes = Float[Array, "unit class"]
 Scalar = Float[Array, ""]

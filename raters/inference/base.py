@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
@@ -17,6 +18,7 @@ from jaxtyping import Array
 from threadpoolctl import ThreadpoolController
 from tqdm.auto import tqdm
 
+from raters.errors import ConvergenceWarning
 from raters.model import Model, Permute, Values
 from raters.program import Program
 
@@ -61,17 +63,7 @@ class Backend(abc.ABC):
     reference: ClassVar[str] = ""
 
     def why_not(self, program: Program[Any]) -> str | None:
-        """The sentence that says why this back-end cannot run the program.
-
-        Parameters
-        ----------
-        program : Program
-
-        Returns
-        -------
-        str or None
-            None where it can.
-        """
+        """The sentence that says why this back-end cannot run the program; None where it can."""
         return program.model.why_not(program.data)
 
     @abc.abstractmethod
@@ -83,7 +75,7 @@ class Backend(abc.ABC):
         Parameters
         ----------
         program : Program
-        key : jax.Array
+        key : Array
             Key of JAX's random numbers.
         start : dict of str to array, shape (chain, draw, ...), optional
             Draws of each latent site to set out from; the model's own start unless given.
@@ -103,21 +95,21 @@ def last_draws(start: Values, chains: int) -> list[Values]:
     starts = []
     for chain in range(chains):
         draw = number - 1 - (chain // earlier) * number // sharing
-        starts.append(
-            {
-                name: np.asarray(value[chain % earlier, draw], np.float64)
-                for name, value in start.items()
-            }
-        )
+        at = chain % earlier, draw
+        starts.append({name: np.asarray(value[at], np.float64) for name, value in start.items()})
     return starts
 
 
 def centre(model: Model[Any], start: Values) -> Values:
-    """One point in the middle of draws: their mean; for a model whose numbering of types has no
-    meaning, the last draw."""
+    """One point in the middle of draws: their mean, or the last draw of a model of types."""
     if any(isinstance(symmetry, Permute) for symmetry in model.symmetries):
         return last_draws(start, 1)[0]
     return {name: np.asarray(value, np.float64).mean((0, 1)) for name, value in start.items()}
+
+
+def warn(text: str, stacklevel: int = 4) -> None:
+    """Warn that draws are not to be relied on."""
+    warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel + 1)
 
 
 def progress_bar(total: int, what: str, shown: bool) -> tqdm:
@@ -125,9 +117,14 @@ def progress_bar(total: int, what: str, shown: bool) -> tqdm:
     return tqdm(total=total, desc=what, disable=not shown, leave=False)
 
 
-def numpy_seeds(key: jax.Array, number: int) -> list[np.random.SeedSequence]:
+def numpy_seeds(key: Array, number: int) -> list[np.random.SeedSequence]:
     """Independent seeds for NumPy generators from a JAX key."""
     return np.random.SeedSequence(np.asarray(jax.random.key_data(key)).tolist()).spawn(number)
+
+
+def jax_keys(rng: np.random.Generator, number: int) -> Array:
+    """Independent JAX keys from a NumPy generator."""
+    return jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), number)
 
 
 def in_threads[Chain, Run](

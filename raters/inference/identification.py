@@ -8,14 +8,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 from scipy.optimize import linear_sum_assignment
 
 from raters.inference.base import Draws
 from raters.model import Model, Permute, Rotation, Values, identify, renumbered
 from raters.program import Program, responsibility
 
-# Responsibilities are compared on as many annotators, evenly spaced, as stay below this many
+# Responsibilities are units on as many annotators, evenly spaced, as stay below this many
 # numbers in all draws.
 _COMPARED = 20_000_000
 _ROUNDS = 50
@@ -43,8 +43,8 @@ def _numbered(
         name: np.asarray(value).reshape(-1, *np.shape(value)[2:]) for name, value in values.items()
     }
     numbers, groups = flat[symmetry.share].size, program.num_units
-    compared = np.linspace(0, groups - 1, int(np.clip(_COMPARED // numbers, 1, groups))).astype(int)
-    order, mean = _agreeing(_responsibilities(program.model, program.data, flat, compared))
+    units = np.linspace(0, groups - 1, int(np.clip(_COMPARED // numbers, 1, groups))).astype(int)
+    order, mean = _agreeing(_responsibilities(program.model, program.data, flat, units))
     by_share = np.argsort(
         -np.take_along_axis(flat[symmetry.share], order, axis=-1).mean(0), kind="stable"
     )
@@ -54,7 +54,7 @@ def _numbered(
     }
     if mode:
         alone = {name: np.asarray(value)[None] for name, value in mode.items()}
-        own = _responsibilities(program.model, program.data, alone, compared)
+        own = _responsibilities(program.model, program.data, alone, units)
         mode = mode | renumbered(symmetry, mode, _best(own, mean)[0][by_share])
     return values, mode
 
@@ -72,8 +72,7 @@ def _agreeing(shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _best(shares: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """For each draw the order of its classes that makes its responsibilities likeliest under the
-    mean."""
+    """Order of the classes of each draw that the mean responsibilities make likeliest."""
     soft = (
         0.99 * mean + 0.01 / mean.shape[-1]
     )  # A class that nobody was ever in must not cost infinitely much.
@@ -81,20 +80,17 @@ def _best(shares: np.ndarray, mean: np.ndarray) -> np.ndarray:
     return np.stack([linear_sum_assignment(-one)[1] for one in gain])
 
 
-def _responsibilities(
-    model: Model[Any], data: Any, flat: Values, compared: np.ndarray
-) -> np.ndarray:
-    """Probability of each class of each group that is compared under each draw, shape (draw, group,
-    class)."""
+def _responsibilities(model: Model[Any], data: Any, flat: Values, units: np.ndarray) -> np.ndarray:
+    """Probability of each class of some units under each draw, shape (draw, unit, class)."""
     with jax.enable_x64(True):
         draws = {name: np.asarray(value, np.float64) for name, value in flat.items()}
-        return np.asarray(_compiled(model, jax.tree.map(jnp.asarray, data), draws, compared))
+        return np.asarray(_compiled(model, jax.tree.map(jnp.asarray, data), draws, units))
 
 
 @partial(jax.jit, static_argnums=0)
-def _compiled(model: Model[Any], data: Any, draws: Values, compared: jax.Array) -> jax.Array:
+def _compiled(model: Model[Any], data: Any, draws: Values, units: Array) -> Array:
     return jax.lax.map(
-        lambda values: responsibility(model, data, values)[compared].astype(jnp.float32), draws
+        lambda values: responsibility(model, data, values)[units].astype(jnp.float32), draws
     )
 
 
@@ -102,8 +98,7 @@ _TURNS, _STILL = 30, 1e-9
 
 
 def turned(symmetry: Rotation, values: Values, batch_ndim: int) -> Values:
-    """Draws turned, each as a whole, as close as possible to their mean (generalised orthogonal
-    Procrustes analysis, Gower 1975), on its principal axes."""
+    """Draws turned as close as possible to their mean (Gower 1975), on its principal axes."""
     parts = []
     for name in symmetry.sites:
         site = np.asarray(values[name], np.float64)
@@ -134,8 +129,7 @@ def _rotations(
 
 
 def _principal(mean: Float[np.ndarray, "entry dimension"]) -> np.ndarray:
-    """Rotation to the principal axes of a set of positions, in the direction of the entry that is
-    furthest from 0."""
+    """Rotation to the principal axes of positions, towards the entry furthest from 0."""
     axes = np.linalg.svd(mean - mean.mean(0), full_matrices=len(mean) < mean.shape[1])[2].T
     along = mean @ axes
     furthest = along[np.argmax(np.abs(along), axis=0), np.arange(along.shape[1])]

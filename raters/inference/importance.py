@@ -1,18 +1,15 @@
-"""Draws of approximate back-ends against the posterior: how far they are off, and their correction
-by importance weights."""
+"""Checks of the draws of approximate back-ends, and their correction by importance weights."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp
 
-from raters.errors import ConvergenceWarning
 from raters.inference.arrays import PerDraw, Rng
-from raters.inference.base import Draws
+from raters.inference.base import Draws, warn
 from raters.inference.mixing import FEWEST_DRAWS, beyond
 
 # With fewer effective draws than one in so many, a correction would repeat few draws often.
@@ -27,54 +24,50 @@ def largest_k(number: int) -> float:
 
 
 def corrected(draws: Draws, rng: Rng) -> Draws:
-    """Draws of an approximation, checked against the joint density, and corrected where
-    possible."""
+    """Draws of an approximation, checked against the density, and corrected where possible."""
     number = next(iter(draws.values.values())).shape[1]
     if number == 1:  # The mode.
         return draws
+    exact = "use exact sampling, with NUTS or (where it takes the model) PGGibbs"
     broken = [name for name, values in draws.values.items() if not all_finite(values)]
     if broken:
-        _warn(f"draws of {', '.join(broken)} are not finite; do not use this result")
+        warn(f"draws of {', '.join(broken)} are not finite; do not use this result", 3)
         return _with_facts(draws, pareto_k=np.nan, min_ess=0.0)
     if "log_q" not in draws.stats:
-        _warn(
+        size = sum(values[0, 0].size for values in draws.values.values())
+        warn(
             "the draws have not been checked against the posterior: the density of this"
-            f" approximation is not known ({_size(draws):,} parameters); means and intervals may be"
-            " off, and exact sampling, with NUTS or (where it takes the model) PGGibbs, shows by"
-            " how much"
+            f" approximation is not known ({size:,} parameters); {exact}, to see how far they are",
+            3,
         )
         return _with_facts(draws, pareto_k=np.nan)
-    # Fewer draws show no tail of their weights.
-    if number < FEWEST_DRAWS:
-        _warn(
-            f"{number} draws are too few to check them against the posterior; draw at least"
-            f" {FEWEST_DRAWS}, and better 1000"
-        )
+    if number < FEWEST_DRAWS:  # They show no tail of their weights.
+        few = f"{number} draws are too few to check them against the posterior"
+        warn(f"{few}; draw at least {FEWEST_DRAWS}, and better 1000", 3)
         return _with_facts(draws, pareto_k=np.nan)
     log_weight, k = smoothed(draws.stats["log_p"].ravel() - draws.stats["log_q"].ravel())
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
     ess = float(1 / (weight**2).sum())
-    whole = np.floor(ess)
     limit = largest_k(number)
     written = beyond(k, limit, 2) if np.isfinite(k) else "beyond all bounds"
-    shown = f"Pareto k̂ {written}"
     if not k <= limit or ess < number / _WORST:
         digits = max(len(written.partition(".")[2]), 2)
-        why = f"{shown}; should be at most {limit:.{digits}f}"
+        why = f"should be at most {limit:.{digits}f}"
         if k <= limit:
-            why = f"{shown}; {number} of them hold as much as {whole:.0f} draws of it"
-        _warn(
-            f"the draws are far from the posterior ({why}): means and intervals may be off;"
-            " use exact sampling, with NUTS or (where it takes the model) PGGibbs, for what is"
-            " acted upon"
+            why = f"{number} of them hold as much as {np.floor(ess):.0f} draws of it"
+        warn(
+            f"the draws are far from the posterior (Pareto k̂ {written}; {why}): means and intervals"
+            f" may be off; {exact}, for what is acted upon",
+            3,
         )
         return _with_facts(draws, pareto_k=k)
     if ess < FEWEST_DRAWS:
-        _warn(
+        warn(
             f"the draws, corrected by importance weights (Pareto k̂ {k:.2f}), hold as much as"
-            f" {whole:.0f} draws of the posterior (should be at least {FEWEST_DRAWS}); draw more,"
-            " or use exact sampling, with NUTS or (where it takes the model) PGGibbs"
+            f" {np.floor(ess):.0f} draws of the posterior (should be at least {FEWEST_DRAWS}); draw"
+            f" more, or {exact}",
+            3,
         )
     return _with_facts(_resampled(draws, weight, rng), pareto_k=k, min_ess=ess)
 
@@ -119,21 +112,10 @@ def _resampled(draws: Draws, weight: PerDraw, rng: Rng) -> Draws:
     places = (rng.random() + np.arange(number)) / number
     source = rng.permutation(np.searchsorted(np.cumsum(weight), places).clip(max=number - 1))
     stats = {name: value[:, source] for name, value in draws.stats.items()}
-    return draws._replace(
-        values={name: value[:, source] for name, value in draws.values.items()},
-        # They are now draws from the posterior.
-        stats=stats | {"log_q": stats["log_p"]},
-    )
-
-
-def _size(draws: Draws) -> int:
-    """Number of parameters."""
-    return sum(values[0, 0].size for values in draws.values.values())
+    values = {name: value[:, source] for name, value in draws.values.items()}
+    # They are now draws from the posterior.
+    return draws._replace(values=values, stats=stats | {"log_q": stats["log_p"]})
 
 
 def _with_facts(draws: Draws, **facts: Any) -> Draws:
     return draws._replace(facts=draws.facts | facts)
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, ConvergenceWarning, stacklevel=4)

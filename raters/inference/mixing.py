@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from raters.errors import ConvergenceWarning
+from raters.inference.base import warn
 
 # Above this R-hat, chains disagree.
 LARGEST_RHAT = 1.01
@@ -69,11 +68,10 @@ def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -
             worst_rhat = max(worst_rhat, (name, largest), key=lambda entry: entry[1])
     _warn_of_mixing(worst_rhat, worst_ess, chains, number)
     if divergences:
-        warnings.warn(
+        warn(
             f"{divergences} of {chains * number} transitions diverged; raise the target acceptance"
             " rate, or use PGGibbs where it takes the model",
-            ConvergenceWarning,
-            stacklevel=3,
+            3,
         )
     rhat = worst_rhat[1] if chains > 1 else np.nan
     return {"max_rhat": rhat, "min_ess": float(worst_ess[1])}
@@ -86,7 +84,7 @@ def _warn_of_unknown(values: dict[str, np.ndarray]) -> None:
     text = f"{number} draw(s) of a chain say nothing of its convergence; draw 1000"
     if broken:
         text = f"draws of {broken} are not finite; the chains have failed, do not use this result"
-    warnings.warn(text, ConvergenceWarning, stacklevel=4)
+    warn(text)
 
 
 def beyond(value: float, limit: float, digits: int) -> str:
@@ -108,17 +106,14 @@ def _warn_of_mixing(
             f"about {needed:,.0f} draws a chain would be needed, so use the other exact back-end"
             " (PGGibbs or NUTS) or a simpler model"
         )
-    if worst_rhat[1] > LARGEST_RHAT or worst_ess[1] < wanted:
-        rhat = (
-            f"largest R-hat {beyond(worst_rhat[1], LARGEST_RHAT, 3)} ({worst_rhat[0]}; should be at"
-            f" most {LARGEST_RHAT})"
-            if worst_rhat[0]
-            else "R-hat needs two chains"
-        )
-        warnings.warn(
-            f"the chains have not mixed well: {rhat}, smallest bulk effective sample size"
-            f" {np.floor(worst_ess[1]):.0f} ({worst_ess[0]}; should be at least {wanted});"
-            f" {advice}",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
+    if worst_rhat[1] <= LARGEST_RHAT and worst_ess[1] >= wanted:
+        return
+    rhat = "R-hat needs two chains"
+    if worst_rhat[0]:
+        largest = beyond(worst_rhat[1], LARGEST_RHAT, 3)
+        rhat = f"largest R-hat {largest} ({worst_rhat[0]}; should be at most {LARGEST_RHAT})"
+    ess = f"{np.floor(worst_ess[1]):.0f} ({worst_ess[0]}; should be at least {wanted})"
+    warn(
+        f"the chains have not mixed well: {rhat}, smallest bulk effective sample size {ess};"
+        f" {advice}"
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -13,8 +12,8 @@ from jaxtyping import Array, Float, Int
 from scipy.special import logsumexp
 
 from raters.inference import importance, modes
-from raters.inference.arrays import PerDraw, Rng
-from raters.inference.base import Draws
+from raters.inference.arrays import PerDraw, Rng, Sites
+from raters.inference.base import Draws, jax_keys
 from raters.inference.modes import Images, Within
 from raters.inference.polya_gamma import label_switching
 from raters.inference.polya_gamma.latent_classes import conditional
@@ -29,11 +28,9 @@ _PIECE, _ROWS, _HOPELESS = 20, 2_000_000, -25.0
 
 def weighed(program: Program[Any], draws: Draws, rng: Rng) -> Draws:
     """Draws from an approximation around one mode, with each mirrored mode in its share."""
-    for move, within in _every_part(modes.images(program)):
-        flat = {
-            name: np.asarray(value).reshape(-1, *np.shape(value)[2:])
-            for name, value in draws.values.items()
-        }
+    every = [(move, part) for move in modes.images(program) for part in range(move.num_parts)]
+    for move, part in every:
+        flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in draws.values.items()}
         number = len(next(iter(flat.values())))
         if number < 2 or not all(map(importance.all_finite, flat.values())):
             return draws
@@ -42,19 +39,14 @@ def weighed(program: Program[Any], draws: Draws, rng: Rng) -> Draws:
             first = {name: value[0] for name, value in flat.items()}
             sites = label_switching.counted_sites(program, program.data, first)
         if sites is None:
-            draws = _with_images(_Reflections(program, move, flat, within), move, draws, flat, rng)
+            draws = _with_images(
+                _Reflections(program, move, flat, move.within(part)), move, draws, flat, rng
+            )
         else:
             with jax.enable_x64(True):
                 own = _LabelSwitches(program, move, sites, flat, rng)
                 draws = _with_images(own, move, draws, flat, rng)
     return draws
-
-
-def _every_part(moves: tuple[Images, ...]) -> Iterator[tuple[Images, Within]]:
-    """Images of all, and of each part, with the entries that have an image."""
-    for move in moves:
-        for part in range(move.num_parts):
-            yield move, move.within(part)
 
 
 def _with_images(
@@ -114,10 +106,7 @@ class _Reflections:
     ) -> Float[np.ndarray, "order some"]:
         draws = {name: value[places] for name, value in self.draws.items()}
         here = self._log_density(draws)
-        there = [
-            self._log_density(modes.mirrored(self.move.symmetry, draws, order, self.within))
-            for order in orders
-        ]
+        there = [self._log_density(self.images(places, order)) for order in orders]
         # A probability that is rounded to 0 or 1 has an image without density, or none itself.
         with np.errstate(invalid="ignore"):
             ratios = np.array(there) - here
@@ -144,15 +133,14 @@ class _LabelSwitches:
     """Images of drawn classes, with the counted probabilities drawn anew."""
 
     def __init__(
-        self, program: Program[Any], move: Images, sites: tuple[str, ...], draws: Values, rng: Rng
+        self, program: Program[Any], move: Images, sites: Sites, draws: Values, rng: Rng
     ) -> None:
         self.model, self.symmetry, self.draws = program.model, move.symmetry, draws
         self.data, self.rng = jax.tree.map(jnp.asarray, program.data), rng
         self.row = self.data.take(slice(0, 1))
         self.sites = sites
         self.piece = int(np.clip(_ROWS // max(program.data.num_rows, 1), 2, _PIECE))
-        key = jax.random.key(rng.integers(2**32, dtype=np.uint64))
-        self.keys = jax.random.split(key, len(next(iter(draws.values()))))
+        self.keys = jax_keys(rng, len(next(iter(draws.values()))))
 
     def log_ratios(
         self, places: Int[np.ndarray, " some"], orders: list[np.ndarray]

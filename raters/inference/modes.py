@@ -5,18 +5,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
 from itertools import combinations, permutations
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.optimize import linear_sum_assignment
 
 from raters.inference import modes
-from raters.inference.arrays import Rng, Scalar
+from raters.inference.arrays import Rng, Scalar, Sites
 from raters.judgements.base import Judgements
 from raters.judgements.connection import connected
 from raters.model import Exchange, Mirror, Model, Sign, Values, moved_sites
@@ -26,6 +25,11 @@ from raters.program.densities import log_joint, log_prior
 # The largest parts of the judgements that have images of their own, at most so many.
 _MOST_PARTS = 50
 Within = Mapping[str, Bool[np.ndarray, "..."]]
+_ALL: Within = MappingProxyType({})
+# A symmetry, and whether it changes the likelihood.
+Kind = tuple[Mirror, bool]
+# Orders and parts to try of each of some kinds of images.
+Tried = tuple[tuple[Any, Any], ...]
 
 
 class Images(NamedTuple):
@@ -35,7 +39,12 @@ class Images(NamedTuple):
     orders: tuple[tuple[int, ...], ...] = ((),)
     chances: tuple[float, ...] = (1.0,)
     broken: bool = False
-    parts: Within = MappingProxyType({})
+    parts: Within = _ALL
+
+    @property
+    def kind(self) -> Kind:
+        """What compiled functions depend on, of which the orders that data suggest are no part."""
+        return self.symmetry, self.broken
 
     @property
     def num_parts(self) -> int:
@@ -60,23 +69,13 @@ class Images(NamedTuple):
         return np.asarray(rng.integers(self.num_parts, size=size))
 
 
-def compiled_parts(
-    moves: tuple[Images, ...],
-) -> tuple[tuple[tuple[Mirror, bool], ...], tuple[Within, ...]]:
-    """Return what compiled functions depend on, of which the orders that data suggest are no part,
-    and the entries of the parts."""
-    kinds = tuple((move.symmetry, move.broken) for move in moves)
-    return kinds, tuple(dict(move.parts) for move in moves)
-
-
-def tries(moves: tuple[Images, ...], rng: Rng, size: tuple[int, ...]) -> tuple[Any, ...]:
+def tries(moves: tuple[Images, ...], rng: Rng, size: tuple[int, ...]) -> Tried:
     """Return orders and parts to try."""
     return tuple((move.tried(rng, size), move.tried_part(rng, size)) for move in moves)
 
 
 def images(program: Program[Any]) -> tuple[Images, ...]:
-    """Mirror images that leave the likelihood of the data as it is, but for known classes, for what
-    several parts of the data share, and for the few judgements beside those of one judge."""
+    """Mirror images of all sites, of parts of the judgements, and of one judge of most of them."""
     found: list[Images] = []
     model, data = program.model, program.data
     if program.parts:
@@ -158,15 +157,13 @@ def _of_one_judge(program: Program[Any], whole: list[Images]) -> list[Images]:
 
 
 def _along(
-    own: Bool[np.ndarray, "part name"], axis: str, dims: tuple[str, ...]
+    own: Bool[np.ndarray, "part name"], axis: str, dims: Sites
 ) -> Bool[np.ndarray, "part ..."]:
     """Entries of each part along one axis of a site, to be broadcast over its others."""
     return own.reshape(len(own), *(-1 if one == axis else 1 for one in dims))
 
 
-def mirrored(
-    symmetry: Mirror, values: Values, order: Any = (), within: Within = MappingProxyType({})
-) -> Values:
+def mirrored(symmetry: Mirror, values: Values, order: Any = (), within: Within = _ALL) -> Values:
     """The mirror image of a point, or of draws."""
     image = _image_of_all(symmetry, values, order)
     if not within:
@@ -188,34 +185,17 @@ def _image_of_all(symmetry: Mirror, values: Values, order: Any) -> Values:
     return moved | {name: 1 - moved[name] for name in symmetry.complemented}
 
 
-def log_odds(
-    model: Model[Any],
-    symmetry: Mirror,
-    broken: bool,
-    data: Any,
-    values: Values,
-    order: Any,
-    within: Within = MappingProxyType({}),
-) -> Scalar:
-    """Log odds of the mirror image of a point against the point itself."""
-    density = log_joint if broken else log_prior
-    there = density(model, data, mirrored(symmetry, values, order, within))
-    return there - density(model, data, values)
-
-
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _image(
-    model: Model[Any],
-    symmetry: Mirror,
-    broken: bool,
-    data: Any,
-    values: Values,
-    order: Array,
-    within: Within,
+def image_of(
+    model: Model[Any], kind: Kind, data: Any, values: Values, order: Any, within: Within = _ALL
 ) -> tuple[Values, Scalar]:
-    """The mirror image, and its log odds."""
-    odds = log_odds(model, symmetry, broken, data, values, order, within)
-    return mirrored(symmetry, values, order, within), odds
+    """The mirror image of a point, and its log odds against the point itself."""
+    symmetry, broken = kind
+    density = log_joint if broken else log_prior
+    image = mirrored(symmetry, values, order, within)
+    return image, density(model, data, image) - density(model, data, values)
+
+
+_compiled_image_of = jax.jit(image_of, static_argnums=(0, 1))
 
 
 def step(
@@ -226,7 +206,7 @@ def step(
         part = data if move.broken else row
         within = move.within(move.tried_part(rng))
         order = move.tried(rng)
-        image, odds = _image(model, move.symmetry, move.broken, part, values, order, within)
+        image, odds = _compiled_image_of(model, move.kind, part, values, order, within)
         if np.log(rng.random()) < float(odds):
             values = image
     return values
@@ -251,13 +231,10 @@ def orders(data: Judgements, number: int) -> dict[Order, float]:
         every = [*_usual(number), *votes]
     every = list(dict.fromkeys(each for order in every for each in (order, inverse(order))))
     total = sum(votes.values())
-    return {
-        order: (votes.get(order, 0) + votes.get(inverse(order), 0)) / (4 * total)
-        + 1 / (2 * len(every))
-        if total
-        else 1 / len(every)
-        for order in every
-    }
+    if not total:
+        return dict.fromkeys(every, 1 / len(every))
+    both = {order: votes.get(order, 0) + votes.get(inverse(order), 0) for order in every}
+    return {order: of / (4 * total) + 1 / (2 * len(every)) for order, of in both.items()}
 
 
 def inverse(order: Order) -> Order:
@@ -278,18 +255,10 @@ def suggested(data: Judgements, number: int) -> dict[Order, int]:
     return dict(found)
 
 
-def _against_others(
-    data: Judgements, number: int
-) -> Float[np.ndarray, "annotator true_class label"]:
+def _against_others(data: Judgements, number: int) -> Float[np.ndarray, "annotator class label"]:
     """Count each annotator's labels by the plurality of the other labels of the item."""
-    unit, judge, label = (
-        np.asarray(codes).astype(np.int64)
-        for codes in (
-            data.codes(data.unit),
-            data.codes(str(data.judge)),
-            getattr(data, data.answer),
-        )
-    )
+    columns = data.codes(data.unit), data.codes(str(data.judge)), getattr(data, data.answer)
+    unit, judge, label = (np.asarray(codes).astype(np.int64) for codes in columns)
     weight, rows = np.asarray(data.weight, float), np.arange(len(label))
     votes = np.bincount(unit * number + label, weight, len(data.coords[data.unit]) * number)
     others = votes.reshape(-1, number)[unit]
@@ -298,13 +267,9 @@ def _against_others(
     plural = (others == most) & (most > 0)
     share = plural * (weight / np.maximum(plural.sum(1), 1))[:, None]
     judges = len(data.coords[str(data.judge)])
-    counts = np.stack(
-        [
-            np.bincount(judge * number + label, of_class, judges * number).reshape(judges, number)
-            for of_class in share.T
-        ],
-        axis=1,
-    )
+    cell = judge * number + label
+    each = (np.bincount(cell, of_class, judges * number) for of_class in share.T)
+    counts = np.stack([of_class.reshape(judges, number) for of_class in each], axis=1)
     # Classes that leave open what they are called keep their names.
     return counts + 1e-3 * np.eye(number)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -9,25 +10,80 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import numpyro.infer
-from jaxtyping import Array, Int
+from jaxtyping import Array
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
+from numpyro.infer.reparam import Reparam
 from numpyro.infer.util import unconstrain_fn
 
+from raters.distributions.correlated import unwrapped
 from raters.errors.validation import boolean, plain_whole, share
-from raters.inference import modes, whitening
+from raters.inference import modes
 from raters.inference.base import Backend, Draws, Start, last_draws, numpy_seeds, progress_bar
 from raters.inference.polya_gamma.sweep import visit_orbits
-from raters.model import Mirror, Model, Scale, Values
-from raters.program import Program, inside
+from raters.model import Model, Scale, Values
+from raters.program import Program, inside, trace
 from raters.program.placing import first_unit
 
 # Steps between two updates of the progress bar.
 _BLOCK = 100
 
+# Statistics of each draw of Hamiltonian Monte Carlo.
+STATISTICS = "diverging", "energy", "n_steps", "acceptance_rate"
 # Far from the numbers by which NUTS splits its key, whose stream stays as it is.
 _MIRROR, _ORBIT = 0x6D6972726F72 % 2**31, 0x6F72626974 % 2**31
+
+
+class _Whitened(Reparam):
+    """A normal vector as its mean and the Cholesky factor of its covariance times a white one."""
+
+    def __call__(self, name: str, fn: Any, obs: Any) -> tuple[None, Any]:
+        """Sample the white vector; return no distribution, and the value."""
+        assert obs is None
+        white = dist.Normal(0.0, 1.0).expand(fn.shape()).to_event(fn.event_dim)
+        return None, _coloured(unwrapped(fn), numpyro.sample(_white_name(name), white))
+
+
+def _coloured(base: Any, white: Array) -> Array:
+    if isinstance(base, dist.MultivariateNormal):
+        return jnp.asarray(base.loc + (base.scale_tril @ white[..., None])[..., 0])
+    return jnp.asarray(base.loc + base.scale * white)
+
+
+def _white_name(site: str) -> str:
+    """Return the name of the white vector of a site."""
+    return f"{site}_white"
+
+
+def whitened_program(model: Model[Any]) -> Callable[..., None]:
+    """Return the program of a model, its vectors of single judges in units of their scales."""
+    if not model.own:
+        return model.generate
+    config = {own.site: _Whitened() for own in model.own}
+    return numpyro.handlers.reparam(model.generate, config=config)
+
+
+def whitened(model: Model[Any], data: Any, values: Values) -> Values:
+    """Return the values of the sites that this program samples."""
+    white = dict(values)
+    for own in model.own:
+        white[_white_name(own.site)] = _white(model, own.site, data, values)
+        del white[own.site]
+    return white
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _white(model: Model[Any], site: str, data: Any, values: Values) -> Array:
+    fn, value = trace(model, data, values)[site]["fn"], jnp.asarray(values[site])
+    base = unwrapped(fn)
+    if isinstance(base, dist.MultivariateNormal):
+        apart = (value - base.loc)[..., None]
+        solved: Array = jax.scipy.linalg.solve_triangular(base.scale_tril, apart, lower=True)
+        return solved[..., 0]
+    return jnp.asarray((value - base.loc) / base.scale)
 
 
 @dataclass(frozen=True)
@@ -88,8 +144,7 @@ class NUTS(Backend):
     def run(
         self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
     ) -> Draws:
-        """Run the chains, from the model's start or each from the last draw of an earlier chain:
-        see `raters.inference.Backend.run`."""
+        """Run the chains, from the model's start or the last draws of an earlier fit."""
         model, total = program.model, self.warmup + self.draws
         with jax.enable_x64(True), progress_bar(total, "NUTS", progress) as bar:
             data = program.placed()
@@ -97,7 +152,8 @@ class NUTS(Backend):
             states = _begin(self, model, data, jax.random.split(key, self.chains), starts)
             moves, blocks = modes.images(program), []
             own = np.random.default_rng(numpy_seeds(jax.random.fold_in(key, _MIRROR), 1)[0])
-            kinds, parts = modes.compiled_parts(moves)
+            kinds = tuple(move.kind for move in moves)
+            parts = tuple(dict(move.parts) for move in moves)
             # A block is of warm-up or of draws, never of both.
             for begin, end in ((0, self.warmup), (self.warmup, total)):
                 for first in range(begin, end, _BLOCK):
@@ -105,13 +161,11 @@ class NUTS(Backend):
                     tried = modes.tries(moves, own, (self.chains, _BLOCK))
                     states, draws = _advance(self, model, kinds, data, parts, states, tried, steps)
                     if begin == self.warmup:
-                        blocks.append(
-                            jax.tree.map(
-                                lambda field, steps=steps: np.asarray(field)[:, :steps], draws
-                            )
-                        )
+                        blocks.append(jax.tree.map(np.asarray, draws))
                     bar.update(steps)
-        values, stats = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *blocks)
+        values, stats = jax.tree.map(
+            lambda *parts: np.concatenate(parts, axis=1)[:, : self.draws], *blocks
+        )
         # NumPyro adds what is deterministic.
         values = {name: value for name, value in values.items() if name in program.sites}
         return Draws(values, stats, facts={"divergences": int(stats["diverging"].sum())})
@@ -120,7 +174,7 @@ class NUTS(Backend):
 def _kernel(settings: NUTS, model: Model[Any]) -> numpyro.infer.NUTS:
     """Return NumPyro's kernel with these settings."""
     return numpyro.infer.NUTS(
-        whitening.program_of(model),
+        whitened_program(model),
         target_accept_prob=settings.target_accept,
         max_tree_depth=settings.max_tree_depth,
         dense_mass=settings.dense_mass,
@@ -128,10 +182,10 @@ def _kernel(settings: NUTS, model: Model[Any]) -> numpyro.infer.NUTS:
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _begin(settings: NUTS, model: Model[Any], data: Any, keys: jax.Array, starts: Values) -> Any:
+def _begin(settings: NUTS, model: Model[Any], data: Any, keys: Array, starts: Values) -> Any:
     """Return the state of each chain before its first step."""
 
-    def init(entry: tuple[jax.Array, Values]) -> Any:
+    def init(entry: tuple[Array, Values]) -> Any:
         key, start = entry
         return _kernel(settings, model).init(key, settings.warmup, start, (data,), {})
 
@@ -142,11 +196,11 @@ def _begin(settings: NUTS, model: Model[Any], data: Any, keys: jax.Array, starts
 def _advance(
     settings: NUTS,
     model: Model[Any],
-    kinds: tuple[tuple[Mirror, bool], ...],
+    kinds: tuple[modes.Kind, ...],
     data: Any,
     parts: tuple[modes.Within, ...],
     states: Any,
-    tried: tuple[tuple[Int[Array, "chain step true_class"], Int[Array, "chain step"]], ...],
+    tried: modes.Tried,
     steps: int,
 ) -> tuple[Any, tuple[Values, Values]]:
     """Run at most `_BLOCK` steps of each chain, one chain after the other."""
@@ -161,30 +215,39 @@ def _advance(
         constrained = kernel.postprocess_fn((data,), {})
 
         def collect(state: Any) -> tuple[Values, Values]:
-            stats = {
-                "diverging": state.diverging,
-                "energy": state.energy,
-                "n_steps": state.num_steps,
-                "acceptance_rate": state.accept_prob,
-            }
-            return constrained(state.z), stats
+            stats = state.diverging, state.energy, state.num_steps, state.accept_prob
+            return constrained(state.z), dict(zip(STATISTICS, stats, strict=True))
+
+        def values_at(state: Any) -> Values:
+            values = constrained(state.z)
+            return {name: values[name] for name in state.z}
+
+        def place_of(state: Any) -> dict[str, Any]:
+            return {name: getattr(state, name) for name in ("z", "z_grad", "potential_energy")}
+
+        def moved(state: Any, values: Values) -> Any:
+            z = unconstrain_fn(model.generate, (data,), {}, values)
+            energy, slope = jax.value_and_grad(kernel.get_potential_fn((data,), {}))(z)
+            return state._replace(z=z, z_grad=slope, potential_energy=energy)
 
         def step(index: int, carry: tuple[Any, Any]) -> tuple[Any, Any]:
             state, fields = carry
             state = kernel.sample(state, (data,), {})
-            for place, (kind, own_parts, (order, part)) in enumerate(
-                zip(kinds, parts, orders, strict=True)
-            ):
+            for place, kind in enumerate(kinds):
+                order, part = (one[index] for one in orders[place])
                 own = jax.random.fold_in(state.rng_key, _MIRROR + place)
-                values = constrained(state.z)
-                within = {name: entries[part[index]] for name, entries in own_parts.items()}
-                state = _mirrored(
-                    kernel, model, kind, data, state, values, order[index], within, own
-                )
+                values = values_at(state)
+                within = {name: entries[part] for name, entries in parts[place].items()}
+                image, odds = modes.image_of(model, kind, data, values, order, within)
+                moves, there = jnp.log(jax.random.uniform(own)) < odds, moved(state, image)
+                chosen = jax.tree.map(partial(jnp.where, moves), place_of(there), place_of(state))
+                state = state._replace(**chosen)
             if scales:
+                # Trajectories walk along an orbit slowly, since it is narrow.
                 own = jax.random.fold_in(state.rng_key, _ORBIT)
-                values = constrained(state.z)
-                state = _rescaled(kernel, model, scales, data, state, values, own)
+                values, row = values_at(state), first_unit(data)
+                values, _ = visit_orbits(model, scales, row, values, own, draws=True)
+                state = moved(state, values)
             return state, jax.tree.map(
                 lambda field, value: field.at[index].set(value), fields, collect(state)
             )
@@ -198,57 +261,6 @@ def _advance(
     return jax.lax.map(chain, (states, tried))
 
 
-def _mirrored(
-    kernel: numpyro.infer.NUTS,
-    model: Model[Any],
-    kind: tuple[Mirror, bool],
-    data: Any,
-    state: Any,
-    values: Values,
-    order: Int[Array, " true_class"],
-    within: modes.Within,
-    key: jax.Array,
-) -> Any:
-    """Take a Metropolis step to a mirror image of the values, which are those of the state."""
-    symmetry, broken = kind
-    values = {name: values[name] for name in state.z}
-    odds = modes.log_odds(model, symmetry, broken, data, values, order, within)
-    there = _at(kernel, model, data, state, modes.mirrored(symmetry, values, order, within))
-    moves = jnp.log(jax.random.uniform(key)) < odds
-    fields = "z", "z_grad", "potential_energy"
-    chosen = {
-        name: jax.tree.map(partial(jnp.where, moves), getattr(there, name), getattr(state, name))
-        for name in fields
-    }
-    return state._replace(**chosen)
-
-
-def _at(
-    kernel: numpyro.infer.NUTS, model: Model[Any], data: Any, state: Any, values: Values
-) -> Any:
-    """Return the state at other values."""
-    z = unconstrain_fn(model.generate, (data,), {}, values)
-    energy, slope = jax.value_and_grad(kernel.get_potential_fn((data,), {}))(z)
-    return state._replace(z=z, z_grad=slope, potential_energy=energy)
-
-
-def _rescaled(
-    kernel: numpyro.infer.NUTS,
-    model: Model[Any],
-    scales: tuple[Scale, ...],
-    data: Any,
-    state: Any,
-    values: Values,
-    key: jax.Array,
-) -> Any:
-    """Draw a point of the orbit of each scale symmetry, where the prior alone says how probable
-    each is, through the values, which are those of the state: trajectories walk along an orbit
-    slowly, since it is narrow."""
-    values, row = {name: values[name] for name in state.z}, first_unit(data)
-    values, _ = visit_orbits(model, scales, row, values, key, draws=True)
-    return _at(kernel, model, data, state, values)
-
-
 def _unconstrained(program: Program[Any], start: Values | None, chains: int) -> Values:
     """Return the starts of the chains in unconstrained coordinates, shape (chain, ...)."""
     supports = program.supports
@@ -257,7 +269,7 @@ def _unconstrained(program: Program[Any], start: Values | None, chains: int) -> 
         points = [{name: jnp.asarray(value, float) for name, value in begin.items()}] * chains
     else:
         points = [inside(point, supports) for point in last_draws(start, chains)]
-    points = [whitening.whitened(program.model, program.data, point) for point in points]
+    points = [whitened(program.model, program.data, point) for point in points]
     transforms = {name: biject_to(supports.get(name, constraints.real)) for name in points[0]}
     return {
         name: jnp.stack([transform.inv(point[name]) for point in points])

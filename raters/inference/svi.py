@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -15,16 +13,16 @@ import numpy as np
 import numpyro.infer
 import numpyro.optim
 from jaxtyping import Array, Float
-from numpyro.distributions import biject_to
 from numpyro.handlers import seed
 from numpyro.infer import autoguide
 from numpyro.infer.initialization import init_to_value
 from numpyro.infer.util import log_density
 from numpyro.primitives import Messenger
 
-from raters.errors import ConvergenceWarning, Reason
+from raters.errors import Reason
 from raters.errors.validation import one_of, plain_whole
-from raters.inference.base import Backend, Draws, Start, centre, progress_bar
+from raters.inference.arrays import Sites
+from raters.inference.base import Backend, Draws, Start, centre, progress_bar, warn
 from raters.judgements.names import plural
 from raters.model import Model, Values
 from raters.program import Program, Supports, inside, log_joint, placing
@@ -32,58 +30,17 @@ from raters.program import Program, Supports, inside, log_joint, placing
 Guide = Literal["mean_field", "low_rank", "full_rank"]
 
 
-class _ReadOnce(autoguide.AutoGuide):
-    """Guide that reads the model once, as one compiled function, and may start again elsewhere."""
-
-    _known: dict[str, Any] | None = None
-    _init_locs: Values
-    prototype_trace: Any  # None before it has read
-
-    def _setup_prototype(self, *args: Any, **kwargs: Any) -> None:
-        key, setup = numpyro.prng_key(), super()._setup_prototype
-        given = self.init_loc_fn.keywords["values"]
-        if self._known is None or not set(self._init_locs) <= set(given):
-            self._init_locs = self._read(partial(setup, *args, **kwargs), key)
-            self._known = self.prototype_trace
-        self.prototype_trace = self._known
-        # What the compiled function returns may differ in the last digit.
-        self._init_locs |= {
-            name: biject_to(self._known[name]["fn"].support).inv(given[name])
-            for name in self._init_locs
-            if name in given
-        }
-
-    def _read(self, setup: Callable[[], None], key: jax.Array) -> Values:
-        """Read the model; return the start in unconstrained coordinates, in the model's order."""
-
-        def read() -> Values:
-            with seed(rng_seed=key):
-                setup()
-            return self._init_locs
-
-        start = jax.jit(read)()
-        sites = [site for site in self.prototype_trace.values() if site["type"] == "sample"]
-        bounds = jax.tree.leaves([site["fn"].support for site in sites])
-        if any(isinstance(bound, jax.core.Tracer) for bound in bounds):
-            start = read()  # The guide keeps the bounds that the program computes.
-        return {name: start[name] for name in self.prototype_trace if name in start}
-
-
-class _MeanField(autoguide.AutoNormal, _ReadOnce):
-    pass
-
-
-class _LowRank(autoguide.AutoLowRankMultivariateNormal, _ReadOnce):
+class _LowRank(autoguide.AutoLowRankMultivariateNormal):
     def _get_posterior(self, *args: Any, **kwargs: Any) -> Any:
         self.rank = default_rank(self.latent_dim)
         return super()._get_posterior(*args, **kwargs)
 
 
-class _FullRank(autoguide.AutoMultivariateNormal, _ReadOnce):
-    pass
-
-
-_GUIDES = {"mean_field": _MeanField, "low_rank": _LowRank, "full_rank": _FullRank}
+_GUIDES = {
+    "mean_field": autoguide.AutoNormal,
+    "low_rank": _LowRank,
+    "full_rank": autoguide.AutoMultivariateNormal,
+}
 # Largest rank, and largest number of entries of the part of low rank: a step takes time in
 # proportion to these.
 _LARGEST_RANK = 32
@@ -199,7 +156,7 @@ class SVI(Backend):
         init_key, step_key, draw_key = jax.random.split(key, 3)
         batch, batched = _batches(program, batch_size, step_key)
         row = jax.tree.map(jnp.asarray, data.take(slice(0, 1)))
-        factor = 1.0 if batch is None else batched.num_units / batch.units
+        factor = 1.0 if batch is None else batched.num_units / batch_size
         svi = _svi(self, model, factor, jax.tree.structure(batched), program.supports)
         # The guide may be that of an earlier run on data of this shape, whose start is replaced.
         svi.guide.init_loc_fn = init_to_value(values=location)
@@ -214,7 +171,11 @@ class SVI(Backend):
                 bar.update(_BLOCK)
                 bar.set_postfix(elbo=f"{elbo[-1].mean():.1f}", refresh=False)
         history = np.concatenate(elbo)
-        _warn_unless_settled(history)
+        if (increase := still_rising(history)) is not None:
+            noise = (
+                "the ELBO still rose by {:.2f} nats over the last tenth of the steps (noise {:.2f})"
+            )
+            warn(f"{noise.format(*increase)}; take more steps", 3)
         values, log_q = _draw(
             svi, tuple(program.sites), row, svi.get_params(state), draw_key, self.draws
         )
@@ -228,32 +189,28 @@ class SVI(Backend):
         )
 
 
-class _Batch(NamedTuple):
-    """Size of a mini-batch: `rows` is the number of rows of an array that holds `units` of them."""
-
-    units: int
-    rows: int
+# Units of a mini-batch, and rows of an array that holds so many of them.
+_Batch = tuple[int, int]
 
 
-def _batches(program: Program[Any], units: int, key: jax.Array) -> tuple[_Batch | None, Any]:
+def _batches(program: Program[Any], units: int, key: Array) -> tuple[_Batch | None, Any]:
     """Size of a mini-batch, and the data that it is a window of, in random order."""
     number = program.data.num_units
     if units == number:
         return None, program.placed()
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     data = jax.tree.map(np.asarray, program.data).take(rng.permutation(number))
-    return _Batch(units, data.window_rows(units)), placing.placed(data, program.mesh)
+    return (units, data.window_rows(units)), placing.placed(data, program.mesh)
 
 
 @lru_cache(maxsize=32)
 def _svi(
     settings: SVI, model: Model[Any], factor: float, shape: Any, supports: Supports
 ) -> numpyro.infer.SVI:
-    """Return NumPyro's SVI for a model, settings, shape of data, and supports of the sites, which
-    may be of the data: the guide and what is compiled keep the unit of a feature."""
+    """Return NumPyro's SVI; the guide and what is compiled keep the supports of the data."""
     total = -(-settings.steps // _BLOCK) * _BLOCK
 
-    def cosine(step: jax.Array) -> jax.Array:
+    def cosine(step: Array) -> Array:
         return _STEP_SIZE * 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(step / total, 1.0)))
 
     return numpyro.infer.SVI(
@@ -266,11 +223,11 @@ def _svi(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _steps(
-    svi: numpyro.infer.SVI, size: _Batch | None, data: Any, state: Any, key: jax.Array
+    svi: numpyro.infer.SVI, size: _Batch | None, data: Any, state: Any, key: Array
 ) -> tuple[Any, Float[Array, " step"]]:
     """Run a block of optimisation steps, each on a new mini-batch; return the state and losses."""
 
-    def step(state: Any, key: jax.Array) -> tuple[Any, jax.Array]:
+    def step(state: Any, key: Array) -> tuple[Any, Array]:
         batch = data
         if size is not None:
             batch = data.window(jax.random.randint(key, (), 0, data.num_units), *size)
@@ -281,16 +238,11 @@ def _steps(
 
 @partial(jax.jit, static_argnums=(0, 1, 5))
 def _draw(
-    svi: numpyro.infer.SVI,
-    names: tuple[str, ...],
-    row: Any,
-    parameters: Any,
-    key: jax.Array,
-    num_draws: int,
+    svi: numpyro.infer.SVI, names: Sites, row: Any, parameters: Any, key: Array, num_draws: int
 ) -> tuple[Values, Float[Array, " draw"]]:
     """Draw from the guide, and return the draws with their log-densities."""
 
-    def draw(key: jax.Array) -> tuple[Values, jax.Array]:
+    def draw(key: Array) -> tuple[Values, Array]:
         log_q, trace = log_density(seed(svi.guide, key), (row,), {}, parameters)
         return {name: trace[name]["value"] for name in names}, log_q
 
@@ -298,7 +250,7 @@ def _draw(
 
 
 @partial(jax.jit, static_argnums=0)
-def _log_joint_of_draws(model: Model[Any], data: Any, values: Any) -> jax.Array:
+def _log_joint_of_draws(model: Model[Any], data: Any, values: Any) -> Array:
     return jax.lax.map(lambda draw: log_joint(model, data, draw), values)
 
 
@@ -308,20 +260,9 @@ def default_rank(size: int) -> int:
 
 
 def still_rising(elbo: Float[np.ndarray, " step"]) -> tuple[float, float] | None:
-    """Return the increase of the ELBO over the last tenth of the steps, or None if it has
-    settled."""
+    """Return the rise of the ELBO over the last tenth of the steps; None if it has settled."""
     tenth = max(len(elbo) // 10, 1)
     last, before = elbo[-tenth:], elbo[-2 * tenth : -tenth]
     rise = float(last.mean() - before.mean())
     noise = float(np.sqrt(last.var() / len(last) + before.var() / len(before)))
     return (rise, noise) if not np.isfinite(elbo[-1]) or rise > max(4 * noise, 0.5) else None
-
-
-def _warn_unless_settled(elbo: Float[np.ndarray, " step"]) -> None:
-    if (increase := still_rising(elbo)) is not None:
-        warnings.warn(
-            "the ELBO still rose by {:.2f} nats over the last tenth of the steps (noise {:.2f});"
-            " take more steps".format(*increase),
-            ConvergenceWarning,
-            stacklevel=4,
-        )

@@ -1,8 +1,6 @@
-"""A model read on its data: its sites, the unit of its likelihood, its latent class, and its
-densities."""
+"""A model read on its data: its sites, unit, latent class, and densities."""
 
 from raters.program import placing as placing
-from raters.program.class_table import ClassTable as ClassTable
 from raters.program.densities import answer_probs as answer_probs
 from raters.program.densities import class_probs as class_probs
 from raters.program.densities import class_weights as class_weights

@@ -36,8 +36,7 @@ def pointwise_log_likelihood(model: Model[Any], data: Any, values: Values) -> ja
 
 
 def log_joint(model: Model[Any], data: Any, values: Values) -> jax.Array:
-    """Log density of parameters and outcomes together, in the coordinates in which the model is
-    written."""
+    """Log density of parameters and outcomes, in the coordinates of the model."""
     return log_prior(model, data, values) + pointwise_log_likelihood(model, data, values).sum()
 
 

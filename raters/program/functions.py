@@ -15,8 +15,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """Name under which a function is stored: its module, its name there, and a digest of its text
-    and of the values that it holds."""
+    """Name under which a function is stored, with a digest of its text and values."""
     plain = _plain(function)
     name = getattr(plain, "__qualname__", type(plain).__qualname__)
     digest = hashlib.blake2b("\n".join(_parts(function)).encode(), digest_size=6).hexdigest()

@@ -51,8 +51,7 @@ def _padded(data: Any, parts: int) -> Any:
 
 
 def piece_of(rows: int) -> int:
-    """The number of rows of a piece on an accelerator; the same for rows and what they are filled
-    up to."""
+    """Number of rows of a piece on an accelerator, for so many rows, filled up or not."""
     return LARGE_PIECE if rows > 8 * LARGE_PIECE else PIECE
 
 

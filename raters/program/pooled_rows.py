@@ -1,12 +1,5 @@
-r"""Equal rows of different groups as one.
-
-The rows of many annotators are often the same few: with ten items there are 45 pairs. If a row's
-distribution under each class does not depend on its group, then with :math:`\ell_{ck}` for the
-log-probability of the distinct row c under class k, and :math:`n_{gc}` for the number of such rows
-of group g, the log-probabilities of the rows of all groups are the product nℓ, and the expected
-numbers of distinct rows under each class :math:`n^\top p`. All else of a sweep then runs on the
-distinct rows, whatever the model.
-"""
+"""Equal rows of different groups as one, where a row's distribution does not depend on its group:
+expected numbers of the distinct rows under each class are a product with a sparse matrix."""
 
 from __future__ import annotations
 
@@ -25,9 +18,7 @@ from raters.distributions import GroupedMixture
 from raters.distributions.choices import OfSets
 from raters.distributions.mixture import ClassCounts
 from raters.model import Model, Values
-from raters.program.class_table import classes_of_rows
-from raters.program.remembered import remembered
-from raters.program.traces import trace
+from raters.program.traces import inputs_of, trace
 from raters.program.values import SAMPLE, scattered
 
 # Of fewer rows a pass takes less time than compiling another one, and so does one of rows that are
@@ -64,10 +55,9 @@ class PooledRows:
         return cls(program.model, rows, counts, counts.T.tocsr())
 
     def expected(self, values: Values) -> tuple[ClassCounts, float]:
-        """Expected numbers of groups, and of distinct rows, of each class, and the log-likelihood
-        of all groups."""
+        """Expected numbers of groups and distinct rows of each class, and the log-likelihood."""
         each = np.asarray(_log_rows(self.model, self.rows, values))
-        groups, total = classes_of_rows(self.model, self.rows, values, self.counts @ each)
+        groups, total = _classes_of_rows(self.model, self.rows, values, self.counts @ each)
         return ClassCounts(groups, self.by_row @ np.asarray(groups)), float(total)
 
 
@@ -80,10 +70,8 @@ class _Columns:
     of_row: tuple[str, ...]
 
 
-@remembered
 def _columns(program: Any, values: Values) -> _Columns | None:
-    """Find the columns on which the log-probability of a row under each class depends; None if one
-    of them is that of the groups, or the row depends on other rows."""
+    """Find the columns on which a row's log-probability depends; None if rows do not pool."""
     model, data = program.model, program.data
     groups: list[int] = []
 
@@ -106,7 +94,7 @@ def _columns(program: Any, values: Values) -> _Columns | None:
     names = [str(path[0].name) for path, _ in jax.tree_util.tree_leaves_with_path(data)]
     by_row = {name for name, axes in data.arrays().items() if axes[0] == data.row}
     of_group, of_rows, *of_weights = [
-        {names[place] for place in _inputs(run, out)} for out in range(len(run.outvars))
+        {names[place] for place in inputs_of(run, out)} for out in range(len(run.outvars))
     ]
     is_column = run.outvars[0] in run.invars
     other = set.union(set(), *of_weights)
@@ -115,15 +103,6 @@ def _columns(program: Any, values: Values) -> _Columns | None:
     if not _alone(program, values):
         return None
     return _Columns(of_group.pop(), groups[0], tuple(sorted(of_rows & by_row)))
-
-
-def _inputs(jaxpr: Any, out: int) -> set[int]:
-    """Places of the inputs on which an output depends, or might."""
-    needed = {id(jaxpr.outvars[out])}
-    for equation in reversed(jaxpr.eqns):
-        if any(id(variable) in needed for variable in equation.outvars):
-            needed |= {id(variable) for variable in equation.invars}
-    return {place for place, variable in enumerate(jaxpr.invars) if id(variable) in needed}
 
 
 def _alone(program: Any, values: Values) -> bool:
@@ -161,3 +140,16 @@ def _log_rows(model: Model[Any], data: Any, values: Values) -> Float[Array, "row
     site = trace(model, data, values)[model.observed]
     log_rows: Array = site["fn"].log_rows(site["value"])
     return log_rows
+
+
+@partial(jax.jit, static_argnums=0)
+def _classes_of_rows(
+    model: Model[Any], data: Any, values: Values, rows: Float[Array, "group class"]
+) -> tuple[Float[Array, "group class"], Float[Array, ""]]:
+    """Expected numbers of groups of each class, and the log-likelihood, from the rows'."""
+    fn = trace(model, data, values)[model.observed]["fn"]
+    joint = fn.weighed(rows)
+    total, probs = jax.nn.logsumexp(joint, axis=-1), jax.nn.softmax(joint, axis=-1)
+    if fn.repeats is None:
+        return probs, total.sum()
+    return fn.repeats[:, None] * probs, (fn.repeats * total).sum()

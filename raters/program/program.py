@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -22,8 +23,7 @@ from raters.judgements.base import Judgements
 from raters.judgements.names import plural
 from raters.model import Model
 from raters.program.placing import placed
-from raters.program.remembered import Cache, key_of
-from raters.program.traces import skeleton
+from raters.program.traces import inputs_of, skeleton
 from raters.program.values import SAMPLE
 
 
@@ -37,8 +37,7 @@ class Site(NamedTuple):
 
 
 class Supports(dict[str, constraints.Constraint]):
-    """Support of each latent site by name; hashable, so that compiled functions can depend on
-    it."""
+    """Support of each latent site; hashable, so that compiled functions can depend on it."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple((name, type(support)) for name, support in self.items()))
@@ -89,32 +88,22 @@ class Program[Data: Judgements]:
     data: Data
     mesh: Mesh | None = None
 
+    @cached_property
+    def facts(self) -> dict[Any, Any]:
+        """Facts about the program by the function that finds them (see `once`)."""
+        return {}
+
     def placed(self) -> Any:
         """The data on JAX's default device, or with its rows divided over the mesh."""
         return placed(self.data, self.mesh)
 
     def sample(self, size: int = SAMPLE) -> Data:
-        """The first units of the data, to try the program out on.
-
-        Their arrays are objects of their own: JAX keeps the buffer of a NumPy array that is read
-        while a function is traced, so that a trial in float64 would leave the user's arrays in
-        float64 for all that read them in float32.
-
-        Parameters
-        ----------
-        size : int
-            Number of units.
-
-        Returns
-        -------
-        Judgements
-        """
+        """The first units of the data, in arrays of their own, to try the program out on."""
         return _viewed(self.data.take(slice(0, size)))
 
     @cached_property
     def parts(self) -> dict[str, Program[Any]]:
-        """The program of each kind of judgement by itself, for a model of several kinds; empty for
-        a model of one."""
+        """Program of each kind of judgement by itself; empty for a model of one kind."""
         models = self.model.parts
         if not models:
             return {}
@@ -123,13 +112,9 @@ class Program[Data: Judgements]:
         for name, model in models.items():
             part = data.part(name)
             if not isinstance(part, model.data_type):
-                refuse(
-                    name,
-                    part,
-                    f"is {type(part).__name__}, and {model.title} is a model of"
-                    f" {model.data_type.__name__}",
-                    "give the part a model of its kind",
-                )
+                kinds = f"{type(part).__name__}, and {model.title} is a model of"
+                problem = f"is {kinds} {model.data_type.__name__}"
+                refuse(name, part, problem, "give the part a model of its kind")
         return {name: Program(model, data.part(name)) for name, model in models.items()}
 
     @cached_property
@@ -142,10 +127,6 @@ class Program[Data: Judgements]:
             sites = {name: part.sites for name, part in self.parts.items()}
             self.model.check_parts(self.data, sites)
         data = _viewed(self.data.first_unit())
-        return _READINGS.of(key_of(self.model, data), lambda: self._read_on(data))
-
-    def _read_on(self, data: Data) -> _Reading:
-        """Run the program on one unit."""
         try:
             reading = _traced(self.model, data)
         except (ValueError, AssertionError) as error:  # such as a scale below 0, a name twice
@@ -183,8 +164,7 @@ class Program[Data: Judgements]:
 
     @cached_property
     def unit(self) -> str:
-        """Axis that the likelihood is a product over: declared as ``infer={"unit": ...}`` of the
-        observed site, otherwise its innermost plate."""
+        """Axis that the likelihood is a product over: ``infer={"unit": ...}``, or a plate."""
         return self._read.unit or self.data.unit
 
     @property
@@ -235,8 +215,7 @@ class Program[Data: Judgements]:
 
     @property
     def coords(self) -> dict[str, Any]:
-        """Names along each axis that has any: those of the data, of the classes that the
-        likelihood sums out, and of axes that the model names."""
+        """Names along each axis that has any: of the data, the classes, and the model."""
         if self.parts:
             data: Any = self.data
             named = {
@@ -259,6 +238,19 @@ class Program[Data: Judgements]:
         return frozenset(axis for site in self.sites.values() for axis in site.dims)
 
 
+def once[Fact](find: Callable[..., Fact]) -> Callable[..., Fact]:
+    """Run a function of a program, and of values at which it is tried out, once for the program."""
+
+    @functools.wraps(find)
+    def found(program: Program[Any], *values: Any) -> Fact:
+        if find not in program.facts:
+            program.facts[find] = find(program, *values)
+        fact: Fact = program.facts[find]
+        return fact
+
+    return found
+
+
 class _Reading(NamedTuple):
     """Facts of a program."""
 
@@ -273,12 +265,8 @@ class _Reading(NamedTuple):
     of_rows: bool
 
 
-_READINGS: Cache[_Reading] = Cache()
-
-
 def _viewed[Data](data: Data) -> Data:
-    """Views of the arrays of some data: JAX would keep constants of the arrays themselves, in the
-    precision in which a program is read here."""
+    """Views of the arrays, since JAX keeps those that it reads in the precision of a trial."""
     viewed: Data = jax.tree.map(
         lambda array: array.view() if isinstance(array, np.ndarray) else array, data
     )
@@ -304,8 +292,7 @@ def _reading_of_parts(model: Model[Any], data: Any) -> _Reading:
 def _collected(
     full: dict[str, Any], called: Mapping[str, str]
 ) -> tuple[dict[str, Site], dict[str, tuple[str, ...]]]:
-    """Collect the sampled sites of a program, and the axes of its deterministic ones, under the
-    names that results have for axes."""
+    """Collect sampled sites, and axes of deterministic ones, with the axis names of results."""
     sites, deterministic = {}, {}
     for name, site in full.items():
         if site["type"] == "deterministic":
@@ -338,11 +325,7 @@ def _traced(model: Model[Any], data: Any) -> _Reading:
         return site["fn"].log_prob(site["value"])
 
     program = jax.make_jaxpr(density)(np.asarray(data.count, np.float32)).jaxpr
-    needed = {id(variable) for variable in program.outvars}
-    for equation in reversed(program.eqns):
-        if any(id(variable) in needed for variable in equation.outvars):
-            needed |= {id(variable) for variable in equation.invars}
-    if id(program.invars[0]) not in needed:
+    if not inputs_of(program, 0):
         raise SettingError(
             f"{model.title} does not use `count`, the number of judgements that each row"
             " stands for; let the log density be `count` times that of one judgement, as"
@@ -386,10 +369,54 @@ def _reading(model: Model[Any], data: Any) -> tuple[_Reading, dict[str, Any]]:
     return reading, site
 
 
-def _check_answers(name: str, fn: dist.Distribution, data: Any) -> None:
-    """Raise where a tie may be the answer to a pair, and the observed distribution knows two
-    answers: it would take a tie as half a vote, whatever the count."""
-    fn = fn.component_distribution if isinstance(fn, GroupedMixture) else fn
+def _check_sites(model: Model[Any], sites: dict[str, Any], data: Any) -> None:
+    """Raise unless every back-end sees the same density: the site that the data call observed is
+    there, with one density for each row or unit, no other one is observed, none is scaled,
+    discrete, or in the plate of the rows."""
+    rows = None if data.row in data.names else data.row
+    if model.observed not in sites:
+        what = f"no site {model.observed!r}, which its data call observed; it has {list(sites)}"
+        raise SettingError(f"{model.title} has {what}")
+    site = sites[model.observed]
+    latent = [one for one in sites.values() if one["type"] == "sample" and one is not site]
+    wrong = {
+        "has observed sites or factors {} which no back-end would see; let the distribution of the"
+        " observed site have their density": [
+            one for one in sites.values() if one.get("is_observed") and one is not site
+        ],
+        "scales the density of {} which not every back-end would see; let the distribution have it,"
+        " as raters.distributions.Repeated(distribution, count) does": [
+            one for one in (site, *latent) if one["scale"] is not None
+        ],
+        "has discrete latent sites {} which no back-end draws; sum them out with"
+        " raters.distributions.GroupedMixture": [
+            one for one in latent if one["fn"].support.is_discrete
+        ],
+        f"has latent sites {{}} in the plate {rows!r} of the judgements, which has no names; sum"
+        " them out of the distribution of the answer": [
+            one for one in latent if rows in {frame.name for frame in one["cond_indep_stack"]}
+        ],
+    }
+    _check_observed(model.title, site, data)
+    for problem, found in wrong.items():
+        if found:
+            names = f"{[one['name'] for one in found]},"
+            raise SettingError(f"{model.title} {problem.format(names)}")
+
+
+def _check_observed(name: str, site: dict[str, Any], data: Any) -> None:
+    """Raise unless the observed site has one density for each row or unit, and knows ties."""
+    mixed = isinstance(site["fn"], GroupedMixture)
+    sizes = {data.row: data.num_rows, data.unit: data.num_units}
+    inner = {frame.name: frame.size for frame in site["cond_indep_stack"] if frame.dim == -1}
+    if not mixed and not any(sizes.get(plate) == size for plate, size in inner.items()):
+        found = ", ".join(f"{plate!r} of {size}" for plate, size in inner.items()) or "no plate"
+        raise SettingError(
+            f"{name} has the observed site {site['name']!r} in {found}, on data with"
+            f" {data.num_rows} rows; write `with numpyro.plate({data.row!r}, data.num_rows):`"
+            " around it"
+        )
+    fn = site["fn"].component_distribution if mixed else site["fn"]
     of_two = (dist.BernoulliLogits, dist.BernoulliProbs, dist.BinomialLogits, dist.BinomialProbs)
     if data.pair is not None and len(data.answers()) > 2 and isinstance(fn, of_two):
         raise SettingError(
@@ -397,63 +424,6 @@ def _check_answers(name: str, fn: dist.Distribution, data: Any) -> None:
             " their own; pass votes.halved(), or let the observed distribution be"
             " raters.distributions.Davidson(logits, propensity, data.count)"
         )
-
-
-def _check_sites(model: Model[Any], sites: dict[str, Any], data: Any) -> None:
-    """Raise unless every back-end sees the same density: the site that the data call observed is
-    there, in a plate of rows or units, no other one is observed, none is scaled, discrete, or in
-    the plate of the rows."""
-    name, rows = model.title, None if data.row in data.names else data.row
-    if model.observed not in sites:
-        raise SettingError(
-            f"{name} has no site {model.observed!r}, which its data call observed; it has"
-            f" {list(sites)}"
-        )
-    others = [site["name"] for site in sites.values() if site.get("is_observed")]
-    if others := [other for other in others if other != model.observed]:
-        raise SettingError(
-            f"{name} has observed sites or factors {others} besides {model.observed!r}, which no"
-            " back-end would see; let the distribution of that site have their density"
-        )
-    latent = [site for site in sites.values() if site["type"] == "sample"]
-    _check_plates(name, sites[model.observed], data)
-    _check_answers(name, sites[model.observed]["fn"], data)
-    if scaled := [site["name"] for site in latent if site["scale"] is not None]:
-        raise SettingError(
-            f"{name} scales the density of {scaled}, which not every back-end would see; let the"
-            " distribution have it, as raters.distributions.Repeated(distribution, count) does"
-        )
-    latent = [site for site in latent if site["name"] != model.observed]
-    if discrete := [site["name"] for site in latent if site["fn"].support.is_discrete]:
-        raise SettingError(
-            f"{name} has discrete latent sites {discrete}, which no back-end draws; sum them out"
-            " with raters.distributions.GroupedMixture"
-        )
-    of_rows = [
-        site["name"]
-        for site in latent
-        if any(frame.name == rows for frame in site["cond_indep_stack"])
-    ]
-    if of_rows:
-        raise SettingError(
-            f"{name} has latent sites {of_rows} in the plate {rows!r} of the judgements, which has"
-            " no names; sum them out of the distribution of the answer"
-        )
-
-
-def _check_plates(name: str, site: dict[str, Any], data: Any) -> None:
-    """Raise unless the observed site has one density for each row, or for each unit."""
-    sizes = {data.row: data.num_rows, data.unit: data.num_units}
-    inner = {frame.name: frame.size for frame in site["cond_indep_stack"] if frame.dim == -1}
-    if isinstance(site["fn"], GroupedMixture) or any(
-        sizes.get(plate) == size for plate, size in inner.items()
-    ):
-        return
-    found = ", ".join(f"{plate!r} of {size}" for plate, size in inner.items()) or "no plate"
-    raise SettingError(
-        f"{name} has the observed site {site['name']!r} in {found}, on data with {data.num_rows}"
-        f" rows; write `with numpyro.plate({data.row!r}, data.num_rows):` around it"
-    )
 
 
 def _of_one(support: constraints.Constraint) -> constraints.Constraint:

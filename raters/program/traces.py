@@ -33,8 +33,7 @@ def trace(model: Model[Any], data: Any, values: Values) -> dict[str, Any]:
 
 
 def skeleton(model: Model[Any], data: Any) -> dict[str, Any]:
-    """The program's trace at any values inside the supports: nothing is drawn, which would take
-    long to compile."""
+    """The program's trace at any values inside the supports; nothing is drawn or compiled."""
     program = handlers.substitute(
         model.generate, substitute_fn=partial(_feasible, model.observed_sites)
     )
@@ -52,3 +51,12 @@ def _feasible(observed: tuple[str, ...], site: dict[str, Any]) -> Any:
     if site["name"] in observed:
         return jnp.zeros(fn.shape())
     return fn.support.feasible_like(jnp.zeros(fn.shape()))
+
+
+def inputs_of(jaxpr: Any, out: int) -> set[int]:
+    """Places of the inputs on which an output depends, or might."""
+    needed = {id(jaxpr.outvars[out])}
+    for equation in reversed(jaxpr.eqns):
+        if any(id(variable) in needed for variable in equation.outvars):
+            needed |= {id(variable) for variable in equation.invars}
+    return {place for place, variable in enumerate(jaxpr.invars) if id(variable) in needed}

@@ -39,11 +39,8 @@ def scattered(
             scattered_values[name] = value  # such as a correlation matrix, which has no factors
         else:
             # An accuracy stays above chance.
-            low, high = (
-                ((1 + least) / 2, 1.0)
-                if supports[name] is constraints.unit_interval
-                else (least, 1.1)
-            )
+            share = supports[name] is constraints.unit_interval
+            low, high = ((1 + least) / 2, 1.0) if share else (least, 1.1)
             moved = value * rng.uniform(low, high, np.shape(value))
             for end, is_beyond in (("lower_bound", np.less), ("upper_bound", np.greater)):
                 if (edge := getattr(supports[name], end, None)) is not None:
@@ -53,8 +50,7 @@ def scattered(
 
 
 def inside(values: Values, supports: dict[str, constraints.Constraint]) -> Values:
-    """Values a little inside their supports, so that unconstrained coordinates are finite: draws
-    may lie on an edge."""
+    """Values a little inside their supports, so that unconstrained coordinates are finite."""
     inner = {}
     for name, value in values.items():
         value, support = np.asarray(value, np.float64), supports[name]
@@ -64,9 +60,7 @@ def inside(values: Values, supports: dict[str, constraints.Constraint]) -> Value
         low, high = (getattr(support, end, None) for end in ("lower_bound", "upper_bound"))
         if low is not None:
             value = np.maximum(value, low + _EDGE * (1.0 if high is None else high - low))
-        inner[name] = (
-            value
-            if high is None
-            else np.minimum(value, high - _EDGE * (1.0 if low is None else high - low))
-        )
+        if high is not None:
+            value = np.minimum(value, high - _EDGE * (1.0 if low is None else high - low))
+        inner[name] = value
     return inner

@@ -8,6 +8,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,10 @@ from raters.errors.validation import checked
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data, draws_of
 from raters.inference import Backend
-from raters.inference.modes import Images, images, log_odds, mirrored
+from raters.inference.modes import Images, image_of, images, mirrored
 from raters.judgements.base import Judgements
 from raters.model import Model
 from raters.program import Program
-from raters.program.remembered import forget
 from raters.testing._kinds import answered_otherwise
 from raters.testing._model import check_reference
 from raters.testing._result import check_result
@@ -61,7 +61,6 @@ def check_backend(backend: Backend, model: Model[Any], data: Judgements, *, seed
     >>> rt.testing.check_backend(rt.PGEM(draws=50), rt.BTL(), votes)
     """
     check_data(data, "data", model)
-    forget()  # The first run compiles what another one on other answers needs.
     name = type(backend).__name__
     twin = dataclasses.replace(backend)
     assert twin == backend, f"{name} built again from its own fields is not equal to itself"
@@ -154,8 +153,8 @@ def _share_of_likelier(program: Program[Any], move: Images, result: xr.DataTree)
     """Share of the draws whose mirror image has the lower density."""
     draws, _ = draws_of(program, result)
     data = jax.tree.map(jnp.asarray, program.data)
-    kind, order = (move.symmetry, move.broken), _reversal(move)
-    odds = jax.lax.map(lambda values: log_odds(program.model, *kind, data, values, order), draws)
+    given = partial(image_of, program.model, move.kind, data)
+    odds = jax.lax.map(lambda values: given(values, _reversal(move))[1], draws)
     return float((np.asarray(odds) < 0).mean())
 
 

@@ -11,14 +11,7 @@ import numpy as np
 
 from raters.distributions import StickBreaking
 from raters.errors import NotConjugateError
-from raters.inference.polya_gamma import (
-    augmentation,
-    joint,
-    joint_plan,
-    latent_classes,
-    sweep,
-    ties,
-)
+from raters.inference.polya_gamma import augmentation, joint, joint_plan, latent_classes, sweep
 from raters.inference.polya_gamma.conditionals import observation
 from raters.inference.polya_gamma.rows import Block, rows_of, split
 from raters.model import Model, Values
@@ -92,7 +85,7 @@ def _check_slope(
     weights = augmentation.Expected(augmentation.expectation)
     given = joint.conditional(plan, data, values, block, weights, classes, draws=False)
     current, expected = block.current(values), block.current(slope)
-    if isinstance(given, ties.Tied):
+    if isinstance(given, joint_plan.Tied):
         expected = expected - given.copula_slope(current)
         given = given.own
     if isinstance(given, latent_classes.Mixed):

@@ -99,7 +99,6 @@ def test_a_seed_is_asked_for():
     [
         (lambda: rt.ExtendedBTL(competence="sign"), (("competence", "sign"))),
         (lambda: rt.SVI(guide="lowrank"), ("guide", "lowrank")),
-        (lambda: rt.PGEM(update="blocks"), ("update", "blocks")),
         (lambda: rt.BTL(reward_scale=0), ("reward_scale", 0)),
         (lambda: rt.BTL(reward_scale=float("nan")), ("reward_scale", float("nan"))),
         (lambda: rt.PGGibbs(draws=0), ("draws", 0)),

@@ -96,7 +96,6 @@ BACKENDS = [
     *settings(rt.NUTS, remedy="must lie between 0 and 1", target_accept=NO_SHARE),
     *settings(rt.PGEM, remedy="whole number", starts=(0, -1, "x"), max_sweeps=(0, None)),
     *settings(rt.PGEM, remedy="above 0", tolerance=(0, -1, None, "x")),
-    *settings(rt.PGEM, remedy="'block', 'coordinate'", update=("blocks", None, [])),
     *settings(rt.SVI, remedy="choose one of", guide=("full", None, 3)),
     *settings(rt.Costs, remedy="above 0", keep_bad=(0, -1, None, "x"), review=(float("nan"),)),
 ]

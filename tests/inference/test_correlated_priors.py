@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import arviz as az
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +14,6 @@ import scipy.optimize
 
 import raters as rt
 from raters.distributions import Choice
-from raters.errors import BackendError
 from raters.inference.polya_gamma.conditionals import Gaussian, joined, prior
 from raters.models.choices._utility import choices_made, set_of
 from raters.program import log_joint
@@ -147,56 +145,3 @@ def test_the_mode_is_that_of_another_optimiser(model, data) -> None:
             jax.value_and_grad(loss), 0.1 * np.arange(mode.size), jac=True, options={"gtol": 1e-8}
         )
     np.testing.assert_allclose(mode.to_numpy().ravel(), found.x, atol=2e-5)
-
-
-@pytest.mark.slow
-@CASES
-def test_gibbs_agrees_with_nuts(model, data) -> None:
-    """Means of every entry, and of its square, within 5 Monte-Carlo errors; false-alarm rate 2e-5
-    for all 28."""
-    draws = {}
-    for backend in (rt.PGGibbs(draws=2000, warmup=200), rt.NUTS(draws=2000, warmup=500)):
-        result = rt.fit(model, data, backend, seed=1, progress=False)
-        ((name, values),) = result["posterior"].to_dataset().data_vars.items()
-        entries = values.stack(entry=values.dims[2:]).transpose("chain", "draw", "entry")
-        draws[backend] = entries.to_numpy()
-    for moment in (lambda values: values, np.square):
-        means, errors = zip(*(_mean(moment(one)) for one in draws.values()), strict=True)
-        apart = np.abs(means[0] - means[1]) / np.hypot(*errors)
-        assert apart.max() < 5, (name, apart)
-
-
-def _mean(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean of each entry, and its Monte-Carlo error."""
-    error = [
-        float(az.mcse(values[:, :, entry], method="mean")) for entry in range(values.shape[-1])
-    ]
-    return values.mean((0, 1)), np.array(error)
-
-
-@dataclass(frozen=True)
-class Bounded(Smooth):
-    """A site with bounds in the block of correlated rewards."""
-
-    blocks = (("reward", "advantage"),)
-
-    def generate(self, data: rt.Comparisons) -> None:
-        kernel = jnp.asarray(KERNEL, float)
-        reward = numpyro.sample(
-            "reward", dist.MultivariateNormal(jnp.zeros(6), kernel), infer={"event_dims": ["item"]}
-        )
-        with numpyro.plate("item", 6):
-            advantage = numpyro.sample("advantage", dist.TruncatedNormal(0.0, 0.5, low=0.0))
-        logits = reward[data.first] - reward[data.second] + advantage[data.first]
-        count = jnp.asarray(data.weight)
-        with numpyro.plate("comparison", data.num_rows):
-            numpyro.sample("outcome", dist.BinomialLogits(logits, count), obs=data.wins)
-
-    def start(self, data: rt.Comparisons) -> dict:
-        return {"reward": np.zeros(6), "advantage": np.full(6, 0.3)}
-
-
-@pytest.mark.parametrize("backend", [rt.PGGibbs(), rt.PGEM()], ids=["PGGibbs", "PGEM"])
-def test_bounds_beside_correlated_entries_are_refused(backend) -> None:
-    with pytest.raises(BackendError, match="'advantage' has bounds, in a block"):
-        rt.fit(Bounded(), votes(), backend, seed=0, progress=False)

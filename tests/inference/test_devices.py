@@ -7,7 +7,6 @@ import re
 import socket
 import sys
 
-import arviz as az
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,10 +14,8 @@ import pytest
 from scipy.stats import norm
 
 import raters as rt
-from raters.errors import SettingError
-from raters.inference.polya_gamma import augmentation, devices, latent_classes, sets, sweep
+from raters.inference.polya_gamma import augmentation, devices, latent_classes, sweep
 from raters.inference.polya_gamma.conditionals import Conditional
-from raters.inference.polya_gamma.rows import record
 from raters.program import Program, placing, scattered
 from tests.inference.scripts import printed, script
 
@@ -91,8 +88,7 @@ def test_conditionals_are_those_of_the_host(model, data, mesh, request) -> None:
 
 
 def test_large_blocks_are_solved_where_the_rows_are(votes, mesh, monkeypatch) -> None:
-    for module in (devices, sys.modules["raters.inference.polya_gamma.conditionals"]):
-        monkeypatch.setattr(module, "DENSE_LIMIT", 3)
+    monkeypatch.setattr(sys.modules["raters.inference.polya_gamma.conditionals"], "DENSE_LIMIT", 3)
     ((host, _, current),) = conditionals(rt.BTL(), votes, None, draws=True).values()
     ((there, _, _),) = conditionals(rt.BTL(), votes, mesh, draws=True).values()
     assert isinstance(there, devices.OnDevices)
@@ -187,30 +183,6 @@ def test_dense_systems_of_an_accelerator_are_solved_there(votes, mesh, monkeypat
     np.testing.assert_allclose(there.mode(current), host.mode(current), rtol=1e-10)
 
 
-def test_rows_of_float32_stay_it(votes) -> None:
-    """Without a float64 of its own the program computes the rows in the type of the values."""
-    model = rt.ExtendedBTL("signed")
-    with jax.enable_x64(True):
-        values = model.start(votes)
-        (block, _) = sweep.blocks_of(Program(model, votes), votes, values)
-        rows = record(model, votes, values, block, number=jnp.float32)
-    assert {part.dtype for part in (*rows.weight, rows.logits, rows.offset)} == {
-        np.dtype("float32")
-    }
-    assert rows.kappa.dtype == rows.votes.dtype == np.float32
-
-
-def test_gibbs_on_a_mesh_agrees(votes, mesh, fit_quietly) -> None:
-    """Means of two runs; false-alarm rate 1e-5 in all."""
-    few = rt.PGGibbs(draws=1500, warmup=200, chains=2)
-    model = rt.BTL(reward_scale=1.0)
-    host, there = (fit_quietly(model, votes, few, seed=0, mesh=one) for one in (None, mesh))
-    one, other = (az.summary(result, round_to="none") for result in (host, there))
-    error = np.hypot(one["mcse_mean"].astype(float), other["mcse_mean"].astype(float))
-    scores = (one["mean"].astype(float) - other["mean"].astype(float)) / error
-    assert np.abs(scores).max() < norm.isf(1e-5 / 2 / len(scores))
-
-
 def test_single_votes_are_seen(votes, mesh) -> None:
     each = rt.Comparisons.from_frame(
         {"w": [0, 1, 2, 0], "l": [1, 2, 0, 1], "who": [0, 0, 1, 1]},
@@ -227,11 +199,6 @@ def test_single_votes_are_seen(votes, mesh) -> None:
             }
             plan, placed = sweep.plan(program, values), sweep.on_devices(program)
             assert sweep.is_single(plan, placed, values) == single
-
-
-def test_a_mesh_is_a_mesh(votes) -> None:
-    with pytest.raises(SettingError, match=r"jax\.make_mesh\(\(8,\), \(\"row\",\)\)"):
-        rt.fit(rt.BTL(), votes, seed=0, mesh=8)
 
 
 # ------------------------------------------------------------------------ several virtual devices
@@ -265,14 +232,3 @@ def test_two_processes_fit_one_posterior() -> None:
     for name, mean in alone.items():
         np.testing.assert_allclose(first[name], mean, rtol=1e-8, err_msg=name)
         assert first[name] == second[name]
-
-
-def test_the_first_unit_of_divided_rows_is_on_the_host(votes, mesh) -> None:
-    divided = placing.placed(votes, mesh)
-    assert placing.mesh_of(divided) is not None
-    assert placing.stays_on_devices(divided)
-    first = placing.first_unit(divided)
-    assert isinstance(first.first, np.ndarray)
-    assert first.num_rows == 1
-    assert list(placing.pieces(divided)) == [divided]
-    assert sets.RunCache(frozenset()).row(divided) is first

@@ -11,11 +11,10 @@ import numpyro.distributions as dist
 import pytest
 from arviz_stats.base import array_stats
 from scipy.special import logsumexp, softmax
-from scipy.stats import multivariate_normal
 
 import raters as rt
-from raters.inference.polya_gamma import collapsed, detection, sweep
-from raters.inference.polya_gamma.rows import Block, record, rows_of
+from raters.inference.polya_gamma import conditionals, detection, sweep
+from raters.inference.polya_gamma.rows import rows_of
 from raters.program import Program, trace
 
 
@@ -74,20 +73,8 @@ def test_blocks_of_a_program_and_reasons_for_the_other_sites():
     assert refusal == ""
     assert reasons["mean"] == "the prior of effect depends on it"
     assert reasons["scale"].startswith("its prior LogNormal is not normal")
-    assert reasons["positive"] == detection.BOUNDED
+    assert reasons["positive"] == conditionals.BOUNDED
     assert reasons["power"] == "the logits are not affine in it"
-
-
-def test_declared_blocks_override():
-    class Declared(rt.Model[rt.Responses]):
-        blocks = (("difficulty",),)
-
-        def generate(self, data):
-            rt.Rasch(ability_scale=1.0).generate(data)
-
-    rows = {"who": [0, 1, 1], "what": [0, 0, 1], "right": [1, 0, 1]}
-    data = rt.Responses.from_frame(rows, person="who", item="what", correct="right")
-    assert detection.names_of(Program(Declared(), data)) == (("difficulty",),)
 
 
 @pytest.mark.parametrize(("function", "number"), [(many, 5), (whitened, 6)])
@@ -112,34 +99,6 @@ def test_rows_read_from_derivatives_are_the_design(function, number):
             np.add.at(design, (np.arange(60), entry), weight)
         np.testing.assert_allclose(design, jax.jacfwd(logits)(jnp.asarray(current)), atol=1e-12)
         np.testing.assert_allclose(rows.offset + design @ current, logits(current), atol=1e-12)
-
-
-def test_the_integral_over_a_block_is_that_of_normal_pseudo_outcomes():
-    """κ / ω is normal with variance 1 / ω about the logits, given ω."""
-    with jax.enable_x64(True):
-        program = program_of(many)
-        model, data = program.model, program.data
-        plan = sweep.plan(program, start := model.start(data))
-        assert plan.integrated.sites == ("intercept", "effect", "slope")
-        assert plan.collapsed == ("scale", "mean", "positive", "single", "power")
-        omega = RNG.uniform(0.1, 0.25, 60)
-        kappa, differences = Y - 0.5, []
-        for scale, power in ((0.5, -1.0), (2.0, 0.3)):
-            values = {name: jnp.asarray(value, float) for name, value in start.items()}
-            values |= {"scale": jnp.asarray(scale), "power": jnp.asarray(power)}
-            rows = record(model, data, values, plan.integrated)
-            dense = record(
-                model, data, values, Block(plan.integrated.sites, colours=tuple(range(9)))
-            )
-            design, prior = np.asarray(dense.weight), rows.prior
-            precision = np.diag(prior.precision) + prior.across
-            covariance = design @ np.linalg.inv(precision) @ design.T + np.diag(1 / omega)
-            mean = np.asarray(rows.offset) + design @ np.asarray(prior.mean)
-            exact = multivariate_normal(mean, covariance).logpdf(kappa / omega)
-            own = [float(collapsed.marginal(part, omega, kappa)) for part in (rows, dense)]
-            assert own[0] == pytest.approx(own[1], abs=1e-9)
-            differences.append(exact - own[0])
-        assert differences[0] == pytest.approx(differences[1], abs=1e-8)
 
 
 def spread(total, y=None):

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 import pytest
 from arviz_stats.base import array_stats
 from scipy.special import expit
 
 import raters as rt
-from raters.distributions import Votes
 from raters.inference.polya_gamma import hmc, sweep, unconstrained
-from raters.model import Model
 from raters.program import log_joint
 
 _FLAT = rt.BTL(reward_scale=2.0)
@@ -53,34 +47,6 @@ def metric_of(model, data):
 def test_the_metric_is_the_curvature_where_that_is_positive(tiny) -> None:
     mass, hessian = metric_of(_FLAT, tiny)
     np.testing.assert_allclose(mass, hessian, rtol=1e-8, atol=1e-8)
-
-
-@dataclass(frozen=True)
-class Easiness(Model[rt.Responses]):
-    """Items that are answered right by everybody with one probability each: no row has two
-    entries."""
-
-    blocks = (("easiness",),)
-
-    def generate(self, data: rt.Responses) -> None:
-        with numpyro.plate("item", data.num_items):
-            easiness = numpyro.sample("easiness", dist.Normal(0.0, 2.0))
-        with numpyro.plate("response", data.num_rows):
-            logits = easiness[data.item]
-            numpyro.sample("correct", Votes(logits, data.weight), obs=data.correct)
-
-    def start(self, data: rt.Responses):
-        return {"easiness": np.zeros(data.num_items)}
-
-
-@pytest.mark.slow
-def test_entries_that_share_no_rows_have_a_metric_too(fit_quietly) -> None:
-    table = {"who": np.arange(60) // 3, "item": np.arange(60) % 3, "right": np.arange(60) % 7 < 4}
-    data = rt.Responses.from_frame(table, person="who", item="item", correct="right")
-    mass, hessian = metric_of(Easiness(), data)
-    np.testing.assert_allclose(mass, hessian, rtol=1e-8)
-    result = fit_quietly(Easiness(), data, rt.HMC(draws=200, chains=2))
-    assert float(result["posterior"]["easiness"].std()) > 0
 
 
 @pytest.mark.slow
@@ -127,26 +93,3 @@ def test_trajectories_of_a_posterior_near_a_normal_turn_by_their_length(tiny, fi
         along = (one * other).sum(0) / (one**2).sum(0)
         # The standard error of an autocorrelation of 200 draws is .07.
         assert np.all(np.abs(along) < 0.5)
-
-
-def test_statistics_of_the_draws(tiny, fit_quietly) -> None:
-    result = fit_quietly(rt.ExtendedBTL(), tiny, rt.HMC(draws=120, warmup=100, chains=2))
-    stats = result["sample_stats"]
-    assert stats["acceptance_rate"].shape == (2, 120)
-    assert 0.6 < float(stats["acceptance_rate"].mean()) < 0.95
-    assert float(stats["n_steps"].min()) >= 1
-    assert result.attrs["divergences"] == int(stats["diverging"].sum())
-
-
-def test_what_it_refuses(labelled, ranked) -> None:
-    backend = rt.HMC()
-    assert "no metric for latent classes" in backend.why_not(
-        rt.program.Program(rt.DawidSkene(), labelled)
-    )
-    sets = rt.program.Program(rt.PlackettLuce(), ranked)
-    assert "no metric for choices from sets" in backend.why_not(sets)
-    first = np.tile(np.arange(2600), 2)
-    second = (first + np.repeat([1, 2], 2600)) % 2600
-    ring = {"winner": first, "loser": second}
-    wide = rt.Comparisons.from_frame(ring, winner="winner", loser="loser")
-    assert "2,601 parameters here, too many" in backend.why_not(rt.program.Program(rt.BTL(), wide))

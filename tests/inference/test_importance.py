@@ -6,15 +6,13 @@ false alarm in 150,000 for each comparison.
 
 from __future__ import annotations
 
-import warnings
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import integrate
 from scipy.linalg import null_space
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 from scipy.stats import beta, kstest, norm
 
 import raters as rt
@@ -86,13 +84,6 @@ def test_what_cannot_be_checked_is_warned_of(draws, said) -> None:
     assert "min_ess" not in found.facts or found.facts["min_ess"] == 0
 
 
-def test_a_mode_is_no_draw() -> None:
-    mode = drawn(0, 1, 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert importance.corrected(mode, np.random.default_rng(0)) is mode
-
-
 # ---------------------------------------------------------------- hyper-parameters and orbits
 
 
@@ -121,27 +112,6 @@ def test_the_integral_over_a_scale_is_that_of_quadrature() -> None:
         # Where 64 points are within .02, the first of the random numbers is no matter.
         np.testing.assert_allclose(found, expected, atol=0.03)
         np.testing.assert_array_equal(redrawn["reward"], rewards)
-
-
-def test_scales_are_drawn_from_their_conditional() -> None:
-    with jax.enable_x64(True):
-        plan, row = planned(rt.BTL())
-        rng = np.random.default_rng(0)
-        reward = np.array([0.5, -0.2, 0.9])
-        many = {"reward": np.tile(reward, (3000, 1)), "reward_scale": np.ones(3000)}
-        _, redrawn = integrated(plan, row, many, rng)
-        grid = np.linspace(-6, 6, 4001)
-        log_density = [
-            float(log_prior(plan.model, row, {"reward": reward, "reward_scale": np.exp(at)})) + at
-            for at in grid[::20]
-        ]
-    weight = np.exp(log_density - logsumexp(log_density))
-    mean = weight @ grid[::20]
-    deviation = np.sqrt(weight @ (grid[::20] - mean) ** 2)
-    log_scale = np.log(redrawn["reward_scale"])
-    # The points are common to all draws, so that their mean is off by a part of a 64th draw's.
-    assert abs(log_scale.mean() - mean) < 4.5 * deviation * (3000**-0.5 + 1 / 64)
-    assert log_scale.std() == pytest.approx(deviation, rel=0.1)
 
 
 def test_the_integral_does_not_depend_on_the_place_on_the_orbit() -> None:
@@ -203,17 +173,3 @@ def test_the_volume_across_a_section_is_that_of_the_map_from_it() -> None:
     crossing = log_crossing((scale,), sites, mode, drawn_entries, slope)
     expected = [np.linalg.slogdet(jacobian(place))[1] for place in places]
     np.testing.assert_allclose(crossing + np.log(slope).sum(1), expected, rtol=1e-6)
-
-
-def test_log_weights_have_mean_one_as_long_as_their_mean_exists() -> None:
-    rng = np.random.default_rng(0)
-    values = {"x": rng.standard_normal((1, 1000, 2))}
-    near, far = (scale * rng.standard_normal((1, 1000)) for scale in (0.5, 30.0))
-
-    def of(log_p):
-        return importance.log_weights(Draws(values, {"log_p": log_p, "log_q": np.zeros((1, 1000))}))
-
-    assert np.exp(of(near)).mean() == pytest.approx(1)
-    assert np.corrcoef(of(near), near[0])[0, 1] > 0.99
-    np.testing.assert_array_equal(of(far), 0)
-    np.testing.assert_array_equal(importance.log_weights(Draws(values, {})), 0)

@@ -1,109 +1,17 @@
-"""EM of the label models: the objective never falls, the end is an optimum, and the special cases
-that have a formula."""
+"""Special cases of the label models that have a formula."""
 
 from __future__ import annotations
-
-import dataclasses
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.flatten_util import ravel_pytree
-from numpyro.distributions import constraints
-from numpyro.distributions.transforms import biject_to
-from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
 
 import raters as rt
-from raters.inference.polya_gamma import sweep
-from raters.program import Program, log_joint, pointwise_log_likelihood
+from raters.program import pointwise_log_likelihood
+from tests.inference.test_em import mode
 
 pytestmark = pytest.mark.slow
-
-_MODELS = (
-    rt.models.MajorityVote(),
-    rt.models.Pooled(),
-    rt.models.OneCoin(),
-    rt.DawidSkene(),
-    rt.DawidSkene(diagonal=3.0, off_diagonal=1.0),
-    rt.HierarchicalDawidSkene(),
-    rt.models.ItemDifficulty(),
-    rt.Raykar(),
-    rt.models.Yan(),
-)
-_EM = {"accelerated": rt.PGEM(draws=0), "plain": rt.PGEM(draws=0, accelerate=False)}
-
-
-def mode(result) -> dict[str, np.ndarray]:
-    """The mode as arrays."""
-    return {name: value.values for name, value in result["mode"].data_vars.items()}
-
-
-def optimum(model, data, reached) -> tuple[float, float]:
-    """EM's objective at the mode that it reached, and at the best end of L-BFGS-B from there and
-    from two places near it.
-
-    The density in the model's coordinates, but in logarithmic ones where a concentration below 1
-    asks for it; hyper-parameters are held.
-    """
-    program = Program(model, data)
-    plan = sweep.plan(
-        program, {name: np.asarray(value, float) for name, value in model.start(data).items()}
-    )
-    sites = {name: site for name, site in program.sites.items() if name not in plan.hyper}
-    held = {name: reached[name] for name in plan.hyper}
-
-    def density(place):
-        values = held | {name: biject_to(site.support)(place[name]) for name, site in sites.items()}
-        total = log_joint(model, data, values)
-        for name in plan.in_logs:
-            simplex = sites[name].support is constraints.simplex
-            total += jnp.log(values[name]).sum() + (
-                0.0 if simplex else jnp.log1p(-values[name]).sum()
-            )
-        return total
-
-    begin, unravel = ravel_pytree(
-        {
-            name: biject_to(site.support).inv(jnp.asarray(reached[name]))
-            for name, site in sites.items()
-        }
-    )
-    slope = jax.jit(jax.value_and_grad(lambda flat: -density(unravel(flat))))
-
-    def loss(flat):
-        return tuple(np.asarray(part, float) for part in slope(jnp.asarray(flat)))
-
-    rng = np.random.default_rng(0)
-    starts = [
-        np.asarray(begin) + spread * rng.normal(size=begin.shape) for spread in (0.0, 0.1, 0.1)
-    ]
-    options = {"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-9}
-    bounds = [(-40.0, 40.0)] * begin.size
-    ends = [
-        minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
-        for start in starts
-    ]
-    return -loss(starts[0])[0], -min(end.fun for end in ends)
-
-
-@pytest.mark.parametrize("variant", _EM)
-@pytest.mark.parametrize("model", _MODELS, ids=repr)
-def test_objective_never_falls_and_ends_at_an_optimum(
-    model, variant, labelled, fit_quietly
-) -> None:
-    result = fit_quietly(model, labelled, _EM[variant])
-    trace = result["optimisation"]["log_joint"].values
-    assert len(trace) > 1
-    assert np.diff(trace).min() > -1e-9 * (1 + np.abs(trace).max())
-    if variant == "plain" and not isinstance(model, rt.DawidSkene):
-        return
-    with jax.enable_x64(True):
-        reached, best = optimum(model, labelled, mode(result))
-    assert reached == pytest.approx(result.attrs["log_joint"], abs=1e-6)
-    # The tolerance is on the gain of a cycle, which EM repeats while it creeps.
-    assert best - reached < 1e-3
 
 
 # ---------------------------------------------------------------------- where there is a formula
@@ -148,41 +56,6 @@ def test_with_all_truths_known_confusion_is_counts(fit_quietly) -> None:
     np.testing.assert_allclose(
         pooled["confusion"], total / total.sum(-1, keepdims=True), atol=1e-10
     )
-
-
-def test_renaming_the_classes_renames_the_answer(fit_quietly) -> None:
-    """Under a prior that treats all classes alike."""
-    labels, truth = crowd(60)
-    known = labels.with_truth({item: int(truth[item]) for item in labels.items[:5]})
-    new = np.array([2, 0, 1])
-    said = new[known.label]
-    order = np.lexsort((said, known.annotator, known.group))
-    renamed = dataclasses.replace(
-        known,
-        label=said[order].astype(np.int32),
-        truth=np.where(known.truth >= 0, new[known.truth], -1).astype(np.int32),
-    )
-    one, other = (fit_quietly(rt.DawidSkene(), data, rt.PGEM(draws=0)) for data in (known, renamed))
-    old = np.argsort(new)
-    np.testing.assert_allclose(mode(other)["prevalence"], mode(one)["prevalence"][old], atol=1e-6)
-    np.testing.assert_allclose(
-        mode(other)["confusion"], mode(one)["confusion"][:, old][:, :, old], atol=1e-6
-    )
-    shares = one["classes"]["responsibility"].values[:, old]
-    np.testing.assert_allclose(other["classes"]["responsibility"].values, shares, atol=1e-5)
-
-
-def test_one_annotator_makes_dawid_skene_pooled(fit_quietly) -> None:
-    labels, _ = crowd(60)
-    alone = dataclasses.replace(
-        labels, annotator=np.zeros_like(labels.annotator), annotators=("all",)
-    )
-    one, other = (
-        mode(fit_quietly(model, alone, rt.PGEM(draws=0)))
-        for model in (rt.DawidSkene(), rt.models.Pooled())
-    )
-    np.testing.assert_allclose(one["confusion"][0], other["confusion"], atol=1e-9)
-    np.testing.assert_allclose(one["prevalence"], other["prevalence"], atol=1e-9)
 
 
 # ---------------------------------------------------------------------- models within other models
@@ -239,74 +112,7 @@ def test_models_within_other_models(labelled) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-def test_yan_without_tilt_is_raykar(labelled) -> None:
-    rng = np.random.default_rng(1)
-    coefficient, sensitivity = rng.normal(size=(3, 3)), rng.normal(size=(4, 3))
-    wrong = rng.dirichlet(np.ones(2), (4, 3))
-    confusion = np.zeros((4, 3, 3))
-    right = 1 / (1 + np.exp(-sensitivity))
-    for annotator, true in np.ndindex(4, 3):
-        confusion[annotator, true] = np.insert(
-            (1 - right[annotator, true]) * wrong[annotator, true], true, 0.0
-        )
-        confusion[annotator, true, true] = right[annotator, true]
-    level = {"coefficient": coefficient, "sensitivity": sensitivity, "wrong": wrong}
-    found = likelihood(rt.models.Yan(), labelled, **level, tilt=np.zeros((4, 3)))
-    expected = likelihood(rt.Raykar(), labelled, coefficient=coefficient, confusion=confusion)
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-    tilted = likelihood(rt.models.Yan(), labelled, **level, tilt=np.full((4, 3), 0.3))
-    assert np.abs(tilted - expected).max() > 0.01
-
-
 # -------------------------------------------------------------- the algorithm that is printed wrong
-
-
-def printed(labels: rt.Labels, sweeps: int = 60) -> dict[str, np.ndarray]:
-    """Algorithm 3 as it is printed: classes from a fixed prior and the confusion matrices, without
-    the classifier; a classifier fitted to them; confusion counts weighted with what the classifier
-    predicts."""
-    features, number = np.asarray(labels.features, float), labels.num_classes
-    spread = np.full((labels.num_features, 1), 1.5 / np.sqrt(max(labels.num_features - 1, 1)))
-    spread[0] = 2.5
-    prior = np.bincount(labels.label, minlength=number) / labels.num_rows
-    share = labels.votes() / labels.votes().sum(1, keepdims=True)
-    confusion = label_weighted(labels, share)
-    for _ in range(sweeps):
-        log_joint = np.tile(np.log(prior), (labels.num_units, 1))
-        np.add.at(
-            log_joint,
-            labels.group,
-            np.log(np.maximum(confusion, 1e-12))[labels.annotator, :, labels.label],
-        )
-        truth = softmax(log_joint, axis=1)
-
-        coefficient = classifier(features, truth, spread)
-        confusion = label_weighted(labels, softmax(features @ coefficient, axis=1))
-    return {"coefficient": coefficient, "confusion": confusion}
-
-
-def classifier(features: np.ndarray, truth: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """The coefficients of highest density given probabilities of the classes."""
-    shape = features.shape[1], truth.shape[1]
-
-    def loss(flat):
-        coefficient = flat.reshape(shape)
-        log_odds = features @ coefficient
-        value = (coefficient**2 / spread**2).sum() / 2 - (
-            truth * log_softmax(log_odds, axis=1)
-        ).sum()
-        slope = features.T @ (softmax(log_odds, axis=1) - truth) + coefficient / spread**2
-        return value, slope.ravel()
-
-    return minimize(loss, np.zeros(shape).ravel(), jac=True, method="L-BFGS-B").x.reshape(shape)
-
-
-def label_weighted(labels: rt.Labels, weight: np.ndarray) -> np.ndarray:
-    """Confusion matrices from labels counted with these weights of the classes, (unit, class)."""
-    counts = np.full((labels.num_annotators, labels.num_classes, labels.num_classes), 1e-6)
-    for true in range(labels.num_classes):
-        np.add.at(counts[:, true], (labels.annotator, labels.label), weight[labels.group, true])
-    return counts / counts.sum(-1, keepdims=True)
 
 
 def test_draws_of_sparse_counts_are_those_of_their_dirichlet(fit_quietly) -> None:
@@ -324,21 +130,3 @@ def test_draws_of_sparse_counts_are_those_of_their_dirichlet(fit_quietly) -> Non
     exact = posterior / total
     error = np.sqrt(exact * (1 - exact) / (total + 1) / number)
     assert np.abs((draws.mean(0) - exact) / error).max() < 6.5
-
-
-def test_the_scale_of_coefficients_follows_the_features(fit_quietly) -> None:
-    """The mode of coefficients and scale together is at a scale of 0, whatever the data, so EM
-    holds the scale at its average over a Gibbs run: about that of a long one."""
-    labels, truth = rt.datasets.label_crowd(80, 6, 4, 2, accuracy=0.85, seed=0)
-    noise = np.random.default_rng(0).normal(size=(80, 3))
-    telling = noise + 2 * truth["true_class"][:, None]
-    scale = {}
-    for name, features in (("noise", noise), ("telling", telling)):
-        data = labels.with_features(features)
-        scale[name] = float(
-            mode(fit_quietly(rt.Raykar(), data, rt.PGEM(draws=0)))["coefficient_scale"]
-        )
-    long = fit_quietly(rt.Raykar(), data, rt.PGGibbs(draws=1000, chains=2))
-    average = np.exp(np.log(long["posterior"]["coefficient_scale"].values).mean())
-    assert 0.1 < scale["noise"] < 0.7 < scale["telling"], scale
-    assert abs(np.log(scale["telling"] / average)) < 0.3, (scale, average)

@@ -12,15 +12,12 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 from scipy.special import expit, gammaln
-from scipy.stats import beta, norm
+from scipy.stats import norm
 
 import raters as rt
 from raters.errors import ConvergenceWarning, DataWarning
-from raters.inference import mode_shares, modes
-from raters.inference.base import Draws
+from raters.inference import modes
 from raters.inference.polya_gamma import label_switching, latent_classes
-from raters.model import Sign, probability_of_mirror
-from raters.models.labels import _names
 from raters.program import log_prior, pointwise_log_likelihood, scattered
 
 MODEL = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
@@ -101,120 +98,9 @@ def test_a_judge_of_most_votes_may_be_the_adversary(backend, error):
     np.testing.assert_allclose(below[0], exact(*wins, of=of)[0], atol=error)
 
 
-def test_draws_are_exchanged_in_the_share_of_the_other_mode(tiny):
-    """Of draws at one point the share of mirror images is that of the prior: 5 standard errors, a
-    false alarm in a million."""
-    number = 4000
-    sites = rt.program.Program(MODEL, tiny).sites
-    values = {name: np.ones((1, number, *site.shape)) for name, site in sites.items()}
-    values["competence"][:] = 0.02
-    draws = mode_shares.weighed(
-        rt.program.Program(MODEL, tiny), Draws(values, {}), np.random.default_rng(0)
-    )
-    flipped = (draws.values["competence"] < 0).all(-1)
-    assert ((draws.values["reward"] < 0).all(-1) == flipped).all()
-    share = expit(-2 * 0.02 * sites["competence"].shape[0])
-    assert abs(flipped.mean() - share) < 5 * np.sqrt(0.25 / number)
-
-
-def test_draws_that_are_not_finite_stay(tiny):
-    sites = rt.program.Program(MODEL, tiny).sites
-    values = {name: np.full((1, 5, *site.shape), np.nan) for name, site in sites.items()}
-    draws = Draws(values, {})
-    assert (
-        mode_shares.weighed(rt.program.Program(MODEL, tiny), draws, np.random.default_rng(0))
-        is draws
-    )
-    assert probability_of_mirror(values["competence"]) == 0
-    assert probability_of_mirror(values["competence"][:, :0]) == 0
-
-
-def test_a_model_without_the_symmetry_is_left_alone(tiny):
-    values = {"reward": np.ones(3)}
-    rng = np.random.default_rng(0)
-    assert modes.images(rt.program.Program(rt.BTL(), tiny)) == ()
-    assert modes.step(rt.BTL(), (), tiny, tiny, values, rng) is values
-    assert rng.random() == np.random.default_rng(0).random()
-    assert modes.mirrored(Sign(("reward",)), values)["reward"].tolist() == [-1, -1, -1]
-
-
 # ------------------------------------------------------------------- classes that change places
 
 COIN = rt.models.OneCoin(right=2.0, wrong=1.0)
-
-
-def labels(alike: int, apart: int, truth: tuple[object, ...] | None = None) -> rt.Labels:
-    """Two annotators, of two classes by turns, who agree on so many items."""
-    table = {"i": [], "a": [], "l": []}
-    for item in range(alike + apart):
-        for who in range(2):
-            table["i"].append(item)
-            table["a"].append(who)
-            table["l"].append(item % 2 if who == 0 or item < alike else 1 - item % 2)
-    data = rt.Labels.from_frame(table, item="i", annotator="a", label="l")
-    return data if truth is None else data.with_truth(dict([truth]))
-
-
-def adversaries(alike: int, apart: int) -> np.ndarray:
-    """P(accuracy < ½) of each annotator by quadrature over both accuracies and the prevalence."""
-    grid = (np.arange(120) + 0.5) / 120
-    share, one, two = np.meshgrid(grid, grid, grid, indexing="ij")
-    log_density = np.log(beta.pdf(one, COIN.right, COIN.wrong) * beta.pdf(two, 2.0, 1.0))
-    for item in range(alike + apart):
-        first = item % 2
-        second = first if item < alike else 1 - first
-        log_density += np.log(
-            (1 - share) * (one if first == 0 else 1 - one) * (two if second == 0 else 1 - two)
-            + share * (one if first == 1 else 1 - one) * (two if second == 1 else 1 - two)
-        )
-    density = np.exp(log_density - log_density.max())
-    below = [density[:, grid < 0.5].sum(), density[:, :, grid < 0.5].sum()]
-    return np.array(below) / density.sum()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("backend", "error"),
-    [
-        (rt.PGGibbs(draws=4000, warmup=300, chains=2), 0.05),
-        (rt.NUTS(draws=3000, warmup=500, chains=2), 0.05),
-        (rt.PGEM(draws=4000), 0.12),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-@pytest.mark.parametrize(("alike", "apart"), [(3, 9), (9, 3)])
-def test_classes_against_quadrature(backend, error, alike, apart):
-    """Exact back-ends within 5 standard errors of at least 2,500 effective draws: a false alarm in
-    a million. Without the step one of them is an adversary for certain where they disagree."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        result = rt.fit(COIN, labels(alike, apart), backend, seed=0, progress=False)
-    below = (result.posterior["accuracy"] < 0.5).mean(("chain", "draw")).values
-    np.testing.assert_allclose(below, adversaries(alike, apart), atol=error)
-
-
-def test_a_known_class_decides_which_is_which(fit_quietly):
-    known = labels(0, 30, truth=(0, 0))
-    assert [move.broken for move in modes.images(rt.program.Program(rt.DawidSkene(), known))] == [
-        True
-    ]
-    result = fit_quietly(rt.DawidSkene(), known, rt.PGGibbs(draws=500, warmup=200))
-    assert (result.posterior["confusion"].values[:, :, 0, 0, 0] > 0.5).mean() > 0.9
-
-
-def test_orders_of_classes():
-    three = rt.datasets.label_crowd(20, 4, 3, 3, seed=0).labels
-    (move,) = modes.images(rt.program.Program(rt.DawidSkene(), three))
-    assert len(move.orders) == 5
-    # One accuracy has an image with two classes.
-    assert modes.images(rt.program.Program(rt.models.OneCoin(), three)) == ()
-    values = {"prevalence": np.array([0.1, 0.2, 0.7]), "confusion": np.arange(18).reshape(2, 3, 3)}
-    image = modes.mirrored(move.symmetry, values, (2, 1, 0))
-    np.testing.assert_allclose(image["prevalence"], [0.7, 0.2, 0.1])
-    np.testing.assert_array_equal(image["confusion"], values["confusion"][:, ::-1])
-    image = modes.mirrored(move.symmetry, values, (1, 2, 0))
-    np.testing.assert_allclose(image["prevalence"], [0.2, 0.7, 0.1])
-    np.testing.assert_array_equal(image["confusion"], values["confusion"][:, [1, 2, 0]])
 
 
 def test_images_leave_the_likelihood() -> None:
@@ -283,18 +169,6 @@ def crowd(
 
 def shift(number: int, by: int) -> tuple[int, ...]:
     return tuple((k + by) % number for k in range(number))
-
-
-def test_annotators_suggest_orders():
-    """Half of a crowd of seven classes has another order, which no pair of classes leads to."""
-    strange = (2, 0, 1, 5, 6, 4, 3)
-    for order in (strange, shift(7, 2), tuple(reversed(range(7)))):
-        data = crowd((shift(7, 0),) * 4 + (order,) * 4, 200, 0.9)
-        suggested = modes.suggested(data, 7)
-        assert set(suggested) == {order, modes.inverse(order)}
-        chances = modes.orders(data, 7)
-        assert chances[order] > 0.24
-    assert modes.suggested(crowd((shift(7, 0),) * 5, 200, 0.9), 7) == {}
 
 
 def by_hand(data: rt.Labels, model: rt.DawidSkene) -> np.ndarray:
@@ -387,21 +261,6 @@ def log_evidence(model, data, values, classes, sites) -> float:
     return total
 
 
-def test_worlds_are_shares_of_draws():
-    """Also where one chain alone has another one; two classes without an item have any names."""
-    rng = np.random.default_rng(0)
-    labels = rt.datasets.label_crowd(50, 4, 3, 5, seed=0).labels.judgements_by("annotator")
-    used = [rng.dirichlet(1 + 30 * row, (2, 100, 4)) for row in np.eye(5)[:3]]
-    unused = [rng.dirichlet(np.ones(5) / 5, (2, 100, 4)) for _ in range(2)]
-    confusion = np.stack([*used, *unused], axis=-2)
-    prevalence = np.tile([0.5, 0.299, 0.2, 0.0005, 0.0005], (2, 100, 1))
-    assert _names.shares_of_names(confusion, prevalence, labels) == {}
-    order = [1, 2, 0, 3, 4]
-    confusion[0, :30] = confusion[0, :30][..., order, :]
-    prevalence[0, :30] = prevalence[0, :30][..., order]
-    assert _names.shares_of_names(confusion, prevalence, labels) == {(1, 2, 0, 3, 4): 0.15}
-
-
 # ---------------------------------------------------------------------- parts of a crowd
 
 
@@ -443,27 +302,6 @@ def test_a_part_has_an_image_of_its_own(kind):
     again = modes.mirrored(move.symmetry, image, order, move.within(1))
     for name, value in values.items():
         np.testing.assert_array_equal(again[name], value)
-
-
-def test_coefficients_that_parts_share_stay_where_they_are():
-    """Then competences of one part that change their signs change the likelihood."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        data = opposed_votes()
-    features = np.random.default_rng(0).normal(size=(data.num_items, 2))
-    program = rt.program.Program(
-        rt.models.LinearExtendedBTL(competence="signed"),
-        data.with_features(features, names=["x", "y"]),
-    )
-    whole, move = modes.images(program)
-    assert (whole.broken, move.broken, set(move.parts)) == (False, True, {"competence"})
-    values = {"coefficient": np.array([0.7, -0.4]), "competence": np.linspace(0.5, 2.0, 5)}
-    image = modes.mirrored(move.symmetry, values, np.array([0]), move.within(1))
-    np.testing.assert_array_equal(image["coefficient"], values["coefficient"])
-    likelihoods = [
-        pointwise_log_likelihood(program.model, program.data, one).sum() for one in (values, image)
-    ]
-    assert abs(np.diff(likelihoods)) > 1
 
 
 @pytest.mark.slow

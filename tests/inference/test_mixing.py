@@ -26,17 +26,3 @@ def test_diagnostics_say_nothing_where_they_cannot(chains, draws, rhat, ess):
     if draws < 4:
         with pytest.warns(ConvergenceWarning, match="say nothing of its convergence"):
             warn_unless_converged(values)
-
-
-def test_transitions_that_diverged_are_warned_of():
-    values = {"reward": np.random.default_rng(0).normal(size=(2, 500, 3))}
-    with pytest.warns(ConvergenceWarning, match="7 of 1000 transitions diverged"):
-        warn_unless_converged(values, divergences=7)
-
-
-@pytest.mark.parametrize(("number", "advice"), [(300, "draw more"), (2000, "PGGibbs or NUTS")])
-def test_of_chains_that_hardly_move_another_sampler_is_advised(number, advice):
-    """A random walk that long chains do not cross; of short ones nothing is known yet."""
-    walk = np.random.default_rng(0).normal(size=(4, number, 1)).cumsum(1)
-    with pytest.warns(ConvergenceWarning, match=advice):
-        warn_unless_converged({"reward": walk})

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 import raters as rt
 from raters.inference.polya_gamma import components, conditionals, sweep
-from raters.inference.polya_gamma.moves import divide, refactor
 from raters.model import Transfer
-from raters.program import Program, log_joint, log_prior
+from raters.program import Program
 
 
 def problem(seed: int, size: int, number: int):
@@ -43,7 +42,6 @@ def test_parts_have_the_mode_of_the_whole(seed: int, size: int, number: int) -> 
     apart, dense = both(seed, size, number)
     current = np.random.default_rng(seed).normal(size=size)
     assert np.allclose(apart.mode(current), dense.mode(current))
-    assert np.allclose(apart.coordinate(current), dense.coordinate(current))
     assert np.allclose(apart.product(current), dense.product(current), atol=1e-5)
 
 
@@ -61,27 +59,6 @@ def test_draws_have_the_mean_and_the_covariance_of_the_whole(limit, monkeypatch)
     assert np.abs(off.mean(0)).max() < 4.5 / np.sqrt(number)
     moments = (off.T @ off / number - np.eye(9)) * np.sqrt(number / (1 + np.eye(9)))
     assert np.abs(moments).max() < 4.5
-
-
-def test_large_parts_have_the_mode_of_the_whole(monkeypatch) -> None:
-    monkeypatch.setattr(components, "LIMIT", 3)
-    apart, dense = both(5, 12, 10)
-    assert np.allclose(apart.mode(np.zeros(12)), dense.mode(np.zeros(12)), atol=1e-4)
-
-
-def test_an_entry_without_rows_has_its_prior() -> None:
-    prior, rows = problem(0, 6, 5)
-    rows = rows._replace(entry=rows.entry % 3)
-    rows = rows.part(rows.entry[0] != rows.entry[1])
-    apart = components.ByComponent(prior)
-    apart.add(rows)
-    assert np.allclose(apart.mode(np.zeros(6))[3:], prior.mean[3:])
-
-
-def test_bounded_entries_are_refused() -> None:
-    prior, _ = problem(0, 4, 3)
-    with pytest.raises(NotImplementedError, match="bounded"):
-        components.ByComponent(prior._replace(low=np.zeros(4)))
 
 
 def test_tastes_are_solved_in_parts(tiny) -> None:
@@ -105,109 +82,3 @@ def test_tastes_are_solved_in_parts(tiny) -> None:
 # ---------------------------------------------------------------------- the division of a sum
 
 TRANSFER = Transfer("reward", "taste")
-
-
-@pytest.fixture(scope="module")
-def point(tiny):
-    """A model with fixed scales, values of its sites, and the log joint density."""
-    model = rt.HierarchicalBTL(reward_scale=1.3, taste_spread=0.6)
-    rng = np.random.default_rng(0)
-    values = {"reward": rng.normal(size=6), "taste": rng.normal(size=(4, 6))}
-
-    def density(moved) -> float:
-        with jax.enable_x64(True):
-            return float(log_joint(model, tiny, moved))
-
-    return model, values, density
-
-
-def test_the_mode_of_a_division_is_the_best_of_its_orbit(point, tiny) -> None:
-    model, values, density = point
-    with jax.enable_x64(True):
-        best = divide(model, tiny.take(slice(0, 1)), values, TRANSFER)
-    assert np.allclose(best["reward"] + best["taste"], values["reward"] + values["taste"])
-    highest = density(best)
-    assert highest > density(values)
-    for item in range(6):
-        for step in (-1e-3, 1e-3):
-            move = step * (np.arange(6) == item)
-            moved = {"reward": best["reward"] + move, "taste": best["taste"] - move}
-            assert density(moved) < highest
-
-
-def test_draws_of_a_division_are_of_its_conditional(point, tiny) -> None:
-    """Normal about the mode, with the precision 1/s² + K/τ²; false-alarm rate 1e-5 for each number
-    (|z| < 4.5)."""
-    model, values, _ = point
-    row, rng = tiny.take(slice(0, 1)), np.random.default_rng(1)
-    with jax.enable_x64(True):
-        mode = divide(model, row, values, TRANSFER)["reward"]
-        draws = np.stack([divide(model, row, values, TRANSFER, rng)["reward"] for _ in range(2000)])
-    z = (draws - mode) * np.sqrt(1 / 1.3**2 + 4 / 0.6**2)
-    assert np.abs(z.mean(0)).max() < 4.5 / np.sqrt(2000)
-    assert np.abs((z**2).mean(0) - 1).max() < 4.5 * np.sqrt(2 / 2000)
-
-
-@pytest.fixture(scope="module")
-def product(tiny):
-    """A model with signed competences and fixed scales, values of its sites, and two densities."""
-    model = rt.HierarchicalBTL("signed", reward_scale=1.3, taste_spread=0.6)
-    rng = np.random.default_rng(0)
-    values = {
-        "reward": rng.normal(size=6),
-        "taste": rng.normal(size=(4, 6)),
-        "competence": np.array([0.7, -0.4, 1.5, 0.1]),
-    }
-
-    def densities(moved) -> tuple[float, float]:
-        with jax.enable_x64(True):
-            prior = float(log_prior(model, tiny, moved))
-            return float(log_joint(model, tiny, moved)) - prior, prior
-
-    return model, values, densities
-
-
-FACTOR = Transfer("reward", "taste", "competence")
-
-
-def test_a_factor_changes_and_the_likelihood_does_not(product, tiny) -> None:
-    model, values, densities = product
-    likelihood, prior = densities(values)
-    with jax.enable_x64(True):
-        row = tiny.take(slice(0, 1))
-        drawn = refactor(model, row, values, FACTOR, np.random.default_rng(0))
-        better = refactor(model, row, values, FACTOR)
-    assert np.any(drawn["competence"] != values["competence"])
-    assert densities(drawn)[0] == pytest.approx(likelihood)
-    assert densities(better)[0] == pytest.approx(likelihood)
-    assert densities(better)[1] > prior
-
-
-def test_draws_of_a_factor_keep_its_conditional(product, tiny) -> None:
-    """Given the products, against the density on a grid; false-alarm rate about 1e-5 (|z| < 4.5)
-    for the probability of a negative factor and for the mean."""
-    model, values, _ = product
-    rng, row = np.random.default_rng(0), tiny.take(slice(0, 1))
-    own = values["competence"][:, None] * (values["reward"] + values["taste"])
-    grid = np.linspace(-12, 12, 40_000)
-    log_density = np.stack(
-        [
-            -((grid - 1) ** 2) / 2
-            - (((one / grid[:, None] - values["reward"]) / 0.6) ** 2).sum(1) / 2
-            - 6 * np.log(np.abs(grid))
-            for one in own
-        ]
-    )
-    weight = np.exp(log_density - log_density.max(1, keepdims=True))
-    weight /= weight.sum(1, keepdims=True)
-    with jax.enable_x64(True):
-        chain = [values]
-        for _ in range(4000):
-            chain.append(refactor(model, row, chain[-1], FACTOR, rng))
-    draws = np.stack([point["competence"] for point in chain[200:]])
-    for function in (lambda x: x, lambda x: (x < 0).astype(float)):
-        exact, each = weight @ function(grid), function(draws)
-        # The error of means of batches of 100 draws, which are hardly correlated.
-        batches = each[: len(each) // 100 * 100].reshape(-1, 100, 4).mean(1)
-        error = batches.std(0) / np.sqrt(len(batches)) + 1e-3
-        assert np.abs((each.mean(0) - exact) / error).max() < 4.5

@@ -78,8 +78,3 @@ def of_five(monkeypatch):
 @pytest.mark.parametrize(("settings", "size"), [({}, 10), ({"batch_size": 70}, 60)])
 def test_default_batches_are_of_bounded_rows_and_not_items(settings, size, of_five):
     assert rt.SVI(**settings)._batch_size(rt.program.Program(rt.models.OneCoin(), of_five)) == size
-
-
-def test_the_part_of_low_rank_has_a_bounded_number_of_entries():
-    sizes = (9, 1000, 6250, 25_000, 100_000, 10**6)
-    assert [svi.default_rank(size) for size in sizes] == [3, 32, 32, 8, 2, 1]

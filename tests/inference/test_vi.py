@@ -12,10 +12,8 @@ import scipy.stats
 from scipy.special import expit, gammaln
 
 import raters as rt
-from raters.errors import ConvergenceWarning
-from raters.inference.polya_gamma import averages, bilinear, integrated, response, sweep, vi
+from raters.inference.polya_gamma import averages, laplace, sweep, vi
 from raters.inference.polya_gamma.mean_field import MeanField
-from raters.program import log_prior
 
 _SELDOM = pytest.mark.exhaustive
 
@@ -59,7 +57,7 @@ def test_mean_squares_of_logits_are_exact() -> None:
     votes = rt.datasets.position_biased(num_items=3, num_annotators=2, num_votes=20, seed=0).votes
     model = rt.ExtendedBTL("signed")
     start = {name: np.asarray(value, float) for name, value in model.start(votes).items()}
-    forms, owners = bilinear.forms_of(model, votes, start, model.blocks)
+    forms, owners = averages.forms_of(model, votes, start, model.blocks)
     rng = np.random.default_rng(0)
     means = tuple(jnp.asarray(rng.normal(size=size)) for size in (3, 2))
     deviations = [jnp.asarray(rng.uniform(0.2, 1, size)) for size in (3, 2)]
@@ -69,14 +67,14 @@ def test_mean_squares_of_logits_are_exact() -> None:
     @jax.vmap
     def logits(sign):
         moved = (means[0] + sign[:3] * deviations[0], means[1] + sign[3:] * deviations[1])
-        return bilinear.mean(forms, bilinear.gathered(forms, owners, moved))
+        return averages.mean(forms, averages.gathered(forms, owners, moved))
 
     every = np.asarray(logits(signs))
-    slots = bilinear.gathered(forms, owners, means)
+    slots = averages.gathered(forms, owners, means)
     spreads = tuple(jnp.diag(one**2) for one in deviations)
-    covariances = bilinear.covariances_of(forms, owners, spreads)
-    np.testing.assert_allclose(bilinear.mean(forms, slots), every.mean(0), atol=1e-9)
-    square = bilinear.square(forms, owners, slots, covariances)
+    covariances = averages.covariances_of(forms, owners, spreads)
+    np.testing.assert_allclose(averages.mean(forms, slots), every.mean(0), atol=1e-9)
+    square = averages.square(forms, slots, covariances)
     np.testing.assert_allclose(square, (every**2).mean(0), rtol=1e-9)
 
 
@@ -97,7 +95,7 @@ def test_moments_of_truncated_normals() -> None:
         np.testing.assert_allclose(entropy[place], exact.entropy(), rtol=1e-5, atol=1e-6)
     # Far in a tail it is an exponential distribution: 1/30, less 2/30³.
     np.testing.assert_allclose(mean[5], 1 / 30 - 2 / 30**3, rtol=1e-3)
-    found = response.centre_of(mean[:3], deviation[:3], low[:3], high[:3])
+    found = vi.centre_of(mean[:3], deviation[:3], low[:3], high[:3])
     np.testing.assert_allclose(found, centre[:3], atol=1e-6)
 
 
@@ -172,8 +170,8 @@ def test_draws_have_the_moments_of_quadrature(fit_quietly, monkeypatch) -> None:
         return max(abs(found.mean() - mean) / deviation, abs(np.log(found.std() / deviation)))
 
     assert off() < 0.1
-    right = vi._log_likelihoods
-    monkeypatch.setattr(vi, "_log_likelihoods", lambda *given: 0.7 * right(*given))
+    right = laplace.pass_over_rows
+    monkeypatch.setattr(laplace, "pass_over_rows", lambda *given: 0.7 * right(*given))
     assert off() > 0.1
 
 
@@ -182,58 +180,10 @@ def test_spreads_of_the_mean_field_are_too_small_and_corrected(votes) -> None:
     a given scale, the spread that responds is that of the curvature of the joint density."""
     model = rt.ExtendedBTL("positive", reward_scale=1.0, competence_spread=0.5)
     _, field, state = climbed(model, votes, 12)
-    full = response.precision(field, state)
+    full = vi.precision(field, state)
     joint = np.sqrt(np.diag(np.linalg.inv(full)))[6:]
     alone = np.sqrt(state.normals[1].variance)
     assert np.all(joint > 1.15 * alone)
-
-
-def test_orbits_that_end_at_a_bound_are_integrated() -> None:
-    """The prior along the orbit of unit competences, which ends where the largest one is 1, times
-    those of the scales: mean over 20 estimates within .15 nats of quadrature, where each has a
-    standard error of .1, and the mean of the drawn spreads within .45 (20 draws of deviation
-    .5)."""
-    model = rt.ExtendedBTL()
-    votes = rt.datasets.position_biased(num_items=20, num_annotators=10, num_votes=200, seed=0)
-    field, state = field_of(model, votes.votes)
-    competence = np.array([0.76, 1.27, 1.17, 1.83, 0.49, 1.16, 1.42, 0.68, 0.9, 0.52])
-    values = field.values(state) | {"competence": competence, "competence_spread": np.array(0.45)}
-    values = {name: np.repeat(np.asarray(value)[None], 20, 0) for name, value in values.items()}
-    plan = field.setting.plan
-    found, drawn = integrated.integrated(plan, field.row, values, np.random.default_rng(0))
-    assert drawn["competence"].max() <= 1
-    (scale,) = plan.scales
-    first = {name: jnp.asarray(value[0]) for name, value in values.items()}
-
-    def density(place):
-        factor, *logs = place
-        names = ("reward_scale", "competence_spread")
-        there = first | {name: jnp.exp(log) for name, log in zip(names, logs, strict=True)}
-        there = sweep.orbit(there, scale, factor)
-        volume = sweep.orbit_power(first, scale) * factor + sum(logs)
-        return log_prior(model, field.row, there) + volume
-
-    ends = (np.log(1.83), 4, 90), (-5, 4, 90), (-3, 4, 70)
-    axes = [np.linspace(*each) for each in ends]
-    # The middle of each cell: the density ends at an edge.
-    axes = [axis[1:] - (axis[1] - axis[0]) / 2 for axis in axes]
-    places = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3)
-    heights = np.asarray(jax.jit(jax.vmap(density))(places))
-    cell = np.prod([axis[1] - axis[0] for axis in axes])
-    weight = np.exp(heights - heights.max())
-    exact = np.log(weight.sum() * cell) + heights.max()
-    assert abs(np.log(np.exp(found - exact).mean())) < 0.15
-    mean = weight @ places[:, 2] / weight.sum()
-    assert abs(np.log(drawn["competence_spread"]).mean() - mean) < 0.45
-
-
-def test_a_result_has_the_bound_and_the_means(tiny, fit_quietly) -> None:
-    result = fit_quietly(rt.ExtendedBTL(), tiny, rt.PGVI(draws=0))
-    assert result["optimisation"]["elbo"].dims == ("step",)
-    assert result.attrs["elbo"] == float(result["optimisation"]["elbo"][-1])
-    assert dict(result["posterior"].sizes)["draw"] == 1
-    with pytest.warns(ConvergenceWarning, match="PGVI stopped after 2 sweeps"):
-        rt.fit(rt.ExtendedBTL(), tiny, rt.PGVI(draws=0, max_sweeps=2), seed=0, progress=False)
 
 
 def test_what_it_refuses(tiny, labelled, ranked, described) -> None:

@@ -16,8 +16,8 @@ import scipy.stats
 
 import raters as rt
 from raters.errors import BackendError, ConvergenceWarning, DataWarning, SettingError
-from raters.inference import whitening
-from raters.inference.polya_gamma import panel_averages, panel_gibbs, panel_mode, panels
+from raters.inference import nuts
+from raters.inference.polya_gamma import panel_gibbs, panel_mode, panels
 from raters.program import log_joint, pointwise_log_likelihood
 
 PEOPLE, SETS = 5, 4
@@ -158,7 +158,7 @@ def test_integrated_likelihood_is_that_of_quadrature() -> None:
             at = pointwise_log_likelihood(model, data, values | {"taste": taste})
             rows.append(np.bincount(codes, np.asarray(at)))
     exact = scipy.special.logsumexp(np.stack(rows), b=weight[:, None] / weight.sum(), axis=0)
-    own, error = panel_averages.log_likelihoods(
+    own, error = panel_mode.log_likelihoods(
         rt.program.Program(model, data), {name: value[None] for name, value in values.items()}
     )
     np.testing.assert_allclose(own[0], exact, atol=0.02)
@@ -186,12 +186,12 @@ def test_white_vectors_are_the_same_model(choices) -> None:
     for model in MODELS.values():
         values = somewhere(model, choices)
         with jax.enable_x64(True):
-            white = whitening.whitened(model, choices, values)
+            white = nuts.whitened(model, choices, values)
             from numpyro import handlers
 
             program = handlers.trace(
                 handlers.substitute(
-                    handlers.seed(whitening.program_of(model), jax.random.key(0)), white
+                    handlers.seed(nuts.whitened_program(model), jax.random.key(0)), white
                 )
             ).get_trace(choices)
             for own in model.own:
@@ -269,7 +269,7 @@ def test_mode_has_the_largest_integrated_likelihood() -> None:
             moved[place] += step
             points.append(mode | {site: moved})
     draws = {name: np.stack([point[name] for point in points]) for name in mode}
-    total = panel_averages.log_likelihoods(rt.program.Program(model, data), draws)[0].sum(1)
+    total = panel_mode.log_likelihoods(rt.program.Program(model, data), draws)[0].sum(1)
     assert total[0] > total[1:].max()
     assert total[0] == pytest.approx(result.attrs["marginal_log_likelihood"], abs=0.6)
     assert result.attrs["monte_carlo_error"] < 0.5
@@ -329,17 +329,15 @@ def marginal_of(people: int, sets: int, spread: float) -> panel_mode.Marginal:
     data, _ = rt.datasets.choice_crowd(people, sets, 3, 2, seed=3, available=1, spread=spread)
     model = rt.MixedLogit()
     start = model.start(data) | {"coefficient_spread": np.full(2, spread)}
-    program = rt.program.Program(model, data)
-    return panel_mode.Marginal(program, panels.panel_of(program, start), start)
+    panel = panels.panel_of(rt.program.Program(model, data), start)
+    return panel_mode.Marginal(panel, start)
 
 
 def curvatures(marginal: panel_mode.Marginal, point: np.ndarray) -> np.ndarray:
     """Curvatures at four sets of points, in units of the roots of their diagonal."""
     found = []
     for seed in range(10, 14):
-        marginal.points = panel_averages.points_of(
-            marginal.panel.num_judges, 2, seed, panel_averages.SOME
-        )
+        marginal.points = panel_mode.points_of(marginal.panel.num_judges, 2, seed, panel_mode.SOME)
         found.append(marginal._curvature(point))
     root = np.sqrt(np.mean(found, 0).diagonal())
     return found / (root * root[:, None])
@@ -367,7 +365,7 @@ def test_centred_slopes_are_those_of_the_density() -> None:
     """In the limit of many points: with 1,024 they differ by .003."""
     with jax.enable_x64(True):
         marginal = marginal_of(25, 6, 1.0)
-        marginal.points = panel_averages.points_of(25, 2, 0, 1024)
+        marginal.points = panel_mode.points_of(25, 2, 0, 1024)
         at = marginal.drawn_at(marginal.first)
         plain, centred = (
             marginal.slopes(marginal.first, at, is_centred=choice)[1] for choice in (False, True)

@@ -136,7 +136,7 @@ def test_tables_give_the_density_its_gradient_and_its_information(small) -> None
         data = jax.tree.map(jnp.asarray, marginal.data)
         likelihood = float(likelihood_of(marginal.model, data, values))
         assert shared.log_likelihood(values) == pytest.approx(likelihood, rel=1e-12)
-        split = tables.Split(program.supports, shared.cells, values, False)
+        split = tables.Split.of(program.supports, shared.cells, values, False)
         own, others = split.start(values)
 
         def loss(own: jax.Array, others: jax.Array) -> jax.Array:

@@ -14,7 +14,7 @@ from scipy.stats import norm
 import raters as rt
 from raters.inference.base import Draws
 from raters.inference.identification import turned
-from raters.inference.polya_gamma import integrated_site, moves
+from raters.inference.polya_gamma import moves, tables
 from raters.model import Affine, CommonShift, Rotation
 from raters.models.responses import _logistic
 from raters.program import Program, likelihood_of, pointwise_log_likelihood
@@ -113,7 +113,7 @@ def test_abilities_are_drawn_from_their_conditional(responses) -> None:
             mode=values,
         )
         marginal, program = model.marginal(responses), rt.program.Program(model, responses)
-        added = integrated_site.added(program, marginal, draws, np.random.default_rng(0))
+        added = tables.added(program, marginal, draws, np.random.default_rng(0))
     ability = added.values["ability"][0]
     for person in range(20):
         density = of_person(responses, person, slope, scale)

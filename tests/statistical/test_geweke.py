@@ -19,8 +19,8 @@ from raters.inference.polya_gamma import (
     conditionals,
     latent_classes,
     moves,
-    proposals,
     set_likelihood,
+    sets,
     sweep,
 )
 from raters.model import CommonShift
@@ -240,15 +240,12 @@ def _more_choices(read, offered):
 _read_last = set_likelihood._last_stages
 
 
-class _Unturned(set_likelihood.BestWorst):
+_summed = set_likelihood.Summed
+
+
+def _unturned(*parts: Any, signs: Any) -> set_likelihood.Summed:
     """The worst is chosen as the best is."""
-
-    def at(self, entries: np.ndarray) -> np.ndarray:
-        return np.asarray(self.best.at(entries) + self.worst.at(entries))
-
-    def expanded(self, entries: np.ndarray) -> set_likelihood.Expanded:
-        parts = self.best.expanded(entries), self.worst.expanded(entries)
-        return set_likelihood.Expanded(*(one + other for one, other in zip(*parts, strict=True)))
+    return _summed(*parts)
 
 
 _CHOICE_KERNELS = {
@@ -298,11 +295,11 @@ def test_prior_units_that_are_wrong_are_caught(to_choose, fresh_kernels) -> None
 _RANKING_ERRORS = {
     "no density of the proposal": (
         "PlackettLuce",
-        (proposals, "_log_t", lambda square, freedom, size: np.zeros_like(square)),
+        (sets, "log_t", lambda square, size, freedom: np.zeros_like(square)),
     ),
     "no density of the proposal, entry by entry": (
         "ExtendedPlackettLuce",
-        (proposals, "_log_t", lambda square, freedom, size: np.zeros_like(square)),
+        (sets, "log_t", lambda square, size, freedom: np.zeros_like(square)),
     ),
     "another number of choices": (
         "PlackettLuce, fixed scale",
@@ -318,7 +315,7 @@ _RANKING_ERRORS = {
     ),
     "the worst by the highest utility": (
         "PlackettLuce, the worst",
-        (set_likelihood, "BestWorst", _Unturned),
+        (set_likelihood, "Summed", _unturned),
     ),
     "the worst by the highest utility, with competences": (
         "ExtendedPlackettLuce, the worst",

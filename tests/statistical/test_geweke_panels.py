@@ -67,10 +67,10 @@ def _against_the_vectors(panel, reference, prior, values, rng):
     return panel.put(moved, own=panel.own_of(values) / ratio)
 
 
-def _halved(program, panel, row, values, rng):
+def _halved(panel, values, rng):
     """The slices of the scales see half of the vectors."""
     seen = panel.put(values, own=panel.own_of(values) / 2)
-    return panel.put(_hyper(program, panel, row, seen, rng), own=panel.own_of(values))
+    return panel.put(_hyper(panel, seen, rng), own=panel.own_of(values))
 
 
 _transfer, _draw_both, _hyper = panel_gibbs.transfer, panel_gibbs.draw_both, panel_gibbs.hyper

@@ -10,7 +10,7 @@ import xarray as xr
 
 import raters as rt
 from raters.checking.calibration import geweke
-from raters.inference.polya_gamma import joint, ties
+from raters.inference.polya_gamma import joint, joint_plan
 from tests.inference.test_several import rankings_of, votes_of
 from tests.several import labelled
 
@@ -149,7 +149,7 @@ _together = joint._together
 @pytest.mark.parametrize(
     ("place", "wrong"),
     [
-        ((ties, "_log_ratio"), _always),
+        ((joint_plan, "_log_ratio"), _always),
         ((joint, "_together"), _of_the_first_alone),
         ((joint, "_together"), _with_two_priors),
     ],

@@ -1,11 +1,9 @@
-"""Pólya-Gamma back-ends: everything is read off the model's program. Where to find what:
+"""Pólya-Gamma back-ends: everything is read off the model's program.
 
-- `gibbs`, `em`, `vi`, `hmc`: the back-ends, each with its sweep; `sweep`: the plan of a sweep.
+- `gibbs`, `em`, `vi`, `hmc`: the back-ends; `sweep`, `joint`, `joint_plan`: their sweeps.
 - `detection`, `rows`, `colours`: which sites are blocks, and the design of a block.
-- `conditionals`, `components`, `augmentation`: Gaussian full conditionals, and ω; on an accelerator
-  `devices`. `latent_classes`: classes and counted probabilities, such as a confusion matrix.
-- `sets`, `set_likelihood`, `proposals`: choices and rankings. `panels` and `panel_*`: a vector of
-  each judge. `joint_plan`, `joint`, `ties`: several kinds of judgement.
-- `moves`, `line`, `collapsed`, `local`, `label_switching`: other steps of a sweep.
-- `laplace`, `laplace_classes`, `integrated`, `integrated_site`, `scales`, `tables`: draws of EM.
+- `conditionals`, `components`, `augmentation`, `devices`: Gaussian full conditionals, and ω.
+- `latent_classes`: classes and counts. `sets`, `set_likelihood`, `panels`, `panel_*`: choices.
+- `moves`, `line`, `collapsed`, `label_switching`: other steps of a sweep.
+- `laplace`, `laplace_classes`, `integrated`, `scales`, `tables`: hyper-parameters and draws of EM.
 """

@@ -1,7 +1,6 @@
 """Pólya-Gamma variables: exact draws, means, and the weights that make logits Gaussian.
 
-σ(x) = ½ e^{x/2} E exp(−ω x²/2) with ω ~ PG(1, 0) (Polson, Scott and Windle 2013). The appendix of
-the Extended-BTL paper drops the factor e^{x/2}.
+σ(x) = ½ e^{x/2} E exp(−ω x²/2) with ω ~ PG(1, 0) (Polson, Scott and Windle 2013).
 """
 
 from __future__ import annotations
@@ -13,19 +12,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 from polyagamma import random_polyagamma
 
-from raters.inference.arrays import PerRow, Rng, Scalar
+from raters.inference.arrays import HostRows, PerRow, Rng, Scalar
 
 # The cost of Devroye's sampler is proportional to the shape; above this one the series is cheaper.
 DEVROYE_LIMIT = 15
 _TERMS = 8
 
 
-def draw(
-    rng: Rng, count: Float[np.ndarray, " row"], logits: Float[np.ndarray, " row"]
-) -> Float[np.ndarray, " row"]:
+def draw(rng: Rng, count: HostRows, logits: HostRows) -> HostRows:
     """Draw ω ~ PG(count, logits), for whole counts."""
     logits = np.ascontiguousarray(logits, dtype=np.float64)
     if (count == 0).any():  # PG(0, z) is 0, for which Devroye's sampler would not return.
@@ -49,9 +46,7 @@ def _devroye(rng: Rng, shape: Any, logits: np.ndarray) -> np.ndarray:
     return np.asarray(random_polyagamma(shape, logits, **exact))
 
 
-def _series(
-    rng: Rng, count: Float[np.ndarray, " row"], logits: Float[np.ndarray, " row"]
-) -> Float[np.ndarray, " row"]:
+def _series(rng: Rng, count: HostRows, logits: HostRows) -> HostRows:
     """Draw the first terms of PG's Gamma series, and a Gamma with the tail's mean and variance."""
     size = np.abs(logits)
     level = (np.arange(1, _TERMS + 1)[:, None] - 0.5) ** 2 + (size / (2 * np.pi)) ** 2
@@ -81,10 +76,7 @@ def variance_of_one(x: Any, xp: Any = np) -> Any:
 @jax.jit
 def expectation(logits: PerRow, count: PerRow, kappa: PerRow) -> tuple[PerRow, PerRow, Scalar]:
     """Return EM's weights: E ω, κ unchanged, and the log-likelihood at these logits."""
-    small = jnp.abs(logits) < 1e-4
-    safe = jnp.where(small, 1.0, logits)
-    omega = count * jnp.where(small, 0.25 - logits**2 / 48, jnp.tanh(safe / 2) / (2 * safe))
-    return omega, kappa, log_likelihood(logits, count, kappa)
+    return count * mean_of_one(logits, jnp), kappa, log_likelihood(logits, count, kappa)
 
 
 @jax.jit

@@ -1,17 +1,12 @@
 """Colours of the entries of a block that a program does not only index.
 
-A program may do arithmetic with a whole site before it indexes it, such as ``(mean + scale *
-effect)[group]``, or multiply a matrix by it. Its rows are then read from derivatives of the logits.
-Entries that no row touches together have one colour and share a derivative (Curtis, Powell and Reid
-1974, On the estimation of sparse Jacobian matrices): the effects of groups take two derivatives,
-however many groups there are, and a matrix of features takes one for each feature.
+Rows of ``(mean + scale * effect)[group]`` are read from derivatives of the logits, one for all
+entries that no row touches together (Curtis, Powell and Reid 1974).
 """
 
 from __future__ import annotations
 
-import logging
-import re
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import jax
@@ -25,7 +20,6 @@ from raters.inference.polya_gamma.rows import Block, indexed_rows, split
 from raters.model import Model, Values
 from raters.program import Program, trace
 
-_log = logging.getLogger("raters")
 # Numbers of a dense design, and columns of it that are computed at a time.
 _MOST_NUMBERS, _PIECE = 40_000_000, 16
 # With more colours the rows are a dense design.
@@ -49,26 +43,9 @@ def coloured(program: Program[Any], values: Values, block: Block) -> Block:
         return block
     except NotImplementedError:
         raise
-    except Exception as error:  # A program may do anything with a stand-in.
-        reason = error
-    classes = latent_classes.expected_in(program, data, values)
-    colours = _colours(model, data, values, block, classes)
-    number = max(colours) + 1
-    how = (
-        "its design is dense"
-        if number == len(colours)
-        else f"its rows are read from {number} derivatives of the logits"
-    )
-    # Texts of errors may hold addresses, which are others at each time.
-    cause = re.sub("0x[0-9a-f]+", "0x…", f"{type(reason).__name__}: {reason}".split("\n")[0])
-    _say(f"block {block.sites} of {model!r} is not used by indexing alone ({cause}); {how}")
-    return block._replace(colours=colours)
-
-
-@lru_cache
-def _say(text: str) -> None:
-    """Log a text once."""
-    _log.info(text)
+    except Exception:  # A program may do anything with a stand-in.
+        classes = latent_classes.expected_in(program, data, values)
+        return block._replace(colours=_colours(model, data, values, block, classes))
 
 
 def _colours(
@@ -82,9 +59,8 @@ def _colours(
         if end - begin > 1 and _is_single(model, data, values, block, classes, begin, end):
             colours[begin:end] = colours.max() + 1
             continue
-        colours[begin:end] = (
-            colours.max() + 1 + _greedy(model, data, values, block, classes, begin, end)
-        )
+        more = _greedy(model, data, values, block, classes, begin, end)
+        colours[begin:end] = colours.max() + 1 + more
     if colours.max() + 1 <= min(_MOST_COLOURS, size - 1):
         return tuple(colours.tolist())
     number = len(np.asarray(_along(model, data, values, block, np.zeros((1, size)), classes))[0])

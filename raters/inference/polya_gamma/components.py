@@ -10,14 +10,8 @@ import scipy.sparse
 import scipy.sparse.csgraph
 from jaxtyping import Float, Int
 
-from raters.inference.arrays import Rng
-from raters.inference.polya_gamma.conditionals import (
-    BOUNDED,
-    Conditional,
-    Gaussian,
-    Sparse,
-    Weighted,
-)
+from raters.inference.arrays import Places, Rng
+from raters.inference.polya_gamma import conditionals
 
 # Components with more entries than this are solved by conjugate gradients: at 60 of 200 entries a
 # sweep takes 32 ms so, and 103 ms with dense precisions; at 20 entries dense ones are faster.
@@ -25,68 +19,59 @@ LIMIT = 48
 
 Precisions = Float[np.ndarray, "part entry entry"]
 Vectors = Float[np.ndarray, "part entry"]
+Solve = Callable[[Precisions, Vectors], Vectors]
 
 
 class Division(NamedTuple):
     """Part of each entry, its place in the part, and the number of entries of each part."""
 
-    part: Int[np.ndarray, " entry"]
-    place: Int[np.ndarray, " entry"]
+    part: Places
+    place: Places
     size: Int[np.ndarray, " part"]
 
 
-class ByComponent(Conditional):
+class ByComponent(conditionals.Conditional):
     """Conditional of a block that falls into parts, such as the tastes of different annotators."""
 
-    def __init__(self, prior: Gaussian) -> None:
+    def __init__(self, prior: conditionals.Gaussian) -> None:
         super().__init__(prior)
         if np.isfinite(prior.low).any() or np.isfinite(prior.high).any():
-            raise NotImplementedError(BOUNDED)
-        self.rows: list[Weighted] = []
+            raise NotImplementedError(conditionals.BOUNDED)
+        self.rows: list[conditionals.Weighted] = []
 
-    def add(self, rows: Weighted) -> None:
+    def add(self, rows: conditionals.Weighted) -> None:
         super().add(rows)
         self.rows.append(rows)
 
     def product(self, entries: np.ndarray) -> np.ndarray:
-        whole = Sparse(self.prior, keep_rows=False)
+        whole = conditionals.Sparse(self.prior, keep_rows=False)
         for rows in self.rows:
             whole.add(rows)
         return whole.product(entries)
 
     def mode(self, current: np.ndarray) -> np.ndarray:
-        def modes(precision: Precisions, shift: Vectors, _: Vectors) -> Vectors:
-            return _solved(precision, shift)
-
-        return self._by_part(current, modes, lambda whole: whole.mode(current))
+        return self._by_part(current, _solved, lambda whole: whole.mode(current))
 
     def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
-        def draws(precision: Precisions, shift: Vectors, _: Vectors) -> Vectors:
+        def draws(precision: Precisions, shift: Vectors) -> Vectors:
             # P⁻¹(shift + L z) has the mean P⁻¹ shift and the covariance P⁻¹, where L Lᵀ = P.
             factor, noise = np.linalg.cholesky(precision), rng.standard_normal(shift.shape)
             return _solved(precision, shift + _times(factor, noise))
 
         return self._by_part(current, draws, lambda whole: whole.draw(rng, current))
 
-    def coordinate(self, current: np.ndarray) -> np.ndarray:
-        def steps(precision: Precisions, shift: Vectors, now: Vectors) -> Vectors:
-            # Gauss–Seidel: each entry uses the new values of the entries before it.
-            return _solved(np.tril(precision), shift - _times(np.triu(precision, 1), now))
-
-        return self._by_part(current, steps, lambda whole: whole.coordinate(current))
-
     def _by_part(
         self,
         current: np.ndarray,
-        solve: Callable[[Precisions, Vectors, Vectors], Vectors],
-        solve_whole: Callable[[Sparse], np.ndarray],
+        solve: Solve,
+        solve_whole: Callable[[conditionals.Sparse], np.ndarray],
     ) -> np.ndarray:
         """Update the entries of each part."""
         division = self._division()
         entries, size = np.array(current), division.size
         large = (size > LIMIT)[division.part]
         if large.any():
-            whole = Sparse(self.prior, keep_rows=True)
+            whole = conditionals.Sparse(self.prior, keep_rows=True)
             for rows in self.rows:
                 whole.add(rows.part(large[rows.entry[0]]))
             entries[large] = solve_whole(whole)[large]
@@ -98,25 +83,19 @@ class ByComponent(Conditional):
             own = np.flatnonzero(number >= 0)
             where = number[own], division.place[own]
             shape = (int((width == each).sum()), int(each))
-            diagonal, shift, now = np.ones(shape), np.zeros(shape), np.zeros(shape)
-            diagonal[where], shift[where], now[where] = (
-                vector[own] for vector in (self.diagonal, self.shift, current)
-            )
+            diagonal, shift = np.ones(shape), np.zeros(shape)
+            diagonal[where], shift[where] = self.diagonal[own], self.shift[own]
             precision = self._across(number, division.place, shape)
             # Under a nearly flat prior the rows leave the shift of a part open, beyond rounding.
             precision[:, np.arange(each), np.arange(each)] += diagonal * (1 + 1e-12)
-            entries[own] = solve(precision, shift, now)[where]
+            entries[own] = solve(precision, shift)[where]
         return entries
 
     def _division(self) -> Division:
         """Return the parts that the rows connect."""
-        pairs = [
-            np.stack(np.broadcast_arrays(rows.entry[0], other))
-            for rows in self.rows
-            if rows.entry is not None
-            for other in rows.entry[1:]
-        ]
-        first, other = np.concatenate(pairs, axis=1)
+        others = [other for rows in self.rows for other in rows.entry[1:]]
+        firsts = [rows.entry[0] for rows in self.rows for _ in rows.entry[1:]]
+        first, other = np.concatenate(firsts), np.concatenate(others)
         shape = (self.size, self.size)
         graph = scipy.sparse.coo_array((np.ones(len(first), bool), (first, other)), shape=shape)
         _, part = scipy.sparse.csgraph.connected_components(graph, directed=False)
@@ -126,12 +105,7 @@ class ByComponent(Conditional):
         place[order] = np.arange(self.size) - np.repeat(np.cumsum(size) - size, size)
         return Division(part, place, size)
 
-    def _across(
-        self,
-        number: Int[np.ndarray, " entry"],
-        place: Int[np.ndarray, " entry"],
-        shape: tuple[int, int],
-    ) -> Precisions:
+    def _across(self, number: Places, place: Places, shape: tuple[int, int]) -> Precisions:
         """Return the precisions off the diagonal of some parts."""
         parts, width = shape
         precision = np.zeros((parts, width, width))

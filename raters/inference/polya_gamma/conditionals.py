@@ -4,7 +4,6 @@ priors that are Gaussian, and the Gaussian full conditional of a block with its 
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import singledispatch
@@ -29,8 +28,8 @@ from raters.distributions import (
     RightOrWrongLabel,
 )
 from raters.distributions.ties import OUTCOMES
-from raters.errors import ConvergenceWarning
-from raters.inference.arrays import Entries, Matrix, PerRow, Points, Rng
+from raters.inference.arrays import Entries, HostRows, Matrix, PerRow, Points, Rng
+from raters.inference.base import warn
 
 # Above this many entries a coupled block is solved by preconditioned conjugate gradients, without a
 # dense array.
@@ -58,8 +57,7 @@ def observation(fn: dist.Distribution, value: Any, classes: Any = None) -> Obser
     """Return the rows of an observed distribution: their logits, votes and κ = wins − votes/2."""
     raise NotImplementedError(
         f"the observed distribution is {type(fn).__name__}; Pólya-Gamma needs Bernoulli, Binomial"
-        " or Categorical with logits=, votes with ties, choices from sets, or a GroupedMixture of"
-        " such"
+        " or Categorical with logits=, ties, choices from sets, or a GroupedMixture of such"
     )
 
 
@@ -111,9 +109,8 @@ def _(fn: RaoKupper, value: Any, classes: Any = None) -> Observation:
 @observation.register
 def _(fn: GroupedMixture, value: Any, classes: Any = None) -> Observation:
     weight = fn.class_counts(classes).rows
-    return component(
-        fn.component_distribution, value, weight if fn.count is None else weight * fn.count[:, None]
-    )
+    weight = weight if fn.count is None else weight * fn.count[:, None]
+    return component(fn.component_distribution, value, weight)
 
 
 @singledispatch
@@ -143,9 +140,8 @@ def _(fn: dist.BernoulliLogits, value: Any, weight: Float[Array, "row class"]) -
 @component.register
 def _(fn: dist.BinomialLogits, value: Any, weight: Float[Array, "row class"]) -> Observation:
     count = jnp.broadcast_to(fn.total_count, weight.shape)
-    return Observation(
-        fn.logits.ravel(), (weight * count).ravel(), (weight * (value[:, None] - count / 2)).ravel()
-    )
+    kappa = weight * (value[:, None] - count / 2)
+    return Observation(fn.logits.ravel(), (weight * count).ravel(), kappa.ravel())
 
 
 @component.register
@@ -193,8 +189,9 @@ def joined(priors: Sequence[Gaussian]) -> Gaussian:
     own = Gaussian(*map(jnp.concatenate, vectors))
     if all(part is None for part in across):
         return own
-    _check_correlated(len(own.mean))
-    full, begin = jnp.zeros((len(own.mean), len(own.mean))), 0
+    size = len(own.mean)
+    _check_correlated(size)
+    full, begin = jnp.zeros((size, size)), 0
     for prior, part in zip(priors, across, strict=True):
         end = begin + len(prior.mean)
         full = full if part is None else full.at[begin:end, begin:end].set(part)
@@ -205,10 +202,8 @@ def joined(priors: Sequence[Gaussian]) -> Gaussian:
 def _check_correlated(size: int) -> None:
     """Raise for more correlated entries than a dense precision matrix is for."""
     if size > DENSE_LIMIT:
-        raise NotImplementedError(
-            f"a multivariate normal prior is in a block of {size:,} entries (at most"
-            f" {DENSE_LIMIT:,})"
-        )
+        most = f"{size:,} entries (at most {DENSE_LIMIT:,})"
+        raise NotImplementedError(f"a multivariate normal prior is in a block of {most}")
 
 
 @singledispatch
@@ -242,28 +237,14 @@ def _(fn: dist.MultivariateNormal, shape: tuple[int, ...]) -> Gaussian:
     return own._replace(across=full - jnp.diag(diagonal))
 
 
-@prior.register
-def _(fn: truncated.TwoSidedTruncatedDistribution, shape: tuple[int, ...]) -> Gaussian:
-    return _truncated(fn, shape, fn.low, fn.high)
-
-
-@prior.register
-def _(fn: truncated.LeftTruncatedDistribution, shape: tuple[int, ...]) -> Gaussian:
-    return _truncated(fn, shape, fn.low, jnp.inf)
-
-
-@prior.register
-def _(fn: truncated.RightTruncatedDistribution, shape: tuple[int, ...]) -> Gaussian:
-    return _truncated(fn, shape, -jnp.inf, fn.high)
-
-
-def _truncated(fn: dist.Distribution, shape: tuple[int, ...], low: Any, high: Any) -> Gaussian:
-    """Return a truncated normal prior; other truncated priors are refused."""
-    if not isinstance(fn.base_dist, dist.Normal):
-        raise NotImplementedError(
-            f"its prior is a truncated {type(fn.base_dist).__name__}, not a truncated normal"
-        )
-    base = fn.base_dist
+@prior.register(truncated.TwoSidedTruncatedDistribution)
+@prior.register(truncated.LeftTruncatedDistribution)
+@prior.register(truncated.RightTruncatedDistribution)
+def _(fn: Any, shape: tuple[int, ...]) -> Gaussian:
+    base, low, high = fn.base_dist, getattr(fn, "low", -jnp.inf), getattr(fn, "high", jnp.inf)
+    if not isinstance(base, dist.Normal):
+        name = type(base).__name__
+        raise NotImplementedError(f"its prior is a truncated {name}, not a truncated normal")
     return _raveled(shape, base.loc, 1 / base.scale**2, low, high)
 
 
@@ -291,9 +272,9 @@ class Weighted(NamedTuple):
 
     entry: Any  # (slot, row), or None of a dense design
     weight: Float[np.ndarray, "slot row"] | Float[np.ndarray, "row entry"]
-    omega: Float[np.ndarray, " row"]
-    kappa: Float[np.ndarray, " row"]
-    offset: Float[np.ndarray, " row"]
+    omega: HostRows
+    kappa: HostRows
+    offset: HostRows
 
     def part(self, mask: Bool[np.ndarray, " row"]) -> Weighted:
         """Select the rows of a mask."""
@@ -337,10 +318,6 @@ class Conditional(ABC):
     def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         """Return a draw; `current` is the start of an iterative solver."""
 
-    @abstractmethod
-    def coordinate(self, current: np.ndarray) -> np.ndarray:
-        """Update the entries one by one, in order, as in the paper of Extended-BTL."""
-
 
 def conditional(
     entry: np.ndarray | None, prior: Gaussian, *, joint: bool, draws: bool
@@ -365,12 +342,9 @@ class Diagonal(Conditional):
 
     def mode(self, current: np.ndarray) -> np.ndarray:
         # An entry with neither votes nor a prior precision keeps its value.
-        mean = np.where(
-            self.diagonal > 0, self.shift / np.where(self.diagonal > 0, self.diagonal, 1), current
-        )
+        known = self.diagonal > 0
+        mean = np.where(known, self.shift / np.where(known, self.diagonal, 1), current)
         return np.asarray(np.clip(mean, self.prior.low, self.prior.high))
-
-    coordinate = mode
 
     def variances(self) -> np.ndarray:
         """Return the variance of each entry, the bounds aside."""
@@ -381,9 +355,8 @@ class Diagonal(Conditional):
         # than the interval is uniform on it; a wider one would lose its digits.
         flat = (1e-6 / (self.prior.high - self.prior.low)) ** 2
         precision = np.maximum(np.maximum(self.diagonal, flat), 1e-300)
-        return truncated_normal(
-            rng, self.shift / precision, 1 / np.sqrt(precision), self.prior.low, self.prior.high
-        )
+        mean, deviation = self.shift / precision, 1 / np.sqrt(precision)
+        return truncated_normal(rng, mean, deviation, self.prior.low, self.prior.high)
 
 
 class Dense(Conditional):
@@ -428,25 +401,17 @@ class Dense(Conditional):
         factor = self.factor()
         half = scipy.linalg.solve_triangular(factor, self.shift, lower=True, check_finite=False)
         half += rng.standard_normal(self.size)
-        return scipy.linalg.solve_triangular(
-            factor, half, lower=True, trans="T", check_finite=False
-        )
+        options = {"lower": True, "trans": "T", "check_finite": False}
+        return scipy.linalg.solve_triangular(factor, half, **options)
 
     def covariance(self) -> np.ndarray:
         """Return the inverse of the precision matrix."""
         lower, _ = scipy.linalg.lapack.dpotri(self.factor(), lower=1)
         return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
 
-    def coordinate(self, current: np.ndarray) -> np.ndarray:
-        # Gauss–Seidel: each entry uses the new values of the entries before it.
-        precision = self.precision()
-        rest = self.shift - np.triu(precision, 1) @ current
-        return scipy.linalg.solve_triangular(precision, rest, lower=True, check_finite=False)
-
 
 class Sparse(Conditional):
-    """Conditional of a large coupled block, solved by conjugate gradients with a Jacobi
-    preconditioner. Draws are by perturbation and optimisation."""
+    """Conditional of a large coupled block: conjugate gradients, and draws by perturbation."""
 
     def __init__(self, prior: Gaussian, *, keep_rows: bool) -> None:
         super().__init__(prior)
@@ -486,12 +451,11 @@ class Sparse(Conditional):
 
     def warn(self, residual: float, tolerance: float) -> None:
         """Warn of a solution with this relative residual."""
-        warnings.warn(
+        warn(
             f"conjugate gradients stopped after {MOST_STEPS} steps at a relative residual of"
             f" {residual:.1g} (asked for {tolerance:g}); the items are hardly connected: use NUTS,"
             " or fix the scale in the model",
-            ConvergenceWarning,
-            stacklevel=3,
+            3,
         )
 
     def mode(self, current: np.ndarray) -> np.ndarray:
@@ -512,11 +476,6 @@ class Sparse(Conditional):
         signs = rng.choice([-1.0, 1.0], (probes, self.size))
         start = np.zeros(self.size)
         return np.mean([sign * self._solve(sign, start, 1e-4) for sign in signs], axis=0)
-
-    def coordinate(self, current: np.ndarray) -> np.ndarray:
-        raise NotImplementedError(
-            f"coordinate updates stop at {DENSE_LIMIT} entries; update in blocks"
-        )
 
 
 def _by_row(

@@ -1,16 +1,8 @@
 """Blocks that are found in a program.
 
-A latent site is a block where
-
-- its prior is normal (truncated or multivariate, too) or uniform, and the logits of the rows are
-  affine in it, the other sites held, at random points; or where a class is summed out, and the
-  log-odds of the classes are; or its prior is Dirichlet, stick-breaking, Beta or a mixture of these
-  over types, and its probabilities are counted; and
-- no other site's prior depends on it.
-
-Sites in which the logits are affine together are one block, up to a size, unless one of them has
-bounds, or a declared symmetry moves them together already, at no cost. The order is that of the
-program.
+A latent site is a block where no other prior depends on it, and its prior is normal or uniform and
+the logits, or log-odds of classes, are affine in it; or its probabilities are counted. Sites in
+which the logits are affine together are one block, unless one has bounds or a symmetry moves both.
 """
 
 from __future__ import annotations
@@ -27,22 +19,17 @@ from jaxtyping import Array
 from numpyro.distributions.transforms import biject_to
 
 from raters.distributions import GroupedMixture
+from raters.distributions.correlated import unwrapped
 from raters.errors import NotConjugateError
-from raters.inference.polya_gamma import latent_classes, sets
+from raters.inference.arrays import Sites
+from raters.inference.polya_gamma import conditionals, latent_classes, sets
 from raters.inference.polya_gamma.colours import coloured
-from raters.inference.polya_gamma.conditionals import (
-    BOUNDED,
-    DENSE_LIMIT,
-    Observation,
-    observation,
-    prior,
-)
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
 from raters.model import CommonShift, Model, Permute, Transfer, Values
 from raters.program import Program, Supports, skeleton, start_of, trace
-from raters.program.remembered import Cache, key_of
+from raters.program.program import once
 
-Names = tuple[tuple[str, ...], ...]
+Names = tuple[Sites, ...]
 # Entries of a block of several sites: the factor of a dense precision takes milliseconds.
 _JOINT = 500
 # Largest second difference of logits along a line.
@@ -78,17 +65,11 @@ def why_none(program: Program[Any]) -> str | None:
     return f"{name} has no site that Pólya-Gamma updates ({reasons}); use NUTS or SVI"
 
 
-_known: Cache[Detected] = Cache()
-
-
+@once
 def detected(program: Program[Any]) -> Detected:
-    """Find the blocks of a program, once for a model and data."""
-
-    def find() -> Detected:
-        with jax.enable_x64(True):
-            return _detect(program)
-
-    return _known.of(key_of(program.model, program.data), find)
+    """Find the blocks of a program."""
+    with jax.enable_x64(True):
+        return _detect(program)
 
 
 class _Site(NamedTuple):
@@ -97,6 +78,9 @@ class _Site(NamedTuple):
     kind: str
     reason: str
     correlated: bool
+
+
+_Priors = dict[str, _Site]
 
 
 def _detect(program: Program[Any]) -> Detected:
@@ -115,10 +99,7 @@ def _detect(program: Program[Any]) -> Detected:
         elif dependents:
             reasons[name] = f"the prior of {', '.join(dependents)} depends on it"
         elif site.kind == "counts":
-            if not program.counts_classes or not _is_conjugate(program, values, (name,)):
-                reasons[name] = "its probabilities are not those of latent classes"
-            else:
-                blocks.append([name])
+            blocks.append([name])
         elif reason := tried.reason((name,)):
             reasons[name] = reason
         else:
@@ -134,11 +115,7 @@ def _detect(program: Program[Any]) -> Detected:
 
 
 def _join(
-    program: Program[Any],
-    tried: _Tried,
-    priors: dict[str, _Site],
-    blocks: list[list[str]],
-    name: str,
+    program: Program[Any], tried: _Tried, priors: _Priors, blocks: list[list[str]], name: str
 ) -> None:
     """Put a site into the first block in which the logits are affine together with it."""
     apart = _apart(program.model)
@@ -154,7 +131,7 @@ def _join(
         if (
             all(priors[site].kind == "normal" and not alone(site) for site in joint)
             and not any({site, name} <= pair for pair in apart for site in block)
-            and size(joint) <= (DENSE_LIMIT if sets.chooses(program) else _JOINT)
+            and size(joint) <= (conditionals.DENSE_LIMIT if sets.chooses(program) else _JOINT)
             and not tried.reason(joint)
         ):
             block.append(name)
@@ -174,10 +151,9 @@ def _apart(model: Model[Any]) -> list[set[str]]:
 
 
 def _checked(
-    program: Program[Any], values: Values, priors: dict[str, _Site], names: tuple[str, ...]
-) -> list[tuple[tuple[str, ...], str]]:
-    """Return a block, or its sites alone where the block cannot be updated, each with what is wrong
-    with it."""
+    program: Program[Any], values: Values, priors: _Priors, names: Sites
+) -> list[tuple[Sites, str]]:
+    """Return a block, or its sites alone, each with the reason why it cannot be updated."""
     if not (reason := _limits(program, values, priors, names)):
         return [(names, "")]
     if len(names) == 1:
@@ -185,31 +161,28 @@ def _checked(
     return [one for name in names for one in _checked(program, values, priors, (name,))]
 
 
-def _limits(
-    program: Program[Any], values: Values, priors: dict[str, _Site], names: tuple[str, ...]
-) -> str:
+def _limits(program: Program[Any], values: Values, priors: _Priors, names: Sites) -> str:
     """Return why a block of these sites cannot be updated; an empty text where it can."""
     if priors[names[0]].kind == "counts":
-        return ""
+        counted = program.counts_classes and _is_conjugate(program, values, names)
+        return "" if counted else "its probabilities are not those of latent classes"
     model, sample = program.model, program.sample()
     blocks = kinds_of(program, sample, values, (names,))
     size = sum(np.size(values[name]) for name in names)
     bounded = not all(sets.is_unbounded(program.supports, name) for name in names)
     correlated = any(priors[name].correlated for name in names)
-    if correlated and size > DENSE_LIMIT:
-        return f"it has {size:,} correlated entries (at most {DENSE_LIMIT:,})"
+    if correlated and size > conditionals.DENSE_LIMIT:
+        return f"it has {size:,} correlated entries (at most {conditionals.DENSE_LIMIT:,})"
     classes = latent_classes.expected_in(program, sample, values)
     try:
         blocks = tuple(coloured(program, values, block) for block in blocks)
         if blocks[0].kind == "rows" and bounded:
             shapes = jax.eval_shape(
-                lambda values, classes: rows_of(model, sample, values, blocks[0], classes),
-                values,
-                classes,
+                lambda values: rows_of(model, sample, values, blocks[0], classes), values
             )
             alone = shapes.entry is not None and len(shapes.entry) == 1 and not correlated
             if not alone and not sets.chooses(program):
-                return BOUNDED
+                return conditionals.BOUNDED
         if sets.chooses(program) and bounded and (text := sets.why_not(program, values, blocks)):
             return text
         for block in blocks:
@@ -219,7 +192,7 @@ def _limits(
     return ""
 
 
-def _is_conjugate(program: Program[Any], values: Values, names: tuple[str, ...]) -> bool:
+def _is_conjugate(program: Program[Any], values: Values, names: Sites) -> bool:
     """Return whether the probabilities of a site are counted."""
     try:
         check_conjugate(program, values, Block(names, "counts"))
@@ -228,7 +201,7 @@ def _is_conjugate(program: Program[Any], values: Values, names: tuple[str, ...])
     return True
 
 
-def _priors(model: Model[Any], data: Any, values: Values) -> dict[str, _Site]:
+def _priors(model: Model[Any], data: Any, values: Values) -> _Priors:
     """Return the prior of each site."""
     sites: dict[str, _Site] = {}
 
@@ -242,13 +215,10 @@ def _priors(model: Model[Any], data: Any, values: Values) -> dict[str, _Site]:
 
 
 def _prior(fn: dist.Distribution, shape: tuple[int, ...]) -> _Site:
-    base = fn
-    while isinstance(base, (dist.Independent, dist.ExpandedDistribution)):
-        base = base.base_dist
-    if isinstance(base, latent_classes.COUNTED):
+    if isinstance(unwrapped(fn), latent_classes.COUNTED):
         return _Site("counts", "", False)
     try:
-        return _Site("normal", "", prior(fn, shape).across is not None)
+        return _Site("normal", "", conditionals.prior(fn, shape).across is not None)
     except NotImplementedError as error:
         return _Site("", str(error), False)
 
@@ -266,23 +236,24 @@ class _Read(NamedTuple):
 def _read(model: Model[Any], data: Any, values: Values) -> _Read:
     traced = trace(model, data, values)
     fn, value = traced[model.observed]["fn"], traced[model.observed]["value"]
-    log_odds, classes = jnp.zeros(0), None
-    if isinstance(fn, GroupedMixture):
-        log_odds = fn.log_weights()
-        size = fn.component_distribution.batch_shape[-1]
-        classes = jnp.full((fn.num_groups, size), 1 / size)
+    log_odds = fn.log_weights() if isinstance(fn, GroupedMixture) else jnp.zeros((0, 1))
     try:
-        rows = observation(fn, value, classes)
+        rows = conditionals.observation(fn, value, _even_classes(fn))
     except NotImplementedError:  # such as of confused labels, whose probabilities are counted
-        rows = Observation(jnp.zeros(0), jnp.zeros(0), jnp.zeros(0))
-    priors = {
-        name: site["fn"].log_prob(site["value"]).sum()
-        for name, site in traced.items()
-        if site["type"] == "sample" and name != model.observed
-    }
-    return _Read(
-        rows.logits.ravel(), log_odds.ravel(), (rows.votes, rows.kappa, rows.shift), priors
-    )
+        rows = conditionals.Observation(jnp.zeros(0), jnp.zeros(0), jnp.zeros(0))
+    latent = {name: one for name, one in traced.items() if one["type"] == "sample"}
+    del latent[model.observed]
+    priors = {name: one["fn"].log_prob(one["value"]).sum() for name, one in latent.items()}
+    log_odds = log_odds.reshape(-1, log_odds.shape[-1])
+    return _Read(rows.logits.ravel(), log_odds, (rows.votes, rows.kappa, rows.shift), priors)
+
+
+def _even_classes(fn: dist.Distribution) -> Array | None:
+    """Even probabilities of the classes of a mixture; None of another distribution."""
+    if not isinstance(fn, GroupedMixture):
+        return None
+    size = fn.component_distribution.batch_shape[-1]
+    return jnp.full((fn.num_groups, size), 1 / size)
 
 
 class _Tried:
@@ -302,12 +273,8 @@ class _Tried:
     def _refusal(self) -> str:
         """Return why the observed distribution has no logits."""
         site = skeleton(self.model, self.data)[self.model.observed]
-        fn, classes = site["fn"], None
-        if isinstance(fn, GroupedMixture):
-            size = fn.component_distribution.batch_shape[-1]
-            classes = jnp.full((fn.num_groups, size), 1 / size)
         try:
-            observation(fn, site["value"], classes)
+            conditionals.observation(site["fn"], site["value"], _even_classes(site["fn"]))
         except NotImplementedError as error:
             return str(error)
         return ""
@@ -331,7 +298,7 @@ class _Tried:
         """Return whether the log-odds of the classes depend on a site."""
         return not np.array_equal(self._between((name,), 1.0).log_odds, self.at_here.log_odds)
 
-    def reason(self, names: tuple[str, ...]) -> str:
+    def reason(self, names: Sites) -> str:
         """Return why the logits, or the log-odds of the classes, are not affine in some sites."""
         middle, end = self._between(names, 0.5), self._between(names, 1.0)
         start = self.at_here
@@ -348,20 +315,12 @@ class _Tried:
         part = "logits" if moves[0] else "log_odds"
         one, two, three = (getattr(read, part) for read in (start, middle, end))
         if moves[1]:  # Log-odds of all classes against the first.
-            size = max(self._num_classes(), 1)
-            one, two, three = (
-                (each.reshape(-1, size) - each.reshape(-1, size)[:, :1]).ravel()
-                for each in (one, two, three)
-            )
+            one, two, three = (each - each[:, :1] for each in (one, two, three))
         bend = one - 2 * two + three
         scale = 1 + np.abs(one) + np.abs(three)
         with np.errstate(invalid="ignore"):
             straight = np.all((np.abs(bend) <= _TOLERANCE * scale) | (one == three))
         return "" if straight else "the logits are not affine in it"
-
-    def _num_classes(self) -> int:
-        fn = skeleton(self.model, self.data)[self.model.observed]["fn"]
-        return int(fn.component_distribution.batch_shape[-1])
 
 
 @partial(jax.jit, static_argnums=0)
@@ -382,27 +341,19 @@ def _moved(supports: Supports, values: Values, seed: int) -> Values:
 def kinds_of(program: Program[Any], data: Any, values: Values, names: Names) -> tuple[Block, ...]:
     """Return blocks, each with the kind of its conditional."""
     model, classes = program.model, program.counts_classes
-    by_type = {
-        site
-        for symmetry in model.symmetries
-        if isinstance(symmetry, Permute)
-        for site in symmetry.sites
-    }
+    permuted = [one.sites for one in model.symmetries if isinstance(one, Permute)]
+    by_type = {site for sites in permuted for site in sites}
+    type_of_prior = partial(latent_classes.type_of_prior, model, data, values)
     blocks: list[Block] = []
     for sites in names:
-        counted = classes and len(sites) == 1
-        if counted and issubclass(
-            latent_classes.type_of_prior(model, data, values, sites[0]), latent_classes.COUNTED
-        ):
+        first, single = sites[0], len(sites) == 1
+        columns = range(np.shape(values[first])[-1] if np.ndim(values[first]) else 0)
+        if classes and single and issubclass(type_of_prior(first), latent_classes.COUNTED):
             blocks.append(Block(sites, "counts"))
         elif classes and depends(log_weights_of, model, data, values, sites):
-            blocks += [
-                Block(sites, "class", column) for column in range(np.shape(values[sites[0]])[-1])
-            ]
-        elif len(sites) == 1 and sites[0] in by_type:
-            blocks += [
-                Block(sites, "type", column) for column in range(np.shape(values[sites[0]])[-1])
-            ]
+            blocks += [Block(sites, "class", column) for column in columns]
+        elif single and first in by_type:
+            blocks += [Block(sites, "type", column) for column in columns]
         else:
             blocks.append(Block(sites))
     return tuple(blocks)
@@ -411,17 +362,14 @@ def kinds_of(program: Program[Any], data: Any, values: Values, names: Names) -> 
 def depends(
     function: Any, model: Model[Any], data: Any, values: Values, sites: Iterable[str]
 ) -> bool:
-    """Return whether a function of the model, the data and the values depends on any of these
-    sites."""
+    """Return whether a function of model, data and values depends on any of these sites."""
     values = {name: np.asarray(value, float) for name, value in values.items()}
     gradient = _gradient(function, model, data, values, tuple(sites))
     return any(np.any(np.asarray(part) != 0) for part in gradient.values())
 
 
 @partial(jax.jit, static_argnums=(0, 1, 4))
-def _gradient(
-    function: Any, model: Model[Any], data: Any, values: Values, sites: tuple[str, ...]
-) -> Values:
+def _gradient(function: Any, model: Model[Any], data: Any, values: Values, sites: Sites) -> Values:
     """Differentiate the sum of the sines of the function's entries."""
     own = {name: values[name] for name in sites}
     return jax.grad(lambda part: jnp.sin(function(model, data, values | part)).sum())(own)

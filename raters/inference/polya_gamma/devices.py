@@ -1,10 +1,5 @@
-"""Conditionals of blocks whose rows stay on devices.
-
-One compiled function reads the rows, weighs them and adds them up, so that nothing of the size of
-the rows leaves the devices, or goes from one to another: the sums, of the size of a block, do.
-Small systems are then solved on the host as ever, and large ones by conjugate gradients whose
-products are of the rows on the devices.
-"""
+"""Conditionals of blocks whose rows stay on devices: one compiled function reads, weighs and adds
+them up, and only sums leave the devices."""
 
 from __future__ import annotations
 
@@ -20,18 +15,8 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
-from raters.inference.arrays import Matrix, PerRow, Rng, Scalar
-from raters.inference.polya_gamma import augmentation
-from raters.inference.polya_gamma.conditionals import (
-    BOUNDED,
-    DENSE_LIMIT,
-    MOST_STEPS,
-    Conditional,
-    Dense,
-    Diagonal,
-    Gaussian,
-    Sparse,
-)
+from raters.inference.arrays import EntryArray, Matrix, PerRow, Rng, Scalar
+from raters.inference.polya_gamma import augmentation, conditionals
 from raters.inference.polya_gamma.rows import Block, Rows, record
 from raters.model import Model, Values
 from raters.program import placing
@@ -49,9 +34,9 @@ _FEW = 200
 class Sums(NamedTuple):
     """Sums over the rows of a block."""
 
-    prior: Gaussian
-    shift: Float[Array, " entry"]
-    diagonal: Float[Array, " entry"]
+    prior: conditionals.Gaussian
+    shift: EntryArray
+    diagonal: EntryArray
     across: Float[Array, "entry entry"] | None
     log_likelihood: Scalar
     slots: Float[Array, "slot 0"]
@@ -67,10 +52,10 @@ def conditional_on_devices(
     classes: Any,
     *,
     joint: bool,
-) -> Conditional:
+) -> conditionals.Conditional:
     """Assemble the full conditional of a block of log-odds from rows that stay on devices."""
     which, given = (block.kind, block.column), None
-    how = _How("mean", DENSE_LIMIT, mesh_of(data), accelerated=accelerated())
+    how = _How("mean", conditionals.DENSE_LIMIT, mesh_of(data), accelerated=accelerated())
     if isinstance(weights, augmentation.Drawn):
         known = weights.omega.get(which)
         given = augmentation.key_of(weights.rng) if known is None else known
@@ -85,15 +70,15 @@ def conditional_on_devices(
     prior, slots = jax.tree.map(np.asarray, sums.prior), len(sums.slots)
     bounded = bool(np.isfinite(prior.low).any() or np.isfinite(prior.high).any())
     if slots != 1 and bounded and not joint:
-        raise NotImplementedError(BOUNDED)
-    found: Conditional
+        raise NotImplementedError(conditionals.BOUNDED)
+    found: conditionals.Conditional
     if sums.across is not None and how.accelerated and len(prior.mean) >= _FEW:
         found = DenseOnDevices(prior, sums.across)
     elif sums.across is not None:
-        found = Dense(prior)
+        found = conditionals.Dense(prior)
         found.across += np.asarray(sums.across)
     elif slots == 1:
-        found = Diagonal(prior)
+        found = conditionals.Diagonal(prior)
     else:
         assert sums.omega is not None
         weight = sums.omega if sums.omega.ndim == 1 else sums.omega.sum(0)
@@ -226,7 +211,7 @@ def _summed_cells(
 
 def _summed(
     size: int, entry: Int[Array, " row"], values: tuple[PerRow, ...], how: _How
-) -> tuple[Float[Array, " entry"], ...]:
+) -> tuple[EntryArray, ...]:
     """Add up the values of the rows of each entry."""
     if how.accelerated:
         return _vectors(size, entry, values)
@@ -235,7 +220,7 @@ def _summed(
 
 def _vectors(
     size: int, entry: Int[Array, " row"], values: tuple[PerRow, ...]
-) -> tuple[Float[Array, " entry"], ...]:
+) -> tuple[EntryArray, ...]:
     """Add up the values of the rows of each entry as vectors, whose length is a power of two."""
     copies = max(min(_COPIES, _ENTRIES // size), 1)
     if copies > 1:
@@ -251,11 +236,11 @@ def _vectors(
     return tuple(found)
 
 
-class DenseOnDevices(Dense):
+class DenseOnDevices(conditionals.Dense):
     """Conditional of a coupled block whose precision stays on a device."""
 
-    def __init__(self, prior: Gaussian, rows: Float[Array, "entry entry"]) -> None:
-        Conditional.__init__(self, prior)
+    def __init__(self, prior: conditionals.Gaussian, rows: Float[Array, "entry entry"]) -> None:
+        conditionals.Conditional.__init__(self, prior)
         self._there: Array | None = rows if prior.across is None else rows + prior.across
 
     @property
@@ -290,10 +275,10 @@ def _solved_dense(across: Array, diagonal: Array, shift: Array, noise: Array) ->
     return jax.scipy.linalg.solve_triangular(factor, half, lower=True, trans="T")
 
 
-class OnDevices(Sparse):
+class OnDevices(conditionals.Sparse):
     """Conditional of a large block, solved by conjugate gradients on the devices of its rows."""
 
-    def __init__(self, prior: Gaussian, reading: _Reading) -> None:
+    def __init__(self, prior: conditionals.Gaussian, reading: _Reading) -> None:
         super().__init__(prior, keep_rows=False)
         self.reading = reading
 
@@ -358,23 +343,16 @@ def _product(reading: _Reading, precision: Array, entries: Array) -> Array:
 
 @jax.jit
 def _solved(
-    reading: _Reading,
-    precision: Array,
-    diagonal: Array,
-    right: Array,
-    start: Array,
-    tolerance: float,
+    reading: _Reading, precision: Array, diagonal: Array, right: Array, start: Array, tol: float
 ) -> tuple[Array, Array]:
     """Solve the linear system; return the relative residual, too."""
     product = partial(_times, reading.pairs(), reading.omega, reading.how, precision)
-    solution, _ = jax.scipy.sparse.linalg.cg(
-        product,
-        right,
-        x0=start,
-        tol=tolerance,
-        maxiter=MOST_STEPS,
-        M=lambda entries: entries / diagonal,
-    )
+    options = {
+        "tol": tol,
+        "maxiter": conditionals.MOST_STEPS,
+        "M": lambda entries: entries / diagonal,
+    }
+    solution, _ = jax.scipy.sparse.linalg.cg(product, right, x0=start, **options)
     residual = jnp.linalg.norm(product(solution) - right) / jnp.linalg.norm(right)
     return everywhere((solution, residual), reading.how.mesh)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -15,22 +14,12 @@ from scipy.special import expit, logit, softmax
 from tqdm.auto import tqdm
 
 from raters.distributions.mixture import ClassCounts
-from raters.errors import ConvergenceWarning
-from raters.errors.validation import boolean, one_of, plain_whole, positive
+from raters.errors.validation import boolean, plain_whole, positive
+from raters.inference import base
 from raters.inference.arrays import Rng
-from raters.inference.base import (
-    Backend,
-    Draws,
-    Start,
-    centre,
-    numpy_seeds,
-    one_blas_thread,
-    progress_bar,
-)
 from raters.inference.polya_gamma import (
     augmentation,
     detection,
-    integrated_site,
     joint,
     joint_plan,
     latent_classes,
@@ -44,17 +33,12 @@ from raters.inference.polya_gamma import (
 )
 from raters.inference.polya_gamma.gibbs import gibbs_sweep
 from raters.inference.polya_gamma.laplace import laplace
+from raters.inference.polya_gamma.rows import split
+from raters.inference.polya_gamma.sets import RunCache
+from raters.inference.polya_gamma.sweep import Plan
+from raters.inference.polya_gamma.unconstrained import placed
 from raters.model import Exchange, Model, Permute, Values
-from raters.program import (
-    ClassTable,
-    PooledRows,
-    Program,
-    likelihood_of,
-    placing,
-    prior_of,
-    scattered,
-    start_of,
-)
+from raters.program import PooledRows, Program, densities, placing, scattered, start_of
 
 # Where so many units have no class of a higher probability, EM may be at a saddle point.
 _EVEN, _EVEN_UNITS = 0.6, 0.05
@@ -65,7 +49,7 @@ _LOOSE = 1e-3
 
 
 @dataclass(frozen=True)
-class PGEM(Backend):
+class PGEM(base.Backend):
     r"""Pólya-Gamma EM to the posterior mode, with Laplace draws around it.
 
     A sweep replaces every ω by its mean :math:`n\tanh(\psi/2)/(2\psi)` and sets each block to the
@@ -75,30 +59,21 @@ class PGEM(Backend):
     and SQUAREM extrapolation; steps that would decrease the density are undone.
 
     Hyper-parameters (the learned scales) are fixed in EM, as the joint mode has scales of zero.
-    They are estimated first by stochastic EM, as averages over a short Gibbs run, or, with many
-    data, at the mode of their marginal posterior.
-
-    The draws are from a Laplace approximation: normal with the Fisher information at the mode, with
-    bounded sites mapped to truncated normals; hyper-parameters are redrawn given the other sites.
+    They are estimated first, over a short Gibbs run or, with many data, at the mode of their
+    marginal posterior. The draws are from a Laplace approximation at the mode.
 
     Of a model that can integrate a site out, such as the abilities of persons in `Rasch`, the mode
-    is that of the other sites; the attribute ``marginal_log_likelihood`` of the result is the
-    log-likelihood there, and ``monte_carlo_error`` its error, for `MixedLogit`.
+    is that of the other sites, with ``marginal_log_likelihood`` in the result's attributes.
 
     Parameters
     ----------
     draws : int
         Number of Laplace draws; 0 returns the mode as a single draw.
     starts : int, optional
-        Number of starting points, of which the best mode is used. By default 10, drawn by the
-        model, for a mixture of types; 1 for a model with one block or with latent classes; 4
-        otherwise. With latent classes the votes give a good start, and other starts may lead to
-        modes of higher density and worse labels.
+        Number of starting points, of which the best mode is used. By default 10 for a mixture of
+        types; 1 for a model with one block or with latent classes; 4 otherwise.
     accelerate : bool
         Use Newton's weights and SQUAREM; otherwise plain EM.
-    update : {"block", "coordinate"}
-        Solve each block jointly, or update its entries one by one as the paper of Extended-BTL
-        does.
     tolerance : float
         Stop when a cycle increases the log joint density by less than this, in nats.
     max_sweeps : int
@@ -121,7 +96,6 @@ class PGEM(Backend):
     draws: int = 1000
     starts: int | None = None
     accelerate: bool = True
-    update: Literal["block", "coordinate"] = "block"
     tolerance: float = 1e-6
     max_sweeps: int = 2000
 
@@ -133,13 +107,11 @@ class PGEM(Backend):
         plain_whole(self, "draws", least=0)
         plain_whole(self, "starts", optional=True)
         boolean("accelerate", self.accelerate)
-        one_of("update", self.update, ("block", "coordinate"))
         positive("tolerance", self.tolerance)
         plain_whole(self, "max_sweeps")
 
     def why_not(self, program: Program[Any]) -> str | None:
-        """Refuse models without blocks, unless all that is left after one site is integrated out is
-        few enough for L-BFGS, and distributions that augmentation does not cover."""
+        """Refuse models without blocks or a mode, and distributions without an augmentation."""
         if reason := super().why_not(program):
             return reason
         if panels.applies(program):
@@ -151,54 +123,52 @@ class PGEM(Backend):
             reason = program.model.why_not(program.data)
             if reason or not detection.names_of(program):
                 return reason
-        if reason := joint_plan.why_not(program) or joint.why_not(program, self.draws):
-            return reason
-        for part in program.parts.values() or (program,):
-            if self.update == "coordinate" and sets.chooses(part):
-                return (
-                    f"{part.model.title} chooses from sets, in which the entries of a block meet"
-                    " and are updated together; write PGEM() without update='coordinate'"
-                )
-        return None
+        return joint_plan.why_not(program) or joint.why_not(program, self.draws)
 
     def run(
-        self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
-    ) -> Draws:
+        self, program: Program[Any], key: Array, *, start: base.Start = None, progress: bool = False
+    ) -> base.Draws:
         """Estimate the hyper-parameters, run EM from each start, and draw around the best mode."""
         if panels.applies(program):
             with jax.enable_x64(True):
                 first = start_of(program.model, program.data)
                 if start is not None:
                     first |= {name: value.mean((0, 1)) for name, value in start.items()}
-            with one_blas_thread(), progress_bar(1, "PGEM", progress):
-                rng = np.random.default_rng(numpy_seeds(key, 1)[0])
+            with base.one_blas_thread(), base.progress_bar(1, "PGEM", progress):
+                rng = np.random.default_rng(base.numpy_seeds(key, 1)[0])
                 return panel_mode.run(program, self.draws, first, rng)
         if (marginal := program.model.marginal(program.data)) is None:
             return self._run(program, key, start, progress)
         assert not isinstance(marginal, str)
         own = None if start is None else {n: v for n, v in start.items() if n != marginal.site}
         draws = self._run(Program(marginal.model, marginal.data), key, own, progress)
-        return integrated_site.added(
-            program, marginal, draws, np.random.default_rng(numpy_seeds(key, 1)[0])
+        return tables.added(
+            program, marginal, draws, np.random.default_rng(base.numpy_seeds(key, 1)[0])
         )
 
     def _run(
-        self, program: Program[Any], key: jax.Array, start: Values | None, progress: bool
-    ) -> Draws:
+        self, program: Program[Any], key: Array, start: base.Start, progress: bool
+    ) -> base.Draws:
         """Run EM on a program as it is."""
-        with jax.enable_x64(True), one_blas_thread(), progress_bar(1, "PGEM", progress) as bar:
+        with (
+            jax.enable_x64(True),
+            base.one_blas_thread(),
+            base.progress_bar(1, "PGEM", progress) as bar,
+        ):
             model = program.model
             first = start_of(model, program.data)
             plan = joint_plan.plan(program, first)
-            starts = self.starts or _usual_starts(plan)
-            seeds = numpy_seeds(key, starts + 2)
+            types = any(isinstance(symmetry, Permute) for symmetry in model.symmetries)
+            few = len(plan.blocks) == 1 or plan.classes
+            starts = self.starts or (10 if types else 1 if few else 4)
+            seeds = base.numpy_seeds(key, starts + 2)
             bar.reset(starts)
             data, cache = sweep.on_devices(program), sets.RunCache(plan.steady)
             warmup = _GIBBS_SWEEPS // 3 if start is None else 0
-            first = first if start is None else centre(model, start)
+            first = first if start is None else base.centre(model, start)
             elsewhere = program.parts or placing.stays_on_devices(data)
             if plan.classes and plan.blocks and not elsewhere:
-                cache.table = ClassTable.of(model, data, first) or PooledRows.of(program, first)
+                cache.pooled = PooledRows.of(program, first)
             climber = _Climber(self, plan, data, cache, bar)
             hyper, fitted = climber.hyper(first, seeds[-1], warmup)
             first = fitted if start is None else first
@@ -217,17 +187,15 @@ class PGEM(Backend):
             facts = self._report(climbs, best)
             draws, stats = climber.draws(best.values, np.random.default_rng(seeds[-2]))
         mode = {name: np.asarray(value) for name, value in best.values.items()}
-        return Draws(draws, stats, {"log_joint": best.objective}, facts, mode)
+        return base.Draws(draws, stats, {"log_joint": best.objective}, facts, mode)
 
     def _report(self, climbs: list[sweep.Ascent], best: sweep.Ascent) -> dict[str, Any]:
         """Return facts about convergence, and warn when the best run has not converged."""
         if not best.converged:
             rise = best.objective[-1] - best.objective[-2] if len(best.objective) > 1 else np.inf
-            warnings.warn(
+            base.warn(
                 f"EM stopped after {self.max_sweeps} sweeps while the log joint density still rose"
-                f" by {rise:.2g} a step (tolerance {self.tolerance:g}); allow more sweeps",
-                ConvergenceWarning,
-                stacklevel=4,
+                f" by {rise:.2g} a step (tolerance {self.tolerance:g}); allow more sweeps"
             )
         maxima = np.array([climb.objective[-1] for climb in climbs])
         return {
@@ -245,13 +213,6 @@ def _is_even(classes: Any) -> bool:
     return bool(np.mean(np.max(groups, axis=1) < _EVEN) >= _EVEN_UNITS)
 
 
-def _usual_starts(plan: sweep.Plan) -> int:
-    """Return the default number of starts."""
-    if any(isinstance(symmetry, Permute) for symmetry in plan.model.symmetries):
-        return 10
-    return 1 if len(plan.blocks) == 1 or plan.classes else 4
-
-
 def another_start(
     model: Model[Any], data: Any, start: Values, supports: dict[str, Any], rng: Rng
 ) -> Values:
@@ -262,12 +223,6 @@ def another_start(
     return {name: np.asarray(value, np.float64) for name, value in drawn.items()}
 
 
-def _is_fixed(first: Values, second: Values) -> bool:
-    """Return whether a step of Newton's method from the first values is as short as its last one:
-    the next would be rounding."""
-    return all(np.allclose(first[name], second[name], 1e-8, 1e-8) for name in first)
-
-
 def _slack(value: float) -> float:
     """Return the rounding error of a log joint density of this size."""
     return 1e-11 * (1 + abs(value))
@@ -276,9 +231,7 @@ def _slack(value: float) -> float:
 class _Climber:
     """Sweeps of EM over a data set, from one start after the other."""
 
-    def __init__(
-        self, settings: PGEM, plan: sweep.Plan, data: Any, cache: sets.RunCache, bar: tqdm
-    ) -> None:
+    def __init__(self, settings: PGEM, plan: Plan, data: Any, cache: RunCache, bar: tqdm) -> None:
         self.settings, self.whole, self.plan = settings, plan, plan.holding_hyper()
         self.data, self.cache, self.bar, self.row = data, cache, bar, cache.row(data)
         self.supports = plan.supports
@@ -296,7 +249,7 @@ class _Climber:
             size = sum(np.size(value) for value in values.values())
             tolerance = max(self.settings.tolerance, _LOOSE * size)
             loose = replace(self.settings, tolerance=tolerance)
-            climber = _Climber(loose, plan, self.data, self.cache, progress_bar(1, "", False))
+            climber = _Climber(loose, plan, self.data, self.cache, base.progress_bar(1, "", False))
             fitted = scales.fixed_point(
                 plan, self.data, values, lambda values: climber.climb(values).values, rng
             )
@@ -312,10 +265,9 @@ class _Climber:
             values = gibbs_sweep(plan, self.row, self.data, values, rng, cache=cache)
             for name in plan.hyper if index >= warmup else ():
                 draws[name].append(np.asarray(biject_to(self.supports[name]).inv(values[name])))
-        means = {
-            name: np.asarray(biject_to(self.supports[name])(np.mean(drawn, 0)))
-            for name, drawn in draws.items()
-        }
+        centres = {name: np.mean(drawn, 0) for name, drawn in draws.items()}
+        at = placed(self.supports, centres)[0]
+        means = {name: np.asarray(value) for name, value in at.items()}
         return means, {name: np.asarray(value) for name, value in values.items()}
 
     def climb(self, values: Values) -> sweep.Ascent:
@@ -323,14 +275,13 @@ class _Climber:
         settings, plan = self.settings, self.plan
         if not plan.blocks:
             limits = settings.max_sweeps, settings.tolerance
-            ascent = (
-                sweep.climb_steep(plan, self.data, values, *limits)
-                if self.shared is None
-                else tables.climb(self.shared, values, *limits)
-            )
+            if self.shared is None:
+                ascent = sweep.climb_steep(plan, self.data, values, *limits)
+            else:
+                ascent = tables.climb(self.shared, values, *limits)
             self.bar.set_postfix(log_joint=f"{ascent.objective[-1]:.4f}", refresh=False)
             return ascent
-        self.sweeps, newton = 0, settings.accelerate and settings.update == "block"
+        self.sweeps, newton = 0, settings.accelerate
         # Newton's method in one block converges quadratically: nothing is left to extrapolate.
         moved = plan.classes or plan.steep or plan.free or plan.scales
         tied = isinstance(plan, joint_plan.Plan) and any(plan.ties)
@@ -348,7 +299,8 @@ class _Climber:
             if value < before - _slack(before):  # No increase is left beyond rounding.
                 return sweep.Ascent(values, np.array(objective), True)
             objective.append(value)
-            if alone and _is_fixed(first, second):
+            # After so short a step of Newton's method the next one would be rounding.
+            if alone and all(np.allclose(first[name], second[name], 1e-8, 1e-8) for name in first):
                 return sweep.Ascent(first, np.array(objective), True)
             leap_value = -np.inf
             if settings.accelerate and not alone:
@@ -373,7 +325,7 @@ class _Climber:
             by_part = joint.expected_classes(plan, self.data, climb.values).values()
             even = any(_is_even(classes) for classes in by_part if classes is not None)
         else:
-            given = self.cache.table, plan.model, self.data, climb.values
+            given = self.cache.pooled, plan.model, self.data, climb.values
             even = _is_even(latent_classes.expected_by(*given)[1])
         if not even:
             return climb
@@ -409,10 +361,7 @@ class _Climber:
             if objective is None:
                 likelihood = weights.log_likelihood
                 objective = likelihood + self._rest(start, likelihood)
-            solve = (
-                conditional.coordinate if self.settings.update == "coordinate" else conditional.mode
-            )
-            values = block.put(values, solve(block.current(values)))
+            values = block.put(values, conditional.mode(block.current(values)))
         for symmetry in self.plan.moves:
             values = moves.move(self.plan.model, self.row, values, symmetry)
         if self.plan.steep:
@@ -423,8 +372,7 @@ class _Climber:
         return objective, {name: np.asarray(value) for name, value in values.items()}
 
     def _expectation(self, values: Values) -> tuple[Any, Any, float | None]:
-        """Return the data that a sweep from these values reads, the expected classes, and the log
-        joint density; None where the weights of the first block give it."""
+        """Return the data that a sweep reads, the expected classes, and the density if known."""
         plan, data = self.plan, self.data
         if isinstance(plan, joint_plan.Plan):
             density = float(joint.objective(plan, data, values))
@@ -433,9 +381,9 @@ class _Climber:
         if not plan.classes:
             return data, None, None
         data, classes, likelihood = latent_classes.expected_by(
-            self.cache.table, plan.model, data, values
+            self.cache.pooled, plan.model, data, values
         )
-        prior = float(prior_of(plan.model, self.row, values))
+        prior = float(densities.prior_of(plan.model, self.row, values))
         return data, classes, float(likelihood) + prior + self._volume(values)
 
     def _volume(self, values: Values) -> float:
@@ -451,11 +399,11 @@ class _Climber:
         """Return the log prior density plus what is constant in all blocks."""
         if self.cache.constant is None or self.plan.reaching:
             full = sum(
-                float(likelihood_of(self.plan.model, piece, values))
+                float(densities.likelihood_of(self.plan.model, piece, values))
                 for piece in placing.pieces(self.data)
             )
             self.cache.constant = full - likelihood
-        return float(prior_of(self.plan.model, self.row, values)) + self.cache.constant
+        return float(densities.prior_of(self.plan.model, self.row, values)) + self.cache.constant
 
     def extrapolate(self, x0: Values, x1: Values, x2: Values) -> Values:
         """Extrapolate by SQUAREM's S3 step."""
@@ -481,24 +429,19 @@ class _Climber:
 
     def _unflatten(self, flat: np.ndarray, like: Values) -> Values:
         """Invert `_flatten`, with the shapes of `like`."""
-        values: Values = {}
-        begin = 0
+        shapes = {name: like[name] for name in self.supports}
+        for name in self.plan.free:
+            shapes[name] = biject_to(self.supports[name]).inv(like[name])
+        values = split(flat, shapes, tuple(shapes))
         for name, support in self.supports.items():
-            shape = np.shape(like[name])
-            if name in self.plan.free:
-                shape = np.shape(biject_to(support).inv(like[name]))
-            size = int(np.prod(shape))
-            part = flat[begin : begin + size].reshape(shape)
-            begin += size
+            part = values[name]
             if name in self.counted:
                 part = softmax(part, axis=-1) if support is constraints.simplex else expit(part)
                 part = np.clip(part, latent_classes.LEAST, 1 - latent_classes.LEAST)
             elif name in self.plan.free:
                 part = np.asarray(biject_to(support)(part))
             else:
-                low, high = (getattr(support, end, None) for end in ("lower_bound", "upper_bound"))
-                part = np.clip(
-                    part, -np.inf if low is None else low, np.inf if high is None else high
-                )
+                ends = (getattr(support, end, None) for end in ("lower_bound", "upper_bound"))
+                part = np.clip(part, *ends)
             values[name] = part
         return values

@@ -14,18 +14,8 @@ from jaxtyping import Array
 from tqdm.auto import tqdm
 
 from raters.errors.validation import plain_whole
-from raters.inference import modes
+from raters.inference import base, modes
 from raters.inference.arrays import Rng
-from raters.inference.base import (
-    Backend,
-    Draws,
-    Start,
-    in_threads,
-    last_draws,
-    numpy_seeds,
-    one_blas_thread,
-    progress_bar,
-)
 from raters.inference.polya_gamma import (
     augmentation,
     collapsed,
@@ -40,6 +30,7 @@ from raters.inference.polya_gamma import (
 )
 from raters.inference.polya_gamma.latent_classes import Counts
 from raters.inference.polya_gamma.rows import Block, rows_of
+from raters.inference.polya_gamma.sweep import Plan
 from raters.model import Values
 from raters.program import Program, placing, scattered, start_of
 
@@ -48,7 +39,7 @@ Step = Callable[[int], Values]
 
 
 @dataclass(frozen=True)
-class PGGibbs(Backend):
+class PGGibbs(base.Backend):
     r"""Gibbs sampling with Pólya-Gamma augmentation: exact, without tuning.
 
     A sweep draws :math:`\omega_m \sim \mathrm{PG}(n_m, \psi_m)` for every row, then each of the
@@ -57,9 +48,7 @@ class PGGibbs(Backend):
     site. All of it is derived from the model's program. Computations are in float64, and chains
     run in threads.
 
-    On an accelerator, or with ``rt.fit(..., mesh=...)``, the rows stay on the devices, where ω is
-    drawn by a series that is cut off after six terms and a variable with the mean and the variance
-    of the rest.
+    On an accelerator, or with ``rt.fit(..., mesh=...)``, the rows stay on the devices.
 
     It mixes slowly where many logits are large (\|ψ\| ≫ 3): check the effective sample size, or use
     `HMC`.
@@ -118,26 +107,30 @@ class PGGibbs(Backend):
         return None
 
     def run(
-        self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
-    ) -> Draws:
+        self, program: Program[Any], key: Array, *, start: base.Start = None, progress: bool = False
+    ) -> base.Draws:
         """Run the chains."""
         with jax.enable_x64(True):
             cold = start_of(program.model, program.data)
-        rngs = [np.random.default_rng(seed) for seed in numpy_seeds(key, self.chains)]
-        starts = (
-            [scattered(cold, program.supports, rng) for rng in rngs]
-            if start is None
-            else last_draws(start, self.chains)
-        )
+        rngs = [np.random.default_rng(seed) for seed in base.numpy_seeds(key, self.chains)]
+        if start is None:
+            starts = [scattered(cold, program.supports, rng) for rng in rngs]
+        else:
+            starts = base.last_draws(start, self.chains)
         stop, total = Event(), self.warmup + self.draws * self.thin
         # One BLAS thread per chain: more would compete with those of the other chains, at six times
         # the CPU seconds on two cores.
-        with one_blas_thread(), progress_bar(total * self.chains, "PGGibbs", progress) as bar:
+        with (
+            base.one_blas_thread(),
+            base.progress_bar(total * self.chains, "PGGibbs", progress) as bar,
+        ):
             steps = self._steps(program, cold, starts, rngs)
             # Chains that meet on the devices of a mesh would wait for each other for ever.
             at_once = self.chains if program.mesh is None else 1
-            drawn = in_threads(lambda step: self._drawn(step, bar, stop), steps, stop, at_once)
-        return Draws({name: np.stack([one[name] for one in drawn]) for name in program.sites}, {})
+            drawn = base.in_threads(lambda step: self._drawn(step, bar, stop), steps, stop, at_once)
+        return base.Draws(
+            {name: np.stack([one[name] for one in drawn]) for name in program.sites}, {}
+        )
 
     def _steps(
         self, program: Program[Any], cold: Values, starts: list[Values], rngs: list[Rng]
@@ -146,7 +139,7 @@ class PGGibbs(Backend):
         if panels.applies(program):
             with jax.enable_x64(True):
                 panel = panels.panel_of(program, cold)
-                samplers = [panel_gibbs.Sampler(program, panel, values) for values in starts]
+                samplers = [panel_gibbs.Sampler(panel, values) for values in starts]
                 samplers[0].compile()
             pairs = zip(samplers, rngs, strict=True)
             return [partial(sampler.step, rng, self.warmup) for sampler, rng in pairs]
@@ -183,7 +176,7 @@ class PGGibbs(Backend):
 
 
 def gibbs_sweep(
-    plan: sweep.Plan,
+    plan: Plan,
     row: Any,
     data: Any,
     values: Values,
@@ -192,8 +185,7 @@ def gibbs_sweep(
     images: tuple[modes.Images, ...] = (),
     own: Rng | None = None,
 ) -> Values:
-    """Run one sweep, which leaves the posterior invariant: classes, blocks, moves and free sites,
-    and steps to images of the point, with random numbers of their `own`."""
+    """Run one sweep; steps to images of the point have random numbers of their `own`."""
     single = cache is not None and cache.single
     weights = augmentation.Drawn(rng, single=single)
     on_devices = placing.stays_on_devices(data)
@@ -225,7 +217,7 @@ def gibbs_sweep(
 
 
 def _collapsed(
-    plan: sweep.Plan, data: Any, values: Values, block: Block, weights: sweep.Weights, rng: Rng
+    plan: Plan, data: Any, values: Values, block: Block, weights: sweep.Weights, rng: Rng
 ) -> Values:
     """Draw the collapsed sites, under the ω that the block is drawn with next."""
     rows = rows_of(plan.model, data, values, block)

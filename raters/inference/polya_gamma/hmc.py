@@ -11,33 +11,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 from tqdm.auto import tqdm
 
 from raters.errors.validation import plain_whole
-from raters.inference import modes
+from raters.inference import base, modes
 from raters.inference.arrays import Flat, Rng, Scalar
-from raters.inference.base import (
-    Backend,
-    Draws,
-    Start,
-    in_threads,
-    numpy_seeds,
-    one_blas_thread,
-    progress_bar,
-)
-from raters.inference.polya_gamma import sets, sweep
+from raters.inference.nuts import STATISTICS
+from raters.inference.polya_gamma import sets, sweep, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Dense, Diagonal
 from raters.inference.polya_gamma.gibbs import PGGibbs
 from raters.inference.polya_gamma.laplace import information
-from raters.inference.polya_gamma.unconstrained import (
-    coordinates_of,
-    curvature,
-    flat_of,
-    log_density,
-    sites_at,
-)
-from raters.model import Mirror, Values
+from raters.inference.polya_gamma.sweep import Plan
+from raters.model import Values
 from raters.program import Program, log_prior, placing
 
 # Steps between two updates of the progress bar.
@@ -60,16 +46,13 @@ _MIRROR = 0x6D6972726F72 % 2**31
 
 
 @dataclass(frozen=True)
-class HMC(Backend):
+class HMC(base.Backend):
     r"""Hamiltonian Monte Carlo in the metric of the rows: exact, and faster than `PGGibbs` where
     log-odds are large.
 
-    Each chain runs some sweeps of `PGGibbs`. The mass matrix is the negative Hessian of the log
-    joint density at the mean of their second half, with its eigenvalues relative to the Fisher
-    information of the rows and the curvature of the prior kept between 1/10 and 10. In the
-    coordinates in which a normal of this precision is standard, a step turns the place and the
-    momentum between kicks by what is left of the slope. Moves along the orbits of scale symmetries
-    and to mirror images follow each trajectory.
+    Each chain runs some sweeps of `PGGibbs`; the mass matrix is the negative Hessian of the log
+    joint density at the mean of their second half, kept positive by the Fisher information of the
+    rows. Moves along orbits of scale symmetries and to mirror images follow each trajectory.
 
     It takes models with up to 2,500 parameters. Where few votes leave competences or learned
     scales open, some trajectories diverge, and `NUTS` is the better choice.
@@ -115,8 +98,7 @@ class HMC(Backend):
         plain_whole(self, "sweeps", least=2)
 
     def why_not(self, program: Program[Any]) -> str | None:
-        """Refuse what `PGGibbs` refuses, latent classes, choices from sets, and many
-        coordinates."""
+        """Refuse what `PGGibbs` refuses, latent classes, choices from sets, and many parameters."""
         if reason := PGGibbs().why_not(program):
             return reason
         if program.parts:  # The metric is of the rows of one kind of judgement.
@@ -132,15 +114,15 @@ class HMC(Backend):
         return None
 
     def run(
-        self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
-    ) -> Draws:
+        self, program: Program[Any], key: Array, *, start: base.Start = None, progress: bool = False
+    ) -> base.Draws:
         """Run the chains, each from the last of some Gibbs sweeps."""
         gibbs_key, key = jax.random.split(key)
         begin = self.sweeps // 2
         gibbs = PGGibbs(draws=self.sweeps - begin, warmup=begin, chains=self.chains)
         swept = gibbs.run(program, gibbs_key, start=start, progress=progress).values
         moves, stop = modes.images(program), Event()
-        seeds = numpy_seeds(jax.random.fold_in(key, _MIRROR), self.chains)
+        seeds = base.numpy_seeds(jax.random.fold_in(key, _MIRROR), self.chains)
         total = self.warmup + self.draws
         with jax.enable_x64(True):
             plan = sweep.plan(program, {name: value[0, -1] for name, value in swept.items()})
@@ -151,16 +133,17 @@ class HMC(Backend):
                 run.begun({name: value[chain] for name, value in swept.items()}, own)
                 for chain, own in enumerate(jax.random.split(key, self.chains))
             ]
-            run.compiled(chains[0])
-        with one_blas_thread(), progress_bar(total * self.chains, "HMC", progress) as bar:
-            ends = in_threads(
-                lambda chain: run.chain(*chain[0], np.random.default_rng(chain[1]), bar),
-                list(zip(chains, seeds, strict=True)),
-                stop,
-                self.chains if program.mesh is None else 1,
+            # Compiled here, since NumPyro reads a program in one thread at a time.
+            run.advanced(*chains[0], np.random.default_rng(0), 0, adapt=True)
+        with base.one_blas_thread(), base.progress_bar(total * self.chains, "HMC", progress) as bar:
+            pairs = list(zip(chains, map(np.random.default_rng, seeds), strict=True))
+            at_once = self.chains if program.mesh is None else 1
+            ends = base.in_threads(
+                lambda pair: run.chain(*pair[0], pair[1], bar), pairs, stop, at_once
             )
-        values, stats = jax.tree.map(lambda *parts: np.stack(parts), *ends)
-        return Draws(values, stats, facts={"divergences": int(stats["diverging"].sum())})
+        values, fields = jax.tree.map(lambda *parts: np.stack(parts), *ends)
+        stats = dict(zip(STATISTICS, fields, strict=True))
+        return base.Draws(values, stats, facts={"divergences": int(stats["diverging"].sum())})
 
 
 class _State(NamedTuple):
@@ -180,15 +163,15 @@ class _Run:
     """Chains of one model on one set of data."""
 
     settings: HMC
-    plan: sweep.Plan
+    plan: Plan
     moves: tuple[modes.Images, ...]
     data: Any
     like: Values
     stop: Event
 
-    def begun(self, swept: Values, key: jax.Array) -> tuple[Metric, _State]:
+    def begun(self, swept: Values, key: Array) -> tuple[Metric, _State]:
         """Return the metric at the mean of draws, and the state at the last of them."""
-        flat = jax.vmap(partial(flat_of, self.plan.supports))(
+        flat = jax.vmap(partial(unconstrained.flat_of, self.plan.supports))(
             {name: jnp.asarray(value) for name, value in swept.items()}
         )
         metric = metric_at(self.plan, self.data, flat.mean(0), self.like)
@@ -197,15 +180,12 @@ class _Run:
         first = jnp.log(jnp.asarray(_FIRST_STEP))
         return metric, _State(place, density, key, first, first, zero, zero)
 
-    def compiled(self, chain: tuple[Metric, _State]) -> None:
-        """Compile: NumPyro reads a program in one thread at a time."""
-        self._advanced(*chain, np.random.default_rng(0), 0, adapt=True)
-
-    def _advanced(
+    def advanced(
         self, metric: Metric, state: _State, rng: Rng, steps: int, *, adapt: bool
     ) -> tuple[_State, tuple[Values, Values]]:
         """Return the state after at most `_BLOCK` trajectories, and their draws and statistics."""
-        kinds, parts = modes.compiled_parts(self.moves)
+        kinds = tuple(move.kind for move in self.moves)
+        parts = tuple(dict(move.parts) for move in self.moves)
         tried = modes.tries(self.moves, rng, (_BLOCK,))
         given = self.plan, kinds, self.data, parts, self.like, metric, state, tried, steps, adapt
         return _advance(*given)
@@ -220,26 +200,23 @@ class _Run:
                     if self.stop.is_set():
                         break
                     steps, adapt = min(_BLOCK, end - first), begin == 0
-                    state, fields = self._advanced(metric, state, rng, steps, adapt=adapt)
+                    state, fields = self.advanced(metric, state, rng, steps, adapt=adapt)
                     if not adapt:
-                        kept = slice(0, steps)
-                        blocks.append(
-                            jax.tree.map(lambda field, kept=kept: np.asarray(field)[kept], fields)
-                        )
+                        blocks.append(jax.tree.map(np.asarray, fields))
                     bar.update(steps)
-        return jax.tree.map(lambda *some: np.concatenate(some), *blocks)
+        return jax.tree.map(lambda *some: np.concatenate(some)[: self.settings.draws], *blocks)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _advance(
-    plan: sweep.Plan,
-    kinds: tuple[tuple[Mirror, bool], ...],
+    plan: Plan,
+    kinds: tuple[modes.Kind, ...],
     data: Any,
     parts: tuple[modes.Within, ...],
     like: Values,
     metric: Metric,
     state: _State,
-    tried: tuple[tuple[Int[Array, "step true_class"], Int[Array, " step"]], ...],
+    tried: modes.Tried,
     steps: int,
     adapt: bool,
 ) -> tuple[_State, tuple[Values, Values]]:
@@ -277,29 +254,20 @@ def _advance(
         rate = jnp.minimum(1.0, jnp.exp(-error))
         moves = jax.random.uniform(accept_key) < rate
         place, there = jnp.where(moves, place, state.place), jnp.where(moves, there, state.density)
-        values = sites_at(plan.supports, like, metric.unconstrained(place))[0]
+        values = unconstrained.sites_at(plan.supports, like, metric.unconstrained(place))[0]
         if plan.scales or kinds:
             images = jax.tree.map(lambda some: some[index], tried)
             values = _moved(plan, kinds, data, row, parts, values, images, orbit_key)
-            place = metric.place(flat_of(plan.supports, values))
+            place = metric.place(unconstrained.flat_of(plan.supports, values))
             there = density(place)
-        stats = {
-            "diverging": error > _DIVERGENT,
-            "energy": momentum @ momentum / 2 - state.density,
-            "n_steps": number,
-            "acceptance_rate": rate,
-        }
+        energy = momentum @ momentum / 2 - state.density
+        stats = error > _DIVERGENT, energy, number, rate
         state = _adapted(state._replace(place=place, density=there, key=key), rate)
         return state, jax.tree.map(
             lambda field, value: field.at[index].set(value), fields, (values, stats)
         )
 
-    empty = {
-        "diverging": jnp.zeros(_BLOCK, bool),
-        "energy": jnp.zeros(_BLOCK),
-        "n_steps": jnp.zeros(_BLOCK, int),
-        "acceptance_rate": jnp.zeros(_BLOCK),
-    }
+    empty = tuple(jnp.zeros(_BLOCK, kind) for kind in (bool, float, int, float))
     room = {name: jnp.zeros((_BLOCK, *jnp.shape(value))) for name, value in like.items()}
     return jax.lax.fori_loop(0, steps, trajectory, (state, (room, empty)))
 
@@ -316,13 +284,13 @@ def _adapted(state: _State, rate: Scalar) -> _State:
 
 
 def _moved(
-    plan: sweep.Plan,
-    kinds: tuple[tuple[Mirror, bool], ...],
+    plan: Plan,
+    kinds: tuple[modes.Kind, ...],
     data: Any,
     row: Any,
     parts: tuple[modes.Within, ...],
     values: Values,
-    tried: tuple[tuple[Int[Array, " true_class"], Int[Array, ""]], ...],
+    tried: modes.Tried,
     key: Array,
 ) -> Values:
     """Move along the orbits of scale symmetries, then to mirror images."""
@@ -331,12 +299,11 @@ def _moved(
         return sweep.visit_orbits(plan.model, plan.scales, row, *now, draws=True)
 
     values, key = jax.lax.fori_loop(0, _VISITS, visit, (values, key))
-    for (symmetry, broken), own, (order, part) in zip(kinds, parts, tried, strict=True):
+    for kind, own, (order, part) in zip(kinds, parts, tried, strict=True):
         key, use = jax.random.split(key)
         within = {name: entries[part] for name, entries in own.items()}
-        whole = data if broken else row
-        odds = modes.log_odds(plan.model, symmetry, broken, whole, values, order, within)
-        image = modes.mirrored(symmetry, values, order, within)
+        whole = data if kind[1] else row
+        image, odds = modes.image_of(plan.model, kind, whole, values, order, within)
         moves = jnp.log(jax.random.uniform(use)) < odds
         values = jax.tree.map(partial(jnp.where, moves), image, values)
     return values
@@ -363,7 +330,7 @@ class Metric(NamedTuple):
         return self.root @ (flat - self.centre)
 
 
-def metric_at(plan: sweep.Plan, data: Any, centre: Flat, like: Values) -> Metric:
+def metric_at(plan: Plan, data: Any, centre: Flat, like: Values) -> Metric:
     """Return the metric at a point of unconstrained coordinates."""
     values, slopes, own = _at(plan, placing.first_unit(data), like, centre)
     sites, normal = information(plan, data, jax.tree.map(np.asarray, values), draws=False)
@@ -372,12 +339,12 @@ def metric_at(plan: sweep.Plan, data: Any, centre: Flat, like: Values) -> Metric
     rows -= np.diag(normal.prior.precision)
     rows -= 0.0 if normal.prior.across is None else normal.prior.across
     # Places of the sites of the blocks among the coordinates, and their slopes along these.
-    places = coordinates_of(plan.supports, like, jnp.arange(centre.size, dtype=float))
+    places = unconstrained.coordinates_of(plan.supports, like, jnp.arange(centre.size, dtype=float))
     where = np.concatenate([np.ravel(places[name]) for name in sites]).astype(int)
     slope = np.concatenate([np.ravel(slopes[name]) for name in sites])
     mass = np.diag(np.maximum(np.asarray(own), _LEAST))
     mass[np.ix_(where, where)] += slope[:, None] * rows * slope
-    full = np.asarray(curvature(plan.model, plan.supports, data, like, centre))
+    full = np.asarray(unconstrained.curvature(plan.model, plan.supports, data, like, centre))
     ratio, directions = scipy.linalg.eigh(full, mass)
     across = mass @ directions
     mass = (across * np.clip(ratio, 1 / _APART, _APART)) @ across.T
@@ -387,15 +354,16 @@ def metric_at(plan: sweep.Plan, data: Any, centre: Flat, like: Values) -> Metric
 
 
 @partial(jax.jit, static_argnums=0)
-def _at(plan: sweep.Plan, row: Any, like: Values, flat: Flat) -> tuple[Values, Values, Flat]:
-    """Return the values at a point, their slopes, each along its own coordinate, and the negative
-    curvature of the log prior along each coordinate."""
+def _at(plan: Plan, row: Any, like: Values, flat: Flat) -> tuple[Values, Values, Flat]:
+    """Return the values at a point, their slopes, and the curvature of the log prior."""
     values, slopes = jax.jvp(
-        lambda flat: sites_at(plan.supports, like, flat)[0], (flat,), (jnp.ones_like(flat),)
+        lambda flat: unconstrained.sites_at(plan.supports, like, flat)[0],
+        (flat,),
+        (jnp.ones_like(flat),),
     )
 
     def density(flat: Array) -> Array:
-        values, volume = sites_at(plan.supports, like, flat)
+        values, volume = unconstrained.sites_at(plan.supports, like, flat)
         return log_prior(plan.model, row, values) + volume
 
     def along(place: Array) -> Array:
@@ -407,7 +375,7 @@ def _at(plan: sweep.Plan, row: Any, like: Values, flat: Flat) -> tuple[Values, V
 
 
 @partial(jax.jit, static_argnums=0)
-def density_at(plan: sweep.Plan, data: Any, like: Values, metric: Metric, place: Flat) -> Scalar:
+def density_at(plan: Plan, data: Any, like: Values, metric: Metric, place: Flat) -> Scalar:
     """Return the log density at a place in the coordinates of a metric, but for a constant."""
     flat = metric.unconstrained(place)
-    return log_density(plan.model, plan.supports, data, like, flat)
+    return unconstrained.log_density(plan.model, plan.supports, data, like, flat)

@@ -1,5 +1,4 @@
-"""Hyper-parameters and positions on scale orbits, given the other sites: their integral, and draws
-of them."""
+"""Hyper-parameters and places on scale orbits: their integral given the rest, and draws."""
 
 from __future__ import annotations
 
@@ -12,10 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
-from numpyro.distributions.transforms import biject_to
 
-from raters.inference.arrays import PerDraw, Rng
+from raters.inference.arrays import PerDraw, Rng, Sites
+from raters.inference.base import jax_keys
 from raters.inference.polya_gamma import sweep
+from raters.inference.polya_gamma.sweep import Plan
+from raters.inference.polya_gamma.unconstrained import coordinates, placed
 from raters.model import Scale, Values
 from raters.program import log_prior
 
@@ -30,7 +31,7 @@ _FLATTEST = 1e-2
 _FACTORS = np.linspace(-4, 4, 81)
 
 
-def integrated(plan: sweep.Plan, row: Any, draws: Values, rng: Rng) -> tuple[PerDraw, Values]:
+def integrated(plan: Plan, row: Any, draws: Values, rng: Rng) -> tuple[PerDraw, Values]:
     """Log prior density of draws, integrated over what the likelihood does not depend on."""
     from scipy.stats import qmc
     from scipy.stats import t as student
@@ -40,33 +41,26 @@ def integrated(plan: sweep.Plan, row: Any, draws: Values, rng: Rng) -> tuple[Per
     points = np.zeros((1, 0))
     if size:
         points = student(_DEGREES).ppf(qmc.Sobol(size, rng=rng).random(_POINTS))
-    keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), number)
     given = {name: jnp.asarray(value) for name, value in draws.items()}
-    log_priors, redrawn = _of_draws(plan, row, given, jnp.asarray(points), keys)
+    keys = jax_keys(rng, number)
+    log_priors, redrawn = _each(plan, row, given, jnp.asarray(points), keys)
     return np.asarray(log_priors), {name: np.asarray(value) for name, value in redrawn.items()}
 
 
 @partial(jax.jit, static_argnums=0)
-def _of_draws(
-    plan: sweep.Plan, row: Any, draws: Values, points: Array, keys: Array
-) -> tuple[Array, Values]:
-    return jax.lax.map(lambda entry: _of_draw(plan, row, entry[0], points, entry[1]), (draws, keys))
+def _each(plan: Plan, row: Any, draws: Values, points: Array, keys: Array) -> tuple[Array, Values]:
+    return jax.lax.map(lambda entry: _one(plan, row, entry[0], points, entry[1]), (draws, keys))
 
 
-def _of_draw(
-    plan: sweep.Plan, row: Any, values: Values, points: Array, key: Array
-) -> tuple[Array, Values]:
+def _one(plan: Plan, row: Any, values: Values, points: Array, key: Array) -> tuple[Array, Values]:
     """The integral for one draw, and the draw with one of the points."""
     start, unravel = _start(plan, values)
 
     def place(point: Array) -> tuple[Values, Array]:
         """The draw at a point, and the log volume element of the map to it."""
         factors, hyper = unravel(point)
-        volume, there = jnp.zeros(()), values
-        for name, coordinate in hyper.items():
-            transform = biject_to(plan.supports[name])
-            there = there | {name: transform(coordinate)}
-            volume += transform.log_abs_det_jacobian(coordinate, there[name]).sum()
+        own_hyper, volume = placed(plan.supports, hyper)
+        there = values | own_hyper
         for scale, coordinate in zip(plan.scales, factors, strict=True):
             factor, own = _along(plan, values, scale, coordinate)
             volume += sweep.orbit_power(values, scale) * factor + own
@@ -86,15 +80,13 @@ def _of_draw(
     return total, place(chosen)[0]
 
 
-def _start(plan: sweep.Plan, values: Values) -> tuple[Array, Callable[[Array], Any]]:
+def _start(plan: Plan, values: Values) -> tuple[Array, Callable[[Array], Any]]:
     """Coordinates of a draw, and the map from coordinates to factors and hyper-parameters."""
-    hyper = {name: biject_to(plan.supports[name]).inv(values[name]) for name in plan.hyper}
+    hyper = coordinates(plan.supports, values, plan.hyper)
     return ravel_pytree((jnp.zeros(len(plan.scales)), hyper))
 
 
-def _along(
-    plan: sweep.Plan, values: Values, scale: Scale, coordinate: Array
-) -> tuple[Array, Array]:
+def _along(plan: Plan, values: Values, scale: Scale, coordinate: Array) -> tuple[Array, Array]:
     """Logarithm of the factor along an orbit at a coordinate."""
     upper, lower = (_farthest(plan, values, names) for names in (scale.up, scale.down))
     if lower is not None:
@@ -104,9 +96,8 @@ def _along(
     return coordinate, jnp.zeros(())
 
 
-def _farthest(plan: sweep.Plan, values: Values, names: tuple[str, ...]) -> Array | None:
-    """Logarithm of the largest factor that keeps all entries of some sites within their bounds;
-    None where no bound but 0 is in the way."""
+def _farthest(plan: Plan, values: Values, names: Sites) -> Array | None:
+    """Logarithm of the largest factor that keeps sites within their bounds; None without bounds."""
     largest = None
     for name in names:
         low, high = (

@@ -1,5 +1,4 @@
-"""Sweep over several kinds of judgement: each kind has the rows of its own program, and what the
-kinds share is updated given the rows of all of them."""
+"""Sweep over several kinds of judgement, which share some of their sites."""
 
 from __future__ import annotations
 
@@ -9,41 +8,25 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.optimize
 from jaxtyping import Array, Float
 
 from raters.inference.arrays import EntryDraws, Matrix, PerDraw, Rng, Scalar
 from raters.inference.polya_gamma import (
     augmentation,
+    collapsed,
+    conditionals,
     joint_plan,
     latent_classes,
     line,
-    local,
     sets,
     sweep,
-    ties,
+    unconstrained,
 )
-from raters.inference.polya_gamma.conditionals import (
-    DENSE_LIMIT,
-    Conditional,
-    Dense,
-    Diagonal,
-    Gaussian,
-    Weighted,
-)
-from raters.inference.polya_gamma.conditionals import conditional as gaussian
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.joint_plan import Member, Part, Plan
 from raters.inference.polya_gamma.rows import Block
 from raters.inference.polya_gamma.set_likelihood import Likelihood, Summed
 from raters.inference.polya_gamma.tables import inverse_factor
-from raters.inference.polya_gamma.unconstrained import (
-    curvature,
-    flat_of,
-    sites_at,
-    sites_at_each,
-    slope,
-)
 from raters.model import Model, Scale, Values
 from raters.program import Program, Supports, log_joint, log_likelihoods, placing, start_of
 from raters.program.values import inside
@@ -68,7 +51,7 @@ def _drawn(plan: sweep.Plan, data: Any, values: Values, rng: Rng) -> tuple[Value
     if plan.classes and not model.local:
         classes = latent_classes.drawn(model, data, values, augmentation.key_of(rng))
     for site in model.local:
-        entries, classes = local.drawn(model, data, values, site, augmentation.key_of(rng))
+        entries, classes = collapsed.drawn(model, data, values, site, augmentation.key_of(rng))
         values = values | {site: np.asarray(entries)}
     return values, classes
 
@@ -90,7 +73,7 @@ def objective(plan: Plan, data: Any, values: Values) -> Scalar:
     row = data.first_unit()
     for block, tie in zip(plan.blocks, plan.ties, strict=True):
         if tie is not None:
-            total += ties.to_scores(plan, tie, row, values, values[block.sites[0]]).sum()
+            total += joint_plan.to_scores(plan, tie, row, values, values[block.sites[0]]).sum()
     return total
 
 
@@ -108,25 +91,6 @@ class _Reading(NamedTuple):
     classes: Any
     cache: sets.RunCache
 
-    def rows(self) -> tuple[Gaussian, list[Weighted]]:
-        """Return the prior and the weighted rows of a block of log-odds."""
-        model = self.part.plan.model
-        pieces = list(
-            sweep.weighted_rows(
-                model, self.data, self.values, self.block, self.weights, self.classes
-            )
-        )
-        prior: Gaussian = jax.tree.map(np.asarray, pieces[0][0].prior)
-        return prior, [weighted for _, weighted in pieces]
-
-    def choices(self) -> tuple[Gaussian, Likelihood]:
-        """Return the prior and the likelihood of a block of utilities."""
-        model = self.part.plan.model
-        likelihood, prior = sets.read(
-            model, self.data, self.values, self.block, self.classes, self.cache
-        )
-        return prior, likelihood
-
 
 def conditional(
     plan: sweep.Plan,
@@ -138,7 +102,7 @@ def conditional(
     *,
     draws: bool,
     cache: sets.RunCache | None = None,
-) -> Conditional | latent_classes.Counts | ties.Tied:
+) -> conditionals.Conditional | latent_classes.Counts | joint_plan.Tied:
     """Assemble the full conditional of a block, given the rows of all parts that it is in."""
     if not isinstance(plan, Plan):
         return sweep.block_conditional(
@@ -149,7 +113,7 @@ def conditional(
         _reading(plan, data, values, member, weights, classes, cache)
         for member in plan.members[place]
     ]
-    own: Conditional | latent_classes.Counts
+    own: conditionals.Conditional | latent_classes.Counts
     if len(readings) == 1:
         one = readings[0]
         own = sweep.block_conditional(one.part.plan, *one[1:6], draws=draws, cache=one.cache)
@@ -161,7 +125,7 @@ def conditional(
     if tie is None:
         return own
     row = data.first_unit() if cache is None else cache.row(data)
-    return ties.Tied(own, plan, tie, row, values, plan.supports[block.sites[0]])
+    return joint_plan.Tied(own, (plan, tie, row, values), plan.supports[block.sites[0]])
 
 
 def _reading(
@@ -204,18 +168,22 @@ def _counted(readings: list[_Reading]) -> latent_classes.Counts:
     return latent_classes.conditional(total, site in first.part.plan.in_logs)
 
 
-def _together(readings: list[_Reading], draws: bool) -> Conditional:
+def _together(readings: list[_Reading], draws: bool) -> conditionals.Conditional:
     """Return the conditional of a shared block of log-odds and utilities."""
-    prior: Gaussian | None = None
-    pieces: list[Weighted] = []
+    prior: conditionals.Gaussian | None = None
+    pieces: list[conditionals.Weighted] = []
     likelihoods: list[Likelihood] = []
     for one in readings:
-        if one.part.plan.of_sets:
-            own, likelihood = one.choices()
+        plan = one.part.plan
+        if plan.of_sets:
+            likelihood, own = sets.read(
+                plan.model, one.data, one.values, one.block, one.classes, one.cache
+            )
             likelihoods.append(likelihood)
         else:
-            own, weighted = one.rows()
-            pieces += weighted
+            recorded = list(sweep.weighted_rows(plan.model, *one[1:6]))
+            own = jax.tree.map(np.asarray, recorded[0][0].prior)
+            pieces += [weighted for _, weighted in recorded]
         prior = own if prior is None else prior
     assert prior is not None
     if pieces:
@@ -226,29 +194,31 @@ def _together(readings: list[_Reading], draws: bool) -> Conditional:
             return normal
         prior = _as_prior(normal)
     chosen = next(one for one in readings if one.part.plan.of_sets)
-    likelihood = likelihoods[0] if len(likelihoods) == 1 else Summed(likelihoods)
+    likelihood = likelihoods[0] if len(likelihoods) == 1 else Summed(*likelihoods)
     return sets.under(prior, likelihood, chosen.cache, chosen.block)
 
 
-def _normal(prior: Gaussian, pieces: list[Weighted], draws: bool, dense: bool) -> Conditional:
+def _normal(
+    prior: conditionals.Gaussian, pieces: list[conditionals.Weighted], draws: bool, dense: bool
+) -> conditionals.Conditional:
     """Return the solver for the rows with the most entries."""
     entries = [piece.entry for piece in pieces]
     widest = None
     if all(entry is not None for entry in entries):
         widest = max((entry for entry in entries if entry is not None), key=len)
     if dense and (widest is None or len(widest) > 1):
-        return Dense(prior)
-    return gaussian(widest, prior, joint=False, draws=draws)
+        return conditionals.Dense(prior)
+    return conditionals.conditional(widest, prior, joint=False, draws=draws)
 
 
-def _as_prior(normal: Conditional) -> Gaussian:
+def _as_prior(normal: conditionals.Conditional) -> conditionals.Gaussian:
     """Return a normal conditional as the prior of further judgements."""
     prior = normal.prior
-    if isinstance(normal, Diagonal):
+    if isinstance(normal, conditionals.Diagonal):
         known = normal.diagonal > 0
         mean = np.where(known, normal.shift / np.where(known, normal.diagonal, 1.0), 0.0)
         return prior._replace(mean=mean, precision=normal.diagonal)
-    assert isinstance(normal, Dense)
+    assert isinstance(normal, conditionals.Dense)
     precision = normal.precision()
     diagonal = np.diag(precision).copy()
     return prior._replace(
@@ -263,8 +233,7 @@ _LEAST = 1e-6
 
 
 def why_not(program: Program[Any], draws: int) -> str | None:
-    """Explain why `PGEM` has no mode of a program of several kinds of judgement, or no draws around
-    it, or return None."""
+    """Explain why `PGEM` has no mode of several kinds of judgement, or no draws around it."""
     if not program.parts:
         return None
     for name, part in program.parts.items():
@@ -286,14 +255,14 @@ def why_not(program: Program[Any], draws: int) -> str | None:
     size = sum(
         int(np.prod(site.shape)) for name, site in program.sites.items() if name not in plan.hyper
     )
-    if draws and size > DENSE_LIMIT:
-        what = f"draws around a mode of {size:,} numbers (at most {DENSE_LIMIT:,})"
+    if draws and size > conditionals.DENSE_LIMIT:
+        what = f"draws around a mode of {size:,} numbers (at most {conditionals.DENSE_LIMIT:,})"
         return f"PGEM has no {what}; PGEM(draws=0) gives the mode, and PGGibbs draws"
     return None
 
 
 @partial(jax.jit, static_argnums=0)
-def _on_orbits(plan: joint_plan.Plan, row: Any, values: Values) -> Values:
+def _on_orbits(plan: Plan, row: Any, values: Values) -> Values:
     """Move to the highest density on the orbit of each scale symmetry."""
     moved = values
     for scale in plan.holding_hyper().scales:
@@ -312,19 +281,17 @@ def _directions(
     """Return the directions of the scale orbits at some points."""
 
     def along(point: Array) -> Array:
-        there = values | sites_at(supports, values, point)[0]
+        there = values | unconstrained.sites_at(supports, values, point)[0]
 
         def moved(scale: Scale, log_factor: Array) -> Array:
-            return flat_of(supports, sweep.orbit(there, scale, log_factor))
+            return unconstrained.flat_of(supports, sweep.orbit(there, scale, log_factor))
 
         return jnp.stack([jax.jacfwd(partial(moved, one))(jnp.zeros(())) for one in scales])
 
     return jax.vmap(along)(points)
 
 
-def draws(
-    plan: joint_plan.Plan, data: Any, mode: Values, number: int, rng: Rng
-) -> tuple[Values, Values]:
+def draws(plan: Plan, data: Any, mode: Values, number: int, rng: Rng) -> tuple[Values, Values]:
     """Draw around the mode in unconstrained coordinates."""
     given = {name: np.asarray(value, np.float64) for name, value in mode.items()}
     if number == 0:
@@ -334,15 +301,17 @@ def draws(
     given = {name: np.asarray(value) for name, value in _on_orbits(plan, row, given).items()}
     given |= inside({name: given[name] for name in own}, own)
     like = {name: jnp.asarray(value) for name, value in given.items()}
-    start = np.asarray(flat_of(own, like))
+    start = np.asarray(unconstrained.flat_of(own, like))
     normals = np.zeros((0, len(start)))
     if plan.scales:
         normals = np.asarray(_directions(plan.scales, own, like, start[None]))[0]
         normals = np.linalg.qr(normals.T)[0].T
     centre = _highest(plan.model, own, data, like, start, normals)
-    second = curvature(plan.model, own, data, like, jnp.asarray(centre), batch_size=_COLUMNS)
+    second = unconstrained.curvature(
+        plan.model, own, data, like, jnp.asarray(centre), batch_size=_COLUMNS
+    )
     apart, log_q = _on_section(np.asarray(second), normals, number, rng)
-    sites, volume = sites_at_each(own, like, centre + apart)
+    sites, volume = unconstrained.sites_at_each(own, like, centre + apart)
     log_q -= np.asarray(volume)
     if plan.scales:
         crossing = np.asarray(_directions(plan.scales, own, like, centre + apart)) @ normals.T
@@ -380,11 +349,11 @@ def _highest(
     """Climb from a point to the highest density on the section through it, by L-BFGS."""
     rest = np.eye(len(start)) - normals.T @ normals
 
-    def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
+    def objective(point: np.ndarray) -> tuple[Any, Any]:
         at = start + rest @ (point - start)
-        value, gradient = slope(model, supports, data, values, at)
-        return -float(value), -rest @ np.asarray(gradient)
+        value, gradient = unconstrained.slope(model, supports, data, values, at)
+        return value, rest @ np.asarray(gradient)
 
     options = {"maxiter": _MOST_STEPS, "maxfun": 10 * _MOST_STEPS, "ftol": 1e-13, "gtol": 1e-6}
-    found = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+    found = unconstrained.maximised(objective, start, options=options)
     return np.asarray(start + rest @ (found.x - start))

@@ -1,5 +1,4 @@
-"""Step of Gibbs to other names of the classes, with the probabilities that are counted integrated
-out."""
+"""Step of Gibbs to other names of the classes, counted probabilities integrated out."""
 
 from __future__ import annotations
 
@@ -15,23 +14,26 @@ from scipy.special import gammaln
 from raters.distributions import StickBreaking
 from raters.distributions.type_mixture import log_beta
 from raters.inference import modes
-from raters.inference.arrays import Classes, PerDraw, Rng
+from raters.inference.arrays import Classes, PerDraw, Rng, Sites
 from raters.inference.polya_gamma import joint_plan, latent_classes, sweep
 from raters.inference.polya_gamma.latent_classes import Counts, Parameters
+from raters.inference.polya_gamma.sweep import Plan
 from raters.model import Exchange, Mirror, Model, Values
 from raters.program import Program, log_prior
 
 # Row sums of concentrations that differ by less are equal but for rounding.
 _ROUNDING = 1e-9
+# Parameters of the conditionals of a site under some draws.
+Parts = list[np.ndarray]
 
 
-def is_collapsed(plan: sweep.Plan, move: modes.Images) -> bool:
+def is_collapsed(plan: Plan, move: modes.Images) -> bool:
     """Return whether classes can be drawn and then renamed: none may be known."""
     counted = plan.classes and not plan.broken and not isinstance(plan, joint_plan.Plan)
     return counted and isinstance(move.symmetry, Exchange) and not move.broken
 
 
-def counted_sites(program: Program[Any], data: Any, values: Values) -> tuple[str, ...] | None:
+def counted_sites(program: Program[Any], data: Any, values: Values) -> Sites | None:
     """Return the sites that are counted given classes."""
     if not program.latent:
         return None
@@ -42,7 +44,7 @@ def counted_sites(program: Program[Any], data: Any, values: Values) -> tuple[str
 
 
 def step(
-    plan: sweep.Plan,
+    plan: Plan,
     moves: tuple[modes.Images, ...],
     row: Any,
     data: Any,
@@ -89,12 +91,7 @@ class Change(NamedTuple):
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _change(
-    model: Model[Any],
-    symmetry: Mirror,
-    sites: tuple[str, ...],
-    row: Any,
-    values: Values,
-    order: Array,
+    model: Model[Any], symmetry: Mirror, sites: Sites, row: Any, values: Values, order: Array
 ) -> Change:
     """Return the change from a point to its image."""
     image = modes.mirrored(symmetry, values, order)
@@ -115,12 +112,7 @@ def _change(
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def changes(
-    model: Model[Any],
-    symmetry: Mirror,
-    sites: tuple[str, ...],
-    row: Any,
-    draws: Values,
-    order: Array,
+    model: Model[Any], symmetry: Mirror, sites: Sites, row: Any, draws: Values, order: Array
 ) -> Change:
     """Return the change from each draw to its image."""
     return jax.lax.map(lambda values: _change(model, symmetry, sites, row, values, order), draws)
@@ -128,10 +120,9 @@ def changes(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def counted(
-    model: Model[Any], sites: tuple[str, ...], data: Any, draws: Values, keys: Array
+    model: Model[Any], sites: Sites, data: Any, draws: Values, keys: Array
 ) -> dict[str, Parameters]:
-    """Draw the classes under each draw, and return the parameters of the conditionals of the
-    counted sites."""
+    """Draw classes under each draw, and return the conditionals of the counted sites."""
 
     def of_one(entry: tuple[Values, Array]) -> dict[str, Parameters]:
         values, key = entry
@@ -169,12 +160,7 @@ def exchanged(
 
 
 def _mixed(
-    symmetry: Exchange,
-    site: str,
-    conditional: list[np.ndarray],
-    prior: list[np.ndarray],
-    other: list[np.ndarray],
-    order: np.ndarray,
+    symmetry: Exchange, site: str, conditional: Parts, prior: Parts, other: Parts, order: Any
 ) -> tuple[Parameters, PerDraw]:
     """Give the counts of a mixture over types to the image, with the prior of the image."""
     count = conditional[2]
@@ -208,11 +194,8 @@ def _at_equal(parameters: Parameters) -> Float[Array, " draw"]:
     return jax.nn.logsumexp(log_weight + density, axis=-1).sum(-1)
 
 
-def _with_prior(
-    conditional: list[np.ndarray], prior: list[np.ndarray], other: list[np.ndarray]
-) -> tuple[Parameters, PerDraw]:
-    """Put another prior's concentrations in the place of those of the prior, in the parameters of a
-    conditional."""
+def _with_prior(conditional: Parts, prior: Parts, other: Parts) -> tuple[Parameters, PerDraw]:
+    """Put another prior's concentrations in the place of the prior's in a conditional."""
     before, old, new = (
         part[0] if len(part) == 1 else np.stack(part, -1) for part in (conditional, prior, other)
     )

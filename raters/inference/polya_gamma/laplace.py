@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,55 +12,53 @@ import scipy.linalg
 from jax.sharding import Mesh
 from jaxtyping import Array, Float
 from numpyro.distributions import constraints
-from scipy.special import expit, ndtr, ndtri
+from scipy.special import ndtr, ndtri
 
-from raters.inference.arrays import Entries, EntryDraws, Matrix, PerDraw, Rng
-from raters.inference.polya_gamma import augmentation, sets, sweep
+from raters.inference.arrays import Entries, EntryArray, EntryDraws, Matrix, PerDraw, Rng, Sites
+from raters.inference.base import jax_keys
+from raters.inference.polya_gamma import augmentation, sweep
 from raters.inference.polya_gamma.conditionals import Conditional, Dense, Gaussian, joined
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace_classes import around_classes
-from raters.inference.polya_gamma.rows import Block, Rows, block_prior, record, rows_of, split
+from raters.inference.polya_gamma.rows import Block, block_prior, record, split
+from raters.inference.polya_gamma.sets import RunCache
+from raters.inference.polya_gamma.sweep import Plan
 from raters.model import Model, Scale, Values
 from raters.program import log_likelihoods, placing, pointwise_log_likelihood
 
 # From so many rows on, draws are around the mean of a block, not around its mode.
 MANY_ROWS = 20_000
-# Rows times draws from which on an expansion of the log-likelihood takes the place of passes over
-# the rows. It is checked at the mode and so many draws, within so many nats.
-MUCH_WORK, _CHECKED, _ACCURATE = 2e7, 5, 0.02
+# Rows times draws from which on log-likelihoods are computed in float32.
+MUCH_WORK = 2e7
 # Rows of which float32 keeps the sum.
 _NARROW_ROWS = 2**14
 
 
 def laplace(
-    plan: sweep.Plan,
-    data: Any,
-    mode: Values,
-    num_draws: int,
-    rng: Rng,
-    cache: sets.RunCache | None = None,
+    plan: Plan, data: Any, mode: Values, number: int, rng: Rng, cache: RunCache | None = None
 ) -> tuple[Values, Values]:
     """Draw around the mode; `cache` is what EM has read of the data."""
-    if num_draws == 0:
+    if number == 0:
         return {name: np.asarray(value)[None, None] for name, value in mode.items()}, {}
     if plan.classes:
-        draws, stats = around_classes(plan, data, mode, num_draws, rng, cache)
+        draws, stats = around_classes(plan, data, mode, number, rng, cache)
         return {name: value[None] for name, value in draws.items()}, stats
-    drawn, log_q, sites, normal = _around(plan, data, mode, num_draws, rng)
+    drawn, log_q, sites = _around(plan, data, mode, number, rng)
     log_prior, draws = integrated(plan, placing.first_unit(data), drawn, rng)
     if apart := not plan.reaching <= set(sites):
         draws = _redraw_reaching(plan, data, draws, rng)
     stats = {}
     if log_q is not None and not apart and not plan.steep:
-        log_p = log_prior + log_likelihoods_of(plan, data, mode, draws, normal)
+        log_p = log_prior + pass_over_rows(plan, data, draws)
         stats = {"log_p": log_p[None], "log_q": log_q[None]}
     return {name: value[None] for name, value in draws.items()}, stats
 
 
-def pass_over_rows(plan: sweep.Plan, data: Any, draws: Values, *, narrow: bool = False) -> PerDraw:
-    """Return the log-likelihood of each draw, row by row."""
+def pass_over_rows(plan: Plan, data: Any, draws: Values) -> PerDraw:
+    """Return the log-likelihood of each draw; of many rows and draws in float32."""
     summed_out = plan.classes or plan.model.local or placing.stays_on_devices(data)
-    narrow = narrow and not summed_out
+    number = len(next(iter(draws.values())))
+    narrow = data.num_rows * number >= MUCH_WORK and not summed_out
     with jax.enable_x64(not narrow):
         on_device = {name: jnp.asarray(value) for name, value in draws.items()}
         pieces = placing.pieces(data)
@@ -70,28 +68,9 @@ def pass_over_rows(plan: sweep.Plan, data: Any, draws: Values, *, narrow: bool =
     return np.asarray(np.sum(each, axis=0, dtype=np.float64))
 
 
-def log_likelihoods_of(
-    plan: sweep.Plan, data: Any, mode: Values, draws: Values, normal: Conditional
-) -> PerDraw:
-    """Return the log-likelihood of each draw: of much data by its expansion at the mode, where that
-    is accurate at the mode and some draws."""
-    number = len(next(iter(draws.values())))
-    if data.num_rows * number < MUCH_WORK or placing.stays_on_devices(data):
-        return pass_over_rows(plan, data, draws)
-    expansion = Expansion.of(plan, data, mode, normal) if isinstance(normal, Dense) else None
-    if expansion is None:
-        return pass_over_rows(plan, data, draws, narrow=True)
-    some = {name: np.concatenate([mode[name][None], draws[name][:_CHECKED]]) for name in draws}
-    known, block = pass_over_rows(plan, data, some), plan.blocks[0]
-    entries = np.concatenate([draws[name].reshape(number, -1) for name in block.sites], axis=1)
-    found = known[0] + expansion.at(entries - block.current(mode))
-    error = np.max(np.abs(found[:_CHECKED] - known[1:]))
-    return found if error < _ACCURATE else pass_over_rows(plan, data, draws)
-
-
 def _around(
-    plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: Rng
-) -> tuple[Values, PerDraw | None, tuple[str, ...], Conditional]:
+    plan: Plan, data: Any, mode: Values, number: int, rng: Rng
+) -> tuple[Values, PerDraw | None, Sites]:
     """Draw the conjugate sites from the normal at the mode."""
     sites, conditional = information(plan, data, mode, draws=True)
     current = Block(sites).current(mode)
@@ -107,28 +86,21 @@ def _around(
         if data.num_rows >= MANY_ROWS and not plan.scales and not bounded:
             mean = mode | shifted(plan, data, mode, conditional.covariance())
             current = Block(sites).current(mean)
-        entries, log_q, apart, slope = _gaussian_draws(conditional, current, num_draws, rng)
+        entries, log_q, apart, slope = _gaussian_draws(conditional, current, number, rng)
         # The density is that on the section, so what is left across it does not count.
         for tangent in tangents:
             log_q += precision * (apart @ tangent) ** 2 / 2
         log_q -= log_crossing(plan.scales, sites, mode, entries, slope)
     else:
-        entries = np.stack([conditional.draw(rng, current) for _ in range(num_draws)])
+        entries = np.stack([conditional.draw(rng, current) for _ in range(number)])
         for tangent in tangents:
             entries -= np.outer((entries - current) @ tangent, tangent)
         entries = np.clip(entries, conditional.prior.low, conditional.prior.high)
-    draws = {name: np.repeat(np.asarray(value)[None], num_draws, 0) for name, value in mode.items()}
-    begin = 0
-    for name in sites:
-        size = np.size(mode[name])
-        draws[name] = entries[:, begin : begin + size].reshape(num_draws, *np.shape(mode[name]))
-        begin += size
-    return draws, log_q, sites, conditional
+    draws = {name: np.repeat(np.asarray(value)[None], number, 0) for name, value in mode.items()}
+    return draws | split(entries, mode, sites), log_q, sites
 
 
-def information(
-    plan: sweep.Plan, data: Any, mode: Values, *, draws: bool
-) -> tuple[tuple[str, ...], Conditional]:
+def information(plan: Plan, data: Any, mode: Values, *, draws: bool) -> tuple[Sites, Conditional]:
     """Return the conjugate sites as one normal at the mode, with Newton's weights."""
     sites = tuple(name for block in plan.blocks for name in block.sites)
     weights = augmentation.Expected(augmentation.curvature)
@@ -142,7 +114,7 @@ def information(
     return sites, conditional
 
 
-def shifted(plan: sweep.Plan, data: Any, values: Values, covariance: Matrix) -> Values:
+def shifted(plan: Plan, data: Any, values: Values, covariance: Matrix) -> Values:
     """Return the means of the sites of a block of log-odds, to the order of the variances."""
     if len(plan.blocks) > 1 or plan.of_sets:
         return {}
@@ -158,33 +130,26 @@ def shifted(plan: sweep.Plan, data: Any, values: Values, covariance: Matrix) -> 
 
 @partial(jax.jit, static_argnums=(0, 3, 5))
 def _skewness(
-    model: Model[Any],
-    data: Any,
-    values: Values,
-    block: Block,
-    covariance: Float[Array, "entry entry"],
-    mesh: Mesh | None,
-) -> Float[Array, " entry"] | None:
-    """Return half of what the third derivatives f of the rows add to the slope, Aᵀ (f Var A x); or
-    None of rows that are not log-odds of their entries."""
+    model: Model[Any], data: Any, values: Values, block: Block, across: Array, mesh: Mesh | None
+) -> EntryArray | None:
+    """Return what third derivatives add to the slope; None of rows that are not log-odds."""
     rows = record(model, data, values, block)
     if rows.entry is None or rows.shift is not None:
         return None
     pairs = list(zip(rows.entry, rows.weight, strict=True))
     spread = sum(
-        one * other * covariance[place, there] for place, one in pairs for there, other in pairs
+        one * other * across[place, there] for place, one in pairs for there, other in pairs
     )
     prob = jax.nn.sigmoid(rows.logits)
     half = -rows.votes * prob * (1 - prob) * (1 - 2 * prob) * spread / 2
-    slope = jnp.zeros(len(covariance), half.dtype)
+    slope = jnp.zeros(len(across), half.dtype)
     for place, one in pairs:
         slope = slope.at[place].add(one * half)
     return placing.everywhere(slope, mesh)
 
 
-def _with_reaching(plan: sweep.Plan, data: Any, mode: Values, normal: Dense) -> Dense | None:
-    """Return the normal of the conjugate sites with that of the other sites on which the likelihood
-    depends; None without such, or where one has bounds or the normal would have no density."""
+def _with_reaching(plan: Plan, data: Any, mode: Values, normal: Dense) -> Dense | None:
+    """Return the normal with the free sites that reach the likelihood, where it has a density."""
     names = tuple(sorted(plan.reaching))
     if not names or any(plan.supports[name] is not constraints.real for name in names):
         return None
@@ -207,7 +172,7 @@ def _with_reaching(plan: sweep.Plan, data: Any, mode: Values, normal: Dense) -> 
 
 @partial(jax.jit, static_argnums=(0, 3, 4))
 def _curvatures(
-    model: Model[Any], data: Any, values: Values, sites: tuple[str, ...], names: tuple[str, ...]
+    model: Model[Any], data: Any, values: Values, sites: Sites, names: Sites
 ) -> tuple[Float[Array, "entry other"], Float[Array, "other other"]]:
     """Differentiate the log-likelihood twice: in both groups of sites, and in the second."""
 
@@ -220,7 +185,7 @@ def _curvatures(
 
 
 def along_orbits(
-    prior: Gaussian, scales: tuple[Scale, ...], sites: tuple[str, ...], mode: Values
+    prior: Gaussian, scales: tuple[Scale, ...], sites: Sites, mode: Values
 ) -> Gaussian:
     """Return a prior without the bounds that may be crossed along a scale orbit."""
     scaled = np.any([_signs(scale, sites, mode) != 0 for scale in scales], axis=0)
@@ -229,7 +194,7 @@ def along_orbits(
     return prior._replace(low=low, high=high)
 
 
-def tangent_of(scale: Scale, sites: tuple[str, ...], mode: Values) -> Entries:
+def tangent_of(scale: Scale, sites: Sites, mode: Values) -> Entries:
     """Return the unit direction of a scale orbit at the mode, in the conjugate sites."""
     entries = np.concatenate([np.ravel(mode[name]) for name in sites])
     direction = _signs(scale, sites, mode) * entries
@@ -237,11 +202,7 @@ def tangent_of(scale: Scale, sites: tuple[str, ...], mode: Values) -> Entries:
 
 
 def log_crossing(
-    scales: tuple[Scale, ...],
-    sites: tuple[str, ...],
-    mode: Values,
-    entries: EntryDraws,
-    slope: EntryDraws,
+    scales: tuple[Scale, ...], sites: Sites, mode: Values, entries: EntryDraws, slope: EntryDraws
 ) -> PerDraw:
     """Return the log volume of the orbits' directions across the section, at each draw."""
     if not scales:
@@ -252,20 +213,20 @@ def log_crossing(
     return np.asarray(np.linalg.slogdet(np.einsum("se,dre->dsr", normals, moved))[1])
 
 
-def _signs(scale: Scale, sites: tuple[str, ...], mode: Values) -> Entries:
+def _signs(scale: Scale, sites: Sites, mode: Values) -> Entries:
     """Return how the logarithm of each entry moves along a scale orbit: 1, -1 or 0."""
     signs = [float(name in scale.up) - float(name in scale.down) for name in sites]
     return np.repeat(signs, [np.size(mode[name]) for name in sites])
 
 
 def _gaussian_draws(
-    conditional: Dense, mode: np.ndarray, num_draws: int, rng: Rng
+    conditional: Dense, mode: np.ndarray, number: int, rng: Rng
 ) -> tuple[EntryDraws, PerDraw, EntryDraws, EntryDraws]:
     """Draw from the joint normal at the mode."""
     from scipy.stats import norm
 
     factor = conditional.factor()
-    standard = rng.standard_normal((conditional.size, num_draws))
+    standard = rng.standard_normal((conditional.size, number))
     apart = scipy.linalg.solve_triangular(factor, standard, lower=True, trans="T").T
     entries, slope = mode + apart, np.ones_like(apart)
     log_q = np.log(np.diag(factor)).sum() + norm.logpdf(standard).sum(0)
@@ -288,91 +249,16 @@ def _gaussian_draws(
     return entries, log_q, apart, slope
 
 
-def _redraw_reaching(plan: sweep.Plan, data: Any, draws: Values, rng: Rng) -> Values:
+def _redraw_reaching(plan: Plan, data: Any, draws: Values, rng: Rng) -> Values:
     """Redraw the sites of no block on which the likelihood depends, each given the others."""
-    num_draws = len(next(iter(draws.values())))
-    keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), num_draws)
+    keys = jax_keys(rng, len(next(iter(draws.values()))))
     draws = {name: jnp.asarray(value) for name, value in draws.items()}
     redrawn = _redrawn(plan, placing.first_unit(data), data, draws, keys)
     return {name: np.asarray(value) for name, value in redrawn.items()}
 
 
 @partial(jax.jit, static_argnums=0)
-def _redrawn(plan: sweep.Plan, row: Any, data: Any, draws: Values, keys: jax.Array) -> Values:
+def _redrawn(plan: Plan, row: Any, data: Any, draws: Values, keys: Array) -> Values:
     return jax.lax.map(
         lambda entry: sweep.visit_free(plan, row, data, entry[0], entry[1], True), (draws, keys)
     )
-
-
-_SLOTS = 2
-
-
-class Expansion(NamedTuple):
-    """Expansion of a log-likelihood around a point, but for its constant."""
-
-    slope: Entries
-    precision: Matrix
-    cube: Entries
-    fourth: Entries
-    two_one: Float[np.ndarray, "entry other"]
-    three_one: Float[np.ndarray, "entry other"]
-    two_two: Float[np.ndarray, "entry other"]
-
-    @classmethod
-    def of(cls, plan: sweep.Plan, data: Any, mode: Values, normal: Dense) -> Expansion | None:
-        """Return the expansion at the mode."""
-        if len(plan.blocks) > 1 or plan.of_sets or plan.reaching or plan.blocks[0].kind != "rows":
-            return None
-        if normal.prior.across is not None:
-            return None
-        size, block = normal.size, plan.blocks[0]
-        single = np.zeros((2, size))
-        double = np.zeros((3, size, size), np.float32)
-        for piece in placing.pieces(data):
-            rows = rows_of(plan.model, piece, mode, block)
-            if rows.entry is None or len(rows.entry) > _SLOTS or rows.shift is not None:
-                return None
-            _add(rows, single, double)
-        current, prior = block.current(mode), normal.prior
-        precision = normal.precision()
-        slope = normal.shift - precision @ current - prior.precision * (prior.mean - current)
-        precision[np.diag_indices(size)] -= prior.precision
-        return cls(slope, precision.astype(np.float32), *single, *double)
-
-    def at(self, apart: EntryDraws) -> PerDraw:
-        """Return the log-likelihood at deviations from the point, less that at the point."""
-        narrow = np.ascontiguousarray(apart.T, np.float32)
-        square = narrow * narrow
-        pairs = narrow * (self.three_one @ narrow)
-        pairs += self.two_one @ narrow
-        pairs += self.two_two @ square
-        pairs += self.cube.astype(np.float32)[:, None] * narrow
-        pairs += self.fourth.astype(np.float32)[:, None] * square
-        third_on = np.einsum("ed,ed->d", pairs, square, dtype=np.float64)
-        second = np.einsum("ed,ed->d", self.precision @ narrow, narrow, dtype=np.float64)
-        return np.asarray(apart @ self.slope - second / 2 + third_on)
-
-
-def _add(rows: Rows, single: np.ndarray, double: np.ndarray) -> None:
-    """Add the derivatives of third and fourth order of some rows."""
-    assert rows.entry is not None
-    entry, weight = np.asarray(rows.entry), np.asarray(rows.weight)
-    prob = expit(np.asarray(rows.logits))
-    variance = prob * (1 - prob)
-    third = -np.asarray(rows.votes) * variance
-    third, fourth = third * (1 - 2 * prob) / 6, third * (1 - 6 * variance) / 24
-    size = single.shape[1]
-    for place, own in zip(entry, weight, strict=True):
-        single[0] += np.bincount(place, third * own**3, size)
-        single[1] += np.bincount(place, fourth * own**4, size)
-    if len(entry) < _SLOTS:
-        return
-    cell = entry[0].astype(np.int64) * size + entry[1]
-    one, other = weight
-
-    def summed(value: np.ndarray) -> np.ndarray:
-        return np.bincount(cell, value, size**2).reshape(size, size)
-
-    double[0] += summed(3 * third * one**2 * other) + summed(3 * third * one * other**2).T
-    double[1] += summed(4 * fourth * one**3 * other) + summed(4 * fourth * one * other**3).T
-    double[2] += summed(6 * fourth * one**2 * other**2)

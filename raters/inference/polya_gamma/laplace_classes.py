@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.optimize
-from jaxtyping import Float
+from jaxtyping import Array
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 from scipy.special import betaincinv, betaln, expit, log_expit, ndtr
 
-from raters.errors import ConvergenceWarning
-from raters.inference.arrays import Entries, EntryDraws, FlatPoint, PerDraw, Rng
-from raters.inference.polya_gamma import augmentation, latent_classes, sets, sweep
+from raters.inference.arrays import Entries, EntryDraws, FlatPoint, PerDraw, Rng, Sites
+from raters.inference.base import jax_keys, warn
+from raters.inference.polya_gamma import augmentation, latent_classes, sweep, unconstrained
 from raters.inference.polya_gamma.integrated import integrated
-from raters.inference.polya_gamma.unconstrained import (
-    coordinates_of,
-    curvature,
-    flat_of,
-    sites_at_each,
-    slope,
-)
+from raters.inference.polya_gamma.sets import RunCache
+from raters.inference.polya_gamma.sweep import Plan
 from raters.model import Values
 from raters.program import Supports, log_likelihoods, placing
 
@@ -52,27 +45,22 @@ def is_small(size: int, rows: int) -> bool:
 
 
 def around_classes(
-    plan: sweep.Plan,
-    data: Any,
-    mode: Values,
-    num_draws: int,
-    rng: Rng,
-    cache: sets.RunCache | None = None,
+    plan: Plan, data: Any, mode: Values, number: int, rng: Rng, cache: RunCache | None = None
 ) -> tuple[Values, Values]:
     """Draw around the mode given the hyper-parameters, and draw these given the rest."""
     own = Supports({name: one for name, one in plan.supports.items() if name not in plan.hyper})
     like = {name: jnp.asarray(value) for name, value in mode.items()}
-    start = np.asarray(flat_of(own, like))
+    start = np.asarray(unconstrained.flat_of(own, like))
     # The normal is not on a section across the orbits, so that it covers them.
     free = dataclasses.replace(plan, scales=())
     row = placing.first_unit(data)
     if not is_small(start.size, data.num_rows):
-        drawn = _by_block(plan, data, mode, num_draws, rng, cache)
+        drawn = _by_block(plan, data, mode, number, rng, cache)
         return (integrated(free, row, drawn, rng)[1] if plan.hyper else drawn), {}
     counted = tuple(block.sites[0] for block in plan.blocks if block.kind == "counts")
-    points, log_q = _unconstrained(plan, own, data, like, start, counted, num_draws, rng)
-    sites, volume = sites_at_each(own, like, points)
-    fixed = {name: np.repeat(like[name][None], num_draws, 0) for name in plan.hyper}
+    points, log_q = _unconstrained(plan, own, data, like, counted, number, rng)
+    sites, volume = unconstrained.sites_at_each(own, like, points)
+    fixed = {name: np.repeat(like[name][None], number, 0) for name in plan.hyper}
     draws = fixed | sites
     log_p = np.asarray(log_likelihoods(plan.model, data, draws) + volume)
     log_prior, draws = integrated(
@@ -87,31 +75,20 @@ def around_classes(
 
 
 def _unconstrained(
-    plan: sweep.Plan,
-    own: Supports,
-    data: Any,
-    like: Values,
-    start: FlatPoint,
-    counted: tuple[str, ...],
-    num_draws: int,
-    rng: Rng,
-) -> tuple[Float[np.ndarray, "draw coordinate"], PerDraw]:
+    plan: Plan, own: Supports, data: Any, like: Values, counted: Sites, number: int, rng: Rng
+) -> tuple[EntryDraws, PerDraw]:
     """Draw the unconstrained coordinates of the `own` sites around their mode, given the others."""
 
     from scipy.stats import norm
 
-    def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = slope(plan.model, own, data, like, point)
-        return -float(value), -np.asarray(gradient)
-
-    best = scipy.optimize.minimize(
-        loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}
-    ).x
+    objective = partial(unconstrained.slope, plan.model, own, data, like)
+    start = np.asarray(unconstrained.flat_of(own, like))
+    best = unconstrained.maximised(objective, start, options={"maxiter": 500}).x
     eigenvalues, eigenvectors = np.linalg.eigh(
-        np.asarray(curvature(plan.model, own, data, like, best))
+        np.asarray(unconstrained.curvature(plan.model, own, data, like, best))
     )
     deviation = 1 / np.sqrt(np.maximum(eigenvalues, 1e-4))
-    standard = rng.standard_normal((num_draws, start.size))
+    standard = rng.standard_normal((number, start.size))
     points = best + (standard * deviation) @ eigenvectors.T
     log_q = norm.logpdf(standard).sum(1) - np.log(deviation).sum()
     spread = np.sqrt(((eigenvectors * deviation) ** 2).sum(1))
@@ -121,12 +98,9 @@ def _unconstrained(
         shapes,
     )
     points, log_ratio = _as_betas(points, best, spread, offset)
-    bounded = {
-        name
-        for name, support in own.items()
-        if isinstance(support, constraints.interval) and name not in counted
-    }
-    _warn_of_wide(bounded, coordinates_of(own, like, spread))
+    intervals = {name for name, one in own.items() if isinstance(one, constraints.interval)}
+    bounded = intervals - set(counted)
+    _warn_of_wide(bounded, unconstrained.coordinates_of(own, like, spread))
     end = _flat({name: _FARTHEST if name in bounded else np.inf for name in shapes}, shapes)
     return np.clip(points, -end, end), log_q + log_ratio
 
@@ -138,8 +112,7 @@ def _flat(values: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> FlatPoi
 
 
 def _offset(support: Any, shape: tuple[int, ...]) -> Any:
-    """Return what to take from the coordinates of a counted site to have the log odds of
-    probabilities; NaN where they are of none."""
+    """Return what to take from coordinates of a counted site to have log odds, or NaN."""
     if support is constraints.simplex:  # Breaks of a stick.
         return np.log(np.arange(shape[-1], 0, -1.0))
     return 0.0 if isinstance(support, constraints.interval) else np.nan
@@ -148,8 +121,7 @@ def _offset(support: Any, shape: tuple[int, ...]) -> Any:
 def _as_betas(
     points: EntryDraws, mode: Entries, spread: Entries, offset: Entries
 ) -> tuple[EntryDraws, PerDraw]:
-    """Map normal draws of log odds to those of beta distributions of the same mode and
-    curvature."""
+    """Map normal draws of log odds to those of betas of the same mode and curvature."""
     from scipy.stats import norm
 
     which = np.isfinite(offset)
@@ -174,73 +146,63 @@ def _warn_of_wide(bounded: set[str], deviations: Values) -> None:
     """Warn of bounded sites whose posterior is not approximately normal around the mode."""
     for name in sorted(bounded):
         if wide := int(np.sum(np.asarray(deviations[name]) > _WIDEST)):
-            warnings.warn(
+            warn(
                 f"{wide} of {np.size(deviations[name])} entries of {name!r} may lie nearly anywhere"
                 " within their bounds, which draws around the mode show badly; use Gibbs sampling"
                 " for their intervals and for LOO",
-                ConvergenceWarning,
-                stacklevel=6,
+                6,
             )
 
 
-def _moved(
-    plan: sweep.Plan, data: Any, draws: Values, counted: tuple[str, ...], rng: Rng
-) -> Values:
+def _moved(plan: Plan, data: Any, draws: Values, counted: Sites, rng: Rng) -> Values:
     """Move each draw by steps of Gibbs sampling, unless that is too much work."""
     number = len(next(iter(draws.values())))
     first = {name: value[0] for name, value in draws.items()}
     expected = jax.eval_shape(partial(latent_classes.expected, plan.model), data, first)[0]
     if number * _MOVES * data.num_rows * expected.shape[-1] > _MOVE_LIMIT:
         return draws
-    keys = jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), number)
-    moved = _steps(plan, data, draws, keys, counted)
+    moved = _steps(plan, data, draws, jax_keys(rng, number), counted)
     return {name: np.asarray(value) for name, value in moved.items()}
 
 
 @partial(jax.jit, static_argnums=(0, 4))
-def _steps(
-    plan: sweep.Plan, data: Any, draws: Values, keys: jax.Array, counted: tuple[str, ...]
-) -> Values:
+def _steps(plan: Plan, data: Any, draws: Values, keys: Array, counted: Sites) -> Values:
     """Take the steps of each draw."""
 
-    def move(entry: tuple[Values, jax.Array]) -> Values:
+    def move(entry: tuple[Values, Array]) -> Values:
         values, key = entry
-        step = partial(latent_classes.moved, plan.model, data)
-        return jax.lax.fori_loop(
-            0,
-            _MOVES,
-            lambda index, values: step(values, counted, jax.random.fold_in(key, index)),
-            values,
-        )
+
+        def step(index: int, values: Values) -> Values:
+            use = jax.random.fold_in(key, index)
+            return latent_classes.moved(plan.model, data, values, counted, use)
+
+        return jax.lax.fori_loop(0, _MOVES, step, values)
 
     return jax.lax.map(move, (draws, keys))
 
 
 def _by_block(
-    plan: sweep.Plan, data: Any, mode: Values, num_draws: int, rng: Rng, cache: sets.RunCache | None
+    plan: Plan, data: Any, mode: Values, number: int, rng: Rng, cache: RunCache | None
 ) -> Values:
     """Draw each block from its conditional at the mode, given the expected classes."""
     data, classes, _ = latent_classes.expected_by(
-        None if cache is None else cache.table, plan.model, data, mode
+        None if cache is None else cache.pooled, plan.model, data, mode
     )
     weights = augmentation.Expected(augmentation.curvature)
     counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
-    draws = {
-        name: np.repeat(np.asarray(value)[None], num_draws, 0)
-        for name, value in mode.items()
-        if name not in counted
-    }
+    others = {name: np.asarray(value) for name, value in mode.items() if name not in counted}
+    draws = {name: np.repeat(value[None], number, 0) for name, value in others.items()}
     for block in plan.blocks:
         conditional = sweep.block_conditional(
             plan, data, mode, block, weights, classes, draws=True, cache=cache
         )
         current = block.current(mode)
         if isinstance(conditional, latent_classes.Counts):
-            own = conditional.draws(rng, current, num_draws)
-            draws[block.sites[0]] = own.reshape(num_draws, *np.shape(mode[block.sites[0]]))
+            own = conditional.draws(rng, current, number)
+            draws[block.sites[0]] = own.reshape(number, *np.shape(mode[block.sites[0]]))
             continue
         sites = {name: mode[name] for name in block.sites}
-        for draw in range(num_draws):
+        for draw in range(number):
             moved = block.put(sites, conditional.draw(rng, current))
             for name in block.sites:
                 if block.is_column:

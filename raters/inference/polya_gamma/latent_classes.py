@@ -1,9 +1,5 @@
-"""Latent classes in a sweep: responsibilities and draws, and the Dirichlet and Beta conditionals.
-
-EM uses the responsibilities of the classes, Gibbs a draw. Given either, the log-likelihood of
-labels and classes together is linear in the logarithms of the probabilities, and its derivatives
-are the counts (Fisher's identity), so no model's counts are written here.
-"""
+"""Latent classes in a sweep, and the Dirichlet and Beta conditionals: counts are derivatives of the
+complete log-likelihood in the logarithms of the probabilities (Fisher's identity)."""
 
 from __future__ import annotations
 
@@ -19,11 +15,10 @@ from jaxtyping import Array, Float
 from scipy.special import softmax
 
 from raters.distributions import RowMixture, StickBreaking, TypeMixture
-from raters.distributions.mixture import weighted_sum
 from raters.distributions.type_mixture import log_beta
-from raters.inference.arrays import Classes, EntryDraws, PerRow, Rng, Scalar
+from raters.inference.arrays import Classes, EntryDraws, PerRow, Rng, Scalar, Sites
 from raters.model import Model, Values
-from raters.program import ClassTable, PooledRows, Program, trace
+from raters.program import PooledRows, Program, trace
 
 LogLikelihood = Callable[[Array], Array]
 # Of a Dirichlet its concentration, of a Beta or of breaks of a stick both concentrations; of a
@@ -49,17 +44,16 @@ def expected_in(program: Program[Any], data: Any, values: Values) -> Classes | N
 
 
 def expected_by(
-    table: ClassTable | PooledRows | None, model: Model[Any], data: Any, values: Values
+    pooled: PooledRows | None, model: Model[Any], data: Any, values: Values
 ) -> tuple[Any, Any, Any]:
-    """Return the data on which the rest of a sweep runs, and what `expected` returns, by a table of
-    the rows where there is one."""
-    if table is None:
+    """Return the data on which the rest of a sweep runs, and what `expected` returns."""
+    if pooled is None:
         return data, *expected(model, data, values)
-    return table.rows if isinstance(table, PooledRows) else data, *table.expected(values)
+    return pooled.rows, *pooled.expected(values)
 
 
 @partial(jax.jit, static_argnums=0)
-def drawn(model: Model[Any], data: Any, values: Values, key: jax.Array) -> Classes:
+def drawn(model: Model[Any], data: Any, values: Values, key: Array) -> Classes:
     """Draw the classes given the labels, as one-hot rows."""
     site = trace(model, data, values)[model.observed]
     joint = site["fn"].log_joint(site["value"])
@@ -74,7 +68,7 @@ def drawn(model: Model[Any], data: Any, values: Values, key: jax.Array) -> Class
 
 
 def _number_of_each(
-    key: jax.Array, total: PerRow, probs: Float[Array, "row class"]
+    key: Array, total: PerRow, probs: Float[Array, "row class"]
 ) -> Float[Array, "row class"]:
     """Draw how many of the judgements of each row are of each class."""
     left, rest, counts = total.astype(probs.dtype), jnp.ones_like(total, probs.dtype), []
@@ -85,14 +79,6 @@ def _number_of_each(
         counts.append(jnp.where(left > 0, drawn, 0.0))
         left, rest = left - counts[-1], rest - probs[:, place]
     return jnp.stack([*counts, left], -1)
-
-
-def _complete_log_likelihood(
-    model: Model[Any], data: Any, values: Values, classes: Classes
-) -> Scalar:
-    """Return the log-likelihood of labels and classes together, averaged over `classes`."""
-    site = trace(model, data, values)[model.observed]
-    return site["fn"].expected_log_prob(site["value"], classes)
 
 
 # ---------------------------------------------------------------------- Dirichlet and Beta blocks
@@ -152,11 +138,10 @@ def _(fn: dist.Beta, log_likelihood: LogLikelihood, at: float) -> Parameters:
 
 @conjugate.register
 def _(fn: TypeMixture, log_likelihood: LogLikelihood, at: float) -> Parameters:
-    count = (
-        _counts(fn, log_likelihood, at)
-        if fn.event_shape
-        else jnp.stack(_right_and_wrong(fn, log_likelihood, at), -1)
-    )
+    if fn.event_shape:
+        count = _counts(fn, log_likelihood, at)
+    else:
+        count = jnp.stack(_right_and_wrong(fn, log_likelihood, at), -1)
     return fn.log_weight, fn.concentration, count
 
 
@@ -184,13 +169,8 @@ def site_prior(model: Model[Any], data: Any, values: Values, site: str) -> dist.
     if isinstance(fn, dist.ExpandedDistribution) and isinstance(fn.base_dist, dist.Dirichlet):
         return dist.Dirichlet(jnp.broadcast_to(fn.base_dist.concentration, fn.shape()))
     if isinstance(fn, dist.ExpandedDistribution) and isinstance(fn.base_dist, dist.Beta):
-        base = fn.base_dist
-        return dist.Beta(
-            *(
-                jnp.broadcast_to(part, fn.shape())
-                for part in (base.concentration1, base.concentration0)
-            )
-        )
+        both = fn.base_dist.concentration1, fn.base_dist.concentration0
+        return dist.Beta(*(jnp.broadcast_to(part, fn.shape()) for part in both))
     return fn
 
 
@@ -207,43 +187,21 @@ def is_unbounded(model: Model[Any], data: Any, values: Values, site: str) -> boo
     fn = site_prior(model, data.take(slice(0, 1)), values, site)
     if isinstance(fn, (StickBreaking, TypeMixture)):
         return True
-    low = (
-        fn.concentration
-        if isinstance(fn, dist.Dirichlet)
-        else jnp.minimum(fn.concentration0, fn.concentration1)
-    )
-    return bool(jnp.min(low) < 1)
+    parts = concentrations(model, data.take(slice(0, 1)), values, site)
+    return any(bool(jnp.min(part) < 1) for part in parts)
 
 
 @partial(jax.jit, static_argnums=(0, 4))
 def parameters(
-    model: Model[Any], data: Any, values: Values, classes: jax.Array, site: str, at: float = 0.0
+    model: Model[Any], data: Any, values: Values, classes: Array, site: str, at: float = 0.0
 ) -> Parameters:
     """Return the parameters of a site's full conditional, given the classes and the other sites."""
-    return conjugate(
-        site_prior(model, data, values, site),
-        lambda value: _complete_log_likelihood(model, data, values | {site: value}, classes),
-        at,
-    )
-
-
-@partial(jax.jit, static_argnums=(0, 5))
-def parameters_of_counts(
-    model: Model[Any],
-    data: Any,
-    values: Values,
-    classes: Classes,
-    counts: Float[Array, "column class"],
-    site: str,
-) -> Parameters:
-    """Return `parameters` from the expected numbers of rows that `ClassTable.counted` gives."""
 
     def log_likelihood(value: Array) -> Scalar:
-        fn = trace(model, data, values | {site: value})[model.observed]["fn"]
-        table = fn.component_distribution.table().reshape(counts.shape)
-        return weighted_sum(classes, fn.log_weights()) + weighted_sum(counts, table)
+        observed = trace(model, data, values | {site: value})[model.observed]
+        return observed["fn"].expected_log_prob(observed["value"], classes)
 
-    return conjugate(site_prior(model, data, values, site), log_likelihood, 0.0)
+    return conjugate(site_prior(model, data, values, site), log_likelihood, at)
 
 
 def concentrations(model: Model[Any], data: Any, values: Values, site: str) -> Parameters:
@@ -251,62 +209,36 @@ def concentrations(model: Model[Any], data: Any, values: Values, site: str) -> P
     fn = site_prior(model, data, values, site)
     if isinstance(fn, TypeMixture):
         return fn.log_weight, fn.concentration, jnp.zeros_like(fn.rows(values[site]))
-    parts = (
-        (fn.concentration,)
-        if isinstance(fn, dist.Dirichlet)
-        else (fn.concentration1, fn.concentration0)
-    )
+    single = isinstance(fn, dist.Dirichlet)
+    parts = (fn.concentration,) if single else (fn.concentration1, fn.concentration0)
     return tuple(jnp.broadcast_to(part, jnp.shape(values[site])) for part in parts)
 
 
-@singledispatch
-def sampled(fn: dist.Distribution, parameters: Parameters, key: jax.Array) -> jax.Array:
+def sampled(fn: Any, parameters: Parameters, key: Array) -> Array:
     """Draw from a site's full conditional, whose prior is `fn`; may be compiled."""
-    raise NotImplementedError(
-        f"its prior {type(fn).__name__} is neither Dirichlet, StickBreaking, Beta nor TypeMixture"
-    )
-
-
-@sampled.register
-def _(fn: dist.Dirichlet, parameters: Parameters, key: jax.Array) -> jax.Array:
-    probs = jnp.maximum(jax.random.dirichlet(key, parameters[0]), 1e-300)
-    return probs / probs.sum(-1, keepdims=True)
-
-
-@sampled.register
-def _(fn: StickBreaking, parameters: Parameters, key: jax.Array) -> jax.Array:
-    probs = jnp.maximum(StickBreaking(*parameters).sample(key), 1e-300)
-    return probs / probs.sum(-1, keepdims=True)
-
-
-@sampled.register
-def _(fn: dist.Beta, parameters: Parameters, key: jax.Array) -> jax.Array:
-    return jnp.clip(jax.random.beta(key, *parameters), 1e-300, 1 - 1e-16)
-
-
-@sampled.register
-def _(fn: TypeMixture, parameters: Parameters, key: jax.Array) -> jax.Array:
-    component_key, key = jax.random.split(key)
-    component = jax.random.categorical(component_key, component_log_probs(parameters))
-    probs = jnp.maximum(jax.random.dirichlet(key, _given(parameters, component)), 1e-300)
-    probs /= probs.sum(-1, keepdims=True)
+    if isinstance(fn, dist.Beta):
+        return jnp.clip(jax.random.beta(key, *parameters), 1e-300, 1 - 1e-16)
+    if isinstance(fn, TypeMixture):
+        component_key, key = jax.random.split(key)
+        component = jax.random.categorical(component_key, component_log_probs(parameters))
+        parameters = (_given(parameters, component),)
+    if isinstance(fn, StickBreaking):
+        drawn = StickBreaking(*parameters).sample(key)
+    else:
+        drawn = jax.random.dirichlet(key, *parameters)
+    probs = jnp.maximum(drawn, 1e-300)
+    probs = probs / probs.sum(-1, keepdims=True)
     return probs if fn.event_shape else jnp.minimum(probs[..., 0], 1 - 1e-16)
 
 
-def moved(
-    model: Model[Any], data: Any, values: Values, sites: tuple[str, ...], key: jax.Array
-) -> Values:
+def moved(model: Model[Any], data: Any, values: Values, sites: Sites, key: Array) -> Values:
     """Draw the classes and then each of the counted `sites` by Gibbs sampling; may be compiled."""
     class_key, *keys = jax.random.split(key, len(sites) + 1)
     classes = drawn(model, data, values, class_key)
     for site, site_key in zip(sites, keys, strict=True):
-        values = values | {
-            site: sampled(
-                site_prior(model, data, values, site),
-                parameters(model, data, values, classes, site),
-                site_key,
-            )
-        }
+        prior = site_prior(model, data, values, site)
+        given = parameters(model, data, values, classes, site)
+        values = values | {site: sampled(prior, given, site_key)}
     return values
 
 
@@ -345,8 +277,6 @@ class Counts:
         """Return so many draws."""
         return np.stack([self.draw(rng, current) for _ in range(number)])
 
-    coordinate = mode
-
 
 class Mixed(Counts):
     """Full conditional of probabilities whose prior is a mixture over types."""
@@ -377,8 +307,6 @@ class Mixed(Counts):
         plain = (given,) if given.ndim > 2 else (given[..., 0], given[..., 1])
         return Counts(plain).draw(rng, current)
 
-    coordinate = mode
-
 
 _component_log_probs = jax.jit(component_log_probs)
 
@@ -392,19 +320,13 @@ def conditional(parameters: Parameters, in_logs: bool = False) -> Counts:
 class Breaks(Counts):
     """Full conditional of shares broken off a stick."""
 
-    @property
-    def _mean_breaks(self) -> np.ndarray:
-        return np.asarray(self.parameters[0] / (self.parameters[0] + self.parameters[1]))
-
     def mode(self, current: np.ndarray) -> np.ndarray:
         """Return the mode."""
-        return shares(self._mean_breaks)
+        return shares(self.parameters[0] / (self.parameters[0] + self.parameters[1]))
 
     def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         """Return a draw."""
         return shares(rng.beta(*self.parameters))
-
-    coordinate = mode
 
 
 def shares(broken: Float[np.ndarray, " share-1"]) -> Float[np.ndarray, " share"]:

@@ -1,9 +1,5 @@
 """One-dimensional updates of sites that are not conjugate: slice sampling for Gibbs, and
-golden-section search for EM.
-
-Both take a log-density `f` along a line with the current point at 0, so that EM and Gibbs update
-free sites and the orbits of symmetries in the same way.
-"""
+golden-section search for EM, both of a log density `f` along a line with the current point at 0."""
 
 from __future__ import annotations
 
@@ -38,7 +34,7 @@ class _Slice(NamedTuple):
     steps: Array
 
 
-def slice_step(f: Line, key: jax.Array) -> Scalar:
+def slice_step(f: Line, key: Array) -> Scalar:
     """Draw by slice sampling from 0: stepping out, then shrinking (Neal 2003, figures 3 and 5)."""
     height_key, position_key, shrink_key, budget_key = jax.random.split(key, 4)
     height = jax.random.exponential(height_key)
@@ -94,7 +90,7 @@ def _either(condition: Array, one: _Slice, other: _Slice) -> _Slice:
     return _Slice(*(jnp.where(condition, *pair) for pair in zip(one, other, strict=True)))
 
 
-def golden_step(f: Line, key: jax.Array | None = None, reach: float = 2.0) -> Scalar:
+def golden_step(f: Line, key: Array | None = None, reach: float = 2.0) -> Scalar:
     """Maximise f on [−reach, reach] by golden-section search; 0 where nothing higher is found."""
     ratio = (jnp.sqrt(5.0) - 1) / 2
     narrowings = 50

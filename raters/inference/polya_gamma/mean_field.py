@@ -1,17 +1,8 @@
-r"""Coordinate ascent of a mean-field approximation, from the conditionals of Gibbs sampling.
-
-With independent blocks, and the Pólya-Gamma variables at their best, the evidence lower bound is
-
-.. math:: \sum_m \left[\kappa_m \mathrm E\,\psi_m - n_m \log 2 \cosh\tfrac{c_m}{2}\right]
-    + \mathrm E \log p(x \mid v) + \log p(v) + \mathrm H(q), \qquad c_m^2 = \mathrm E\,\psi_m^2 .
-
-A block's best distribution has the conditional of Gibbs sampling with averages in it: ω at
-:math:`n \tanh(c/2) / (2c)`, and products of the weights of its rows at their mean. All of them are
-derivatives of :math:`\mathrm E\,\psi` and :math:`\mathrm E\,\psi^2` in the entries of the block.
-"""
+"""Coordinate ascent of a mean-field approximation, from the conditionals of Gibbs sampling."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,20 +12,22 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Bool, Float
-from numpyro.distributions.transforms import biject_to
+from jaxtyping import Array, Bool
 
-from raters.inference.arrays import Matrix, PerRow, Rng
-from raters.inference.polya_gamma import averages, bilinear, latent_classes, sets, sweep
-from raters.inference.polya_gamma.averages import Normal
-from raters.inference.polya_gamma.bilinear import Covariances, Forms, Owners
+from raters.inference.arrays import HostRows, Matrix, PerRow, Rng, Sites
+from raters.inference.polya_gamma import averages, latent_classes, sets
+from raters.inference.polya_gamma.averages import Covariances, Forms, Normal, Owners
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Gaussian
 from raters.inference.polya_gamma.laplace import along_orbits
 from raters.inference.polya_gamma.rows import Block, block_prior, split
+from raters.inference.polya_gamma.sweep import Plan
+from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
 from raters.model import Model, Values
-from raters.program import ClassTable, trace
+from raters.program import trace
 
 Counted = dict[str, tuple[Array, ...]]
+# Means of the blocks, and their variances or covariances.
+Moments = tuple[tuple[Any, ...], tuple[Any, ...]]
 
 
 class State(NamedTuple):
@@ -50,24 +43,28 @@ class State(NamedTuple):
 class Setting:
     """Static facts of a sweep."""
 
-    plan: sweep.Plan
-    blocks: tuple[tuple[str, ...], ...]
+    plan: Plan
+    blocks: tuple[Sites, ...]
     owners: Owners
 
     @property
-    def sites(self) -> tuple[str, ...]:
+    def sites(self) -> Sites:
         """Sites of all blocks."""
         return tuple(name for block in self.blocks for name in block)
+
+
+def moments(normals: Sequence[Normal]) -> Moments:
+    """Means of the blocks, and their variances or covariances."""
+    return tuple(one.mean for one in normals), tuple(one.spread for one in normals)
 
 
 class MeanField:
     """Sweeps over a data set."""
 
-    def __init__(self, plan: sweep.Plan, data: Any, values: Values) -> None:
+    def __init__(self, plan: Plan, data: Any, values: Values) -> None:
         self.data, self.row = data, data.take(slice(0, 1))
         self.like = {name: np.asarray(value, np.float64) for name, value in values.items()}
         self.first = self.like
-        self.table = ClassTable.of(plan.model, data, self.like) if plan.classes else None
         blocks, self.forms, owners = _joined(plan, data, self.like)
         self.setting = Setting(plan, blocks, owners)
         self.entry = [np.asarray(entry) for entry in self.forms.entry] if blocks else []
@@ -104,12 +101,7 @@ class MeanField:
         found: Values = {}
         priors = self.priors(self.values(state))
         for sites, normal, prior in zip(self.setting.blocks, state.normals, priors, strict=True):
-            entries, begin = averages.drawn(normal, prior, number, rng), 0
-            for name in sites:
-                shape = np.shape(self.like[name])
-                size = int(np.prod(shape))
-                found[name] = entries[:, begin : begin + size].reshape(number, *shape)
-                begin += size
+            found |= split(averages.drawn(normal, prior, number, rng), self.like, sites)
         for name, parameters in state.counted.items():
             broken = name in self.setting.plan.broken
             own = tuple(map(np.asarray, parameters))
@@ -117,8 +109,7 @@ class MeanField:
         return found
 
     def values(self, state: State) -> Values:
-        """Return the mean of each site; of probabilities that of their logarithms, and not
-        normalised."""
+        """Return the mean of each site; of probabilities that of their logarithms."""
         found = dict(self.first) | dict(state.hyper)
         for sites, normal in zip(self.setting.blocks, state.normals, strict=True):
             found = Block(sites).put(found, normal.mean)
@@ -139,7 +130,7 @@ class MeanField:
 
     # ------------------------------------------------------------------------------ a sweep
 
-    def sweep(self, state: State, held: tuple[str, ...] = ()) -> tuple[float, State]:
+    def sweep(self, state: State, held: Sites = ()) -> tuple[float, State]:
         """Return the bound at a state, and the state after a sweep from it."""
         plan, bound, votes = self.setting.plan, None, self.votes
         values = self.values(state)
@@ -148,7 +139,9 @@ class MeanField:
             counted = dict(state.counted)
             for block in plan.blocks:
                 if block.kind == "counts":
-                    counted[block.sites[0]] = self._counts(values, classes, block.sites[0])
+                    counted[block.sites[0]] = latent_classes.parameters(
+                        plan.model, self.data, values, classes, block.sites[0]
+                    )
             state = state._replace(counted=counted)
             if self.setting.blocks:
                 votes = self._outcomes(classes)
@@ -176,14 +169,8 @@ class MeanField:
         """Return the best distribution of a block given the others."""
         owners, own = self.setting.owners, normals[number]
         prior = self.priors(self.like | hyper)[number]
-        bound, slopes, squares = _statistics(
-            owners,
-            number,
-            self.forms,
-            tuple(normal.mean for normal in normals),
-            tuple(normal.spread for normal in normals),
-            votes,
-        )
+        given = owners, number, self.forms, moments(normals), votes
+        bound, slopes, squares = _statistics(*given)
         size = len(own.mean)
         slope, diagonal = np.zeros(size), np.zeros(size)
         slots = owners.slots(number)
@@ -209,9 +196,7 @@ class MeanField:
             shift += prior.across @ prior.mean
         return averages.together(across, shift), float(bound)
 
-    def scattered(
-        self, one: int, other: int, value: Float[np.ndarray, " row"], size: int
-    ) -> Matrix:
+    def scattered(self, one: int, other: int, value: HostRows, size: int) -> Matrix:
         """Sum what rows have for a pair of entries of one block."""
         if (one, other) not in self.cells:
             # int64, which the cells of 50,000 entries need.
@@ -222,62 +207,37 @@ class MeanField:
         """Return the expected number of units of each class, and the bound of rows and classes."""
         model = self.setting.plan.model
         if self.setting.blocks:
-            found: tuple[Any, Any] = _expected_classes(
-                self.setting,
-                self.data,
-                values,
-                self.forms,
-                tuple(normal.mean for normal in state.normals),
-                tuple(normal.spread for normal in state.normals),
-            )
+            normals = moments(state.normals)
+            classes, bound = _expected_classes(self.setting, self.data, values, self.forms, normals)
         else:
-            found = latent_classes.expected_by(self.table, model, self.data, values)[1:]
-        return found[0], float(found[1])
-
-    def _counts(self, values: Values, classes: Any, site: str) -> tuple[Array, ...]:
-        """Return the parameters of the probabilities of classes given the expected classes."""
-        given = (self.setting.plan.model, self.data, values, classes)
-        if self.table is not None and not self.setting.blocks:
-            counts = jnp.asarray(self.table.counted(np.asarray(classes)))
-            found: tuple[Array, ...] = latent_classes.parameters_of_counts(*given, counts, site)
-        else:
-            found = latent_classes.parameters(*given, site)
-        return found
+            classes, bound = latent_classes.expected(model, self.data, values)
+        return classes, float(bound)
 
     # ------------------------------------------------------------- orbits and hyper-parameters
 
-    def _moved(self, state: State, held: tuple[str, ...]) -> State:
+    def _moved(self, state: State, held: Sites) -> State:
         """Maximise the bound along orbits and in the hyper-parameters, and set the rest of it."""
         plan, like = self.setting.plan, self.values(state)
-        start = {
-            name: biject_to(plan.supports[name]).inv(jnp.asarray(state.hyper[name]))
-            for name in plan.hyper
-        }
+        start = coordinates(plan.supports, state.hyper, plan.hyper)
         flat, unravel = ravel_pytree((jnp.zeros(len(plan.scales)), start))
         spreads = tuple(normal.spread for normal in state.normals)
         given = (like, spreads, state.counted)
-        value = float(_rest(self.setting, self.row, *given, unravel(flat))[0])
+        value = float(_rest(self.setting, self.row, given, unravel(flat))[0])
         factors = np.zeros(len(plan.scales))
         if flat.size:
 
-            def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
-                found, slope = _rest(self.setting, self.row, *given, unravel(jnp.asarray(flat)))
-                return -float(found), -np.asarray(ravel_pytree(slope)[0])
+            def objective(flat: np.ndarray) -> tuple[Any, Any]:
+                found, slope = _rest(self.setting, self.row, given, unravel(jnp.asarray(flat)))
+                return found, ravel_pytree(slope)[0]
 
             ends = np.where(_places(unravel(flat), held), 0.0, np.inf)
             bounds = scipy.optimize.Bounds(np.asarray(flat) - ends, np.asarray(flat) + ends)
-            best = scipy.optimize.minimize(
-                loss, np.asarray(flat), jac=True, method="L-BFGS-B", bounds=bounds
-            )
+            best = maximised(objective, np.asarray(flat), bounds=bounds)
             if -best.fun > value:
                 value = -float(best.fun)
                 factors, hyper = unravel(jnp.asarray(best.x))
-                state = state._replace(
-                    hyper={
-                        name: np.asarray(biject_to(plan.supports[name])(hyper[name]))
-                        for name in plan.hyper
-                    }
-                )
+                at = placed(plan.supports, hyper)[0]
+                state = state._replace(hyper={name: np.asarray(at[name]) for name in plan.hyper})
         logs = {name: np.zeros(np.shape(self.like[name])) for name in self.setting.sites}
         for scale, factor in zip(plan.scales, np.asarray(factors), strict=True):
             for sign, names in ((1.0, scale.up), (-1.0, scale.down)):
@@ -292,9 +252,7 @@ class MeanField:
         )
 
 
-def _places(
-    coordinates: tuple[Array, Values], held: tuple[str, ...]
-) -> Bool[np.ndarray, " coordinate"]:
+def _places(coordinates: tuple[Array, Values], held: Sites) -> Bool[np.ndarray, " coordinate"]:
     """Return the mask of the coordinates of some hyper-parameters."""
     factors, hyper = coordinates
     marks = {name: jnp.full(jnp.shape(value), name in held) for name, value in hyper.items()}
@@ -305,17 +263,14 @@ def _places(
 # ---------------------------------------------------------------------------- reading the program
 
 
-def _joined(
-    plan: sweep.Plan, data: Any, values: Values
-) -> tuple[tuple[tuple[str, ...], ...], Forms, Owners]:
-    """Return the blocks of normal sites, joined where their entries meet in sums alone, and the
-    rows of all of them."""
+def _joined(plan: Plan, data: Any, values: Values) -> tuple[tuple[Sites, ...], Forms, Owners]:
+    """Return the normal blocks, joined where entries meet in sums alone, and their rows."""
     blocks = tuple(
         dict.fromkeys(block.sites for block in plan.blocks if block.kind in ("rows", "type"))
     )
     if not blocks:
         return (), Forms(jnp.zeros(0), (), {}, ()), Owners(())
-    forms, owners = bilinear.forms_of(plan.model, data, values, blocks)
+    forms, owners = averages.forms_of(plan.model, data, values, blocks)
     met = {(owners.of_slot[one], owners.of_slot[other]) for one, other in forms.cross}
     groups: list[list[int]] = []
     for number, sites in enumerate(blocks):
@@ -323,11 +278,8 @@ def _joined(
             sizes = sum(np.size(values[name]) for other in group for name in blocks[other])
             alone = not any((other, number) in met for other in group)
             small = sizes + sum(np.size(values[name]) for name in sites) <= DENSE_LIMIT
-            whole = all(
-                sets.is_unbounded(plan.supports, name)
-                for other in (*group, number)
-                for name in blocks[other]
-            )
+            names = [name for other in (*group, number) for name in blocks[other]]
+            whole = all(sets.is_unbounded(plan.supports, name) for name in names)
             if alone and small and whole:
                 group.append(number)
                 break
@@ -335,36 +287,31 @@ def _joined(
             groups.append([number])
     if len(groups) < len(blocks):
         blocks = tuple(sum((blocks[number] for number in group), ()) for group in groups)
-        forms, owners = bilinear.forms_of(plan.model, data, values, blocks)
+        forms, owners = averages.forms_of(plan.model, data, values, blocks)
     return blocks, forms, owners
 
 
 _block_prior = jax.jit(block_prior, static_argnums=(0, 3))
-_outcomes = jax.jit(bilinear.outcomes, static_argnums=0)
+_outcomes = jax.jit(averages.outcomes, static_argnums=0)
 
 
 @partial(jax.jit, static_argnums=0)
 def _expected_classes(
-    setting: Setting,
-    data: Any,
-    values: Values,
-    forms: Forms,
-    means: tuple[Array, ...],
-    spreads: tuple[Array, ...],
+    setting: Setting, data: Any, values: Values, forms: Forms, normals: Moments
 ) -> tuple[Array, Array]:
     """Return the same of rows with logits, whose log-probability is below that at the means."""
     model, owners = setting.plan.model, setting.owners
     site = trace(model, data, values)[model.observed]
     fn, value = site["fn"], site["value"]
     joint = fn.log_joint(value)
-    slots = bilinear.gathered(forms, owners, means)
-    covariances = bilinear.covariances_of(forms, owners, spreads)
-    less = _log_cosh(bilinear.square(forms, owners, slots, covariances)) - _log_cosh(
-        bilinear.mean(forms, slots) ** 2
+    slots = averages.gathered(forms, owners, normals[0])
+    covariances = averages.covariances_of(forms, owners, normals[1])
+    less = _log_cosh(averages.square(forms, slots, covariances)) - _log_cosh(
+        averages.mean(forms, slots) ** 2
     )
 
     def lost(classes: Array) -> Array:
-        votes, _ = bilinear.outcomes(model, data, values, classes)
+        votes, _ = averages.outcomes(model, data, values, classes)
         return (votes * less).sum()
 
     # It is linear in the classes.
@@ -387,31 +334,21 @@ def _log_cosh(square: PerRow) -> PerRow:
 
 
 def bound_of_rows(
-    owners: Owners,
-    forms: Forms,
-    slots: bilinear.Slots,
-    covariances: Covariances,
-    votes: tuple[Array, Array],
+    forms: Forms, slots: averages.Slots, covariances: Covariances, votes: tuple[Array, Array]
 ) -> PerRow:
     """Return the lower bound of the log-likelihood of each row."""
     count, kappa = votes
-    square = bilinear.square(forms, owners, slots, covariances)
-    return kappa * bilinear.mean(forms, slots) - count * _log_cosh(square)
+    square = averages.square(forms, slots, covariances)
+    return kappa * averages.mean(forms, slots) - count * _log_cosh(square)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _statistics(
-    owners: Owners,
-    block: int,
-    forms: Forms,
-    means: tuple[Array, ...],
-    spreads: tuple[Array, ...],
-    votes: tuple[Array, Array],
+    owners: Owners, block: int, forms: Forms, normals: Moments, votes: tuple[Array, Array]
 ) -> tuple[Array, dict[int, Array], Covariances]:
-    """Return the bound of all rows, its slope in each slot of a block, and half of ω times the
-    second derivatives of the mean squares in each pair of them, which is the precision."""
-    slots = bilinear.gathered(forms, owners, means)
-    covariances = bilinear.covariances_of(forms, owners, spreads)
+    """Return the bound of all rows, its slopes, and the precision in pairs of slots of a block."""
+    slots = averages.gathered(forms, owners, normals[0])
+    covariances = averages.covariances_of(forms, owners, normals[1])
     own = owners.slots(block)
 
     def within(values: tuple[Array, ...], of: Any) -> Array:
@@ -422,9 +359,9 @@ def _statistics(
 
     here = tuple(slots[slot] for slot in own)
     bound, slopes = jax.value_and_grad(within)(
-        here, lambda slots: bound_of_rows(owners, forms, slots, covariances, votes)
+        here, lambda slots: bound_of_rows(forms, slots, covariances, votes)
     )
-    square = partial(bilinear.square, forms, owners, covariances=covariances)
+    square = partial(averages.square, forms, covariances=covariances)
     omega = 2 * votes[0] * jax.vmap(jax.grad(_log_cosh))(square(slots))
     squares: Covariances = {}
     for place, slot in enumerate(own):
@@ -440,21 +377,16 @@ def _statistics(
 def _rest(
     setting: Setting,
     row: Any,
-    values: Values,
-    spreads: tuple[Array, ...],
-    counted: Counted,
+    given: tuple[Values, tuple[Array, ...], Counted],
     coordinates: tuple[Array, Values],
 ) -> tuple[Array, Any]:
-    """Return the bound less that of the rows and the entropies of the blocks, at factors along the
-    orbits and hyper-parameters, and its slope in these."""
+    """Return the bound without rows and entropies, at factors and hyper-parameters, and slope."""
+    values, spreads, counted = given
 
     def rest(coordinates: tuple[Array, Values]) -> Array:
-        factors, hyper = coordinates
-        plan, there, total = setting.plan, dict(values), jnp.zeros(())
-        for name, coordinate in hyper.items():
-            transform = biject_to(plan.supports[name])
-            there[name] = transform(coordinate)
-            total += transform.log_abs_det_jacobian(coordinate, there[name]).sum()
+        plan, (factors, hyper) = setting.plan, coordinates
+        own_hyper, total = placed(plan.supports, hyper)
+        there = values | own_hyper
         logs = {name: jnp.zeros(jnp.shape(values[name])) for name in setting.sites}
         for scale, factor in zip(plan.scales, factors, strict=True):
             for sign, names in ((1.0, scale.up), (-1.0, scale.down)):

@@ -1,5 +1,4 @@
-"""Moves along declared symmetries that keep the likelihood, drawn or to the maximum, and of learned
-scales together with the sites that they govern."""
+"""Moves along declared symmetries, and of learned scales with the sites that they govern."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from raters.errors import NotConjugateError
-from raters.inference.arrays import Rng
+from raters.inference.arrays import Rng, Sites
 from raters.inference.polya_gamma.conditionals import Gaussian, prior
 from raters.model import Affine, CommonShift, Model, Spread, Symmetry, Transfer, Values
 from raters.program import Program, placing, pointwise_log_likelihood, trace
@@ -170,9 +169,7 @@ def _log_density(prior: Gaussian, value: np.ndarray) -> np.ndarray:
 
 
 @partial(jax.jit, static_argnums=(0, 3))
-def _priors_of(
-    model: Model[Any], row: Any, values: Values, names: tuple[str, ...]
-) -> tuple[Gaussian, ...]:
+def _priors_of(model: Model[Any], row: Any, values: Values, names: Sites) -> tuple[Gaussian, ...]:
     """Return the priors of these sites."""
     traced = trace(model, row, values)
     priors = tuple(prior(traced[name]["fn"], np.shape(values[name])) for name in names)

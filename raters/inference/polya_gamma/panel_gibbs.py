@@ -1,10 +1,7 @@
-r"""Gibbs sampling of choices in which each judge has a vector of their own.
+"""Gibbs sampling of choices in which each judge has a vector of their own.
 
-A sweep draws the vectors, by independence Metropolis steps from t distributions; the shared sites
-and the scales together, given the vectors in units of their scales (ancillary coordinates); and
-what is added to everybody's vector, and the scales, given the vectors (sufficient ones): both
-forms of the model are interwoven (Yu and Meng 2011). Proposals are normal approximations at points
-of reference that are found in warm-up.
+Vectors are drawn by independence Metropolis steps; shared sites and scales given the vectors in
+units of their scales, and given the vectors: both forms are interwoven (Yu and Meng 2011).
 """
 
 from __future__ import annotations
@@ -16,13 +13,14 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from raters.inference.arrays import Entries, Matrix, Rng, Vectors
+from raters.inference.arrays import Entries, Matrix, Rng, Sites, Vectors
 from raters.inference.polya_gamma import augmentation
 from raters.inference.polya_gamma.panels import Panel
 from raters.inference.polya_gamma.rows import block_prior
+from raters.inference.polya_gamma.sets import log_t
 from raters.inference.polya_gamma.sweep import visit_site
 from raters.model import Values
-from raters.program import Program, log_prior
+from raters.program import log_prior
 
 # Proposals of each judge's vector in a sweep, of the shared sites, and the degrees of freedom.
 _TRIES, _SHARED_TRIES, _FREEDOM = 2, 2, 8
@@ -69,30 +67,16 @@ def normals(panel: Panel, reference: Reference, of_all: np.ndarray, factor: Matr
     root = np.tensordot(np.linalg.inv(white), factor.T, 1).transpose(0, 2, 1)
     along = np.matmul(root.transpose(0, 2, 1), shift[:, :, None])
     log_volume = np.log(white.diagonal(axis1=1, axis2=2)).sum(1)
-    return Normals(
-        mean=np.matmul(root, along)[:, :, 0],
-        root=root,
-        factor=np.tensordot(white.transpose(0, 2, 1), np.linalg.inv(factor), 1).transpose(0, 2, 1),
-        log_volume=log_volume - np.log(np.abs(factor.diagonal())).sum(),
-    )
-
-
-def log_t(square: np.ndarray, size: int, freedom: int) -> np.ndarray:
-    """Return the log density of a t distribution, but for a constant, at the square of a distance
-    from its centre."""
-    return np.asarray(-(freedom + size) / 2 * np.log1p(square / freedom))
+    log_volume -= np.log(np.abs(factor.diagonal())).sum()
+    whitening = np.tensordot(white.transpose(0, 2, 1), np.linalg.inv(factor), 1).transpose(0, 2, 1)
+    return Normals(np.matmul(root, along)[:, :, 0], root, whitening, log_volume)
 
 
 def draw_own(
-    panel: Panel,
-    reference: Reference,
-    of_all: np.ndarray,
-    factor: np.ndarray,
-    current: Vectors,
-    rng: Rng,
+    panel: Panel, at: Reference, of_all: np.ndarray, factor: Matrix, current: Vectors, rng: Rng
 ) -> Vectors:
     """Draw the vectors of all judges, given all else."""
-    approximate, size = normals(panel, reference, of_all, factor), panel.num_own
+    approximate, size = normals(panel, at, of_all, factor), panel.num_own
     inverse = np.linalg.inv(factor)
     shape = (len(current), _TRIES)
     wide = np.sqrt(rng.chisquare(_FREEDOM, shape) / _FREEDOM)
@@ -126,8 +110,7 @@ def _of_both(
 
 def draw_both(panel: Panel, reference: Reference, prior: Any, values: Values, rng: Rng) -> Values:
     """Draw the shared sites and the scales, with the vectors in units of their scales held."""
-    own, scales = panel.own_of(values), panel.scales_of(values)
-    units = own / scales
+    units = panel.own_of(values) / panel.scales_of(values)
     of_units = panel.own * units[panel.judge]
     design = np.concatenate([panel.shared, of_units], axis=2)
     mean, factor = _of_both(panel, design, prior, reference.both)
@@ -135,24 +118,18 @@ def draw_both(panel: Panel, reference: Reference, prior: Any, values: Values, rn
     shape = size, _SHARED_TRIES
     wide = np.sqrt(rng.chisquare(_FREEDOM, shape[1]) / _FREEDOM)
     apart = np.linalg.solve(factor.T, rng.standard_normal(shape) / wide)
-    current = np.concatenate([panel.shared_of(values), scales])
-    points = np.concatenate([current[:, None], mean[:, None] + apart], axis=1)
+    points = np.concatenate([panel.both_of(values)[:, None], mean[:, None] + apart], axis=1)
     square = ((factor.T @ (points - mean[:, None])) ** 2).sum(0)
     utility = panel.offset[:, :, None] + design @ points
     log_ratio = panel.log_likelihood(utility).sum(0) - log_t(square, size, _FREEDOM)
     log_ratio -= prior.square(points - prior.mean[:, None]) / 2
-    log_ratio = np.where(_allowed(points[number:]), log_ratio, -np.inf)
+    log_ratio = np.where((points[number:] > 0).all(0), log_ratio, -np.inf)
     place = 0
     for other in range(1, _SHARED_TRIES + 1):
         if np.log(rng.uniform()) < log_ratio[other] - log_ratio[place]:
             place = other
     shared, scales = np.split(points[:, place], [number])
     return panel.put(values, shared=shared, scales=scales, own=units * scales)
-
-
-def _allowed(scales: Float[np.ndarray, "entry point"]) -> np.ndarray:
-    """Return whether all scales of a point are."""
-    return np.asarray((scales > 0).all(0))
 
 
 def transfer(panel: Panel, factor: np.ndarray, values: Values, rng: Rng) -> Values:
@@ -173,17 +150,16 @@ def transfer(panel: Panel, factor: np.ndarray, values: Values, rng: Rng) -> Valu
     return panel.put(values, shared=shared + common @ moved, own=own)
 
 
-def hyper(program: Program[Any], panel: Panel, row: Any, values: Values, rng: Rng) -> Values:
+def hyper(panel: Panel, values: Values, rng: Rng) -> Values:
     """Draw the scales and the correlations by slices, with the vectors held."""
-    names = (*panel.names.scales, *panel.names.hyper)
-    drawn = _hyper(program.model, program.supports, names, row, values, augmentation.key_of(rng))
+    names, program = (*panel.names.scales, *panel.names.hyper), panel.program
+    given = panel.first, values, augmentation.key_of(rng)
+    drawn = _hyper(program.model, program.supports, names, *given)
     return values | {name: np.asarray(value) for name, value in drawn.items()}
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _hyper(
-    model: Any, supports: Any, names: tuple[str, ...], row: Any, values: Values, key: Any
-) -> Values:
+def _hyper(model: Any, supports: Any, names: Sites, row: Any, values: Values, key: Any) -> Values:
     values = {name: jax.numpy.asarray(value) for name, value in values.items()}
     for name in names:
         key, use = jax.random.split(key)
@@ -195,30 +171,26 @@ def _hyper(
 class Sampler:
     """A chain."""
 
-    def __init__(self, program: Program[Any], panel: Panel, values: Values) -> None:
-        self.program, self.panel = program, panel
-        self.row = program.data.first_unit()
-        both = (*panel.names.shared, *panel.names.scales)
-        self.prior = jax.tree.map(np.asarray, block_prior(program.model, self.row, values, both))
-        self.values, self.reference = climbed(program, panel, values)
+    def __init__(self, panel: Panel, values: Values) -> None:
+        self.panel, both = panel, (*panel.names.shared, *panel.names.scales)
+        prior = block_prior(panel.program.model, panel.first, values, both)
+        self.prior = jax.tree.map(np.asarray, prior)
+        self.values, self.reference = climbed(panel, values)
         self._sum: dict[str, np.ndarray] = {}
         self._number = 0
 
     def compile(self) -> None:
         """Compile what sweeps run."""
-        hyper(self.program, self.panel, self.row, self.values, np.random.default_rng(0))
+        hyper(self.panel, self.values, np.random.default_rng(0))
 
     def sweep(self, rng: Rng) -> Values:
         """Run one sweep, and return the values."""
         panel, values = self.panel, self.values
-        factor = panel.factor_of(self.program, self.row, values)
-        of_all = panel.shared_utilities(panel.shared_of(values))
-        own = draw_own(panel, self.reference, of_all, factor, panel.own_of(values), rng)
+        own = draw_own(panel, self.reference, *panel.given(values), panel.own_of(values), rng)
         values = panel.put(values, own=own)
         values = draw_both(panel, self.reference, self.prior, values, rng)
-        factor = panel.factor_of(self.program, self.row, values)
-        values = transfer(panel, factor, values, rng)
-        self.values = hyper(self.program, panel, self.row, values, rng)
+        values = transfer(panel, panel.given(values)[1], values, rng)
+        self.values = hyper(panel, values, rng)
         return self.values
 
     def step(self, rng: Rng, warmup: int, index: int) -> Values:
@@ -231,8 +203,7 @@ class Sampler:
     def warm(self, sweep: int) -> None:
         """Note a sweep of warm-up, and find the points of reference anew from time to time."""
         panel = self.panel
-        both = np.concatenate([panel.shared_of(self.values), panel.scales_of(self.values)])
-        state = {"own": panel.own_of(self.values), "both": both}
+        state = {"own": panel.own_of(self.values), "both": panel.both_of(self.values)}
         self._sum = {name: self._sum.get(name, 0.0) + value for name, value in state.items()}
         self._number += 1
         if sweep in _ANEW:
@@ -255,12 +226,10 @@ def _stepped(own: np.ndarray, mean: np.ndarray, factor: np.ndarray) -> np.ndarra
     return own + (factor @ (step * np.minimum(1, _LONGEST / np.maximum(length, 1e-12)))).T
 
 
-def at_modes(program: Program[Any], panel: Panel, values: Values) -> Reference:
+def at_modes(panel: Panel, values: Values) -> Reference:
     """Return the expansion of the likelihood at the mode of each judge's vector."""
-    row, own = program.data.first_unit(), panel.own_of(values)
-    factor = panel.factor_of(program, row, values)
-    of_all = panel.shared_utilities(panel.shared_of(values))
-    both = np.concatenate([panel.shared_of(values), panel.scales_of(values)])
+    own, both = panel.own_of(values), panel.both_of(values)
+    of_all, factor = panel.given(values)
     for _ in range(_STEPS):
         mean = normals(panel, referred(panel, own, both), of_all, factor).mean
         before, own = own, _stepped(own, mean, factor)
@@ -269,13 +238,11 @@ def at_modes(program: Program[Any], panel: Panel, values: Values) -> Reference:
     return referred(panel, own, both)
 
 
-def climbed(program: Program[Any], panel: Panel, values: Values) -> tuple[Values, Reference]:
+def climbed(panel: Panel, values: Values) -> tuple[Values, Reference]:
     """Go from a start to a point with high density by steps of EM in Laplace's approximation."""
-    row, shared, own = program.data.first_unit(), panel.shared_of(values), panel.own_of(values)
+    shared, own = panel.shared_of(values), panel.own_of(values)
     for _ in range(_CLIMBS):
-        factor = panel.factor_of(program, row, values)
-        of_all = panel.shared_utilities(shared)
-        at = referred(panel, own, np.concatenate([shared, panel.scales_of(values)]))
+        at, (of_all, factor) = referred(panel, own, panel.both_of(values)), panel.given(values)
         approximate = normals(panel, at, of_all, factor)
         own = _stepped(own, approximate.mean, factor)
         offset = panel.own_utilities(own)
@@ -287,10 +254,7 @@ def climbed(program: Program[Any], panel: Panel, values: Values) -> tuple[Values
             shared = shared + np.clip(np.linalg.solve(precision, slope), -_LONGEST, _LONGEST)
         mean = own.mean(0) * panel.common.any(0)
         shared, own = shared + panel.common @ mean, own - mean
-        variance = (np.matmul(approximate.root, approximate.root.transpose(0, 2, 1))).diagonal(
-            axis1=1, axis2=2
-        )
-        scales = np.sqrt((own**2 + variance).mean(0))
+        covariance = np.matmul(approximate.root, approximate.root.transpose(0, 2, 1))
+        scales = np.sqrt((own**2 + covariance.diagonal(axis1=1, axis2=2)).mean(0))
         values = panel.put(values, shared=shared, own=own, scales=scales)
-    both = np.concatenate([shared, panel.scales_of(values)])
-    return values, referred(panel, own, both)
+    return values, referred(panel, own, panel.both_of(values))

@@ -1,16 +1,12 @@
 """Choices in which each judge has a vector of their own: designs, likelihoods and priors.
 
-The utilities are affine in the vectors of the judges, and in the sites that all judges share:
-
-.. math:: u_{Sj} = w_{Sj}^\top \theta + x_{Sj}^\top b_{k(S)} + o_{Sj}
-
-with the designs w, x and the offset o read off the program once, since they depend on no site.
+The utilities are affine in the vectors and in the shared sites; the designs depend on no site.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -22,7 +18,7 @@ from jaxtyping import Array, Float, Int
 from raters.distributions import Choice
 from raters.distributions.correlated import unwrapped
 from raters.errors import NotConjugateError
-from raters.inference.arrays import Matrix, Vectors
+from raters.inference.arrays import Entries, HostRows, Matrix, Sites, Vectors
 from raters.inference.polya_gamma.conditionals import Gaussian
 from raters.inference.polya_gamma.rows import block_prior, split
 from raters.inference.polya_gamma.sets import is_unbounded
@@ -59,6 +55,7 @@ def why_not(program: Program[Any]) -> str | None:
 class Panel:
     """Choices of all judges, as arrays in which each set has as many places as the largest one."""
 
+    program: Program[Any]
     names: Names
     judge: Int[np.ndarray, " set"]
     shared: Float[np.ndarray, "place set entry"]
@@ -76,12 +73,12 @@ class Panel:
         """Length of the vectors."""
         return int(self.own.shape[2])
 
-    def answered(self, chosen: Float[np.ndarray, " row"]) -> Panel:
+    def answered(self, chosen: HostRows) -> Panel:
         """Return the panel with other choices from the same sets."""
         placed = np.where(self.row >= 0, np.asarray(chosen, float)[self.row], 0.0)
         return replace(self, chosen=placed)
 
-    def shared_utilities(self, shared: Float[np.ndarray, " entry"]) -> np.ndarray:
+    def shared_utilities(self, shared: Entries) -> np.ndarray:
         """Return the part of the utilities that all judges have, shape (place, set)."""
         return np.asarray(self.offset + self.shared @ shared)
 
@@ -134,11 +131,17 @@ class Panel:
         mean = weighted.reshape(design.shape).sum(0) / np.sqrt(self.number)[:, None]
         return np.asarray(weighted.T @ flat - mean.T @ mean)
 
-    def factor_of(self, program: Program[Any], row: Any, values: Values) -> np.ndarray:
-        """Return the Cholesky factor of the covariance of the vectors under their priors."""
-        return np.asarray(factors(program.model, self.names.own, row, values))
+    @cached_property
+    def first(self) -> Any:
+        """Judgements of one unit, of which priors are."""
+        return self.program.data.first_unit()
 
-    def shared_of(self, values: Values) -> Float[np.ndarray, " entry"]:
+    def given(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
+        """Return the shared utilities, and the Cholesky factor of the vectors' covariance."""
+        factor = factors(self.program.model, self.names.own, self.first, values)
+        return self.shared_utilities(self.shared_of(values)), np.asarray(factor)
+
+    def shared_of(self, values: Values) -> Entries:
         """Return the shared sites as a vector."""
         parts = [np.ravel(values[name]) for name in self.names.shared]
         return np.concatenate([np.zeros(0), *parts])
@@ -147,9 +150,13 @@ class Panel:
         """Return the vectors of all judges."""
         return np.concatenate([np.asarray(values[name]) for name in self.names.own], axis=1)
 
-    def scales_of(self, values: Values) -> Float[np.ndarray, " entry"]:
+    def scales_of(self, values: Values) -> Entries:
         """Return the scales of the entries."""
         return np.concatenate([np.asarray(values[name]) for name in self.names.scales])
+
+    def both_of(self, values: Values) -> Entries:
+        """Return the shared sites and the scales as a vector."""
+        return np.concatenate([self.shared_of(values), self.scales_of(values)])
 
     def put(self, values: Values, **parts: np.ndarray) -> Values:
         """Return the values with new vectors (``own``), ``shared`` sites or ``scales``."""
@@ -188,23 +195,14 @@ def panel_of(program: Program[Any], values: Values) -> Panel:
     offset[offset < _NOT_OFFERED / 1e200] = _NOT_OFFERED
     shared, own = placed(read.shared), placed(read.own)
     prior = jax.tree.map(np.asarray, block_prior(model, data.first_unit(), values, names.shared))
-    return Panel(
-        names,
-        judge[row][first],
-        shared,
-        own,
-        offset,
-        placed(read.chosen),
-        number[code[row][first]],
-        len(data.coords[data.judge]),
-        placed(np.arange(len(code)), -1).astype(int),
-        prior,
-        _common(shared, own),
-    )
+    of_rows = placed(read.chosen), number[code[row][first]], len(data.coords[data.judge])
+    places = placed(np.arange(len(code)), -1).astype(int)
+    read_off = names, judge[row][first], shared, own, offset
+    return Panel(program, *read_off, *of_rows, places, prior, _common(shared, own))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def factors(model: Model[Any], own: tuple[str, ...], row: Any, values: Values) -> Array:
+def factors(model: Model[Any], own: Sites, row: Any, values: Values) -> Array:
     """Return the Cholesky factor of the covariance of the vectors, block by block."""
     traced = trace(model, row, values)
     return jax.scipy.linalg.block_diag(*(_factor(traced[name]["fn"]) for name in own))
@@ -235,10 +233,10 @@ _TOLERANCE = 1e-6
 class Names(NamedTuple):
     """Sites of a panel."""
 
-    own: tuple[str, ...]
-    scales: tuple[str, ...]
-    shared: tuple[str, ...]
-    hyper: tuple[str, ...]
+    own: Sites
+    scales: Sites
+    shared: Sites
+    hyper: Sites
 
 
 def names_of(program: Program[Any]) -> Names:
@@ -289,15 +287,8 @@ def designs(model: Model[Any], names: Names, data: Any, values: Values) -> Desig
     site = trace(model, data, values)[model.observed]
     fn, chosen = site["fn"], jnp.asarray(site["value"], float)
     number = jnp.ones(fn.num_sets) if fn.count is None else jnp.asarray(fn.count, float)
-    return Designs(
-        jnp.stack(shared, axis=1) if shared else empty,
-        jnp.stack(own, axis=1),
-        here - along(held),
-        here,
-        chosen,
-        jnp.asarray(fn.set),
-        number,
-    )
+    both = jnp.stack(shared, axis=1) if shared else empty, jnp.stack(own, axis=1)
+    return Designs(*both, here - along(held), here, chosen, jnp.asarray(fn.set), number)
 
 
 def check(program: Program[Any], names: Names, read: Designs, values: Values) -> None:

@@ -1,17 +1,12 @@
-"""Sparse designs of blocks: the entries on which each logit depends, and their weights.
-
-They are recorded by running the model. The block's sites are replaced by stand-ins whose
-``__getitem__`` records the index and returns an independent slot array. One vector–Jacobian product
-of the logits with respect to the slots then gives every weight.
-"""
+"""Sparse designs of blocks, recorded by running the model with stand-ins that note each index; one
+vector–Jacobian product gives the weights."""
 
 from __future__ import annotations
 
 import functools
-import logging
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -23,7 +18,7 @@ from numpyro.distributions import constraints
 
 from raters.distributions.mixture import ClassCounts
 from raters.errors import NotConjugateError
-from raters.inference.arrays import PerRow, Rng
+from raters.inference.arrays import PerRow, Rng, Sites
 from raters.inference.polya_gamma import latent_classes
 from raters.inference.polya_gamma.conditionals import (
     Gaussian,
@@ -35,7 +30,6 @@ from raters.inference.polya_gamma.conditionals import (
 from raters.model import Model, Values
 from raters.program import Program, log_prior, scattered, trace
 
-_log = logging.getLogger("raters")
 _TOLERANCE = 1e-3
 # The precision of a block takes a pass for each pair of entries of a row.
 _MOST_ENTRIES = 40
@@ -44,7 +38,7 @@ _MOST_ENTRIES = 40
 class Block(NamedTuple):
     """Sites, or a column of a site, that are updated jointly."""
 
-    sites: tuple[str, ...]
+    sites: Sites
     kind: Literal["rows", "class", "type", "counts"] = "rows"
     column: int = 0
     colours: tuple[int, ...] = ()
@@ -104,11 +98,9 @@ class StandIn:
     def __getitem__(self, index: Any) -> Array:
         entry = jnp.arange(self.value.size, dtype=jnp.int32).reshape(self.shape)[index]
         self.entries.append(entry)
-        return (
-            jnp.take(self.value.ravel(), entry)
-            if self.slots is None
-            else self.slots[len(self.entries) - 1]
-        )
+        if self.slots is None:
+            return jnp.take(self.value.ravel(), entry)
+        return self.slots[len(self.entries) - 1]
 
 
 class _Factor(StandIn):
@@ -141,13 +133,11 @@ def record(
     if block.kind == "type":
         return _type_rows(model, data, values, block, classes)
     if block.colours:
-        return _coloured_rows(model, data, values, block, classes)
+        return _by_colour(model, data, values, block, classes)
     return indexed_rows(model, data, values, block.sites, classes)
 
 
-def indexed_rows(
-    model: Model[Any], data: Any, values: Values, block: tuple[str, ...], classes: Any
-) -> Rows:
+def indexed_rows(model: Model[Any], data: Any, values: Values, block: Sites, classes: Any) -> Rows:
     """Record the rows of sites that the model indexes, or uses as scalars."""
     by_index = tuple(name for name in block if values[name].ndim > 0)
     scalars = {name: values[name] for name in block if values[name].ndim == 0}
@@ -174,7 +164,8 @@ def indexed_rows(
     for name in block:
         if name in scalars:
             columns.append(jnp.full(logits.size, begin, jnp.int32))
-            by_scalar = _derivative(lambda scalars: run(None, scalars)[0], scalars, name)
+            one = jax.tree.map(jnp.zeros_like, scalars) | {name: jnp.ones_like(scalars[name])}
+            by_scalar = jax.jvp(lambda scalars: run(None, scalars)[0], (scalars,), (one,))[1]
             weights.append(by_scalar.ravel())
         else:
             codes = [(begin + entry.ravel()).astype(jnp.int32) for entry in entries[name]]
@@ -267,25 +258,13 @@ def _type_rows(model: Model[Any], data: Any, values: Values, block: Block, class
 
 
 def indices(model: Model[Any], data: Any, values: Values, site: str) -> list[Array]:
-    """Return the entries of a site that rows touch, an array for each index that the model asks
-    for."""
+    """Return the entries of a site that rows touch, an array for each index."""
     stand_in = StandIn(jnp.asarray(values[site]))
     trace(model, data, values | {site: stand_in})
     return stand_in.entries
 
 
-def _derivative(function: Callable[[Values], Array], scalars: Values, name: str) -> PerRow:
-    """Return the derivative of an array-valued function in one of its scalars."""
-    tangents = {
-        other: jnp.ones_like(value) if other == name else jnp.zeros_like(value)
-        for other, value in scalars.items()
-    }
-    return jax.jvp(function, (scalars,), (tangents,))[1]
-
-
-def _coloured_rows(
-    model: Model[Any], data: Any, values: Values, block: Block, classes: Any
-) -> Rows:
+def _by_colour(model: Model[Any], data: Any, values: Values, block: Block, classes: Any) -> Rows:
     """Read the rows of a block from derivatives of the logits, one slot for each colour."""
     current = jnp.concatenate([values[name].ravel() for name in block.sites])
     read = _logits(model, data, values, classes)
@@ -314,18 +293,18 @@ def _coloured_rows(
     return Rows(entry, weight, offset, logits, *rest, prior, read.shift)
 
 
-def split(entries: Any, values: Values, block: tuple[str, ...]) -> Values:
-    """Split a block's vector into its sites, with the shapes of `values`."""
+def split(entries: Any, values: Values, block: Sites) -> Values:
+    """Split a block's vector, or draws of it, into its sites, with the shapes of `values`."""
     parts, begin = {}, 0
     for name in block:
         shape = np.shape(values[name])
-        size = int(np.prod(shape))
-        parts[name] = entries[begin : begin + size].reshape(shape)
-        begin += size
+        end = begin + math.prod(shape)
+        parts[name] = entries[..., begin:end].reshape((*entries.shape[:-1], *shape))
+        begin = end
     return parts
 
 
-def block_prior(model: Model[Any], data: Any, values: Values, block: tuple[str, ...]) -> Gaussian:
+def block_prior(model: Model[Any], data: Any, values: Values, block: Sites) -> Gaussian:
     """Return the priors of a block's sites, concatenated."""
     traced = trace(model, data, values)
     return joined([prior(traced[name]["fn"], np.shape(values[name])) for name in block])
@@ -352,13 +331,13 @@ def rows_of(
 
 
 @partial(jax.jit, static_argnums=0)
-def logits_of(model: Model[Any], data: Any, values: Values) -> jax.Array:
+def logits_of(model: Model[Any], data: Any, values: Values) -> Array:
     """Return the logits of the observed site, compiled."""
     return _logits(model, data, values).logits.ravel()
 
 
 @partial(jax.jit, static_argnums=(0, 3))
-def _prior_slope(model: Model[Any], data: Any, values: Values, sites: tuple[str, ...]) -> Values:
+def _prior_slope(model: Model[Any], data: Any, values: Values, sites: Sites) -> Values:
     """Return the gradient in these sites of the log-prior of all other sites."""
     own = {name: jnp.asarray(values[name], float) for name in sites}
     return jax.grad(lambda own: log_prior(model, data, values | own, without=sites))(own)
@@ -381,17 +360,9 @@ def check_conjugate(program: Program[Any], values: Values, block: Block, seed: i
         )
     classes = latent_classes.expected_in(program, sample, point)
     if block.kind == "counts":
-        first, second = (
-            np.concatenate(
-                [
-                    np.ravel(part)
-                    for part in latent_classes.parameters(
-                        model, sample, point, classes, block.sites[0], at
-                    )
-                ]
-            )
-            for at in (0.0, 0.5)
-        )
+        given = model, sample, point, classes, block.sites[0]
+        both = (latent_classes.parameters(*given, at) for at in (0.0, 0.5))
+        first, second = (np.concatenate([np.ravel(part) for part in one]) for one in both)
         claim = "its complete-data log-likelihood is not that of counts: two readings of them"
     else:
         try:
@@ -400,13 +371,12 @@ def check_conjugate(program: Program[Any], values: Values, block: Block, seed: i
             raise NotConjugateError(f"{name} is not conjugate: {reason}") from reason
         other = block.put(point, block.current(_elsewhere(program, values, block, rng)))
         flat, weight = block.current(other), np.asarray(rows.weight)
-        parts = (
-            weight @ flat if rows.entry is None else (weight * flat[np.asarray(rows.entry)]).sum(0)
-        )
-        first, second = (
-            np.asarray(rows.offset) + parts,
-            np.asarray(rows_of(model, sample, other, block, classes).logits),
-        )
+        if rows.entry is None:
+            along = weight @ flat
+        else:
+            along = (weight * flat[np.asarray(rows.entry)]).sum(0)
+        first = np.asarray(rows.offset) + along
+        second = np.asarray(rows_of(model, sample, other, block, classes).logits)
         claim = "the logits are not affine in it: predicted and actual logits"
     error = float(np.max(np.abs(first - second) / (1 + np.abs(second)), initial=0.0))
     if not error < _TOLERANCE:

@@ -1,10 +1,7 @@
-r"""Hyper-parameters of normal priors, at the mode of their marginal posterior.
-
-With normal entries of means x and variances :math:`C_i` (Laplace's approximation), and priors of
-means :math:`m_i(v)` and precisions :math:`\lambda_i(v)`, a step of EM maximises (MacKay 1992)
+r"""Hyper-parameters of normal priors, at the mode of their marginal posterior (MacKay 1992).
 
 .. math:: \log p(v) + \tfrac12 \sum_i \left[\log \lambda_i(v)
-    - \lambda_i(v) \left((x_i - m_i(v))^2 + C_i\right)\right] .
+    - \lambda_i(v) \left((x_i - m_i(v))^2 + C_i\right)\right]
 """
 
 from __future__ import annotations
@@ -16,16 +13,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.optimize
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float
-from numpyro.distributions.transforms import biject_to
+from jaxtyping import Array
 
-from raters.inference.arrays import Entries, FlatPoint, Rng
-from raters.inference.polya_gamma import sweep
+from raters.inference.arrays import Entries, EntryArray, FlatPoint, Rng, Sites
 from raters.inference.polya_gamma.conditionals import Dense, Diagonal, Sparse
 from raters.inference.polya_gamma.laplace import MANY_ROWS, information, shifted
 from raters.inference.polya_gamma.rows import block_prior
+from raters.inference.polya_gamma.sweep import Plan
+from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
 from raters.model import Values
 from raters.program import log_prior, placing
 
@@ -34,7 +30,7 @@ from raters.program import log_prior, placing
 _SHORTEST, _MOST_STEPS = 2e-3, 60
 # Longest extrapolation of a step, and of all coordinates together.
 _FARTHEST, _LONGEST = 30.0, 2.0
-# In more doubt than this (see `_doubt`) the scale is left to a short Gibbs run, as it is of few
+# In more doubt than this the scale is left to a short Gibbs run, as it is of few
 # rows, where that costs little. At 1.3 (1,000 items, 100,000 votes) the logarithm of the mode is
 # .00 standard deviations from its mean, and the mean of the draws .05.
 _MOST_DOUBT = 1.5
@@ -44,7 +40,7 @@ _PROBES = 16
 Climb = Callable[[Values], Values]
 
 
-def applies(plan: sweep.Plan, data: Any, values: Values) -> bool:
+def applies(plan: Plan, data: Any, values: Values) -> bool:
     """Return whether there are many data, and the hyper-parameters are those of normal priors."""
     if not plan.hyper or not plan.blocks or plan.classes or plan.scales or plan.steep:
         return False
@@ -55,15 +51,15 @@ def applies(plan: sweep.Plan, data: Any, values: Values) -> bool:
     return prior.across is None and not bool(bounded)
 
 
-def fixed_point(
-    plan: sweep.Plan, data: Any, values: Values, climb: Climb, rng: Rng
-) -> Values | None:
+def fixed_point(plan: Plan, data: Any, values: Values, climb: Climb, rng: Rng) -> Values | None:
     """Return the values at the mode of the hyper-parameters, and of the other sites given them."""
     marginal = _Marginal(plan, data, climb, values, int(rng.integers(2**32)))
     point = marginal.start
     for _ in range(_MOST_STEPS // 2):
         first, values, shares = marginal.ahead(point, values)
-        if _doubt(shares) > _MOST_DOUBT:
+        # How far the mode may be from the mean, in standard deviations, but for a factor.
+        doubt = max(np.mean(part) * np.sqrt(2 * len(part)) for part in shares)
+        if doubt > _MOST_DOUBT:
             return None
         # Steps shrink by a factor of about twice the share of the prior.
         rate = 2 * max(float(np.mean(part)) for part in shares)
@@ -79,26 +75,19 @@ def fixed_point(
 class _Marginal:
     """Steps of EM in the unconstrained coordinates of the hyper-parameters."""
 
-    def __init__(
-        self, plan: sweep.Plan, data: Any, climb: Climb, values: Values, seed: int
-    ) -> None:
+    def __init__(self, plan: Plan, data: Any, climb: Climb, values: Values, seed: int) -> None:
         self.plan, self.data, self.climb, self.seed = plan, data, climb, seed
         self.row = placing.first_unit(data)
-        coordinates = {
-            name: biject_to(plan.supports[name]).inv(jnp.asarray(values[name]))
-            for name in plan.hyper
-        }
-        point, self.unravel = ravel_pytree(coordinates)
+        point, self.unravel = ravel_pytree(coordinates(plan.supports, values, plan.hyper))
         self.start: FlatPoint = np.asarray(point)
 
     def at(self, point: FlatPoint) -> Values:
         """Return the hyper-parameters at a point."""
-        placed = _placed(self.plan, self.unravel(jnp.asarray(point)))
-        return {name: np.asarray(value) for name, value in placed.items()}
+        there = placed(self.plan.supports, self.unravel(jnp.asarray(point)))[0]
+        return {name: np.asarray(there[name]) for name in self.plan.hyper}
 
     def ahead(self, point: FlatPoint, values: Values) -> tuple[FlatPoint, Values, list[Entries]]:
-        """Return the point after a step, the mode of the other sites before it, and the share of
-        the prior in the precision of each entry of each site there."""
+        """Return the point after a step, the mode of the other sites, and the prior's shares."""
         values = self.climb(values | self.at(point))
         normal = information(self.plan, self.data, values, draws=False)[1]
         mean = values
@@ -117,14 +106,12 @@ class _Marginal:
         # Behind the blocks come sites whose priors need not be normal.
         own = variance[: ends[-1]]
 
-        def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
-            value, slope = _expected(
-                self.plan, self.row, given, jnp.asarray(own), self.unravel(jnp.asarray(flat))
-            )
-            return -float(value), -np.asarray(ravel_pytree(slope)[0])
+        def objective(flat: np.ndarray) -> tuple[Any, Any]:
+            at = self.unravel(jnp.asarray(flat))
+            value, slope = _expected(self.plan, self.row, given, jnp.asarray(own), at)
+            return value, ravel_pytree(slope)[0]
 
-        found = scipy.optimize.minimize(loss, point, jac=True, method="L-BFGS-B")
-        return np.asarray(found.x), values, shares
+        return np.asarray(maximised(objective, point).x), values, shares
 
 
 def _extrapolated(x0: np.ndarray, x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
@@ -136,40 +123,21 @@ def _extrapolated(x0: np.ndarray, x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
     return np.asarray(x0 + leap * min(1.0, _LONGEST / max(np.linalg.norm(leap), 1e-300)))
 
 
-def _sites(plan: sweep.Plan) -> tuple[str, ...]:
+def _sites(plan: Plan) -> Sites:
     return tuple(name for block in plan.blocks for name in block.sites)
-
-
-def _doubt(shares: list[Entries]) -> float:
-    """Return how far the mode may be from the mean, in standard deviations, but for a factor."""
-    return float(max(np.mean(part) * np.sqrt(2 * len(part)) for part in shares))
-
-
-def _placed(plan: sweep.Plan, coordinates: Values) -> Values:
-    """Return the hyper-parameters at their unconstrained coordinates."""
-    return {name: biject_to(plan.supports[name])(coordinates[name]) for name in plan.hyper}
 
 
 @partial(jax.jit, static_argnums=0)
 def _expected(
-    plan: sweep.Plan,
-    row: Any,
-    values: Values,
-    variance: Float[Array, " entry"],
-    coordinates: Values,
+    plan: Plan, row: Any, values: Values, variance: EntryArray, coordinates: Values
 ) -> tuple[Array, Values]:
     """Return the expected log density of the hyper-parameters, and its gradient."""
     sites = _sites(plan)
     entries = jnp.concatenate([jnp.ravel(values[name]) for name in sites])
 
     def density(coordinates: Values) -> Array:
-        there = values | _placed(plan, coordinates)
-        volume = sum(
-            biject_to(plan.supports[name])
-            .log_abs_det_jacobian(coordinates[name], there[name])
-            .sum()
-            for name in plan.hyper
-        )
+        own_hyper, volume = placed(plan.supports, {name: coordinates[name] for name in plan.hyper})
+        there = values | own_hyper
         prior = block_prior(plan.model, row, there, sites)
         square = (entries - prior.mean) ** 2 + variance
         of_blocks = jnp.log(prior.precision) - prior.precision * square

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from raters.distributions import Choice, Davidson, GroupedMixture, PlackettLuce
 from raters.distributions.choices import NOT_OFFERED
 from raters.distributions.ties import OUTCOMES
-from raters.inference.arrays import Entries, Matrix, Points
+from raters.inference.arrays import Cell, Entries, Matrix, Points
 
 if TYPE_CHECKING:
     from raters.inference.polya_gamma.rows import Rows
@@ -43,6 +43,7 @@ class Likelihood(ABC):
     """Log-likelihood Σ y u − n log Σ exp u of choices from sets."""
 
     num_cells: int
+    is_cheap: bool = False
 
     @abstractmethod
     def at(self, entries: Points) -> Float[np.ndarray, " point"]:
@@ -58,9 +59,9 @@ class Cells(NamedTuple):
 
     row: Int[np.ndarray, " cell"]
     begin: Int[np.ndarray, " set"]
-    chosen: Float[np.ndarray, " cell"]
+    chosen: Cell
     number: Float[np.ndarray, " set"]
-    sign: Float[np.ndarray, " cell"] | float = 1.0
+    sign: Cell | float = 1.0
 
     @property
     def code(self) -> Int[np.ndarray, " cell"]:
@@ -77,7 +78,7 @@ def likelihood_of_sets(rows: Rows, sets: Sets) -> Likelihood:
     last = _last_stages(sets, offered)
     top, bottom = _plain(rows, cells), _plain(rows, last)
     if top is not None and bottom is not None:
-        return BestWorst(top, bottom)
+        return Summed(top, bottom, signs=(1, -1))
     return _affine(rows, _together(cells, last))
 
 
@@ -164,21 +165,16 @@ def _last_stages(sets: Sets, offered: Bool[np.ndarray, " row"]) -> Cells:
 
 def _together(cells: Cells, last: Cells) -> Cells:
     """Return the cells of all stages."""
-    row, chosen, number = (
-        np.concatenate([one, other])
-        for one, other in zip(
-            (cells.row, cells.chosen, cells.number),
-            (last.row, last.chosen, last.number),
-            strict=True,
-        )
-    )
-    begin = np.append(cells.begin, last.begin + len(cells.row))
+    row, begin, chosen, number, _ = map(np.append, cells, last)
+    begin[len(cells.begin) :] += len(cells.row)
     sign = np.repeat([cells.sign, last.sign], [len(cells.row), len(last.row)])
     return Cells(row, begin, chosen, number, sign)
 
 
 class Plain(Likelihood):
     """Likelihood of utilities that are the entries of a block."""
+
+    is_cheap = True
 
     def __init__(self, entry: Int[np.ndarray, " cell"], cells: Cells, size: int) -> None:
         self.wins = np.bincount(entry, cells.chosen, size)
@@ -194,7 +190,7 @@ class Plain(Likelihood):
         table = self._table(np.ones(len(self.entry)))
         self.table: Any = table.toarray() if len(first) * size <= _DENSE_CELLS else table
 
-    def _table(self, values: Float[np.ndarray, " cell"]) -> scipy.sparse.csr_array:
+    def _table(self, values: Cell) -> scipy.sparse.csr_array:
         """Return values of the cells as a table of sets by entries."""
         shape = len(self.number), len(self.wins)
         return scipy.sparse.csr_array((values, self.entry, self.begin), shape=shape)
@@ -228,39 +224,24 @@ class Plain(Likelihood):
         return Expanded(value, self.wins - expected, np.diag(expected) - across)
 
 
-class BestWorst(Likelihood):
-    """Likelihood of stages at which the best is chosen, and of ones at which the worst is, where
-    utilities are the entries of a block: the worst is the best of the entries turned round."""
-
-    def __init__(self, best: Plain, worst: Plain) -> None:
-        self.best, self.worst = best, worst
-        self.num_cells = best.num_cells + worst.num_cells
-
-    def at(self, entries: Points) -> Float[np.ndarray, " point"]:
-        return np.asarray(self.best.at(entries) + self.worst.at(-entries))
-
-    def expanded(self, entries: Entries) -> Expanded:
-        best, worst = self.best.expanded(entries), self.worst.expanded(-entries)
-        return Expanded(
-            best.value + worst.value, best.slope - worst.slope, best.curvature + worst.curvature
-        )
-
-
 class Summed(Likelihood):
-    """Likelihood of choices of several kinds that the same block is in."""
+    """Likelihood of choices of several kinds, some of them with the entries turned round."""
 
-    def __init__(self, parts: Sequence[Likelihood]) -> None:
-        self.parts = parts
+    def __init__(self, *parts: Likelihood, signs: Sequence[int] | None = None) -> None:
+        self.parts, self.signs = parts, signs or [1] * len(parts)
         self.num_cells = sum(part.num_cells for part in parts)
+        self.is_cheap = all(part.is_cheap for part in parts)
 
     def at(self, entries: Points) -> Float[np.ndarray, " point"]:
-        return np.sum([part.at(entries) for part in self.parts], axis=0)
+        both = zip(self.parts, self.signs, strict=True)
+        return np.sum([part.at(sign * entries) for part, sign in both], axis=0)
 
     def expanded(self, entries: Entries) -> Expanded:
-        values, slopes, curvatures = zip(
-            *(part.expanded(entries) for part in self.parts), strict=True
-        )
-        return Expanded(sum(values), np.sum(slopes, axis=0), np.sum(curvatures, axis=0))
+        both = list(zip(self.parts, self.signs, strict=True))
+        each = [part.expanded(sign * entries) for part, sign in both]
+        slopes = [sign * one.slope for one, sign in zip(each, self.signs, strict=True)]
+        curvature = np.sum([one.curvature for one in each], axis=0)
+        return Expanded(sum(one.value for one in each), np.sum(slopes, axis=0), curvature)
 
 
 def _equal_sets(
@@ -281,9 +262,7 @@ def _equal_sets(
 class Utilities(Likelihood):
     """Likelihood of utilities that are affine in a block."""
 
-    def __init__(
-        self, design: scipy.sparse.csr_array, offset: Float[np.ndarray, " cell"], cells: Cells
-    ) -> None:
+    def __init__(self, design: scipy.sparse.csr_array, offset: Cell, cells: Cells) -> None:
         rows, size = design.shape
         few = size <= _FEW and rows * size <= _MOST_DENSE
         is_array = few or rows * size**2 <= _DENSE_PRODUCTS
@@ -334,12 +313,7 @@ class Separate(Utilities):
     """Likelihood of a block of which each set touches one entry."""
 
     def __init__(
-        self,
-        entry: Int[np.ndarray, " cell"],
-        weight: Float[np.ndarray, " cell"],
-        offset: Float[np.ndarray, " cell"],
-        cells: Cells,
-        size: int,
+        self, entry: Int[np.ndarray, " cell"], weight: Cell, offset: Cell, cells: Cells, size: int
     ) -> None:
         number = len(cells.row)
         ends = np.arange(number + 1)
@@ -382,9 +356,11 @@ def sets_of(fn: dist.Distribution, classes: Any, value: Any) -> Sets | None:
     return None
 
 
-@sets_of.register
-def _(fn: Choice, classes: Any, value: Any) -> Sets:
-    return Sets(fn.set, jnp.ones(fn.num_sets) if fn.count is None else fn.count)
+@sets_of.register(Choice)
+@sets_of.register(PlackettLuce)
+def _(fn: Choice | PlackettLuce, classes: Any, value: Any) -> Sets:
+    number = jnp.ones(fn.num_sets) if fn.count is None else fn.count
+    return Sets(fn.set, number, value if isinstance(fn, PlackettLuce) else None)
 
 
 @sets_of.register
@@ -398,12 +374,6 @@ def _(fn: Davidson, classes: Any, value: Any) -> Sets:
     number = len(fn.logits)
     code = jnp.repeat(jnp.arange(number), len(OUTCOMES))
     return Sets(code, jnp.ones(number) if fn.count is None else fn.count)
-
-
-@sets_of.register
-def _(fn: PlackettLuce, classes: Any, value: Any) -> Sets:
-    number = jnp.ones(fn.num_sets) if fn.count is None else fn.count
-    return Sets(fn.set, number, value)
 
 
 @sets_of.register

@@ -1,8 +1,4 @@
-"""Sweep of EM and Gibbs: latent classes, conjugate blocks, orbits of scale symmetries, free sites.
-
-EM uses expected classes, expected Pólya-Gamma weights and the mode of each conditional; Gibbs draws
-all of them. Nothing here is specific to a model.
-"""
+"""Sweep of EM and Gibbs: latent classes, conjugate blocks, orbits of scales, and free sites."""
 
 from __future__ import annotations
 
@@ -14,14 +10,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.optimize
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Array
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 
 from raters.distributions import StickBreaking
 from raters.errors import NotConjugateError
-from raters.inference.arrays import Scalar
+from raters.inference.arrays import Scalar, Sites
 from raters.inference.polya_gamma import (
     augmentation,
     collapsed,
@@ -29,7 +25,6 @@ from raters.inference.polya_gamma import (
     devices,
     latent_classes,
     line,
-    local,
     sets,
 )
 from raters.inference.polya_gamma.colours import coloured
@@ -37,18 +32,10 @@ from raters.inference.polya_gamma.components import ByComponent
 from raters.inference.polya_gamma.conditionals import Conditional, Weighted, conditional
 from raters.inference.polya_gamma.moves import Move, column_of, moves_of
 from raters.inference.polya_gamma.rows import Block, Rows, check_conjugate, rows_of
+from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
 from raters.model import Model, Scale, Spread, Values
-from raters.program import (
-    ClassTable,
-    Program,
-    Supports,
-    log_joint,
-    log_prior,
-    placing,
-    pointwise_log_likelihood,
-    start_of,
-)
-from raters.program.remembered import remembered
+from raters.program import Program, Supports, densities, placing, start_of
+from raters.program.program import once
 
 # Largest numbers of visits of orbits and free sites in a Gibbs sweep, and of steps along a line in
 # all. At 20,000 votes ten visits cost a fifth of the Pólya-Gamma draws, and doubled to quadrupled
@@ -59,7 +46,7 @@ STEEP = 500
 
 # From an identifier of the rows, their logits, votes and κ to ω and κ.
 Weights = Callable[[Any, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-Step = Callable[[line.Line, jax.Array], jax.Array]
+Step = Callable[[line.Line, Array], Array]
 
 
 @dataclass(frozen=True)
@@ -71,20 +58,20 @@ class Plan:
     classes: bool
     blocks: tuple[Block, ...]
     scales: tuple[Scale, ...]
-    free: tuple[str, ...]
+    free: Sites
     reaching: frozenset[str]
     in_logs: frozenset[str]
     broken: frozenset[str]
     moves: tuple[Move, ...] = ()
     spreads: tuple[tuple[Spread, str | None], ...] = ()
-    steep: tuple[str, ...] = ()
+    steep: Sites = ()
     of_sets: bool = False
     steady: frozenset[Block] = frozenset()
     integrated: Block | None = None
-    collapsed: tuple[str, ...] = ()
+    collapsed: Sites = ()
 
     @property
-    def hyper(self) -> tuple[str, ...]:
+    def hyper(self) -> Sites:
         """Hyper-parameters: free sites that enter the likelihood only through other sites."""
         return tuple(name for name in self.free if name not in self.reaching)
 
@@ -98,7 +85,7 @@ class Plan:
     def holding_hyper(self) -> Plan:
         """Return the plan of the same sweep with fixed hyper-parameters."""
 
-        def moving(names: tuple[str, ...]) -> tuple[str, ...]:
+        def moving(names: Sites) -> Sites:
             return tuple(name for name in names if name not in self.hyper)
 
         scales = tuple(Scale(moving(one.up), moving(one.down)) for one in self.scales)
@@ -106,8 +93,7 @@ class Plan:
 
 
 def why_not(program: Program[Any]) -> str | None:
-    """Explain why the Pólya-Gamma back-ends cannot run a program of one kind of judgement, or
-    return None."""
+    """Explain why Pólya-Gamma back-ends cannot run a program of one kind of judgement."""
     if program.parts:
         return (
             f"{program.model.title} has {len(program.parts)} kinds of judgement"
@@ -153,7 +139,7 @@ def blocks_of(program: Program[Any], data: Any, values: Values) -> tuple[Block, 
     return detection.kinds_of(program, data, values, detection.names_of(program))
 
 
-@remembered
+@once
 def plan(program: Program[Any], values: Values) -> Plan:
     """Plan a model's sweep, and check its blocks and symmetries."""
     model, data = program.model, program.data
@@ -166,24 +152,18 @@ def plan(program: Program[Any], values: Values) -> Plan:
     blocks = tuple(coloured(program, values, block) for block in blocks)
     for block in blocks:
         check_conjugate(program, values, block)
-    local.check(program, values)
+    collapsed.check(program, values)
     steep = steep_sites(program)
     free = tuple(name for name in program.sites if name not in in_blocks and name not in steep)
     sample = program.sample()
-    reaching = frozenset(
-        name
-        for name in free
-        if detection.depends(pointwise_log_likelihood, model, sample, values, (name,))
-    )
+    given = densities.pointwise_log_likelihood, model, sample, values
+    reaching = frozenset(name for name in free if detection.depends(*given, (name,)))
     counted = {block.sites[0] for block in blocks if block.kind == "counts"}
     in_logs = frozenset(
         site for site in counted if latent_classes.is_unbounded(model, data, values, site)
     )
-    broken = frozenset(
-        site
-        for site in counted
-        if latent_classes.type_of_prior(model, data, values, site) is StickBreaking
-    )
+    types = {site: latent_classes.type_of_prior(model, data, values, site) for site in counted}
+    broken = frozenset(site for site, own in types.items() if own is StickBreaking)
     of_sets = sets.chooses(program)
     integrated, collapsed_sites = collapsed.collapsed_of(program, values, blocks, free)
     return Plan(
@@ -206,16 +186,13 @@ def plan(program: Program[Any], values: Values) -> Plan:
     )
 
 
-def steep_sites(program: Program[Any]) -> tuple[str, ...]:
+def steep_sites(program: Program[Any]) -> Sites:
     """Return the sites of no block with too many entries to update one by one."""
     if not (blocks := detection.names_of(program)):
         return tuple(program.sites)
     in_blocks = {name for block in blocks for name in block}
-    return tuple(
-        name
-        for name, site in program.sites.items()
-        if name not in in_blocks and np.prod(site.shape) > STEEP
-    )
+    loose = {name: site for name, site in program.sites.items() if name not in in_blocks}
+    return tuple(name for name, site in loose.items() if np.prod(site.shape) > STEEP)
 
 
 class Ascent(NamedTuple):
@@ -231,34 +208,23 @@ def climb_steep(
 ) -> Ascent:
     """Increase the log joint density by steps of L-BFGS in the steep sites."""
     supports = plan.supports
-    start, unravel = ravel_pytree(
-        {name: biject_to(supports[name]).inv(jnp.asarray(values[name])) for name in plan.steep}
-    )
+    start, unravel = ravel_pytree(coordinates(supports, values, plan.steep))
     fixed = {name: value for name, value in values.items() if name not in plan.steep}
 
-    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+    def objective(flat: np.ndarray) -> tuple[Any, Any]:
         value, gradient = _steep_gradient(plan, data, fixed, unravel(jnp.asarray(flat)))
-        return -float(value), -np.asarray(ravel_pytree(gradient)[0])
+        return value, ravel_pytree(gradient)[0]
 
-    trace = [-loss(np.asarray(start))[0]]
-    options = {
-        "maxiter": steps,
-        "maxfun": 20 * steps,
-        "ftol": tolerance / (1 + abs(trace[0])),
-        "gtol": 1e-7,
-    }
-    found = scipy.optimize.minimize(
-        loss,
+    trace = [float(objective(np.asarray(start))[0])]
+    limits = {"maxiter": steps, "maxfun": 20 * steps, "ftol": tolerance / (1 + abs(trace[0]))}
+    found = maximised(
+        objective,
         np.asarray(start),
-        jac=True,
-        method="L-BFGS-B",
         callback=lambda intermediate_result: trace.append(-intermediate_result.fun),
-        options=options,
+        options=limits | {"gtol": 1e-7},
     )
-    point = unravel(jnp.asarray(found.x))
-    climbed = values | {
-        name: np.asarray(biject_to(supports[name])(point[name])) for name in plan.steep
-    }
+    point = placed(supports, unravel(jnp.asarray(found.x)))[0]
+    climbed = values | {name: np.asarray(point[name]) for name in plan.steep}
     return Ascent(climbed, np.array(trace), bool(found.success))
 
 
@@ -266,9 +232,8 @@ def climb_steep(
 def _steep_gradient(plan: Plan, data: Any, fixed: Values, point: Values) -> tuple[Scalar, Values]:
     """Return the log joint density and its gradient in the unconstrained steep sites."""
 
-    def density(point: Values) -> jax.Array:
-        constrained = {name: biject_to(plan.supports[name])(point[name]) for name in plan.steep}
-        return log_joint(plan.model, data, fixed | constrained)
+    def density(point: Values) -> Array:
+        return densities.log_joint(plan.model, data, fixed | placed(plan.supports, point)[0])
 
     return jax.value_and_grad(density)(point)
 
@@ -312,11 +277,8 @@ def block_conditional(
     if block.kind == "counts":
         site = block.sites[0]
         kind = latent_classes.Breaks if site in plan.broken else latent_classes.conditional
-        given: tuple[Any, ...] = (plan.model, data, values, classes)
-        if cache is None or not isinstance(cache.table, ClassTable):
-            return kind(latent_classes.parameters(*given, site), site in plan.in_logs)
-        counts = cache.table.counted(classes)
-        return kind(latent_classes.parameters_of_counts(*given, counts, site), site in plan.in_logs)
+        given = latent_classes.parameters(plan.model, data, values, classes, site)
+        return kind(given, site in plan.in_logs)
     if plan.of_sets and block.kind != "class":
         return sets.conditional_of(plan.model, data, values, block, classes, cache, joint=joint)
     full: Conditional | None = None
@@ -394,17 +356,15 @@ def orbit_density(
     """Return the log prior density along a scale orbit, as a function of the log factor."""
     power = orbit_power(values, scale)
 
-    def density(log_factor: jax.Array) -> jax.Array:
+    def density(log_factor: Array) -> Array:
         volume = power * log_factor if draws else 0.0
-        return log_prior(model, data, orbit(values, scale, log_factor)) + volume
+        return densities.log_prior(model, data, orbit(values, scale, log_factor)) + volume
 
     return density
 
 
 @partial(jax.jit, static_argnums=(0, 5))
-def visit_free(
-    plan: Plan, row: Any, data: Any, values: Values, key: jax.Array, draws: bool
-) -> Values:
+def visit_free(plan: Plan, row: Any, data: Any, values: Values, key: Array, draws: bool) -> Values:
     """Update scale orbits and free sites, by slice sampling or by golden-section search."""
     values = {name: jnp.asarray(value) for name, value in values.items()}
     once = partial(_visit_once, plan, row, data, draws)
@@ -414,13 +374,8 @@ def visit_free(
 
 
 def visit_orbits(
-    model: Model[Any],
-    scales: tuple[Scale, ...],
-    row: Any,
-    values: Values,
-    key: jax.Array,
-    draws: bool,
-) -> tuple[Values, jax.Array]:
+    model: Model[Any], scales: tuple[Scale, ...], row: Any, values: Values, key: Array, draws: bool
+) -> tuple[Values, Array]:
     """Move along the orbit of each scale symmetry once; return the values and the next key."""
     step: Step = line.slice_step if draws else line.golden_step
     for scale in scales:
@@ -431,16 +386,14 @@ def visit_orbits(
 
 
 def _visit_once(
-    plan: Plan, row: Any, data: Any, draws: bool, values: Values, key: jax.Array
-) -> tuple[Values, jax.Array]:
+    plan: Plan, row: Any, data: Any, draws: bool, values: Values, key: Array
+) -> tuple[Values, Array]:
     values, key = visit_orbits(plan.model, plan.scales, row, values, key, draws)
     for name in plan.free:
         key, use = jax.random.split(key)
-        joint = (
-            partial(log_joint, plan.model, data)
-            if name in plan.reaching
-            else partial(log_prior, plan.model, row)
-        )
+        joint = partial(densities.log_prior, plan.model, row)
+        if name in plan.reaching:
+            joint = partial(densities.log_joint, plan.model, data)
         values = values | {
             name: visit_site(joint, plan.supports[name], values, name, use, draws=draws)
         }
@@ -448,27 +401,26 @@ def _visit_once(
 
 
 def visit_site(
-    joint: Callable[[Values], jax.Array],
+    joint: Callable[[Values], Array],
     support: constraints.Constraint,
     values: Values,
     name: str,
-    key: jax.Array,
+    key: Array,
     *,
     draws: bool = True,
-) -> jax.Array:
-    """Update the entries of a site one by one, each along its unconstrained coordinate, by slice
-    sampling or by golden-section search."""
+) -> Array:
+    """Update the entries of a site one by one, each along its unconstrained coordinate."""
     step: Step = line.slice_step if draws else line.golden_step
     transform = biject_to(support)
     start = transform.inv(values[name])
     shape = jnp.shape(start)
 
-    def density(flat: jax.Array) -> jax.Array:
+    def density(flat: Array) -> Array:
         value = transform(flat.reshape(shape))
         volume = transform.log_abs_det_jacobian(flat.reshape(shape), value).sum() if draws else 0.0
         return joint(values | {name: value}) + volume
 
-    def visit(entry: int, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def visit(entry: int, state: tuple[Array, Array]) -> tuple[Array, Array]:
         flat, key = state
         key, use = jax.random.split(key)
         return flat.at[entry].add(step(lambda move: density(flat.at[entry].add(move)), use)), key

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
 
-from raters.inference.arrays import Flat, Scalar
+from raters.inference.arrays import Flat, Scalar, Sites
 from raters.model import Model, Values
 from raters.program import Supports, log_joint
 
@@ -19,27 +22,34 @@ from raters.program import Supports, log_joint
 @partial(jax.jit, static_argnums=0)
 def flat_of(supports: Supports, values: Values) -> Flat:
     """Return the unconstrained coordinates of the sites that have a support here."""
-    coordinates = {name: biject_to(one).inv(values[name]) for name, one in supports.items()}
-    return ravel_pytree(coordinates)[0]
+    return ravel_pytree(coordinates(supports, values, tuple(supports)))[0]
 
 
 @partial(jax.jit, static_argnums=0)
 def coordinates_of(supports: Supports, like: Values, flat: Flat) -> Values:
     """Return the unconstrained coordinates of each site, of which `like` has the shapes."""
-    shapes = {name: biject_to(one).inv(jnp.asarray(like[name])) for name, one in supports.items()}
-    return ravel_pytree(shapes)[1](flat)
+    return ravel_pytree(coordinates(supports, like, tuple(supports)))[1](flat)
+
+
+def coordinates(supports: Supports, values: Values, names: Sites) -> Values:
+    """Return the unconstrained coordinates of some sites."""
+    return {name: biject_to(supports[name]).inv(jnp.asarray(values[name])) for name in names}
+
+
+def placed(supports: Supports, coordinates: Values) -> tuple[Values, Scalar]:
+    """Return sites at their unconstrained coordinates, and the log volume element there."""
+    values, volume = {}, jnp.zeros(())
+    for name, coordinate in coordinates.items():
+        transform = biject_to(supports[name])
+        values[name] = transform(coordinate)
+        volume += transform.log_abs_det_jacobian(coordinate, values[name]).sum()
+    return values, volume
 
 
 def sites_at(supports: Supports, like: Values, flat: Flat) -> tuple[Values, Scalar]:
     """Return the sites at unconstrained coordinates, and the log volume element there."""
-    transforms = {name: biject_to(one) for name, one in supports.items()}
-    coordinates = coordinates_of(supports, like, flat)
-    values = {name: transform(coordinates[name]) for name, transform in transforms.items()}
-    volumes = (
-        transform.log_abs_det_jacobian(coordinates[name], values[name]).sum()
-        for name, transform in transforms.items()
-    )
-    return values, sum(volumes, jnp.zeros(()))
+    each = coordinates_of(supports, like, flat)
+    return placed(supports, {name: each[name] for name in supports})
 
 
 @partial(jax.jit, static_argnums=0)
@@ -53,8 +63,7 @@ def sites_at_each(
 def log_density(
     model: Model[Any], supports: Supports, data: Any, like: Values, flat: Flat
 ) -> Scalar:
-    """Return the log density in the unconstrained coordinates of the sites that have a support
-    here; the others are as in `like`."""
+    """Return the log density in unconstrained coordinates; other sites are as in `like`."""
     values, volume = sites_at(supports, like, flat)
     return log_joint(model, data, like | values) + volume
 
@@ -85,3 +94,15 @@ def curvature(
 
     columns: Array = jax.lax.map(along, jnp.eye(flat.size), batch_size=batch_size)
     return (columns + columns.T) / 2
+
+
+def maximised(
+    objective: Callable[[np.ndarray], tuple[Any, Any]], start: np.ndarray, **settings: Any
+) -> scipy.optimize.OptimizeResult:
+    """Climb by L-BFGS on an objective that gives its value and its slope."""
+
+    def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = objective(point)
+        return -float(value), -np.asarray(slope)
+
+    return scipy.optimize.minimize(loss, start, jac=True, **{"method": "L-BFGS-B"} | settings)

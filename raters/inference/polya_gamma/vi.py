@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from functools import partial
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
 import numpyro.distributions as dist
+import scipy.linalg
 from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
+from scipy.special import log_ndtr, logsumexp, ndtri_exp
 from tqdm.auto import tqdm
 
 from raters.distributions import StickBreaking
-from raters.errors import ConvergenceWarning
 from raters.errors.validation import plain_whole, positive
-from raters.inference.arrays import PerDraw, Rng
-from raters.inference.base import (
-    Backend,
-    Draws,
-    Start,
-    centre,
-    numpy_seeds,
-    one_blas_thread,
-    progress_bar,
-)
+from raters.inference import base
+from raters.inference.arrays import Entries, EntryDraws, Matrix, PerDraw, Rng
 from raters.inference.polya_gamma import (
-    bilinear,
+    averages,
     detection,
     laplace,
     latent_classes,
-    response,
+    mean_field,
     sets,
     sweep,
 )
+from raters.inference.polya_gamma.averages import Covariances, Forms, Owners
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.em import another_start
 from raters.inference.polya_gamma.integrated import integrated
+from raters.inference.polya_gamma.laplace import log_crossing, tangent_of
 from raters.inference.polya_gamma.laplace_classes import around_classes, is_small
-from raters.inference.polya_gamma.mean_field import MeanField, State
+from raters.inference.polya_gamma.rows import split
 from raters.model import Permute, Rotation, Values
-from raters.program import Program, pointwise_log_likelihood, start_of
+from raters.program import Program, densities, placing, start_of
 
 # Draws times rows up to which the density of the draws is computed, and so their weights.
 _MUCH_WORK = 2e9
@@ -51,21 +46,203 @@ _MANY_ROWS, _MANY_ENTRIES, _MOST_HYPER = 20_000, 1000, 3
 # coordinates, between these two later; and steps outwards, until the evidence is so much lower.
 _SETTLING, _CENTRINGS, _OUTWARDS, _LOW = 5, 5, 5, 4.0
 _FIRST_WIDTH, _NARROWEST, _LONGEST = 0.15, 0.02, 0.6
-# Starts of a mixture of types.
-_STARTS = 10
+# Starts of a mixture of types, of which that with the highest bound is used, and most sweeps.
+_STARTS, _MOST_SWEEPS = 10, 500
 
 
-class Ascent(NamedTuple):
-    """Run of coordinate ascent: the last state, the bound after each sweep, and whether it
-    converged."""
+# Newton steps to the place of a truncated normal of a given mean, and how far away it may be.
+_STEPS, _FAR = 40, 30.0
+# Least weight of a component, relative to the largest.
+_LEAST = 0.1
 
-    state: State
-    bound: Float[np.ndarray, " sweep"]
-    converged: bool
+
+def precision(field: mean_field.MeanField, state: mean_field.State) -> Matrix:
+    """Return the precision of the means of all entries by linear response."""
+    owners = field.setting.owners
+    values = field.values(state)
+    sizes = [len(normal.mean) for normal in state.normals]
+    begins = np.concatenate([[0], np.cumsum(sizes)])
+    full = np.zeros((begins[-1], begins[-1]))
+    votes = field.votes_at(state)
+    curvatures = _curvatures(owners, field.forms, mean_field.moments(state.normals), votes)
+    for (one, other), value in curvatures.items():
+        first, second = owners.of_slot[one], owners.of_slot[other]
+        shape = (sizes[first], sizes[second])
+        cell = field.entry[one].astype(np.int64) * shape[1] + field.entry[other]
+        half = np.bincount(cell, np.asarray(value), shape[0] * shape[1]).reshape(shape)
+        row, column = (slice(begins[block], begins[block + 1]) for block in (first, second))
+        full[row, column] -= half
+        if one != other:
+            full[column, row] -= half.T
+    for number, prior in enumerate(field.priors(values)):
+        own = np.arange(begins[number], begins[number + 1])
+        full[own, own] += prior.precision
+        if prior.across is not None:
+            full[np.ix_(own, own)] += prior.across
+    return full
+
+
+@partial(jax.jit, static_argnums=0)
+def _curvatures(
+    owners: Owners, forms: Forms, normals: mean_field.Moments, votes: tuple[Array, Array]
+) -> Covariances:
+    """Return the second derivatives of the bound of each row in each pair of its slots."""
+    slots = averages.gathered(forms, owners, normals[0])
+    covariances = averages.covariances_of(forms, owners, normals[1])
+
+    def bound(slots: averages.Slots) -> Array:
+        return mean_field.bound_of_rows(forms, slots, covariances, votes).sum()
+
+    found: Covariances = {}
+    for one in range(len(slots)):
+        tangent = tuple(jax.numpy.ones_like(slot) * (at == one) for at, slot in enumerate(slots))
+        second = jax.jvp(jax.grad(bound), (slots,), (tangent,))[1]
+        for other in range(one, len(slots)):
+            found[one, other] = second[other]
+    return found
+
+
+class Component:
+    """Normal of all entries on the section across the orbits of scale symmetries."""
+
+    def __init__(self, field: mean_field.MeanField, state: mean_field.State) -> None:
+        self.setting, self.values = field.setting, field.values(state)
+        self.mean = np.concatenate([normal.mean for normal in state.normals])
+        full = precision(field, state)
+        scales = self.setting.plan.scales
+        self.tangents = [tangent_of(scale, self.setting.sites, self.values) for scale in scales]
+        # A high precision along the orbit keeps draws on the section.
+        self.along = 1e4 * np.abs(np.diag(full)).mean() * len(full)
+        for tangent in self.tangents:
+            full += self.along * np.outer(tangent, tangent)
+        self.factor = scipy.linalg.cholesky(full, lower=True)
+        priors = field.priors(self.values)
+        low, high = (np.concatenate([getattr(one, at) for one in priors]) for at in ("low", "high"))
+        self.bounded = np.flatnonzero(np.isfinite(low) | np.isfinite(high))
+        self.low, self.high = low[self.bounded], high[self.bounded]
+        self.deviation, self.centre = np.zeros(0), np.zeros(0)
+        if len(self.bounded):
+            inverse = scipy.linalg.solve_triangular(self.factor, np.eye(len(full)), lower=True)
+            self.deviation = np.sqrt((inverse[:, self.bounded] ** 2).sum(0))
+            self.centre = centre_of(self.mean[self.bounded], self.deviation, self.low, self.high)
+
+    def log_evidence(self, field: mean_field.MeanField, state: mean_field.State) -> float:
+        """Return the log evidence, by Laplace's approximation at the means."""
+        plan, total = self.setting.plan, 0.0
+        for piece in placing.pieces(field.data):
+            total += float(densities.likelihood_of(plan.model, piece, self.values))
+        for name, value in state.hyper.items():
+            transform = biject_to(plan.supports[name])
+            coordinate = transform.inv(value)
+            total += float(transform.log_abs_det_jacobian(coordinate, value).sum())
+        prior = float(densities.prior_of(plan.model, field.row, self.values))
+        return total + prior - float(np.log(np.diag(self.factor)).sum())
+
+    def draw(self, number: int, rng: Rng) -> tuple[EntryDraws, EntryDraws]:
+        """Draw entries; return them, and the normal ones less their mean."""
+        standard = rng.standard_normal((len(self.mean), number))
+        apart = scipy.linalg.solve_triangular(self.factor, standard, lower=True, trans="T").T
+        entries = self.mean + apart
+        if len(self.bounded):
+            entries[:, self.bounded] = self._inside(apart[:, self.bounded] / self.deviation)
+        return entries, apart
+
+    def log_density(self, entries: EntryDraws, apart: np.ndarray | None = None) -> PerDraw:
+        """Return the log density on the section at some entries, drawn as `apart` if known."""
+        from scipy.stats import norm
+
+        slope = np.ones_like(entries)
+        if apart is None:
+            apart = entries - self.mean
+            if len(self.bounded):
+                score = self._score(entries[:, self.bounded])
+                apart[:, self.bounded] = score * self.deviation
+        log_q = np.log(np.diag(self.factor)).sum() + norm.logpdf(apart @ self.factor).sum(1)
+        for tangent in self.tangents:
+            log_q += self.along * (apart @ tangent) ** 2 / 2
+        if len(self.bounded):
+            score = apart[:, self.bounded] / self.deviation
+            inside = (entries[:, self.bounded] - self.centre) / self.deviation
+            log_slope = norm.logpdf(score) + self._log_mass() - norm.logpdf(inside)
+            slope[:, self.bounded] = np.exp(log_slope)
+            log_q -= log_slope.sum(1)
+        scales, sites = self.setting.plan.scales, self.setting.sites
+        return np.asarray(log_q - log_crossing(scales, sites, self.values, entries, slope))
+
+    def _ends(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the bounds in deviations, turned round where the mass is in the upper tail."""
+        lower, upper = ((end - self.centre) / self.deviation for end in (self.low, self.high))
+        flip = lower + upper > 0
+        return np.where(flip, -upper, lower), np.where(flip, -lower, upper), flip
+
+    def _log_mass(self) -> Entries:
+        lower, upper, _ = self._ends()
+        log_low, log_high = log_ndtr(lower), log_ndtr(upper)
+        difference = np.minimum(log_low - log_high, -1e-15)
+        return np.asarray(log_high + np.log1p(-np.exp(difference)))
+
+    def _inside(self, score: EntryDraws) -> EntryDraws:
+        """Map standard normals to the truncated normals."""
+        lower, upper, flip = self._ends()
+        below = self._log_mass() + log_ndtr(np.where(flip, -score, score))
+        level = np.minimum(np.logaddexp(log_ndtr(lower), below), log_ndtr(upper))
+        standard = np.clip(ndtri_exp(level), lower, upper)
+        standard = np.where(flip, -standard, standard)
+        inside = self.centre + self.deviation * standard
+        return np.asarray(np.clip(inside, self.low, self.high))
+
+    def _score(self, entries: EntryDraws) -> EntryDraws:
+        """Map truncated normals to standard ones."""
+        lower, _, flip = self._ends()
+        inside = (entries - self.centre) / self.deviation
+        inside = np.where(flip, -inside, inside)
+        less = np.minimum(log_ndtr(lower) - log_ndtr(inside), -1e-15)
+        share = log_ndtr(inside) + np.log1p(-np.exp(less)) - self._log_mass()
+        score = ndtri_exp(np.minimum(share, -1e-15))
+        return np.asarray(np.where(flip, -score, score))
+
+
+def drawn(
+    field: mean_field.MeanField, states: list[mean_field.State], number: int, rng: Rng
+) -> tuple[Values, PerDraw]:
+    """Draw the entries of all blocks from a mixture of the normals of some states."""
+    components = [Component(field, state) for state in states]
+    weights = np.ones(1)
+    if len(states) > 1:
+        scores = [
+            component.log_evidence(field, state)
+            for component, state in zip(components, states, strict=True)
+        ]
+        weights = np.maximum(np.exp(np.array(scores) - max(scores)), _LEAST)
+        weights /= weights.sum()
+    source = np.searchsorted(np.cumsum(weights), (np.arange(number) + rng.random()) / number)
+    source = rng.permutation(np.minimum(source, len(states) - 1))
+    entries = np.zeros((number, len(components[0].mean)))
+    apart = np.zeros_like(entries)
+    for which, component in enumerate(components):
+        own = np.flatnonzero(source == which)
+        entries[own], apart[own] = component.draw(len(own), rng)
+    if len(components) == 1:
+        log_q = components[0].log_density(entries, apart)
+    else:
+        each = np.stack([component.log_density(entries) for component in components])
+        log_q = logsumexp(each + np.log(weights)[:, None], axis=0)
+    return split(entries, components[0].values, field.setting.sites), np.asarray(log_q)
+
+
+def centre_of(mean: Entries, deviation: Entries, low: Entries, high: Entries) -> Entries:
+    """Return where normals lie that have these means once they are truncated."""
+    centre = np.array(mean)
+    for _ in range(_STEPS):
+        at, variance, _ = averages.truncated_moments(centre, deviation, low, high)
+        step = (mean - at) * deviation**2 / np.maximum(variance, 1e-12 * deviation**2)
+        step = np.clip(step, -3 * deviation, 3 * deviation)
+        centre = np.clip(centre + step, mean - _FAR * deviation, mean + _FAR * deviation)
+    return centre
 
 
 @dataclass(frozen=True)
-class PGVI(Backend):
+class PGVI(base.Backend):
     r"""Mean-field variational inference from the conditionals of `PGGibbs`, with spreads corrected
     by linear response: a quick look with means where Gibbs sampling has them.
 
@@ -88,13 +265,8 @@ class PGVI(Backend):
     ----------
     draws : int
         Number of draws; 0 returns the means as a single draw.
-    starts : int, optional
-        Number of starting points, of which that with the highest bound is used. By default 10 for a
-        mixture of types, and 1 otherwise.
     tolerance : float
         Stop when a sweep increases the bound by less than this, in nats.
-    max_sweeps : int
-        Largest number of sweeps; a warning is given when the bound still rises then.
 
     References
     ----------
@@ -111,9 +283,7 @@ class PGVI(Backend):
     """
 
     draws: int = 1000
-    starts: int | None = None
     tolerance: float = 1e-4
-    max_sweeps: int = 500
 
     exact: ClassVar[bool] = False
 
@@ -121,13 +291,10 @@ class PGVI(Backend):
 
     def __post_init__(self) -> None:
         plain_whole(self, "draws", least=0)
-        plain_whole(self, "starts", optional=True)
         positive("tolerance", self.tolerance)
-        plain_whole(self, "max_sweeps")
 
     def why_not(self, program: Program[Any]) -> str | None:
-        """Refuse models without blocks, choices from sets, sites that turn together, sites that are
-        in no block and reach the likelihood, and blocks whose averages are not known."""
+        """Refuse models without blocks or averages, choices from sets, and sites that turn."""
         if reason := super().why_not(program):
             return reason
         name = program.model.title
@@ -135,74 +302,78 @@ class PGVI(Backend):
             return f"PGVI has no averages of the vectors of judges in {name}; use PGEM or NUTS"
         if reason := sweep.why_not(program):
             return reason
-        if program.mesh is not None:
-            return "PGVI does not divide the rows over a mesh; use PGEM or SVI, or leave mesh out"
-        if sets.chooses(program):
-            return "PGVI has no averages of choices from sets; use PGEM or PGGibbs"
-        turns = [one for one in program.model.symmetries if isinstance(one, Rotation)]
-        if turns:
-            # Their products vanish together where the data tell little of them, at a point that is
-            # no maximum.
-            sites = " and ".join(turns[0].sites)
-            return f"PGVI takes {sites}, which turn together, as independent; use PGGibbs or NUTS"
-        if sweep.steep_sites(program):
-            return f"PGVI has no averages of the sites of {name} outside of its blocks; use PGEM"
+        # Products of sites that turn together vanish where the data tell little of them, at a point
+        # that is no maximum.
+        turns = [one.sites for one in program.model.symmetries if isinstance(one, Rotation)]
+        refusals = {
+            "does not divide the rows over a mesh; use PGEM or SVI": program.mesh is not None,
+            "has no averages of choices from sets; use PGEM or PGGibbs": sets.chooses(program),
+            f"takes {turns}, which turn together, as independent; use PGGibbs or NUTS": turns,
+            f"has no averages of the sites of {name} outside of its blocks; use PGEM": (
+                sweep.steep_sites(program)
+            ),
+        }
+        for refusal, applies in refusals.items():
+            if applies:
+                return f"PGVI {refusal}"
         sample = program.sample(2)
         start = start_of(program.model, sample)
         with jax.enable_x64(True):
             return _why_not_averaged(program, sample, start)
 
     def run(
-        self, program: Program[Any], key: Array, *, start: Start = None, progress: bool = False
-    ) -> Draws:
+        self, program: Program[Any], key: Array, *, start: base.Start = None, progress: bool = False
+    ) -> base.Draws:
         """Average from the model's start or the centre of earlier draws."""
-        with jax.enable_x64(True), one_blas_thread(), progress_bar(1, "PGVI", progress) as bar:
+        with (
+            jax.enable_x64(True),
+            base.one_blas_thread(),
+            base.progress_bar(1, "PGVI", progress) as bar,
+        ):
             model, data = program.model, program.data
             first = start_of(model, data)
             plan = sweep.plan(program, first)
             types = any(isinstance(symmetry, Permute) for symmetry in model.symmetries)
-            starts = self.starts or (_STARTS if types else 1)
-            seeds = numpy_seeds(key, starts + 1)
-            first = first if start is None else centre(model, start)
-            field = MeanField(plan, sweep.on_devices(program), first)
-            best = self._ascent(field, first, bar)
-            for seed in seeds[1:starts]:
-                rng = np.random.default_rng(seed)
-                other = self._ascent(
-                    field, another_start(model, data, first, plan.supports, rng), bar
+            starts = _STARTS if types else 1
+            seeds = base.numpy_seeds(key, starts + 1)
+            first = first if start is None else base.centre(model, start)
+            field = mean_field.MeanField(plan, sweep.on_devices(program), first)
+            points = [first]
+            for rng in map(np.random.default_rng, seeds[1:starts]):
+                points.append(another_start(model, data, first, plan.supports, rng))
+            climbs = [self._ascent(field, point, bar) for point in points]
+            state, bound = max(climbs, key=lambda climb: climb[1][-1])
+            converged = len(bound) <= _MOST_SWEEPS or bound[-1] - bound[-2] < self.tolerance
+            if not converged:
+                rise = f"{bound[-1] - bound[-2]:.2g} a sweep (tolerance {self.tolerance:g})"
+                what = (
+                    f"PGVI stopped after {_MOST_SWEEPS} sweeps while the ELBO still rose by {rise}"
                 )
-                best = other if other.bound[-1] > best.bound[-1] else best
-            if not best.converged:
-                warnings.warn(
-                    f"PGVI stopped after {self.max_sweeps} sweeps while the ELBO still rose by"
-                    f" {best.bound[-1] - best.bound[-2]:.2g} a sweep (tolerance"
-                    f" {self.tolerance:g}); allow more sweeps",
-                    ConvergenceWarning,
-                    stacklevel=3,
-                )
-            values, stats = self._drawn(field, best.state, np.random.default_rng(seeds[-1]))
-        facts = {
-            "converged": int(best.converged),
-            "elbo": float(best.bound[-1]),
-            "sweeps": len(best.bound),
-        }
-        return Draws(values, stats, {"elbo": best.bound}, facts)
+                base.warn(f"{what}; use PGEM or PGGibbs", 3)
+            values, stats = self._drawn(field, state, np.random.default_rng(seeds[-1]))
+        facts = {"converged": int(converged), "elbo": float(bound[-1]), "sweeps": len(bound)}
+        return base.Draws(values, stats, {"elbo": bound}, facts)
 
-    def _ascent(self, field: MeanField, values: Values, bar: tqdm) -> Ascent:
-        """Sweep until the bound settles."""
+    def _ascent(
+        self, field: mean_field.MeanField, values: Values, bar: tqdm
+    ) -> tuple[mean_field.State, Float[np.ndarray, " sweep"]]:
+        """Sweep until the bound settles; return the last state, and the bound after each sweep."""
         # At the start nothing has a spread, and the bound is not finite.
         state = field.sweep(field.start(values))[1]
         history: list[float] = []
-        while len(history) < self.max_sweeps + 1:
+        ahead = state
+        while len(history) < 2 or history[-1] - history[-2] >= self.tolerance:
+            if len(history) > _MOST_SWEEPS:
+                return ahead, np.array(history)
+            state = ahead
             bound, ahead = field.sweep(state)
             history.append(bound)
             bar.set_postfix(elbo=f"{bound:.4f}", refresh=False)
-            if len(history) > 1 and history[-1] - history[-2] < self.tolerance:
-                return Ascent(state, np.array(history), True)
-            state = ahead
-        return Ascent(state, np.array(history), False)
+        return state, np.array(history)
 
-    def _drawn(self, field: MeanField, state: State, rng: Rng) -> tuple[Values, Values]:
+    def _drawn(
+        self, field: mean_field.MeanField, state: mean_field.State, rng: Rng
+    ) -> tuple[Values, Values]:
         """Draw around the means; return the draws of each site, and their log-densities."""
         plan, values = field.setting.plan, field.means(state)
         if not self.draws:
@@ -218,7 +389,7 @@ class PGVI(Backend):
             draws = field.draws(state, self.draws, rng)
         else:
             states = _along_hyper(field, state)
-            draws, log_q = response.drawn(field, states, self.draws, rng)
+            draws, log_q = drawn(field, states, self.draws, rng)
         draws |= {
             name: np.repeat(np.asarray(value)[None], self.draws, 0)
             for name, value in state.hyper.items()
@@ -226,12 +397,12 @@ class PGVI(Backend):
         log_prior, draws = integrated(plan, field.row, draws, rng)
         stats = {}
         if log_q is not None and field.data.num_rows * self.draws <= _MUCH_WORK:
-            log_p = log_prior + _log_likelihoods(field, values, draws)
+            log_p = log_prior + laplace.pass_over_rows(plan, field.data, draws)
             stats = {"log_p": log_p[None], "log_q": log_q[None]}
         return {name: value[None] for name, value in draws.items()}, stats
 
 
-def _along_hyper(field: MeanField, state: State) -> list[State]:
+def _along_hyper(field: mean_field.MeanField, state: mean_field.State) -> list[mean_field.State]:
     """Return approximations at several values of each hyper-parameter."""
     plan = field.setting.plan
     names = tuple(name for name in plan.hyper if np.ndim(state.hyper[name]) == 0)
@@ -240,13 +411,13 @@ def _along_hyper(field: MeanField, state: State) -> list[State]:
     if plan.scales or many or not 0 < len(names) <= _MOST_HYPER:
         return [state]
 
-    def moved(state: State, name: str, step: float) -> tuple[float, State]:
+    def moved(state: mean_field.State, name: str, step: float) -> tuple[float, mean_field.State]:
         transform = biject_to(plan.supports[name])
         there = transform(transform.inv(state.hyper[name]) + step)
         state = state._replace(hyper=state.hyper | {name: np.asarray(there)})
         for _ in range(_SETTLING):
             state = field.sweep(state, names)[1]
-        return response.Component(field, state).log_evidence(field, state), state
+        return Component(field, state).log_evidence(field, state), state
 
     width = dict.fromkeys(names, _FIRST_WIDTH)
     for name in names * 2:
@@ -273,17 +444,6 @@ def _along_hyper(field: MeanField, state: State) -> list[State]:
     return states
 
 
-def _log_likelihoods(field: MeanField, means: Values, draws: Values) -> PerDraw:
-    """Return the log-likelihood of each draw, of much data by an expansion at the means."""
-    plan, data = field.setting.plan, field.data
-    number = len(next(iter(draws.values())))
-    much = data.num_rows * number >= laplace.MUCH_WORK
-    if not much or len(plan.blocks) > 1:
-        return laplace.pass_over_rows(plan, data, draws, narrow=much)
-    normal = laplace.information(plan, data, means, draws=True)[1]
-    return laplace.log_likelihoods_of(plan, data, means, draws, normal)
-
-
 def _why_not_averaged(program: Program[Any], sample: Any, start: Values) -> str | None:
     """Explain which site has no average, or return None."""
     model, name = program.model, program.model.title
@@ -302,12 +462,12 @@ def _why_not_averaged(program: Program[Any], sample: Any, start: Values) -> str 
     in_blocks = {site for block in blocks for site in block.sites}
     for site in program.sites:
         if site not in in_blocks and detection.depends(
-            pointwise_log_likelihood, model, sample, start, (site,)
+            densities.pointwise_log_likelihood, model, sample, start, (site,)
         ):
             return f"PGVI has no averages of {site!r} of {name}, which is in no block; use PGEM"
     normal = tuple(dict.fromkeys(block.sites for block in blocks if block.kind != "counts"))
     try:
-        owners = bilinear.owners_of(model, sample, start, normal)
+        owners = averages.owners_of(model, sample, start, normal)
     except NotImplementedError as error:
         return f"PGVI cannot average the rows of {name}: {error}; use PGEM or PGGibbs"
     for number, sites in enumerate(normal):
