@@ -41,11 +41,10 @@ def suggest(
 ) -> xr.Dataset:
     r"""Suggest the questions to ask next, and the annotators to ask.
 
-    By default the target is the ranking of the items: the score is the expected reduction, by an
-    answer, of the posterior variance of the order of its two items. A guesser's answer is uncertain
-    but not informative: it scores 0. Within a batch the score is conditional on the questions
-    chosen before. For labels the target is the true classes. `Policy` has further targets, rules
-    for batches, and rules for annotators.
+    By default the score is the expected reduction, by an answer, of the posterior variance of the
+    order of its two items, or for labels of the true class: a guesser's answer scores 0. Within a
+    batch the score is conditional on the questions chosen before. `Policy` has further targets,
+    rules for batches, and rules for annotators.
 
     Parameters
     ----------
@@ -53,14 +52,12 @@ def suggest(
         The model that was fitted.
     result : xarray.DataTree
     candidates : Judgements
-        Questions to choose from: ``Candidates.pairs(votes)``, ``Candidates.annotators(votes, first,
-        second)``, ``Candidates.labels(labels)``, or any comparisons without regard to their
-        outcomes.
+        Questions to choose from: ``Candidates.pairs(votes)``, ``Candidates.labels(labels)``, or any
+        comparisons without regard to their outcomes.
     target : str, optional
         Short for ``policy=rt.Policy(target=...)``.
     policy : Policy, optional
     batch_size : int
-        Number of questions.
     draws : int, optional
         Number of posterior draws to use. Without it, up to 4,000, and fewer for more than some
         thousand candidates: 200 at least.
@@ -98,7 +95,10 @@ def suggest(
         draws = int(np.clip(_PROBABILITIES // answers, _FEWEST_DRAWS, _MOST_DRAWS))
     posterior = Posterior.of(model, result, draws=draws, seed=seed)
     check_names(policy, posterior.data.judges)
-    questions = in_codes_of(posterior, candidates)
+    if candidates.unit == candidates.row:
+        questions: Any = recode(posterior.program, candidates.unanswered())
+    else:
+        questions = candidates.asked_of(posterior.data)
     chosen = policy.choose(posterior, questions, batch_size, seed=seed)
     if abs(chosen.highest) < _NOTHING:
         sentence = "all questions score 0: no answer would change anything of what is wanted"
@@ -109,13 +109,6 @@ def suggest(
     table["score"] = chosen.score
     order = dict.fromkeys([*candidates.question_names(), "score", *table])
     return xr.Dataset({name: ("suggestion", table[name]) for name in order})
-
-
-def in_codes_of(posterior: Posterior, candidates: Any) -> Any:
-    """Return candidates in the codes of the fitted data; `DataError` for other names."""
-    if candidates.unit == candidates.row:
-        return recode(posterior.program, candidates.unanswered())
-    return candidates.asked_of(posterior.data)
 
 
 def _predicted(posterior: Posterior, questions: Any) -> dict[str, Shaped[np.ndarray, " question"]]:

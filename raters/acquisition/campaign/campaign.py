@@ -21,9 +21,10 @@ from raters.acquisition.campaign.journal import (
     Question,
     Snapshot,
     TellResult,
+    is_new,
     journal_path,
 )
-from raters.acquisition.campaign.ledger import Ledger
+from raters.acquisition.campaign.ledger import Ledger, history_table, question_table, stream_table
 from raters.acquisition.campaign.settings import (
     DEFAULT_SETTINGS,
     Rule,
@@ -37,13 +38,13 @@ from raters.acquisition.campaign.settings import (
 )
 from raters.acquisition.campaign.stopping import ExpectedAccuracy, ExpectedTau, OrderIsRight, Stop
 from raters.acquisition.campaign.stream import Decision
-from raters.acquisition.campaign.tables import history_table, question_table, stream_table
 from raters.acquisition.policy import Policy
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
 from raters.errors import DataError, SettingError, refuse
-from raters.errors.validation import boolean, checked, is_list, share, whole
+from raters.errors.validation import boolean, checked, instance, is_list, seed_number, share, whole
 from raters.fitting.fit import fit
+from raters.fitting.result import check_data, check_model
 from raters.inference import Backend
 from raters.inference.defaults import default_backend
 from raters.judgements.base import Judgements
@@ -60,31 +61,15 @@ _CERTAINTIES: dict[str, Stop] = {
 
 @dataclass(frozen=True)
 class Status:
-    """Status of a campaign.
+    """Status of a campaign: numbers of questions with an answer, waiting for one, and withdrawn
+    without one, and of batches; the costs of those answered, and of the open ones; and the number
+    of questions answered by each annotator.
 
-    Parameters
-    ----------
-    answered, open, withdrawn : int
-        Number of questions with an answer, waiting for one, and withdrawn without one.
-    batches : int
-        Number of batches handed out.
-    spent, committed : float
-        Costs of the questions answered, and of the open ones.
-    budget : float or None
-    by_annotator : dict
-        Number of questions answered by each annotator.
-    fits : int
-        Number of fits between batches since the campaign was opened.
-    max_rhat, min_ess : float
-        Diagnostics of the worst of those fits (NaN before the first). They are short on purpose;
-        `Campaign.result` is not.
-    order_probability, expected_tau, expected_accuracy : float or None
-        The posterior probability that the items are ordered as their mean rewards are, the expected
-        Kendall's τ of that order with the true one; of labels, the expected share of items whose
-        most probable class is right. None where the model has none, before any answer, and with
-        ``probability=False``.
-    why_done : str or None
-        Reason why there is nothing more to ask; None when there is.
+    ``max_rhat`` and ``min_ess`` are diagnostics of the worst of the ``fits`` between batches, which
+    are short on purpose; `Campaign.result` is not. The posterior probability that the items are
+    ordered as their mean rewards are, the expected Kendall's τ of that order with the true one, and
+    of labels the expected share of items whose most probable class is right, are None where the
+    model has none, before any answer, and with ``probability=False``.
     """
 
     answered: int
@@ -169,11 +154,19 @@ class Campaign:
         stop: Rule | Literal[False] | None = None,
         seed: int = 0,
     ) -> None:
+        check_model(model)
+        check_data(pool, "pool", model)
         backend = default_backend(model, pool, quick=True) if backend is None else backend
         policy = Policy() if policy is None else policy
-        setup = Setup.given(model, pool, data, backend, policy, again, seed)
+        instance("backend", backend, Backend, "a back-end", "rt.PGGibbs(draws=250)")
+        instance("policy", policy, Policy, "a policy", "rt.Policy(target='ranking')")
+        seed_number(seed)
+        again = type(pool).again if again is None else again
+        boolean("again", again)
+        pool, base = pools.prepared(pool, data)
+        setup = Setup(model, pool.shuffled(seed), base, backend, policy, again, int(seed))
         identity, settings = setup.identity(), stored_settings(batch_size, budget, stop)
-        if not journal_path(path).exists():
+        if is_new(journal_path(path)):
             check_possible(setup)
             settings = DEFAULT_SETTINGS | settings
         elif data is None:
@@ -193,18 +186,9 @@ class Campaign:
         budget: float | None = None,
         stop: Rule | Literal[False] | None = None,
     ) -> Campaign:
-        """Reopen a campaign, with everything read from its journal.
-
-        Models, back-ends and policies of other packages can be reopened once the module that
-        defines them is imported; a journal never imports one.
-
-        Parameters
-        ----------
-        path : path
-        batch_size, budget, stop : optional
-            New values in place of those in the journal; ``budget=math.inf`` and ``stop=False``
-            remove them.
-        """
+        """Reopen a campaign, with everything read from its journal, and maybe new values of these
+        settings; ``budget=math.inf`` and ``stop=False`` remove them. Models, back-ends and policies
+        of other packages can be reopened once the module that defines them is imported."""
         journal = Journal(path)
         setup = Setup.stored(journal)
         settings, rule = stored_settings(batch_size, budget, stop), rule_of(journal, stop)
@@ -312,12 +296,11 @@ class Campaign:
     ) -> Decision:
         """Decide whether to ask a question that arrives, or to let it go (stream-based sampling).
 
-        The question is scored by the policy and compared with the 300 that arrived last, scored
-        by the same draws. It is asked if its score is in the upper part of them, whose size follows
-        the rate: in whatever order questions come, at most 11 + rate · n of n are asked (more where
-        the policy has a `least_share`, and an annotator is short of it), and never more than the
-        budget pays. The first questions are asked by lot. Decisions are in the journal when this
-        returns, with the question if it is asked: it then waits for `tell` as one of `ask` does.
+        The question is scored by the policy together with the 300 that arrived last, and asked if
+        its score is in the upper part of them, whose size follows the rate: at most 11 + rate · n
+        of n are asked (more where an annotator is short of the policy's `least_share`). The first
+        are asked by lot. Decisions are in the journal when this returns, with the question if it
+        is asked: it then waits for `tell` as one of `ask` does.
 
         Parameters
         ----------
@@ -342,31 +325,29 @@ class Campaign:
         with self._lock:
             while True:
                 snapshot, stream = self._journal.read(), streams.Stream.of(self._journal, rate)
-                seen, asked, best = self._decided(snapshot, stream, row)
+                free, asked, best = self._ledger.free(snapshot), None, math.nan
+                if reason := self._why_done(snapshot, free):
+                    reason = f"there is nothing more to ask: {reason}"
+                    seen = stream.let_go(row, reason, moves=False)
+                elif reason := self._ledger.why_not(snapshot, free, row, self.budget):
+                    seen = stream.let_go(row, reason)
+                else:
+                    draws = self._posterior(snapshot)
+                    seen, asked, best = stream.decide(
+                        row, snapshot, self._ledger, self.policy, draws, self.seed
+                    )
                 known = {"known": len(snapshot), "known_seen": stream.place}
                 name = self._journal.consider(seen, asked, **known)
                 # None when another process has written since: the decision may be another now.
                 if name is not None:
                     score = math.nan if seen.score is None else seen.score
-                    return Decision(
-                        bool(name), name or None, score, seen.threshold, seen.reason, best
-                    )
-
-    def _decided(self, snapshot: Snapshot, stream: streams.Stream, row: int) -> streams.Decided:
-        """Decide on the question in a row."""
-        free = self._ledger.free(snapshot)
-        if reason := self._why_done(snapshot, free):
-            return stream.let_go(row, f"there is nothing more to ask: {reason}", moves=False)
-        if reason := self._ledger.why_not(snapshot, free, row, self.budget):
-            return stream.let_go(row, reason)
-        posterior = self._posterior(snapshot)
-        return stream.decide(row, snapshot, self._ledger, self.policy, posterior, self.seed)
+                    reason, threshold = seen.reason, seen.threshold
+                    return Decision(bool(name), name or None, score, threshold, reason, best)
 
     def tell(
         self, answers: Mapping[str, Any] | str, answer: Any = None, *, correct: bool = False
     ) -> TellResult:
-        """Store answers; they are on disk when this returns. All of them, or none when one is
-        wrong.
+        """Store answers, all or none; they are on disk when this returns.
 
         Parameters
         ----------
@@ -382,8 +363,7 @@ class Campaign:
         Returns
         -------
         TellResult
-            Ids: ``new``, ``again`` (stored before, and ignored), ``corrected``, and ``late``
-            (after they were withdrawn).
+            Ids: ``new``, ``again`` (stored before), ``corrected``, ``late`` (withdrawn before).
         """
         boolean("correct", correct)
         if isinstance(answers, str) and answer is not None:
@@ -391,13 +371,12 @@ class Campaign:
         elif not isinstance(answers, Mapping) or answer is not None:
             expected, such = "give an id and an answer, or a mapping", "{'a3f1-1': 'first'}"
             refuse("answers", answers, expected=expected, instead=such, error=DataError)
-        row, outcomes = self._journal.read().row, {}
+        row, outcomes = self._journal.read().row, dict[int, float]()
         for question, words in answers.items():
             place = self._journal.place_of(question, len(row))
-            name = self._journal.id_of(place)
-            if name in outcomes:
-                raise DataError(f"the id {name} comes twice, as {question!r}; nothing was written")
-            outcomes[name] = self._outcome_of(int(row[place - 1]), words, name)
+            if place in outcomes:
+                raise DataError(f"the id {question!r} comes twice; nothing was written")
+            outcomes[place] = self._outcome_of(int(row[place - 1]), words, question)
 
         def words_of(place: int, outcome: float) -> str:
             return repr(self.pool.words_of(int(row[place - 1]), outcome))
@@ -415,28 +394,18 @@ class Campaign:
             problem = f"is no answer to question {question}"
             expected = f"it must be one of {words}; nothing was written"
             refuse("answers", answer, problem, expected, error=DataError)
-        return outcome
+        return float(outcome)
 
     def withdraw(self, ids: str | Iterable[str]) -> tuple[str, ...]:
         """Withdraw open questions, and return the ids of those that were open: their cost is free
-        again, and they may be asked anew. Answers that come later still count.
-
-        Parameters
-        ----------
-        ids : str, or iterable of str
-        """
+        again, and they may be asked anew. Answers that come later still count."""
         if not isinstance(ids, str) and not is_list(ids):
             expected = "give the id of a question, or several"
             refuse("ids", ids, expected=expected, instead="['a3f1-1']", error=DataError)
         return self._journal.withdraw([ids] if isinstance(ids, str) else list(ids))
 
     def outstanding(self, *, annotator: Any = None) -> xr.Dataset:
-        """Open questions as `ask` returned them, of one annotator, of several, or of all.
-
-        Parameters
-        ----------
-        annotator : name or list of names, optional
-        """
+        """Open questions as `ask` returned them, of one annotator, of several, or of all."""
         snapshot, judges = self._journal.read(), self._ledger.codes_of(annotator)
         places = np.flatnonzero(snapshot.open & np.isin(snapshot.annotator, judges))
         ids = [self._journal.id_of(place + 1) for place in places.tolist()]
@@ -445,8 +414,7 @@ class Campaign:
     @property
     def asked(self) -> xr.Dataset:
         """All questions ever handed out, as `outstanding` returns them, with ``batch``, ``status``
-        (``"answered"``, ``"open"`` or ``"withdrawn"``) and ``answer`` (the name of an item or a
-        class, or ``"tie"``; empty where there is none).
+        (``"answered"``, ``"open"`` or ``"withdrawn"``) and ``answer`` (empty where there is none).
         """
         snapshot = self._journal.read()
         ids = [self._journal.id_of(place + 1) for place in range(len(snapshot))]
@@ -477,9 +445,7 @@ class Campaign:
 
     @property
     def result(self) -> xr.DataTree:
-        """Fit of all judgements so far, by the default back-end or the one that was given; kept
-        until another answer comes.
-        """
+        """Fit of all judgements so far, kept until another answer comes."""
         with self._lock:
             snapshot = self._journal.read()
             if self._result is None or not np.array_equal(
@@ -496,8 +462,7 @@ class Campaign:
 
     @property
     def posterior(self) -> Posterior:
-        """Posterior by which the next question is chosen: draws of the last short fit, weighted by
-        the answers since."""
+        """Posterior by which the next question is chosen."""
         with self._lock:
             return self._posterior(self._journal.read(), always=True)
 
@@ -516,9 +481,7 @@ class Campaign:
 
     @property
     def done(self) -> bool:
-        """True if there is nothing more to ask: the budget is used up, the stopping rule is met, or
-        all questions were asked. Open questions may still be answered.
-        """
+        """True if there is nothing more to ask. Open questions may still be answered."""
         return self.why_done is not None
 
     @property
@@ -551,14 +514,8 @@ class Campaign:
 
     @checked
     def status(self, *, probability: bool = True) -> Status:
-        """Status of the campaign: counts, costs, certainty, and whether it is done.
-
-        Parameters
-        ----------
-        probability : bool
-            Whether to compute how certain the order or the classes are, which needs a fit when
-            answers are new.
-        """
+        """Status of the campaign: counts, costs, and whether it is done; with `probability` also
+        how certain the order or the classes are, which needs a fit when answers are new."""
         with self._lock:
             snapshot = self._journal.read()
             answered, judges = snapshot.answered, self.pool.judges

@@ -5,29 +5,32 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NoReturn
 
 import numpy as np
 from jaxtyping import Bool, Int, Num
 
-from raters.acquisition.questions.arguments import (
-    Available,
-    abilities_given,
-    check_askable,
-    codes_given,
-    names_given,
-)
-from raters.acquisition.questions.numbered import Pairs, sample
+from raters.acquisition.questions.numbered import Abilities, Pairs, sample
+from raters.acquisition.questions.pool import check_askable
 from raters.acquisition.questions.sets import sets_of
 from raters.errors import DataError, refuse
-from raters.errors.validation import boolean, checked, one_of, seed_number, whole
+from raters.errors.validation import boolean, is_list, one_of, seed_number, whole
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels
+from raters.judgements.names import (
+    check_once,
+    check_ordered,
+    encode_names,
+    match_names,
+    name_list,
+    plural,
+)
 from raters.judgements.rankings import Rankings
 from raters.kinds import kind_of
 
+Available = Mapping[Any, Iterable[Any] | None]
 Codes = Int[np.ndarray, " question"]
 
 
@@ -85,16 +88,13 @@ class Candidates:
         """Every pair of items, put to every annotator.
 
         Where the order of presentation counts (``votes.ordered``), each pair comes both ways round,
-        as two questions, so that a preference for the first item shown can be told from one for an
-        item. Where votes have strata, it comes in each of them.
+        as two questions. Where votes have strata, it comes in each of them.
 
         Parameters
         ----------
         votes : Comparisons, optional
             Source of the names. Without votes, for a campaign that begins, they are `items` and
-            `annotators`.
-        items, annotators : iterable, optional
-            Restrict the questions to these names.
+            `annotators`, which otherwise restrict the questions.
         mask : callable, optional
             Says which pairs may be asked about: from two arrays of codes (into the ``items`` of the
             result), up to 65,536 at a time, to a boolean array.
@@ -102,8 +102,7 @@ class Candidates:
             From the name of an annotator to the items that they can judge (None for all). A pair is
             put to annotators who can judge both items. Other annotators can judge all items.
         ties : {"keep"}, optional
-            Whether a tie is an answer of its own, for a model with ``ties``; by default as
-            `votes` have it.
+            Whether a tie is an answer of its own; by default as `votes` have it.
         limit : int
             Number of questions beyond which a uniform sample of this size is returned; of more than
             33 million so many are tried.
@@ -129,8 +128,7 @@ class Candidates:
         if ties is not None:
             one_of("ties", ties, ("keep",))
             votes = votes.with_ties()
-        whole("limit", limit)
-        seed_number(seed)
+        _check_options(True, limit, seed)
         if mask is not None and not callable(mask):
             refuse("mask", mask, expected="it must be a function of two arrays", error=DataError)
         chosen = codes_given(items, votes.items, "item")
@@ -166,27 +164,6 @@ class Candidates:
         return dataclasses.replace(asked, stratum=stratum.astype(np.int32), strata=votes.strata)
 
     @staticmethod
-    @checked
-    def annotators(votes: Comparisons, first: Any, second: Any) -> Comparisons:
-        """One pair, put to every annotator, to choose the annotator.
-
-        Examples
-        --------
-        >>> import raters as rt
-        >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
-        >>> rt.Candidates.annotators(votes, 0, 1).num_comparisons
-        3
-        """
-        _check_kind(votes, Comparisons)
-        one, other = (codes_given([side], votes.items, "item") for side in (first, second))
-        if one == other:
-            expected = "a question needs two different items"
-            refuse("second", second, expected=expected, error=DataError)
-        judges = np.arange(votes.num_annotators)
-        size = len(judges)
-        return _questions(votes, np.repeat(one, size), np.repeat(other, size), judges)
-
-    @staticmethod
     def labels(
         labels: Labels | None = None,
         *,
@@ -204,20 +181,11 @@ class Candidates:
         ----------
         labels : Labels, optional
             Labels so far. Without labels, for a campaign that begins, the names are `items`,
-            `annotators` and `classes`.
-        items, annotators : iterable, optional
-            Restrict the questions to these names.
-        classes : iterable, optional
-            Classes, where there are no labels to take them from.
-        available : mapping, optional
-            From the name of an annotator to the items that they can label (None for all).
-            Other annotators can label all items.
+            `annotators` and `classes`; otherwise the first two restrict the questions.
+        available, limit, seed : optional
+            As in `pairs`.
         again : bool
             Whether an annotator may be asked about an item that they have labelled.
-        limit : int
-            Number of questions beyond which a uniform sample of this size is returned.
-        seed : int
-            For the sample.
 
         Examples
         --------
@@ -235,19 +203,22 @@ class Candidates:
             problem = "is for questions before there are labels, and these labels have classes"
             refuse("classes", classes, problem, "leave it out", error=DataError)
         _check_kind(labels, Labels)
-        whole("limit", limit)
-        boolean("again", again)
-        seed_number(seed)
+        _check_options(again, limit, seed)
         item = codes_given(items, labels.items, "item")
         annotator = codes_given(annotators, labels.annotators, "annotator")
         abilities = abilities_given(available, item, annotator, labels.items, labels.annotators)
-        labelled = np.zeros(0, np.int64) if again else abilities.answered(labels.unpadded())
-        left = abilities.total - len(labelled)
-        if left == 0:
+        width = len(labels.annotators)
+        real = labels.unpadded()
+        answered = np.asarray(real.item, np.int64) * width + np.asarray(real.annotator)
+
+        def keep(number: Codes) -> Bool[np.ndarray, " question"]:
+            asked, who = abilities.of_numbers(number)
+            return ~np.isin(asked * width + who, answered)
+
+        rng = np.random.default_rng(seed)
+        place = sample(rng, abilities.total, limit, None if again else keep)
+        if not len(place):
             _refuse_all("again" if abilities.total else "available")
-        place = sample(np.random.default_rng(seed), left, limit, None)
-        # Number n of the questions left is at place n + how many before it were answered.
-        place = place + np.searchsorted(labelled - np.arange(len(labelled)), place, side="right")
         group, judge = abilities.of_numbers(place)
         order = np.lexsort((judge, group))
         group, judge = group[order].astype(np.int32), judge[order].astype(np.int32)
@@ -275,18 +246,14 @@ class Candidates:
         ----------
         rankings : Rankings, optional
             Source of the names. Without rankings, for a campaign that begins, they are `items` and
-            `annotators`.
+            `annotators`, which otherwise restrict the questions.
         size : int, optional
-            Number of items of a set; by default the most frequent one of `rankings`, but ten at
-            most.
+            Number of items of a set; by default the most frequent one, but ten at most.
         depth : int, optional
             Number of places to fill; by default all, or as many as `rankings` mostly fill.
         lowest : bool, optional
-            Whether the worst is to be named as well, of the items that have no place; by default as
-            in most of `rankings`. With a `depth` of 1, its default then, the best and the worst are
-            asked for. Scores of `raters.suggest` are of the first place alone.
-        items, annotators : iterable, optional
-            Restrict the questions to these names.
+            Whether the worst is to be named as well, with a `depth` of 1 by default. Scores of
+            `raters.suggest` are of the first place alone.
         again : bool
             Whether an annotator may be given a set again that they have ranked.
         limit : int
@@ -309,9 +276,7 @@ class Candidates:
             none, nothing = np.zeros(0, np.int32), np.zeros((0, 0), np.int32)
             rankings = Rankings(none, none, None, nothing, nothing, *names)
         _check_kind(rankings, Rankings)
-        boolean("again", again)
-        whole("limit", limit)
-        seed_number(seed)
+        _check_options(again, limit, seed)
         codes = codes_given(items, rankings.items, "item")
         judges = codes_given(annotators, rankings.annotators, "annotator")
         rng = np.random.default_rng(seed)
@@ -321,6 +286,12 @@ class Candidates:
         if not pool.num_rows:
             _refuse_all("again")
         return pool
+
+
+def _check_options(again: bool, limit: int, seed: int) -> None:
+    boolean("again", again)
+    whole("limit", limit)
+    seed_number(seed)
 
 
 def _combinations[Data: Judgements](
@@ -334,9 +305,7 @@ def _combinations[Data: Judgements](
     """Every combination of names where a question has one of each axis, and otherwise every
     question that somebody was asked, put to every judge; without those that each has answered."""
     again = type(data).again if again is None else again
-    boolean("again", again)
-    whole("limit", limit)
-    seed_number(seed)
+    _check_options(again, limit, seed)
     real = data.unpadded()
     asked = dataclasses.replace(real, **{real.answer: None, "count": None})
     judge = data.code_columns(data.judge)[0]
@@ -442,3 +411,63 @@ def _check_kind(data: Any, container: type) -> None:
         check_askable(data, "data")
         expected, such = f"it must be {container.__name__}", "rt.Candidates.of(data)"
         refuse("data", data, expected=expected, instead=such, error=DataError)
+
+
+# ---------------------------------------------------------------- names and abilities
+
+
+def names_given(names: Iterable[Any] | None, role: str) -> tuple[Any, ...]:
+    """Return the names where there are no judgements to take them from."""
+    if names is None:
+        problem = "is not given, and there are no judgements to take names from"
+        refuse(plural(role), problem=problem, expected="give a list of names", error=DataError)
+    _, encoded = encode_names([], _some(names, role), role)
+    return encoded
+
+
+def _some(names: Iterable[Any], role: str) -> tuple[Any, ...]:
+    """Return a list of names, at least one."""
+    check_ordered(names, plural(role))
+    names = tuple(name_list(names, plural(role)))
+    if not names:
+        problem, expected = "names nobody and nothing", f"give at least one {role}"
+        refuse(plural(role), problem=problem, expected=expected, error=DataError)
+    return names
+
+
+def codes_given(
+    names: Iterable[Any] | None, known: tuple[Any, ...], role: str
+) -> Int[np.ndarray, " name"]:
+    """Return the codes of names, ascending; all codes for None."""
+    if names is None:
+        return np.arange(len(known))
+    names = _some(names, role)
+    codes = match_names(np.arange(len(names)), names, known, role, plural(role))
+    return np.unique(np.asarray(codes, np.int64))
+
+
+def abilities_given(
+    available: Available | None,
+    items: Int[np.ndarray, " item"],
+    judges: Int[np.ndarray, " annotator"],
+    names: tuple[Any, ...],
+    annotators: tuple[Any, ...],
+) -> Abilities:
+    """Items that each of some annotators can judge, among some items."""
+    if available is None:
+        return Abilities.of(items, judges, {})
+    if not isinstance(available, Mapping):
+        expected, such = "it must map names of annotators to lists of items", "{'ann': [...]}"
+        refuse("available", available, expected=expected, instead=such, error=DataError)
+    check_once(available, "available")
+    given = tuple(name for name in available if available[name] is not None)
+    whose = match_names(np.arange(len(given)), given, annotators, "annotator", "available")
+    lists = {}
+    for code, name in zip(whose.tolist(), given, strict=True):
+        if not is_list(available[name]):
+            problem, expected = f"is no list of items for {name!r}", "give a list of items"
+            refuse("available", available[name], problem, expected, error=DataError)
+        able = tuple(name_list(available[name] or (), "available"))
+        codes = match_names(np.arange(len(able)), able, names, "item", "available")
+        lists[int(code)] = np.intersect1d(codes.astype(np.int64), items)
+    return Abilities.of(items, judges, lists)
