@@ -263,7 +263,6 @@ def _types(task: Task, result: xr.DataTree, asked: Asked, gold: Any) -> Part:
         "types.csv": partial(tables.write_for_people, ranking),
         "types-annotators.csv": partial(tables.write_for_people, people),
         "profiles.png": lambda path: figures.profiles(result).savefig(path),
-        "responsibilities.png": lambda path: figures.responsibilities(result).savefig(path),
     }
     return Part(table=summary, files=files, facts=summary)
 

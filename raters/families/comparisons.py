@@ -90,7 +90,6 @@ def position(context: kinds.AuditContext) -> kinds.Section | None:
             position_bias="number",
         ),
         table=table,
-        figures={} if table is None else {"position_bias": {"audit": audit}},
     )
 
 

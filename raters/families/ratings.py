@@ -52,9 +52,7 @@ def severity(context: kinds.AuditContext) -> kinds.Section | None:
         "lenient_bias": bias[-1],
     }
     return kinds.Section(
-        key="severity",
-        findings=(kinds.finding("severity", of=len(frame), far=_FAR, **numbers),),
-        figures={"levels": {"audit": audit}},
+        key="severity", findings=(kinds.finding("severity", of=len(frame), far=_FAR, **numbers),)
     )
 
 

@@ -1,4 +1,4 @@
-"""Figures of posterior predictive checks, shared mistakes, and shares of choices."""
+"""Figures of posterior predictive checks, and of shared mistakes."""
 
 from __future__ import annotations
 
@@ -13,28 +13,24 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from raters.errors import SettingError, refuse
-from raters.errors.validation import checked
 from raters.figures.base import (
-    COLOURS,
     FAINT,
     GREY,
     VERDICTS,
     Plots,
-    Style,
     collected,
     collected_over,
     new_figure,
     plain,
+    short,
 )
-from raters.figures.rows import ends, short
 from raters.judgements.names import plural
 
 if TYPE_CHECKING:
     from raters.checking.dependence import Dependence
     from raters.checking.predictive import Check
 
-_COLUMNS = {"observed", "expected", "low", "high", "choices", "menu", "alternative"}
-# Largest number of judges whose correlations are drawn, and of shares.
+# Largest number of judges whose correlations are drawn.
 _MOST = 40
 
 
@@ -166,59 +162,3 @@ def _side_by_side(correlation: Float[np.ndarray, "judge judge"]) -> Int[np.ndarr
         linkage(distance, "average", optimal_ordering=True)
     )
     return order
-
-
-@checked
-def choice_shares(shares: xr.Dataset) -> Plots:
-    """Draw observed shares of the alternatives beside those of a model, menu by menu.
-
-    Points that lie outside of their intervals, for some menus above and for others below, say that
-    what else is offered matters in a way that the model does not have. Of more than 40 shares,
-    those of the menus with most choices and with fewest are drawn.
-
-    Parameters
-    ----------
-    shares : xarray.Dataset
-        From `raters.auditing.choice_shares`.
-
-    Returns
-    -------
-    arviz_plots.PlotCollection
-        Its ``data`` are the shares.
-
-    Examples
-    --------
-    >>> import raters as rt, raters.figures
-    >>> table = {"trip": [1, 1, 2, 2], "mode": ["car", "bus"] * 2, "taken": [1, 0, 0, 1]}
-    >>> choices = rt.Choices.from_frame(table, set="trip", alternative="mode", chosen="taken")
-    >>> model, nuts = rt.MultinomialLogit(features=False), rt.NUTS(500, 300, chains=2)
-    >>> result = rt.fit(model, choices, nuts, seed=0, progress=False)
-    >>> plots = rt.figures.choice_shares(rt.auditing.choice_shares(model, result))
-    >>> plots.get_viz("plot").get_xlabel()
-    'share of the choices'
-    """
-    if not set(shares.variables) >= _COLUMNS or not shares.sizes.get("cell"):
-        instead = "rt.auditing.choice_shares(model, result)"
-        refuse("shares", shares, expected="it must be shares of choices", instead=instead)
-    shown, _, left_out = ends(shares.sizes["cell"], _MOST)
-    data = shares.isel(cell=shown)
-    menu = data["menu"].values
-    begins = np.append(True, menu[1:] != menu[:-1])
-    position = np.arange(len(menu)) + np.cumsum(begins) - 1.0
-    figure = new_figure(8.5, 1.6 + 0.24 * (len(menu) + int(begins.sum())))
-    axes = figure.subplots()
-    plain(axes, "y")
-    axes.hlines(position, data["low"], data["high"], color=FAINT, linewidth=7)
-    axes.plot(data["expected"], position, "|", color="0.4", markersize=9, label="model")
-    axes.plot(data["observed"], position, "o", color=COLOURS[0], markersize=5, label="observed")
-    style: Style = {"fontsize": 8, "color": "0.35", "va": "center"}
-    for row in np.flatnonzero(begins):
-        text = f"{short(menu[row], 60)} ({int(data['choices'][row]):,} choices)"
-        axes.text(0.0, position[row] - 0.75, text, transform=axes.get_yaxis_transform(), **style)
-    axes.set_yticks(position, [short(name) for name in data["alternative"].values], fontsize=9)
-    axes.set_ylim(position[-1] + 0.7, -1.4)
-    axes.set_xlim(left=0.0)
-    more = f" ({left_out} more not shown)" if left_out else ""
-    axes.set_xlabel(f"share of the choices{more}")
-    axes.legend(loc="lower right", fontsize=8, frameon=False)
-    return collected(data, figure, axes)

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 import raters as rt
-import raters.figures
 from raters.auditing.choices import coefficients
 from raters.checking.discrepancies import Draw, Layout
 from raters.errors import DataError, SettingError
@@ -191,8 +190,6 @@ def test_tables_of_coefficients_and_shares(fitted) -> None:
     assert abs(value.sum()) < 1e-4
     assert shares.findings[0]["menus"] == 3
     assert shares.table.groupby("menu")["observed"].sum().round(9).eq(1).all()
-    with raises_about(SettingError, "shares"):
-        rt.figures.choice_shares(shares.table)
 
 
 def test_correlations_are_in_the_table_in_place_of_their_factor(fit_quietly) -> None:

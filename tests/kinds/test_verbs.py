@@ -164,9 +164,6 @@ def test_the_audit_judges_by_the_threshold_of_the_kind(case, model, result, monk
     assert f"fewer than 5 {case.kind.words.many}" in audit.rule
     assert rt.audit(model, result, threshold=100.0, reference="crowd").flagged
     rt.figures.competences(audit)
-    with pytest.raises(SettingError) as caught:
-        rt.figures.auditor(audit)
-    assert caught.value.parameter == "audit"
     bare = rt.kinds.Kind(
         **{name: value for name, value in vars(case.kind).items() if name != "threshold"}
     )
