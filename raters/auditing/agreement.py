@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from raters.auditing.disagreement import Answers, Ratio, nominal, of_class, ordinal, scored
-from raters.errors import DataError, DataWarning, SettingError
+from raters.errors import DataError, DataWarning, refuse
 from raters.errors.validation import boolean, checked, one_of, share
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
@@ -304,32 +304,23 @@ def _check(data: Any, metric: str | None, by_class: bool) -> None:
 def _check_asked(data: Judgements, metric: str | None, by_class: bool) -> None:
     """Raise unless the options have a meaning for these data."""
     if data.answer not in data.axes and (by_class or metric not in (None, "nominal")):
-        raise SettingError(
-            parameter="by_class" if by_class else "metric",
-            value=True if by_class else metric,
-            problem="has no effect on pairs, of which there are two answers",
-            expected="leave it out, or read ties as an answer of their own, with rt.Labels",
+        problem = "has no effect on pairs, of which there are two answers"
+        expected = "leave it out, or read ties as an answer of their own, with rt.Labels"
+        refuse(
+            "by_class" if by_class else "metric", True if by_class else metric, problem, expected
         )
     if by_class and metric not in (None, "nominal"):
-        raise SettingError(
-            parameter="metric",
-            value=metric,
-            problem="has no effect where each class stands against the rest",
-            expected="leave out one of metric and by_class",
-        )
+        problem = "has no effect where each class stands against the rest"
+        refuse("metric", metric, problem, "leave out one of metric and by_class")
 
 
 def _numbers(classes: Sequence[Any]) -> list[float]:
     """The numbers that are names of classes; `DataError` when one is none."""
     numbers = [_number(name) for name in classes]
     if bad := [name for name, number in zip(classes, numbers, strict=True) if number is None]:
-        raise DataError(
-            parameter="classes",
-            value=list(bad),
-            problem="are no numbers, which metric='interval' takes differences of",
-            expected="name the classes by numbers, or take the order of the classes alone",
-            instead="metric='ordinal'",
-        )
+        problem = "are no numbers, which metric='interval' takes differences of"
+        expected = "name the classes by numbers, or take the order of the classes alone"
+        refuse("classes", list(bad), problem, expected, instead="metric='ordinal'", error=DataError)
     return [number for number in numbers if number is not None]
 
 
@@ -347,13 +338,10 @@ def _check_order(classes: Sequence[Any], given: Sequence[Any]) -> None:
     numbers, names = [_number(name) for name in classes], [str(name) for name in classes]
     if None not in numbers:
         if list(numbers) not in (sorted(numbers), sorted(numbers, reverse=True)):  # type: ignore[type-var]
-            raise DataError(
-                parameter="classes",
-                value=list(classes),
-                problem="are numbers in an order that is not theirs",
-                expected="name the classes from the lowest to the highest when the table is read",
-                instead="rt.Labels.from_frame(..., classes=[...])",
-            )
+            problem = "are numbers in an order that is not theirs"
+            expected = "name the classes from the lowest to the highest when the table is read"
+            instead = "rt.Labels.from_frame(..., classes=[...])"
+            refuse("classes", list(classes), problem, expected, instead=instead, error=DataError)
     elif len(given) > 2 and names == sorted(names) and max(map(len, names)) > 1:
         warnings.warn(
             f"the order of the classes is that of the alphabet, {' < '.join(names[:6])}"

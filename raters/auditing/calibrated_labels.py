@@ -28,7 +28,7 @@ from raters.auditing.calibration import (
     warn_of,
 )
 from raters.auditing.true_classes import Evidence, class_probs_of, draw_true_classes, draw_unknowns
-from raters.errors import DataError
+from raters.errors import DataError, refuse
 from raters.fitting.result import draws_of
 from raters.judgements.display import isolated
 from raters.judgements.labels import Labels
@@ -317,12 +317,8 @@ def with_gold(labels: Labels, gold: Any) -> Int[np.ndarray, " item"]:
     differ = np.flatnonzero((codes >= 0) & (fitted >= 0) & (codes != fitted))
     if len(differ):
         items = [labels.items[place] for place in differ]
-        raise DataError(
-            parameter="gold",
-            value=shorten(items),
-            problem="has other classes than those that were known to the fit",
-            expected="give each item one true class",
-        )
+        problem = "has other classes than those that were known to the fit"
+        refuse("gold", shorten(items), problem, "give each item one true class", error=DataError)
     return np.where(codes >= 0, codes, fitted)
 
 

@@ -13,7 +13,7 @@ import xarray as xr
 from jaxtyping import Float, Int
 
 from raters.auditing.intervals import mean_and_interval
-from raters.errors import PACKAGE, DataError, DataWarning, SettingError
+from raters.errors import PACKAGE, DataError, DataWarning, refuse
 from raters.errors.validation import checked, share
 from raters.fitting.draws import check_several
 from raters.fitting.result import program_of
@@ -265,12 +265,11 @@ def calibrated(
     truths = truths_of(program.data)
     empty = isinstance(gold, Sized) and not len(gold)
     if gold is not None and (empty or not truths.number(program.data, gold)):
-        raise DataError(
-            parameter="gold",
-            problem="holds no known truth",
-            expected="give truths of questions that were answered, and of an order values that"
-            " differ, or leave it out",
+        expected = (
+            "give truths of questions that were answered, and of an order values that"
+            " differ, or leave it out"
         )
+        refuse("gold", problem="holds no known truth", expected=expected, error=DataError)
     return truths.calibrate(program, result, gold, reference, level, seed)
 
 
@@ -278,33 +277,23 @@ def truths_of(data: Judgements) -> Truths:
     """Functions that read and state the truths of a kind of judgement."""
     kind = kind_of(data)
     if kind.truths is None:
-        raise SettingError(
-            parameter="result",
-            value=data,
-            problem=f"holds {kind.words.many}, which have no calibration",
-            expected="calibrate a fit of labels, comparisons, rankings or ratings, and audit others"
-            " without gold and reference",
+        expected = (
+            "calibrate a fit of labels, comparisons, rankings or ratings, and audit others"
+            " without gold and reference"
         )
+        refuse("result", data, f"holds {kind.words.many}, which have no calibration", expected)
     return kind.truths
 
 
 def check_crowd(reference: str, gold: Any) -> None:
     """Raise unless the crowd is taken to be right, and nothing contradicts that."""
     if reference != CROWD:
-        raise SettingError(
-            parameter="reference",
-            value=reference,
-            problem="is one text",
-            expected=f"give a list of names, or {CROWD!r}",
-            instead=f"reference=[{reference!r}]",
-        )
+        expected = f"give a list of names, or {CROWD!r}"
+        instead = f"reference=[{reference!r}]"
+        refuse("reference", reference, "is one text", expected, instead=instead)
     if gold is not None:
-        raise SettingError(
-            parameter="reference",
-            value=reference,
-            problem="takes the crowd to be right, and gold tells where it is not",
-            expected="leave one of the two out",
-        )
+        problem = "takes the crowd to be right, and gold tells where it is not"
+        refuse("reference", reference, problem, "leave one of the two out")
 
 
 def number_of_draws(num_items: int, num_classes: int) -> int:
@@ -316,21 +305,14 @@ def trusted_codes(data: Judgements, reference: Sequence[Any]) -> Int[np.ndarray,
     """Codes of the annotators who are taken to be right."""
     codes = {str(name): place for place, name in enumerate(data.judges)}
     if unknown := [name for name in reference if str(name) not in codes]:
-        raise SettingError(
-            parameter="reference",
-            value=unknown,
-            problem=f"is not among the {plural(data.judge)} ({shorten(data.judges)})",
-            expected=f"name {plural(data.judge)} of the data that were fitted",
-        )
+        problem = f"is not among the {plural(data.judge)} ({shorten(data.judges)})"
+        expected = f"name {plural(data.judge)} of the data that were fitted"
+        refuse("reference", unknown, problem, expected)
     trusted = np.array([codes[str(name)] for name in reference], int)
     others = np.delete(data.judgements_by(data.judge), trusted)
     if len(trusted) and not others.any():
-        raise SettingError(
-            parameter="reference",
-            value=shorten(reference),
-            problem=f"names all {plural(data.judge)}, so that nobody is left to be measured",
-            expected="name those who are known to be right",
-        )
+        problem = f"names all {plural(data.judge)}, so that nobody is left to be measured"
+        refuse("reference", shorten(reference), problem, "name those who are known to be right")
     return trusted
 
 

@@ -10,7 +10,7 @@ import xarray as xr
 from jaxtyping import Float, Int
 from numpyro.distributions import constraints
 
-from raters.errors import DataError
+from raters.errors import DataError, refuse
 from raters.errors.validation import checked, share
 from raters.fitting.replicates import probs_of_draws, replicated
 from raters.fitting.result import draws_of, program_of
@@ -95,12 +95,10 @@ def choice_shares(model: Model[Any], result: xr.DataTree, *, level: float = 0.9)
     share("level", level)
     program = program_of(model, result)
     if not isinstance(program.data, Choices):
-        raise DataError(
-            parameter="result",
-            problem=f"is of {type(program.data).__name__}",
-            expected="shares by what was offered are of choices",
-            instead="rt.fit(rt.MultinomialLogit(), choices, seed=0)",
-        )
+        problem = f"is of {type(program.data).__name__}"
+        expected = "shares by what was offered are of choices"
+        instead = "rt.fit(rt.MultinomialLogit(), choices, seed=0)"
+        refuse("result", problem=problem, expected=expected, instead=instead, error=DataError)
     return shares_of(program, result, level)
 
 

@@ -15,7 +15,7 @@ from raters.auditing import tastes
 from raters.auditing.position import SITE, position_bias
 from raters.auditing.verdicts import gives_one_answer
 from raters.distributions.ties import OUTCOMES
-from raters.errors import SettingError
+from raters.errors import refuse
 from raters.errors.validation import share
 from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
@@ -38,13 +38,9 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
     kind = getattr(program.model, "competence", "signed")
     low, high = {"unit": (0, 1), "positive": (0, np.inf)}.get(kind, (-np.inf, np.inf))
     if not low < limits.threshold < high:
-        raise SettingError(
-            parameter="threshold",
-            value=limits.threshold,
-            problem=f"has every competence of this model on one side, as they are {kind}",
-            expected="it must be above 0" + (" and below 1" if kind == "unit" else ""),
-            instead="threshold=0.25",
-        )
+        problem = f"has every competence of this model on one side, as they are {kind}"
+        expected = "it must be above 0" + (" and below 1" if kind == "unit" else "")
+        refuse("threshold", limits.threshold, problem, expected, instead="threshold=0.25")
     return _with_position(
         _without_position(program, result, limits), program, result, limits.margin
     )
@@ -63,16 +59,12 @@ def _without_position(
         worlds = _worlds(program, of_tastes.values["competence"], limits.level)
         return replace(of_tastes, columns=columns, tables=worlds)
     if "competence" not in program.sites:
-        raise SettingError(
-            parameter="model",
-            value=program.model,
-            problem="has no competences to audit",
-            expected=(
-                "fit ExtendedBTL, with signed competences to find adversaries too, or"
-                " HierarchicalBTL, and pass that model and its result"
-            ),
-            instead="rt.ExtendedBTL(competence='signed')",
+        expected = (
+            "fit ExtendedBTL, with signed competences to find adversaries too, or"
+            " HierarchicalBTL, and pass that model and its result"
         )
+        instead = "rt.ExtendedBTL(competence='signed')"
+        refuse("model", program.model, "has no competences to audit", expected, instead=instead)
     draws, _ = draws_of(program, result)
     few, _ = draws_of(program, result, _DRAWS)
     competence = competences(program, draws)

@@ -7,7 +7,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 from scipy.special import ndtri
 
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, refuse
 from raters.judgements.counts import mean_ranks, ordered_pairs
 from raters.judgements.rankings import Rankings
 
@@ -19,11 +19,10 @@ def agreement(rankings: Rankings, level: float, metric: str | None, by_class: bo
     """Table of `pair_agreement`, and of `kendall_w` where a tenth of the rankings are of one set of
     items, for `raters.agreement`, whose options have no meaning for rankings."""
     if by_class or metric not in (None, "nominal"):
-        raise SettingError(
-            parameter="by_class" if by_class else "metric",
-            value=True if by_class else metric,
-            problem="has no effect on rankings, whose agreement is that on pairs, and Kendall's W",
-            expected="leave it out",
+        problem = "has no effect on rankings, whose agreement is that on pairs, and Kendall's W"
+        expected = "leave it out"
+        refuse(
+            "by_class" if by_class else "metric", True if by_class else metric, problem, expected
         )
     on_pairs, data = pair_agreement(rankings, level), rankings.unpadded()
     number = np.asarray(data.weight)[_most_frequent(data)].sum()

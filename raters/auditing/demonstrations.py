@@ -14,7 +14,7 @@ import xarray as xr
 from jaxtyping import Array, Bool, Float
 
 from raters.auditing.intervals import mean_and_interval
-from raters.errors import PACKAGE, DataWarning, SettingError
+from raters.errors import PACKAGE, DataWarning, refuse
 from raters.errors.validation import share
 from raters.fitting.result import draws_of
 from raters.judgements.demonstrations import Demonstrations
@@ -38,6 +38,10 @@ _MARGINS = 2
 def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
     """Rationality, or competence, of each demonstrator."""
     share("margin", limits.margin)
+    if not {"rationality", "competence"} & set(program.sites):
+        problem = "has neither rationalities nor competences to audit"
+        expected = "fit MaxEntIRL or BehaviouralCloning, and pass that model and its result"
+        refuse("model", program.model, problem, expected, instead="rt.MaxEntIRL()")
     draws, policy = draws_of(program, result)[0], policies(program, result)
     agreement = {"agreement": _agreement(program.data, policy["probability"].values)}
     near = _MARGINS * limits.margin
@@ -61,26 +65,12 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
             "p_adversarial": (rationality < 0).mean(0),
         }
         tables = {"reward": rewards(program, result, limits.level), "policy": policy}
-        return Quantities(
-            {"rationality": rationality}, "rationality", chances | agreement, tables, by_crowd=True
-        )
-    if "competence" in program.sites:
-        competence = np.asarray(draws["competence"])
-        chances = {"p_guessing": (competence < near).mean(0)}
-        return Quantities(
-            {"competence": competence},
-            "competence",
-            chances | agreement,
-            {"policy": policy},
-            by_crowd=True,
-        )
-    raise SettingError(
-        parameter="model",
-        value=program.model,
-        problem="has neither rationalities nor competences to audit",
-        expected="fit MaxEntIRL or BehaviouralCloning, and pass that model and its result",
-        instead="rt.MaxEntIRL()",
-    )
+        values = {"rationality": rationality}
+        return Quantities(values, "rationality", chances | agreement, tables, by_crowd=True)
+    competence = np.asarray(draws["competence"])
+    chances = {"p_guessing": (competence < near).mean(0)} | agreement
+    values, tables = {"competence": competence}, {"policy": policy}
+    return Quantities(values, "competence", chances, tables, by_crowd=True)
 
 
 def at_random(program: Program[Any], draws: Values, near: float) -> Bool[np.ndarray, " draw"]:
@@ -127,13 +117,8 @@ def policies(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
         probs = np.asarray(few["policy"], np.float64).mean(0) * np.asarray(data.allowed)
         probs = probs / probs.sum(1, keepdims=True)
     else:
-        raise SettingError(
-            parameter="model",
-            value=program.model,
-            problem="has no policy",
-            expected="fit MaxEntIRL or BehaviouralCloning",
-            instead="rt.MaxEntIRL()",
-        )
+        expected = "fit MaxEntIRL or BehaviouralCloning"
+        refuse("model", program.model, "has no policy", expected, instead="rt.MaxEntIRL()")
     return xr.Dataset(
         {
             "probability": (("state", "action"), probs),

@@ -6,11 +6,10 @@ from typing import Any
 
 import xarray as xr
 
-from raters.auditing.audit import Audit, check_audit
-from raters.errors import SettingError
+from raters.auditing.audit import Audit
+from raters.errors import refuse
 from raters.errors.validation import checked
 from raters.fitting.fit import fit
-from raters.fitting.result import check_data, check_model
 from raters.inference import Backend
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
@@ -46,15 +45,6 @@ def drop(
     xarray.DataTree
         The new fit; the items are the same, the flagged annotators are gone.
 
-    Raises
-    ------
-    SettingError
-        When the audit flagged annotators who are not in `data`.
-    DataError
-        When nobody would be left.
-    BackendError
-        When the back-end cannot run the model on the judgements that are left.
-
     Examples
     --------
     >>> import raters as rt
@@ -66,23 +56,10 @@ def drop(
     >>> without.posterior.sizes["annotator"]
     7
     """
-    check_audit(audit, "the third argument")
-    check_model(model)
-    check_data(data, "data", model)
     flagged = set(map(str, audit.flagged))
     if unknown := sorted(flagged - set(map(str, data.judges))):
-        raise SettingError(
-            parameter="data",
-            value=data,
-            problem=f"has no {plural(data.judge)} {shorten(unknown)}, whom the audit flagged",
-            expected="pass the data that were audited",
-        )
+        problem = f"has no {plural(data.judge)} {shorten(unknown)}, whom the audit flagged"
+        refuse("data", data, problem, "pass the data that were audited")
     names = [name for name in data.judges if str(name) in flagged]
-    return fit(
-        model,
-        data.without_judges(names),
-        backend,
-        seed=seed,
-        progress=progress,
-        log_likelihood=log_likelihood,
-    )
+    left = data.without_judges(names)
+    return fit(model, left, backend, seed=seed, progress=progress, log_likelihood=log_likelihood)

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from raters.auditing.annotator_types import type_columns, type_probs
 from raters.auditing.verdicts import gives_one_answer
-from raters.errors import SettingError
+from raters.errors import refuse
 from raters.fitting.result import draws_of
 from raters.judgements.labels import Labels
 from raters.judgements.names import names_array
@@ -55,21 +55,13 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
 def _check_limits(limits: AuditLimits, num_classes: int) -> None:
     """Raise unless both limits are within the range of what they bound."""
     if not -1 < limits.threshold < 1:
-        raise SettingError(
-            parameter="threshold",
-            value=limits.threshold,
-            problem="is beyond every competence, which is 1 for whoever is always right",
-            expected="it must lie between -1 and 1",
-            instead="threshold=0.25",
-        )
+        problem = "is beyond every competence, which is 1 for whoever is always right"
+        expected = "it must lie between -1 and 1"
+        refuse("threshold", limits.threshold, problem, expected, instead="threshold=0.25")
     if num_classes > 1 and limits.margin >= np.log2(num_classes):
-        raise SettingError(
-            parameter="margin",
-            value=limits.margin,
-            problem="is more than the whole information on a class, so that all would be spammers",
-            expected=f"it must be below {np.log2(num_classes):.3g} bits",
-            instead="margin=0.05",
-        )
+        problem = "is more than the whole information on a class, so that all would be spammers"
+        expected = f"it must be below {np.log2(num_classes):.3g} bits"
+        refuse("margin", limits.margin, problem, expected, instead="margin=0.05")
 
 
 def quantities_of(
@@ -114,23 +106,15 @@ def check_can_audit(program: Program[Any]) -> None:
     """Raise unless a model tells annotators apart and sums a true class out."""
     judge = program.data.judge
     if judge not in program.axes:
-        raise SettingError(
-            parameter="model",
-            value=program.model,
-            problem="takes all annotators as alike, so there is nobody to tell apart",
-            expected=(
-                "fit DawidSkene (or OneCoin when each gave few labels), and pass that model and"
-                " its result"
-            ),
-            instead="rt.DawidSkene()",
+        problem = "takes all annotators as alike, so there is nobody to tell apart"
+        expected = (
+            "fit DawidSkene (or OneCoin when each gave few labels), and pass that model and"
+            " its result"
         )
+        refuse("model", program.model, problem, expected, instead="rt.DawidSkene()")
     if program.latent is None:
-        raise SettingError(
-            parameter="model",
-            value=program.model,
-            problem="sums no true class out, so its annotators have no confusion matrices to audit",
-            expected="fit a model that does",
-        )
+        problem = "sums no true class out, so its annotators have no confusion matrices to audit"
+        refuse("model", program.model, problem, "fit a model that does")
 
 
 # ---------------------------------------------------------------------- annotators

@@ -12,7 +12,7 @@ import xarray as xr
 from jaxtyping import Array, Float
 
 from raters.auditing.intervals import mean_and_interval
-from raters.errors import SettingError
+from raters.errors import refuse
 from raters.errors.validation import share
 from raters.fitting.result import draws_of
 from raters.judgements.names import names_array
@@ -63,13 +63,9 @@ def quantities(program: Program[Ratings], result: xr.DataTree, limits: AuditLimi
 def check_many_facet(program: Program[Ratings]) -> ManyFacet:
     """The model of a program, which must be `ManyFacet`."""
     if not isinstance(program.model, ManyFacet):
-        raise SettingError(
-            parameter="model",
-            value=program.model,
-            problem="has no competences and severities to audit",
-            expected="fit ManyFacet, and pass that model and its result",
-            instead="rt.ManyFacet()",
-        )
+        problem = "has no competences and severities to audit"
+        expected = "fit ManyFacet, and pass that model and its result"
+        refuse("model", program.model, problem, expected, instead="rt.ManyFacet()")
     return program.model
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from raters.auditing.intervals import mean_and_interval
-from raters.errors import SettingError
+from raters.errors import refuse
 from raters.fitting.result import draws_of
 from raters.judgements.graded_responses import GradedResponses
 from raters.judgements.names import names_array
@@ -22,13 +22,8 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
     """Ability of each person, and the share of their responses that are right, or the mean level of
     graded ones."""
     if "ability" not in program.sites:
-        raise SettingError(
-            parameter="model",
-            value=program.model,
-            problem="has no abilities to audit",
-            expected="positions are neither good nor bad; fit a model with abilities",
-            instead="rt.Rasch()",
-        )
+        expected = "positions are neither good nor bad; fit a model with abilities"
+        refuse("model", program.model, "has no abilities to audit", expected, instead="rt.Rasch()")
     return Quantities(
         {"ability": draws_of(program, result)[0]["ability"]},
         judged="ability",

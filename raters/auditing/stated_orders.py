@@ -1,4 +1,4 @@
-r"""Orders of pairs of items that annotators stated by rankings and ratings.
+r"""Orders of pairs of items that annotators stated by votes, rankings and ratings.
 
 The pairs of one ranking are not independent answers: whoever puts one item wrongly has several
 pairs wrong. Where a random order of the items has m pairs of which it is asked whether they are
@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from raters.judgements.comparisons import Comparisons
 from raters.judgements.counts import standing
 from raters.judgements.rankings import Rankings
 from raters.judgements.ratings import Ratings
@@ -63,6 +64,20 @@ class StatedOrders(NamedTuple):
         variance = pairs / 4 + np.bincount(cells // num_items, shared, size) / 6
         share = np.minimum(pairs / 4 / np.maximum(variance, 1e-9), 1.0)
         return np.where(sign != 0, share[self.block], 0.0)
+
+
+def of_comparisons(data: Comparisons) -> StatedOrders:
+    """Orders stated by votes, each an independent one; a tie is half of either."""
+    data = data.halved()
+    first, second, who = (
+        np.asarray(code, np.int64) for code in (data.first, data.second, data.annotator)
+    )
+    wins, count = np.asarray(data.wins, float), np.asarray(data.weight, float)
+    number = np.concatenate([wins, count - wins])
+    rows = np.flatnonzero(number > 0)
+    better, worse = np.concatenate([first, second])[rows], np.concatenate([second, first])[rows]
+    block, share = np.arange(len(rows)), np.ones(len(rows))
+    return StatedOrders(np.tile(who, 2)[rows], better, worse, number[rows], block, share)
 
 
 def of_rankings(data: Rankings) -> StatedOrders:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,22 +53,35 @@ def verdicts(
     return actions
 
 
-def rule(many: str, judged: str, threshold: float, least: int, costs: Costs, anchored: bool) -> str:
+def decided(
+    columns: Mapping[str, np.ndarray],
+    costs: Costs,
+    may_drop: Bool[np.ndarray, " judge"],
+    least: int,
+    *,
+    alone: bool,
+    enough: Bool[np.ndarray, " judge"],
+) -> Shaped[np.ndarray, " judge"]:
+    """Verdicts by costs, and on whom there is too little for one."""
+    verdict = verdicts(columns["p_below"], costs, may_drop)
+    if alone:  # The prior alone would keep them.
+        verdict[:] = "review"
+    verdict[~enough] = "too few draws"
+    verdict[columns["judgements"] < least] = "too few judgements"
+    return verdict
+
+
+def rule(many: str, p: str, least: int, costs: Costs, *, anchored: bool) -> str:
     """The rule in words; `many` is the word for judgements."""
+    alone = (
+        f" As little but the crowd tells who is right, '{DIFFERS}' stands in place of drop, but for"
+        " those whose answers do not depend on the question."
+    )
     return (
         f"Verdict: with fewer than {least} {many}, 'too few judgements'; with fewer than"
         f" {FEWEST_DRAWS} effective draws, 'too few draws'; otherwise the least of the"
-        f" expected costs, with p = P({judged} < {threshold:g}): keep {costs.keep_bad:g}·p,"
-        f" drop {costs.drop_good:g}·(1 − p), review {costs.review:g}."
-        f"{'' if anchored else unanchored()}"
-    )
-
-
-def unanchored() -> str:
-    """Sentence of the rule where little but the crowd tells who is right."""
-    return (
-        f" As little but the crowd tells who is right, '{DIFFERS}' stands in place of drop, but for"
-        " those whose answers do not depend on the question."
+        f" expected costs, with p = {p}: keep {costs.keep_bad:g}·p,"
+        f" drop {costs.drop_good:g}·(1 − p), review {costs.review:g}.{'' if anchored else alone}"
     )
 
 

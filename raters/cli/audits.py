@@ -159,7 +159,7 @@ def _limits(asked: Asked, usual: float | None) -> dict[str, Any]:
     costs = built(Costs, pairs(asked.costs, "cost", "drop_good=5"))
     threshold = usual if asked.threshold is None else asked.threshold
     limits = {"threshold": threshold, "level": asked.level, "costs": costs}
-    check_limits(**{"threshold": 0.0} | limits, margin=0.05, min_judgements=5)
+    check_limits(threshold, asked.level, 0.05, 5)
     return limits
 
 

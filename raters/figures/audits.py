@@ -13,7 +13,7 @@ from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from raters.auditing.audit import Audit, check_audit
+from raters.auditing.audit import Audit
 from raters.errors import refuse
 from raters.errors.validation import checked
 from raters.figures.base import (
@@ -65,7 +65,6 @@ def competences(audit: Audit) -> Plots:
     >>> audit = rt.audit(model, rt.fit(model, votes, rt.PGEM(), seed=0, progress=False))
     >>> rt.figures.competences(audit).savefig("competences.png")        # doctest: +SKIP
     """
-    check_audit(audit, "the first argument")
     judge, judged = audit.judge, audit.judged
     table, worlds = audit.table, audit.tables.get("worlds")
     if f"{judged}_low" not in table:
@@ -157,7 +156,6 @@ def confusions(audit: Audit) -> Plots:
     >>> audit = rt.audit(rt.DawidSkene(), result)
     >>> rt.figures.confusions(audit).savefig("confusions.png")        # doctest: +SKIP
     """
-    check_audit(audit, "the first argument")
     if audit.confusion is None:
         instead = "rt.figures.competences(audit)"
         expected = "draw the quantity that the verdicts are about"

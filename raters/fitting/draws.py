@@ -45,14 +45,13 @@ def check_probabilities(values: Float[np.ndarray, "unit class"], name: str) -> N
 def _check_none(wrong: Bool[np.ndarray, " ..."], name: str, what: str, parameter: str) -> None:
     """`DataError` for values that are wrong."""
     if wrong.any():
-        refuse(
-            parameter,
-            problem=f"holds {int(wrong.sum()):,} of {wrong.size:,} values of {name!r} that are"
-            f" {what}, as after a fit that failed",
-            expected="pass a result as it was fitted, by settings or a back-end that succeed",
-            instead="rt.fit(model, data, seed=0), and heed its warnings",
-            error=DataError,
+        problem = (
+            f"holds {int(wrong.sum()):,} of {wrong.size:,} values of {name!r} that are"
+            f" {what}, as after a fit that failed"
         )
+        expected = "pass a result as it was fitted, by settings or a back-end that succeed"
+        instead = "rt.fit(model, data, seed=0), and heed its warnings"
+        refuse(parameter, problem=problem, expected=expected, instead=instead, error=DataError)
 
 
 def _off_simplex(values: Float[np.ndarray, " ..."]) -> Bool[np.ndarray, " ..."]:
@@ -81,6 +80,5 @@ def check_several(result: xr.DataTree, purpose: str) -> None:
     """Raise unless a result has two draws or more."""
     sizes = result["posterior"].sizes
     if (num_draws := sizes["chain"] * sizes["draw"]) < 2:
-        refuse(
-            "result", problem=f"has {num_draws} draw, and {purpose}", expected="fit with more draws"
-        )
+        problem = f"has {num_draws} draw, and {purpose}"
+        refuse("result", problem=problem, expected="fit with more draws")

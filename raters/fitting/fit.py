@@ -120,11 +120,8 @@ def fit(
     if mesh is not None:
         instance("mesh", mesh, Mesh, "a mesh of devices", 'jax.make_mesh((8,), ("row",))')
         if not data.divisible:
-            refuse(
-                "mesh",
-                problem=f"divides rows over devices, and {model!r} reads all of them at once",
-                expected="leave it out",
-            )
+            problem = f"divides rows over devices, and {model!r} reads all of them at once"
+            refuse("mesh", problem=problem, expected="leave it out")
     program = Program(model, data, mesh)
     for part in [one.data for one in program.parts.values()] or [data]:
         _check_whole(part)
@@ -195,22 +192,14 @@ def _warn_of_data(program: Program[Any]) -> None:
 def _check_whole(data: Judgements) -> None:
     """Raise unless the judgements have outcomes, and all their units."""
     if not data.has_answers:
-        refuse(
-            "data",
-            data,
-            "has no outcomes, so there is nothing to fit",
-            "give judgements with outcomes, or simulate them",
-            instead="rt.simulate(model, data, seed=0)",
-            error=DataError,
-        )
+        problem = "has no outcomes, so there is nothing to fit"
+        expected = "give judgements with outcomes, or simulate them"
+        instead = "rt.simulate(model, data, seed=0)"
+        refuse("data", data, problem, expected, instead=instead, error=DataError)
     if (most := float(np.max(data.weight, initial=0.0))) > _MOST_COUNTED:
-        refuse(
-            "count",
-            most,
-            "is a number of equal judgements beside which a fit cannot hold single ones",
-            "a row may stand for at most 2**47 (about 1e14)",
-            error=DataError,
-        )
+        problem = "is a number of equal judgements beside which a fit cannot hold single ones"
+        expected = "a row may stand for at most 2**47 (about 1e14)"
+        refuse("count", most, problem, expected, error=DataError)
     if data.unit != data.row and data.num_units < len(data.coords[data.unit]):
         raise DataError(
             f"these are {data.num_units} of {len(data.coords[data.unit])} {plural(data.unit)}, as"
@@ -267,13 +256,8 @@ def check_types(model: Any, data: Any, backend: Any, seed: Any) -> None:
     check_model(model)
     check_data(data, "data", model)
     if data.num_rows == 0:
-        refuse(
-            "data",
-            data,
-            "has no rows, so there is nothing to fit or to simulate",
-            "it must have at least one",
-            error=DataError,
-        )
+        problem = "has no rows, so there is nothing to fit or to simulate"
+        refuse("data", data, problem, "it must have at least one", error=DataError)
     if backend is not None:
         instance("backend", backend, Backend, "a back-end", "rt.PGGibbs(), or rt.NUTS()")
     seed_number(seed)
@@ -284,18 +268,11 @@ def _earlier_draws(program: Program[Any], backend: Backend, start: Any) -> Value
     climbs to one."""
     model, data, fitted = program.model, program.data, data_of(start)
     if (stored := stored_model(start) or to_json(model)) != to_json(model):
-        refuse(
-            "start",
-            problem=f"is a result of {shown(stored)}, not of {model!r}",
-            expected="pass an earlier result of this model, or none",
-        )
+        problem = f"is a result of {shown(stored)}, not of {model!r}"
+        refuse("start", problem=problem, expected="pass an earlier result of this model, or none")
     if type(fitted) is not type(data):
-        refuse(
-            "start",
-            problem=f"was fitted to {type(fitted).__name__}, and these are {type(data).__name__}",
-            expected="leave it out",
-            error=DataError,
-        )
+        problem = f"was fitted to {type(fitted).__name__}, and these are {type(data).__name__}"
+        refuse("start", problem=problem, expected="leave it out", error=DataError)
     for role in dict.fromkeys(data.names.values()):
         before, now = (tuple(map(str, getattr(part, role))) for part in (fitted, data))
         if before != now:

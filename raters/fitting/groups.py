@@ -105,13 +105,12 @@ def with_groups(
     data = program.data
     if PART_OF in result.attrs and set(groups or get_args(Group)) & _OF_PRIOR:
         own = [group for group in get_args(Group) if group not in _OF_PRIOR]
-        refuse(
-            "groups",
-            groups,
+        problem = (
             "ask for a prior, and this is a part of a joint fit, whose prior is not that of"
-            f" {model.title} alone",
-            f"name groups without a prior: {', '.join(map(repr, own))}",
+            f" {model.title} alone"
         )
+        expected = f"name groups without a prior: {', '.join(map(repr, own))}"
+        refuse("groups", groups, problem, expected)
     if by is not None or set(groups or get_args(Group)) & _OF_OUTCOMES:
         data.check_listed()
     word = kind_of(data).words.one

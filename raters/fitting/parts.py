@@ -66,12 +66,8 @@ def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
     """
     instance("model", model, Model, "a model", "rt.models.JointModel({...})")
     if not model.parts:
-        refuse(
-            "model",
-            model,
-            "is a model of one kind of judgement, without parts",
-            "pass the model and its result to the verb as they are",
-        )
+        expected = "pass the model and its result to the verb as they are"
+        refuse("model", model, "is a model of one kind of judgement, without parts", expected)
     one_of("name", name, model.parts)
     program = whole_program_of(model, result)
     tree = _tree(program, result, name)

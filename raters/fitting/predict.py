@@ -136,12 +136,9 @@ def _class_table(
     latent = program.latent
     assert latent is not None
     if not asked.has_answers:
-        refuse(
-            "questions",
-            problem="has no answers to infer the class from",
-            expected="units without any answer may be among others with some",
-            error=DataError,
-        )
+        problem = "has no answers to infer the class from"
+        expected = "units without any answer may be among others with some"
+        refuse("questions", problem=problem, expected=expected, error=DataError)
     num_draws = sizes[0] * sizes[1]
     if (total := num_draws * asked.num_units * latent.size) > _MOST:
         raise SettingError(

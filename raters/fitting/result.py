@@ -56,40 +56,26 @@ def check_data(data: Any, name: str, model: Model[Any]) -> None:
     """Raise unless these are judgements of the model's kind, and not the table that they are read
     from."""
     if model.parts and not isinstance(data, Together):
-        refuse(
-            name,
-            data,
+        problem = (
             f"does not hold several kinds of judgement, and {model.title} is a model of"
-            f" {len(model.parts)}: {', '.join(map(repr, model.parts))}",
-            "put them together",
-            instead="rt.judgements.Together.of({...})",
+            f" {len(model.parts)}: {', '.join(map(repr, model.parts))}"
         )
+        refuse(name, data, problem, "put them together", instead="rt.judgements.Together.of({...})")
     if isinstance(data, Together) and not model.parts:
-        refuse(
-            name,
-            data,
-            f"is several kinds of judgement, and {model.title} is a model of one",
-            "give each part a model",
-            instead="rt.models.JointModel({...})",
-        )
+        problem = f"is several kinds of judgement, and {model.title} is a model of one"
+        refuse(name, data, problem, "give each part a model", instead="rt.models.JointModel({...})")
     if not isinstance(data, Judgements):
         kinds = [kind for kind in registered_kinds() if kind.data is model.data_type]
         read = public_name(kinds[0].readers[0].read) if kinds else model.data_type.__name__
-        refuse(
-            name,
-            data,
-            expected=f"it must be judgements ({model.data_type.__name__}); read a table first",
-            instead=f"{read}(table, ...)",
-        )
+        expected = f"it must be judgements ({model.data_type.__name__}); read a table first"
+        refuse(name, data, expected=expected, instead=f"{read}(table, ...)")
     if not isinstance(data, model.data_type):
         others = [kind.default for kind in registered_kinds() if isinstance(data, kind.data)]
-        refuse(
-            name,
-            data,
-            f"is {type(data).__name__}, and {model.title} is a model of {model.data_type.__name__}",
-            "choose a model of these judgements",
-            instead=f"{public_name(type(others[0]))}()" if others else None,
+        problem = (
+            f"is {type(data).__name__}, and {model.title} is a model of {model.data_type.__name__}"
         )
+        instead = f"{public_name(type(others[0]))}()" if others else None
+        refuse(name, data, problem, "choose a model of these judgements", instead=instead)
     data.check()
 
 
@@ -210,14 +196,13 @@ def check_one_kind(model: Any) -> None:
     check_model(model)
     if model.parts:
         first = next(iter(model.parts))
-        refuse(
-            "model",
-            model,
-            "is of several kinds of judgement, and this is asked of one kind at a time",
+        problem = "is of several kinds of judgement, and this is asked of one kind at a time"
+        expected = (
             f"take one of the parts {', '.join(map(repr, model.parts))}, and pass its"
-            " model and its result",
-            instead=f"rt.fitting.part(model, result, {first!r})",
+            " model and its result"
         )
+        instead = f"rt.fitting.part(model, result, {first!r})"
+        refuse("model", model, problem, expected, instead=instead)
 
 
 def whole_program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
@@ -226,12 +211,8 @@ def whole_program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
     data = data_of(result)
     check_data(data, "result", model)
     if (fitted := stored_model(result)) and fitted != to_json(model):
-        refuse(
-            "model",
-            model,
-            f"is not the model of this result: it was fitted with {shown(fitted)}",
-            "pass that model",
-        )
+        problem = f"is not the model of this result: it was fitted with {shown(fitted)}"
+        refuse("model", model, problem, "pass that model")
     program = Program(model, data)
     check_posterior(program, result)
     if program.latent is not None:
@@ -252,22 +233,18 @@ def check_posterior(
     finite and inside its support."""
     tree: Any = result.children.get(group, {})
     if missing := [name for name in program.sites if name not in tree]:
-        refuse(
-            parameter,
-            problem=f"has no draws of {', '.join(missing)}, so it was not fitted with"
-            f" {program.model!r}",
-            expected="pass the model that it was fitted with",
+        problem = (
+            f"has no draws of {', '.join(missing)}, so it was not fitted with {program.model!r}"
         )
+        refuse(parameter, problem=problem, expected="pass the model that it was fitted with")
     names = _names_of(program)
     lead = () if group == "mode" else ("chain", "draw")
     for name, site in program.sites.items():
         if wrong := _alteration(tree[name], lead, site, names):
-            refuse(
-                parameter,
-                problem=f"does not hold the draws of {name!r} as they were fitted: {wrong}",
-                expected="pass a result, as fitted or as read back from its file",
-                instead="rt.fit(model, data, seed=0)",
-            )
+            problem = f"does not hold the draws of {name!r} as they were fitted: {wrong}"
+            expected = "pass a result, as fitted or as read back from its file"
+            instead = "rt.fit(model, data, seed=0)"
+            refuse(parameter, problem=problem, expected=expected, instead=instead)
     check_values(program, result, group, parameter)
 
 
@@ -282,13 +259,12 @@ def _check_responsibility(program: Program[Any], latent: LatentClass, result: xr
     else:
         wrong = _renamed(table, _names_of(program))
     if wrong:
-        refuse(
-            "result",
-            problem=f"does not hold the probabilities of classes in {latent.group!r} as they were"
-            f" fitted: they {wrong}",
-            expected="pass a result, as fitted or as read back from its file",
-            instead="rt.fit(model, data, seed=0)",
+        problem = (
+            f"does not hold the probabilities of classes in {latent.group!r} as they were"
+            f" fitted: they {wrong}"
         )
+        expected = "pass a result, as fitted or as read back from its file"
+        refuse("result", problem=problem, expected=expected, instead="rt.fit(model, data, seed=0)")
     check_probabilities(table.transpose(*latent.axes).values, latent.group)
 
 

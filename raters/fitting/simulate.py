@@ -93,12 +93,8 @@ def with_whole_counts(table: Any) -> Any:
 def _held(model: Model[Any], sites: dict[str, Any], given: Values) -> Values:
     """Values of sites to hold, checked against the model."""
     if not isinstance(given, Mapping):
-        refuse(
-            "given",
-            given,
-            expected="it must map names of sites to values",
-            instead="given={'reward': ...}",
-        )
+        expected = "it must map names of sites to values"
+        refuse("given", given, expected=expected, instead="given={'reward': ...}")
     if unknown := [name for name in given if name not in sites]:
         refuse("given", unknown[0], f"names no site of {model.title}", f"it has {list(sites)}")
     return {name: _of_site(name, value, sites[name]) for name, value in given.items()}
@@ -116,18 +112,13 @@ def _of_site(name: str, value: Any, site: Any) -> jax.Array:
             expected="give numbers",
         ) from error
     if np.shape(value) != site.shape:
-        refuse(
-            "given",
-            problem=f"has {name!r} of shape {np.shape(value)}",
-            expected=f"it must be {site.shape}",
-        )
+        problem = f"has {name!r} of shape {np.shape(value)}"
+        refuse("given", problem=problem, expected=f"it must be {site.shape}")
     support = site.support
     inside = jnp.isfinite(held).all(tuple(range(-support.event_dim, 0))) & support(held)
     if not inside.all():
-        refuse(
-            "given",
-            problem=f"has {name!r} with {float(held[~inside].ravel()[0]):g}, which its prior rules"
-            " out",
-            expected=f"it must lie in {support}",
+        problem = (
+            f"has {name!r} with {float(held[~inside].ravel()[0]):g}, which its prior rules out"
         )
+        refuse("given", problem=problem, expected=f"it must lie in {support}")
     return held

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from raters.auditing.audit import Audit, check_audit
+from raters.auditing.audit import Audit
 from raters.auditing.verdicts import VERDICTS
 from raters.errors import SettingError, refuse
 from raters.errors.validation import checked
@@ -226,8 +226,6 @@ def report(
             problem = "is a fit without those flagged, and nobody is judged here"
             refuse("dropped", problem=problem, expected="leave it out, or pass an audit")
     else:
-        check_audit(audit, "the third argument")
-        assert audit is not None
         _check_same(audit, program)
     check_several(result, "a report says how sure it is")
     table = _table(questions, program.data)
@@ -239,13 +237,15 @@ def report(
     return Report(page, files_of(context, sections))
 
 
-def _check_same(audit: Audit, program: Program[Any]) -> None:
-    """`SettingError` for an audit of another fit."""
+def _check_same(audit: Audit | None, program: Program[Any]) -> None:
+    """`SettingError` for no audit, or that of another fit."""
+    instead = "rt.report(model, result, rt.audit(model, result))"
+    if audit is None:
+        refuse("audit", audit, "is missing", "pass the audit of this result", instead=instead)
     data, names = program.data, audit.table.coords.get(program.data.judge, ())
     same = list(map(str, getattr(names, "values", ()))) == list(map(str, data.judges))
     if not same or (audit.fit and audit.fit != identity_of(program)):
         problem = "is of another fit than `result`: of another model, or of other judgements"
-        instead = "rt.report(model, result, rt.audit(model, result))"
         refuse("audit", problem=problem, expected="pass the audit of this result", instead=instead)
 
 

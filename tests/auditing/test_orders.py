@@ -50,13 +50,6 @@ def test_values_give_all_pairs_that_differ_and_links_that_they_follow_from():
     assert ranks.chain.tolist() == [[1, 0], [2, 1], [3, 2]]
 
 
-def test_signs_are_by_pair_in_either_order():
-    orders = KnownOrders.read([("a", "b"), ("d", "c")], ITEMS)
-    first, second = np.array([0, 1, 2, 0]), np.array([1, 0, 3, 3])
-    assert orders.signs(first, second, 4).tolist() == [1, -1, -1, 0]
-    assert KnownOrders.read(None, ITEMS).signs(first, second, 4).tolist() == [0, 0, 0, 0]
-
-
 @pytest.mark.parametrize(
     ("gold", "match"),
     [
@@ -223,19 +216,6 @@ def test_models_with_several_rankings_have_no_true_one(misled, fit_quietly):
     result = fit_quietly(model, votes, rt.PGGibbs(draws=60, warmup=20, chains=2))
     with pytest.raises(SettingError, match="no one ranking"):
         rt.calibrate(model, result)
-
-
-@pytest.mark.parametrize("gold", [{0: 1, 1: 1}, {0: 1}, [], {"item": [0], "value": [None]}])
-def test_gold_that_holds_no_order_is_refused(misled, gold):
-    _, result, _ = misled
-    with pytest.raises(DataError, match=r"gold.*holds no known truth"):
-        rt.audit(MODEL, result, gold)
-
-
-def test_an_item_is_not_above_itself(misled):
-    _, result, _ = misled
-    with pytest.raises(DataError, match="gold=0 is known to be above itself"):
-        rt.audit(MODEL, result, [(0, 0)])
 
 
 @pytest.mark.slow

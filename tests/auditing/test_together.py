@@ -74,20 +74,6 @@ def test_the_shares_of_the_judgements_decide(program) -> None:
     }
 
 
-def test_who_is_kept_and_below_the_threshold_of_one_kind_is_named(program) -> None:
-    labels, votes = audited(LABELS, BELOW[0], known=1000), audited(VOTES, BELOW[1], known=1000)
-    rule = combined(program, {"labels": labels, "votes": votes}, rt.Costs(), 5).rule
-    assert rule.endswith(
-        "below the threshold of one with a probability of at least 0.9: eve in labels."
-    )
-    # Bob has no label.
-    unjudged = audited(LABELS, np.array([0.0, 1.0, 0.0, 0.0]), known=1000)
-    wanted = audited(VOTES, 0 * BELOW[1], known=1000)
-    found = combined(program, {"labels": unjudged, "votes": wanted}, rt.Costs(), 5)
-    assert found.table["verdict"].sel(annotator="bob") == "keep"
-    assert "Kept over" not in found.rule
-
-
 def test_a_part_without_judgements_of_somebody_has_no_say_on_them(program) -> None:
     """Nobody knows of what the labels are, or their draws are too few: bob has only votes."""
     known = audited(VOTES, BELOW[1], known=1000)

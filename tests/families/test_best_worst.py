@@ -9,7 +9,6 @@ import pytest
 import raters as rt
 from raters.auditing import rankings as auditing
 from raters.judgements.counts import mean_ranks
-from tests.reporting.test_report import check_forms
 
 MODEL = rt.ExtendedPlackettLuce(worth_scale=1.0)
 DRINKS = ["tea", "milk", "beer", "mead", "wine"]
@@ -64,23 +63,6 @@ def test_known_orders_tell_who_is_wrong(result) -> None:
     assert found.anchor.known == 10
     accuracy = found.annotators["accuracy"].to_series()
     assert accuracy["eve"] < 0.4 < 0.7 < accuracy[["ann", "bob", "cat"]].min()
-
-
-def test_influence_and_reports(result) -> None:
-    audit = rt.audit(MODEL, result, influence=True)
-    report = rt.report(MODEL, result, audit)
-    order = report.facts["sections"]["items"]["findings"][0]
-    assert (order["code"], order["first"], order["last"]) == ("order", "tea", "wine")
-    reasons = {row["annotator"]: row["reason"] for row in report.facts["annotators"]}
-    assert reasons["eve"]["code"] == "adversarial"
-    check_forms(report)
-
-
-def test_a_result_is_stored_and_opened(result, answers, tmp_path) -> None:
-    again = rt.Rankings.from_result(result)
-    np.testing.assert_array_equal(again.lowest, answers.lowest)
-    np.testing.assert_array_equal(again.place, answers.place)
-    again.check()
 
 
 def test_agreement_counts_the_pairs_of_the_best_and_the_worst() -> None:

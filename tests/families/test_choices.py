@@ -16,7 +16,6 @@ from raters.fitting.replicates import answer_counts, replicated
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext
 from tests.refusals import raises_about
-from tests.reporting.test_report import check_forms
 
 MODEL = rt.MultinomialLogit(features=False)
 NUTS = rt.NUTS(draws=200, warmup=200, chains=2)
@@ -69,10 +68,6 @@ def test_a_red_and_a_blue_bus_are_no_independent_alternatives(fitted) -> None:
     assert abs(car.loc["blue, car, red", "observed"] - 0.5) < 0.06
     assert car.loc["blue, car, red", "observed"] > car.loc["blue, car, red", "high"]
     assert choices.num_choices == 1200
-
-
-def test_choosers_with_habits_are_found(fitted) -> None:
-    assert "habits" in failed(fitted(habits=True)[1])
 
 
 def weeks(inertia: float, seed: int = 0) -> pd.DataFrame:
@@ -235,30 +230,3 @@ def test_nobody_is_judged_by_what_they_choose(fitted, tmp_path) -> None:
             ask()
     with pytest.raises(DataError, match="this is a Choices"):
         rt.agreement(choices)
-
-
-def test_a_report_without_judges_has_the_sections_of_choices(fitted) -> None:
-    _, result = fitted(buses_alike=True)
-    report = rt.report(MODEL, result, title="Buses")
-    assert list(report.facts["sections"]) == ["coefficients", "shares", "checks"]
-    checks = report.facts["sections"]["checks"]["rows"]
-    assert "menus" in [row["discrepancy"] for row in checks if row["fails"]]
-    assert "rt.models.NestedLogit" in report.to_html()
-    for absent in ("Verdicts", "Agreement"):
-        assert absent not in report.to_html().split("</style>")[1]
-    check_forms(report)
-
-
-def test_a_report_has_no_audit_only_where_nobody_is_judged(fit_quietly) -> None:
-    votes = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=60, seed=0).votes
-    short = rt.PGGibbs(draws=60, warmup=20, chains=1)
-    model, judging = rt.BTL(), rt.ExtendedBTL()
-    fitted, judged = fit_quietly(model, votes, short), fit_quietly(judging, votes, short)
-    report = rt.report(model, fitted)
-    assert "BTL treats all annotators alike" in report.facts["answer"]["stands_on"]
-    assert list(report.facts["sections"]) == ["items"]
-    check_forms(report)
-    with raises_about(SettingError, "audit"):
-        rt.report(judging, judged)
-    with raises_about(SettingError, "dropped"):
-        rt.report(model, fitted, dropped=judged)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 
 import numpy as np
@@ -12,13 +11,11 @@ from scipy import stats
 
 import raters as rt
 from raters.auditing import rankings as auditing
-from raters.auditing.pairwise import pairwise
 from raters.auditing.verdicts import DIFFERS
-from raters.errors import DataError, DataWarning, SettingError
+from raters.errors import DataWarning
 from raters.families.sections import ranking
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext
-from tests.refusals import raises_about
 from tests.reporting.test_report import check_forms
 
 MODEL = rt.ExtendedPlackettLuce(worth_scale=1.0)
@@ -103,15 +100,6 @@ def test_agreement_with_an_order_counts_pairs() -> None:
     np.testing.assert_allclose(share, [1.0, 2 / 5])
 
 
-def test_a_model_without_competences_has_no_audit(rankings, fit_quietly) -> None:
-    model = rt.PlackettLuce(worth_scale=1.0)
-    result = fit_quietly(model, rankings, rt.PGEM(draws=50))
-    with raises_about(SettingError, "model"):
-        rt.audit(model, result)
-    section = ranking(AuditContext(program_of(model, result), result, None, 0.9), "worth")
-    assert section.table["item"].iloc[0] == "tea"
-
-
 def test_kendall_w_of_full_rankings_is_friedmans_statistic(rankings) -> None:
     rank = rankings.place[np.repeat(np.arange(rankings.num_rows), rankings.weight.astype(int))]
     chi_squared = stats.friedmanchisquare(*rank.T).statistic
@@ -146,22 +134,6 @@ def test_agreement_on_pairs_is_that_of_two_annotators() -> None:
     assert found.loc["observed_agreement", "high"] == pytest.approx(high)
 
 
-def test_agreement_on_pairs_is_the_mean_of_the_matrix(rankings) -> None:
-    matrix = pairwise(rankings, np.arange(4))
-    upper = np.triu_indices(4, 1)
-    share, common = matrix.share[upper], matrix.common[upper]
-    found = rt.agreement(rankings).loc["observed_agreement", "estimate"]
-    assert found == pytest.approx((share * common).sum() / common.sum())
-
-
-def test_kendall_w_is_given_where_many_rankings_are_of_one_set() -> None:
-    rows = [["a", "b"], ["b", "a"]] + [[f"i{k}", f"j{k}"] for k in range(30)]
-    table = pd.DataFrame(rows, columns=["p1", "p2"])
-    few = rt.Rankings.from_wide(table, places=["p*"], unranked="not offered")
-    assert list(rt.agreement(few).index) == ["observed_agreement"]
-    assert rt.agreement(few)["rankings_left_out"].tolist() == [30]
-
-
 def test_kendall_w_of_partial_rankings_ties_what_has_no_place() -> None:
     """By scipy's correction of Friedman's statistic for ties."""
     best = rt.Rankings.from_wide(
@@ -173,29 +145,6 @@ def test_kendall_w_of_partial_rankings_ties_what_has_no_place() -> None:
     rank = np.where(best.place > 0, best.place, 3.5)
     chi_squared = stats.friedmanchisquare(*rank.T).statistic
     assert rt.agreement(best).loc["kendall_w", "estimate"] == pytest.approx(chi_squared / (4 * 3))
-
-
-def test_kendall_w_at_its_ends() -> None:
-    same = rt.Rankings.from_wide({"p1": ["a", "a"], "p2": ["b", "b"]}, places=["p1", "p2"])
-    assert rt.agreement(same).loc["kendall_w", "estimate"] == 1.0
-    orders = np.array(list(itertools.permutations("abc")))
-    every = rt.Rankings.from_wide(dict(zip("xyz", orders.T, strict=True)), places=list("xyz"))
-    assert rt.agreement(every).loc["kendall_w", "estimate"] == pytest.approx(0.0)
-    with pytest.raises(DataError):
-        rt.agreement(same.take(slice(0, 1)))
-    with raises_about(SettingError, "metric"):
-        rt.agreement(same, metric="ordinal")
-
-
-def test_a_report_has_the_order_and_the_agreement(result, audit) -> None:
-    report = rt.report(MODEL, result, audit)
-    section = report.facts["sections"]["items"]
-    assert [row["item"] for row in section["rows"]] == DRINKS
-    assert section["findings"][0]["first"] == "tea"
-    assert all(row["rank_low"] <= row["rank"] <= row["rank_high"] for row in section["rows"])
-    statistics = [row["statistic"] for row in report.facts["agreement"]["statistics"]]
-    assert "kendall_w" in statistics
-    check_forms(report)
 
 
 def test_the_page_of_a_mixture_has_an_order_for_each_type(fit_quietly, rankings) -> None:

@@ -45,10 +45,6 @@ def quiet():
     return fitted
 
 
-def test_a_result_keeps_the_contract(result, both) -> None:
-    rt.testing.check_result(result, OF_LABELS, both)
-
-
 def test_draws_are_those_of_the_joint_posterior(result) -> None:
     model, labels = rt.fitting.part(OF_LABELS, result, "labels")
     assert model == rt.models.OneCoin()
@@ -96,21 +92,6 @@ def test_a_file_has_all_of_it(result, both, tmp_path) -> None:
     again.close()
 
 
-def test_a_thinned_result_is_one(result) -> None:
-    thinned = result.sel(draw=result["posterior"]["draw"][::3])
-    part = rt.fitting.part(OF_LABELS, thinned, "votes")
-    assert part.result.posterior["draw"].values.tolist() == list(range(0, 60, 3))
-    assert rt.predict(*part).sizes["draw"] == 20
-
-
-def test_seeds(result, both, quiet) -> None:
-    again = quiet(OF_LABELS, both, SHORT)
-    xr.testing.assert_identical(again["posterior"].to_dataset(), result["posterior"].to_dataset())
-    other = quiet(OF_LABELS, both, SHORT, seed=1)
-    other, result = (one.posterior["labels.accuracy"] for one in (other, result))
-    assert not np.array_equal(other, result)
-
-
 def test_everybody_has_one_verdict(result) -> None:
     audit = rt.audit(OF_LABELS, result, min_judgements=0)
     table = audit.table
@@ -137,14 +118,6 @@ def test_the_parts_of_an_audit_are_audits_of_the_parts(of_walks) -> None:
     assert set(audit.table["verdict"].values) <= {"keep", "review", "drop", "too few draws"}
 
 
-def test_known_truths_are_of_a_part(result, both) -> None:
-    gold = {"labels": dict.fromkeys(both.part("labels").items, 1)}
-    audit = rt.audit(OF_LABELS, result, gold, min_judgements=0)
-    assert audit.anchor.is_missing  # the votes are against the crowd alone
-    with pytest.raises(SettingError, match="known truths of each of 'labels', 'votes'"):
-        rt.audit(OF_LABELS, result, gold["labels"])
-
-
 def test_shared_sites_have_the_shape_of_each_part(quiet) -> None:
     model = rt.models.JointModel(
         {"votes": rt.models.ContextualBTL(coefficient_scale=1.0), "shown": rt.MaxEntIRL()},
@@ -160,22 +133,6 @@ def test_shared_sites_have_the_shape_of_each_part(quiet) -> None:
     audit = rt.audit(model, result)
     assert "Without votes, where the model takes all annotators as alike" in audit.rule
     assert "votes.judgements" not in audit.table
-
-
-def test_outcomes_are_drawn_for_all_parts(both) -> None:
-    drawn = rt.simulate(OF_LABELS, both, seed=0)
-    assert drawn.data.has_answers
-    assert drawn.truth["labels.true_class"].shape == (both.part("labels").num_units,)
-    held = rt.simulate(OF_LABELS, both, seed=0, given={"labels.accuracy": np.full(4, 1 - 1e-6)})
-    classes = held.truth["labels.true_class"][np.asarray(held.data.part("labels").group)]
-    np.testing.assert_array_equal(held.data.part("labels").label, classes)
-
-
-def test_a_model_in_words(both) -> None:
-    text = rt.fitting.describe(OF_LABELS, both)
-    assert "labels.accuracy" in text
-    assert "labels.label    GroupedMixture (item: 12)  observed" in text
-    assert "(comparison: " in text
 
 
 def test_what_is_asked_of_one_kind_says_so(result, of_walks, both) -> None:
@@ -210,10 +167,3 @@ def test_models_of_one_kind_and_of_several_are_not_mixed_up(both) -> None:
         rt.fit(OF_LABELS, both.part("votes"), SHORT, seed=0)
     with raises_about(SettingError, "data"):
         rt.fit(rt.BTL(), both, SHORT, seed=0)
-
-
-def test_parts_go_through_the_other_verbs(result, both) -> None:
-    votes = rt.fitting.part(OF_LABELS, result, "votes")
-    assert rt.report(*votes, rt.audit(*votes)).to_html()
-    asked = rt.Candidates.pairs(both.part("votes"))
-    assert rt.suggest(*votes, asked, batch_size=2).sizes["suggestion"] == 2

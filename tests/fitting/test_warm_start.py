@@ -12,9 +12,7 @@ import pytest
 
 import raters as rt
 from raters.errors import DataError, SettingError
-from raters.inference.base import centre, last_draws
-from raters.program import Program, inside, log_joint
-from raters.testing._backend import compilations
+from raters.program import log_joint
 from tests.refusals import raises_about
 
 MODEL = rt.ExtendedBTL(competence="signed")
@@ -57,14 +55,6 @@ def test_gibbs_goes_on_where_it_stopped(many, fit_quietly):
     assert (cold < end.mean() - 50).all()
 
 
-def test_a_warm_start_compiles_nothing_more(tiny, fit_quietly):
-    for backend in (rt.PGGibbs(draws=3, warmup=2, chains=2), rt.PGEM(draws=3, starts=1)):
-        first = fit_quietly(MODEL, tiny, backend)
-        with compilations() as compiled:
-            fit_quietly(MODEL, tiny, backend, seed=1, start=first)
-        assert compiled == []
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "tolerance"),
@@ -86,15 +76,6 @@ def test_the_posterior_is_the_same(reference, tiny, fit_quietly, backend, tolera
     )
     np.testing.assert_allclose(other.std(("chain", "draw")), one.std(("chain", "draw")), rtol=0.25)
     assert (reference.attrs["warm_start"], warm.attrs["warm_start"]) == (0, 1)
-
-
-def test_em_climbs_from_the_mode(many, fit_quietly):
-    """A climb that starts at its end takes a sweep or two."""
-    backend = rt.PGEM(draws=0, starts=1)
-    cold = fit_quietly(PLAIN, many, backend)
-    warm = fit_quietly(PLAIN, many, backend, seed=1, start=cold)
-    assert warm["optimisation"].sizes["sweep"] <= 3 < cold["optimisation"].sizes["sweep"]
-    np.testing.assert_allclose(warm["mode"]["reward"], cold["mode"]["reward"], atol=1e-4)
 
 
 def test_any_back_end_sets_out_from_any_other(tiny, fit_quietly):
@@ -124,52 +105,7 @@ def test_models_with_starts_of_their_own(fit_quietly, backend):
         assert np.isfinite(found.posterior["reward"]).all()
 
 
-def test_labels_start_warm_too(labelled, fit_quietly):
-    first = fit_quietly(rt.DawidSkene(), labelled, rt.PGEM(draws=0))
-    again = fit_quietly(rt.DawidSkene(), labelled, rt.PGEM(draws=0), start=first)
-    np.testing.assert_allclose(again["mode"]["confusion"], first["mode"]["confusion"], atol=1e-3)
-    chains = fit_quietly(
-        rt.DawidSkene(), labelled, rt.PGGibbs(draws=3, warmup=0, chains=2), start=again
-    )
-    assert np.isfinite(chains.posterior["confusion"]).all()
-
-
 # ------------------------------------------------------------------ where each chain begins
-
-
-def test_last_draws_count_round():
-    start = {"a": np.arange(2 * 10).reshape(2, 10)}
-    assert [int(point["a"]) for point in last_draws(start, 2)] == [9, 19]
-    assert [int(point["a"]) for point in last_draws(start, 4)] == [
-        9,
-        19,
-        4,
-        14,
-    ]  # shared chains: evenly spaced draws
-    assert [int(point["a"]) for point in last_draws({"a": np.array([[7]])}, 3)] == [7, 7, 7]
-
-
-def test_the_centre_of_draws():
-    start = {"reward": np.array([[[0.0, 1.0], [2.0, 5.0]]])}
-    assert centre(PLAIN, start)["reward"].tolist() == [1.0, 3.0]
-    assert centre(rt.MixtureBTL(num_types=2), start)["reward"].tolist() == [
-        2.0,
-        5.0,
-    ]  # numberings may differ: the last draw
-
-
-def test_starts_on_the_edge_are_moved_inside(tiny):
-    supports = {name: site.support for name, site in Program(rt.ExtendedBTL(), tiny).sites.items()}
-    values = {
-        "competence": np.array([0.0, 1.0, 0.5, 1.0]),
-        "competence_spread": np.array(0.0),
-        "reward_scale": np.array(2.0),
-    }
-    found = inside(values | {"reward": np.zeros(6)}, supports)
-    assert ((found["competence"] > 0) & (found["competence"] < 1)).all()
-    np.testing.assert_allclose(found["competence"], values["competence"], atol=2e-6)
-    assert found["competence_spread"] > 0
-    assert found["reward_scale"] == 2.0
 
 
 # ------------------------------------------------------------------ what is refused

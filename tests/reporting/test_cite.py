@@ -76,20 +76,6 @@ def test_each_work_once_in_the_order_asked():
     ]
 
 
-def test_settings_add_what_they_come_from():
-    added = ["davidson1970extending", "rao1967ties", "li2024style"]
-    assert keys(rt.BTL(ties="davidson", covariates=True)) == [*keys(rt.BTL()), *added]
-    parts = {"votes": rt.BTL(), "labels": rt.models.OneCoin()}
-    joint = rt.models.JointModel(parts)
-    assert keys(joint) == keys(*parts.values())
-
-
-def test_a_result_says_what_it_was_fitted_with():
-    votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=100, seed=0)
-    result = rt.fit(rt.BTL(), votes, rt.PGEM(draws=0), seed=0, progress=False)
-    assert rt.cite(result) == rt.cite(rt.BTL, rt.PGEM)
-
-
 @dataclass(frozen=True)
 class Mine(rt.BTL):
     """A user's model."""
@@ -134,9 +120,3 @@ def test_what_cannot_be_cited():
     for used in ((), (Silent(),)):
         with pytest.raises(SettingError):
             rt.cite(*used)
-
-
-def test_the_contract_looks_at_references():
-    votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=100, seed=0)
-    with pytest.raises(AssertionError, match="reference"):
-        rt.testing.check_model(Prose(), votes)

@@ -15,13 +15,13 @@ import xarray as xr
 
 import raters as rt
 from raters import kinds
-from raters.errors import DataError, SettingError
+from raters.errors import DataError
 from raters.fitting.storage import to_json
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_array
 from raters.judgements.roles import static
 from raters.judgements.stored import qualified_name
-from raters.kinds import Column, Kind, Section, Words, finding
+from raters.kinds import Column, Kind, Section, Words
 from raters.reporting.facts import agreement_statistics, data_facts
 from tests.kinds import replies
 from tests.refusals import raises_about
@@ -110,17 +110,6 @@ def test_a_kind_without_sections_has_a_report():
     assert {"guess", "good", "<b>fine</b>", "new"} <= set(Page(report.to_html()).text("bdi"))
 
 
-def test_questions_have_the_columns_of_the_kind():
-    model, result, audit = audited()
-    columns = {"item": "roots", "by": "new", "score": 0.1, "correct": "1", "p_correct": 0.8}
-    asked = xr.Dataset({name: ("suggestion", [value]) for name, value in columns.items()})
-    report = rt.report(model, result, audit, questions=asked)
-    assert "| item | ask | likely answer | its probability |" in report.to_markdown()
-    assert "| roots | new | 1 | 80% |" in report.to_markdown()
-    with raises_about(SettingError, "questions"):
-        rt.report(model, result, audit, questions=asked.drop_vars("item"))
-
-
 # ---------------------------------------------------------------- columns and sections
 
 
@@ -162,23 +151,6 @@ def test_columns_and_sections_are_those_of_the_kind(tmp_path):
     assert "Skill within 0.05." in html
     report.files["items.csv"](tmp_path / "items.csv")
     assert list(pd.read_csv(tmp_path / "items.csv")["item"]) == list(ITEMS)
-
-
-def test_an_adversary_of_any_kind_is_asked_about_the_instructions():
-    def quantities(program, result, limits):
-        ability = result["posterior"]["ability"].values[0]
-        return rt.kinds.Quantities(
-            {"ability": ability}, judged="ability", columns={"p_adversarial": (ability < 0).mean(0)}
-        )
-
-    steps = rt.report(*audited(quantities=quantities)).facts["next"]["steps"]
-    assert finding("ask_about_instructions", names=["guess"]) in steps
-
-
-@pytest.mark.parametrize("key", ["Items", "two words", "a{}", "", 3])
-def test_a_key_is_a_short_name(key):
-    with raises_about(SettingError, "key"):
-        Section(key)
 
 
 # ---------------------------------------------------------------- coded answers
