@@ -53,15 +53,15 @@ def audited(number: np.ndarray, below: np.ndarray, verdict: str = "keep", **anch
 def verdicts(
     program: rt.program.Program, labels: Audit, votes: Audit, least: int = 5
 ) -> dict[str, str]:
-    found = combined(program, {"labels": labels, "votes": votes}, rt.Costs(), least)
-    return found.table["verdict"].to_series().to_dict()
+    table, _ = combined(program, {"labels": labels, "votes": votes}, rt.Costs(), least)
+    return table["verdict"].to_series().to_dict()
 
 
 def test_the_shares_of_the_judgements_decide(program) -> None:
     """Below the threshold with probability 1, 1 and .2: costs p of a keep, 1 - p of a drop."""
     known = {"known": 1000}
     labels, votes = audited(LABELS, BELOW[0], **known), audited(VOTES, BELOW[1], **known)
-    found = combined(program, {"labels": labels, "votes": votes}, rt.Costs(), 5).table
+    found, _ = combined(program, {"labels": labels, "votes": votes}, rt.Costs(), 5)
     below = found["p_below"].to_series()
     assert below.to_dict() == pytest.approx({"ann": 1.0, "bob": 1.0, "eve": 0.2, "new": 1 / 3})
     assert found["p_above"].values == pytest.approx(1 - below.values)
@@ -130,5 +130,7 @@ def test_a_kind_without_right_and_wrong_has_no_say() -> None:
     both = rt.judgements.Together.of({"chosen": chosen, "votes": votes})
     program = rt.program.Program(rt.models.JointModel(parts), both)
     assert judged_parts(program) == ("votes",)
-    found = combined(program, {"votes": audited(VOTES, BELOW[1], known=1000)}, rt.Costs(), 5)
-    assert found.rule.endswith(" Without chosen, where nobody is right or wrong.")
+    votes = audited(VOTES, BELOW[1], known=1000)
+    assert combined(program, {"votes": votes}, rt.Costs(), 5)[1].endswith(
+        " Without chosen, where nobody can be told apart."
+    )
