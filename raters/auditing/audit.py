@@ -21,9 +21,8 @@ from raters.auditing.verdicts import DIFFERS, Costs, decided, rule
 from raters.errors import DataWarning, SettingError, refuse
 from raters.errors.validation import checked, finite, positive, share, whole
 from raters.fitting.draws import check_several
-from raters.fitting.identity import identity_of
 from raters.fitting.parts import PART_OF, part
-from raters.fitting.result import draws_of, program_of, whole_program_of
+from raters.fitting.result import draws_of, identity_of, program_of, whole_program_of
 from raters.judgements.display import isolated
 from raters.judgements.names import names_array, plural
 from raters.kinds import AuditLimits, Quantities, kind_of

@@ -38,6 +38,12 @@ from raters.kinds import AuditLimits, Quantities
 from raters.model import Values
 from raters.program import Program, class_probs
 
+PerAnnotator = Float[np.ndarray, " annotator"]
+ConfusionDraws = Float[np.ndarray, "draw annotator true_class label"]
+ClassDraws = Int[np.ndarray, "draw item"]
+ItemCodes = Int[np.ndarray, " item"]
+ClassProbs = Float[np.ndarray, "item true_class"]
+
 # Draws that known classes are looked at from, as if they were not known, and that an audit reads.
 _UNKNOWN_DRAWS, _AUDIT_DRAWS = 400, 400
 # Items of known class whose probabilities under all draws are in memory at once.
@@ -58,7 +64,7 @@ class LabelCalibration(Calibration):
     class_probability: xr.DataArray
     labels: Labels
     accuracies: Accuracies
-    types: dict[str, Float[np.ndarray, " annotator"]] = field(default_factory=dict)
+    types: dict[str, PerAnnotator] = field(default_factory=dict)
 
     @property
     def expected_wrong(self) -> float:
@@ -102,7 +108,7 @@ class LabelCalibration(Calibration):
         shares: np.ndarray = counts.reshape(len(drawn), num_classes) / drawn.shape[1]
         return shares
 
-    def _confusion(self) -> Iterator[Float[np.ndarray, "draw annotator true_class label"]]:
+    def _confusion(self) -> Iterator[ConfusionDraws]:
         """Draws of confusion matrices, in parts of the annotators."""
         labels, rng = self.labels, np.random.default_rng(0)
         drawn, num_classes = self.truth.values[:_AUDIT_DRAWS], labels.num_classes
@@ -139,7 +145,7 @@ class LabelCalibration(Calibration):
 
 
 def _pooled(
-    drawn: Int[np.ndarray, "draw item"],
+    drawn: ClassDraws,
     item: Int[np.ndarray, " label"],
     label: Int[np.ndarray, " label"],
     weight: Float[np.ndarray, " label"],
@@ -162,10 +168,10 @@ def _pooled(
 
 
 def _moved(
-    matrices: Float[np.ndarray, "draw annotator true_class label"],
+    matrices: ConfusionDraws,
     prevalence: Float[np.ndarray, "draw true_class"],
     ability: Float[np.ndarray, "draw annotator"],
-) -> Float[np.ndarray, "draw annotator true_class label"]:
+) -> ConfusionDraws:
     """Matrices whose diagonals are moved by equally many logits, to accuracies that are given."""
     right = np.clip(np.einsum("dakk->dak", matrices), 1e-6, 1 - 1e-6)
     odds, target = logit(right), np.clip(ability, 1e-6, 1 - 1e-6)
@@ -269,8 +275,8 @@ def calibrate_labels(
 
 
 def _types(
-    program: Program[Any], result: xr.DataTree, labels: Labels, drawn: Int[np.ndarray, "draw item"]
-) -> dict[str, Float[np.ndarray, " annotator"]]:
+    program: Program[Any], result: xr.DataTree, labels: Labels, drawn: ClassDraws
+) -> dict[str, PerAnnotator]:
     """Probability of each type of each annotator, under drawn true classes."""
     values, _ = draws_of(program, result, _AUDIT_DRAWS)
     number = min(len(drawn), len(next(iter(values.values()))))
@@ -280,10 +286,7 @@ def _types(
 
 
 def class_probs_by_draw(
-    program: Program[Any],
-    draws: Values,
-    share: Float[np.ndarray, " draw"],
-    chances: Float[np.ndarray, "item true_class"],
+    program: Program[Any], draws: Values, share: Float[np.ndarray, " draw"], chances: ClassProbs
 ) -> Float[np.ndarray, "draw item true_class"]:
     """Calibrated class probabilities, one draw of the unknowns of the crowd for each draw of the
     parameters."""
@@ -299,14 +302,14 @@ def class_probs_by_draw(
     return probs
 
 
-def _codes(labels: Labels) -> Int[np.ndarray, " item"]:
+def _codes(labels: Labels) -> ItemCodes:
     """Code of the class of each item that the fit knew; −1 elsewhere."""
     if labels.truth is None:
         return np.full(labels.num_items, -1)
     return np.array(labels.truth, int)
 
 
-def with_gold(labels: Labels, gold: Any) -> Int[np.ndarray, " item"]:
+def with_gold(labels: Labels, gold: Any) -> ItemCodes:
     """Known classes of the fit and of `gold`."""
     fitted = _codes(labels)
     if gold is None:
@@ -361,7 +364,7 @@ def _selection(labels: Labels, known: Bool[np.ndarray, " item"]) -> str:
     )
 
 
-def _most_said(labels: Labels) -> Int[np.ndarray, " item"]:
+def _most_said(labels: Labels) -> ItemCodes:
     """Code of the class with most votes of each item; −1 without votes or with a tie."""
     votes = labels.votes()
     most = votes.max(1, keepdims=True)
@@ -375,7 +378,7 @@ def _as_if_unknown(
     share: Float[np.ndarray, " draw"],
     judged: Labels,
     items: Int[np.ndarray, " some"],
-    fitted: Int[np.ndarray, " item"],
+    fitted: ItemCodes,
 ) -> Float[np.ndarray, "some true_class"]:
     """Class probabilities of items by the labels of those who are not taken to be right, as if
     their class were not known."""
@@ -393,15 +396,13 @@ def _as_if_unknown(
     return np.concatenate(parts)
 
 
-def _marks(
-    labels: Labels, truth: Int[np.ndarray, " item"], drawn: Int[np.ndarray, "draw item"]
-) -> Marks:
+def _marks(labels: Labels, truth: ItemCodes, drawn: ClassDraws) -> Marks:
     """Right labels of each annotator: of items of known class, and expected among the others."""
     item, annotator = np.asarray(labels.item), np.asarray(labels.annotator)
     weight, size = np.asarray(labels.weight, float), labels.num_annotators
     label, is_known = np.asarray(labels.label), truth[item] >= 0
 
-    def count(number: Any, rows: Bool[np.ndarray, " label"]) -> Float[np.ndarray, " annotator"]:
+    def count(number: Any, rows: Bool[np.ndarray, " label"]) -> PerAnnotator:
         return np.bincount(annotator[rows], (weight * number)[rows], size).astype(float)
 
     right, known = (
@@ -418,9 +419,7 @@ def _marks(
     return Marks(right, known, credit, count(1.0, ~is_known), luck_of(*by_item))
 
 
-def _by_model(
-    result: xr.DataTree, probability: Float[np.ndarray, "item true_class"]
-) -> Float[np.ndarray, " item"]:
+def _by_model(result: xr.DataTree, probability: ClassProbs) -> Float[np.ndarray, " item"]:
     """Probability of the calibrated label of each item by the model alone."""
     chances = result["classes"]["responsibility"].transpose("item", "true_class").values
     return np.asarray(chances[np.arange(len(chances)), probability.argmax(1)], float)

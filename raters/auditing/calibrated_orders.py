@@ -34,6 +34,10 @@ from raters.kinds import AuditLimits, Quantities, kind_of
 from raters.models.comparisons.directions import has_directions
 from raters.program import Program
 
+AnnotatorDraws = Float[np.ndarray, "draw annotator"]
+PerCompetence = Float[np.ndarray, " competence"]
+Questions = Int[np.ndarray, " question"]
+
 # Draws of accuracies that an audit reads.
 _AUDIT_DRAWS = 400
 # Link to an item above and to one below that each item known by trusted annotators keeps.
@@ -52,7 +56,7 @@ class OrderCalibration(Calibration):
     #: Site of the items' values; competences that one is read off an accuracy among; and True where
     #: pairs that trusted annotators order follow from one another.
     site: ClassVar[str] = "reward"
-    competences: ClassVar[Float[np.ndarray, " competence"]] = np.linspace(-10, 10, 201)
+    competences: ClassVar[PerCompetence] = np.linspace(-10, 10, 201)
     chained: ClassVar[bool] = True
 
     def p_above(self, one: Any, other: Any) -> float:
@@ -80,17 +84,15 @@ class OrderCalibration(Calibration):
         tables = {name: table for name, table in found.tables.items() if name != "worlds"}
         return dataclasses.replace(found, values=values, columns=columns, tables=tables)
 
-    def _competence(
-        self, ability: Float[np.ndarray, "draw annotator"]
-    ) -> Float[np.ndarray, "draw annotator"]:
+    def _competence(self, ability: AnnotatorDraws) -> AnnotatorDraws:
         """Competence at which the accuracy on pairs of items is the ability."""
         return np.asarray(np.interp(ability, self._accuracies(), self.competences))
 
-    def _accuracies(self) -> Float[np.ndarray, " competence"]:
+    def _accuracies(self) -> PerCompetence:
         """Accuracy on pairs of items of each of `competences`."""
         raise NotImplementedError
 
-    def _columns(self, competence: Float[np.ndarray, "draw annotator"]) -> dict[str, np.ndarray]:
+    def _columns(self, competence: AnnotatorDraws) -> dict[str, np.ndarray]:
         """Further columns of an audit that are other ones against the true order."""
         return {}
 
@@ -190,11 +192,11 @@ class ComparisonCalibration(OrderCalibration):
     chained = False
 
     @property
-    def known_questions(self) -> Int[np.ndarray, " question"] | None:
+    def known_questions(self) -> Questions | None:
         """Codes of the pairs of known order."""
         one, other = self.orders.better, self.orders.worse
         low, high = np.minimum(one, other), np.maximum(one, other)
-        codes: Int[np.ndarray, " question"] = low.astype(np.int64) * len(self.items["item"]) + high
+        codes: Questions = low.astype(np.int64) * len(self.items["item"]) + high
         return codes
 
     @classmethod
@@ -202,7 +204,7 @@ class ComparisonCalibration(OrderCalibration):
         """Each vote, of a tie half."""
         return stated_orders.of_comparisons(data)
 
-    def _columns(self, competence: Float[np.ndarray, "draw annotator"]) -> dict[str, np.ndarray]:
+    def _columns(self, competence: AnnotatorDraws) -> dict[str, np.ndarray]:
         """Relative competence, agreement with the true order, and types."""
         data, mean = self.program.data.unpadded(), self.truth.values.mean(0)
         same = np.zeros(data.num_annotators, int)
@@ -224,9 +226,7 @@ class ComparisonCalibration(OrderCalibration):
         against = np.where(competence < 0, is_along, (competence > 0) * (1 - is_along))
         return {"p_guessing": (competence == 0).mean(0), "p_adversarial": against.mean(0)}
 
-    def _competence(
-        self, ability: Float[np.ndarray, "draw annotator"]
-    ) -> Float[np.ndarray, "draw annotator"]:
+    def _competence(self, ability: AnnotatorDraws) -> AnnotatorDraws:
         """Competence of each annotator, whose ties may be their own."""
         posterior = self.result["posterior"].dataset
         reward = self.items["reward_by_model"].values
@@ -252,12 +252,12 @@ class RankingCalibration(OrderCalibration):
         """Pairs of each ranking."""
         return stated_orders.of_rankings(data)
 
-    def _columns(self, competence: Float[np.ndarray, "draw annotator"]) -> dict[str, np.ndarray]:
+    def _columns(self, competence: AnnotatorDraws) -> dict[str, np.ndarray]:
         """Agreement with the true order."""
         data, worth = self.program.data.unpadded(), self.truth.values.mean(0)
         return {"agreement": rankings.agreement(data, worth)}
 
-    def _accuracies(self) -> Float[np.ndarray, " competence"]:
+    def _accuracies(self) -> PerCompetence:
         worth = self.items["reward_by_model"].values
         one, other = np.triu_indices(len(worth), 1)
         gap = np.quantile(np.abs(worth[one] - worth[other]), np.linspace(0.005, 0.995, 100))
@@ -270,11 +270,11 @@ class RatingCalibration(OrderCalibration):
     competences = np.linspace(-6, 10, 161)
 
     @property
-    def known_questions(self) -> Int[np.ndarray, " question"] | None:
+    def known_questions(self) -> Questions | None:
         """Codes of the items that are in a known order."""
         data = self.program.data.unpadded()
         known = np.isin(np.asarray(data.item), np.concatenate(self.orders[:2]))
-        codes: Int[np.ndarray, " question"] = np.unique(data.about()[known])
+        codes: Questions = np.unique(data.about()[known])
         return codes
 
     @classmethod
@@ -289,7 +289,7 @@ class RatingCalibration(OrderCalibration):
         known[np.concatenate(orders[:2])] = True
         return stated_orders.of_ratings(data, known)
 
-    def _accuracies(self) -> Float[np.ndarray, " competence"]:
+    def _accuracies(self) -> PerCompetence:
         """Probability that two random items on different levels are in the right order."""
         model = ratings.check_many_facet(self.program)
         draws = draws_of(self.program, self.result)[0]
@@ -309,7 +309,7 @@ class RatingCalibration(OrderCalibration):
         both = np.tril(np.outer(ratings.WEIGHTS, ratings.WEIGHTS), -1)
         right = np.einsum("ab,acl,bcl->c", both, probs, below)
         wrong = np.einsum("ab,acl,bcl->c", both, below, probs)
-        share: Float[np.ndarray, " competence"] = right / (right + wrong)
+        share: PerCompetence = right / (right + wrong)
         return np.maximum.accumulate(share)
 
 

@@ -26,6 +26,9 @@ from raters.models.comparisons.directions import directed, has_directions
 from raters.models.comparisons.tied import votes_with_ties
 from raters.program import Program
 
+AnnotatorDraws = Float[np.ndarray, "draw annotator"]
+PerAnnotator = Float[np.ndarray, " annotator"]
+
 # An accuracy averages over so many random pairs, under so many draws at most; that is finer than an
 # interval's third digit.
 _PAIRS = 200
@@ -88,7 +91,7 @@ def _without_position(
 
 def _by_items(
     program: Program[Any], result: xr.DataTree, draws: Values, few: Values
-) -> tuple[Float[np.ndarray, "draw annotator"], Float[np.ndarray, " annotator"]]:
+) -> tuple[AnnotatorDraws, PerAnnotator]:
     """Accuracy of each annotator, and agreement with the order of the items."""
     data, reward = program.data, draws["reward"]
     # Annotators of a mixture are judged by the rewards of their likeliest type; otherwise there is
@@ -104,7 +107,7 @@ def _by_items(
 
 def _by_features(
     program: Program[Any], result: xr.DataTree, draws: Values, few: Values
-) -> tuple[Float[np.ndarray, "draw annotator"], Float[np.ndarray, " annotator"]]:
+) -> tuple[AnnotatorDraws, PerAnnotator]:
     """The same where rewards are linear in features: on random pairs among those that were
     compared, whose features are known."""
     data, rng = program.data.unpadded().halved(), np.random.default_rng(0)
@@ -121,7 +124,7 @@ def _by_features(
         return accuracy, for_better / votes
 
 
-def competences(program: Program[Any], draws: Values) -> Float[np.ndarray, "draw annotator"]:
+def competences(program: Program[Any], draws: Values) -> AnnotatorDraws:
     """Competence of each annotator under each draw; with types of guessers and adversaries, that of
     a drawn type: 0 of a guesser, below 0 of an adversary."""
     if not has_directions(program):
@@ -134,9 +137,7 @@ def _deviations(draws: Values) -> Float[np.ndarray, "stratum item"] | None:
     return np.asarray(draws["deviation"]).mean(0) if "deviation" in draws else None
 
 
-def _type_probabilities(
-    program: Program[Any], result: xr.DataTree
-) -> dict[str, Float[np.ndarray, " annotator"]]:
+def _type_probabilities(program: Program[Any], result: xr.DataTree) -> dict[str, PerAnnotator]:
     """Posterior probability that each annotator is a guesser, and an adversary, where these are
     types of the model."""
     if not has_directions(program):
@@ -147,7 +148,7 @@ def _type_probabilities(
     return {name: probs.sel({program.latent.name: of}).values for name, of in columns.items()}
 
 
-def _relative(competence: Float[np.ndarray, "draw annotator"]) -> Float[np.ndarray, " annotator"]:
+def _relative(competence: AnnotatorDraws) -> PerAnnotator:
     """Mean of each competence over the crowd's mean absolute one; of a draw in which all are
     guessers, 0."""
     scale = np.abs(competence).mean(1, keepdims=True)
@@ -184,9 +185,7 @@ def _chooses_one_side(data: Comparisons) -> Bool[np.ndarray, " annotator"]:
     )
 
 
-def in_other_world(
-    program: Program[Any], competence: Float[np.ndarray, "draw annotator"]
-) -> Bool[np.ndarray, " draw"]:
+def in_other_world(program: Program[Any], competence: AnnotatorDraws) -> Bool[np.ndarray, " draw"]:
     """Draws in the less probable of two mirrored worlds."""
     other = in_mirror(competence)
     mirrored = any(
@@ -197,7 +196,7 @@ def in_other_world(
 
 
 def _worlds(
-    program: Program[Any], competence: Float[np.ndarray, "draw annotator"], level: float
+    program: Program[Any], competence: AnnotatorDraws, level: float
 ) -> dict[str, xr.Dataset]:
     """Competences in each of two mirrored worlds, the more probable one first, where both are
     possible: the mean over both is a competence in neither."""
@@ -222,7 +221,7 @@ def _accuracy(
     draws: Values,
     reward: Float[np.ndarray, "draw item type"],
     of_type: Int[np.ndarray, " annotator"],
-) -> Float[np.ndarray, "draw annotator"]:
+) -> AnnotatorDraws:
     """Mean of σ(β |r_i − r_j|) over random pairs of different items, shape (draw, annotator), each
     in a random stratum where there are strata; with a model of ties, of the probability of choosing
     the better one and half that of a tie."""
@@ -265,7 +264,7 @@ def agreement(
     reward: Float[np.ndarray, "item type"],
     of_type: Int[np.ndarray, " annotator"],
     deviation: Float[np.ndarray, "stratum item"] | None = None,
-) -> Float[np.ndarray, " annotator"]:
+) -> PerAnnotator:
     """Share of each annotator's votes that go to the item with the higher reward; of a tie,
     half."""
     data = data.halved()

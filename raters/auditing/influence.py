@@ -39,6 +39,10 @@ from raters.judgements.counts import exact
 from raters.model import Model, Values
 from raters.program import Program, class_probs, row_log_probs, trace
 
+PerJudge = Float[np.ndarray, " judge"]
+JudgeDraws = Float[np.ndarray, "draw judge"]
+JudgeCodes = Int[np.ndarray, " judge"]
+
 # Share of the conclusions from which on a judge decides them.
 DECIDES = 0.1
 # Draws that are read at most and at least, and numbers that are in memory at once.
@@ -52,8 +56,8 @@ _OWN = 30
 class Influence(NamedTuple):
     """Influence of each judge."""
 
-    change: Float[np.ndarray, " judge"]
-    pareto_k: Float[np.ndarray, " judge"]
+    change: PerJudge
+    pareto_k: PerJudge
     refitted: Bool[np.ndarray, " judge"]
 
 
@@ -93,9 +97,7 @@ class _Order(NamedTuple):
 
     reward: Float[np.ndarray, "draw item"]
 
-    def changes(
-        self, weight: Float[np.ndarray, "draw judge"], judges: Int[np.ndarray, " judge"]
-    ) -> Float[np.ndarray, " judge"]:
+    def changes(self, weight: JudgeDraws, judges: JudgeCodes) -> PerJudge:
         """Share of the pairs that change order under each judge's weights."""
         before = self.reward.mean(0)
         return np.array([_turned(before, after) for after in weight.T @ self.reward])
@@ -124,9 +126,7 @@ class _Labels(NamedTuple):
         assert left.without is not None
         return cls(probs, left.without, left.cells.judge, left.cells.unit)
 
-    def changes(
-        self, weight: Float[np.ndarray, "draw judge"], judges: Int[np.ndarray, " judge"]
-    ) -> Float[np.ndarray, " judge"]:
+    def changes(self, weight: JudgeDraws, judges: JudgeCodes) -> PerJudge:
         """Share of the items whose most probable class changes under each judge's weights."""
         before = self.probs.mean(0).argmax(1)
         shares = []
@@ -152,14 +152,14 @@ class _Cells(NamedTuple):
 class _LeftOut(NamedTuple):
     """Densities of single judges under each draw."""
 
-    log_likelihood: Float[np.ndarray, "draw judge"]
-    log_prior: Float[np.ndarray, "draw judge"]
+    log_likelihood: JudgeDraws
+    log_prior: JudgeDraws
     own: Float[np.ndarray, "draw judge parameter"]
     cells: _Cells
     without: Float[np.ndarray, "draw cell true_class"] | None
 
 
-def _left_out(program: Program[Any], draws: Values, judges: Int[np.ndarray, " judge"]) -> _LeftOut:
+def _left_out(program: Program[Any], draws: Values, judges: JudgeCodes) -> _LeftOut:
     """Densities of these judges under each draw."""
     data, model = program.data, program.model
     judge = np.asarray(data.codes(data.judge), np.int64)
@@ -225,7 +225,7 @@ def _densities(
     return jax.lax.map(one, draws)
 
 
-def _weights(left: _LeftOut) -> tuple[Float[np.ndarray, "draw judge"], Float[np.ndarray, " judge"]]:
+def _weights(left: _LeftOut) -> tuple[JudgeDraws, PerJudge]:
     """Weights of the draws without each judge, and the shapes of their tails."""
     log_ratio = -left.log_likelihood - left.log_prior + _log_normal(left.own)
     columns = [smoothed(column) for column in log_ratio.T]
@@ -233,7 +233,7 @@ def _weights(left: _LeftOut) -> tuple[Float[np.ndarray, "draw judge"], Float[np.
     return weight / weight.sum(0), np.array([shape for _, shape in columns])
 
 
-def _log_normal(own: Float[np.ndarray, "draw judge parameter"]) -> Float[np.ndarray, "draw judge"]:
+def _log_normal(own: Float[np.ndarray, "draw judge parameter"]) -> JudgeDraws:
     """Log-density of the own parameters of each under a normal distribution fitted to them, but for
     a constant."""
     if not own.shape[-1]:
@@ -250,12 +250,8 @@ def _log_normal(own: Float[np.ndarray, "draw judge parameter"]) -> Float[np.ndar
 
 
 def _modes(
-    program: Program[Any],
-    result: xr.DataTree,
-    backend: PGEM,
-    judges: Int[np.ndarray, " judge"],
-    seed: int,
-) -> Float[np.ndarray, " judge"]:
+    program: Program[Any], result: xr.DataTree, backend: PGEM, judges: JudgeCodes, seed: int
+) -> PerJudge:
     """Share of the conclusions that change between the modes with and without each judge."""
     posterior = result["posterior"]
     start = {name: np.asarray(posterior[name].values, np.float64) for name in program.sites}

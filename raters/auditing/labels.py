@@ -24,6 +24,11 @@ from raters.kinds import AuditLimits, Quantities
 from raters.model import Model, Values
 from raters.program import Program, row_log_probs, trace
 
+ConfusionDraws = Float[np.ndarray, "draw annotator true_class label"]
+Prevalence = Float[np.ndarray, "draw true_class"]
+ItemCodes = Int[np.ndarray, " item"]
+ClassProbs = Float[np.ndarray, "item true_class"]
+
 # Draws to read; an interval's end is then certain to about a tenth of the interval's width.
 _DRAWS = 400
 # Items to average over where an annotator's matrix depends on the item.
@@ -66,9 +71,9 @@ def _check_limits(limits: AuditLimits, num_classes: int) -> None:
 
 def quantities_of(
     labels: Labels,
-    parts: Iterable[Float[np.ndarray, "draw annotator true_class label"]],
-    prevalence: Float[np.ndarray, "draw true_class"],
-    chosen: Int[np.ndarray, " item"],
+    parts: Iterable[ConfusionDraws],
+    prevalence: Prevalence,
+    chosen: ItemCodes,
     limits: AuditLimits,
 ) -> Quantities:
     """Quantities of each annotator that follow from confusion matrices."""
@@ -121,11 +126,8 @@ def check_can_audit(program: Program[Any]) -> None:
 
 
 def confusion_draws(
-    model: Model[Any],
-    labels: Labels,
-    draws: Values,
-    responsibility: Float[np.ndarray, "item true_class"],
-) -> Iterator[Float[np.ndarray, "draw annotator true_class label"]]:
+    model: Model[Any], labels: Labels, draws: Values, responsibility: ClassProbs
+) -> Iterator[ConfusionDraws]:
     """Draws of P(label | annotator, true class), read off the model's program, in parts of the
     annotators."""
     num_draws, num_classes = len(next(iter(draws.values()))), labels.num_classes
@@ -215,8 +217,7 @@ def _emissions(
 
 
 def _values(
-    confusion: Float[np.ndarray, "draw annotator true_class label"],
-    prevalence: Float[np.ndarray, "draw true_class"],
+    confusion: ConfusionDraws, prevalence: Prevalence
 ) -> tuple[dict[str, Float[np.ndarray, "draw annotator"]], Float[np.ndarray, "annotator label"]]:
     """Quantities that follow from confusion matrices, shape (draw, annotator, true class, label),
     and class frequencies; and the mean excess of each label over its class's frequency."""
@@ -232,8 +233,8 @@ def _values(
 
 
 def _information(
-    confusion: Float[np.ndarray, "draw annotator true_class label"],
-    prevalence: Float[np.ndarray, "draw true_class"],
+    confusion: ConfusionDraws,
+    prevalence: Prevalence,
     given: Float[np.ndarray, "draw annotator label"],
 ) -> Float[np.ndarray, "draw annotator"]:
     """Mutual information of true class and label in bits, shape (draw, annotator)."""
@@ -243,7 +244,7 @@ def _information(
     return np.asarray(np.maximum(bits, 0.0))
 
 
-def _agreement(labels: Labels, chosen: Int[np.ndarray, " item"]) -> Float[np.ndarray, " annotator"]:
+def _agreement(labels: Labels, chosen: ItemCodes) -> Float[np.ndarray, " annotator"]:
     """Share of each annotator's labels that are the most probable class of their item; NaN without
     labels."""
     weight = np.asarray(labels.weight, float)
@@ -269,7 +270,7 @@ def _gives_one_label(labels: Labels) -> Bool[np.ndarray, " annotator"]:
 # ---------------------------------------------------------------------- items
 
 
-def most_probable(responsibility: Float[np.ndarray, "item true_class"]) -> Int[np.ndarray, " item"]:
+def most_probable(responsibility: ClassProbs) -> ItemCodes:
     """Code of the most probable class of each item; of several, the first."""
     tied = responsibility > responsibility.max(1, keepdims=True) - _TIE
     return np.asarray(np.argmax(tied, axis=1))
@@ -282,7 +283,7 @@ def item_labels(result: xr.DataTree, labels: Labels) -> xr.Dataset:
     )
 
 
-def item_table(probability: Float[np.ndarray, "item true_class"], labels: Labels) -> xr.Dataset:
+def item_table(probability: ClassProbs, labels: Labels) -> xr.Dataset:
     """Most probable class of each item, that class's probability, the entropy of the class in bits,
     and the number of labels."""
     chosen = most_probable(probability)

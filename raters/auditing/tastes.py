@@ -15,6 +15,8 @@ from raters.kinds import Quantities
 from raters.model import Values
 from raters.program import Program
 
+PerPair = Float[np.ndarray, " pair"]
+
 # Quantities are computed under so many draws at most, and from so many different pairs of an
 # annotator.
 _DRAWS, _PAIRS = 1000, 2000
@@ -29,8 +31,8 @@ class Compared(NamedTuple):
 
     first: Int[np.ndarray, " pair"]
     second: Int[np.ndarray, " pair"]
-    votes: Float[np.ndarray, " pair"]
-    wins: Float[np.ndarray, " pair"]
+    votes: PerPair
+    wins: PerPair
 
 
 def quantities(program: Program[Any], result: xr.DataTree, margin: float) -> Quantities:
@@ -134,11 +136,7 @@ def _liked(
     return liked
 
 
-def _predictive(
-    logits: Float[np.ndarray, "draw pair"],
-    votes: Float[np.ndarray, " pair"],
-    wins: Float[np.ndarray, " pair"],
-) -> float:
+def _predictive(logits: Float[np.ndarray, "draw pair"], votes: PerPair, wins: PerPair) -> float:
     """Expected log predictive density of an annotator's votes, by WAIC."""
     each = wins * log_expit(logits) + (votes - wins) * log_expit(-logits)
     return float((logsumexp(each, axis=0) - np.log(len(each)) - each.var(0)).sum())

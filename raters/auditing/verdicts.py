@@ -11,6 +11,9 @@ from jaxtyping import Bool, Float, Shaped
 from raters.errors.validation import positive
 from raters.inference.mixing import FEWEST_DRAWS
 
+PerJudge = Float[np.ndarray, " judge"]
+Flags = Bool[np.ndarray, " judge"]
+
 # In place of ``drop`` where little but the agreement of the crowd tells who is right.
 DIFFERS = "differs from the crowd"
 IN_QUESTION = ("drop", DIFFERS, "review")
@@ -41,9 +44,7 @@ class Costs:
         positive("review", self.review)
 
 
-def verdicts(
-    p_bad: Float[np.ndarray, " judge"], costs: Costs, may_drop: Bool[np.ndarray, " judge"]
-) -> Shaped[np.ndarray, " judge"]:
+def verdicts(p_bad: PerJudge, costs: Costs, may_drop: Flags) -> Shaped[np.ndarray, " judge"]:
     """The action of least expected cost."""
     expected = np.stack(
         [p_bad * costs.keep_bad, np.full(len(p_bad), costs.review), (1 - p_bad) * costs.drop_good]
@@ -56,11 +57,11 @@ def verdicts(
 def decided(
     columns: Mapping[str, np.ndarray],
     costs: Costs,
-    may_drop: Bool[np.ndarray, " judge"],
+    may_drop: Flags,
     least: int,
     *,
     alone: bool,
-    enough: Bool[np.ndarray, " judge"],
+    enough: Flags,
 ) -> Shaped[np.ndarray, " judge"]:
     """Verdicts by costs, and on whom there is too little for one."""
     verdict = verdicts(columns["p_below"], costs, may_drop)
@@ -85,10 +86,6 @@ def rule(many: str, p: str, least: int, costs: Costs, *, anchored: bool) -> str:
     )
 
 
-def gives_one_answer(
-    same: Float[np.ndarray, " judge"],
-    number: Float[np.ndarray, " judge"],
-    chance: Float[np.ndarray, " judge"],
-) -> Bool[np.ndarray, " judge"]:
+def gives_one_answer(same: PerJudge, number: PerJudge, chance: PerJudge) -> Flags:
     """Judges who always answer alike, which by chance less than one of a thousand would."""
     return np.asarray((same == number) & (chance**number < 1e-3))

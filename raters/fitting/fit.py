@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 import warnings
 from collections.abc import Sequence
@@ -25,12 +24,12 @@ from raters.errors import (
 )
 from raters.errors.validation import boolean, instance, seed_number
 from raters.fitting import parts
+from raters.fitting.draws import check_posterior
 from raters.fitting.result import (
     add_deterministic,
     as_tree,
     check_data,
     check_model,
-    check_posterior,
     data_of,
     stored_model,
 )
@@ -106,9 +105,6 @@ def fit(
     >>> sorted(result.posterior.data_vars)
     ['reward', 'reward_scale']
 
-    Once more, without a new warm-up:
-
-    >>> again = rt.fit(rt.BTL(), votes, rt.PGGibbs(warmup=20), seed=1, start=result, progress=False)
     """
     check_model(model)
     data = model.read(data)
@@ -208,47 +204,31 @@ def _check_whole(data: Judgements) -> None:
         )
 
 
-def _unused(program: Program[Any]) -> tuple[str, ...]:
-    """Sentences about features and strata that the model does not read."""
+def _unused(program: Program[Any]) -> list[str]:
+    """Sentences about features and strata that the model does not read, and on what would."""
     data, sentences = program.data, []
-    names = [name for name in data.coords.get("feature", ()) if name != "intercept"]
-    if names and "feature" not in program.axes and data.without_features() is not data:
-        without = "To fit without them on purpose, pass data.without_features()"
-        sentences.append(f"{_not_used(program, 'features', names)}. {without}")
+    features = [name for name in data.coords.get("feature", ()) if name != "intercept"]
     strata = data.coords.get("stratum", ())
+    if features and "feature" not in program.axes and data.without_features() is not data:
+        without = "To fit without them on purpose, pass data.without_features()"
+        sentences.append(f"{_not_used(program, 'features', features)}. {without}")
     if len(strata) > 1 and "stratum" not in program.axes:
         sentences.append(_not_used(program, "stratum", strata))
-    return tuple(sentences)
+    return sentences
 
 
 def _not_used(program: Program[Any], role: str, names: Sequence[Any]) -> str:
-    """Sentence that names what a model does not read, and the models and settings that do."""
-    own = type(program.model)
-    needs = [
-        (need, kind)
-        for kind in registered_kinds()
-        if isinstance(program.data, kind.data)
-        for need, roles in kind.needs.items()
-        if role in roles
-    ]
     users = [
-        f"{public_name(own)}({need}=True)" if isinstance(need, str) else f"{public_name(need)}()"
-        for need, _ in needs
-        if isinstance(need, type) or _has(own, need)
-    ] or [
-        f"{public_name(one)}({need}=True)"
-        for need, kind in needs
-        for one in kind.models
-        if _has(one, str(need))
+        f"{need}=True" if isinstance(need, str) else f"{public_name(need)}()"
+        for kind in registered_kinds()
+        for need, roles in kind.needs.items()
+        if isinstance(program.data, kind.data) and role in roles
     ]
-    also = f"; {' and '.join(users)} would" if users else ""
-    what = "features" if role == "features" else "strata"
-    return f"{public_name(own)}() does not use the {what} of these data ({shorten(names)}){also}"
-
-
-def _has(model: type[Model[Any]], setting: str) -> bool:
-    """True if a class of models has a setting of this name."""
-    return any(field.name == setting for field in dataclasses.fields(model))
+    what = {"stratum": "strata"}.get(role, role)
+    return (
+        f"{public_name(type(program.model))}() does not use the {what} of these data"
+        f" ({shorten(names)}){f', as {" or ".join(users)} would' if users else ''}"
+    )
 
 
 def check_types(model: Any, data: Any, backend: Any, seed: Any) -> None:
@@ -276,31 +256,13 @@ def _earlier_draws(program: Program[Any], backend: Backend, start: Any) -> Value
     for role in dict.fromkeys(data.names.values()):
         before, now = (tuple(map(str, getattr(part, role))) for part in (fitted, data))
         if before != now:
-            raise DataError(
-                f"start= was fitted to other {role.replace('_', ' ')}: {_difference(before, now)}",
-                parameter="start",
-            )
+            other = shorten(sorted(set(before) ^ set(now)) or now)
+            problem = f"was fitted to other {role.replace('_', ' ')}, or in another order: {other}"
+            expected = "read these data with the names of the earlier ones, or leave it out"
+            refuse("start", problem=problem, expected=expected, error=DataError)
     group = "mode" if "mode" in start.children and not backend.exact else "posterior"
     check_posterior(program, start, group, "start")
     values = {name: np.asarray(start[group][name].values, np.float64) for name in program.sites}
     if group == "mode":
         return {name: value[None, None] for name, value in values.items()}
     return values
-
-
-def _difference(before: tuple[Any, ...], now: tuple[Any, ...]) -> str:
-    """Difference between two lists of names, and the advice."""
-    new, gone = (
-        [name for name in one if name not in set(other)]
-        for one, other in ((now, before), (before, now))
-    )
-    differences = [
-        f"{shorten(names)} {verb}"
-        for names, verb in ((new, "only in these data"), (gone, "only in the earlier"))
-        if names
-    ]
-    return (
-        f"{'; '.join(differences) or 'the same in another order'}. Read these data with the names"
-        " of the"
-        " earlier ones (items=..., annotators=...), or leave start= out"
-    )

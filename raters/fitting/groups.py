@@ -16,7 +16,7 @@ from numpyro import handlers
 from raters.errors import refuse
 from raters.errors.validation import checked, one_of, whole
 from raters.fitting.parts import PART_OF
-from raters.fitting.replicates import answer_counts, probs_of_draws, replicated
+from raters.fitting.replicates import answer_counts, probs_of_draws, replicated, single
 from raters.fitting.result import draws_of, pointwise, program_of
 from raters.judgements.base import Judgements
 from raters.kinds import kind_of
@@ -73,19 +73,11 @@ def with_groups(
     -----
     Labels of one item share its class, which the likelihood sums out, so it has no factor for each.
     With `by`, log-likelihoods are those that leaving out one judgement (or row) asks for,
-    :math:`\log p(y_m \mid y_{-m}, \theta)` given the others of its unit, and outcomes are drawn
-    from the same distribution: what ``arviz.loo`` and ``arviz.plot_loo_pit`` need. They do not sum
-    to the log-likelihood of the data, whose sum ``arviz.plot_psense_dist`` takes: use the groups
-    without `by` there. Where the likelihood is a product over rows, as of `BTL`, both are the same
-    but for a constant. `raters.check` measures in data drawn jointly.
-
-    With `by`, the result has other observed data than were fitted: it is for ArviZ, and verbs of
-    raters take the result itself.
-
-    References
-    ----------
-    Bürkner, P.-C., Gabry, J. and Vehtari, A. (2021). Efficient leave-one-out cross-validation for
-    Bayesian non-factorized normal and Student-t models. Computational Statistics 36, 1243–1261.
+    :math:`\log p(y_m \mid y_{-m}, \theta)` given the others of its unit (Bürkner, Gabry and Vehtari
+    2021, Computational Statistics 36, 1243–1261), and outcomes are drawn from the same
+    distribution: what ``arviz.loo`` and ``arviz.plot_loo_pit`` need. They do not sum to the
+    log-likelihood of the data, which ``arviz.plot_psense_dist`` takes: use the groups without `by`
+    there, and for the verbs of raters the result itself.
 
     Examples
     --------
@@ -95,8 +87,6 @@ def with_groups(
     >>> more = rt.fitting.with_groups(rt.BTL(), result, "posterior_predictive", by="vote")
     >>> more["posterior_predictive"]["outcome"].sizes["vote"]
     200
-
-    ``arviz.plot_loo_pit(more)`` draws them.
     """
     for group in groups:
         one_of("groups", group, get_args(Group))
@@ -141,19 +131,15 @@ def with_groups(
 def votes_of(data: Judgements) -> Any:
     """One row for each judgement."""
     real: Any = data.unpadded()
-    if real.count is None:
-        return real
-    if real.together:
-        return real.single()
+    if real.count is None or not real.summed:
+        return real.single() if real.together and real.count is not None else single(real)
     number = np.asarray(real.count).round().astype(np.int64)
     rows = np.repeat(np.arange(real.num_rows), number)
-    single = dataclasses.replace(real.rows(rows), count=None)
-    if not real.summed:
-        return single
     place = np.arange(len(rows)) - np.repeat(np.cumsum(number) - number, number)
     answers = np.asarray(real.answers(), float)
     first = np.clip(answer_counts(real)[0][rows] - place, 0, 1)
-    return single.answered(first * answers[0] + (1 - first) * answers[1])
+    votes = dataclasses.replace(real.rows(rows), count=None)
+    return votes.answered(first * answers[0] + (1 - first) * answers[1])
 
 
 @dataclasses.dataclass(frozen=True)

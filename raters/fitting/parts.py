@@ -39,7 +39,6 @@ def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
     Parameters
     ----------
     model : JointModel
-        The model that was fitted.
     result : xarray.DataTree
     name : str
         Name of the part.
@@ -47,12 +46,10 @@ def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
     Returns
     -------
     Part
-        ``model`` and ``result``, so that ``rt.predict(*rt.fitting.part(...))`` reads well.
+        ``model`` and ``result``.
 
     Examples
     --------
-    Votes of two crowds on the same items, one of which are all of one competence:
-
     >>> import raters as rt
     >>> careful, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
     >>> others, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=300, seed=1)

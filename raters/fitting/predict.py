@@ -66,15 +66,6 @@ def predict(
     >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
     >>> rt.predict(rt.BTL(), result).sizes["draw"]
     1000
-
-    The class of a text that nobody of the crowd has seen but Ann:
-
-    >>> labels, _ = rt.datasets.label_crowd(60, 5, 5, 2, seed=0)
-    >>> result = rt.fit(rt.DawidSkene(), labels, seed=0, progress=False)
-    >>> new = rt.Labels.from_frame({"item": ["new"], "who": [0], "says": [1]}, item="item",
-    ...                            annotator="who", label="says", classes=labels.classes)
-    >>> rt.predict(rt.DawidSkene(), result, new).mean(("chain", "draw")).dims
-    ('item', 'true_class')
     """
     program = program_of(model, result)
     values, sizes = draws_of(program, result)

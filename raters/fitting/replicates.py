@@ -18,6 +18,8 @@ from raters.judgements.base import Judgements
 from raters.model import Model, Values
 from raters.program import Program, answer_probs, left_out_responsibility, responsibility
 
+AnswerTable = Float[np.ndarray, "answer row"]
+
 # Numbers that are computed at a time.
 _PIECE = 20_000_000
 
@@ -25,7 +27,7 @@ _PIECE = 20_000_000
 class AnswerProbs(NamedTuple):
     """Probabilities of the answers of each row under one draw."""
 
-    probs: Float[np.ndarray, "answer row"]
+    probs: AnswerTable
     classes: Int[np.ndarray, " unit"] | None
 
 
@@ -103,7 +105,7 @@ def _tables(
     return tables
 
 
-def answer_counts(data: Judgements) -> Float[np.ndarray, "answer row"]:
+def answer_counts(data: Judgements) -> AnswerTable:
     """Number of judgements of each row with each answer."""
     data.check_listed()
     answers = np.asarray(data.answers(), float)
@@ -120,9 +122,7 @@ def answer_counts(data: Judgements) -> Float[np.ndarray, "answer row"]:
     return np.stack([first, number - first])
 
 
-def replicated(
-    data: Judgements, probs: Float[np.ndarray, "answer row"], rng: np.random.Generator
-) -> Float[np.ndarray, "answer row"]:
+def replicated(data: Judgements, probs: AnswerTable, rng: np.random.Generator) -> AnswerTable:
     """Numbers of judgements with each answer, drawn."""
     number = np.asarray(data.weight, float)
     if data.together:
@@ -143,7 +143,7 @@ def _chosen(
     probs: Float[np.ndarray, " row"],
     number: Float[np.ndarray, " row"],
     rng: np.random.Generator,
-) -> Float[np.ndarray, "answer row"]:
+) -> AnswerTable:
     """Multinomial numbers of the judgements that do not choose each row of its unit, and that
     do."""
     size = np.bincount(unit)

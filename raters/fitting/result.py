@@ -3,6 +3,8 @@ back."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import warnings
 from functools import partial
@@ -16,7 +18,7 @@ from jaxtyping import Array, Float
 
 from raters.errors import PACKAGE, DataWarning, public_name, refuse
 from raters.errors.validation import instance
-from raters.fitting.draws import check_probabilities, check_values
+from raters.fitting.draws import check_posterior, check_responsibility
 from raters.fitting.storage import from_json, shown, to_json
 from raters.inference.base import Draws
 from raters.judgements.base import Judgements
@@ -25,15 +27,7 @@ from raters.judgements.stored import imported_class, qualified_name
 from raters.judgements.together import Together
 from raters.kinds import registered_kinds
 from raters.model import Model, Values
-from raters.program import (
-    ClassTable,
-    LatentClass,
-    Program,
-    Site,
-    pointwise_log_likelihood,
-    responsibility,
-    trace,
-)
+from raters.program import ClassTable, Program, pointwise_log_likelihood, responsibility, trace
 
 # `responsibilities` averages over as many draws as stay below this many numbers, and over this
 # many at least.
@@ -82,7 +76,7 @@ def check_data(data: Any, name: str, model: Model[Any]) -> None:
 def as_tree(program: Program[Any], draws: Draws, facts: dict[str, Any]) -> xr.DataTree:
     """Draws and data as a tree with names on every axis."""
     sites, data = program.sites, program.data
-    names = _names_of(program)
+    names = {axis: names_array(known) for axis, known in program.coords.items()}
 
     def dataset(variables: dict[str, tuple[tuple[str, ...], Any]]) -> xr.Dataset:
         sizes = {
@@ -216,7 +210,7 @@ def whole_program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
     program = Program(model, data)
     check_posterior(program, result)
     if program.latent is not None:
-        _check_responsibility(program, program.latent, result)
+        check_responsibility(program, result)
     return program
 
 
@@ -224,77 +218,6 @@ def stored_model(result: xr.DataTree) -> str:
     """Text of the model of a result; empty where it does not say."""
     text = result.attrs.get("model", "")
     return text if isinstance(text, str) else repr(text)
-
-
-def check_posterior(
-    program: Program[Any], result: xr.DataTree, group: str = "posterior", parameter: str = "result"
-) -> None:
-    """Raise unless a result has draws of each site of a program, along the names of its data,
-    finite and inside its support."""
-    tree: Any = result.children.get(group, {})
-    if missing := [name for name in program.sites if name not in tree]:
-        problem = (
-            f"has no draws of {', '.join(missing)}, so it was not fitted with {program.model!r}"
-        )
-        refuse(parameter, problem=problem, expected="pass the model that it was fitted with")
-    names = _names_of(program)
-    lead = () if group == "mode" else ("chain", "draw")
-    for name, site in program.sites.items():
-        if wrong := _alteration(tree[name], lead, site, names):
-            problem = f"does not hold the draws of {name!r} as they were fitted: {wrong}"
-            expected = "pass a result, as fitted or as read back from its file"
-            instead = "rt.fit(model, data, seed=0)"
-            refuse(parameter, problem=problem, expected=expected, instead=instead)
-    check_values(program, result, group, parameter)
-
-
-def _check_responsibility(program: Program[Any], latent: LatentClass, result: xr.DataTree) -> None:
-    """Raise unless a result has the probability of each latent class of each unit, along the names
-    of its data."""
-    group: Any = result.children.get(latent.group, {})
-    table = group.get("responsibility")
-    shape = dict(zip(latent.axes, (program.num_units, latent.size), strict=True))
-    if table is None or dict(table.sizes) != shape or table.dtype.kind != "f":
-        wrong = "are not there, or of another shape"
-    else:
-        wrong = _renamed(table, _names_of(program))
-    if wrong:
-        problem = (
-            f"does not hold the probabilities of classes in {latent.group!r} as they were"
-            f" fitted: they {wrong}"
-        )
-        expected = "pass a result, as fitted or as read back from its file"
-        refuse("result", problem=problem, expected=expected, instead="rt.fit(model, data, seed=0)")
-    check_probabilities(table.transpose(*latent.axes).values, latent.group)
-
-
-def _alteration(
-    draws: xr.DataArray, lead: tuple[str, ...], site: Site, names: dict[str, np.ndarray]
-) -> str:
-    """Difference of draws from what was fitted, in words; empty where there is none."""
-    if draws.dims != (*lead, *site.dims) or draws.dtype.kind not in "iuf":
-        return f"they are {draws.dtype} with the axes {draws.dims}"
-    if draws.shape[len(lead) :] != site.shape or not draws.size:
-        return f"they have the shape {draws.shape}"
-    if lost := [axis for axis in lead if axis not in draws.coords]:
-        return f"they have no coordinate {lost[0]!r}"
-    return f"they {wrong}" if (wrong := _renamed(draws, names)) else ""
-
-
-def _names_of(program: Program[Any]) -> dict[str, np.ndarray]:
-    """Names along each axis, as a result has them for coordinates."""
-    return {axis: names_array(values) for axis, values in program.coords.items()}
-
-
-def _renamed(values: xr.DataArray, names: dict[str, np.ndarray]) -> str:
-    """The axis along which values have other names than the data, in words; empty for none."""
-    for axis in values.dims:
-        known = names.get(str(axis))
-        if known is None or axis not in values.coords:
-            continue
-        if not np.array_equal(np.asarray(values[axis], str), known.astype(str)):
-            return f"have other names along {axis!r} than the data"
-    return ""
 
 
 def draws_of(
@@ -394,3 +317,16 @@ def _evened(probs: Float[np.ndarray, "unit class"]) -> Float[np.ndarray, "unit c
     that the first class of even votes is the same on every machine."""
     largest = probs.max(axis=1, keepdims=True)
     return np.where(probs >= largest - _ROUNDING, largest, probs)
+
+
+def identity_of(program: Program[Any]) -> str:
+    """Digest of a model and its data, the same once a fit of them is saved and read."""
+    model, data = program.model, program.data
+    facts = [qualified_name(type(model)), repr(model), data.flags()]
+    digest = hashlib.blake2b(json.dumps(facts).encode(), digest_size=16)
+    for name, array in sorted(data.packed().items()):
+        # Whatever precision and order of bytes a file gives them.
+        values = np.ascontiguousarray(array, np.float64)
+        digest.update(f"{name}{values.shape}".encode())
+        digest.update(values)
+    return digest.hexdigest()

@@ -29,9 +29,6 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
     """The result with its pointwise log-likelihood, summed to the unit that is left out in
     cross-validation.
 
-    Models whose likelihood marginalises something per annotator have no smaller unit than that;
-    bring two models to one unit before ``arviz.compare``.
-
     Where annotators have coefficients of their own, as in `MixedLogit`, those are integrated out
     with ``by="annotator"``: given them, the likelihood of an annotator's choices hardly says how
     well the model foretells somebody new. It is computed by importance sampling under at most 400

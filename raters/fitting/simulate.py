@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Num
 from numpyro import handlers
 
-from raters.errors import BackendError, SettingError, refuse
+from raters.errors import BackendError, refuse
 from raters.errors.validation import checked
 from raters.fitting.fit import check_types
 from raters.fitting.result import check_model
@@ -95,30 +95,19 @@ def _held(model: Model[Any], sites: dict[str, Any], given: Values) -> Values:
     if not isinstance(given, Mapping):
         expected = "it must map names of sites to values"
         refuse("given", given, expected=expected, instead="given={'reward': ...}")
-    if unknown := [name for name in given if name not in sites]:
-        refuse("given", unknown[0], f"names no site of {model.title}", f"it has {list(sites)}")
-    return {name: _of_site(name, value, sites[name]) for name, value in given.items()}
-
-
-def _of_site(name: str, value: Any, site: Any) -> jax.Array:
-    """A value as an array, checked against its site."""
-    try:
-        held = jnp.asarray(value, float)
-    except (TypeError, ValueError) as error:
-        raise SettingError(
-            parameter="given",
-            value=value,
-            problem=f"holds no numbers for {name!r}",
-            expected="give numbers",
-        ) from error
-    if np.shape(value) != site.shape:
-        problem = f"has {name!r} of shape {np.shape(value)}"
-        refuse("given", problem=problem, expected=f"it must be {site.shape}")
-    support = site.support
-    inside = jnp.isfinite(held).all(tuple(range(-support.event_dim, 0))) & support(held)
-    if not inside.all():
-        problem = (
-            f"has {name!r} with {float(held[~inside].ravel()[0]):g}, which its prior rules out"
-        )
-        refuse("given", problem=problem, expected=f"it must lie in {support}")
+    held = {}
+    for name, value in given.items():
+        if name not in sites:
+            refuse("given", name, f"names no site of {model.title}", f"it has {list(sites)}")
+        shape, support = sites[name].shape, sites[name].support
+        expected = f"give numbers of the shape {shape}, in {support}"
+        try:
+            held[name] = jnp.asarray(value, float)
+        except (TypeError, ValueError):
+            refuse("given", value, f"holds no numbers for {name!r}", expected)
+        if held[name].shape != shape:
+            refuse("given", value, f"has {name!r} of another shape", expected)
+        finite = jnp.isfinite(held[name]).all(tuple(range(-support.event_dim, 0)))
+        if not (finite & support(held[name])).all():
+            refuse("given", value, f"has {name!r} where its prior rules it out", expected)
     return held

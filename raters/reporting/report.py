@@ -16,8 +16,7 @@ from raters.auditing.verdicts import VERDICTS
 from raters.errors import SettingError, refuse
 from raters.errors.validation import checked
 from raters.fitting.draws import check_several
-from raters.fitting.identity import identity_of
-from raters.fitting.result import program_of
+from raters.fitting.result import identity_of, program_of
 from raters.judgements.base import Judgements
 from raters.kinds import AuditContext
 from raters.model import Model

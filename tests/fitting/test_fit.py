@@ -113,7 +113,7 @@ def test_every_axis_has_names(fitted):
 
 def test_attributes_say_how_it_was_fitted(fitted):
     attrs = fitted.attrs
-    assert (rt.fitting.model_of(fitted), shown(attrs["backend"])) == (rt.BTL(), repr(EM))
+    assert (rt.fitting.result.model_of(fitted), shown(attrs["backend"])) == (rt.BTL(), repr(EM))
     assert attrs["seed"] == 0
     assert attrs["seconds"] > 0
     assert attrs["raters_version"] == rt.__version__
@@ -289,7 +289,7 @@ def test_a_result_read_from_a_file_answers_the_same(tmp_path, items, annotators)
     stored = rt.Comparisons.from_result(again)
     assert (stored.items, stored.annotators, stored.ordered) == (items, annotators, votes.ordered)
     assert np.array_equal(stored.wins, votes.wins)
-    assert rt.fitting.model_of(again) == SIGNED
+    assert rt.fitting.result.model_of(again) == SIGNED
     xr.testing.assert_equal(
         rt.audit(SIGNED, again, reference="crowd").table,
         rt.audit(SIGNED, result, reference="crowd").table,

@@ -82,7 +82,7 @@ def test_classes_are_those_of_the_part(result) -> None:
 def test_a_file_has_all_of_it(result, both, tmp_path) -> None:
     result.to_netcdf(tmp_path / "both.nc")
     again = xr.open_datatree(tmp_path / "both.nc")
-    model = rt.fitting.model_of(again)
+    model = rt.fitting.result.model_of(again)
     assert model == OF_LABELS
     rt.testing.check_result(again, model, both)
     before, after = (

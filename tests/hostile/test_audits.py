@@ -119,7 +119,7 @@ AUDITS = [
         REPORT.save, {}, SettingError, "path|text|end it in", path=(None, 3, [], "page", "page.pdf")
     ),
     *rows(REPORT.as_text, {}, SettingError, "path|text|end it in", path=(None, 3, [], "", HALF)),
-    *rows(rt.fitting.model_of, {}, DataError, "pass a result", result=NO_RESULT),
+    *rows(rt.fitting.result.model_of, {}, DataError, "pass a result", result=NO_RESULT),
     *rows(rt.agreement, {"data": LABELS}, SettingError, "number|between", level=NO_SHARE),
     *rows(
         rt.agreement,

@@ -122,7 +122,7 @@ def test_a_prediction_is_a_distribution_over_the_answers(case, model, result):
 def test_a_result_is_read_again(case, model, result, tmp_path):
     result.to_netcdf(tmp_path / "result.nc")
     stored = az.from_netcdf(tmp_path / "result.nc")
-    assert rt.fitting.model_of(stored) == model
+    assert rt.fitting.result.model_of(stored) == model
     assert rt.audit(model, stored, reference="crowd").table.equals(
         rt.audit(model, result, reference="crowd").table
     )
