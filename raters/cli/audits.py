@@ -233,7 +233,6 @@ def _check(task: Task, result: xr.DataTree, asked: Asked, gold: Any) -> Part:
     except NothingShared as error:
         return Part(f"{found}\nShared mistakes are not measured: {error}.", None, files, frame)
     files["dependence.csv"] = partial(tables.write_for_people, shared.pairs())
-    files["dependence.png"] = lambda path: figures.dependence(shared).savefig(path)
     return Part(f"{found}\n{shared}", None, files, frame)
 
 

@@ -72,7 +72,6 @@ def items(context: kinds.AuditContext) -> kinds.Section:
             item="name", label="text", probability="percent", entropy="number", judgements="whole"
         ),
         table=table,
-        figures={"certainty": {"items": labelled}},
         limits=() if interval else (kinds.finding("independent_errors"),),
     )
 

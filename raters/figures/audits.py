@@ -1,4 +1,4 @@
-"""Figures of an audit: competences, confusion matrices, and the certainty of labels."""
+"""Figures of an audit: competences, and confusion matrices."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from raters.figures.base import (
     Style,
     collected,
     collected_over,
-    forest,
     intervals,
+    name_rows,
     new_figure,
     plain,
     rows_of,
@@ -82,7 +82,10 @@ def competences(audit: Audit) -> Plots:
     each = [table] if worlds is None else [table.isel(world=world) for world in (0, 1)]
     order = np.argsort(each[0][judged].values, kind="stable")
     rows = rows_of(table[judge].values, order, head=40)
-    figure, axes = forest(rows)
+    figure = new_figure(8.5, rows.height)
+    axes = figure.subplots()
+    plain(axes, "y")
+    name_rows(axes, rows)
     for shown, alpha in zip(each, (1.0, 0.4), strict=False):
         _by_verdict(axes, shown.isel({judge: rows.shown}), judged, rows, alpha)
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
@@ -207,52 +210,3 @@ def _matrix(axes: Axes, matrix: Float[np.ndarray, "true_class label"]) -> AxesIm
     axes.tick_params(length=0)
     axes.spines[:].set_color(FAINT)
     return shades
-
-
-@checked
-def certainty(items: xr.Dataset | None) -> Plots:
-    """Draw the error probability of the item labels, from the most certain to the least.
-
-    A second line is the expected share of wrong labels among all items up to that one, which tells
-    how many of the labels can be used as they are.
-
-    Parameters
-    ----------
-    items : xarray.Dataset
-        From `Audit.items` of an audit of labels.
-
-    Returns
-    -------
-    arviz_plots.PlotCollection
-        Its ``data`` have ``wrong`` and ``share_wrong`` (item).
-
-    Examples
-    --------
-    >>> import raters as rt, raters.figures
-    >>> labels, _ = rt.datasets.label_crowd(num_items=60, num_annotators=5, num_classes=2, seed=0)
-    >>> result = rt.fit(rt.DawidSkene(), labels, seed=0, progress=False)
-    >>> audit = rt.audit(rt.DawidSkene(), result)
-    >>> rt.figures.certainty(audit.items).savefig("certainty.png")        # doctest: +SKIP
-    """
-    if items is None or "probability" not in items:
-        problem = "is missing: this audit labels no items"
-        refuse("items", items, problem, "give the items of an audit of labels")
-    order = np.argsort(-items["probability"].values, kind="stable")
-    ordered = items[["probability"]].isel(item=order)
-    wrong = 1 - ordered["probability"].values
-    rank = np.arange(1, len(wrong) + 1)
-    columns = {"wrong": ("item", wrong), "share_wrong": ("item", np.cumsum(wrong) / rank)}
-    data = ordered.assign(columns).drop_vars("probability")
-    figure = new_figure(8.5, 4.5)
-    axes = figure.subplots()
-    axes.plot(rank, wrong, color=VERDICTS["review"][0], label="probability that this one is wrong")
-    label = "expected share that is wrong of all up to here"
-    axes.plot(rank, data["share_wrong"], color=VERDICTS["keep"][0], label=label)
-    axes.set(xlim=(0, len(wrong)), ylim=(0, None))
-    axes.set(xlabel="items, the most certain first", ylabel="wrong")
-    count = f"{wrong.sum():.1f} of {len(wrong)}"
-    title = f"If labelling stops now: {count} item labels expected to be wrong"
-    axes.set_title(title, loc="left", fontsize=11)
-    plain(axes)
-    axes.legend(fontsize=9, frameon=False, loc="upper left")
-    return collected(data, figure, axes)

@@ -183,15 +183,6 @@ def name_rows(axes: Axes, rows: Rows) -> None:
         )
 
 
-def forest(rows: Rows) -> tuple[Figure, Axes]:
-    """Return a figure of a forest plot, with the rows named and no data yet."""
-    figure = new_figure(8.5, rows.height)
-    axes = figure.subplots()
-    plain(axes, "y")
-    name_rows(axes, rows)
-    return figure, axes
-
-
 def intervals(
     axes: Axes,
     position: Sequence[float] | np.ndarray,

@@ -1,4 +1,4 @@
-"""Figures of posterior predictive checks, and of shared mistakes."""
+"""Figures of posterior predictive checks."""
 
 from __future__ import annotations
 
@@ -7,31 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
 from matplotlib.axes import Axes
-from scipy.cluster.hierarchy import leaves_list, linkage
-from scipy.spatial.distance import squareform
 
 from raters.errors import SettingError, refuse
-from raters.figures.base import (
-    FAINT,
-    GREY,
-    VERDICTS,
-    Plots,
-    collected,
-    collected_over,
-    new_figure,
-    plain,
-    short,
-)
-from raters.judgements.names import plural
+from raters.figures.base import GREY, VERDICTS, Plots, collected_over, new_figure, plain
 
 if TYPE_CHECKING:
-    from raters.checking.dependence import Dependence
     from raters.checking.predictive import Check
-
-# Largest number of judges whose correlations are drawn.
-_MOST = 40
 
 
 def checks(check: Check) -> Plots:
@@ -94,71 +76,3 @@ def _discrepancy(axes: Axes, data: xr.Dataset, row: xr.Dataset) -> None:
     axes.set_yticks([])
     axes.tick_params(labelsize=8)
     plain(axes, "x")
-
-
-def dependence(dependence: Dependence) -> Plots:
-    """Draw the correlation of the mistakes of each pair of judges, those who err together side by
-    side; of more than 40 judges, those with most answers in common with others.
-
-    Parameters
-    ----------
-    dependence : Dependence
-        From `raters.checking.dependence`.
-
-    Returns
-    -------
-    arviz_plots.PlotCollection
-        Its ``data`` are the ``correlation`` that is drawn, in the order in which it is. Pairs
-        without a question in common are grey.
-
-    Examples
-    --------
-    >>> import raters as rt, raters.figures
-    >>> labels, _ = rt.datasets.label_crowd(100, 10, 5, 2, seed=0)
-    >>> result = rt.fit(rt.models.OneCoin(), labels, seed=0, progress=False)
-    >>> plots = rt.figures.dependence(rt.checking.dependence(rt.models.OneCoin(), result))
-    >>> list(plots.data), plots.data["correlation"].shape
-    (['correlation'], (10, 10))
-    """
-    table = getattr(dependence, "correlation", None)
-    if not isinstance(table, xr.Dataset) or "questions" not in table:
-        instead = "rt.checking.dependence(model, result)"
-        refuse("dependence", dependence, expected="it must be a dependence", instead=instead)
-    judge, other = table["correlation"].dims
-    common = table["questions"].values - np.diag(np.diag(table["questions"].values))
-    chosen = np.sort(np.argsort(-common.sum(1), kind="stable")[:_MOST])
-    data = table[["correlation"]].isel({judge: chosen, other: chosen})
-    order = _side_by_side(data["correlation"].values)
-    data = data.isel({judge: order, other: order})
-    size = 2.6 + 0.21 * len(order)
-    figure = new_figure(size + 0.9, size)
-    axes = figure.subplots()
-    axes.set_facecolor(FAINT)
-    shades = axes.imshow(
-        data["correlation"], cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest"
-    )
-    names = [short(name, 18) for name in data[judge].values]
-    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
-    axes.set_yticks(range(len(names)), names, fontsize=8)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    low, high = dependence.effective_interval
-    judges = f"{dependence.judges:,} {plural(dependence.judge)}"
-    title = f"{judges} as {dependence.effective:.3g} independent ones ({low:.3g} to {high:.3g})"
-    axes.set_title(title, fontsize=10, loc="left")
-    label = "correlation of mistakes" if dependence.of_truth else "correlation"
-    figure.colorbar(shades, ax=axes, shrink=0.6, label=label)
-    return collected(data, figure, axes)
-
-
-def _side_by_side(correlation: Float[np.ndarray, "judge judge"]) -> Int[np.ndarray, " judge"]:
-    """Order in which those who err together are neighbours, by average linkage."""
-    if len(correlation) < 3:
-        return np.arange(len(correlation))
-    distance = 1 - np.nan_to_num(correlation)
-    np.fill_diagonal(distance, 0)
-    distance = squareform((distance + distance.T) / 2, checks=False)
-    order: Int[np.ndarray, " judge"] = leaves_list(
-        linkage(distance, "average", optimal_ordering=True)
-    )
-    return order

@@ -50,8 +50,7 @@ def judged_labels(annotators: int, classes: list[str]) -> rt.auditing.Audit:
     axes = ("annotator", "true_class", "label")
     coords = {"annotator": table["annotator"].values, "true_class": classes, "label": classes}
     confusion = xr.Dataset(dict.fromkeys(("mean", "low", "high"), (axes, matrices)), coords=coords)
-    items = xr.Dataset({"probability": ("item", np.array([0.5, 1.0, 0.9, 0.8]))})
-    return rt.auditing.Audit(table, of_votes.rule, {"confusion": confusion, "items": items})
+    return rt.auditing.Audit(table, of_votes.rule, {"confusion": confusion})
 
 
 def typed(types: int, items: int = 8, site: str = "reward") -> xr.DataTree:

@@ -78,7 +78,6 @@ def test_what_cannot_be_drawn_is_refused(tiny, fit_quietly):
     for draw, name, wrong in (
         (figures.competences, "audit", fitted(3)),
         (figures.confusions, "audit", judged(3)),
-        (figures.certainty, "items", judged(3).items),
         (figures.checks, "check", "a check"),
         (figures.learning_curves, "curves", xr.Dataset({"tau": ("draw", [1.0])})),
         (figures.ranks, "result", xr.DataTree()),
@@ -124,13 +123,6 @@ def test_matrices_are_those_of_the_least_trusted():
     np.testing.assert_allclose(panels[2].images[0].get_array(), audit.confusion["mean"][2])
     assert plots.get_viz("plot", annotator=plots.data["annotator"].values[2]) is panels[2]
     np.testing.assert_allclose(plots.data["confusion"], audit.confusion["mean"][:12])
-
-
-def test_certainty_is_the_running_mean_of_what_is_wrong():
-    plots = figures.certainty(judged_labels(3, ["no", "yes"]).items)
-    first, running = (line.get_ydata() for line in plots.get_viz("plot").lines)
-    np.testing.assert_allclose(first, [0, 0.1, 0.2, 0.5])
-    np.testing.assert_allclose(running, [0, 0.05, 0.1, 0.2])
 
 
 # ---------------------------------------------------------------- curves and checks

@@ -140,7 +140,6 @@ FIGURES = [
         audit=(None, 3, RESULT, rt.auditing.Audit),
     ),
     *rows(fg.confusions, {}, SettingError, "must be an audit", audit=(None, {}, RESULT)),
-    *rows(fg.certainty, {}, SettingError, "dataset|labels", items=(3, "x", None, xr.Dataset())),
     *rows(fg.ranks, {}, SettingError, "it must be a result", result=NO_RESULT),
     *rows(fg.ranks, {"result": RESULT}, SettingError, "whole number|at most", top=(0, 4, "x", 1.5)),
     *rows(fg.profiles, {"result": RESULT}, SettingError, "fit", about="result", result=(RESULT,)),
