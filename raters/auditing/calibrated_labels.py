@@ -30,7 +30,6 @@ from raters.auditing.calibration import (
 from raters.auditing.true_classes import Evidence, class_probs_of, draw_true_classes, draw_unknowns
 from raters.errors import DataError, refuse
 from raters.fitting.result import draws_of
-from raters.judgements.display import isolated
 from raters.judgements.labels import Labels
 from raters.judgements.names import names_array, shorten
 from raters.judgements.reading.labels import known_truth
@@ -193,11 +192,6 @@ def _moved(
 # ---------------------------------------------------------------- making one
 
 
-def known_classes(labels: Labels, gold: Any) -> int:
-    """Number of items of known class."""
-    return labels.with_truth(gold).num_known
-
-
 def calibrate_labels(
     program: Program[Any],
     result: xr.DataTree,
@@ -340,27 +334,16 @@ def _selection(labels: Labels, known: Bool[np.ndarray, " item"]) -> str:
     share = counts.sum(1).min() / counts.sum()
     rare = counts.sum(0) * share < 5
     pooled = np.column_stack([counts[:, ~rare], counts[:, rare].sum(1)])
-    pooled, text = pooled[:, pooled.sum(0) * share >= 5], ""
+    pooled = pooled[:, pooled.sum(0) * share >= 5]
     agreement = [votes[part].max(1) / number[part] for part in parts]
-    if pooled.shape[1] > 1 and chi2_contingency(pooled).pvalue < _CHANCE:
-        shares = counts / counts.sum(1, keepdims=True)
-        place = int(np.abs(shares[0] - shares[1]).argmax())
-        name = isolated(labels.classes[place])
-        text = (
-            f"{shares[0, place]:.0%} of them are mostly labelled {name}, and"
-            f" {shares[1, place]:.0%} of the others"
-        )
-    elif mannwhitneyu(*agreement).pvalue < _CHANCE:
-        one, other = (float(part.mean()) for part in agreement)
-        text = (
-            f"on average {one:.0%} of the labels of one of them agree, and {other:.0%} of those of"
-            " another item"
-        )
-    if not text:
+    other_classes = pooled.shape[1] > 1 and chi2_contingency(pooled).pvalue < _CHANCE
+    if not other_classes and mannwhitneyu(*agreement).pvalue >= _CHANCE:
         return ""
+    what = "classes" if other_classes else "agreement"
     return (
-        "the items of known class are no random sample, so that accuracies and numbers of wrong"
-        f" labels may be far off: {text}; draw items at random before looking at the labels"
+        f"the items of known class are no random sample, as the {what} of their labels show, so"
+        " that accuracies and numbers of wrong labels may be far off; draw items at random before"
+        " looking at the labels"
     )
 
 

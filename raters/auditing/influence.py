@@ -77,10 +77,14 @@ def influence(program: Program[Any], result: xr.DataTree, seed: int = 0) -> Infl
     those = np.argsort(-judgements, kind="stable")[:_JUDGES]
     left = _left_out(program, draws, those)
     weight, shape = _weights(left)
-    conclusions = _Labels.of(program, draws, left) if latent else _Order(draws["reward"])
+    if latent is None:
+        before = draws["reward"].mean(0)
+        changes = np.array([_turned(before, after) for after in weight.T @ draws["reward"]])
+    else:
+        changes = _changed_labels(program, draws, left, weight, those)
     change, pareto_k, refitted = (np.full(num_judges, value) for value in (np.nan, np.nan, False))
     pareto_k[those] = shape
-    change[those] = np.where(shape <= largest_k(number), conclusions.changes(weight, those), np.nan)
+    change[those] = np.where(shape <= largest_k(number), changes, np.nan)
     unknown = those[np.isnan(change[those]) & (judgements[those] > 0)][:_REFITS]
     backend = PGEM(draws=0, starts=1)
     if len(unknown) and backend.why_not(program) is None:
@@ -92,17 +96,6 @@ def influence(program: Program[Any], result: xr.DataTree, seed: int = 0) -> Infl
 # ---------------------------------------------------------------- conclusions
 
 
-class _Order(NamedTuple):
-    """Order of the items by mean reward, of which each pair is a conclusion."""
-
-    reward: Float[np.ndarray, "draw item"]
-
-    def changes(self, weight: JudgeDraws, judges: JudgeCodes) -> PerJudge:
-        """Share of the pairs that change order under each judge's weights."""
-        before = self.reward.mean(0)
-        return np.array([_turned(before, after) for after in weight.T @ self.reward])
-
-
 def _turned(one: Float[np.ndarray, " item"], other: Float[np.ndarray, " item"]) -> float:
     """Share of the pairs of items in another order."""
     from scipy.stats import kendalltau
@@ -110,32 +103,20 @@ def _turned(one: Float[np.ndarray, " item"], other: Float[np.ndarray, " item"]) 
     return max(0.0, round(float(1 - kendalltau(one, other).statistic) / 2, 12))
 
 
-class _Labels(NamedTuple):
-    """Most probable class of each item."""
-
-    probs: Float[np.ndarray, "draw unit true_class"]
-    without: Float[np.ndarray, "draw cell true_class"]
-    judge: Int[np.ndarray, " cell"]
-    unit: Int[np.ndarray, " cell"]
-
-    @classmethod
-    def of(cls, program: Program[Any], draws: Values, left: _LeftOut) -> _Labels:
-        """Labels of a program under draws."""
-        data = jax.tree.map(jnp.asarray, program.data)
-        probs = np.asarray(class_probs(program.model, data, draws))
-        assert left.without is not None
-        return cls(probs, left.without, left.cells.judge, left.cells.unit)
-
-    def changes(self, weight: JudgeDraws, judges: JudgeCodes) -> PerJudge:
-        """Share of the items whose most probable class changes under each judge's weights."""
-        before = self.probs.mean(0).argmax(1)
-        shares = []
-        for judge, own in zip(judges, weight.astype(np.float32).T, strict=True):
-            after = np.tensordot(own, self.probs, 1)
-            cells = np.flatnonzero(self.judge == judge)
-            after[self.unit[cells]] = np.tensordot(own, self.without[:, cells], 1)
-            shares.append((after.argmax(1) != before).mean())
-        return np.array(shares)
+def _changed_labels(
+    program: Program[Any], draws: Values, left: _LeftOut, weight: JudgeDraws, judges: JudgeCodes
+) -> PerJudge:
+    """Share of the items whose most probable class changes under each judge's weights."""
+    data = jax.tree.map(jnp.asarray, program.data)
+    probs, without = np.asarray(class_probs(program.model, data, draws)), left.without
+    assert without is not None
+    before, shares = probs.mean(0).argmax(1), []
+    for judge, column in zip(judges, weight.astype(np.float32).T, strict=True):
+        after = np.tensordot(column, probs, 1)
+        cells = np.flatnonzero(left.cells.judge == judge)
+        after[left.cells.unit[cells]] = np.tensordot(column, without[:, cells], 1)
+        shares.append((after.argmax(1) != before).mean())
+    return np.array(shares)
 
 
 # ---------------------------------------------------------------- weights

@@ -11,7 +11,7 @@ import pandas as pd
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import labels
-from raters.auditing.calibrated_labels import calibrate_labels, class_probs_by_draw, known_classes
+from raters.auditing.calibrated_labels import calibrate_labels, class_probs_by_draw
 from raters.errors import DataError, refuse
 from raters.families.discrepancies.labels import DISCREPANCIES
 from raters.judgements.labels import Labels
@@ -121,7 +121,7 @@ LABELS = kinds.register(
         quantities=labels.quantities,
         truths=kinds.Truths(
             calibrate=calibrate_labels,
-            number=known_classes,
+            number=lambda data, gold: data.with_truth(gold).num_known,
             columns=("item", "truth"),
             answer="truth",
             classes=class_probs_by_draw,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,6 @@ import pandas as pd
 import xarray as xr
 
 from raters.auditing.audit import Audit
-from raters.auditing.verdicts import VERDICTS
 from raters.errors import SettingError, refuse
 from raters.errors.validation import checked
 from raters.fitting.draws import check_several
@@ -62,14 +60,8 @@ class Report:
 
     def __post_init__(self) -> None:
         version = self.facts.get("schema_version") if isinstance(self.facts, Mapping) else None
-        problem = ""
-        if version != facts.SCHEMA_VERSION:
+        if version != facts.SCHEMA_VERSION or not set(_PARTS) <= set(self.facts):
             problem = f"are not those of a report of version {facts.SCHEMA_VERSION}"
-        elif missing := [name for name in _PARTS if name not in self.facts]:
-            problem = f"lack {', '.join(missing)}"
-        elif not _are_judges(self.facts):
-            problem = f"hold no list of {self.facts['judge']}s with their verdicts"
-        if problem:
             expected = "pass the facts of a report as they were made"
             refuse("facts", problem=problem, expected=expected, instead="rt.report(model, result)")
 
@@ -111,14 +103,8 @@ class Report:
         """
         path = Path(path)
         text = self.as_text(path)
-        # A disk that is full leaves an older report as it was.
-        stage = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            try:
-                stage.write_text(text, encoding="utf-8")
-                os.replace(stage, path)
-            finally:
-                stage.unlink(missing_ok=True)
+            path.write_text(text, encoding="utf-8")
         except OSError as error:
             why = f"{str(path)!r} cannot be written: {error.strerror}"
             raise SettingError(f"{why}; name a file in a folder that can be written to") from error
@@ -136,14 +122,6 @@ _FORMS: dict[str, Callable[[Report], str]] = {
     ".txt": Report.to_text,
     ".json": Report.to_json,
 }
-
-
-def _are_judges(page: Mapping[str, Any]) -> bool:
-    """True if the judges of a page are rows with their verdicts."""
-    people = page["annotators"]
-    rows = isinstance(people, list) and all(isinstance(row, Mapping) for row in people)
-    named = rows and all(page["judge"] in row and row.get("verdict") in VERDICTS for row in people)
-    return named and bool(people or not page["judged"])
 
 
 def check_form(path: Path) -> str:

@@ -64,26 +64,6 @@ def test_competence_and_interval(audit):
     assert column(audit, "competence_high")["good"] == pytest.approx(1.2)
 
 
-def test_relative_competence_is_free_of_the_scale(audit):
-    expected = np.mean([row[0] / np.abs(row).mean() for row in COMPETENCE])
-    assert column(audit, "relative")["good"] == pytest.approx(expected)
-    scaled = rt.audit(
-        MODEL,
-        hand.result(VOTES, enough=True, reward=REWARD / 3, competence=COMPETENCE * 3),
-        reference="crowd",
-    )
-    for name in (
-        "relative",
-        "accuracy",
-        "accuracy_low",
-        "accuracy_high",
-        "p_guessing",
-        "p_adversarial",
-        "agreement",
-    ):
-        assert column(scaled, name) == pytest.approx(column(audit, name), nan_ok=True)
-
-
 def test_accuracy(audit):
     for name, competence in zip(VOTES.annotators, COMPETENCE.T, strict=True):
         expected = [sigmoid(beta * gap) for beta, gap in zip(competence, GAP, strict=True)]

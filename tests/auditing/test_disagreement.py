@@ -10,7 +10,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 import raters as rt
 from raters.auditing.disagreement import Answers, nominal, of_class, ordinal, scored
@@ -112,20 +111,6 @@ def test_distances_by_enumeration(seed):
     assert alpha(values, "interval") == pytest.approx(between)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_each_class_against_the_rest(seed):
-    rows = repeated(seed)
-    table = rt.agreement(labels_of(rows, num_items=12, num_classes=3), by_class=True)
-    number = shares(rows)
-    for code in range(3):
-        two = [(i, k, int(c == code)) for i, k, c in rows]
-        expected = rt.agreement(labels_of(two, num_items=12, num_classes=2))
-        own = table.loc[code]
-        columns = ["estimate", "low", "high", "items", "items_left_out"]
-        pd.testing.assert_frame_equal(own.loc[expected.index, columns], expected)
-        assert own["share"].tolist() == pytest.approx([number[code] / number.sum()] * 5)
-
-
 def test_specific_agreement_by_enumeration():
     """Of those who give a class, the share of the others at the item who give it too."""
     rows = rows_of(FIVE)
@@ -180,26 +165,6 @@ def test_the_errors_are_those_of_the_jackknife():
         jackknife = math.sqrt((len(keep) - 1) * np.var(values))
         error = math.sqrt(np.sum(ratio.influence**2) / (len(keep) * (len(keep) - 1)))
         assert error == pytest.approx(jackknife, rel=0.03), name
-
-
-@pytest.mark.slow
-def test_coverage_with_distances():
-    """1,000 tables of 150 items; each interval covers the value of a large table in 86 to 94 %.
-
-    If coverage is 90 %, one leaves these bounds with probability 2.5e-5, any of the three with
-    8e-5 at most. The ordinal one leaves them without its derivative of the ranks.
-    """
-    rng = np.random.default_rng(2)
-    names = ("ordinal", "interval", "specific")
-    large = ratios(crowd(rng, 400_000))
-    covered = np.zeros(3)
-    for _ in range(1000):
-        intervals = [ratios(crowd(rng, 150))[name].interval(0.9) for name in names]
-        truth = [1 - large[name].value for name in names]
-        covered += [low <= at <= high for at, (low, high) in zip(truth, intervals, strict=True)]
-    bound = 0.04
-    assert 2 * 3 * stats.norm.sf(bound / math.sqrt(0.9 * 0.1 / 1000)) < 1e-4
-    assert (np.abs(covered / 1000 - 0.9) < bound).all(), covered
 
 
 # ---------------------------------------------------------------- order and numbers
@@ -270,9 +235,3 @@ def test_a_question_is_a_pair_in_its_order():
     either = rt.agreement(dataclasses.replace(votes, ordered=False))
     assert set(either["items"]) == {2}
     assert set(either["items_left_out"]) == {0}
-
-
-def test_a_tie_is_half_an_answer_for_each_side():
-    rows = [("p", "q", "first", "x"), ("p", "q", "tie", "y"), ("q", "r", "tie", "x")]
-    votes = hand.ordered_votes(*rows, ("q", "r", "tie", "y"), ties="half")
-    assert rt.agreement(votes)["estimate"]["observed_agreement"] == pytest.approx(0.5)

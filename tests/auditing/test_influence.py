@@ -3,16 +3,19 @@
 import dataclasses
 import warnings
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
 import raters as rt
-from raters.auditing.influence import _Labels, _left_out, _weights, influence
+from raters.auditing.influence import _left_out, _weights, influence
 from raters.errors import ConvergenceWarning, DataWarning
 from raters.fitting.result import draws_of, program_of
 from raters.inference.importance import largest_k
+from raters.program import class_probs
 from tests.models.test_hierarchical import overrun
 
 GIBBS = rt.PGGibbs(draws=1000, chains=2)
@@ -77,12 +80,12 @@ def test_weighted_classes_are_those_of_a_fit_without(labels):
     data, result = labels
     program, draws, left, weight, shape = weights(rt.DawidSkene(), result)
     assert (shape < largest_k(2000)).mean() >= 0.6
-    made = _Labels.of(program, draws, left)
+    probs = np.asarray(class_probs(program.model, jax.tree.map(jnp.asarray, data), draws))
     judge = int(np.argsort(shape)[0])
     other = fitted(rt.DawidSkene(), without(data, judge))
-    after = np.tensordot(weight[:, judge], made.probs, 1)
-    cells = np.flatnonzero(made.judge == judge)
-    after[made.unit[cells]] = np.tensordot(weight[:, judge], made.without[:, cells], 1)
+    after = np.tensordot(weight[:, judge], probs, 1)
+    cells = np.flatnonzero(left.cells.judge == judge)
+    after[left.cells.unit[cells]] = np.tensordot(weight[:, judge], left.without[:, cells], 1)
     expected = other["classes"]["responsibility"].transpose("item", "true_class").values
     assert np.abs(after - expected).mean() < 0.02
 
@@ -107,7 +110,7 @@ def takeover():
 
 def test_one_who_decides_is_named(takeover, fit_quietly):
     result = fit_quietly(SIGNED, takeover, rt.PGGibbs(draws=300, chains=2))
-    with pytest.warns(DataWarning, match="Without judge"):
+    with pytest.warns(DataWarning, match="without judge"):
         audit = rt.audit(SIGNED, result, influence=True)
     change = audit.table["influence"].to_series()
     assert change.idxmax() == "judge"

@@ -191,16 +191,6 @@ def test_every_column_follows_from_the_draws(classes, fit_quietly_module):
     assert ("sensitivity" in table) == (classes == 2)
 
 
-@pytest.mark.slow
-def test_annotators_read_in_parts_are_the_same(difficult, monkeypatch):
-    whole = rt.audit(rt.models.ItemDifficulty(), difficult, reference="crowd")
-    monkeypatch.setattr(label_audit, "_ROWS", 4 * 9 * 100)
-    xr.testing.assert_allclose(
-        rt.audit(rt.models.ItemDifficulty(), difficult, reference="crowd").confusion,
-        whole.confusion,
-    )
-
-
 # ---------------------------------------------------------------------- read off every program
 
 
@@ -230,43 +220,6 @@ def test_items_of_a_class_are_averaged_where_difficulty_differs(difficult, monke
     mean = np.einsum("akk->ak", audit.confusion["mean"].values)
     np.testing.assert_allclose(mean, expected, atol=1e-4)
     np.testing.assert_allclose(audit.confusion["mean"].sum("label"), 1.0, atol=1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "model",
-    [
-        MODEL,
-        rt.models.OneCoin(),
-        *(
-            pytest.param(model, marks=pytest.mark.exhaustive)
-            for model in (
-                rt.models.ItemDifficulty(),
-                rt.Raykar(),
-                rt.HierarchicalDawidSkene(),
-                rt.models.Yan(),
-            )
-        ),
-    ],
-    ids=repr,
-)
-def test_every_model_flags_the_planted(model, crowd, fit_quietly_module):
-    """Spammers and adversaries have competence 0 and below, the competent about .6: at 48 labels
-    each the two do not meet."""
-    result = fit_quietly_module(model, crowd.labels, rt.PGEM(draws=2000))
-    audit = rt.audit(model, result, reference="crowd")
-    kind = dict(enumerate(crowd.truth["kind"]))
-    flagged = {kind[name] for name in audit.flagged}
-    bad = {name for name in kind if kind[name] != "competent"}
-    assert "competent" not in flagged
-    assert not [name for name in bad if column(audit, "verdict")[name] == "keep"]
-    assert {name for name in kind if kind[name] == "adversary"} <= set(audit.flagged)
-    np.testing.assert_allclose(audit.confusion["mean"].sum("label"), 1.0, atol=1e-5)
-    assert bool(
-        ((audit.confusion["low"] <= audit.confusion["high"]) & (audit.confusion["low"] >= 0)).all()
-    )
-    wrong = (audit.items["label"].values != crowd.truth["true_class"]).sum()
-    assert wrong <= 0.15 * 120
 
 
 # ---------------------------------------------------------------------------------------- the rest

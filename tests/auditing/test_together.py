@@ -11,7 +11,7 @@ import xarray as xr
 import raters as rt
 from raters.auditing.audit import Audit
 from raters.auditing.calibration import Anchor
-from raters.auditing.together import combined, joint_anchor, judged_parts
+from raters.auditing.together import combined, joint_anchor
 from tests import hand
 from tests.several import OF_LABELS
 
@@ -107,30 +107,3 @@ def test_the_anchor_of_each_part_is_said_and_one_that_is_missing_is_missing() ->
     assert both.doubts == ("labels: They are few.",)
     assert not joint_anchor({"labels": truths, "votes": truths}).is_missing
     assert joint_anchor({"labels": crowd, "votes": crowd}).sentence == crowd.sentence
-
-
-def test_a_kind_without_right_and_wrong_has_no_say() -> None:
-    """The coefficients of choosers are tastes."""
-    votes = hand.votes(*[(0, 1, who) for who in NAMES])
-    chosen = rt.Choices.from_frame(
-        {
-            "set": np.repeat(range(8), 2),
-            "what": ["x", "y"] * 8,
-            "chosen": [1, 0, 0, 1] * 4,
-            "price": np.arange(16.0) ** 2,
-            "who": np.repeat(NAMES, 4),
-        },
-        set="set",
-        alternative="what",
-        chosen="chosen",
-        features=["price"],
-        annotator="who",
-    )
-    parts = {"chosen": rt.MixedLogit(), "votes": rt.ExtendedBTL()}
-    both = rt.judgements.Together.of({"chosen": chosen, "votes": votes})
-    program = rt.program.Program(rt.models.JointModel(parts), both)
-    assert judged_parts(program) == ("votes",)
-    votes = audited(VOTES, BELOW[1], known=1000)
-    assert combined(program, {"votes": votes}, rt.Costs(), 5)[1].endswith(
-        " Without chosen, where nobody can be told apart."
-    )

@@ -57,14 +57,6 @@ def test_who_swaps_the_best_and_the_worst_has_a_negative_competence(result) -> N
     assert order.idxmin() == "wine"
 
 
-def test_known_orders_tell_who_is_wrong(result) -> None:
-    gold = dict(zip(DRINKS, range(5, 0, -1), strict=True))
-    found = rt.calibrate(MODEL, result, gold)
-    assert found.anchor.known == 10
-    accuracy = found.annotators["accuracy"].to_series()
-    assert accuracy["eve"] < 0.4 < 0.7 < accuracy[["ann", "bob", "cat"]].min()
-
-
 def test_agreement_counts_the_pairs_of_the_best_and_the_worst() -> None:
     """Of x first and z last of four, five of six pairs; w and y are open."""
     data = rt.Rankings.from_best_worst(

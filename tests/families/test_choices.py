@@ -15,7 +15,6 @@ from raters.families.discrepancies import choices as discrepancies
 from raters.fitting.replicates import answer_counts, replicated
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext
-from tests.refusals import raises_about
 
 MODEL = rt.MultinomialLogit(features=False)
 NUTS = rt.NUTS(draws=200, warmup=200, chains=2)
@@ -68,54 +67,6 @@ def test_a_red_and_a_blue_bus_are_no_independent_alternatives(fitted) -> None:
     assert abs(car.loc["blue, car, red", "observed"] - 0.5) < 0.06
     assert car.loc["blue, car, red", "observed"] > car.loc["blue, car, red", "high"]
     assert choices.num_choices == 1200
-
-
-def weeks(inertia: float, seed: int = 0) -> pd.DataFrame:
-    """A table of 8 choices by 60 choosers with tastes of their own, to whom what they chose last is
-    worth more. Trips are named in no order of time."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    names = rng.permutation(480)
-    for who in range(60):
-        taste, last = np.array([1 + rng.normal(), -1.0]), -1
-        for week in range(8):
-            x = rng.normal(size=(3, 2))
-            was = np.arange(3) == last
-            last = int((x @ taste + inertia * was + rng.gumbel(size=3)).argmax())
-            trip = names[8 * who + week]
-            rows += [
-                (trip, f"p{who}", week, mode, *x[code], float(was[code]), int(code == last))
-                for code, mode in enumerate(["bus", "car", "tram"])
-            ]
-    return pd.DataFrame(rows, columns=["trip", "who", "week", "mode", "x", "y", "last", "taken"])
-
-
-@pytest.mark.parametrize(
-    ("inertia", "features", "fails"),
-    [(2.0, ["x", "y"], True), (0.0, ["x", "y"], False), (2.0, ["x", "y", "last"], False)],
-)
-def test_inertia_is_found_in_time(inertia, features, fails, fit_quietly) -> None:
-    table = weeks(inertia)
-    choices = rt.Choices.from_frame(table, **ROLES, features=features)
-    model = rt.MixedLogit(random=("x", "y"), error_components=(("bus",), ("car",)))
-    result = fit_quietly(model, choices, rt.PGEM(draws=100))
-    when = choices.to_frame()["set"].map(table.groupby("trip")["week"].first())
-    found = rt.check(model, result, replicates=400, time=when)
-    assert found.failed == (["repeats"] if fails else [])
-    # Other checks do not see it, and without times nothing does.
-    without = rt.check(model, result, replicates=400)
-    assert not without.failed
-    assert without.not_measured["repeats"] == "no times were given"
-    if fails:
-        for text in ("inertia", "'last'"):
-            assert text in found.sentences[0]
-        with raises_about(DataError, "time"):
-            rt.check(model, result, time=table["week"].sample(frac=1, random_state=0))
-        # The order of the sets counts, and not the unit of time.
-        other = rt.check(model, result, replicates=400, time=10.0 * when - 70)
-        assert other.table["observed"].sel(discrepancy="repeats") == found.table["observed"].sel(
-            discrepancy="repeats"
-        )
 
 
 def measured_repeats(table: dict, time: dict, **options) -> float | str:
@@ -200,16 +151,6 @@ def test_correlations_are_in_the_table_in_place_of_their_factor(fit_quietly) -> 
         f"feature {low} × feature {high}": mean[low, high] for low, high in ((0, 1), (0, 2), (1, 2))
     }
     assert own["value"].to_dict() == pytest.approx(pairs, abs=1e-6)
-
-
-def test_signs_are_those_of_coefficients_and_not_of_spreads(fit_quietly) -> None:
-    choices, _ = rt.datasets.choice_crowd(30, 4, num_features=3, spread=1.0, seed=0)
-    result = fit_quietly(rt.MixedLogit(), choices, rt.PGGibbs(draws=20, warmup=10, chains=2))
-    context = AuditContext(program_of(rt.MixedLogit(), result), result, None, 0.9)
-    table = family.terms(context).table
-    signed = table["p_positive"].notna().groupby(table["parameter"]).all().to_dict()
-    assert signed == {"coefficient": True, "constant": True, "coefficient_spread": False}
-    assert family.checks(context).findings[-1]["code"] == "normal_tastes"
 
 
 def test_nobody_is_judged_by_what_they_choose(fitted, tmp_path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -131,18 +130,6 @@ def test_steps_counted_are_as_steps_written_out(crowd, fit_quietly) -> None:
     assert float(apart.max()) < 5
 
 
-def test_log_likelihoods_of_whole_trajectories(crowd, model, result) -> None:
-    """The log-likelihood of a trajectory is the sum over its steps."""
-    few = result.sel(draw=result["posterior"]["draw"][:20])
-    rows, whole = (
-        rt.log_likelihood(model, few, by=by)["log_likelihood"]["action"]
-        for by in ("step", "trajectory")
-    )
-    assert whole.dims == ("chain", "draw", "trajectory")
-    first = np.asarray(crowd[0].trajectory) == 0
-    np.testing.assert_allclose(whole[..., 0], rows[..., first].sum("step"), rtol=1e-4)
-
-
 # ---------------------------------------------------------------- questions
 
 
@@ -194,14 +181,3 @@ def test_features_beside_transitions(crowd, files) -> None:
             read_demonstrations(steps, transitions=moves, state_features=wrong, **roles)
     with raises_about(DataError, "transitions"):
         read_demonstrations(steps, transitions=cells, **roles)
-
-
-def test_nothing_to_ask_where_nothing_can_be_chosen() -> None:
-    moves = {"at": ["a", "b"], "do": ["go", "go"], "next": ["b", "a"]}
-    mdp = rt.MDP.from_frame(moves, state="at", action="do", next_state="next")
-    table = {"at": ["a", "b"], "do": ["go", "go"]}
-    data = rt.Demonstrations.from_frame(table, mdp=mdp, state="at", action="do")
-    with pytest.raises(DataError, match="nothing to ask"):
-        rt.Candidates.of(data)
-    with pytest.warns(rt.errors.DataWarning, match="never had a choice"):
-        dataclasses.replace(data).warn()

@@ -13,10 +13,6 @@ import raters as rt
 from raters.auditing import rankings as auditing
 from raters.auditing.verdicts import DIFFERS
 from raters.errors import DataWarning
-from raters.families.sections import ranking
-from raters.fitting.result import program_of
-from raters.kinds import AuditContext
-from tests.reporting.test_report import check_forms
 
 MODEL = rt.ExtendedPlackettLuce(worth_scale=1.0)
 DRINKS = ["tea", "milk", "beer", "mead"]
@@ -78,15 +74,6 @@ def test_known_orders_tell_who_is_wrong(result) -> None:
     assert turned.p_above("mead", "tea") > 0.9
 
 
-def test_a_report_ranks_by_what_is_known(result) -> None:
-    gold = dict(zip(DRINKS, range(4), strict=True))  # upside down
-    with pytest.warns(DataWarning, match="contradict the crowd"):
-        audit = rt.audit(MODEL, result, gold)
-    section = ranking(AuditContext(program_of(MODEL, result), result, audit, 0.9), "worth")
-    assert section.table["item"].iloc[0] == "mead"
-    assert section.findings[0]["true"]
-
-
 def test_agreement_with_an_order_counts_pairs() -> None:
     """Of x before y, and both before z: pairs of two without a place do not count."""
     data = rt.Rankings.from_wide(
@@ -145,12 +132,3 @@ def test_kendall_w_of_partial_rankings_ties_what_has_no_place() -> None:
     rank = np.where(best.place > 0, best.place, 3.5)
     chi_squared = stats.friedmanchisquare(*rank.T).statistic
     assert rt.agreement(best).loc["kendall_w", "estimate"] == pytest.approx(chi_squared / (4 * 3))
-
-
-def test_the_page_of_a_mixture_has_an_order_for_each_type(fit_quietly, rankings) -> None:
-    model = rt.models.MixturePlackettLuce(worth_scale=1.0)
-    report = rt.report(model, fit_quietly(model, rankings, rt.PGEM(draws=100)))
-    rows = pd.DataFrame(report.facts["sections"]["items"]["rows"])
-    assert rows.groupby("type")["item"].nunique().tolist() == [4, 4]
-    assert [one["type"] for one in report.facts["sections"]["items"]["findings"]] == [0, 1]
-    check_forms(report)

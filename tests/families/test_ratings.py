@@ -59,16 +59,6 @@ def test_known_qualities_tell_who_is_wrong(anchored, generated) -> None:
         assert set(anchored.settling.questions["item"]) <= set(range(20, 60))
 
 
-@pytest.mark.exhaustive
-def test_a_trusted_annotator_tells_the_order(result, generated) -> None:
-    kind = np.asarray(generated.truth["kind"])
-    good, bad = int(np.argmax(kind == "competent")), int(np.argmax(kind == "adversary"))
-    audit = rt.audit(MODEL, result, reference=[good])
-    assert audit.anchor.told == audit.anchor.known > 0
-    assert audit.table["accuracy"].values[good] > 0.95
-    assert audit.table["verdict"].values[bad] == "drop"
-
-
 def test_bias_is_in_levels_beside_the_average_annotator(audit, generated) -> None:
     table = audit.table.to_dataframe()
     assert float(table["bias"].mean()) == pytest.approx(0, abs=1e-6)

@@ -50,14 +50,6 @@ def test_items_are_shown_from_the_hardest_on(audit, result) -> None:
     assert audit.tables["item_parameters"]["discrimination"].sizes == {"item": 6}
 
 
-def test_items_that_tell_nothing_are_named(audit, result) -> None:
-    flat = result.copy(deep=True)
-    discrimination = flat["posterior"]["discrimination"]
-    flat["posterior"]["discrimination"] = discrimination.where(discrimination["item"] != "q5", 0.1)
-    context = AuditContext(program_of(MODEL, flat), flat, audit, 0.9)
-    assert family.items(context).findings[0]["flat_items"] == ["q5"]
-
-
 def test_wrong_keys_are_named(fit_quietly) -> None:
     """Of 300 persons and 8 items, the keys of an easy and of a hard one are turned round."""
     rng = np.random.default_rng(0)

@@ -189,19 +189,6 @@ def test_predict_matches_new_questions_by_name():
 # ------------------------------------------------------------------ simulate
 
 
-def test_simulate_draws_every_site_and_outcome():
-    data, truth = rt.simulate(rt.ExtendedBTL(), VOTES, seed=0)
-    assert {name: value.shape for name, value in truth.items()} == {
-        "reward_scale": (),
-        "reward": (5,),
-        "competence_spread": (),
-        "competence": (3,),
-    }
-    assert data.items == VOTES.items
-    assert ((data.wins >= 0) & (data.wins <= data.count)).all()
-    assert (data.wins % 1 == 0).all()
-
-
 @pytest.mark.parametrize("count", [None, 40_000.0])
 def test_simulate_follows_the_probabilities(count):
     rows = 40_000 if count is None else 1

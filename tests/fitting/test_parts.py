@@ -12,7 +12,6 @@ import xarray as xr
 import raters as rt
 from raters import figures
 from raters.errors import SettingError
-from tests.refusals import raises_about
 from tests.several import OF_LABELS, ONE_REWARD, TIED, FromPrior, labelled, walks
 
 SHORT = FromPrior()
@@ -118,23 +117,6 @@ def test_the_parts_of_an_audit_are_audits_of_the_parts(of_walks) -> None:
     assert set(audit.table["verdict"].values) <= {"keep", "review", "drop", "too few draws"}
 
 
-def test_shared_sites_have_the_shape_of_each_part(quiet) -> None:
-    model = rt.models.JointModel(
-        {"votes": rt.models.ContextualBTL(coefficient_scale=1.0), "shown": rt.MaxEntIRL()},
-        shared=["coefficient"],
-    )
-    result = quiet(model, walks().together, SHORT)
-    votes, shown = (rt.fitting.part(model, result, name).result for name in ("votes", "shown"))
-    assert votes.posterior["coefficient"].dims == ("chain", "draw", "feature", "type")
-    assert shown.posterior["coefficient"].dims == ("chain", "draw", "feature")
-    np.testing.assert_array_equal(
-        votes.posterior["coefficient"].values[..., 0], shown.posterior["coefficient"].values
-    )
-    audit = rt.audit(model, result)
-    assert "Without votes, where the model takes all annotators as alike" in audit.rule
-    assert "votes.judgements" not in audit.table
-
-
 def test_what_is_asked_of_one_kind_says_so(result, of_walks, both) -> None:
     pairs = rt.Candidates.pairs(both.part("votes"))
     for ask in (
@@ -160,10 +142,3 @@ def test_what_is_asked_of_one_kind_says_so(result, of_walks, both) -> None:
         rt.audit(*part, influence=True)
     with pytest.raises(SettingError, match="no scale in common"):
         figures.competences(rt.audit(OF_LABELS, result))
-
-
-def test_models_of_one_kind_and_of_several_are_not_mixed_up(both) -> None:
-    with raises_about(SettingError, "data"):
-        rt.fit(OF_LABELS, both.part("votes"), SHORT, seed=0)
-    with raises_about(SettingError, "data"):
-        rt.fit(rt.BTL(), both, SHORT, seed=0)

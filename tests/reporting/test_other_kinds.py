@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,12 +14,9 @@ import raters as rt
 from raters import kinds
 from raters.errors import DataError
 from raters.fitting.storage import to_json
-from raters.judgements.base import Judgements
 from raters.judgements.names import names_array
-from raters.judgements.roles import static
 from raters.judgements.stored import qualified_name
-from raters.kinds import Column, Kind, Section, Words
-from raters.reporting.facts import agreement_statistics, data_facts
+from raters.kinds import Column, Section
 from tests.kinds import replies
 from tests.refusals import raises_about
 from tests.reporting.test_report import Page, check_forms
@@ -30,29 +24,6 @@ from tests.reporting.test_report import Page, check_forms
 # The first passes everything by chance, the second and the third are good, the last has one answer.
 PERSONS, ITEMS = ("guess", "good", "<b>fine</b>", "new"), ("addition", "division", "roots")
 MODEL = replies.OwnTwoPL()
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Codings(Judgements):
-    """Categories of passages by coders: answers are names, and there is no latent class."""
-
-    passage: Any
-    coder: Any
-    category: Any
-    count: Any = None
-    passages: tuple[Any, ...] = static(())
-    coders: tuple[Any, ...] = static(())
-    categories: tuple[Any, ...] = static(())
-
-    axes: ClassVar = {"passage": "passage", "coder": "coder", "category": "category"}
-    names: ClassVar = {"passage": "passages", "coder": "coders", "category": "categories"}
-    answer: ClassVar = "category"
-    row: ClassVar = "coding"
-    judge: ClassVar = "coder"
-
-    def answers(self) -> np.ndarray:
-        return np.arange(len(self.categories))
 
 
 @pytest.fixture(autouse=True)
@@ -154,43 +125,3 @@ def test_columns_and_sections_are_those_of_the_kind(tmp_path):
 
 
 # ---------------------------------------------------------------- coded answers
-
-
-def codings() -> Codings:
-    passage, coder = np.repeat(np.arange(6, dtype=np.int32), 2), np.tile(np.int32([0, 1]), 6)
-    category = np.array([0, 0, 1, 1, 2, 2, 0, 1, 1, 1, 2, 0], np.int32)
-    names = {"passages": tuple("abcdef"), "coders": ("x", "y"), "categories": ("u", "v", "w")}
-    return Codings(passage, coder, category, **names)
-
-
-def test_agreement_is_counted_on_any_coded_answers():
-    data = codings()
-    rows = {"i": data.passage, "k": data.coder, "c": data.category}
-    labels = rt.Labels.from_frame(rows, item="i", annotator="k", label="c")
-    table = rt.agreement(data)
-    xr.testing.assert_identical(table.to_xarray(), rt.agreement(labels).to_xarray())
-    assert set(table["items_left_out"]) == {0}
-    with pytest.raises(DataError):
-        rt.agreement(data.rows(np.flatnonzero(data.coder == 0)))
-
-
-def test_data_facts_follow_from_the_roles():
-    rt.kinds.register(
-        Kind(
-            data=Codings,
-            readers=(rt.kinds.Reader(lambda frame: frame),),
-            models=(replies.OwnTwoPL,),
-            default=MODEL,
-            words=Words("coding", "codings"),
-        )
-    )
-    data = codings()
-    assert data_facts(data) == {
-        "passages": 6,
-        "coders": 2,
-        "codings": 12,
-        "classes": ["u", "v", "w"],
-    }
-    json.dumps(data_facts(data))
-    alone = data.rows(np.flatnonzero(data.coder == 0))
-    assert agreement_statistics(alone, 0.9) is None

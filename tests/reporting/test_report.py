@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
 import json
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -432,20 +430,3 @@ def test_what_changes_without_those_flagged():
         steps = rt.report(model, result, audit, dropped=given).facts["next"]["steps"]
         assert [one["done"] for one in steps if one["code"] == "drop"] == [done]
     check_forms(report)
-
-
-def test_a_full_disk_leaves_an_older_report(tmp_path, monkeypatch):
-    model, result, audit = judged(["guess", "good", "new"])
-    report, path = rt.report(model, result, audit), tmp_path / "report.md"
-    report.save(path)
-    older, write = path.read_text(), Path.write_text
-
-    def half(self, text, **options):
-        write(self, text[:100], **options)
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_text", half)
-    with pytest.raises(SettingError):
-        report.save(path)
-    assert path.read_text() == older
-    assert list(tmp_path.iterdir()) == [path]
