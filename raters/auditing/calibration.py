@@ -85,38 +85,29 @@ class Anchor:
         if len({one.sentence for _, one in self.parts}) > 1:
             return " ".join(f"{name}: {one.sentence}" for name, one in self.parts)
         who = self.judges.capitalize()
-        if self.is_missing and not self.known:
-            remedy = " Known truths of a random part of the questions would."
-            return (
-                f"{who} were measured against the crowd alone: nothing here tells whether the"
-                f" crowd is right.{remedy if self.takes_truths else ''}"
-            )
         if self.crowd:
             return (
                 f"The crowd was taken to be right: {self.judges} were measured against what all"
                 " answers together say, and mistakes that the crowd makes together count as truth."
             )
+        if self.is_missing and not self.known:
+            remedy = " Known truths of a random part of the questions would." * self.takes_truths
+            return (
+                f"{who} were measured against the crowd alone: nothing here tells whether the"
+                f" crowd is right.{remedy}"
+            )
         if self.model and not self.known:
             return f"{who} were judged by what their model says, and by nothing beside it."
-        parts = [f"{self.known:,} known truth{'s' * (self.known != 1)}"] if self.known else []
-        if self.trusted:
-            some = "as told" if self.told == self.known else f"{self.told:,} of them told"
-            parts[-1:] = [f"{self.known:,} truths, {some} by {shorten(self.trusted)}"]
-        parts += [f"an earlier record of {self.judges}"] if self.recorded else []
-        against = " and ".join(parts)
-        if self.is_missing:
-            return (
-                f"{who} were measured against {against}, and otherwise against the crowd: fewer"
-                f" than {ENOUGH} known truths do not tell whether the crowd is right."
-            )
+        some = "as told" if self.told == self.known else f"{self.told:,} of them told"
+        told = f", {some} by {shorten(self.trusted)}" if self.trusted else ""
+        parts = [f"{self.known:,} known truth{'s' * (self.known != 1)}{told}"] * bool(self.known)
+        parts += [f"an earlier record of {self.judges}"] * self.recorded
+        rest = (
+            f", and otherwise against the crowd: fewer than {ENOUGH} known truths do not tell"
+            " whether the crowd is right"
+        )
+        against = " and ".join(parts) + rest * self.is_missing
         return f"{who} were measured against {against}."
-
-    @property
-    def of_interval(self) -> str:
-        """Condition that an interval of a number of wrong answers rests on, in words."""
-        if self.is_missing:
-            return "if this crowd makes as many mistakes together as public ones did"
-        return "which allows for mistakes that the crowd makes together"
 
 
 @dataclass(frozen=True)

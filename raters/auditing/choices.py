@@ -16,7 +16,7 @@ from raters.fitting.replicates import probs_of_draws, replicated
 from raters.fitting.result import draws_of, program_of
 from raters.judgements.choices import Choices
 from raters.judgements.counts import ranks
-from raters.judgements.names import name_text, names_array, plural
+from raters.judgements.names import name_text, names_array
 from raters.model import Model
 from raters.program import Program
 
@@ -175,9 +175,3 @@ def _term(
         label = name_text(place if known is None else known[place])
         parts.append(label if known is not None and axis in named else f"{axis} {label}")
     return " × ".join(reversed(parts))
-
-
-def kinds_of_terms(table: xr.Dataset) -> dict[str, str]:
-    """Kinds of parameters in a table of `coefficients`, and their plurals in words."""
-    names = dict.fromkeys(table["parameter"].values.tolist())
-    return {name: plural(name.replace("_", " ")) for name in names}

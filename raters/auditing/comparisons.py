@@ -77,14 +77,15 @@ def _without_position(
         "p_guessing": (np.abs(accuracy - 0.5) < limits.margin).mean(0),
         "p_adversarial": (competence < 0).mean(0),
     }
+    if has_directions(program):  # Guessers and adversaries are types of the model.
+        assert program.latent is not None
+        probs: Any = result[program.latent.group]["responsibility"]
+        types = {"p_guessing": "guesser", "p_adversarial": "adversary"}
+        chances = {name: probs.sel({program.latent.name: of}).values for name, of in types.items()}
     return Quantities(
         values={"competence": competence, "accuracy": accuracy},
         judged="competence",
-        columns={
-            "relative": _relative(competence),
-            **(chances | _type_probabilities(program, result)),
-            "agreement": agreed,
-        },
+        columns={"relative": _relative(competence), **chances, "agreement": agreed},
         tables=_worlds(program, competence, limits.level),
     )
 
@@ -102,7 +103,8 @@ def _by_items(
         of_type = result[program.latent.group]["responsibility"].argmax(program.latent.name).values
     reward, some = (part.reshape(*part.shape[:2], -1) for part in (reward, few["reward"]))
     accuracy = _accuracy(program, few, some, of_type)
-    return accuracy, agreement(data, reward.mean(0), of_type, _deviations(draws))
+    deviation = np.asarray(draws["deviation"]).mean(0) if "deviation" in draws else None
+    return accuracy, agreement(data, reward.mean(0), of_type, deviation)
 
 
 def _by_features(
@@ -130,22 +132,6 @@ def competences(program: Program[Any], draws: Values) -> AnnotatorDraws:
     if not has_directions(program):
         return np.asarray(draws["competence"])
     return directed(program.model, program.data, draws)
-
-
-def _deviations(draws: Values) -> Float[np.ndarray, "stratum item"] | None:
-    """Posterior mean deviations by stratum, where the model has any."""
-    return np.asarray(draws["deviation"]).mean(0) if "deviation" in draws else None
-
-
-def _type_probabilities(program: Program[Any], result: xr.DataTree) -> dict[str, PerAnnotator]:
-    """Posterior probability that each annotator is a guesser, and an adversary, where these are
-    types of the model."""
-    if not has_directions(program):
-        return {}
-    assert program.latent is not None
-    probs: Any = result[program.latent.group]["responsibility"]
-    columns = {"p_guessing": "guesser", "p_adversarial": "adversary"}
-    return {name: probs.sel({program.latent.name: of}).values for name, of in columns.items()}
 
 
 def _relative(competence: AnnotatorDraws) -> PerAnnotator:

@@ -113,12 +113,10 @@ def policies(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
             draws = {"coefficient": jnp.asarray(few["coefficient"], float)}
             mean = _mean_policy(program.model, jax.tree.map(jnp.asarray, data), draws)
         probs = np.asarray(mean)
-    elif isinstance(program.model, BehaviouralCloning):
+    else:
+        assert isinstance(program.model, BehaviouralCloning)
         probs = np.asarray(few["policy"], np.float64).mean(0) * np.asarray(data.allowed)
         probs = probs / probs.sum(1, keepdims=True)
-    else:
-        expected = "fit MaxEntIRL or BehaviouralCloning"
-        refuse("model", program.model, "has no policy", expected, instead="rt.MaxEntIRL()")
     return xr.Dataset(
         {
             "probability": (("state", "action"), probs),
