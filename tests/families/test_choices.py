@@ -15,6 +15,7 @@ from raters.families.discrepancies import choices as discrepancies
 from raters.fitting.replicates import answer_counts, replicated
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext
+from tests.refusals import raises_about
 
 MODEL = rt.MultinomialLogit(features=False)
 NUTS = rt.NUTS(draws=200, warmup=200, chains=2)
@@ -169,5 +170,5 @@ def test_nobody_is_judged_by_what_they_choose(fitted, tmp_path) -> None:
     ):
         with pytest.raises(SettingError, match="which sets to offer next"):
             ask()
-    with pytest.raises(DataError, match="this is a Choices"):
+    with raises_about(DataError, "data"):
         rt.agreement(choices)

@@ -130,9 +130,6 @@ def test_steps_counted_are_as_steps_written_out(crowd, fit_quietly) -> None:
     assert float(apart.max()) < 5
 
 
-# ---------------------------------------------------------------- questions
-
-
 # ---------------------------------------------------------------- tables
 
 

@@ -4,7 +4,6 @@ is refused."""
 from __future__ import annotations
 
 import dataclasses
-import re
 
 import jax
 import numpy as np
@@ -105,9 +104,6 @@ def test_models_with_starts_of_their_own(fit_quietly, backend):
         assert np.isfinite(found.posterior["reward"]).all()
 
 
-# ------------------------------------------------------------------ where each chain begins
-
-
 # ------------------------------------------------------------------ what is refused
 
 
@@ -119,29 +115,14 @@ def read(*names: str, order: tuple[str, ...] | None = None) -> rt.Comparisons:
 def test_other_names_and_other_models_are_refused(labelled, fit_quietly):
     em = rt.PGEM(draws=2, starts=1)
     first = fit_quietly(PLAIN, read("c"), em)
-    for data, message in [
-        (
-            read("d"),
-            (
-                "start= was fitted to other items: d only in these data; c only in the earlier."
-                " Read these data with the names"
-            ),
-        ),
-        (
-            read("c", order=("c", "a", "b")),
-            "start= was fitted to other items: the same in another order",
-        ),
-        (
-            read("c").without_judges(["bob"]),
-            "start= was fitted to other annotators: bob only in the earlier",
-        ),
-    ]:
-        with pytest.raises(DataError, match=re.escape(message)) as caught:
-            fit_quietly(PLAIN, data, em, start=first)
-        assert caught.value.parameter == "start"
-    with raises_about(SettingError, "start"):
-        fit_quietly(rt.BTL(reward_scale=2.0), read("c"), em, start=first)
-    with raises_about(SettingError, "start"):
-        fit_quietly(rt.DawidSkene(), labelled, em, start=first)
+    for model, data, error in (
+        (PLAIN, read("d"), DataError),
+        (PLAIN, read("c", order=("c", "a", "b")), DataError),
+        (PLAIN, read("c").without_judges(["bob"]), DataError),
+        (rt.BTL(reward_scale=2.0), read("c"), SettingError),
+        (rt.DawidSkene(), labelled, SettingError),
+    ):
+        with raises_about(error, "start"):
+            fit_quietly(model, data, em, start=first)
     with raises_about(DataError, "result"):
         fit_quietly(PLAIN, read("c"), em, start=first.posterior.to_dataset())

@@ -22,7 +22,6 @@ from tests.refusals import raises_about
 
 SIGNED = rt.ExtendedBTL(competence="signed")
 HOSTILE = ('<b>&"x"', "a|b", "`c`", "d\n_e_", "{{ 7 * 7 }}")
-# What GitHub would make a mention, a reference, a link or a formula of.
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
 
