@@ -22,17 +22,10 @@ from raters.errors import (
     public_name,
     refuse,
 )
-from raters.errors.validation import boolean, instance, seed_number
+from raters.errors.validation import checked, seed_number
 from raters.fitting import parts
 from raters.fitting.draws import check_posterior
-from raters.fitting.result import (
-    add_deterministic,
-    as_tree,
-    check_data,
-    check_model,
-    data_of,
-    stored_model,
-)
+from raters.fitting.result import add_deterministic, as_tree, check_data, data_of, stored_model
 from raters.fitting.storage import shown, to_json
 from raters.inference import Backend, importance, mode_shares
 from raters.inference.defaults import default_backend
@@ -51,6 +44,7 @@ _STORE_LIMIT = 60_000_000
 _MOST_COUNTED = 2**47
 
 
+@checked
 def fit(
     model: Model[Any],
     data: Judgements,
@@ -106,18 +100,12 @@ def fit(
     ['reward', 'reward_scale']
 
     """
-    check_model(model)
     data = model.read(data)
-    check_types(model, data, backend, seed)
+    check_types(model, data, seed)
     backend = default_backend(model, data) if backend is None else backend
-    boolean("progress", progress)
-    if log_likelihood is not None:
-        boolean("log_likelihood", log_likelihood)
-    if mesh is not None:
-        instance("mesh", mesh, Mesh, "a mesh of devices", 'jax.make_mesh((8,), ("row",))')
-        if not data.divisible:
-            problem = f"divides rows over devices, and {model!r} reads all of them at once"
-            refuse("mesh", problem=problem, expected="leave it out")
+    if mesh is not None and not data.divisible:
+        problem = f"divides rows over devices, and {model!r} reads all of them at once"
+        refuse("mesh", problem=problem, expected="leave it out")
     program = Program(model, data, mesh)
     for part in [one.data for one in program.parts.values()] or [data]:
         _check_whole(part)
@@ -130,7 +118,7 @@ def fit(
     sentences = model.data_warnings(judged) if judged.num_judgements else ()
     unused = [one for part in list(program.parts.values()) or [program] for one in _unused(part)]
     for sentence in (*sentences, *unused):
-        warnings.warn(sentence, DataWarning, stacklevel=2)
+        warnings.warn(sentence, DataWarning, stacklevel=3)
     begin = time.perf_counter()
     key = jax.random.key(seed)
     draws = backend.run(program, key, progress=progress, **earlier)
@@ -162,7 +150,7 @@ def fit(
     for group, table in parts.responsibilities(program, result).items():
         result[group] = table
     for sentence in parts.fit_warnings(program, result):
-        warnings.warn(sentence, ConvergenceWarning, stacklevel=2)
+        warnings.warn(sentence, ConvergenceWarning, stacklevel=3)
     return result
 
 
@@ -231,15 +219,12 @@ def _not_used(program: Program[Any], role: str, names: Sequence[Any]) -> str:
     )
 
 
-def check_types(model: Any, data: Any, backend: Any, seed: Any) -> None:
-    """Raise unless these are a model, judgements of its kind, a back-end or none, and a seed."""
-    check_model(model)
+def check_types(model: Model[Any], data: Any, seed: int) -> None:
+    """Raise unless these are judgements of the model's kind, and a seed."""
     check_data(data, "data", model)
     if data.num_rows == 0:
         problem = "has no rows, so there is nothing to fit or to simulate"
         refuse("data", data, problem, "it must have at least one", error=DataError)
-    if backend is not None:
-        instance("backend", backend, Backend, "a back-end", "rt.PGGibbs(), or rt.NUTS()")
     seed_number(seed)
 
 

@@ -91,22 +91,18 @@ def with_groups(
     for group in groups:
         one_of("groups", group, get_args(Group))
     whole("draws", draws, least=2)
+    wanted, tree = set(groups or get_args(Group)), result.copy()
     program = program_of(model, result)
     data = program.data
-    if PART_OF in result.attrs and set(groups or get_args(Group)) & _OF_PRIOR:
-        own = [group for group in get_args(Group) if group not in _OF_PRIOR]
-        problem = (
-            "ask for a prior, and this is a part of a joint fit, whose prior is not that of"
-            f" {model.title} alone"
-        )
-        expected = f"name groups without a prior: {', '.join(map(repr, own))}"
+    if PART_OF in result.attrs and wanted & _OF_PRIOR:
+        problem = f"ask for a prior, and that of a part of a joint fit is not {model.title}'s"
+        expected = f"name groups without a prior: {sorted(set(get_args(Group)) - _OF_PRIOR)}"
         refuse("groups", groups, problem, expected)
-    if by is not None or set(groups or get_args(Group)) & _OF_OUTCOMES:
+    if by is not None or wanted & _OF_OUTCOMES:
         data.check_listed()
     word = kind_of(data).words.one
     if by is not None:
         one_of("by", by, dict.fromkeys((word, data.row)))
-    wanted, tree = set(groups or get_args(Group)), result.copy()
     part = Program(model, votes_of(data)) if by == word else program
     # A word that is also an axis of names, as that of labels is, cannot be the axis of rows, nor
     # can that of judgements that choose one of several rows.
@@ -117,8 +113,7 @@ def with_groups(
     if "posterior_predictive" in wanted:
         tree["posterior_predictive"] = writer.predictive(seed, left_out=by is not None)
     if wanted & {"prior", "prior_predictive"}:
-        prior, outcomes = writer.prior(seed, draws)
-        fresh = {"prior": prior, "prior_predictive": outcomes}
+        fresh = dict(zip(("prior", "prior_predictive"), writer.prior(seed, draws), strict=True))
         for name in sorted(wanted & set(fresh)):
             tree[name] = fresh[name]
     if "log_prior" in wanted:
@@ -131,8 +126,10 @@ def with_groups(
 def votes_of(data: Judgements) -> Any:
     """One row for each judgement."""
     real: Any = data.unpadded()
+    if real.together and real.count is not None:
+        return real.single()
     if real.count is None or not real.summed:
-        return real.single() if real.together and real.count is not None else single(real)
+        return single(real)
     number = np.asarray(real.count).round().astype(np.int64)
     rows = np.repeat(np.arange(real.num_rows), number)
     place = np.arange(len(rows)) - np.repeat(np.cumsum(number) - number, number)

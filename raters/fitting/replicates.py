@@ -57,7 +57,7 @@ def probs_of_draws(
     data = program.data
     latent = program.latent is not None
     known = jax.tree.map(jnp.asarray, data)
-    unit = np.asarray(_unit_places(program)) if latent else None
+    unit = np.asarray(data.codes(program.unit)) if latent else None
     num_draws = len(next(iter(draws.values())))
     keys = jax.random.split(jax.random.key(seed), num_draws)
     size = max(1, _PIECE // max(1, data.num_rows * len(data.answers())))
@@ -71,12 +71,6 @@ def probs_of_draws(
         probs /= np.maximum(probs.sum(1, keepdims=True), np.finfo(float).tiny)
         for table, drawn in zip(probs, classes, strict=True):
             yield AnswerProbs(table, drawn if latent and not left_out else None)
-
-
-def _unit_places(program: Program[Any]) -> Int[np.ndarray, " row"]:
-    """Place of each row's unit among the units of the likelihood."""
-    codes: np.ndarray = np.asarray(program.data.codes(program.unit))
-    return codes
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -15,7 +15,6 @@ from numpyro import handlers
 from raters.errors import BackendError, refuse
 from raters.errors.validation import checked
 from raters.fitting.fit import check_types
-from raters.fitting.result import check_model
 from raters.judgements.base import Judgements
 from raters.judgements.together import Together
 from raters.model import Model, Values
@@ -59,9 +58,8 @@ def simulate(
     >>> again.truth["competence"].shape
     (3,)
     """
-    check_model(model)
     questions = model.read(questions)
-    check_types(model, questions, None, seed)
+    check_types(model, questions, seed)
     asked = questions.unanswered()
     if reason := model.why_not(asked):
         raise BackendError(reason)
