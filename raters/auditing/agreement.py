@@ -216,8 +216,7 @@ def agreement(
 
 
 def is_measurable(data: Judgements) -> bool:
-    """True if answers to the same question can be equal by more than chance: they are names, sides
-    of a pair, or orders."""
+    """True if answers can be equal by more than chance: names, sides of a pair, or orders."""
     names = data.answer in data.axes or data.pair is not None
     return names or _of_kind(data) is not None
 

@@ -102,8 +102,7 @@ class Audit:
 
     @property
     def wrong_drops(self) -> float:
-        """Expected share of those flagged who are above the threshold after all; NaN when nobody is
-        flagged."""
+        """Expected share of those flagged who are above the threshold; NaN when nobody is."""
         p_below = self._dropped["p_below"].values
         return float(1 - p_below.mean()) if len(p_below) else float("nan")
 
@@ -113,14 +112,12 @@ class Audit:
 
     @property
     def wrong_interval(self) -> tuple[float, float] | None:
-        """Interval of the number of items whose label in `items` is wrong; None without a
-        calibration of labels."""
+        """Interval of the number of wrong labels in `items`; None without a calibration."""
         return None if self.calibration is None else self.calibration.wrong_interval
 
     @property
     def expected_wrong(self) -> float:
-        """Expected number of items whose label in `items` is wrong, should labelling stop now (by
-        the model where there is no calibration); NaN for comparisons."""
+        """Expected number of wrong labels in `items`; NaN for comparisons."""
         return float("nan") if self.items is None else float((1 - self.items["probability"]).sum())
 
     @property

@@ -151,8 +151,7 @@ def _pooled(
     record: Any,
     num_classes: int,
 ) -> Float[np.ndarray, "draw true_class label"]:
-    """Confusion matrix of the whole crowd under each draw; a class without items is confused with
-    none."""
+    """Confusion matrix of the whole crowd under each draw."""
     size = num_classes**2
     counts = np.stack(
         [
@@ -282,8 +281,7 @@ def _types(
 def class_probs_by_draw(
     program: Program[Any], draws: Values, share: Float[np.ndarray, " draw"], chances: ClassProbs
 ) -> Float[np.ndarray, "draw item true_class"]:
-    """Calibrated class probabilities, one draw of the unknowns of the crowd for each draw of the
-    parameters."""
+    """Calibrated class probabilities for each draw of the parameters."""
     labels: Labels = program.data.unpadded()
     truth, rng = _codes(labels), np.random.default_rng(0)
     known, chances = np.flatnonzero(truth >= 0), np.array(chances, float)
@@ -320,8 +318,7 @@ def with_gold(labels: Labels, gold: Any) -> ItemCodes:
 
 
 def _selection(labels: Labels, known: Bool[np.ndarray, " item"]) -> str:
-    """Doubt that the items of known class are a random sample, where their labels are unlike those
-    of the others, as they would be for one random sample in some thousands; empty elsewhere."""
+    """Doubt that items of known class are a random sample, from their labels; or empty."""
     from scipy.stats import chi2_contingency, mannwhitneyu
 
     votes = labels.votes()
@@ -363,8 +360,7 @@ def _as_if_unknown(
     items: Int[np.ndarray, " some"],
     fitted: ItemCodes,
 ) -> Float[np.ndarray, "some true_class"]:
-    """Class probabilities of items by the labels of those who are not taken to be right, as if
-    their class were not known."""
+    """Class probabilities of items by untrusted labels, as if no class were known."""
     bare = dataclasses.replace(judged, truth=None)
     parts = []
     for begin in range(0, len(items), _AT_ONCE):

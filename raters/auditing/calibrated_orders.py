@@ -319,8 +319,7 @@ def known_orders(data: Any, gold: Any) -> int:
 
 
 def _links(pairs: Int[np.ndarray, "pair 2"]) -> Int[np.ndarray, "link 2"]:
-    """Pairs that most of the others follow from: without those that two others imply, of those of
-    each item a few at random. All of them would count the same answers many times over."""
+    """Few pairs that most of the others follow from, so that no answer counts many times."""
     codes, place = np.unique(pairs, return_inverse=True)
     ends = place.reshape(-1, 2)
     above = np.zeros((len(codes), len(codes)), np.float32)
@@ -342,8 +341,7 @@ def marks_of(
     truth: Float[np.ndarray, "draw item"],
     num_annotators: int,
 ) -> Marks:
-    """Right orders of each annotator: of pairs of known order, and expected of the others, counted
-    as so many independent ones."""
+    """Right orders of each annotator, known and expected, as so many independent ones."""
     num_items = truth.shape[1]
     sign = orders.signs(stated.better, stated.worse, num_items)
     known, who = sign != 0, stated.annotator

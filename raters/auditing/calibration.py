@@ -38,23 +38,15 @@ _NUMBERS, _FEWEST, _MOST = 200_000_000, 200, 1000
 class Anchor:
     """Source of the truth that statements rest on.
 
-    Parameters
+    Attributes
     ----------
     known : int
-        Number of known truths: items of known class, or pairs of known order.
-    trusted : tuple
-        Names of annotators who are taken to be right.
-    recorded : bool
-        True if an earlier record of annotators is known.
-    crowd : bool
-        True if the crowd is taken to be right.
-    model : bool
-        True for a kind of judgement without a calibration: what its model judges by may be
-        agreement or truth.
+        Number of known truths, of which `told` are told by those `trusted` alone.
+    recorded, crowd, model : bool
+        True if an earlier record is known; if the crowd is taken to be right; for a kind without a
+        calibration, whose model may judge by agreement or truth.
     judges : str
         Word for those who judge.
-    told : int
-        Number of the known truths that only trusted annotators tell.
     doubts : tuple of str
         Reasons to doubt that the known truths are true, or a random sample.
     takes_truths : bool
@@ -117,15 +109,14 @@ class Calibration(abc.ABC):
     Attributes
     ----------
     truth : xarray.DataArray
-        Draws of the truth of each item, axes draw and item: of labels the code of its class, of
-        the other kinds its reward, or worth.
+        Draws of the truth of each item: the code of its class, or its reward or worth.
     items : xarray.Dataset
         Statements about each item.
     annotators : xarray.Dataset
         For each annotator ``accuracy`` (the share of the answers given that are right) and
         ``ability`` (the probability that a further one is), each with ``_low`` and ``_high``.
     unknowns : xarray.Dataset
-        Draws of the unknowns of the crowd, axis draw.
+        Draws of the unknowns of the crowd.
     anchor : Anchor
     level : float
         Probability of the intervals.
@@ -145,22 +136,12 @@ class Calibration(abc.ABC):
 
     @property
     def known_questions(self) -> Int[np.ndarray, " question"] | None:
-        """Codes of the questions whose truth is known, as `Judgements.about` has them; None where
-        none is."""
+        """Codes of the questions whose truth is known; None where none is."""
         return None
 
     @abc.abstractmethod
     def quantities(self, limits: AuditLimits) -> Quantities:
-        """Quantities of each annotator for an audit.
-
-        Parameters
-        ----------
-        limits : AuditLimits
-
-        Returns
-        -------
-        Quantities
-        """
+        """Quantities of each annotator for an audit."""
 
 
 @checked
@@ -209,12 +190,10 @@ def calibrate(
     Raises
     ------
     SettingError
-        When the kind of judgement has no calibration; when a model of labels sums no true class
-        out, or takes annotators as alike; when one of comparisons has no one ranking; when
+        When the kind of judgement has no calibration; when the model cannot have one; when
         `reference` names somebody else.
     DataError
-        When `gold` has other items or classes than the data, or contradicts itself or what was
-        known.
+        When `gold` has other items or classes than the data, or contradicts what was known.
 
     Notes
     -----

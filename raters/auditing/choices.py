@@ -74,13 +74,6 @@ def choice_shares(model: Model[Any], result: xr.DataTree, *, level: float = 0.9)
         of the alternative among them; ``expected``, the model's share, and ``low`` and ``high``,
         between which the share of as many replicated choices lies.
 
-    Raises
-    ------
-    SettingError
-        When `result` was fitted with another model.
-    DataError
-        When it is not of choices.
-
     Examples
     --------
     >>> import raters as rt

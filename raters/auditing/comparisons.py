@@ -110,8 +110,7 @@ def _by_items(
 def _by_features(
     program: Program[Any], result: xr.DataTree, draws: Values, few: Values
 ) -> tuple[AnnotatorDraws, PerAnnotator]:
-    """The same where rewards are linear in features: on random pairs among those that were
-    compared, whose features are known."""
+    """The same on random compared pairs, where rewards are linear in features."""
     data, rng = program.data.unpadded().halved(), np.random.default_rng(0)
     features = np.asarray(data.features, np.float64)
     rows = rng.integers(len(features), size=_PAIRS)
@@ -127,16 +126,14 @@ def _by_features(
 
 
 def competences(program: Program[Any], draws: Values) -> AnnotatorDraws:
-    """Competence of each annotator under each draw; with types of guessers and adversaries, that of
-    a drawn type: 0 of a guesser, below 0 of an adversary."""
+    """Competence of each annotator under each draw, that of a drawn type where there are types."""
     if not has_directions(program):
         return np.asarray(draws["competence"])
     return directed(program.model, program.data, draws)
 
 
 def _relative(competence: AnnotatorDraws) -> PerAnnotator:
-    """Mean of each competence over the crowd's mean absolute one; of a draw in which all are
-    guessers, 0."""
+    """Mean of each competence over the crowd's mean absolute one."""
     scale = np.abs(competence).mean(1, keepdims=True)
     return np.asarray((competence / np.where(scale > 0, scale, 1.0)).mean(0))
 
@@ -184,8 +181,7 @@ def in_other_world(program: Program[Any], competence: AnnotatorDraws) -> Bool[np
 def _worlds(
     program: Program[Any], competence: AnnotatorDraws, level: float
 ) -> dict[str, xr.Dataset]:
-    """Competences in each of two mirrored worlds, the more probable one first, where both are
-    possible: the mean over both is a competence in neither."""
+    """Competences in each of two mirrored worlds that are both possible, the likelier first."""
     other = in_other_world(program, competence)
     if not other.any():
         return {}
@@ -208,9 +204,7 @@ def _accuracy(
     reward: Float[np.ndarray, "draw item type"],
     of_type: Int[np.ndarray, " annotator"],
 ) -> AnnotatorDraws:
-    """Mean of σ(β |r_i − r_j|) over random pairs of different items, shape (draw, annotator), each
-    in a random stratum where there are strata; with a model of ties, of the probability of choosing
-    the better one and half that of a tie."""
+    """Mean of σ(β |r_i − r_j|) over random pairs; of ties half."""
     one, other = random_pairs(program.data)
     gap = reward[:, one] - reward[:, other]
     if "deviation" in draws:

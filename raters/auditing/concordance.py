@@ -78,8 +78,7 @@ def _shared_pairs(
 ) -> tuple[
     Float[np.ndarray, " annotator"], Float[np.ndarray, " annotator"], Bool[np.ndarray, " ranking"]
 ]:
-    """Return with how many others each annotator agrees, summed over pairs of items, with how many
-    there are, and the rankings with a pair that several annotators order."""
+    """Agreeing others and all others of each annotator, over pairs; rankings with such pairs."""
     offered, count = np.asarray(data.offered, np.int64), np.asarray(data.weight, float)
     row, pair, ahead, count = ordered_pairs(
         np.arange(data.num_rows), offered, np.asarray(data.place), count, data.num_items

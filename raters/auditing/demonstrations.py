@@ -105,8 +105,7 @@ def rewards(program: Program[Any], result: xr.DataTree, level: float) -> xr.Data
 
 
 def policies(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
-    """Posterior mean of the policy: of `MaxEntIRL` that of a demonstrator of rationality 1, of
-    `BehaviouralCloning` the one that all share."""
+    """Posterior mean of the policy of rationality 1, or of the one that all share."""
     data, few = program.data, draws_of(program, result, _DRAWS)[0]
     if isinstance(program.model, MaxEntIRL):
         with jax.enable_x64(True):
@@ -157,8 +156,7 @@ def _gains(
 def _distances(
     model: MaxEntIRL, data: Any, weight: Array, coefficient: Array, rationality: Array
 ) -> Float[Array, " draw"]:
-    """Total variation between acting at random and the policy of the mean rationality, over the
-    demonstrated steps."""
+    """Total variation between the policy of the mean rationality and acting at random."""
     chance = data.allowed / jnp.sum(data.allowed, 1, keepdims=True)
 
     def distance(own: tuple[Array, Array]) -> Array:
@@ -175,8 +173,7 @@ def _distances(
 def _agreement(
     data: Demonstrations, policy: Float[np.ndarray, "state action"]
 ) -> Float[np.ndarray, " annotator"]:
-    """Share of each demonstrator's steps with a choice that take the most probable action; NaN
-    without any."""
+    """Share of the steps with a choice that take the most probable action."""
     best = policy.argmax(1)[np.asarray(data.state)] == np.asarray(data.action)
     free = (data.num_choices() > 1)[np.asarray(data.state)] * np.asarray(data.weight, float)
     who, size = np.asarray(data.annotator), data.num_annotators

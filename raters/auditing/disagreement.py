@@ -119,8 +119,7 @@ class Ratio:
 
 
 class _Shares(NamedTuple):
-    """Shares of the classes under weights of the questions, their sum of squares, and half of its
-    derivative in each weight."""
+    """Shares of the classes, their sum of squares, and half of its derivative in each weight."""
 
     of_class: PerClass
     squares: float

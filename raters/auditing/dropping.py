@@ -50,10 +50,8 @@ def drop(
     >>> import raters as rt
     >>> votes, truth = rt.datasets.crowd(num_annotators=10, num_votes=3000, seed=0)
     >>> model = rt.ExtendedBTL(competence="signed")
-    >>> result = rt.fit(model, votes, seed=0, progress=False)
-    >>> audit = rt.audit(model, result, reference="crowd")
-    >>> without = rt.auditing.drop(model, votes, audit, seed=0, progress=False)
-    >>> without.posterior.sizes["annotator"]
+    >>> audit = rt.audit(model, rt.fit(model, votes, seed=0, progress=False), reference="crowd")
+    >>> rt.auditing.drop(model, votes, audit, seed=0, progress=False).posterior.sizes["annotator"]
     7
     """
     flagged = set(map(str, audit.flagged))

@@ -215,8 +215,7 @@ def _weights(left: _LeftOut) -> tuple[JudgeDraws, PerJudge]:
 
 
 def _log_normal(own: Float[np.ndarray, "draw judge parameter"]) -> JudgeDraws:
-    """Log-density of the own parameters of each under a normal distribution fitted to them, but for
-    a constant."""
+    """Log-density of each judge's parameters under a normal fitted to them, but for a constant."""
     if not own.shape[-1]:
         return np.zeros(own.shape[:2])
     centred = own - own.mean(0)

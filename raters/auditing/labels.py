@@ -40,8 +40,7 @@ _TIE = 1e-9
 
 
 def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
-    """Competence, accuracy and information of each annotator from draws of confusion matrices; with
-    the matrices and the item labels."""
+    """Competence, accuracy and information of each annotator, from confusion matrices."""
     check_can_audit(program)
     labels: Labels = program.data
     draws, _ = draws_of(program, result, _DRAWS)
@@ -128,8 +127,7 @@ def check_can_audit(program: Program[Any]) -> None:
 def confusion_draws(
     model: Model[Any], labels: Labels, draws: Values, responsibility: ClassProbs
 ) -> Iterator[ConfusionDraws]:
-    """Draws of P(label | annotator, true class), read off the model's program, in parts of the
-    annotators."""
+    """Draws of P(label | annotator, true class), in parts of the annotators."""
     num_draws, num_classes = len(next(iter(draws.values()))), labels.num_classes
     rng = np.random.default_rng(0)
     units = np.sort(rng.choice(labels.num_units, min(labels.num_units, _ITEMS), replace=False))
@@ -161,8 +159,7 @@ def confusion_draws(
 def _depends_on_items(
     model: Model[Any], labels: Labels, draw: Values, units: Int[np.ndarray, " unit"]
 ) -> bool:
-    """True if a label's probability differs between items, under one draw and for the first
-    annotators."""
+    """True if a label's probability differs between items, under one draw."""
     codes = np.arange(min(labels.num_annotators, 20))
     question = jax.tree.map(jnp.asarray, _every_label(labels, codes, units))
     table = np.asarray(
@@ -194,8 +191,7 @@ def _every_label(
 def _rows(
     model: Model[Any], question: Any, values: Values, items: int
 ) -> Float[Array, "item annotator label true_class"]:
-    """Probability of each row's label under each true class, shape (item, annotator, label, true
-    class)."""
+    """Probability of each row's label under each true class."""
     site = trace(model, question, values)[model.observed]
     probs = jnp.exp(row_log_probs(site["fn"], site["value"]))
     return probs.reshape(items, -1, question.num_classes, question.num_classes)
@@ -205,8 +201,7 @@ def _rows(
 def _emissions(
     model: Model[Any], question: Any, draws: Values, weights: Float[Array, "item true_class"]
 ) -> Float[Array, "draw annotator true_class label"]:
-    """Draws of confusion matrices, averaged over items, shape (draw, annotator, true class,
-    label)."""
+    """Draws of confusion matrices, averaged over items."""
 
     def of(values: Values) -> Float[Array, "annotator true_class label"]:
         probs = _rows(model, question, values, len(weights))
@@ -219,8 +214,7 @@ def _emissions(
 def _values(
     confusion: ConfusionDraws, prevalence: Prevalence
 ) -> tuple[dict[str, Float[np.ndarray, "draw annotator"]], Float[np.ndarray, "annotator label"]]:
-    """Quantities that follow from confusion matrices, shape (draw, annotator, true class, label),
-    and class frequencies; and the mean excess of each label over its class's frequency."""
+    """Quantities that follow from confusion matrices, and the mean excess of each label."""
     num_classes = confusion.shape[-1]
     right = np.einsum("dakk->dak", confusion)
     given = np.einsum("dk,dakj->daj", prevalence, confusion)
@@ -245,8 +239,7 @@ def _information(
 
 
 def _agreement(labels: Labels, chosen: ItemCodes) -> Float[np.ndarray, " annotator"]:
-    """Share of each annotator's labels that are the most probable class of their item; NaN without
-    labels."""
+    """Share of the labels that are the most probable class of their item."""
     weight = np.asarray(labels.weight, float)
     same = weight * (np.asarray(labels.label) == chosen[np.asarray(labels.item)])
     code, size = np.asarray(labels.annotator), labels.num_annotators
@@ -284,8 +277,7 @@ def item_labels(result: xr.DataTree, labels: Labels) -> xr.Dataset:
 
 
 def item_table(probability: ClassProbs, labels: Labels) -> xr.Dataset:
-    """Most probable class of each item, that class's probability, the entropy of the class in bits,
-    and the number of labels."""
+    """Most probable class of each item, with its probability, entropy and number of labels."""
     chosen = most_probable(probability)
     positive = np.where(probability > 0, probability, 1.0)
     columns = {

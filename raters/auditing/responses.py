@@ -19,8 +19,7 @@ from raters.program import Program
 
 
 def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
-    """Ability of each person, and the share of their responses that are right, or the mean level of
-    graded ones."""
+    """Ability of each person, and their share of right responses or mean level."""
     if "ability" not in program.sites:
         expected = "positions are neither good nor bad; fit a model with abilities"
         refuse("model", program.model, "has no abilities to audit", expected, instead="rt.Rasch()")
@@ -33,8 +32,7 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
 
 
 def _answered(data: Responses | GradedResponses, axis: str) -> dict[str, np.ndarray]:
-    """Share of right responses of each name, or the mean level of graded ones, as numbers or from
-    1."""
+    """Share of right responses of each name, or the mean level of graded ones."""
     asked = np.maximum(data.judgements_by(axis), 1)
     if isinstance(data, GradedResponses):
         return {"mean_level": data.levels_by(axis) @ data.scores() / asked}

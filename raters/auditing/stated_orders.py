@@ -81,8 +81,7 @@ def of_comparisons(data: Comparisons) -> StatedOrders:
 
 
 def of_rankings(data: Rankings) -> StatedOrders:
-    """Orders stated by rankings: each item that has a place is above those with later places or
-    none, and the worst is below all others."""
+    """Orders stated by rankings: of each item above all later ones, and above the worst."""
     offered, place = np.asarray(data.offered, np.int64), np.asarray(data.place)
     ahead = standing(place)
     ends, blocks = [], []
@@ -104,8 +103,7 @@ def of_rankings(data: Rankings) -> StatedOrders:
 def _share(
     size: Int[np.ndarray, " ranking"], depth: Int[np.ndarray, " ranking"]
 ) -> Float[np.ndarray, " ranking"]:
-    """Independent pairs that each pair counts as, of rankings of so many places of so many items:
-    the k-th place is above a number of the items left that is uniform, and the worst below one."""
+    """Independent pairs that each pair counts as, of rankings of so many places and items."""
     left = size[:, None] - np.arange(int(depth.max(initial=0)))
     left = np.where(np.arange(left.shape[1]) < depth[:, None], np.maximum(left, 1), 1)
     pairs, variance = (left - 1).sum(1), (left**2 - 1).sum(1) / 12

@@ -26,8 +26,7 @@ _ANOTHER = 0.5
 
 
 class Compared(NamedTuple):
-    """Pairs that an annotator compared, in the orientation of the votes, with the number of votes
-    on each and of those for the first item."""
+    """Pairs that an annotator compared, their votes, and those for the first item."""
 
     first: Int[np.ndarray, " pair"]
     second: Int[np.ndarray, " pair"]
@@ -76,8 +75,7 @@ def _shares(
 
 
 def _pairs(data: Comparisons, rng: np.random.Generator) -> list[Compared]:
-    """Pairs that each annotator compared: some of them, drawn by their votes, where they are
-    many."""
+    """Pairs that each annotator compared; of many, some drawn by their votes."""
     count = np.ones(data.num_comparisons) if data.count is None else np.asarray(data.count, float)
     columns = np.asarray(data.first), np.asarray(data.second), count, np.asarray(data.wins, float)
     order = np.argsort(data.annotator, kind="stable")

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from raters.errors import refuse
-from raters.errors.validation import at_most, checked, share, whole
+from raters.errors.validation import checked, share, whole
 from raters.figures.base import (
     COLOURS,
     FAINT,
@@ -59,21 +59,19 @@ def _reward(result: xr.DataTree) -> xr.DataArray:
 
 
 @checked
-def ranks(result: xr.DataTree, *, top: int | None = None) -> Plots:
-    """Draw the probability of every rank of each item, of being best, and of being in the `top`.
+def ranks(result: xr.DataTree) -> Plots:
+    """Draw the probability of every rank of each item, of being best, and among the best three.
 
     A row is an item, the one with the best mean rank on top. A column is a rank, or several
     neighbouring ranks where there are many. The shade is the probability that the item has the
     rank: a narrow dark row is an item whose rank is certain, a wide pale row one whose rank is not.
-    On the right, P(best) and P(among the `top`). Of more than 60 items, the best 40 and the worst
+    On the right, P(best) and P(among the best three). Of more than 60 items, the best 40 and the worst
     20 are shown.
 
     Parameters
     ----------
     result : xarray.DataTree
         From `raters.fit`, of comparisons.
-    top : int, optional
-        Ranks that count as the top; 3 by default, or all of fewer.
 
     Returns
     -------
@@ -86,23 +84,20 @@ def ranks(result: xr.DataTree, *, top: int | None = None) -> Plots:
     >>> import raters as rt, raters.figures
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
     >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(), seed=0, progress=False)
-    >>> plots = rt.figures.ranks(result, top=2)
+    >>> plots = rt.figures.ranks(result)
     >>> plots.data["probability"].sizes["rank"], float(plots.data["p_best"].sum())
     (4, 1.0)
     >>> plots.savefig("ranks.png")        # doctest: +SKIP
     """
     reward = _reward(result)
     count = reward.sizes["item"]
-    top = min(3, count) if top is None else top
-    whole("top", top)
-    at_most("top", top, count, "items")
     # Items with equal rewards in a draw are ranked by their mean.
     reward = reward.isel(item=np.argsort(-reward.values.mean((0, 1)), kind="stable"))
     draws = reward.values.reshape(-1, count).T
     rank = np.argsort(np.argsort(-draws, axis=0, kind="stable"), axis=0) + 1
     order = np.argsort(rank.mean(1), kind="stable")
     rows = rows_of(reward["item"].values, order, head=40)
-    data = _rank_table(rank[rows.shown], count, top)
+    data = _rank_table(rank[rows.shown], count)
     data = data.assign_coords(item=reward["item"].values[rows.shown])
     figure = new_figure(11, rows.height)
     left, right = figure.subplots(1, 2, width_ratios=(2.2, 1), sharey=True)
@@ -112,8 +107,9 @@ def ranks(result: xr.DataTree, *, top: int | None = None) -> Plots:
     return collected_over(data, figure, [left, right], "column", ["ranks", "best"], 2)
 
 
-def _rank_table(rank: Int[np.ndarray, "shown sample"], num_items: int, top: int) -> xr.Dataset:
+def _rank_table(rank: Int[np.ndarray, "shown sample"], num_items: int) -> xr.Dataset:
     """Summarise draws of ranks as the probabilities that are drawn."""
+    top = min(3, num_items)
     width = -(-num_items // _MOST_RANKS)
     first = np.arange(1, num_items + 1, width)
     columns = [((rank - 1) // width == column).mean(1) for column in range(len(first))]
@@ -249,7 +245,7 @@ def item_person_map(result: xr.DataTree, *, level: float = 0.9, most: int = 60) 
 
 
 @checked
-def profiles(result: xr.DataTree, *, level: float = 0.9) -> Plots:
+def profiles(result: xr.DataTree) -> Plots:
     """Draw the rewards (worths, coefficients) of each type with intervals, types side by side.
 
     Rows are in the order of the mean over annotators, which a grey tick marks in each panel: a
@@ -260,8 +256,6 @@ def profiles(result: xr.DataTree, *, level: float = 0.9) -> Plots:
     ----------
     result : xarray.DataTree
         From `raters.fit`, of `MixtureBTL`, `ContextualBTL` or `MixturePlackettLuce`.
-    level : float
-        Posterior probability of the (equal-tailed) intervals.
 
     Returns
     -------
@@ -277,7 +271,6 @@ def profiles(result: xr.DataTree, *, level: float = 0.9) -> Plots:
     >>> result = rt.fit(rt.MixtureBTL(), votes, rt.PGEM(), seed=0, progress=False)
     >>> rt.figures.profiles(result).savefig("profiles.png")        # doctest: +SKIP
     """
-    share("level", level)
     check_draws(result)
     if "types" not in result.children:
         expected = "fit a model with types of annotators"
@@ -285,7 +278,7 @@ def profiles(result: xr.DataTree, *, level: float = 0.9) -> Plots:
     posterior = result["posterior"].dataset
     site = next(name for name in ("reward", "worth", "coefficient") if name in posterior)
     axis = "feature" if site == "coefficient" else "item"
-    data = summary(posterior[site], level).transpose(axis, "type")
+    data = summary(posterior[site], 0.9).transpose(axis, "type")
     weight = posterior["type_weight"].mean(("chain", "draw"))
     data["common"] = (data[site] * weight).sum("type")
     data["type_weight"] = weight
@@ -312,7 +305,7 @@ def profiles(result: xr.DataTree, *, level: float = 0.9) -> Plots:
         panel.tick_params(axis="y", length=0)
     zero = "per unit of the feature" if axis == "feature" else "0 is the type's average item"
     figure.supxlabel(f"{site} (logits; {zero}); grey: mean over annotators", fontsize=9)
-    title = f"{plural(site).capitalize()} of each type: posterior mean and {level:.0%} interval"
+    title = f"{plural(site).capitalize()} of each type: posterior mean and 90% interval"
     if len(types) < data.sizes["type"]:
         title += f", the {len(types)} largest of {data.sizes['type']} types"
     if len(names) < data.sizes[axis]:

@@ -21,8 +21,7 @@ _ROUNDING = 1e-4
 def check_posterior(
     program: Program[Any], result: xr.DataTree, group: str = "posterior", parameter: str = "result"
 ) -> None:
-    """Raise unless a result has draws of each site of a program, along the names of its data,
-    finite and inside its support."""
+    """Raise unless a result has finite draws of each site, inside its support."""
     tree: Any = result.children.get(group, {})
     lead = () if group == "mode" else ("chain", "draw")
     for name, site in program.sites.items():

@@ -71,9 +71,8 @@ def fit(
     seed : int
         The same seed gives the same draws.
     start : xarray.DataTree, optional
-        An earlier result of the same model, fitted to data of the same items, annotators and
-        classes (fewer votes, say), by any back-end: chains set out from its last draws, optimisers
-        from its mode or mean. Saves warm-up, and changes nothing of what is estimated.
+        An earlier result of the same model on data of the same names, by any back-end, to set out
+        from. Saves warm-up, and changes nothing of what is estimated.
     progress : bool
         Show a progress bar on standard error.
     log_likelihood : bool, optional
@@ -229,8 +228,7 @@ def check_types(model: Model[Any], data: Any, seed: int) -> None:
 
 
 def _earlier_draws(program: Program[Any], backend: Backend, start: Any) -> Values:
-    """Draws of an earlier result to set out from, shape (chain, draw, ...); its mode for what
-    climbs to one."""
+    """Draws of an earlier result to set out from, or its mode for what climbs to one."""
     model, data, fitted = program.model, program.data, data_of(start)
     if (stored := stored_model(start) or to_json(model)) != to_json(model):
         problem = f"is a result of {shown(stored)}, not of {model!r}"

@@ -107,8 +107,7 @@ def _variables(result: xr.DataTree, group: str) -> dict[str, np.ndarray]:
 
 
 def _add_computed(program: Program[Any], result: xr.DataTree, name: str, tree: xr.DataTree) -> None:
-    """Add what a fit has computed from the draws of a part: deterministic sites, log-likelihoods,
-    and probabilities of classes."""
+    """Add what a fit has computed from the draws of a part."""
     own, prefix = program.parts[name], f"{name}."
     back = {called: axis for axis, called in program.data.own_axes(name).items()}
 

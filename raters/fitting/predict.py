@@ -53,11 +53,9 @@ def predict(
     -------
     xarray.DataArray
         For comparisons, probabilities with axes ``chain``, ``draw``, ``comparison``, and the names
-        ``first``, ``second``, ``by`` of each comparison. For labels, probabilities with axes
-        ``chain``, ``draw``, ``item``, ``true_class``. For other kinds, the axis of their rows, or
-        of the answers and the rows. Rows are those of the container and not of the table that it
-        was read from: match them by the names that they have, such as ``set`` and ``alternative``
-        of choices.
+        ``first``, ``second``, ``by`` of each; for labels with ``item`` and ``true_class``; for
+        other kinds the axis of their rows, or of the answers and the rows. Rows are those of the
+        container: match them by their names.
 
     Examples
     --------
@@ -152,9 +150,7 @@ def _class_table(
 def _answer_table(
     model: Model[Any], asked: Any, known: Any, unit: Any, draws: Values
 ) -> Float[Array, "draw answer row"]:
-    """Probability of each answer, shape (draw, answer, row), the latent class of each row's `unit`
-    summed out given the judgements that are `known`; where the units themselves are asked about, as
-    its prior has it."""
+    """Probability of each answer, with the class of each row's unit summed out."""
 
     def one(values: Values) -> Float[Array, "answer row"]:
         probs = answer_probs(model, asked, values)  # (class, answer, row)

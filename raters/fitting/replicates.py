@@ -138,8 +138,7 @@ def _chosen(
     number: Float[np.ndarray, " row"],
     rng: np.random.Generator,
 ) -> AnswerTable:
-    """Multinomial numbers of the judgements that do not choose each row of its unit, and that
-    do."""
+    """Multinomial numbers of the judgements that do not choose each row, and that do."""
     size = np.bincount(unit)
     begin = np.cumsum(size) - size
     left, mass = np.zeros(len(size), np.int64), np.ones(len(size))

@@ -47,8 +47,7 @@ def check_model(model: Any) -> None:
 
 
 def check_data(data: Any, name: str, model: Model[Any]) -> None:
-    """Raise unless these are judgements of the model's kind, and not the table that they are read
-    from."""
+    """Raise unless these are judgements of the model's kind."""
     if model.parts and not isinstance(data, Together):
         problem = (
             f"does not hold several kinds of judgement, and {model.title} is a model of"
@@ -313,8 +312,7 @@ def responsibilities(program: Program[Any], result: xr.DataTree) -> xr.DataArray
 
 
 def _evened(probs: Float[np.ndarray, "unit class"]) -> Float[np.ndarray, "unit class"]:
-    """Return probabilities of which the largest are equal where rounding alone tells them apart, so
-    that the first class of even votes is the same on every machine."""
+    """Probabilities of which the largest are equal where rounding alone tells them apart."""
     largest = probs.max(axis=1, keepdims=True)
     return np.where(probs >= largest - _ROUNDING, largest, probs)
 

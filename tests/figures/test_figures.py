@@ -89,9 +89,6 @@ def test_what_cannot_be_drawn_is_refused(tiny, fit_quietly):
             draw(wrong)
     with raises_about(SettingError, "name"):
         figures.learning_curves(curves(), "accuracy")
-    for top in (0, 4, 1.5):
-        with raises_about(SettingError, "top", top):
-            figures.ranks(fitted(3), top=top)
     altered = fit_quietly(rt.BTL(), tiny, rt.PGEM(draws=20)).copy(deep=True)
     altered["posterior"]["reward"][0, 3, 1] = np.nan
     with pytest.raises(DataError):
@@ -176,16 +173,16 @@ def test_ranks_are_counted_over_draws():
     # Orders: bac, bca, abc, bac. The mean ranks are 2, 1.25 and 2.75.
     draws = [[[2.0, 3.0, 1.0], [1.0, 3.0, 2.0], [3.0, 2.0, 1.0], [2.0, 3.0, 1.0]]]
     reward = xr.Dataset({"reward": (("chain", "draw", "item"), draws)}, {"item": list("abc")})
-    plots = figures.ranks(xr.DataTree.from_dict({"posterior": reward}), top=2)
+    plots = figures.ranks(xr.DataTree.from_dict({"posterior": reward}))
     data = plots.data
     assert data["item"].values.tolist() == ["b", "a", "c"]
     np.testing.assert_allclose(data["mean_rank"], [1.25, 2, 2.75])
     probs = [[0.75, 0.25, 0], [0.25, 0.5, 0.25], [0, 0.25, 0.75]]
     np.testing.assert_allclose(data["probability"], probs)
-    np.testing.assert_allclose(data["p_top"], [1, 0.75, 0.25])
+    np.testing.assert_allclose(data["p_top"], [1, 1, 1])
     cells, bars = (plots.get_viz("plot", column=name) for name in ("ranks", "best"))
     np.testing.assert_allclose(cells.collections[0].get_array(), probs)
-    assert [bar.get_width() for bar in bars.patches] == [1, 0.75, 0.25, 0.75, 0.25, 0]
+    assert [bar.get_width() for bar in bars.patches] == [1, 1, 1, 0.75, 0.25, 0]
     shown = {0: "0", 1: "1", 0.001: "<.01", 0.996: ">.99", 0.05: ".05"}
     assert [cell(share) for share in shown] == list(shown.values())
 

@@ -141,7 +141,6 @@ FIGURES = [
     ),
     *rows(fg.confusions, {}, SettingError, "must be an audit", audit=(None, {}, RESULT)),
     *rows(fg.ranks, {}, SettingError, "it must be a result", result=NO_RESULT),
-    *rows(fg.ranks, {"result": RESULT}, SettingError, "whole number|at most", top=(0, 4, "x", 1.5)),
     *rows(fg.profiles, {"result": RESULT}, SettingError, "fit", about="result", result=(RESULT,)),
     *rows(
         fg.learning_curves,
