@@ -65,8 +65,8 @@ def ranks(result: xr.DataTree) -> Plots:
     A row is an item, the one with the best mean rank on top. A column is a rank, or several
     neighbouring ranks where there are many. The shade is the probability that the item has the
     rank: a narrow dark row is an item whose rank is certain, a wide pale row one whose rank is not.
-    On the right, P(best) and P(among the best three). Of more than 60 items, the best 40 and the worst
-    20 are shown.
+    On the right, P(best) and P(among the best three). Of more than 60 items, the best 40 and the
+    worst 20 are shown.
 
     Parameters
     ----------
