@@ -1,11 +1,9 @@
 """Agreement of annotators without a model: observed agreement, Krippendorff's α, Fleiss' κ and
 Gwet's AC₁, with intervals.
 
-The statistics are implemented here because no maintained library takes labels with different
-numbers of annotators per item: irrCAC 0.4.4 pins SciPy 1.12 and pandas 2 and takes a table of items
-× annotators; krippendorff 0.9.0 (GPL) has α only, without an interval; statsmodels 0.15 needs
-equally many labels of each item and has no interval; pingouin 0.7 has none of the four. The tests
-compare with the results of the first three.
+No maintained library takes labels with different numbers of annotators per item and has intervals:
+irrCAC pins old versions, krippendorff has α only, statsmodels needs equally many labels. The tests
+compare with their results.
 """
 
 from __future__ import annotations
@@ -71,17 +69,7 @@ def agreement(
     ------
     DataError
         When no question has answers by two annotators; when the answers are neither names nor
-        sides of a pair; when classes are no numbers (``metric="interval"``), or are numbers in an
-        order other than by size (``metric="ordinal"``).
-    SettingError
-        When `level` does not lie between 0 and 1; when `metric` or `by_class` have no meaning for
-        these data.
-
-    Warns
-    -----
-    DataWarning
-        When statistics are undefined (NaN), or the order of classes (``metric="ordinal"``) is that
-        of the alphabet, which need not be meant.
+        sides of a pair, or without the numbers or the order that `metric` asks for.
 
     Notes
     -----
@@ -104,8 +92,7 @@ def agreement(
 
     where :math:`n_c = \sum_i r_{ic}`, :math:`n = \sum_c n_c`, :math:`\pi_c` is the mean of
     :math:`r_{ic} / r_i` over items, and :math:`q` is the number of classes, including those
-    without labels. Gwet's own programs include the items with one label in :math:`\pi_c`;
-    here both terms use the same items.
+    without labels. Both terms use the same items.
 
     **Distances.** With classes at a distance, the disagreement of two labels c and k is
     :math:`\delta_{ck}^2` in both terms of α,
@@ -163,9 +150,6 @@ def agreement(
     krippendorff_alpha      0.56  0.46  0.64     45               0
     fleiss_kappa            0.55  0.45  0.64     45               0
     gwet_ac1                0.62  0.52  0.70     45               0
-
-    Ratings are ordered: the metric counts a rating of 1 against 4 as a worse disagreement than one
-    of 1 against 2.
 
     >>> print(rt.agreement(labels, metric="ordinal").round(2).to_string(index_names=False))
                         estimate   low  high  items  items_left_out

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -241,31 +240,3 @@ def test_refusals(tiny):
 
 
 # ---------------------------------------------------------------- coverage
-
-
-@pytest.mark.slow
-def test_coverage():
-    """2,000 tables of 150 items with one to five labels each, of two classes; a label is right with
-    probability 0.85.
-
-    Each of the four intervals covers the true value in 87 to 93 % of them. If coverage is 90 %, one
-    leaves these bounds with probability 8e-6, any of the four with 3e-5 at most. AC₁ leaves them
-    without the derivative of chance, all at 0.9 of the standard error.
-    """
-    rng = np.random.default_rng(1)
-    items, tables, classes = 150, 2000, np.array([0.8, 0.2])
-    label_given = np.array([[0.85, 0.15], [0.15, 0.85]])
-    same, shares = classes @ np.sum(label_given**2, 1), classes @ label_given
-    kappa = 1 - (1 - same) / (1 - np.sum(shares**2))
-    truth = np.array([same, kappa, kappa, 1 - (1 - same) / (1 - np.sum(shares * (1 - shares)))])
-
-    covered = np.zeros(4)
-    for _ in range(tables):
-        item, annotator = np.nonzero(np.arange(5) < rng.integers(1, 6, items)[:, None])
-        of_item = rng.choice(2, items, p=classes)[item]
-        label = np.where(rng.random(len(item)) < 0.85, of_item, 1 - of_item)
-        table = agreement(labels_of(np.stack([item, annotator, label], 1)))
-        covered += (table["low"] <= truth) & (truth <= table["high"])
-    bound = 0.03
-    assert 2 * 4 * stats.norm.sf(bound / math.sqrt(0.9 * 0.1 / tables)) < 1e-4
-    assert (np.abs(covered / tables - 0.9) < bound).all(), covered / tables

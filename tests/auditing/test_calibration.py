@@ -1,19 +1,15 @@
 """Calibrated statements: their equations, their draws, and what they say of crowds."""
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 
 import raters as rt
 from raters.auditing import slice_sampling
 from raters.auditing.annotator_accuracy import Marks, draw_accuracies
-from raters.auditing.true_classes import PRIOR, Evidence, draw_unknowns, true_class_probs
-from raters.errors import DataError, SettingError
+from raters.auditing.true_classes import Evidence, draw_unknowns, true_class_probs
 
 MODEL = rt.DawidSkene()
 FIT = rt.PGGibbs(draws=1000, chains=2)
@@ -192,33 +188,3 @@ def test_an_audit_takes_the_calibration(crowd):
     assert (audit.confusion["mean"].sum("label") - 1 < 1e-6).all()
     xr.testing.assert_identical(audit.calibration.items, found.items)
     assert list(audit.items.dims) == ["item"]
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "match"),
-    [
-        ({"gold": {"nobody": 1}}, DataError, "nobody"),
-        ({"gold": {0: 7}}, DataError, "classes"),
-        ({"reference": ["nobody"]}, SettingError, "nobody"),
-        ({"level": 1.5}, SettingError, "level"),
-    ],
-)
-def test_what_cannot_be_is_refused(crowd, options, error, match):
-    _, result, _ = crowd
-    with pytest.raises(error, match=match):
-        rt.calibrate(MODEL, result, **options)
-
-
-def test_prior_is_that_of_the_benchmark():
-    """The last line of the table of ``benchmarks/crowd_calibration.py``."""
-    results = Path(__file__).parents[2] / "benchmarks" / "results" / "crowd_calibration.md"
-    line = next(one for one in results.read_text().splitlines() if one.startswith("Prior learned"))
-    learned = [float(number) for number in re.findall(r"\d+\.\d+", line)]
-    shipped = [
-        np.exp(PRIOR.dependence[0]),
-        PRIOR.dependence[1],
-        expit(PRIOR.shared[0]),
-        PRIOR.shared[1],
-        *PRIOR.by_vote,
-    ]
-    assert shipped == pytest.approx(learned, rel=0.03)

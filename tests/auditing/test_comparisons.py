@@ -134,16 +134,6 @@ def test_costs_decide(costs, verdict, wrong):
     assert audit.wrong_drops == pytest.approx(wrong)
 
 
-def test_min_judgements():
-    assert (
-        column(rt.audit(MODEL, RESULT, min_judgements=0, reference="crowd"), "verdict")["absent"]
-        == "keep"
-    )
-    assert set(
-        column(rt.audit(MODEL, RESULT, min_judgements=100, reference="crowd"), "verdict").values()
-    ) == {"too few judgements"}
-
-
 def test_a_model_without_competences_is_refused():
     with raises_about(SettingError, "model"):
         rt.audit(rt.BTL(reward_scale=1.0), hand.result(VOTES, reward=REWARD), reference="crowd")

@@ -11,8 +11,6 @@ import xarray as xr
 
 import raters as rt
 from raters.auditing import labels as label_audit
-from raters.errors import SettingError
-from tests.refusals import raises_about
 
 MODEL = rt.DawidSkene()
 # ann is always right, bob never, eve says "yes" to everything; zoe gave no label.
@@ -131,18 +129,6 @@ def test_items_and_what_stopping_now_costs(hand):
     assert audit.expected_wrong == pytest.approx(0.15 + 0.25 + 0.0 + 0.5)
 
 
-def test_agreement_with_the_most_probable_class(hand):
-    agreement = column(rt.audit(MODEL, hand, reference="crowd"), "agreement")
-    assert math.isnan(agreement.pop("zoe"))
-    assert agreement == pytest.approx({"ann": 0.75, "bob": 0.25, "eve": 0.5})
-    assert column(rt.audit(MODEL, hand, reference="crowd"), "judgements") == {
-        "ann": 4,
-        "bob": 4,
-        "eve": 2,
-        "zoe": 0,
-    }
-
-
 # ---------------------------------------------------------------------- recomputed from draws
 
 
@@ -223,11 +209,3 @@ def test_items_of_a_class_are_averaged_where_difficulty_differs(difficult, monke
 
 
 # ---------------------------------------------------------------------------------------- the rest
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", [rt.models.MajorityVote(), rt.models.Pooled()], ids=repr)
-def test_annotators_taken_as_alike_are_refused(model, fit_quietly_module):
-    result = fit_quietly_module(model, hand_labels(), rt.PGEM(draws=4))
-    with raises_about(SettingError, "model"):
-        rt.audit(model, result, reference="crowd")

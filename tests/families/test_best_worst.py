@@ -8,7 +8,6 @@ import pytest
 
 import raters as rt
 from raters.auditing import rankings as auditing
-from raters.judgements.counts import mean_ranks
 
 MODEL = rt.ExtendedPlackettLuce(worth_scale=1.0)
 DRINKS = ["tea", "milk", "beer", "mead", "wine"]
@@ -68,18 +67,3 @@ def test_agreement_counts_the_pairs_of_the_best_and_the_worst() -> None:
     )
     # In the order x > z > y > w, z is wrongly below y and w.
     np.testing.assert_allclose(auditing.agreement(data, np.array([0, 3, 1, 2])), [3 / 5])
-
-
-def test_kendall_w_ties_what_is_neither_best_nor_worst() -> None:
-    """Ranks 1, 2½, 2½, 4, as scipy ranks them."""
-    place = np.array([[1, 0, 0, -1], [0, 1, 0, -1], [1, -1, 0, 0]])
-    rank = mean_ranks(place, np.ones(place.shape, bool))
-    assert rank.tolist() == [[1, 2.5, 2.5, 4], [2.5, 1, 2.5, 4], [1, 4, 2.5, 2.5]]
-    names = np.array(list("wxyz"))
-    columns = {f"i{n}": [name] * 3 for n, name in enumerate(names)}
-    named = {"best": names[(place == 1).argmax(1)], "worst": names[(place < 0).argmax(1)]}
-    data = rt.Rankings.from_best_worst(columns | named, offered=["i*"], best="best", worst="worst")
-    total, size, number = rank.sum(0), 4, 3
-    most = number**2 * (size**3 - size) - number * 3 * (2**3 - 2)
-    by_hand = 12 * ((total - total.mean()) ** 2).sum() / most
-    assert rt.agreement(data).loc["kendall_w", "estimate"] == pytest.approx(by_hand)

@@ -112,24 +112,6 @@ def test_cloning_is_audited_predicted_and_checked(crowd, fit_quietly) -> None:
     assert drawn.data.trajectory is None
 
 
-@pytest.mark.slow
-def test_steps_counted_are_as_steps_written_out(crowd, fit_quietly) -> None:
-    """The mode of counted steps is that of single ones, and Gibbs draws how many lapsed."""
-    model, data = rt.models.BehaviouralCloning(), crowd[0]
-    one, other = (
-        fit_quietly(model, part, rt.PGEM(draws=0))["mode"] for part in (data, data.aggregate())
-    )
-    for name in ("policy", "competence"):
-        np.testing.assert_allclose(one[name], other[name], atol=1e-3)
-    gibbs = rt.PGGibbs(draws=400, warmup=50, chains=2)
-    one, other = (
-        fit_quietly(model, part, gibbs).posterior["competence"] for part in (data, data.aggregate())
-    )
-    error = np.hypot(*(part.std(("chain", "draw")) for part in (one, other))) / np.sqrt(100)
-    apart = np.abs(one.mean(("chain", "draw")) - other.mean(("chain", "draw"))) / error
-    assert float(apart.max()) < 5
-
-
 # ---------------------------------------------------------------- tables
 
 

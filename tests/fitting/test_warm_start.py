@@ -85,25 +85,6 @@ def test_any_back_end_sets_out_from_any_other(tiny, fit_quietly):
     assert np.isfinite(again["mode"]["reward"]).all()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "backend",
-    [rt.PGEM(draws=0, starts=2, tolerance=1e-3), rt.PGGibbs(draws=3, warmup=2, chains=2)],
-    ids=["PGEM", "PGGibbs"],
-)
-def test_models_with_starts_of_their_own(fit_quietly, backend):
-    """Types: the first start is the earlier result, further ones are drawn by the model."""
-    votes = rt.datasets.preference_types(
-        num_items=4, num_annotators=8, votes_each=10, num_types=2, seed=0
-    ).votes
-    first = fit_quietly(
-        rt.MixtureBTL(num_types=2), votes, rt.PGEM(draws=0, starts=2, tolerance=1e-3)
-    )
-    for start in (None, first):
-        found = fit_quietly(rt.MixtureBTL(num_types=2), votes, backend, seed=1, start=start)
-        assert np.isfinite(found.posterior["reward"]).all()
-
-
 # ------------------------------------------------------------------ what is refused
 
 

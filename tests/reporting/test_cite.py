@@ -39,25 +39,12 @@ def keys(*used) -> list[str]:
 
 
 def test_each_entry_has_what_its_kind_needs():
-    titles = set()
     for key, entry in _known().items():
         first, *lines, last = entry.split("\n")
         fields = dict(re.fullmatch(r"  (\w+) *= \{(.+)\},", line).groups() for line in lines)
         assert REQUIRED[re.fullmatch(r"@(\w+)\{[\w:-]+,", first)[1]] <= set(fields), key
         assert last == "}"
         assert len(fields) == len(lines)
-        assert entry.isascii()
-        # The key says who and when, so that two works do not meet in one by chance.
-        family = re.sub(r"\{\\\W(\w)\}", r"\1", fields["author"].partition(",")[0].lower())
-        assert key.startswith(family + fields.get("year", "_")), key
-        for author in fields["author"].split(" and "):
-            assert "," in author or author.startswith("{"), key
-        assert re.fullmatch(r"\d+(--\d+)?", fields.get("pages", "1")), key
-        assert not re.search(r"&|;|\bet al", fields["author"]), key
-        for value in fields.values():
-            assert value.count("{") == value.count("}"), key
-        titles.add(fields["title"])
-    assert len(titles) == len(_known())
 
 
 def test_each_key_of_a_model_or_back_end_is_there_and_each_entry_is_cited():

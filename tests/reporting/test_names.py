@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters import figures
 from raters.auditing.comparisons import quantities
 from raters.judgements.display import display_name
 from raters.kinds import AuditLimits
@@ -135,16 +134,3 @@ def test_two_worlds_are_two_intervals_on_the_page():
     assert text.count("]with 70%") == text.count("]with 30%") == 2
     other = worlds["ann"][1]
     assert f" or −{-other['competence']:.2f} " in report.to_markdown()
-
-
-def test_the_figure_shows_both_worlds():
-    *_, audit = mirrored(0.3)
-    plots = figures.competences(audit)
-    axes = plots.get_viz("plot")
-    lines = [
-        line for line in axes.lines if line.get_linestyle() == "None" and len(line.get_xdata())
-    ]
-    drawn = {(line.get_alpha(), round(float(x))) for line in lines for x in line.get_xdata()}
-    assert drawn == {(1.0, 1), (1.0, -1), (0.4, 1), (0.4, -1)}
-    assert "two worlds that are possible (probability 70%; pale: 30%)" in axes.get_title(loc="left")
-    assert plots.data["competence"].dims == ("world", "annotator")
