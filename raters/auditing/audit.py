@@ -14,7 +14,7 @@ from raters.auditing import precision
 from raters.auditing.calibration import Anchor, Calibration, calibrated, check_crowd
 from raters.auditing.influence import DECIDES
 from raters.auditing.influence import influence as influence_of
-from raters.auditing.intervals import mean_and_interval
+from raters.auditing.intervals import mean_and_interval, table
 from raters.auditing.settling import Settling, settling
 from raters.auditing.together import combined, joint_anchor, judged_parts
 from raters.auditing.verdicts import DIFFERS, Costs, decided, rule
@@ -24,7 +24,7 @@ from raters.fitting.draws import check_several
 from raters.fitting.parts import PART_OF, part
 from raters.fitting.result import draws_of, identity_of, program_of, whole_program_of
 from raters.judgements.display import isolated
-from raters.judgements.names import names_array, plural
+from raters.judgements.names import plural
 from raters.kinds import AuditLimits, Quantities, kind_of
 from raters.model import Model
 from raters.program import Program
@@ -371,10 +371,7 @@ def audit(
         accuracy, known = quantities.values["accuracy"], calibration.known_questions
         wanted = settling(data.unpadded(), is_open, accuracy, is_bad, costs, seed, known)
     made = Audit(
-        xr.Dataset(
-            {name: (data.judge, value) for name, value in columns.items()},
-            coords={data.judge: names_array(data.judges)},
-        ),
+        table(data.judge, data.judges, columns),
         rule(
             kind.words.many,
             f"P({quantities.judged} < {threshold:g})",
@@ -423,13 +420,13 @@ def _of_several_kinds(
         name: audit(*part(model, result, name), gold.get(name), min_judgements=0, **options)
         for name in names
     }
-    table, rule = combined(program, audits, options["costs"], min_judgements)
+    verdicts, how = combined(program, audits, options["costs"], min_judgements)
     tables = {name: one.table for name, one in audits.items()}
     for name, one in audits.items():
-        tables |= {f"{name}.{key}": table for key, table in one.tables.items()}
+        tables |= {f"{name}.{key}": of_part for key, of_part in one.tables.items()}
     return Audit(
-        table,
-        rule,
+        verdicts,
+        how,
         tables=tables,
         threshold=0.5 if options["threshold"] is None else float(options["threshold"]),
         level=options["level"],

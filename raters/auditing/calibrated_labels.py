@@ -23,10 +23,10 @@ from raters.auditing.calibration import (
     Calibration,
     contradiction,
     number_of_draws,
-    summary,
     trusted_codes,
     warn_of,
 )
+from raters.auditing.intervals import table
 from raters.auditing.true_classes import Evidence, class_probs_of, draw_true_classes, draw_unknowns
 from raters.errors import DataError, refuse
 from raters.fitting.result import draws_of
@@ -251,7 +251,7 @@ def calibrate_labels(
             dims=("item", "true_class"),
             coords={axis: names[axis] for axis in ("item", "true_class")},
         ),
-        annotators=xr.Dataset(summary(draws, level), coords={"annotator": names["annotator"]}),
+        annotators=table("annotator", labels.annotators, {}, draws, level),
         unknowns=xr.Dataset(
             {
                 name: (("draw", "true_class")[: value.ndim], value)

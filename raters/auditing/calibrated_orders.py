@@ -20,16 +20,16 @@ from raters.auditing.calibration import (
     Calibration,
     contradiction,
     number_of_draws,
-    summary,
     trusted_codes,
     warn_of,
 )
+from raters.auditing.intervals import table
 from raters.auditing.known_orders import KnownOrders
 from raters.auditing.stated_orders import StatedOrders
 from raters.auditing.true_orders import draw_true_rewards_of_worlds
 from raters.errors import DataError, refuse
 from raters.fitting.result import draws_of
-from raters.judgements.names import name_text, names_array, shorten
+from raters.judgements.names import name_text, shorten
 from raters.kinds import AuditLimits, Quantities, kind_of
 from raters.models.comparisons.directions import has_directions
 from raters.program import Program
@@ -140,18 +140,13 @@ class OrderCalibration(Calibration):
         drawn, sizes = draw_true_rewards_of_worlds(reward, other, orders, number, rng)
         marks = marks_of(stated, orders, drawn, data.num_annotators)
         accuracies = draw_accuracies(marks, seed)
-        names = {axis: names_array(data.coords[axis]) for axis in ("item", "annotator")}
         rank = 1.0 + np.argsort(np.argsort(-drawn, axis=1), axis=1)
-        items = {
-            name: ("item", value)
-            for name, (_, value) in summary({"reward": drawn, "rank": rank}, level).items()
-        }
-        items["reward_by_model"] = ("item", crowd)
+        items = table("item", data.items, {}, {"reward": drawn, "rank": rank}, level)
         abilities = {"accuracy": accuracies.own, "ability": accuracies.ability}
         return cls(
-            truth=xr.DataArray(drawn, dims=("draw", "item"), coords={"item": names["item"]}),
-            items=xr.Dataset(items, coords={"item": names["item"]}),
-            annotators=xr.Dataset(summary(abilities, level), {"annotator": names["annotator"]}),
+            truth=xr.DataArray(drawn, {"item": items["item"]}, ("draw", "item")),
+            items=items.assign(reward_by_model=("item", crowd)),
+            annotators=table("annotator", data.annotators, {}, abilities, level),
             unknowns=xr.Dataset({"shared": ("draw", sizes)}),
             anchor=Anchor(known, tuple(reference), told=known - of_gold, doubts=doubts),
             level=level,

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
-from raters.auditing.intervals import mean_and_interval
 from raters.errors import PACKAGE, DataError, DataWarning, refuse
 from raters.errors.validation import checked, share
 from raters.fitting.draws import check_several
@@ -305,13 +304,3 @@ def warn_of(doubt: str) -> tuple[str, ...]:
         return ()
     warnings.warn(doubt, DataWarning, skip_file_prefixes=PACKAGE)
     return (doubt,)
-
-
-def summary(
-    draws: dict[str, Float[np.ndarray, "draw annotator"]], level: float
-) -> dict[str, tuple[str, Float[np.ndarray, " annotator"]]]:
-    """Means and intervals of quantities of annotators, as the columns of a table."""
-    columns: dict[str, Float[np.ndarray, " annotator"]] = {}
-    for name, values in draws.items():
-        columns |= mean_and_interval(name, values, level)
-    return {name: ("annotator", values) for name, values in columns.items()}

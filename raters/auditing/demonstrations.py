@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Bool, Float
 
-from raters.auditing.intervals import mean_and_interval
+from raters.auditing.intervals import table
 from raters.errors import PACKAGE, DataWarning, refuse
 from raters.errors.validation import share
 from raters.fitting.result import draws_of
@@ -95,13 +95,8 @@ def rewards(program: Program[Any], result: xr.DataTree, level: float) -> xr.Data
     mdp = program.data.mdp
     draws = np.asarray(draws_of(program, result)[0]["coefficient"], np.float64)
     told = without_unidentified(draws, mdp)
-    columns = mean_and_interval("coefficient", told, level)
-    columns["p_positive"] = (told > 0).mean(0)
-    columns["identified"] = 1 - (unidentified(mdp) ** 2).sum(0)
-    return xr.Dataset(
-        {name: ("feature", value) for name, value in columns.items()},
-        coords={"feature": names_array(program.data.feature_names)},
-    )
+    columns = {"p_positive": (told > 0).mean(0), "identified": 1 - (unidentified(mdp) ** 2).sum(0)}
+    return table("feature", program.data.feature_names, columns, {"coefficient": told}, level)
 
 
 def policies(program: Program[Any], result: xr.DataTree) -> xr.Dataset:

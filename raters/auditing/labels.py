@@ -15,6 +15,7 @@ import xarray as xr
 from jaxtyping import Array, Bool, Float, Int
 
 from raters.auditing.annotator_types import type_columns, type_probs
+from raters.auditing.intervals import table
 from raters.auditing.verdicts import gives_one_answer
 from raters.errors import refuse
 from raters.fitting.result import draws_of
@@ -162,10 +163,10 @@ def _depends_on_items(
     """True if a label's probability differs between items, under one draw."""
     codes = np.arange(min(labels.num_annotators, 20))
     question = jax.tree.map(jnp.asarray, _every_label(labels, codes, units))
-    table = np.asarray(
+    probs = np.asarray(
         _rows(model, question, {name: value[0] for name, value in draw.items()}, len(units))
     )
-    return bool(np.ptp(table, axis=0).max() > 1e-6)
+    return bool(np.ptp(probs, axis=0).max() > 1e-6)
 
 
 def _every_label(
@@ -286,5 +287,4 @@ def item_table(probability: ClassProbs, labels: Labels) -> xr.Dataset:
         "entropy": np.maximum(-(positive * np.log2(positive)).sum(1), 0.0),
         "judgements": labels.judgements_by("item"),
     }
-    names = {"item": names_array(labels.items)}
-    return xr.Dataset({name: ("item", value) for name, value in columns.items()}, coords=names)
+    return table("item", labels.items, columns)

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
-from raters.auditing.intervals import mean_and_interval
+from raters.auditing.intervals import table
 from raters.errors import refuse
 from raters.errors.validation import share
 from raters.fitting.result import draws_of
@@ -111,12 +111,8 @@ def items(program: Program[Ratings], result: xr.DataTree, level: float) -> xr.Da
         "ratings": given.astype(int),
         "mean_rating": np.where(given > 0, number @ score / np.maximum(given, 1), np.nan),
     }
-    for name, values in {"reward": draws["reward"], "fair_rating": fair}.items():
-        columns |= mean_and_interval(name, values, level)
-    return xr.Dataset(
-        {name: ("item", value) for name, value in columns.items()},
-        coords={"item": names_array(data.items)},
-    )
+    values = {"reward": draws["reward"], "fair_rating": fair}
+    return table("item", data.items, columns, values, level)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from raters.auditing.intervals import mean_and_interval
+from raters.auditing.intervals import table
 from raters.errors import refuse
 from raters.fitting.result import draws_of
 from raters.judgements.graded_responses import GradedResponses
-from raters.judgements.names import names_array
 from raters.judgements.responses import Responses
 from raters.kinds import AuditLimits, Quantities
 from raters.program import Program
@@ -43,16 +42,12 @@ def items(program: Program[Any], result: xr.DataTree, level: float) -> xr.Datase
     """Parameters of each item with their intervals, and what was answered."""
     data, draws = program.data, draws_of(program, result)[0]
     columns = {"responses": data.judgements_by("item")} | _answered(data, "item")
+    of_items = {}
     for name, site in program.sites.items():
-        of_item = {name: draws[name]} if site.dims == ("item",) else {}
-        if site.dims == ("item", "step"):
-            of_item = {name: draws[name].mean(-1)} | {
-                f"{name}_{step}": draws[name][..., place]
-                for place, step in enumerate(data.coords["step"])
-            }
-        for column, values in of_item.items():
-            columns |= mean_and_interval(column, values, level)
-    return xr.Dataset(
-        {name: ("item", value) for name, value in columns.items()},
-        coords={"item": names_array(data.items)},
-    )
+        if site.dims == ("item",):
+            of_items[name] = draws[name]
+        elif site.dims == ("item", "step"):
+            of_items[name] = draws[name].mean(-1)
+            for place, step in enumerate(data.coords["step"]):
+                of_items[f"{name}_{step}"] = draws[name][..., place]
+    return table("item", data.items, columns, of_items, level)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from raters.auditing.intervals import table
 from raters.auditing.verdicts import Costs, decided, rule
 from raters.errors import refuse
-from raters.judgements.names import names_array, plural
+from raters.judgements.names import plural
 from raters.judgements.together import Together
 from raters.kinds import kind_of
 from raters.program import Program
@@ -82,12 +83,11 @@ def combined(
         columns, costs, may_drop.all(0), least, alone=alone, enough=enough.all(0)
     )
     judge = next(iter(audits.values())).judge
-    names = names_array(next(iter(program.parts.values())).data.judges)
-    table = xr.Dataset({name: (judge, one) for name, one in columns.items()}, {judge: names})
+    names = next(iter(program.parts.values())).data.judges
     parts = [f"P({name}.{one.judged} < {one.threshold:g})" for name, one in audits.items()]
     mean = f"the mean of {' and '.join(parts)}, by the shares of the annotator's judgements"
     anchored = all(not one.anchor.is_missing for one in audits.values())
     text = rule("judgements", mean, least, costs, anchored=anchored)
     if others := [name for name in program.parts if name not in audits]:
         text += f" Without {' and '.join(others)}, where nobody can be told apart."
-    return table, text
+    return table(judge, names, columns), text
