@@ -117,15 +117,11 @@ def agreement(
     that was read as half a vote for each side is half an answer for each; with ``ties="keep"`` it
     is an answer of its own where the order of presentation is known.
 
-    The intervals treat the items as a random sample and the annotators as fixed. The variance is
-    that of the linearised statistic (Gwet 2008, 2014). The interval is Student's with one degree of
-    freedom less than items, on the scale :math:`\log(D / E)`: it stays below 1, and keeps its
-    coverage for agreement near 1, where the symmetric interval loses it.
-
-    Where all annotators agree, or no two of them do, the estimated variance is 0. The interval then
-    ends at the disagreement that would have been seen with probability (1 + `level`) / 2:
-    :math:`D = 1 - ((1 - \mathtt{level}) / 2)^{1 / \mathtt{items}}` in place of 0, or 1 minus that
-    in place of 1.
+    The intervals treat the items as a random sample and the annotators as fixed. They are Student's
+    with the variance of the linearised statistic (Gwet 2008, 2014), on the scale
+    :math:`\log(D / E)`, which keeps their coverage for agreement near 1. Where the estimated
+    variance is 0, they end at the disagreement that would have been seen with probability
+    (1 + `level`) / 2.
 
     A high α, κ or AC₁ means that annotators agree, not that they are right, and a low one does not
     show who is wrong: both questions need a model of the annotators.

@@ -239,14 +239,6 @@ def audit(
           ``bias`` (the class given most in excess of its frequency); of a model with types of
           annotators, ``p_spammer`` and ``p_adversarial`` are probabilities of a type.
 
-    Raises
-    ------
-    SettingError
-        When the model takes annotators as alike; when an option is out of range; when the kind has
-        no threshold and none is given, or no calibration and truths are given.
-    DataError
-        When `gold` has other items or classes than the labels, or contradicts what was known.
-
     Notes
     -----
     **Comparisons.** Accuracy is the probability of choosing the better of two random items (of two
@@ -286,13 +278,9 @@ def audit(
     uncertainty of the draws alone looks like about :math:`(K - 1)^2 / (2 n \ln 2)` bits, so with
     few labels ``p_spammer`` is low for spammers too.
 
-    **Several kinds.** Each annotator has one verdict. With :math:`n_{pk}` judgements of kind p, in
-    which the quantity :math:`x_{pk}` has the threshold :math:`t_p`,
-
-    .. math:: \text{p\_above} = \sum_p \frac{n_{pk}}{\sum_q n_{qk}} P(x_{pk} \ge t_p)
-
-    is the probability that one of their judgements, taken at random, is of a kind in which they
-    reach the threshold. `tables` has the whole audit of each part by its name.
+    **Several kinds.** Each annotator has one verdict, by ``p_above``: the probability that one of
+    their judgements, taken at random, is of a kind in which they reach the threshold. `tables` has
+    the whole audit of each part by its name.
 
     Examples
     --------

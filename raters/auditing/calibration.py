@@ -166,11 +166,11 @@ def calibrate(
         The model that was fitted.
     result : xarray.DataTree
     gold : mapping, pandas.Series, pandas.DataFrame or sequence of pairs, optional
-        Known truths of questions that were drawn at random. Of labels, true classes of items, as
-        `raters.Labels.with_truth` takes them; classes that were known to the fit count too, as if
-        they had not been. Of comparisons, rankings and ratings, pairs (better, worse); or a table
-        with columns winner and loser, or first, second and winner, or item and value; or the known
-        value of each of some items, the higher the better.
+        Known truths of questions that were drawn at random, beside those that were known to the
+        fit. Of labels, true classes of items, as `raters.Labels.with_truth` takes them. Of
+        comparisons, rankings and ratings, pairs (better, worse); or a table with columns winner and
+        loser, or first, second and winner, or item and value; or the value of each of some items,
+        the higher the better.
     reference : sequence, optional
         Annotators who are taken to be right: what most of them say of an item is its true class,
         and what most of them say of a pair is its true order.

@@ -61,7 +61,6 @@ def choice_shares(model: Model[Any], result: xr.DataTree, *, level: float = 0.9)
     Parameters
     ----------
     model : Model
-        The model that was fitted.
     result : xarray.DataTree
     level : float
         Probability of the intervals.

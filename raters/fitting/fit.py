@@ -87,8 +87,7 @@ def fit(
     xarray.DataTree
         Groups ``posterior`` (chain, draw and each site's own axes), ``sample_stats``,
         ``observed_data``, ``constant_data``, and where they apply ``log_likelihood``, ``mode`` and
-        ``optimisation``; ArviZ takes it as it is. Its attributes record the model, back-end, seed,
-        versions and seconds.
+        ``optimisation``. Its attributes record how it was fitted.
 
     Examples
     --------

@@ -52,10 +52,9 @@ def with_groups(
     draws : int
         Number of draws of the prior.
     by : str, optional
-        What outcomes and log-likelihoods are of, also in ``observed_data``: single judgements, by
-        the kind's word for one (``"vote"``, ``"label"``), or rows of the data, by their axis
-        (``"comparison"``: of equal votes put together, their sum). By default outcomes are those of
-        the rows, and log-likelihoods those of the unit of the likelihood.
+        Unit of outcomes and log-likelihoods, also in ``observed_data``: single judgements, by the
+        kind's word for one (``"vote"``, ``"label"``), or rows of the data, by their axis
+        (``"comparison"``). By default rows, and the unit of the likelihood.
 
     Returns
     -------

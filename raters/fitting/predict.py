@@ -45,9 +45,8 @@ def predict(
     result : xarray.DataTree
     questions : Judgements, optional
         By default those that were fitted. Items, annotators and classes are matched by name.
-        `Labels` may have new items: their class is inferred from their labels, and from their
-        features if the model has a classifier. Choosers of `MixedLogit` may be new: their
-        coefficients are integrated over the population, under each draw, at 64 points.
+        `Labels` may have new items, and choosers of `MixedLogit` may be new: their coefficients are
+        integrated over the population, under each draw, at 64 points.
 
     Returns
     -------

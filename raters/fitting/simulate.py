@@ -38,10 +38,10 @@ def simulate(
     ----------
     model : Model
     questions : Judgements
-        Who is asked what, how often; outcomes in it are ignored.
+        Outcomes in it are ignored.
     seed : int
     given : mapping, optional
-        Values of sites to hold, by name; the others are drawn from the prior given them.
+        Values of sites to hold, by name.
 
     Returns
     -------
