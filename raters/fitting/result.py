@@ -48,27 +48,22 @@ def check_model(model: Any) -> None:
 
 def check_data(data: Any, name: str, model: Model[Any]) -> None:
     """Raise unless these are judgements of the model's kind."""
-    if model.parts and not isinstance(data, Together):
-        problem = (
-            f"does not hold several kinds of judgement, and {model.title} is a model of"
-            f" {len(model.parts)}: {', '.join(map(repr, model.parts))}"
-        )
-        refuse(name, data, problem, "put them together", instead="rt.judgements.Together.of({...})")
-    if isinstance(data, Together) and not model.parts:
-        problem = f"is several kinds of judgement, and {model.title} is a model of one"
-        refuse(name, data, problem, "give each part a model", instead="rt.models.JointModel({...})")
+    wanted = model.data_type.__name__
     if not isinstance(data, Judgements):
         kinds = [kind for kind in registered_kinds() if kind.data is model.data_type]
-        read = public_name(kinds[0].readers[0].read) if kinds else model.data_type.__name__
-        expected = f"it must be judgements ({model.data_type.__name__}); read a table first"
-        refuse(name, data, expected=expected, instead=f"{read}(table, ...)")
+        read = public_name(kinds[0].readers[0].read) if kinds else wanted
+        instead = "rt.judgements.Together.of({...})" if model.parts else f"{read}(table, ...)"
+        expected = f"it must be judgements ({wanted}); read a table first"
+        refuse(name, data, expected=expected, instead=instead)
     if not isinstance(data, model.data_type):
-        others = [kind.default for kind in registered_kinds() if isinstance(data, kind.data)]
-        problem = (
-            f"is {type(data).__name__}, and {model.title} is a model of {model.data_type.__name__}"
-        )
-        instead = f"{public_name(type(others[0]))}()" if others else None
-        refuse(name, data, problem, "choose a model of these judgements", instead=instead)
+        models = [kind.default for kind in registered_kinds() if isinstance(data, kind.data)]
+        instead = f"{public_name(type(models[0]))}()" if models else ""
+        if isinstance(data, Together):
+            instead = "rt.models.JointModel({...})"
+        elif model.parts:
+            instead = "rt.judgements.Together.of({...})"
+        problem = f"is {type(data).__name__}, and {model.title} is a model of {wanted}"
+        refuse(name, data, problem, "choose a model of these judgements", instead=instead or None)
     data.check()
 
 
