@@ -10,6 +10,7 @@ from raters.auditing.audit import Audit
 from raters.errors import refuse
 from raters.errors.validation import checked
 from raters.fitting.fit import fit
+from raters.fitting.result import check_data
 from raters.inference import Backend
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
@@ -54,6 +55,7 @@ def drop(
     >>> rt.auditing.drop(model, votes, audit, seed=0, progress=False).posterior.sizes["annotator"]
     7
     """
+    check_data(data, "data", model)
     flagged = set(map(str, audit.flagged))
     if unknown := sorted(flagged - set(map(str, data.judges))):
         problem = f"has no {plural(data.judge)} {shorten(unknown)}, whom the audit flagged"
