@@ -134,21 +134,21 @@ def test_a_result_is_read_back_and_names_its_function(fitted, tmp_path):
     fitted.to_netcdf(tmp_path / "fit.nc")
     with xr.open_datatree(tmp_path / "fit.nc") as opened:
         again = opened.load()
-    assert rt.fitting.model_of(again) == MIXED
+    assert rt.fitting.result.model_of(again) == MIXED
     one, other = (rt.log_likelihood(MIXED, result) for result in (again, fitted))
     np.testing.assert_allclose(
         one["log_likelihood"]["y"].values, other["log_likelihood"]["y"].values, rtol=1e-6
     )
     again.attrs["model"] = again.attrs["model"].replace(":mixed", ":forgotten")
     with pytest.raises(SettingError, match=r":forgotten is not known here; pass the model itself"):
-        rt.fitting.model_of(again)
+        rt.fitting.result.model_of(again)
 
 
 def test_a_file_does_not_name_functions_that_are_no_models(fitted):
     altered = fitted.copy()
     altered.attrs["model"] = altered.attrs["model"].replace(f"{__name__}:mixed", "os:system")
     with pytest.raises(SettingError, match="the function os:system is not known here"):
-        rt.fitting.model_of(altered)
+        rt.fitting.result.model_of(altered)
 
 
 def test_whole_numbers_may_be_objects():
@@ -358,7 +358,7 @@ def test_functions_of_one_name_are_told_apart(fit_quietly) -> None:
     rng = np.random.default_rng(0)
     data = {"x": rng.normal(size=20), "y": rng.integers(0, 2, 20)}
     result = fit_quietly(narrow, data, rt.PGEM(draws=10), seed=0)
-    assert rt.fitting.model_of(result) == narrow
+    assert rt.fitting.result.model_of(result) == narrow
     with pytest.raises(SettingError, match="start"):
         rt.fit(wide, data, rt.PGEM(draws=10), seed=0, start=result, progress=False)
 

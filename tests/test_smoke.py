@@ -41,4 +41,4 @@ def test_every_name_back_end_and_verb(tiny, tmp_path):
         warnings.simplefilter("ignore")
         result = rt.fit(rt.DawidSkene(), labels, BACKENDS[0], seed=0, progress=False)
     result.to_netcdf(tmp_path / "result.nc")
-    assert rt.fitting.model_of(result) == rt.DawidSkene()
+    assert rt.fitting.result.model_of(result) == rt.DawidSkene()

@@ -1,26 +1,24 @@
 """Agreement of annotators without a model: observed agreement, Krippendorff's α, Fleiss' κ and
 Gwet's AC₁, with intervals.
 
-The statistics are implemented here because no maintained library takes labels with different
-numbers of annotators per item: irrCAC 0.4.4 pins SciPy 1.12 and pandas 2 and takes a table of items
-× annotators; krippendorff 0.9.0 (GPL) has α only, without an interval; statsmodels 0.15 needs
-equally many labels of each item and has no interval; pingouin 0.7 has none of the four. The tests
-compare with the results of the first three.
+No maintained library takes labels with different numbers of annotators per item and has intervals:
+irrCAC pins old versions, krippendorff has α only, statsmodels needs equally many labels. The tests
+compare with their results.
 """
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
 from raters.auditing.disagreement import Answers, Ratio, nominal, of_class, ordinal, scored
-from raters.errors import DataError, DataWarning, SettingError
-from raters.errors.validation import boolean, checked, one_of, share
+from raters.errors import DataError, DataWarning, refuse
+from raters.errors.validation import checked, share
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
 from raters.judgements.ties import Ties
@@ -71,19 +69,7 @@ def agreement(
     ------
     DataError
         When no question has answers by two annotators; when the answers are neither names nor
-        sides of a pair; when classes are no numbers (``metric="interval"``), or are numbers in an
-        order other than by size (``metric="ordinal"``).
-    SettingError
-        When `level` does not lie between 0 and 1; when `metric` or `by_class` have no meaning for
-        these data.
-
-    Warns
-    -----
-    DataWarning
-        When all answers are of one class: agreement by chance is then certain, and α and κ are
-        undefined (NaN), as is AC₁ unless there is a second class. When only one question is
-        used, so that the intervals are undefined (NaN). When the order of classes
-        (``metric="ordinal"``) is that of the alphabet, which need not be meant.
+        sides of a pair, or without the numbers or the order that `metric` asks for.
 
     Notes
     -----
@@ -106,8 +92,7 @@ def agreement(
 
     where :math:`n_c = \sum_i r_{ic}`, :math:`n = \sum_c n_c`, :math:`\pi_c` is the mean of
     :math:`r_{ic} / r_i` over items, and :math:`q` is the number of classes, including those
-    without labels. Gwet's own programs include the items with one label in :math:`\pi_c`;
-    here both terms use the same items.
+    without labels. Both terms use the same items.
 
     **Distances.** With classes at a distance, the disagreement of two labels c and k is
     :math:`\delta_{ck}^2` in both terms of α,
@@ -132,30 +117,21 @@ def agreement(
     that was read as half a vote for each side is half an answer for each; with ``ties="keep"`` it
     is an answer of its own where the order of presentation is known.
 
-    The intervals treat the items as a random sample and the annotators as fixed. The variance is
-    that of the linearised statistic (Gwet 2008, 2014). The interval is Student's with one degree of
-    freedom less than items, on the scale :math:`\log(D / E)`: it stays below 1, and keeps its
-    coverage for agreement near 1, where the symmetric interval loses it.
-
-    Where all annotators agree, or no two of them do, the estimated variance is 0. The interval then
-    ends at the disagreement that would have been seen with probability (1 + `level`) / 2:
-    :math:`D = 1 - ((1 - \mathtt{level}) / 2)^{1 / \mathtt{items}}` in place of 0, or 1 minus that
-    in place of 1.
+    The intervals treat the items as a random sample and the annotators as fixed. They are Student's
+    with the variance of the linearised statistic (Gwet 2008, 2014), on the scale
+    :math:`\log(D / E)`, which keeps their coverage for agreement near 1. Where the estimated
+    variance is 0, they end at the disagreement that would have been seen with probability
+    (1 + `level`) / 2.
 
     A high α, κ or AC₁ means that annotators agree, not that they are right, and a low one does not
     show who is wrong: both questions need a model of the annotators.
 
     References
     ----------
-    - Cicchetti, D. V. and Feinstein, A. R. (1990). High agreement but low kappa: II. Resolving the
-      paradoxes. Journal of Clinical Epidemiology 43, 551–558.
-    - Fleiss, J. L. (1971). Measuring nominal scale agreement among many raters. Psychological
-      Bulletin 76, 378–382.
-    - Gwet, K. L. (2008). Computing inter-rater reliability and its variance in the presence of high
-      agreement. British Journal of Mathematical and Statistical Psychology 61, 29–48.
-    - Gwet, K. L. (2014). Handbook of Inter-Rater Reliability, 4th edition. Advanced Analytics.
-    - Krippendorff, K. (2011). Computing Krippendorff's alpha-reliability. University of
-      Pennsylvania.
+    Fleiss (1971), Psychological Bulletin 76, 378–382; Cicchetti and Feinstein (1990), Journal of
+    Clinical Epidemiology 43, 551–558; Gwet (2008), British Journal of Mathematical and Statistical
+    Psychology 61, 29–48; Gwet (2014), Handbook of Inter-Rater Reliability; Krippendorff (2011),
+    Computing Krippendorff's alpha-reliability.
 
     Examples
     --------
@@ -171,68 +147,61 @@ def agreement(
     fleiss_kappa            0.55  0.45  0.64     45               0
     gwet_ac1                0.62  0.52  0.70     45               0
 
-    Ratings are ordered: the metric counts a rating of 1 against 4 as a worse disagreement than one
-    of 1 against 2.
-
     >>> print(rt.agreement(labels, metric="ordinal").round(2).to_string(index_names=False))
                         estimate   low  high  items  items_left_out
     krippendorff_alpha      0.79  0.69  0.86     45               0
     >>> each = rt.agreement(labels, by_class=True)["estimate"].unstack("statistic")
     >>> each["specific_agreement"].round(2).to_dict()
     {1: 0.86, 2: 0.68, 3: 0.41, 4: 0.51}
-
-    Comparisons; and the same votes with the tie as an answer of its own.
-
-    >>> table = {"left": [*"aaabbb"], "right": [*"bbbccc"], "who": ["x", "y", "z"] * 2,
-    ...          "better": ["left", "left", "tie", "left", "right", "left"]}
-    >>> votes = rt.Comparisons.from_frame(table, first="left", second="right", outcome="better",
-    ...                                   annotator="who", ties="half")
-    >>> float(rt.agreement(votes).loc["observed_agreement", "estimate"])
-    0.5
-    >>> votes = rt.Comparisons.from_frame(table, first="left", second="right", outcome="better",
-    ...                                   annotator="who", ties="keep")
-    >>> round(float(rt.agreement(votes).loc["observed_agreement", "estimate"]), 3)
-    0.333
     """
     share("level", level)
-    if metric is not None:
-        one_of("metric", metric, get_args(Metric))
-    boolean("by_class", by_class)
-    if (own := _own(data)) is not None:
-        return own(data, level, metric, by_class)
+    if (of_kind := _of_kind(data)) is not None:
+        return of_kind(data, level, metric, by_class)
     _check(data, metric, by_class)
     if isinstance(data, Ties) and data.exchangeable:  # Chance is that of two sides.
         data = data.halved()
     answers = Answers.of(data)
     used = answers.num_raters >= 2
-    if not used.any():
-        raise DataError(_alone(data))
-    answers = answers.of_questions(used)
-    classes, num_used = _classes(data), int(used.sum())
-    given = [classes[code] for code in np.unique(answers.label)]
-    if by_class:
-        table = _by_class(answers, classes, level)
-        _warn_of_classes([one for one in classes if one not in given])
-    else:
-        table = _table(_statistics(answers, data, given, metric), level)
-        _warn_of_one_class(table, given[0], num_used, data)
-    if num_used == 1:
-        text = f"one {_noun(data)} has answers by two {plural(data.judge)} or more"
-        warnings.warn(f"{text}; an interval takes two (NaN)", DataWarning, stacklevel=3)
     # A unit that nobody was asked about, such as an item without labels, has no row.
     with_units = data.unit not in (data.row, data.judge)
+    unit = data.unit if with_units else "question"
+    if not used.any():
+        raise DataError(
+            f"no {unit} has answers by two {plural(data.judge)}, so there is no agreement to"
+            f" measure. Put a random part of the questions to two {plural(data.judge)} or more, in"
+            " one order of presentation if that is known"
+        )
+    answers = answers.of_questions(used)
+    classes, num_used = _classes(data), int(used.sum())
+    if by_class:
+        tables = {}
+        for code, name in enumerate(classes):
+            statistics, of_all = of_class(answers.against_the_rest(code))
+            tables[name] = _table(statistics, level).assign(share=of_all)
+        table = pd.concat(tables, names=["class"])
+    else:
+        table = _table(_statistics(answers, data, metric), level)
+    if num_used == 1:
+        text = f"one {unit} has answers by two {plural(data.judge)} or more"
+        warnings.warn(f"{text}; an interval takes two (NaN)", DataWarning, stacklevel=3)
+    if undefined := [name for name, value in table["estimate"].items() if np.isnan(value)]:
+        warnings.warn(
+            f"agreement by chance is certain where all {num_used:,} {unit}(s) have answers of one"
+            f" class, and not defined for a class that nobody gave: {shorten(undefined)} (NaN)",
+            DataWarning,
+            stacklevel=3,
+        )
     num_items = data.num_units if with_units else len(used)
     return table.assign(items=num_used, items_left_out=num_items - num_used)
 
 
 def is_measurable(data: Judgements) -> bool:
-    """True if answers to the same question can be equal by more than chance: they are names, sides
-    of a pair, or orders."""
+    """True if answers can be equal by more than chance: names, sides of a pair, or orders."""
     names = data.answer in data.axes or data.pair is not None
-    return names or _own(data) is not None
+    return names or _of_kind(data) is not None
 
 
-def _own(data: Any) -> Callable[..., pd.DataFrame] | None:
+def _of_kind(data: Any) -> Callable[..., pd.DataFrame] | None:
     """Statistics that the kind of these data has itself; None also for kinds not registered."""
     kind = found_kind(data)
     return None if kind is None else kind.agreement
@@ -252,9 +221,7 @@ def _table(statistics: Mapping[str, Ratio], level: float) -> pd.DataFrame:
     return table.rename_axis("statistic")
 
 
-def _statistics(
-    answers: Answers, data: Judgements, given: Sequence[Any], metric: Metric | None
-) -> dict[str, Ratio]:
+def _statistics(answers: Answers, data: Judgements, metric: Metric | None) -> dict[str, Ratio]:
     """Statistics under a metric."""
     if metric is None and data.graded:
         observed = nominal(answers)["observed_agreement"]
@@ -262,147 +229,48 @@ def _statistics(
     if metric in (None, "nominal"):
         return nominal(answers)
     classes = _classes(data)
-    if metric == "ordinal":
-        if not data.graded:
-            _check_order(classes, given)
-        return {"krippendorff_alpha": ordinal(answers)}
-    return {"krippendorff_alpha": scored(answers, np.array(_numbers(classes)))}
+    number = pd.to_numeric(pd.Series(classes, dtype=object), errors="coerce").to_numpy(float)
+    if metric == "interval":
+        if not np.isfinite(number).all():
+            problem = "are no numbers, which metric='interval' takes differences of"
+            expected = "name the classes by numbers, or take the order of the classes alone"
+            instead = "metric='ordinal'"
+            refuse("classes", list(classes), problem, expected, instead=instead, error=DataError)
+        return {"krippendorff_alpha": scored(answers, number)}
+    if not data.graded:
+        _check_order(list(classes), number)
+    return {"krippendorff_alpha": ordinal(answers)}
 
 
-def _by_class(answers: Answers, classes: Sequence[Any], level: float) -> pd.DataFrame:
-    """Estimates and intervals for each class against the rest."""
-    tables = {}
-    for code, name in enumerate(classes):
-        statistics, of_all = of_class(answers.against_the_rest(code))
-        tables[name] = _table(statistics, level).assign(share=of_all)
-    return pd.concat(tables, names=["class"])
-
-
-# ---------------------------------------------------------------- checks
-
-
-def _check(data: Any, metric: str | None, by_class: bool) -> None:
-    """Raise unless these are answers that can be compared, in the way that is asked for."""
-    if not isinstance(data, Judgements) or not is_measurable(data):
-        why = f"a {type(data).__name__}"
-    elif not data.has_answers:
-        why = "without answers"
-    else:
-        _check_asked(data, metric, by_class)
-        return
-    expected = "agreement is counted on names or sides of pairs, with their answers"
-    raise DataError(
-        f"{expected}, such as rt.Labels.from_frame(...) or rt.Comparisons.from_frame(...); this is"
-        f" {why}",
-        parameter="data",
-        value=data,
-        problem=f"is {why}",
-        expected=expected,
-    )
-
-
-def _check_asked(data: Judgements, metric: str | None, by_class: bool) -> None:
-    """Raise unless the options have a meaning for these data."""
-    if data.answer not in data.axes and (by_class or metric not in (None, "nominal")):
-        raise SettingError(
-            parameter="by_class" if by_class else "metric",
-            value=True if by_class else metric,
-            problem="has no effect on pairs, of which there are two answers",
-            expected="leave it out, or read ties as an answer of their own, with rt.Labels",
-        )
-    if by_class and metric not in (None, "nominal"):
-        raise SettingError(
-            parameter="metric",
-            value=metric,
-            problem="has no effect where each class stands against the rest",
-            expected="leave out one of metric and by_class",
-        )
-
-
-def _numbers(classes: Sequence[Any]) -> list[float]:
-    """The numbers that are names of classes; `DataError` when one is none."""
-    numbers = [_number(name) for name in classes]
-    if bad := [name for name, number in zip(classes, numbers, strict=True) if number is None]:
-        raise DataError(
-            parameter="classes",
-            value=list(bad),
-            problem="are no numbers, which metric='interval' takes differences of",
-            expected="name the classes by numbers, or take the order of the classes alone",
-            instead="metric='ordinal'",
-        )
-    return [number for number in numbers if number is not None]
-
-
-def _number(name: Any) -> float | None:
-    """The finite number that a name is, or None."""
-    try:
-        number = float(name)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _check_order(classes: Sequence[Any], given: Sequence[Any]) -> None:
+def _check_order(classes: list[Any], number: Float[np.ndarray, " class"]) -> None:
     """Raise for numbers in another order than by size; warn of the order of the alphabet."""
-    numbers, names = [_number(name) for name in classes], [str(name) for name in classes]
-    if None not in numbers:
-        if list(numbers) not in (sorted(numbers), sorted(numbers, reverse=True)):  # type: ignore[type-var]
-            raise DataError(
-                parameter="classes",
-                value=list(classes),
-                problem="are numbers in an order that is not theirs",
-                expected="name the classes from the lowest to the highest when the table is read",
-                instead="rt.Labels.from_frame(..., classes=[...])",
-            )
-    elif len(given) > 2 and names == sorted(names) and max(map(len, names)) > 1:
+    step, names = np.diff(number), list(map(str, classes))
+    if np.isfinite(number).all():
+        if not ((step >= 0).all() or (step <= 0).all()):
+            problem = "are numbers in an order that is not theirs"
+            expected = "name the classes from the lowest to the highest when the table is read"
+            instead = "rt.Labels.from_frame(..., classes=[...])"
+            refuse("classes", classes, problem, expected, instead=instead, error=DataError)
+    elif len(names) > 2 and names == sorted(names) and max(map(len, names)) > 1:
         warnings.warn(
-            f"the order of the classes is that of the alphabet, {' < '.join(names[:6])}"
-            f"{' < …' if len(names) > 6 else ''}; where another is meant, name them from the lowest"
-            " to the highest when the table is read: classes=[...]",
+            f"the order of the classes is that of the alphabet, {' < '.join(names[:6])}; where"
+            " another is meant, name them from the lowest to the highest when the table is read:"
+            " classes=[...]",
             DataWarning,
             stacklevel=5,
         )
 
 
-def _alone(data: Judgements) -> str:
-    """Say that nobody answered the same question as another."""
-    same = ""
-    if data.pair is not None:
-        same = (
-            " (the same pair, in the same order)" if not data.exchangeable else " (the same pair)"
-        )
-    return (
-        f"no {_noun(data)}{same} has answers by two {plural(data.judge)}, so there is no agreement"
-        f" to measure. Put a random part of the questions to two {plural(data.judge)} or more; if"
-        " some were already, check the columns that the table was read by"
-    )
-
-
-def _noun(data: Judgements) -> str:
-    """Name of one question."""
-    return "question" if data.unit in (data.row, data.judge) else data.unit
-
-
-def _warn_of_one_class(table: pd.DataFrame, given: Any, num_used: int, data: Judgements) -> None:
-    """Explain what is NaN because all answers are equal."""
-    if undefined := list(table.index[table["estimate"].isna()]):
-        rest = " Read observed_agreement with its interval, or collect answers of other classes too"
-        warnings.warn(
-            f"all answers to the {num_used} {_noun(data)}(s) with two {plural(data.judge)} or more"
-            f" are {given!r}: agreement by chance is then certain too, and"
-            f" {', '.join(undefined)} {'is' if len(undefined) == 1 else 'are'} not defined"
-            f" (NaN).{rest}",
-            DataWarning,
-            stacklevel=4,
-        )
-
-
-def _warn_of_classes(lacking: Sequence[Any]) -> None:
-    """Explain what is NaN because nobody gave a class."""
-    if lacking:
-        warnings.warn(
-            f"{len(lacking)} class(es) were not given where two or more answered, and have no"
-            f" agreement by chance (NaN): {shorten(lacking)}",
-            DataWarning,
-            stacklevel=4,
-        )
+def _check(data: Any, metric: str | None, by_class: bool) -> None:
+    """Raise unless these are answers that can be compared, in the way that is asked for."""
+    if not isinstance(data, Judgements) or not is_measurable(data) or not data.has_answers:
+        expected = "give answers that are names or sides of pairs, as rt.Labels and rt.Comparisons"
+        refuse("data", data, "has no answers that can be equal", expected, error=DataError)
+    name, value = ("by_class", True) if by_class else ("metric", metric)
+    if data.answer not in data.axes and (by_class or metric not in (None, "nominal")):
+        problem = "has no effect on pairs, of which there are two answers"
+        expected = "leave it out, or read ties as an answer of their own, with rt.Labels"
+        refuse(name, value, problem, expected)
+    if by_class and metric not in (None, "nominal"):
+        problem = "has no effect where each class stands against the rest"
+        refuse("metric", metric, problem, "leave out one of metric and by_class")

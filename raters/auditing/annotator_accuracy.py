@@ -34,6 +34,9 @@ from raters.auditing import slice_sampling
 from raters.judgements.counts import pad_to
 from raters.model import Values
 
+PerAnnotator = Float[np.ndarray, " annotator"]
+AnnotatorDraws = Float[np.ndarray, "draw annotator"]
+
 # Prior, by benchmarks/annotator_intervals.py: mean and spread of the slope; the standard deviation
 # of the level beside that of the classes; the scale of the spread, which is above that of most
 # crowds for the sake of one.
@@ -48,10 +51,10 @@ _GRID = np.linspace(-4, 4, 41)
 class Marks(NamedTuple):
     """Right and wrong answers of annotators, known and expected."""
 
-    right: Float[np.ndarray, " annotator"]
-    labels: Float[np.ndarray, " annotator"]
-    credit: Float[np.ndarray, "draw annotator"]
-    others: Float[np.ndarray, " annotator"]
+    right: PerAnnotator
+    labels: PerAnnotator
+    credit: AnnotatorDraws
+    others: PerAnnotator
     luck: float = 0.0
 
     @property
@@ -90,7 +93,7 @@ def _relation(points: Float[np.ndarray, "draw unknown"], scale: float, luck: flo
 
 def _draw_relation(
     marks: Marks,
-    log_odds: Float[np.ndarray, " annotator"],
+    log_odds: PerAnnotator,
     middle: float,
     scale: float,
     num_draws: int,
@@ -139,8 +142,8 @@ def _log_likelihood(
 class Accuracies(NamedTuple):
     """Draws of annotators' accuracies."""
 
-    own: Float[np.ndarray, "draw annotator"]
-    ability: Float[np.ndarray, "draw annotator"]
+    own: AnnotatorDraws
+    ability: AnnotatorDraws
 
 
 def draw_accuracies(marks: Marks, seed: int) -> Accuracies:
@@ -167,11 +170,11 @@ def draw_accuracies(marks: Marks, seed: int) -> Accuracies:
 
 
 def _draw_own(
-    logits: Float[np.ndarray, "draw annotator"],
+    logits: AnnotatorDraws,
     spread: Float[np.ndarray, "draw 1"],
     marks: Marks,
     rng: np.random.Generator,
-) -> Float[np.ndarray, "draw annotator"]:
+) -> AnnotatorDraws:
     """Draw each annotator's z: normal without labels of known class, otherwise from a grid."""
     drawn = rng.normal(size=logits.shape)
     seen = np.flatnonzero(marks.labels > 0)

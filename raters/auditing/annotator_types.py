@@ -15,6 +15,8 @@ from raters.inference.polya_gamma import latent_classes
 from raters.model import Model, Values
 from raters.program import Program, skeleton, trace
 
+PerAnnotator = Float[np.ndarray, " annotator"]
+
 # Column of an audit's table that holds the probability of a type, in place of that of a range of
 # competences.
 _COLUMNS = {"guesser": "p_spammer", "adversary": "p_adversarial"}
@@ -36,7 +38,7 @@ def type_names(program: Program[Any], site: str) -> tuple[str, ...]:
     return found[0]
 
 
-def type_probs(program: Program[Any], draws: Values) -> dict[str, Float[np.ndarray, " annotator"]]:
+def type_probs(program: Program[Any], draws: Values) -> dict[str, PerAnnotator]:
     """Posterior probability of each type of each annotator, from draws of the parameters."""
     site = type_site(program)
     if site is None:
@@ -63,7 +65,7 @@ def _at_draws(
 
 def type_probs_given(
     program: Program[Any], draws: Values, true_class: Int[np.ndarray, "draw unit"]
-) -> dict[str, Float[np.ndarray, " annotator"]]:
+) -> dict[str, PerAnnotator]:
     """Probability of each type of each annotator under draws of the true classes."""
     site = type_site(program)
     if site is None:
@@ -92,8 +94,6 @@ def _at_classes(
     return probs
 
 
-def type_columns(
-    probs: dict[str, Float[np.ndarray, " annotator"]],
-) -> dict[str, Float[np.ndarray, " annotator"]]:
+def type_columns(probs: dict[str, PerAnnotator]) -> dict[str, PerAnnotator]:
     """Columns of an audit's table that the probabilities of types give."""
     return {column: probs[name] for name, column in _COLUMNS.items() if name in probs}

@@ -9,25 +9,22 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Bool, Shaped
 
 from raters.auditing import precision
 from raters.auditing.calibration import Anchor, Calibration, calibrated, check_crowd
 from raters.auditing.influence import DECIDES
 from raters.auditing.influence import influence as influence_of
-from raters.auditing.intervals import mean_and_interval
+from raters.auditing.intervals import mean_and_interval, table
 from raters.auditing.settling import Settling, settling
 from raters.auditing.together import combined, joint_anchor, judged_parts
-from raters.auditing.verdicts import DIFFERS, Costs, rule, verdicts
-from raters.errors import DataWarning, SettingError
+from raters.auditing.verdicts import DIFFERS, Costs, decided, rule
+from raters.errors import DataWarning, SettingError, refuse
 from raters.errors.validation import checked, finite, positive, share, whole
 from raters.fitting.draws import check_several
-from raters.fitting.identity import identity_of
 from raters.fitting.parts import PART_OF, part
-from raters.fitting.result import draws_of, program_of, whole_program_of
-from raters.judgements.base import Judgements
+from raters.fitting.result import draws_of, identity_of, program_of, whole_program_of
 from raters.judgements.display import isolated
-from raters.judgements.names import names_array, plural
+from raters.judgements.names import plural
 from raters.kinds import AuditLimits, Quantities, kind_of
 from raters.model import Model
 from raters.program import Program
@@ -44,22 +41,17 @@ class Audit:
     ----------
     table : xarray.Dataset
         One entry for each annotator, or whoever else judges: the axis `judge`.
-        ``table.to_dataframe()`` prints well.
     rule : str
         Rule behind the verdicts, in words.
     tables : mapping of str to xarray.Dataset
         Further tables of the kind of judgement. Of comparisons, where two mirrored worlds are both
-        possible: ``"worlds"``, with the ``probability`` of each world, and ``competence``,
-        ``competence_low`` and ``competence_high`` in it. Of labels: ``"confusion"``, with ``mean``,
-        ``low`` and ``high`` of P(label | annotator, true class), axes annotator, true_class, label;
-        and ``"items"``, for each item its most probable class (``label``; of equally probable ones
-        the first), that class's ``probability``, the ``entropy`` of its class in bits, and the
-        number of its ``judgements``. Of item responses: ``"item_parameters"``, for each item its
-        ``difficulty`` and whatever else the model has, with ``_low`` and ``_high``.
-    threshold, level, margin : float
+        possible: ``"worlds"``, with the ``probability`` of each and ``competence`` in it. Of
+        labels: ``"confusion"``, with ``mean``, ``low`` and ``high`` of P(label | annotator, true
+        class), and ``"items"``, for each item its most probable class (``label``), that class's
+        ``probability``, its ``entropy`` in bits, and the number of ``judgements``. Of item
+        responses and ratings: ``"item_parameters"``.
+    threshold, level, margin, min_judgements, costs
         Options of the audit.
-    min_judgements : int
-    costs : Costs
     judged : str
         Quantity that is compared with the threshold.
     anchor : Anchor
@@ -105,37 +97,27 @@ class Audit:
     @property
     def flagged(self) -> list[Any]:
         """Names of the annotators with verdict ``drop``."""
-        names: list[Any] = self.table[self.judge].values[self._dropped].tolist()
+        names: list[Any] = self._dropped[self.judge].values.tolist()
         return names
 
     @property
     def wrong_drops(self) -> float:
-        """Expected share of those flagged who are above the threshold after all; NaN when nobody is
-        flagged."""
-        dropped = self._dropped
-        if not dropped.any():
-            return float("nan")
-        return float(1 - self.table["p_below"].values[dropped].mean())
+        """Expected share of those flagged who are above the threshold; NaN when nobody is."""
+        p_below = self._dropped["p_below"].values
+        return float(1 - p_below.mean()) if len(p_below) else float("nan")
 
     @property
-    def _dropped(self) -> Bool[np.ndarray, " judge"]:
-        """Verdict of ``drop``, a boolean for each."""
-        return np.asarray(self.table["verdict"].values == "drop")
+    def _dropped(self) -> xr.Dataset:
+        return self.table.isel({self.judge: self.table["verdict"].values == "drop"})
 
     @property
     def wrong_interval(self) -> tuple[float, float] | None:
-        """Interval of the number of items whose label in `items` is wrong; None without a
-        calibration of labels."""
+        """Interval of the number of wrong labels in `items`; None without a calibration."""
         return None if self.calibration is None else self.calibration.wrong_interval
 
     @property
     def expected_wrong(self) -> float:
-        """Expected number of items whose label in `items` is wrong, should labelling stop now; NaN
-        for comparisons.
-
-        Without a calibration it is the model's: where items mislead many annotators at once, models
-        that take errors as independent expect too few.
-        """
+        """Expected number of wrong labels in `items`; NaN for comparisons."""
         return float("nan") if self.items is None else float((1 - self.items["probability"]).sum())
 
     @property
@@ -164,28 +146,14 @@ class Audit:
         lines = [self.anchor.sentence, *(f"In doubt: {doubt}." for doubt in self.anchor.doubts)]
         lines += [frame[shown].round(3).to_string(), self.rule]
         if self.items is not None:
-            interval = ""
+            wrong = f"{self.expected_wrong:.1f} of {self.items.sizes['item']}"
             if self.wrong_interval is not None:
                 low, high = self.wrong_interval
-                interval = (
-                    f" ({self.level:.0%} interval {low:.0f} to {high:.0f},"
-                    f" {self.anchor.of_interval})"
-                )
-            wrong, number = self.expected_wrong, self.items.sizes["item"]
-            lines.append(f"Expected wrong item labels: {wrong:.1f} of {number}{interval}.")
+                wrong += f" ({self.level:.0%} interval {low:.0f} to {high:.0f})"
+            lines.append(f"Expected wrong item labels: {wrong}.")
         if self.flagged:
             lines.append(f"Expected share of wrong drops: {self.wrong_drops:.1%}.")
-        if (most := self.influential) is not None:
-            lines.append(_influence(most))
         return "\n".join(lines)
-
-
-def _influence(most: Mapping[str, Any]) -> str:
-    """Sentence on the judge on whom most hangs."""
-    return (
-        f"Without {isolated(most['name'])}, {most['share']:.0%} of the {most['conclusions']} would"
-        " change."
-    )
 
 
 @checked
@@ -212,10 +180,8 @@ def audit(
     Parameters
     ----------
     model : Model
-        The model that was fitted. Of comparisons, one with competences:
-        ``ExtendedBTL(competence="signed")`` can also find adversaries. Of labels, any model that
-        tells annotators apart, such as ``DawidSkene()``. Of another kind of judgement, one with a
-        parameter of each judge.
+        The model that was fitted, one with parameters of each judge.
+        ``ExtendedBTL(competence="signed")`` can also find adversaries.
     result : xarray.DataTree
     gold : mapping, pandas.Series or pandas.DataFrame, optional
         Known truths, as `raters.calibrate` takes them: true classes of items that were drawn at
@@ -223,8 +189,7 @@ def audit(
         (`raters.models.JointModel`), a mapping from parts to the known truths of each.
     reference : sequence, or "crowd"
         Annotators who are taken to be right. With ``"crowd"`` the crowd is: the numbers are then
-        the model's own, without allowance for mistakes that the crowd makes together, and verdicts
-        rest on agreement with all others.
+        the model's own, without allowance for mistakes that the crowd makes together.
     threshold : float, optional
         An annotator with a competence below it is "bad": .25 by default, where 0 is a guesser, and
         1 the reference annotator of comparisons, or one who labels every item right. Of another
@@ -232,9 +197,8 @@ def audit(
     level : float
         Posterior probability of the (equal-tailed) intervals.
     margin : float
-        Distance from knowing nothing below which an annotator guesses: of comparisons, an accuracy
-        within this of ½; of labels, less information on the true class than this, in bits per
-        label. A ``first_share`` within this of ½ is no position bias.
+        Distance from knowing nothing below which an annotator guesses: of an accuracy or a
+        ``first_share`` from ½, or information on the true class in bits per label.
     min_judgements : int
         With fewer judgements the verdict is "too few judgements".
     costs : Costs, optional
@@ -247,89 +211,39 @@ def audit(
     Returns
     -------
     Audit
-        Its ``table`` has, for each annotator:
+        Its ``table`` has for each annotator, where the model has them and each quantity with
+        ``_low`` and ``_high``:
 
-        - ``judgements``: number of votes, labels or other judgements;
-        - ``competence``, ``competence_low``, ``competence_high``: posterior mean and interval;
-        - ``accuracy``, ``accuracy_low``, ``accuracy_high``;
-        - ``p_adversarial``;
-        - ``p_below``: P(competence < `threshold`);
+        - ``judgements``, ``competence``, ``accuracy``, and ``p_below``: P(competence <
+          `threshold`);
         - ``agreement``: share of the annotator's votes for the item with the higher posterior mean
           reward, or of their labels that are the item's most probable class;
-        - ``gives_one_answer`` (of labels, and of comparisons in a known order of presentation):
-          True if all their labels are the same class, or all their votes for the same side, and
-          fewer than one of a thousand would by chance;
-        - ``verdict``: keep, review, drop, too few judgements, or, where the fit holds fewer than
-          100 effective draws of the annotator's parameters, too few draws; without known truths and
-          trusted annotators, "differs from the crowd" in place of drop, but for those with
-          ``gives_one_answer``, of whom no truth makes any use.
-
-        Of comparisons also
-
-        - ``relative``: posterior mean of competence over the crowd's mean absolute competence,
-          which no choice of scale changes;
-        - ``p_guessing``: P(accuracy within `margin` of ½);
-
-        with `influence`
-
-        - ``influence``: share of the conclusions that would change without the annotator, which are
-          the order of each pair of items, or the most probable class of each item; see
-          `raters.auditing.influence`. NaN where it is not known: for a model with neither, and
-          beyond 300 annotators.
-
-        and where a position bias of each annotator was fitted, as by
-        ``ExtendedBTL(position_bias=True)``,
-
-        - ``position_bias``, with ``_low`` and ``_high``: the bias, in logits for the item shown
-          first;
-        - ``first_share``, with ``_low`` and ``_high``: the probability of choosing the first of two
-          equal items;
-        - ``p_position_bias``: P(``first_share`` differs from ½ by `margin` or more).
-
-        Of comparisons by annotators with rewards of their own (`HierarchicalBTL`) also, each with
-        ``_low`` and ``_high``, ``taste_agreement`` and ``consistency``: correlation of the
-        annotator's own rewards with the crowd's, and their spread relative to the crowd's; and
-        ``own_accuracy``, the probability of choosing the item that the annotator prefers; and in
-        place of ``p_guessing``
-
-        - ``p_careless``: probability that coin flips predict their votes as well as rewards of
-          their own, or that ``own_accuracy`` is within `margin` of ½;
-        - ``p_different_taste``: probability that neither is so, and that ``taste_agreement`` is
-          between −½ and ½; where it is below −½, they are an adversary (``p_adversarial``).
-
-        Of labels also, each with ``_low`` and ``_high``,
-
-        - ``information``: mutual information of true class and label, in bits per label;
-        - ``sensitivity`` and ``specificity``, when there are two classes: P(label right | true
-          class), of the last of `labels.classes` (the positive class) and of the first;
-
-        and
-
-        - ``p_spammer``: P(information < `margin`), or of a model with types of annotators, such as
-          `GuesserDawidSkene`, P(guesser), as then ``p_adversarial`` is P(adversary);
-        - ``bias_class``, ``bias``: the class whose label the annotator gives most in excess of its
-          frequency, and that excess.
-
-        ``confusion`` and ``items`` are those of `Audit`.
-
-    Raises
-    ------
-    SettingError
-        When the model has no competences, or takes annotators as alike; when an option is out of
-        range; when the kind has no threshold and none is given; when it has no calibration and
-        truths or trusted annotators are given.
-    DataError
-        When `gold` has other items or classes than the labels, or contradicts what was known.
+        - ``gives_one_answer``: True if all their answers are the same class or side, and fewer than
+          one of a thousand would by chance;
+        - ``verdict``: keep, review, drop, too few judgements, or, with fewer than 100 effective
+          draws, too few draws; without known truths and trusted annotators, "differs from the
+          crowd" in place of drop, but for those with ``gives_one_answer``;
+        - ``influence``, if asked for: share of the conclusions that would change without the
+          annotator (order of each pair of items, most probable class of each item; see
+          `raters.auditing.influence`), NaN where it is not known;
+        - of comparisons ``relative`` (competence over the crowd's mean absolute competence),
+          ``p_guessing`` and ``p_adversarial``; with a position bias of each, ``position_bias`` (in
+          logits for the item shown first), ``first_share`` (the probability of choosing the first
+          of two equal items) and ``p_position_bias`` (that it differs from ½ by `margin` or more);
+        - of comparisons by annotators with rewards of their own, ``taste_agreement``,
+          ``consistency`` and ``own_accuracy``, and in place of ``p_guessing`` ``p_careless`` (coin
+          flips predict the votes as well, or ``own_accuracy`` is within `margin` of ½) and
+          ``p_different_taste`` (neither is so, and ``taste_agreement`` is between −½ and ½);
+        - of labels ``information`` in bits per label, ``sensitivity`` and ``specificity`` of two
+          classes, ``p_spammer`` (information below `margin`), ``p_adversarial``, ``bias_class`` and
+          ``bias`` (the class given most in excess of its frequency); of a model with types of
+          annotators, ``p_spammer`` and ``p_adversarial`` are probabilities of a type.
 
     Notes
     -----
-    **Comparisons.** Competence is the site of that name. Accuracy is the probability of choosing
-    the better of two random items (of two that were compared, where the comparisons fall into
-    components), the mean over pairs of
-    :math:`\sigma(\beta_k |r_i - r_j|)`, which no choice of scale changes. ``p_adversarial`` is
-    P(competence < 0). With :math:`\gamma_k` added to the logits for the item shown first,
-    ``first_share`` is :math:`\sigma(\gamma_k)`, the probability at :math:`r_i = r_j`: ½ without a
-    position bias.
+    **Comparisons.** Accuracy is the probability of choosing the better of two random items (of two
+    that were compared, where the comparisons fall into components), the mean over pairs of
+    :math:`\sigma(\beta_k |r_i - r_j|)`, which no choice of scale changes.
 
     **Comparisons by annotators with rewards of their own.** With Δr for the difference of the
     crowd's rewards between two items, Δu for that of the annotator's own,
@@ -344,18 +258,13 @@ def audit(
         \qquad
         \text{own accuracy} = \operatorname{mean} \sigma(|\Delta u|).
 
-    Competence is 1 for one who votes as the crowd does, and 0 both for a guesser (consistency 0)
-    and for one whose taste is unrelated to the crowd's (taste agreement 0). The
-    probability of coin flips is :math:`1 / (1 + e^{g})`, with g the gain in expected log predictive
-    density, by WAIC, of own rewards over coin flips (a pseudo-BMA weight). Without ``competence=``
-    the model takes all annotators as consistent, and the competence of a guesser with few votes is
-    shrunk towards 1: to find guessers, fit ``HierarchicalBTL(competence="signed")``.
+    The probability of coin flips is :math:`1 / (1 + e^{g})`, with g the gain in expected log
+    predictive density, by WAIC, of own rewards over coin flips. To find guessers, fit
+    ``HierarchicalBTL(competence="signed")``.
 
-    **Labels.** All quantities are those of `raters.calibrate`, which allow for mistakes that the
-    crowd makes together, unless the crowd is taken to be right. With :math:`p_k` the frequency of
-    class k among K, and :math:`\pi_{kj}` the annotator's probability of label j for items of class
-    k (where the crowd is taken to be right, read off the model's program, averaged over items of
-    class k where it depends on the item),
+    **Labels.** All quantities are those of `raters.calibrate`, unless the crowd is taken to be
+    right. With :math:`p_k` the frequency of class k among K, and :math:`\pi_{kj}` the annotator's
+    probability of label j for items of class k,
 
     .. math::
 
@@ -365,31 +274,13 @@ def audit(
         q_j = \sum_k p_k \pi_{kj}, \qquad \text{bias}_j = q_j - p_j.
 
     Where the crowd is not taken to be right, accuracy is the share of the labels given that are
-    right.
-    Competence is 1 for one who is always right, 0 for a spammer, whose labels do not depend on the
-    class, whatever the class frequencies, and below 0 for an adversary. With two classes it is
-    Youden's J, sensitivity + specificity − 1. ``p_adversarial`` is P(competence < 0 and information
-    ≥ `margin`): wrong so reliably that the labels are of use. All of it is computed for each of
-    up to 400 draws. From n labels, the uncertainty of the draws alone looks like about
-    :math:`(K - 1)^2 / (2 n \ln 2)` bits, so with few labels ``p_spammer`` is low for spammers too;
-    competence has no such bias.
+    right. ``p_adversarial`` is P(competence < 0 and information ≥ `margin`). From n labels, the
+    uncertainty of the draws alone looks like about :math:`(K - 1)^2 / (2 n \ln 2)` bits, so with
+    few labels ``p_spammer`` is low for spammers too.
 
-    **Labels, by a model with types of annotators.** ``p_spammer`` and ``p_adversarial`` are
-    posterior probabilities of a type. Where the crowd is taken to be right they are those of the
-    model; otherwise those under the calibrated true classes, with the annotator's probabilities
-    integrated out and the shares of the types those of the model.
-
-    **Several kinds.** Each annotator has one verdict. With :math:`n_{pk}` judgements of kind p, in
-    which the quantity :math:`x_{pk}` has the threshold :math:`t_p`,
-
-    .. math:: \text{p\_above} = \sum_p \frac{n_{pk}}{\sum_q n_{qk}} P(x_{pk} \ge t_p)
-
-    is the probability that one of their judgements, taken at random, is of a kind in which they
-    reach the threshold. The table has ``part.judgements`` and, by part, the judged quantity and its
-    probabilities; `tables` has the whole audit of each part by its name.
-
-    **Other kinds.** The table has the quantities of the kind, each with ``_low`` and ``_high``, and
-    its further columns; the quantity in `Audit.judged` is compared with `threshold`.
+    **Several kinds.** Each annotator has one verdict, by ``p_above``: the probability that one of
+    their judgements, taken at random, is of a kind in which they reach the threshold. `tables` has
+    the whole audit of each part by its name.
 
     Examples
     --------
@@ -409,16 +300,11 @@ def audit(
     ['spammer']
     >>> rt.audit(rt.DawidSkene(), result).flagged  # the crowd alone does not tell who is right
     []
-    >>> audit.confusion["mean"].dims
-    ('annotator', 'true_class', 'label')
     """
     if influence and (model.parts or PART_OF in result.attrs):
-        raise SettingError(
-            parameter="influence",
-            value=influence,
-            problem="is read off fits of one kind of judgement, and this one is of several",
-            expected="leave it out, or fit the part by itself",
-        )
+        problem = "is read off fits of one kind of judgement, and this one is of several"
+        refuse("influence", influence, problem, "leave it out, or fit the part by itself")
+    costs = Costs() if costs is None else costs
     if model.parts:
         options: dict[str, Any] = {"reference": reference, "costs": costs, "seed": seed}
         options |= {"threshold": threshold, "level": level, "margin": margin}
@@ -427,42 +313,60 @@ def audit(
     data, kind = program.data, kind_of(program.data)
     if kind.unjudged:
         raise SettingError(f"there is no audit of {kind.words.many}. {kind.unjudged}")
-    costs = Costs() if costs is None else costs
     threshold = kind.threshold if threshold is None else threshold
-    check_limits(threshold, level, margin, min_judgements, costs)
+    check_limits(threshold, level, margin, min_judgements)
     assert threshold is not None
     check_several(result, "an audit says how sure it is")
     limits = AuditLimits(float(threshold), level, float(margin))
-    calibration = _calibrated(program, result, gold, reference, level, seed)
-    if calibration is None:
-        who, of_crowd = plural(data.judge).replace("_", " "), isinstance(reference, str)
-        takes_truths = kind.truths is not None
+    by_crowd = isinstance(reference, str)
+    if isinstance(reference, str):
+        check_crowd(reference, gold)
+    # What judgements without true classes say is what the crowd prefers.
+    by_crowd |= (data.known is None or kind.truths is None) and gold is None and not len(reference)
+    calibration: Calibration | None = None
+    if by_crowd:
         quantities = (kind.quantities or _sites_of_judges)(program, result, limits)
-        by_model = not (takes_truths or quantities.by_crowd)
         anchor = Anchor(
-            data.num_known, crowd=of_crowd, model=by_model, judges=who, takes_truths=takes_truths
+            data.num_known,
+            crowd=isinstance(reference, str),
+            model=kind.truths is None and not quantities.by_crowd,
+            judges=plural(data.judge).replace("_", " "),
+            takes_truths=kind.truths is not None,
         )
     else:
+        calibration = calibrated(program, result, gold, tuple(reference), level, seed)
         anchor, quantities = calibration.anchor, calibration.quantities(limits)
-    columns = _columns(data, quantities, limits)
+    columns: dict[str, np.ndarray] = {"judgements": data.judgements_by(data.judge)}
+    for name, draws in quantities.values.items():
+        columns |= mean_and_interval(name, draws, limits.level)
+    is_bad = quantities.values[quantities.judged] < limits.threshold
+    columns |= {**quantities.columns, "p_below": is_bad.mean(0)}
     if influence and (change := influence_of(program, result, seed)) is not None:
         columns["influence"] = change.change
     anchored = np.full(len(data.judges), not anchor.is_missing)
-    may_drop = anchored | quantities.columns.get("gives_one_answer", anchored)
-    columns["verdict"] = verdicts(columns["p_below"], costs, may_drop)
-    if anchor.is_missing and not (anchor.known or data.tells_judges_apart()):
-        # The prior alone would keep them.
-        columns["verdict"][:] = "review"
-    columns["verdict"][~precision.enough(program, result)] = "too few draws"
-    columns["verdict"][columns["judgements"] < min_judgements] = "too few judgements"
-    table = xr.Dataset(
-        {name: (data.judge, value) for name, value in columns.items()},
-        coords={data.judge: names_array(data.judges)},
+    columns["verdict"] = decided(
+        columns,
+        costs,
+        anchored | quantities.columns.get("gives_one_answer", anchored),
+        min_judgements,
+        alone=anchor.is_missing and not (anchor.known or data.tells_judges_apart()),
+        enough=precision.enough(program, result),
     )
-    how = (kind.words.many, quantities.judged, threshold, min_judgements, costs)
+    wanted = None
+    # Known truths would move a calibration; orders are not true or false as a whole.
+    if calibration is not None and data.listed:
+        is_open = np.isin(columns["verdict"].astype(str), ("review", DIFFERS))
+        accuracy, known = quantities.values["accuracy"], calibration.known_questions
+        wanted = settling(data.unpadded(), is_open, accuracy, is_bad, costs, seed, known)
     made = Audit(
-        table,
-        rule(*how, anchored=not anchor.is_missing),
+        table(data.judge, data.judges, columns),
+        rule(
+            kind.words.many,
+            f"P({quantities.judged} < {threshold:g})",
+            min_judgements,
+            costs,
+            anchored=not anchor.is_missing,
+        ),
         tables=dict(quantities.tables),
         threshold=float(threshold),
         level=level,
@@ -472,12 +376,17 @@ def audit(
         judged=quantities.judged,
         anchor=anchor,
         calibration=calibration,
-        settling=_settling(data, columns, quantities, limits, calibration, costs, seed),
+        settling=wanted,
         fit=identity_of(program),
     )
     most = made.influential
     if most is not None and most["deciding"]:
-        warnings.warn(f"so much hangs on one: {_influence(most)}", DataWarning, stacklevel=2)
+        warnings.warn(
+            f"so much hangs on one: without {isolated(most['name'])}, {most['share']:.0%} of the"
+            f" {most['conclusions']} would change",
+            DataWarning,
+            stacklevel=2,
+        )
     return made
 
 
@@ -490,81 +399,32 @@ def _of_several_kinds(
     names = judged_parts(program)
     gold = {} if gold is None else gold
     if not isinstance(gold, Mapping) or (unknown := [name for name in gold if name not in names]):
-        raise SettingError(
-            parameter="gold",
-            value=gold if not isinstance(gold, Mapping) else unknown[0],
-            problem="is no part of the judgements that is audited",
-            expected=f"give the known truths of each of {', '.join(map(repr, names))} by its name",
-            instead=f"gold={{{names[0]!r}: ...}}",
-        )
+        wrong = gold if not isinstance(gold, Mapping) else unknown[0]
+        expected = f"give the known truths of each of {', '.join(map(repr, names))} by its name"
+        instead = f"gold={{{names[0]!r}: ...}}"
+        problem = "is no part of the judgements that is audited"
+        refuse("gold", wrong, problem, expected, instead=instead)
     audits = {
         name: audit(*part(model, result, name), gold.get(name), min_judgements=0, **options)
         for name in names
     }
-    costs = options["costs"] or Costs()
-    found = combined(program, audits, costs, min_judgements)
+    verdicts, how = combined(program, audits, options["costs"], min_judgements)
+    tables = {name: one.table for name, one in audits.items()}
+    for name, one in audits.items():
+        tables |= {f"{name}.{key}": of_part for key, of_part in one.tables.items()}
     return Audit(
-        found.table,
-        found.rule,
-        tables=found.tables,
+        verdicts,
+        how,
+        tables=tables,
         threshold=0.5 if options["threshold"] is None else float(options["threshold"]),
         level=options["level"],
         margin=float(options["margin"]),
         min_judgements=min_judgements,
-        costs=costs,
+        costs=options["costs"],
         judged="p_above",
         anchor=joint_anchor({name: one.anchor for name, one in audits.items()}),
         fit=identity_of(program),
     )
-
-
-def _columns(
-    data: Judgements, quantities: Quantities, limits: AuditLimits
-) -> dict[str, Shaped[np.ndarray, " judge"]]:
-    """Columns of the table but the verdicts."""
-    columns: dict[str, np.ndarray] = {"judgements": data.judgements_by(data.judge)}
-    for name, draws in quantities.values.items():
-        columns |= mean_and_interval(name, draws, limits.level)
-    is_bad = quantities.values[quantities.judged] < limits.threshold
-    return columns | {**quantities.columns, "p_below": is_bad.mean(0)}
-
-
-def _settling(
-    data: Judgements,
-    columns: Mapping[str, Shaped[np.ndarray, " judge"]],
-    quantities: Quantities,
-    limits: AuditLimits,
-    calibration: Calibration | None,
-    costs: Costs,
-    seed: int,
-) -> Settling | None:
-    """Known truths that would settle the open verdicts; None without a calibration, which they
-    would move, and of orders, which are not true or false as a whole."""
-    if calibration is None or not data.listed:
-        return None
-    is_open = np.isin(columns["verdict"].astype(str), ("review", DIFFERS))
-    is_bad = quantities.values[quantities.judged] < limits.threshold
-    accuracy, known = quantities.values["accuracy"], calibration.known_questions
-    return settling(data.unpadded(), is_open, accuracy, is_bad, costs, seed, known)
-
-
-def _calibrated(
-    program: Program[Any],
-    result: xr.DataTree,
-    gold: Any,
-    reference: Sequence[Any] | str,
-    level: float,
-    seed: int,
-) -> Calibration | None:
-    """Calibration of a fit; None where the crowd is taken to be right, and where nothing more is
-    known of judgements that have no true classes: what they say is what the crowd prefers."""
-    if isinstance(reference, str):
-        check_crowd(reference, gold)
-        return None
-    of_crowd = program.data.known is None or kind_of(program.data).truths is None
-    if of_crowd and gold is None and not len(reference):
-        return None
-    return calibrated(program, result, gold, tuple(reference), level, seed)
 
 
 def _sites_of_judges(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
@@ -572,46 +432,22 @@ def _sites_of_judges(program: Program[Any], result: xr.DataTree, limits: AuditLi
     judge = program.data.judge
     names = [name for name, site in program.sites.items() if site.dims == (judge,)]
     if not names:
-        raise SettingError(
-            parameter="model",
-            value=program.model,
-            problem=f"takes every {judge} as alike, so there is nobody to tell apart",
-            expected=f"fit a model with parameters of {plural(judge)}",
-        )
+        problem = f"takes every {judge} as alike, so there is nobody to tell apart"
+        expected = f"fit a model with parameters of {plural(judge)}"
+        refuse("model", program.model, problem, expected)
     draws, _ = draws_of(program, result)
     return Quantities({name: draws[name] for name in names}, judged=names[0])
 
 
-def check_limits(threshold: Any, level: Any, margin: Any, min_judgements: Any, costs: Any) -> None:
+def check_limits(threshold: Any, level: Any, margin: Any, min_judgements: Any) -> None:
     """Raise unless the options of an audit are possible."""
-    if not isinstance(costs, Costs):
-        raise SettingError(
-            parameter="costs",
-            value=costs,
-            expected="it must hold the costs of the verdicts",
-            instead="costs=rt.Costs(keep_bad=1, drop_good=1, review=0.2)",
-        )
     share("level", level)
     positive("margin", margin)
     whole("min_judgements", min_judgements, least=0)
     if threshold is None:
-        raise SettingError(
-            parameter="threshold",
-            value=threshold,
-            problem="is missing",
-            expected="say below which value of the judged quantity nobody is worth keeping, or give"
-            " the kind a threshold",
+        expected = (
+            "say below which value of the judged quantity nobody is worth keeping, or give"
+            " the kind a threshold"
         )
+        refuse("threshold", threshold, "is missing", expected)
     finite("threshold", threshold, 0.25)
-
-
-def check_audit(audit: Any, what: str) -> None:
-    """Raise unless this is an audit."""
-    if not isinstance(audit, Audit):
-        raise SettingError(
-            f"{what} must be an audit, such as rt.audit(model, result); it is a"
-            f" {type(audit).__name__}",
-            parameter="audit",
-            value=audit,
-            expected="it must be an audit",
-        )

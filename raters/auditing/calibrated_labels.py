@@ -23,20 +23,25 @@ from raters.auditing.calibration import (
     Calibration,
     contradiction,
     number_of_draws,
-    summary,
     trusted_codes,
     warn_of,
 )
+from raters.auditing.intervals import table
 from raters.auditing.true_classes import Evidence, class_probs_of, draw_true_classes, draw_unknowns
-from raters.errors import DataError
+from raters.errors import DataError, refuse
 from raters.fitting.result import draws_of
-from raters.judgements.display import isolated
 from raters.judgements.labels import Labels
 from raters.judgements.names import names_array, shorten
 from raters.judgements.reading.labels import known_truth
 from raters.kinds import AuditLimits, Quantities
 from raters.model import Values
 from raters.program import Program, class_probs
+
+PerAnnotator = Float[np.ndarray, " annotator"]
+ConfusionDraws = Float[np.ndarray, "draw annotator true_class label"]
+ClassDraws = Int[np.ndarray, "draw item"]
+ItemCodes = Int[np.ndarray, " item"]
+ClassProbs = Float[np.ndarray, "item true_class"]
 
 # Draws that known classes are looked at from, as if they were not known, and that an audit reads.
 _UNKNOWN_DRAWS, _AUDIT_DRAWS = 400, 400
@@ -58,7 +63,7 @@ class LabelCalibration(Calibration):
     class_probability: xr.DataArray
     labels: Labels
     accuracies: Accuracies
-    types: dict[str, Float[np.ndarray, " annotator"]] = field(default_factory=dict)
+    types: dict[str, PerAnnotator] = field(default_factory=dict)
 
     @property
     def expected_wrong(self) -> float:
@@ -102,7 +107,7 @@ class LabelCalibration(Calibration):
         shares: np.ndarray = counts.reshape(len(drawn), num_classes) / drawn.shape[1]
         return shares
 
-    def _confusion(self) -> Iterator[Float[np.ndarray, "draw annotator true_class label"]]:
+    def _confusion(self) -> Iterator[ConfusionDraws]:
         """Draws of confusion matrices, in parts of the annotators."""
         labels, rng = self.labels, np.random.default_rng(0)
         drawn, num_classes = self.truth.values[:_AUDIT_DRAWS], labels.num_classes
@@ -139,15 +144,14 @@ class LabelCalibration(Calibration):
 
 
 def _pooled(
-    drawn: Int[np.ndarray, "draw item"],
+    drawn: ClassDraws,
     item: Int[np.ndarray, " label"],
     label: Int[np.ndarray, " label"],
     weight: Float[np.ndarray, " label"],
     record: Any,
     num_classes: int,
 ) -> Float[np.ndarray, "draw true_class label"]:
-    """Confusion matrix of the whole crowd under each draw; a class without items is confused with
-    none."""
+    """Confusion matrix of the whole crowd under each draw."""
     size = num_classes**2
     counts = np.stack(
         [
@@ -162,10 +166,10 @@ def _pooled(
 
 
 def _moved(
-    matrices: Float[np.ndarray, "draw annotator true_class label"],
+    matrices: ConfusionDraws,
     prevalence: Float[np.ndarray, "draw true_class"],
     ability: Float[np.ndarray, "draw annotator"],
-) -> Float[np.ndarray, "draw annotator true_class label"]:
+) -> ConfusionDraws:
     """Matrices whose diagonals are moved by equally many logits, to accuracies that are given."""
     right = np.clip(np.einsum("dakk->dak", matrices), 1e-6, 1 - 1e-6)
     odds, target = logit(right), np.clip(ability, 1e-6, 1 - 1e-6)
@@ -185,11 +189,6 @@ def _moved(
 
 
 # ---------------------------------------------------------------- making one
-
-
-def known_classes(labels: Labels, gold: Any) -> int:
-    """Number of items of known class."""
-    return labels.with_truth(gold).num_known
 
 
 def calibrate_labels(
@@ -252,7 +251,7 @@ def calibrate_labels(
             dims=("item", "true_class"),
             coords={axis: names[axis] for axis in ("item", "true_class")},
         ),
-        annotators=xr.Dataset(summary(draws, level), coords={"annotator": names["annotator"]}),
+        annotators=table("annotator", labels.annotators, {}, draws, level),
         unknowns=xr.Dataset(
             {
                 name: (("draw", "true_class")[: value.ndim], value)
@@ -269,8 +268,8 @@ def calibrate_labels(
 
 
 def _types(
-    program: Program[Any], result: xr.DataTree, labels: Labels, drawn: Int[np.ndarray, "draw item"]
-) -> dict[str, Float[np.ndarray, " annotator"]]:
+    program: Program[Any], result: xr.DataTree, labels: Labels, drawn: ClassDraws
+) -> dict[str, PerAnnotator]:
     """Probability of each type of each annotator, under drawn true classes."""
     values, _ = draws_of(program, result, _AUDIT_DRAWS)
     number = min(len(drawn), len(next(iter(values.values()))))
@@ -280,13 +279,9 @@ def _types(
 
 
 def class_probs_by_draw(
-    program: Program[Any],
-    draws: Values,
-    share: Float[np.ndarray, " draw"],
-    chances: Float[np.ndarray, "item true_class"],
+    program: Program[Any], draws: Values, share: Float[np.ndarray, " draw"], chances: ClassProbs
 ) -> Float[np.ndarray, "draw item true_class"]:
-    """Calibrated class probabilities, one draw of the unknowns of the crowd for each draw of the
-    parameters."""
+    """Calibrated class probabilities for each draw of the parameters."""
     labels: Labels = program.data.unpadded()
     truth, rng = _codes(labels), np.random.default_rng(0)
     known, chances = np.flatnonzero(truth >= 0), np.array(chances, float)
@@ -299,14 +294,14 @@ def class_probs_by_draw(
     return probs
 
 
-def _codes(labels: Labels) -> Int[np.ndarray, " item"]:
+def _codes(labels: Labels) -> ItemCodes:
     """Code of the class of each item that the fit knew; −1 elsewhere."""
     if labels.truth is None:
         return np.full(labels.num_items, -1)
     return np.array(labels.truth, int)
 
 
-def with_gold(labels: Labels, gold: Any) -> Int[np.ndarray, " item"]:
+def with_gold(labels: Labels, gold: Any) -> ItemCodes:
     """Known classes of the fit and of `gold`."""
     fitted = _codes(labels)
     if gold is None:
@@ -317,18 +312,13 @@ def with_gold(labels: Labels, gold: Any) -> Int[np.ndarray, " item"]:
     differ = np.flatnonzero((codes >= 0) & (fitted >= 0) & (codes != fitted))
     if len(differ):
         items = [labels.items[place] for place in differ]
-        raise DataError(
-            parameter="gold",
-            value=shorten(items),
-            problem="has other classes than those that were known to the fit",
-            expected="give each item one true class",
-        )
+        problem = "has other classes than those that were known to the fit"
+        refuse("gold", shorten(items), problem, "give each item one true class", error=DataError)
     return np.where(codes >= 0, codes, fitted)
 
 
 def _selection(labels: Labels, known: Bool[np.ndarray, " item"]) -> str:
-    """Doubt that the items of known class are a random sample, where their labels are unlike those
-    of the others, as they would be for one random sample in some thousands; empty elsewhere."""
+    """Doubt that items of known class are a random sample, from their labels; or empty."""
     from scipy.stats import chi2_contingency, mannwhitneyu
 
     votes = labels.votes()
@@ -341,31 +331,20 @@ def _selection(labels: Labels, known: Bool[np.ndarray, " item"]) -> str:
     share = counts.sum(1).min() / counts.sum()
     rare = counts.sum(0) * share < 5
     pooled = np.column_stack([counts[:, ~rare], counts[:, rare].sum(1)])
-    pooled, text = pooled[:, pooled.sum(0) * share >= 5], ""
+    pooled = pooled[:, pooled.sum(0) * share >= 5]
     agreement = [votes[part].max(1) / number[part] for part in parts]
-    if pooled.shape[1] > 1 and chi2_contingency(pooled).pvalue < _CHANCE:
-        shares = counts / counts.sum(1, keepdims=True)
-        place = int(np.abs(shares[0] - shares[1]).argmax())
-        name = isolated(labels.classes[place])
-        text = (
-            f"{shares[0, place]:.0%} of them are mostly labelled {name}, and"
-            f" {shares[1, place]:.0%} of the others"
-        )
-    elif mannwhitneyu(*agreement).pvalue < _CHANCE:
-        one, other = (float(part.mean()) for part in agreement)
-        text = (
-            f"on average {one:.0%} of the labels of one of them agree, and {other:.0%} of those of"
-            " another item"
-        )
-    if not text:
+    other_classes = pooled.shape[1] > 1 and chi2_contingency(pooled).pvalue < _CHANCE
+    if not other_classes and mannwhitneyu(*agreement).pvalue >= _CHANCE:
         return ""
+    what = "classes" if other_classes else "agreement"
     return (
-        "the items of known class are no random sample, so that accuracies and numbers of wrong"
-        f" labels may be far off: {text}; draw items at random before looking at the labels"
+        f"the items of known class are no random sample, as the {what} of their labels show, so"
+        " that accuracies and numbers of wrong labels may be far off; draw items at random before"
+        " looking at the labels"
     )
 
 
-def _most_said(labels: Labels) -> Int[np.ndarray, " item"]:
+def _most_said(labels: Labels) -> ItemCodes:
     """Code of the class with most votes of each item; −1 without votes or with a tie."""
     votes = labels.votes()
     most = votes.max(1, keepdims=True)
@@ -379,10 +358,9 @@ def _as_if_unknown(
     share: Float[np.ndarray, " draw"],
     judged: Labels,
     items: Int[np.ndarray, " some"],
-    fitted: Int[np.ndarray, " item"],
+    fitted: ItemCodes,
 ) -> Float[np.ndarray, "some true_class"]:
-    """Class probabilities of items by the labels of those who are not taken to be right, as if
-    their class were not known."""
+    """Class probabilities of items by untrusted labels, as if no class were known."""
     bare = dataclasses.replace(judged, truth=None)
     parts = []
     for begin in range(0, len(items), _AT_ONCE):
@@ -397,15 +375,13 @@ def _as_if_unknown(
     return np.concatenate(parts)
 
 
-def _marks(
-    labels: Labels, truth: Int[np.ndarray, " item"], drawn: Int[np.ndarray, "draw item"]
-) -> Marks:
+def _marks(labels: Labels, truth: ItemCodes, drawn: ClassDraws) -> Marks:
     """Right labels of each annotator: of items of known class, and expected among the others."""
     item, annotator = np.asarray(labels.item), np.asarray(labels.annotator)
     weight, size = np.asarray(labels.weight, float), labels.num_annotators
     label, is_known = np.asarray(labels.label), truth[item] >= 0
 
-    def count(number: Any, rows: Bool[np.ndarray, " label"]) -> Float[np.ndarray, " annotator"]:
+    def count(number: Any, rows: Bool[np.ndarray, " label"]) -> PerAnnotator:
         return np.bincount(annotator[rows], (weight * number)[rows], size).astype(float)
 
     right, known = (
@@ -422,9 +398,7 @@ def _marks(
     return Marks(right, known, credit, count(1.0, ~is_known), luck_of(*by_item))
 
 
-def _by_model(
-    result: xr.DataTree, probability: Float[np.ndarray, "item true_class"]
-) -> Float[np.ndarray, " item"]:
+def _by_model(result: xr.DataTree, probability: ClassProbs) -> Float[np.ndarray, " item"]:
     """Probability of the calibrated label of each item by the model alone."""
     chances = result["classes"]["responsibility"].transpose("item", "true_class").values
     return np.asarray(chances[np.arange(len(chances)), probability.argmax(1)], float)

@@ -3,34 +3,43 @@ pairs."""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Self
 
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
+from scipy.special import expit
 
+from raters.auditing import comparisons, rankings, ratings, stated_orders
 from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracies, luck_of
 from raters.auditing.calibration import (
     Anchor,
     Calibration,
     contradiction,
     number_of_draws,
-    summary,
     trusted_codes,
     warn_of,
 )
-from raters.auditing.comparisons import in_other_world
+from raters.auditing.intervals import table
 from raters.auditing.known_orders import KnownOrders
 from raters.auditing.stated_orders import StatedOrders
 from raters.auditing.true_orders import draw_true_rewards_of_worlds
-from raters.errors import DataError
-from raters.judgements.names import name_text, names_array, shorten
-from raters.model import Values
+from raters.errors import DataError, refuse
+from raters.fitting.result import draws_of
+from raters.judgements.names import name_text, shorten
+from raters.kinds import AuditLimits, Quantities, kind_of
+from raters.models.comparisons.directions import has_directions
 from raters.program import Program
 
+AnnotatorDraws = Float[np.ndarray, "draw annotator"]
+PerCompetence = Float[np.ndarray, " competence"]
+Questions = Int[np.ndarray, " question"]
+
 # Draws of accuracies that an audit reads.
-AUDIT_DRAWS = 400
+_AUDIT_DRAWS = 400
 # Link to an item above and to one below that each item known by trusted annotators keeps.
 _LINKS = 1
 
@@ -44,28 +53,259 @@ class OrderCalibration(Calibration):
     program: Program[Any]
     result: xr.DataTree
 
+    #: Site of the items' values; competences that one is read off an accuracy among; and True where
+    #: pairs that trusted annotators order follow from one another.
+    site: ClassVar[str] = "reward"
+    competences: ClassVar[PerCompetence] = np.linspace(-10, 10, 201)
+    chained: ClassVar[bool] = True
+
     def p_above(self, one: Any, other: Any) -> float:
         """Probability that one item is truly above another."""
         codes = {name_text(name): code for code, name in enumerate(self.items["item"].values)}
         for parameter, name in (("one", one), ("other", other)):
             if name_text(name) not in codes:
-                raise DataError(
-                    parameter=parameter,
-                    value=name,
-                    problem="is none of the items",
-                    expected=f"name one that was judged ({shorten(codes)})",
-                )
+                expected = f"name one that was judged ({shorten(codes)})"
+                refuse(parameter, name, "is none of the items", expected, error=DataError)
         first, second = (self.truth.values[:, codes[name_text(name)]] for name in (one, other))
         return float((first > second).mean())
 
+    def quantities(self, limits: AuditLimits) -> Quantities:
+        """Quantities of each annotator, against the true order."""
+        quantities_of = kind_of(self.program.data).quantities
+        assert quantities_of is not None
+        found = quantities_of(self.program, self.result, limits)
+        own, ability = (draws[:_AUDIT_DRAWS] for draws in self.accuracies)
+        competence = self._competence(ability)
+        columns = dict(found.columns) | {"p_adversarial": (competence < 0).mean(0)}
+        if "p_guessing" in columns:
+            columns["p_guessing"] = (np.abs(ability - 0.5) < limits.margin).mean(0)
+        columns |= self._columns(competence)
+        values = dict(found.values) | {"competence": competence, "accuracy": own}
+        tables = {name: table for name, table in found.tables.items() if name != "worlds"}
+        return dataclasses.replace(found, values=values, columns=columns, tables=tables)
 
-class Truth(NamedTuple):
-    """Known orders, those of trusted annotators among them, and draws of the true rewards."""
+    def _competence(self, ability: AnnotatorDraws) -> AnnotatorDraws:
+        """Competence at which the accuracy on pairs of items is the ability."""
+        return np.asarray(np.interp(ability, self._accuracies(), self.competences))
 
-    orders: KnownOrders
-    reward: Float[np.ndarray, "draw item"]
-    shared: Float[np.ndarray, " draw"]
-    anchor: Anchor
+    def _accuracies(self) -> PerCompetence:
+        """Accuracy on pairs of items of each of `competences`."""
+        raise NotImplementedError
+
+    def _columns(self, competence: AnnotatorDraws) -> dict[str, np.ndarray]:
+        """Further columns of an audit that are other ones against the true order."""
+        return {}
+
+    @classmethod
+    def check(cls, program: Program[Any]) -> None:
+        """Raise unless the model has one value of each item."""
+        if cls.site not in program.sites or program.sites[cls.site].dims != ("item",):
+            problem = "has no one ranking, so there is nothing to calibrate"
+            refuse("model", program.model, problem, f"fit a model with one {cls.site} of each item")
+
+    @classmethod
+    def stated(cls, data: Any, orders: KnownOrders) -> StatedOrders:
+        """Pairs of items that annotators put in order."""
+        raise NotImplementedError
+
+    @classmethod
+    def of(
+        cls,
+        program: Program[Any],
+        result: xr.DataTree,
+        gold: Any,
+        reference: tuple[Any, ...],
+        level: float,
+        seed: int,
+    ) -> Self:
+        """Calibrate a fit; see `raters.calibrate`."""
+        cls.check(program)
+        data = program.data.unpadded()
+        orders = KnownOrders.read(gold, data.items)
+        stated = cls.stated(data, orders)
+        draws = draws_of(program, result)[0]
+        reward = np.asarray(draws[cls.site], float)
+        trusted = trusted_codes(data, reference)
+        crowd, of_gold = reward.mean(0), len(orders.better)
+        wrong = int((crowd[orders.better] < crowd[orders.worse]).sum())
+        doubts = warn_of(contradiction(wrong, of_gold, "orders"))
+        if len(trusted):
+            orders = cls._with_trusted(orders, stated, trusted, data.num_items)
+        other = np.zeros(len(reward), bool)
+        if "competence" in draws:
+            competence = np.asarray(comparisons.competences(program, draws), float)
+            other = comparisons.in_other_world(program, competence)
+        number = number_of_draws(max(len(stated.better), data.num_items), 1)
+        rng, known = np.random.default_rng(seed), len(orders.better)
+        drawn, sizes = draw_true_rewards_of_worlds(reward, other, orders, number, rng)
+        marks = marks_of(stated, orders, drawn, data.num_annotators)
+        accuracies = draw_accuracies(marks, seed)
+        rank = 1.0 + np.argsort(np.argsort(-drawn, axis=1), axis=1)
+        items = table("item", data.items, {}, {"reward": drawn, "rank": rank}, level)
+        abilities = {"accuracy": accuracies.own, "ability": accuracies.ability}
+        return cls(
+            truth=xr.DataArray(drawn, {"item": items["item"]}, ("draw", "item")),
+            items=items.assign(reward_by_model=("item", crowd)),
+            annotators=table("annotator", data.annotators, {}, abilities, level),
+            unknowns=xr.Dataset({"shared": ("draw", sizes)}),
+            anchor=Anchor(known, tuple(reference), told=known - of_gold, doubts=doubts),
+            level=level,
+            accuracies=accuracies,
+            orders=orders,
+            program=program,
+            result=result,
+        )
+
+    @classmethod
+    def _with_trusted(
+        cls,
+        orders: KnownOrders,
+        stated: StatedOrders,
+        trusted: Int[np.ndarray, " trusted"],
+        num_items: int,
+    ) -> KnownOrders:
+        """Known orders, and those of pairs that trusted annotators mostly state."""
+        rows = np.flatnonzero(np.isin(stated.annotator, trusted))
+        better, worse = stated.better[rows], stated.worse[rows]
+        low, high = np.minimum(better, worse), np.maximum(better, worse)
+        pairs, place = np.unique(np.stack([low, high], 1), axis=0, return_inverse=True)
+        lead = np.where(better == low, stated.number[rows], -stated.number[rows])
+        total = np.bincount(place.ravel(), lead, len(pairs))
+        open_pairs = (orders.signs(pairs[:, 0], pairs[:, 1], num_items) == 0) & (total != 0)
+        pairs, is_low = pairs[open_pairs], total[open_pairs] > 0
+        told = np.where(is_low[:, None], pairs, pairs[:, ::-1])
+        return KnownOrders(
+            np.concatenate([orders.better, told[:, 0]]),
+            np.concatenate([orders.worse, told[:, 1]]),
+            np.concatenate([orders.chain, _links(told) if cls.chained else told]),
+        )
+
+
+class ComparisonCalibration(OrderCalibration):
+    """Statements about the order of compared items, from `raters.calibrate`."""
+
+    chained = False
+
+    @property
+    def known_questions(self) -> Questions | None:
+        """Codes of the pairs of known order."""
+        one, other = self.orders.better, self.orders.worse
+        low, high = np.minimum(one, other), np.maximum(one, other)
+        codes: Questions = low.astype(np.int64) * len(self.items["item"]) + high
+        return codes
+
+    @classmethod
+    def stated(cls, data: Any, orders: KnownOrders) -> StatedOrders:
+        """Each vote, of a tie half."""
+        return stated_orders.of_comparisons(data)
+
+    def _columns(self, competence: AnnotatorDraws) -> dict[str, np.ndarray]:
+        """Relative competence, agreement with the true order, and types."""
+        data, mean = self.program.data.unpadded(), self.truth.values.mean(0)
+        same = np.zeros(data.num_annotators, int)
+        columns = {
+            "relative": (competence / np.abs(competence).mean(1, keepdims=True)).mean(0),
+            "agreement": comparisons.agreement(data, mean[:, None], same),
+        }
+        return columns | self._types() if has_directions(self.program) else columns
+
+    def _types(self) -> dict[str, Float[np.ndarray, " annotator"]]:
+        """Probability that each annotator is a guesser, and an adversary."""
+        draws, _ = draws_of(self.program, self.result, _AUDIT_DRAWS)
+        competence = comparisons.competences(self.program, draws)
+        crowd, truth = (
+            values - values.mean(1, keepdims=True)
+            for values in (np.asarray(draws["reward"], float), self.truth.values)
+        )
+        is_along = ((crowd @ truth.T) > 0).mean(1)[:, None]
+        against = np.where(competence < 0, is_along, (competence > 0) * (1 - is_along))
+        return {"p_guessing": (competence == 0).mean(0), "p_adversarial": against.mean(0)}
+
+    def _competence(self, ability: AnnotatorDraws) -> AnnotatorDraws:
+        """Competence of each annotator, whose ties may be their own."""
+        posterior = self.result["posterior"].dataset
+        reward = self.items["reward_by_model"].values
+        one, other = comparisons.random_pairs(self.program.data)
+        gap = np.abs(reward[one] - reward[other])
+        logits, columns = (self.competences[:, None] * gap).reshape(1, -1), []
+        ties = [name for name in ("tie_propensity",) if name in posterior]
+        means = {name: np.asarray(posterior[name].mean(("chain", "draw")))[None] for name in ties}
+        for code, own in enumerate(ability.T):
+            score = comparisons.score_of_better(self.program, means, logits, code)
+            accuracy = score.reshape(len(self.competences), -1).mean(1)
+            columns.append(np.interp(own, accuracy, self.competences))
+        return np.stack(columns, axis=1)
+
+
+class RankingCalibration(OrderCalibration):
+    """Statements about the order of ranked items, from `raters.calibrate`."""
+
+    site = "worth"
+
+    @classmethod
+    def stated(cls, data: Any, orders: KnownOrders) -> StatedOrders:
+        """Pairs of each ranking."""
+        return stated_orders.of_rankings(data)
+
+    def _columns(self, competence: AnnotatorDraws) -> dict[str, np.ndarray]:
+        """Agreement with the true order."""
+        data, worth = self.program.data.unpadded(), self.truth.values.mean(0)
+        return {"agreement": rankings.agreement(data, worth)}
+
+    def _accuracies(self) -> PerCompetence:
+        worth = self.items["reward_by_model"].values
+        one, other = np.triu_indices(len(worth), 1)
+        gap = np.quantile(np.abs(worth[one] - worth[other]), np.linspace(0.005, 0.995, 100))
+        return np.asarray(expit(self.competences[:, None] * gap).mean(1))
+
+
+class RatingCalibration(OrderCalibration):
+    """Statements about the order of rated items, from `raters.calibrate`."""
+
+    competences = np.linspace(-6, 10, 161)
+
+    @property
+    def known_questions(self) -> Questions | None:
+        """Codes of the items that are in a known order."""
+        data = self.program.data.unpadded()
+        known = np.isin(np.asarray(data.item), np.concatenate(self.orders[:2]))
+        codes: Questions = np.unique(data.about()[known])
+        return codes
+
+    @classmethod
+    def check(cls, program: Program[Any]) -> None:
+        """Raise unless the model is `ManyFacet`."""
+        ratings.check_many_facet(program)
+
+    @classmethod
+    def stated(cls, data: Any, orders: KnownOrders) -> StatedOrders:
+        """Pairs on different levels, those of known items first."""
+        known = np.zeros(data.num_items, bool)
+        known[np.concatenate(orders[:2])] = True
+        return stated_orders.of_ratings(data, known)
+
+    def _accuracies(self) -> PerCompetence:
+        """Probability that two random items on different levels are in the right order."""
+        model = ratings.check_many_facet(self.program)
+        draws = draws_of(self.program, self.result)[0]
+        average = {name: np.asarray(value, float).mean(0) for name, value in draws.items()}
+        number, nodes = len(self.competences), ratings.NODES
+        for name in ("severity", "threshold_deviation"):
+            if name in average:
+                mean = average[name].mean(0, keepdims=True)
+                average[name] = np.repeat(mean, number, axis=0)
+        sites = {name: jnp.asarray(value) for name, value in average.items()}
+        sites["competence"] = jnp.asarray(self.competences)
+        other = jnp.broadcast_to(jnp.arange(number), (len(nodes), number))
+        value = jnp.broadcast_to(jnp.asarray(nodes)[:, None], other.shape)
+        probs = np.asarray(model.answers_at(value, other, sites).probs, float)
+        below = np.cumsum(probs, -1) - probs
+        # Weight of the better node, then the worse one.
+        both = np.tril(np.outer(ratings.WEIGHTS, ratings.WEIGHTS), -1)
+        right = np.einsum("ab,acl,bcl->c", both, probs, below)
+        wrong = np.einsum("ab,acl,bcl->c", both, below, probs)
+        share: PerCompetence = right / (right + wrong)
+        return np.maximum.accumulate(share)
 
 
 def known_orders(data: Any, gold: Any) -> int:
@@ -73,63 +313,8 @@ def known_orders(data: Any, gold: Any) -> int:
     return len(KnownOrders.read(gold, data.items).better)
 
 
-def true_order(
-    program: Program[Any],
-    draws: Values,
-    site: str,
-    stated: StatedOrders,
-    orders: KnownOrders,
-    reference: tuple[Any, ...],
-    seed: int,
-) -> Truth:
-    """Draw the true rewards of items that were ranked or rated."""
-    data, reward = program.data.unpadded(), np.asarray(draws[site], float)
-    trusted = trusted_codes(data, reference)
-    of_gold, doubts = len(orders.better), doubts_about(orders, reward)
-    if len(trusted):
-        orders = _with_trusted(orders, stated, trusted, data.num_items)
-    number = number_of_draws(max(len(stated.better), data.num_items), 1)
-    other = np.zeros(len(reward), bool)
-    if "competence" in draws:
-        other = in_other_world(program, np.asarray(draws["competence"], float))
-    drawn, sizes = draw_true_rewards_of_worlds(
-        reward, other, orders, number, np.random.default_rng(seed)
-    )
-    known = len(orders.better)
-    anchor = Anchor(known, tuple(reference), told=known - of_gold, doubts=doubts)
-    return Truth(orders, drawn, sizes, anchor)
-
-
-def doubts_about(orders: KnownOrders, reward: Float[np.ndarray, "draw item"]) -> tuple[str, ...]:
-    """Warn of known orders most of which are against the crowd's."""
-    crowd = reward.mean(0)
-    wrong = int((crowd[orders.better] < crowd[orders.worse]).sum())
-    return warn_of(contradiction(wrong, len(orders.better), "orders"))
-
-
-def _with_trusted(
-    orders: KnownOrders, stated: StatedOrders, trusted: Int[np.ndarray, " trusted"], num_items: int
-) -> KnownOrders:
-    """Known orders, and those of pairs that trusted annotators mostly state."""
-    rows = np.flatnonzero(np.isin(stated.annotator, trusted))
-    better, worse = stated.better[rows], stated.worse[rows]
-    low, high = np.minimum(better, worse), np.maximum(better, worse)
-    pairs, place = np.unique(np.stack([low, high], 1), axis=0, return_inverse=True)
-    lead = np.where(better == low, stated.number[rows], -stated.number[rows])
-    total = np.bincount(place.ravel(), lead, len(pairs))
-    open_pairs = (orders.signs(pairs[:, 0], pairs[:, 1], num_items) == 0) & (total != 0)
-    pairs, is_low = pairs[open_pairs], total[open_pairs] > 0
-    told = np.where(is_low[:, None], pairs, pairs[:, ::-1])
-    return KnownOrders(
-        np.concatenate([orders.better, told[:, 0]]),
-        np.concatenate([orders.worse, told[:, 1]]),
-        np.concatenate([orders.chain, _links(told)]),
-    )
-
-
 def _links(pairs: Int[np.ndarray, "pair 2"]) -> Int[np.ndarray, "link 2"]:
-    """Pairs that most of the others follow from: without those that two others imply, of those of
-    each item a few at random. All of them would count the same answers many times over."""
+    """Few pairs that most of the others follow from, so that no answer counts many times."""
     codes, place = np.unique(pairs, return_inverse=True)
     ends = place.reshape(-1, 2)
     above = np.zeros((len(codes), len(codes)), np.float32)
@@ -145,10 +330,15 @@ def _links(pairs: Int[np.ndarray, "pair 2"]) -> Int[np.ndarray, "link 2"]:
     return links
 
 
-def marks_of(stated: StatedOrders, truth: Truth, num_annotators: int, num_items: int) -> Marks:
-    """Right orders of each annotator: of pairs of known order, and expected of the others, counted
-    as so many independent ones."""
-    sign = truth.orders.signs(stated.better, stated.worse, num_items)
+def marks_of(
+    stated: StatedOrders,
+    orders: KnownOrders,
+    truth: Float[np.ndarray, "draw item"],
+    num_annotators: int,
+) -> Marks:
+    """Right orders of each annotator, known and expected, as so many independent ones."""
+    num_items = truth.shape[1]
+    sign = orders.signs(stated.better, stated.worse, num_items)
     known, who = sign != 0, stated.annotator
     known_weight = stated.number * stated.known_share(sign, num_items)
     other_weight = np.where(known, 0.0, stated.number * stated.share[stated.block])
@@ -160,10 +350,7 @@ def marks_of(stated: StatedOrders, truth: Truth, num_annotators: int, num_items:
     better, worse, judge = stated.better[rows], stated.worse[rows], who[rows]
     weight = other_weight[rows]
     credit = np.stack(
-        [
-            np.bincount(judge, weight * (one[better] > one[worse]), num_annotators)
-            for one in truth.reward
-        ]
+        [np.bincount(judge, weight * (one[better] > one[worse]), num_annotators) for one in truth]
     )
     low = np.minimum(stated.better, stated.worse)[known]
     high = np.maximum(stated.better, stated.worse)[known]
@@ -176,39 +363,4 @@ def marks_of(stated: StatedOrders, truth: Truth, num_annotators: int, num_items:
         credit,
         by_annotator(other_weight),
         luck_of(*of_pair) if known.any() else 0.0,
-    )
-
-
-def calibrate_orders[Statements: OrderCalibration](
-    made: type[Statements],
-    program: Program[Any],
-    result: xr.DataTree,
-    truth: Truth,
-    marks: Marks,
-    reward: Float[np.ndarray, "draw item"],
-    level: float,
-    seed: int,
-) -> Statements:
-    """Statements about an order of items."""
-    data = program.data.unpadded()
-    accuracies = draw_accuracies(marks, seed)
-    names = {axis: names_array(data.coords[axis]) for axis in ("item", "annotator")}
-    rank = 1.0 + np.argsort(np.argsort(-truth.reward, axis=1), axis=1)
-    items = {
-        name: ("item", value)
-        for name, (_, value) in summary({"reward": truth.reward, "rank": rank}, level).items()
-    }
-    items["reward_by_model"] = ("item", reward.mean(0))
-    abilities = {"accuracy": accuracies.own, "ability": accuracies.ability}
-    return made(
-        truth=xr.DataArray(truth.reward, dims=("draw", "item"), coords={"item": names["item"]}),
-        items=xr.Dataset(items, coords={"item": names["item"]}),
-        annotators=xr.Dataset(summary(abilities, level), coords={"annotator": names["annotator"]}),
-        unknowns=xr.Dataset({"shared": ("draw", truth.shared)}),
-        anchor=truth.anchor,
-        level=level,
-        accuracies=accuracies,
-        orders=truth.orders,
-        program=program,
-        result=result,
     )

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
-from raters.auditing.intervals import mean_and_interval
-from raters.errors import PACKAGE, DataError, DataWarning, SettingError
+from raters.errors import PACKAGE, DataError, DataWarning, refuse
 from raters.errors.validation import checked, share
 from raters.fitting.draws import check_several
 from raters.fitting.result import program_of
@@ -38,23 +37,15 @@ _NUMBERS, _FEWEST, _MOST = 200_000_000, 200, 1000
 class Anchor:
     """Source of the truth that statements rest on.
 
-    Parameters
+    Attributes
     ----------
     known : int
-        Number of known truths: items of known class, or pairs of known order.
-    trusted : tuple
-        Names of annotators who are taken to be right.
-    recorded : bool
-        True if an earlier record of annotators is known.
-    crowd : bool
-        True if the crowd is taken to be right.
-    model : bool
-        True for a kind of judgement without a calibration: what its model judges by may be
-        agreement or truth.
+        Number of known truths, of which `told` are told by those `trusted` alone.
+    recorded, crowd, model : bool
+        True if an earlier record is known; if the crowd is taken to be right; for a kind without a
+        calibration, whose model may judge by agreement or truth.
     judges : str
         Word for those who judge.
-    told : int
-        Number of the known truths that only trusted annotators tell.
     doubts : tuple of str
         Reasons to doubt that the known truths are true, or a random sample.
     takes_truths : bool
@@ -85,38 +76,29 @@ class Anchor:
         if len({one.sentence for _, one in self.parts}) > 1:
             return " ".join(f"{name}: {one.sentence}" for name, one in self.parts)
         who = self.judges.capitalize()
-        if self.is_missing and not self.known:
-            remedy = " Known truths of a random part of the questions would."
-            return (
-                f"{who} were measured against the crowd alone: nothing here tells whether the"
-                f" crowd is right.{remedy if self.takes_truths else ''}"
-            )
         if self.crowd:
             return (
                 f"The crowd was taken to be right: {self.judges} were measured against what all"
                 " answers together say, and mistakes that the crowd makes together count as truth."
             )
+        if self.is_missing and not self.known:
+            remedy = " Known truths of a random part of the questions would." * self.takes_truths
+            return (
+                f"{who} were measured against the crowd alone: nothing here tells whether the"
+                f" crowd is right.{remedy}"
+            )
         if self.model and not self.known:
             return f"{who} were judged by what their model says, and by nothing beside it."
-        parts = [f"{self.known:,} known truth{'s' * (self.known != 1)}"] if self.known else []
-        if self.trusted:
-            some = "as told" if self.told == self.known else f"{self.told:,} of them told"
-            parts[-1:] = [f"{self.known:,} truths, {some} by {shorten(self.trusted)}"]
-        parts += [f"an earlier record of {self.judges}"] if self.recorded else []
-        against = " and ".join(parts)
-        if self.is_missing:
-            return (
-                f"{who} were measured against {against}, and otherwise against the crowd: fewer"
-                f" than {ENOUGH} known truths do not tell whether the crowd is right."
-            )
+        some = "as told" if self.told == self.known else f"{self.told:,} of them told"
+        told = f", {some} by {shorten(self.trusted)}" if self.trusted else ""
+        parts = [f"{self.known:,} known truth{'s' * (self.known != 1)}{told}"] * bool(self.known)
+        parts += [f"an earlier record of {self.judges}"] * self.recorded
+        rest = (
+            f", and otherwise against the crowd: fewer than {ENOUGH} known truths do not tell"
+            " whether the crowd is right"
+        )
+        against = " and ".join(parts) + rest * self.is_missing
         return f"{who} were measured against {against}."
-
-    @property
-    def of_interval(self) -> str:
-        """Condition that an interval of a number of wrong answers rests on, in words."""
-        if self.is_missing:
-            return "if this crowd makes as many mistakes together as public ones did"
-        return "which allows for mistakes that the crowd makes together"
 
 
 @dataclass(frozen=True)
@@ -126,15 +108,14 @@ class Calibration(abc.ABC):
     Attributes
     ----------
     truth : xarray.DataArray
-        Draws of the truth of each item, axes draw and item: of labels the code of its class, of
-        the other kinds its reward, or worth.
+        Draws of the truth of each item: the code of its class, or its reward or worth.
     items : xarray.Dataset
         Statements about each item.
     annotators : xarray.Dataset
         For each annotator ``accuracy`` (the share of the answers given that are right) and
         ``ability`` (the probability that a further one is), each with ``_low`` and ``_high``.
     unknowns : xarray.Dataset
-        Draws of the unknowns of the crowd, axis draw.
+        Draws of the unknowns of the crowd.
     anchor : Anchor
     level : float
         Probability of the intervals.
@@ -154,22 +135,12 @@ class Calibration(abc.ABC):
 
     @property
     def known_questions(self) -> Int[np.ndarray, " question"] | None:
-        """Codes of the questions whose truth is known, as `Judgements.about` has them; None where
-        none is."""
+        """Codes of the questions whose truth is known; None where none is."""
         return None
 
     @abc.abstractmethod
     def quantities(self, limits: AuditLimits) -> Quantities:
-        """Quantities of each annotator for an audit.
-
-        Parameters
-        ----------
-        limits : AuditLimits
-
-        Returns
-        -------
-        Quantities
-        """
+        """Quantities of each annotator for an audit."""
 
 
 @checked
@@ -195,11 +166,11 @@ def calibrate(
         The model that was fitted.
     result : xarray.DataTree
     gold : mapping, pandas.Series, pandas.DataFrame or sequence of pairs, optional
-        Known truths of questions that were drawn at random. Of labels, true classes of items, as
-        `raters.Labels.with_truth` takes them; classes that were known to the fit count too, as if
-        they had not been. Of comparisons, rankings and ratings, pairs (better, worse); or a table
-        with columns winner and loser, or first, second and winner, or item and value; or the known
-        value of each of some items, the higher the better.
+        Known truths of questions that were drawn at random, beside those that were known to the
+        fit. Of labels, true classes of items, as `raters.Labels.with_truth` takes them. Of
+        comparisons, rankings and ratings, pairs (better, worse); or a table with columns winner and
+        loser, or first, second and winner, or item and value; or the value of each of some items,
+        the higher the better.
     reference : sequence, optional
         Annotators who are taken to be right: what most of them say of an item is its true class,
         and what most of them say of a pair is its true order.
@@ -218,12 +189,10 @@ def calibrate(
     Raises
     ------
     SettingError
-        When the kind of judgement has no calibration; when a model of labels sums no true class
-        out, or takes annotators as alike; when one of comparisons has no one ranking; when
+        When the kind of judgement has no calibration; when the model cannot have one; when
         `reference` names somebody else.
     DataError
-        When `gold` has other items or classes than the data, or contradicts itself or what was
-        known.
+        When `gold` has other items or classes than the data, or contradicts what was known.
 
     Notes
     -----
@@ -265,12 +234,11 @@ def calibrated(
     truths = truths_of(program.data)
     empty = isinstance(gold, Sized) and not len(gold)
     if gold is not None and (empty or not truths.number(program.data, gold)):
-        raise DataError(
-            parameter="gold",
-            problem="holds no known truth",
-            expected="give truths of questions that were answered, and of an order values that"
-            " differ, or leave it out",
+        expected = (
+            "give truths of questions that were answered, and of an order values that"
+            " differ, or leave it out"
         )
+        refuse("gold", problem="holds no known truth", expected=expected, error=DataError)
     return truths.calibrate(program, result, gold, reference, level, seed)
 
 
@@ -278,33 +246,23 @@ def truths_of(data: Judgements) -> Truths:
     """Functions that read and state the truths of a kind of judgement."""
     kind = kind_of(data)
     if kind.truths is None:
-        raise SettingError(
-            parameter="result",
-            value=data,
-            problem=f"holds {kind.words.many}, which have no calibration",
-            expected="calibrate a fit of labels, comparisons, rankings or ratings, and audit others"
-            " without gold and reference",
+        expected = (
+            "calibrate a fit of labels, comparisons, rankings or ratings, and audit others"
+            " without gold and reference"
         )
+        refuse("result", data, f"holds {kind.words.many}, which have no calibration", expected)
     return kind.truths
 
 
 def check_crowd(reference: str, gold: Any) -> None:
     """Raise unless the crowd is taken to be right, and nothing contradicts that."""
     if reference != CROWD:
-        raise SettingError(
-            parameter="reference",
-            value=reference,
-            problem="is one text",
-            expected=f"give a list of names, or {CROWD!r}",
-            instead=f"reference=[{reference!r}]",
-        )
+        expected = f"give a list of names, or {CROWD!r}"
+        instead = f"reference=[{reference!r}]"
+        refuse("reference", reference, "is one text", expected, instead=instead)
     if gold is not None:
-        raise SettingError(
-            parameter="reference",
-            value=reference,
-            problem="takes the crowd to be right, and gold tells where it is not",
-            expected="leave one of the two out",
-        )
+        problem = "takes the crowd to be right, and gold tells where it is not"
+        refuse("reference", reference, problem, "leave one of the two out")
 
 
 def number_of_draws(num_items: int, num_classes: int) -> int:
@@ -316,21 +274,14 @@ def trusted_codes(data: Judgements, reference: Sequence[Any]) -> Int[np.ndarray,
     """Codes of the annotators who are taken to be right."""
     codes = {str(name): place for place, name in enumerate(data.judges)}
     if unknown := [name for name in reference if str(name) not in codes]:
-        raise SettingError(
-            parameter="reference",
-            value=unknown,
-            problem=f"is not among the {plural(data.judge)} ({shorten(data.judges)})",
-            expected=f"name {plural(data.judge)} of the data that were fitted",
-        )
+        problem = f"is not among the {plural(data.judge)} ({shorten(data.judges)})"
+        expected = f"name {plural(data.judge)} of the data that were fitted"
+        refuse("reference", unknown, problem, expected)
     trusted = np.array([codes[str(name)] for name in reference], int)
     others = np.delete(data.judgements_by(data.judge), trusted)
     if len(trusted) and not others.any():
-        raise SettingError(
-            parameter="reference",
-            value=shorten(reference),
-            problem=f"names all {plural(data.judge)}, so that nobody is left to be measured",
-            expected="name those who are known to be right",
-        )
+        problem = f"names all {plural(data.judge)}, so that nobody is left to be measured"
+        refuse("reference", shorten(reference), problem, "name those who are known to be right")
     return trusted
 
 
@@ -353,13 +304,3 @@ def warn_of(doubt: str) -> tuple[str, ...]:
         return ()
     warnings.warn(doubt, DataWarning, skip_file_prefixes=PACKAGE)
     return (doubt,)
-
-
-def summary(
-    draws: dict[str, Float[np.ndarray, "draw annotator"]], level: float
-) -> dict[str, tuple[str, Float[np.ndarray, " annotator"]]]:
-    """Means and intervals of quantities of annotators, as the columns of a table."""
-    columns: dict[str, Float[np.ndarray, " annotator"]] = {}
-    for name, values in draws.items():
-        columns |= mean_and_interval(name, values, level)
-    return {name: ("annotator", values) for name, values in columns.items()}

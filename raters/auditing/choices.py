@@ -10,13 +10,13 @@ import xarray as xr
 from jaxtyping import Float, Int
 from numpyro.distributions import constraints
 
-from raters.errors import DataError
+from raters.errors import DataError, refuse
 from raters.errors.validation import checked, share
 from raters.fitting.replicates import probs_of_draws, replicated
 from raters.fitting.result import draws_of, program_of
 from raters.judgements.choices import Choices
 from raters.judgements.counts import ranks
-from raters.judgements.names import name_text, names_array, plural
+from raters.judgements.names import name_text, names_array
 from raters.model import Model
 from raters.program import Program
 
@@ -61,7 +61,6 @@ def choice_shares(model: Model[Any], result: xr.DataTree, *, level: float = 0.9)
     Parameters
     ----------
     model : Model
-        The model that was fitted.
     result : xarray.DataTree
     level : float
         Probability of the intervals.
@@ -73,13 +72,6 @@ def choice_shares(model: Model[Any], result: xr.DataTree, *, level: float = 0.9)
         ``alternative``: ``choices``, the number of choices from such sets; ``observed``, the share
         of the alternative among them; ``expected``, the model's share, and ``low`` and ``high``,
         between which the share of as many replicated choices lies.
-
-    Raises
-    ------
-    SettingError
-        When `result` was fitted with another model.
-    DataError
-        When it is not of choices.
 
     Examples
     --------
@@ -95,12 +87,10 @@ def choice_shares(model: Model[Any], result: xr.DataTree, *, level: float = 0.9)
     share("level", level)
     program = program_of(model, result)
     if not isinstance(program.data, Choices):
-        raise DataError(
-            parameter="result",
-            problem=f"is of {type(program.data).__name__}",
-            expected="shares by what was offered are of choices",
-            instead="rt.fit(rt.MultinomialLogit(), choices, seed=0)",
-        )
+        problem = f"is of {type(program.data).__name__}"
+        expected = "shares by what was offered are of choices"
+        instead = "rt.fit(rt.MultinomialLogit(), choices, seed=0)"
+        refuse("result", problem=problem, expected=expected, instead=instead, error=DataError)
     return shares_of(program, result, level)
 
 
@@ -177,9 +167,3 @@ def _term(
         label = name_text(place if known is None else known[place])
         parts.append(label if known is not None and axis in named else f"{axis} {label}")
     return " × ".join(reversed(parts))
-
-
-def kinds_of_terms(table: xr.Dataset) -> dict[str, str]:
-    """Kinds of parameters in a table of `coefficients`, and their plurals in words."""
-    names = dict.fromkeys(table["parameter"].values.tolist())
-    return {name: plural(name.replace("_", " ")) for name in names}

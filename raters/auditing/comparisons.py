@@ -15,7 +15,7 @@ from raters.auditing import tastes
 from raters.auditing.position import SITE, position_bias
 from raters.auditing.verdicts import gives_one_answer
 from raters.distributions.ties import OUTCOMES
-from raters.errors import SettingError
+from raters.errors import refuse
 from raters.errors.validation import share
 from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
@@ -25,6 +25,9 @@ from raters.model import OPEN_MIRROR, Sign, Values, in_mirror
 from raters.models.comparisons.directions import directed, has_directions
 from raters.models.comparisons.tied import votes_with_ties
 from raters.program import Program
+
+AnnotatorDraws = Float[np.ndarray, "draw annotator"]
+PerAnnotator = Float[np.ndarray, " annotator"]
 
 # An accuracy averages over so many random pairs, under so many draws at most; that is finer than an
 # interval's third digit.
@@ -38,13 +41,9 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
     kind = getattr(program.model, "competence", "signed")
     low, high = {"unit": (0, 1), "positive": (0, np.inf)}.get(kind, (-np.inf, np.inf))
     if not low < limits.threshold < high:
-        raise SettingError(
-            parameter="threshold",
-            value=limits.threshold,
-            problem=f"has every competence of this model on one side, as they are {kind}",
-            expected="it must be above 0" + (" and below 1" if kind == "unit" else ""),
-            instead="threshold=0.25",
-        )
+        problem = f"has every competence of this model on one side, as they are {kind}"
+        expected = "it must be above 0" + (" and below 1" if kind == "unit" else "")
+        refuse("threshold", limits.threshold, problem, expected, instead="threshold=0.25")
     return _with_position(
         _without_position(program, result, limits), program, result, limits.margin
     )
@@ -63,16 +62,12 @@ def _without_position(
         worlds = _worlds(program, of_tastes.values["competence"], limits.level)
         return replace(of_tastes, columns=columns, tables=worlds)
     if "competence" not in program.sites:
-        raise SettingError(
-            parameter="model",
-            value=program.model,
-            problem="has no competences to audit",
-            expected=(
-                "fit ExtendedBTL, with signed competences to find adversaries too, or"
-                " HierarchicalBTL, and pass that model and its result"
-            ),
-            instead="rt.ExtendedBTL(competence='signed')",
+        expected = (
+            "fit ExtendedBTL, with signed competences to find adversaries too, or"
+            " HierarchicalBTL, and pass that model and its result"
         )
+        instead = "rt.ExtendedBTL(competence='signed')"
+        refuse("model", program.model, "has no competences to audit", expected, instead=instead)
     draws, _ = draws_of(program, result)
     few, _ = draws_of(program, result, _DRAWS)
     competence = competences(program, draws)
@@ -82,21 +77,22 @@ def _without_position(
         "p_guessing": (np.abs(accuracy - 0.5) < limits.margin).mean(0),
         "p_adversarial": (competence < 0).mean(0),
     }
+    if has_directions(program):  # Guessers and adversaries are types of the model.
+        assert program.latent is not None
+        probs: Any = result[program.latent.group]["responsibility"]
+        types = {"p_guessing": "guesser", "p_adversarial": "adversary"}
+        chances = {name: probs.sel({program.latent.name: of}).values for name, of in types.items()}
     return Quantities(
         values={"competence": competence, "accuracy": accuracy},
         judged="competence",
-        columns={
-            "relative": _relative(competence),
-            **(chances | _type_probabilities(program, result)),
-            "agreement": agreed,
-        },
+        columns={"relative": _relative(competence), **chances, "agreement": agreed},
         tables=_worlds(program, competence, limits.level),
     )
 
 
 def _by_items(
     program: Program[Any], result: xr.DataTree, draws: Values, few: Values
-) -> tuple[Float[np.ndarray, "draw annotator"], Float[np.ndarray, " annotator"]]:
+) -> tuple[AnnotatorDraws, PerAnnotator]:
     """Accuracy of each annotator, and agreement with the order of the items."""
     data, reward = program.data, draws["reward"]
     # Annotators of a mixture are judged by the rewards of their likeliest type; otherwise there is
@@ -107,14 +103,14 @@ def _by_items(
         of_type = result[program.latent.group]["responsibility"].argmax(program.latent.name).values
     reward, some = (part.reshape(*part.shape[:2], -1) for part in (reward, few["reward"]))
     accuracy = _accuracy(program, few, some, of_type)
-    return accuracy, agreement(data, reward.mean(0), of_type, _deviations(draws))
+    deviation = np.asarray(draws["deviation"]).mean(0) if "deviation" in draws else None
+    return accuracy, agreement(data, reward.mean(0), of_type, deviation)
 
 
 def _by_features(
     program: Program[Any], result: xr.DataTree, draws: Values, few: Values
-) -> tuple[Float[np.ndarray, "draw annotator"], Float[np.ndarray, " annotator"]]:
-    """The same where rewards are linear in features: on random pairs among those that were
-    compared, whose features are known."""
+) -> tuple[AnnotatorDraws, PerAnnotator]:
+    """The same on random compared pairs, where rewards are linear in features."""
     data, rng = program.data.unpadded().halved(), np.random.default_rng(0)
     features = np.asarray(data.features, np.float64)
     rows = rng.integers(len(features), size=_PAIRS)
@@ -129,35 +125,15 @@ def _by_features(
         return accuracy, for_better / votes
 
 
-def competences(program: Program[Any], draws: Values) -> Float[np.ndarray, "draw annotator"]:
-    """Competence of each annotator under each draw; with types of guessers and adversaries, that of
-    a drawn type: 0 of a guesser, below 0 of an adversary."""
+def competences(program: Program[Any], draws: Values) -> AnnotatorDraws:
+    """Competence of each annotator under each draw, that of a drawn type where there are types."""
     if not has_directions(program):
         return np.asarray(draws["competence"])
     return directed(program.model, program.data, draws)
 
 
-def _deviations(draws: Values) -> Float[np.ndarray, "stratum item"] | None:
-    """Posterior mean deviations by stratum, where the model has any."""
-    return np.asarray(draws["deviation"]).mean(0) if "deviation" in draws else None
-
-
-def _type_probabilities(
-    program: Program[Any], result: xr.DataTree
-) -> dict[str, Float[np.ndarray, " annotator"]]:
-    """Posterior probability that each annotator is a guesser, and an adversary, where these are
-    types of the model."""
-    if not has_directions(program):
-        return {}
-    assert program.latent is not None
-    probs: Any = result[program.latent.group]["responsibility"]
-    columns = {"p_guessing": "guesser", "p_adversarial": "adversary"}
-    return {name: probs.sel({program.latent.name: of}).values for name, of in columns.items()}
-
-
-def _relative(competence: Float[np.ndarray, "draw annotator"]) -> Float[np.ndarray, " annotator"]:
-    """Mean of each competence over the crowd's mean absolute one; of a draw in which all are
-    guessers, 0."""
+def _relative(competence: AnnotatorDraws) -> PerAnnotator:
+    """Mean of each competence over the crowd's mean absolute one."""
     scale = np.abs(competence).mean(1, keepdims=True)
     return np.asarray((competence / np.where(scale > 0, scale, 1.0)).mean(0))
 
@@ -192,9 +168,7 @@ def _chooses_one_side(data: Comparisons) -> Bool[np.ndarray, " annotator"]:
     )
 
 
-def in_other_world(
-    program: Program[Any], competence: Float[np.ndarray, "draw annotator"]
-) -> Bool[np.ndarray, " draw"]:
+def in_other_world(program: Program[Any], competence: AnnotatorDraws) -> Bool[np.ndarray, " draw"]:
     """Draws in the less probable of two mirrored worlds."""
     other = in_mirror(competence)
     mirrored = any(
@@ -205,10 +179,9 @@ def in_other_world(
 
 
 def _worlds(
-    program: Program[Any], competence: Float[np.ndarray, "draw annotator"], level: float
+    program: Program[Any], competence: AnnotatorDraws, level: float
 ) -> dict[str, xr.Dataset]:
-    """Competences in each of two mirrored worlds, the more probable one first, where both are
-    possible: the mean over both is a competence in neither."""
+    """Competences in each of two mirrored worlds that are both possible, the likelier first."""
     other = in_other_world(program, competence)
     if not other.any():
         return {}
@@ -230,10 +203,8 @@ def _accuracy(
     draws: Values,
     reward: Float[np.ndarray, "draw item type"],
     of_type: Int[np.ndarray, " annotator"],
-) -> Float[np.ndarray, "draw annotator"]:
-    """Mean of σ(β |r_i − r_j|) over random pairs of different items, shape (draw, annotator), each
-    in a random stratum where there are strata; with a model of ties, of the probability of choosing
-    the better one and half that of a tie."""
+) -> AnnotatorDraws:
+    """Mean of σ(β |r_i − r_j|) over random pairs; of ties half."""
     one, other = random_pairs(program.data)
     gap = reward[:, one] - reward[:, other]
     if "deviation" in draws:
@@ -273,7 +244,7 @@ def agreement(
     reward: Float[np.ndarray, "item type"],
     of_type: Int[np.ndarray, " annotator"],
     deviation: Float[np.ndarray, "stratum item"] | None = None,
-) -> Float[np.ndarray, " annotator"]:
+) -> PerAnnotator:
     """Share of each annotator's votes that go to the item with the higher reward; of a tie,
     half."""
     data = data.halved()

@@ -7,7 +7,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 from scipy.special import ndtri
 
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, refuse
 from raters.judgements.counts import mean_ranks, ordered_pairs
 from raters.judgements.rankings import Rankings
 
@@ -19,12 +19,11 @@ def agreement(rankings: Rankings, level: float, metric: str | None, by_class: bo
     """Table of `pair_agreement`, and of `kendall_w` where a tenth of the rankings are of one set of
     items, for `raters.agreement`, whose options have no meaning for rankings."""
     if by_class or metric not in (None, "nominal"):
-        raise SettingError(
-            parameter="by_class" if by_class else "metric",
-            value=True if by_class else metric,
-            problem="has no effect on rankings, whose agreement is that on pairs, and Kendall's W",
-            expected="leave it out",
-        )
+        name, value = ("by_class", True) if by_class else ("metric", metric)
+        problem = "has no effect on rankings, whose agreement is that on pairs, and Kendall's W"
+        refuse(name, value, problem, "leave it out")
+    if rankings.place is None:
+        raise DataError("these rankings have no outcomes, so there is no agreement to measure")
     on_pairs, data = pair_agreement(rankings, level), rankings.unpadded()
     number = np.asarray(data.weight)[_most_frequent(data)].sum()
     if number < max(2, _OF_ONE_SET * data.num_rankings):
@@ -34,8 +33,6 @@ def agreement(rankings: Rankings, level: float, metric: str | None, by_class: bo
 
 def pair_agreement(rankings: Rankings, level: float) -> pd.DataFrame:
     """Probability that two annotators who both order a pair of items order it alike."""
-    if rankings.place is None:
-        raise DataError("these rankings have no outcomes, so there is no agreement to measure")
     data = rankings.unpadded()
     alike, both, shared = _shared_pairs(data)
     if not both.any():
@@ -43,22 +40,37 @@ def pair_agreement(rankings: Rankings, level: float) -> pd.DataFrame:
             "no two annotators order the same pair of items, so there is no agreement to measure;"
             " let a random part of the items be ranked by two annotators or more"
         )
-    estimate, took_part = alike.sum() / both.sum(), both > 0
+    took_part = both > 0
     left = both.sum() - 2 * both[took_part]
     without = (alike.sum() - 2 * alike[took_part])[left > 0] / left[left > 0]
-    number, reach = len(without), np.nan
-    if number > 2:
-        deviation = np.sqrt((number - 1) / number * ((without - without.mean()) ** 2).sum())
-        reach = ndtri((1 + level) / 2) * deviation
     used = int(np.asarray(data.weight)[shared].sum())
+    estimate, ones = alike.sum() / both.sum(), np.ones(len(without))
+    return _row("observed_agreement", estimate, without, ones, level, used, data.num_rankings)
+
+
+def _row(
+    name: str,
+    estimate: float,
+    without: Float[np.ndarray, " one"],
+    count: Float[np.ndarray, " one"],
+    level: float,
+    used: int,
+    total: int,
+) -> pd.DataFrame:
+    """A statistic with an interval by the jackknife, from its values without each one."""
+    number, reach = count.sum(), np.nan
+    if number > 2:
+        mean = (count @ without) / number
+        deviation = np.sqrt((number - 1) / number * (count @ (without - mean) ** 2))
+        reach = ndtri((1 + level) / 2) * deviation
     row = {
         "estimate": estimate,
         "low": np.clip(estimate - reach, 0, 1),
         "high": np.clip(estimate + reach, 0, 1),
         "rankings": used,
-        "rankings_left_out": data.num_rankings - used,
+        "rankings_left_out": total - used,
     }
-    return pd.DataFrame([row], index=pd.Index(["observed_agreement"], name="statistic"))
+    return pd.DataFrame([row], index=pd.Index([name], name="statistic"))
 
 
 def _shared_pairs(
@@ -66,8 +78,7 @@ def _shared_pairs(
 ) -> tuple[
     Float[np.ndarray, " annotator"], Float[np.ndarray, " annotator"], Bool[np.ndarray, " ranking"]
 ]:
-    """Return with how many others each annotator agrees, summed over pairs of items, with how many
-    there are, and the rankings with a pair that several annotators order."""
+    """Agreeing others and all others of each annotator, over pairs; rankings with such pairs."""
     offered, count = np.asarray(data.offered, np.int64), np.asarray(data.weight, float)
     row, pair, ahead, count = ordered_pairs(
         np.arange(data.num_rows), offered, np.asarray(data.place), count, data.num_items
@@ -85,12 +96,14 @@ def _shared_pairs(
 
 
 def kendall_w(rankings: Rankings, level: float) -> pd.DataFrame:
-    """Kendall's coefficient of concordance W of the rankings of the same items."""
-    if rankings.place is None:
-        raise DataError("these rankings have no outcomes, so there is no agreement to measure")
-    rank, tied, count = _of_one_set(rankings.unpadded())
-    number, size = count.sum(), rank.shape[1]
-    if number < 2 or size < 2:
+    """Kendall's coefficient of concordance W of the rankings of the most frequent set of items."""
+    data = rankings.unpadded()
+    rows = _most_frequent(data)
+    there = np.asarray(data.offered)[rows][0] >= 0
+    place, count = np.asarray(data.place)[rows][:, there], np.asarray(data.weight, float)[rows]
+    rank, left = mean_ranks(place, np.ones(place.shape, bool)), (place == 0).sum(1).astype(float)
+    tied, number = left**3 - left, count.sum()
+    if number < 2 or rank.shape[1] < 2:
         raise DataError(
             "no two rankings are of the same items, so there is no agreement to measure; let a"
             " random part of the items be ranked by two annotators or more"
@@ -98,17 +111,7 @@ def kendall_w(rankings: Rankings, level: float) -> pd.DataFrame:
     total, ties = count @ rank, count @ tied
     estimate = float(_w(total, ties, number))
     without = _w(total - rank, ties - tied, number - 1)
-    mean = (count @ without) / number
-    deviation = np.sqrt((number - 1) / number * (count @ (without - mean) ** 2))
-    reach = ndtri((1 + level) / 2) * deviation if number > 2 else np.nan
-    row = {
-        "estimate": estimate,
-        "low": np.clip(estimate - reach, 0, 1),
-        "high": np.clip(estimate + reach, 0, 1),
-        "rankings": int(number),
-        "rankings_left_out": rankings.num_rankings - int(number),
-    }
-    return pd.DataFrame([row], index=pd.Index(["kendall_w"], name="statistic"))
+    return _row("kendall_w", estimate, without, count, level, int(number), rankings.num_rankings)
 
 
 def _w(total: Float[np.ndarray, "*row item"], ties: np.ndarray, number: float) -> np.ndarray:
@@ -118,21 +121,6 @@ def _w(total: Float[np.ndarray, "*row item"], ties: np.ndarray, number: float) -
     most = number**2 * (size**3 - size) - number * ties
     # Where every ranking leaves all open, there is nothing to agree on.
     return np.asarray(12 * spread / np.where(most > 0, most, np.nan))
-
-
-def _of_one_set(
-    data: Rankings,
-) -> tuple[
-    Float[np.ndarray, "ranking item"], Float[np.ndarray, " ranking"], Float[np.ndarray, " ranking"]
-]:
-    """Return the ranks of the rankings of the most frequent set of items, their ties, and their
-    counts."""
-    offered, count = np.asarray(data.offered), np.asarray(data.weight, np.float64)
-    rows = _most_frequent(data)
-    there = offered[rows][0] >= 0
-    place = np.asarray(data.place)[rows][:, there]
-    left = (place == 0).sum(1).astype(np.float64)
-    return mean_ranks(place, np.ones(place.shape, bool)), left**3 - left, count[rows]
 
 
 def _most_frequent(data: Rankings) -> Bool[np.ndarray, " ranking"]:

@@ -13,8 +13,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Bool, Float
 
-from raters.auditing.intervals import mean_and_interval
-from raters.errors import PACKAGE, DataWarning, SettingError
+from raters.auditing.intervals import table
+from raters.errors import PACKAGE, DataWarning, refuse
 from raters.errors.validation import share
 from raters.fitting.result import draws_of
 from raters.judgements.demonstrations import Demonstrations
@@ -38,6 +38,10 @@ _MARGINS = 2
 def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
     """Rationality, or competence, of each demonstrator."""
     share("margin", limits.margin)
+    if not {"rationality", "competence"} & set(program.sites):
+        problem = "has neither rationalities nor competences to audit"
+        expected = "fit MaxEntIRL or BehaviouralCloning, and pass that model and its result"
+        refuse("model", program.model, problem, expected, instead="rt.MaxEntIRL()")
     draws, policy = draws_of(program, result)[0], policies(program, result)
     agreement = {"agreement": _agreement(program.data, policy["probability"].values)}
     near = _MARGINS * limits.margin
@@ -61,26 +65,12 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
             "p_adversarial": (rationality < 0).mean(0),
         }
         tables = {"reward": rewards(program, result, limits.level), "policy": policy}
-        return Quantities(
-            {"rationality": rationality}, "rationality", chances | agreement, tables, by_crowd=True
-        )
-    if "competence" in program.sites:
-        competence = np.asarray(draws["competence"])
-        chances = {"p_guessing": (competence < near).mean(0)}
-        return Quantities(
-            {"competence": competence},
-            "competence",
-            chances | agreement,
-            {"policy": policy},
-            by_crowd=True,
-        )
-    raise SettingError(
-        parameter="model",
-        value=program.model,
-        problem="has neither rationalities nor competences to audit",
-        expected="fit MaxEntIRL or BehaviouralCloning, and pass that model and its result",
-        instead="rt.MaxEntIRL()",
-    )
+        values = {"rationality": rationality}
+        return Quantities(values, "rationality", chances | agreement, tables, by_crowd=True)
+    competence = np.asarray(draws["competence"])
+    chances = {"p_guessing": (competence < near).mean(0)} | agreement
+    values, tables = {"competence": competence}, {"policy": policy}
+    return Quantities(values, "competence", chances, tables, by_crowd=True)
 
 
 def at_random(program: Program[Any], draws: Values, near: float) -> Bool[np.ndarray, " draw"]:
@@ -105,35 +95,22 @@ def rewards(program: Program[Any], result: xr.DataTree, level: float) -> xr.Data
     mdp = program.data.mdp
     draws = np.asarray(draws_of(program, result)[0]["coefficient"], np.float64)
     told = without_unidentified(draws, mdp)
-    columns = mean_and_interval("coefficient", told, level)
-    columns["p_positive"] = (told > 0).mean(0)
-    columns["identified"] = 1 - (unidentified(mdp) ** 2).sum(0)
-    return xr.Dataset(
-        {name: ("feature", value) for name, value in columns.items()},
-        coords={"feature": names_array(program.data.feature_names)},
-    )
+    columns = {"p_positive": (told > 0).mean(0), "identified": 1 - (unidentified(mdp) ** 2).sum(0)}
+    return table("feature", program.data.feature_names, columns, {"coefficient": told}, level)
 
 
 def policies(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
-    """Posterior mean of the policy: of `MaxEntIRL` that of a demonstrator of rationality 1, of
-    `BehaviouralCloning` the one that all share."""
+    """Posterior mean of the policy of rationality 1, or of the one that all share."""
     data, few = program.data, draws_of(program, result, _DRAWS)[0]
     if isinstance(program.model, MaxEntIRL):
         with jax.enable_x64(True):
             draws = {"coefficient": jnp.asarray(few["coefficient"], float)}
             mean = _mean_policy(program.model, jax.tree.map(jnp.asarray, data), draws)
         probs = np.asarray(mean)
-    elif isinstance(program.model, BehaviouralCloning):
+    else:
+        assert isinstance(program.model, BehaviouralCloning)
         probs = np.asarray(few["policy"], np.float64).mean(0) * np.asarray(data.allowed)
         probs = probs / probs.sum(1, keepdims=True)
-    else:
-        raise SettingError(
-            parameter="model",
-            value=program.model,
-            problem="has no policy",
-            expected="fit MaxEntIRL or BehaviouralCloning",
-            instead="rt.MaxEntIRL()",
-        )
     return xr.Dataset(
         {
             "probability": (("state", "action"), probs),
@@ -174,8 +151,7 @@ def _gains(
 def _distances(
     model: MaxEntIRL, data: Any, weight: Array, coefficient: Array, rationality: Array
 ) -> Float[Array, " draw"]:
-    """Total variation between acting at random and the policy of the mean rationality, over the
-    demonstrated steps."""
+    """Total variation between the policy of the mean rationality and acting at random."""
     chance = data.allowed / jnp.sum(data.allowed, 1, keepdims=True)
 
     def distance(own: tuple[Array, Array]) -> Array:
@@ -192,8 +168,7 @@ def _distances(
 def _agreement(
     data: Demonstrations, policy: Float[np.ndarray, "state action"]
 ) -> Float[np.ndarray, " annotator"]:
-    """Share of each demonstrator's steps with a choice that take the most probable action; NaN
-    without any."""
+    """Share of the steps with a choice that take the most probable action."""
     best = policy.argmax(1)[np.asarray(data.state)] == np.asarray(data.action)
     free = (data.num_choices() > 1)[np.asarray(data.state)] * np.asarray(data.weight, float)
     who, size = np.asarray(data.annotator), data.num_annotators

@@ -10,6 +10,9 @@ from jaxtyping import Bool, Float, Int
 
 from raters.judgements.base import Judgements
 
+PerQuestion = Float[np.ndarray, " question"]
+PerClass = Float[np.ndarray, " class"]
+
 # Sums in double precision are 0 or 1 within this.
 _ROUNDING = 1e-12
 
@@ -40,7 +43,7 @@ class Answers:
         return cls(asked // len(data.judges), label, cell, share, num_classes, data.exchangeable)
 
     @property
-    def num_raters(self) -> Float[np.ndarray, " question"]:
+    def num_raters(self) -> PerQuestion:
         """Number of annotators who answered each question."""
         return np.asarray(np.rint(np.bincount(self.question, self.share)))
 
@@ -68,17 +71,17 @@ class Ratio:
 
     disagreement: float
     chance: float
-    influence: Float[np.ndarray, " question"]
+    influence: PerQuestion
     largest: float
 
     @classmethod
     def of(
         cls,
-        disagree: Float[np.ndarray, " question"],
-        weight: Float[np.ndarray, " question"],
+        disagree: PerQuestion,
+        weight: PerQuestion,
         chance: float,
-        chance_influence: Float[np.ndarray, " question"] | float = 0.0,
-        further: Float[np.ndarray, " question"] | float = 0.0,
+        chance_influence: PerQuestion | float = 0.0,
+        further: PerQuestion | float = 0.0,
         largest: float | None = None,
     ) -> Ratio:
         """Compute D and the influences from each question's disagreement and weight."""
@@ -116,15 +119,14 @@ class Ratio:
 
 
 class _Shares(NamedTuple):
-    """Shares of the classes under weights of the questions, their sum of squares, and half of its
-    derivative in each weight."""
+    """Shares of the classes, their sum of squares, and half of its derivative in each weight."""
 
-    of_class: Float[np.ndarray, " class"]
+    of_class: PerClass
     squares: float
-    influence: Float[np.ndarray, " question"]
+    influence: PerQuestion
 
 
-def _shares(answers: Answers, weight: Float[np.ndarray, " question"]) -> _Shares:
+def _shares(answers: Answers, weight: PerQuestion) -> _Shares:
     num_questions = len(weight)
     of_question = answers.share / answers.num_raters[answers.question]
     weighted = of_question * weight[answers.question]
@@ -134,7 +136,7 @@ def _shares(answers: Answers, weight: Float[np.ndarray, " question"]) -> _Shares
     return _Shares(shares, squares, weight * (own - squares))
 
 
-def _disagreements(answers: Answers) -> Float[np.ndarray, " question"]:
+def _disagreements(answers: Answers) -> PerQuestion:
     """Probability that two different annotators of each question disagree."""
     num_raters = answers.num_raters
     num_questions, pairs = len(num_raters), num_raters * (num_raters - 1)
@@ -203,13 +205,13 @@ def of_class(answers: Answers) -> tuple[dict[str, Ratio], float]:
 class _Moments(NamedTuple):
     """Sums of a score over the answers to each question."""
 
-    total: Float[np.ndarray, " question"]
-    squares: Float[np.ndarray, " question"]
-    own: Float[np.ndarray, " question"]
+    total: PerQuestion
+    squares: PerQuestion
+    own: PerQuestion
     cell: Float[np.ndarray, " row"]
 
 
-def _moments(answers: Answers, score: Float[np.ndarray, " class"]) -> _Moments:
+def _moments(answers: Answers, score: PerClass) -> _Moments:
     size, values = len(answers.num_raters), score[answers.label]
     cell = np.bincount(answers.cell, answers.share * values)
     total, squares = (
@@ -220,7 +222,7 @@ def _moments(answers: Answers, score: Float[np.ndarray, " class"]) -> _Moments:
     return _Moments(total, squares, own, cell[answers.cell])
 
 
-def scored(answers: Answers, score: Float[np.ndarray, " class"]) -> Ratio:
+def scored(answers: Answers, score: PerClass) -> Ratio:
     """Compute Krippendorff's α for classes at the given distances (interval)."""
     used = score[np.unique(answers.label)]
     width = float(np.ptp(used)) or 1.0
@@ -233,7 +235,7 @@ def ordinal(answers: Answers) -> Ratio:
     return _alpha(answers, np.cumsum(share) - share / 2, ranks=True)
 
 
-def _alpha(answers: Answers, score: Float[np.ndarray, " class"], *, ranks: bool) -> Ratio:
+def _alpha(answers: Answers, score: PerClass, *, ranks: bool) -> Ratio:
     """α with the squared difference of scores; those of ranks depend on the answers."""
     num_raters = answers.num_raters
     num_answers, by_answers = num_raters.sum(), num_raters / num_raters.mean()
@@ -259,11 +261,7 @@ def _alpha(answers: Answers, score: Float[np.ndarray, " class"], *, ranks: bool)
     return Ratio.of(disagree, by_answers, chance, chance_influence + more, further)
 
 
-def _through_ranks(
-    answers: Answers,
-    derivative: Float[np.ndarray, " class"],
-    weight: Float[np.ndarray, " question"],
-) -> Float[np.ndarray, " question"]:
+def _through_ranks(answers: Answers, derivative: PerClass, weight: PerQuestion) -> PerQuestion:
     """Derivative in the weights of the questions, of a function of the mean rank of each class."""
     # A class adds half of its share to its own mean rank, and all of it to those above.
     above = derivative.sum() - np.cumsum(derivative) + derivative / 2

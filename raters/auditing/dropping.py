@@ -6,11 +6,11 @@ from typing import Any
 
 import xarray as xr
 
-from raters.auditing.audit import Audit, check_audit
-from raters.errors import SettingError
+from raters.auditing.audit import Audit
+from raters.errors import refuse
 from raters.errors.validation import checked
 from raters.fitting.fit import fit
-from raters.fitting.result import check_data, check_model
+from raters.fitting.result import check_data
 from raters.inference import Backend
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
@@ -46,43 +46,20 @@ def drop(
     xarray.DataTree
         The new fit; the items are the same, the flagged annotators are gone.
 
-    Raises
-    ------
-    SettingError
-        When the audit flagged annotators who are not in `data`.
-    DataError
-        When nobody would be left.
-    BackendError
-        When the back-end cannot run the model on the judgements that are left.
-
     Examples
     --------
     >>> import raters as rt
     >>> votes, truth = rt.datasets.crowd(num_annotators=10, num_votes=3000, seed=0)
     >>> model = rt.ExtendedBTL(competence="signed")
-    >>> result = rt.fit(model, votes, seed=0, progress=False)
-    >>> audit = rt.audit(model, result, reference="crowd")
-    >>> without = rt.auditing.drop(model, votes, audit, seed=0, progress=False)
-    >>> without.posterior.sizes["annotator"]
+    >>> audit = rt.audit(model, rt.fit(model, votes, seed=0, progress=False), reference="crowd")
+    >>> rt.auditing.drop(model, votes, audit, seed=0, progress=False).posterior.sizes["annotator"]
     7
     """
-    check_audit(audit, "the third argument")
-    check_model(model)
     check_data(data, "data", model)
     flagged = set(map(str, audit.flagged))
     if unknown := sorted(flagged - set(map(str, data.judges))):
-        raise SettingError(
-            parameter="data",
-            value=data,
-            problem=f"has no {plural(data.judge)} {shorten(unknown)}, whom the audit flagged",
-            expected="pass the data that were audited",
-        )
+        problem = f"has no {plural(data.judge)} {shorten(unknown)}, whom the audit flagged"
+        refuse("data", data, problem, "pass the data that were audited")
     names = [name for name in data.judges if str(name) in flagged]
-    return fit(
-        model,
-        data.without_judges(names),
-        backend,
-        seed=seed,
-        progress=progress,
-        log_likelihood=log_likelihood,
-    )
+    left = data.without_judges(names)
+    return fit(model, left, backend, seed=seed, progress=progress, log_likelihood=log_likelihood)

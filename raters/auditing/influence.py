@@ -39,6 +39,10 @@ from raters.judgements.counts import exact
 from raters.model import Model, Values
 from raters.program import Program, class_probs, row_log_probs, trace
 
+PerJudge = Float[np.ndarray, " judge"]
+JudgeDraws = Float[np.ndarray, "draw judge"]
+JudgeCodes = Int[np.ndarray, " judge"]
+
 # Share of the conclusions from which on a judge decides them.
 DECIDES = 0.1
 # Draws that are read at most and at least, and numbers that are in memory at once.
@@ -52,8 +56,8 @@ _OWN = 30
 class Influence(NamedTuple):
     """Influence of each judge."""
 
-    change: Float[np.ndarray, " judge"]
-    pareto_k: Float[np.ndarray, " judge"]
+    change: PerJudge
+    pareto_k: PerJudge
     refitted: Bool[np.ndarray, " judge"]
 
 
@@ -73,10 +77,14 @@ def influence(program: Program[Any], result: xr.DataTree, seed: int = 0) -> Infl
     those = np.argsort(-judgements, kind="stable")[:_JUDGES]
     left = _left_out(program, draws, those)
     weight, shape = _weights(left)
-    conclusions = _Labels.of(program, draws, left) if latent else _Order(draws["reward"])
+    if latent is None:
+        before = draws["reward"].mean(0)
+        changes = np.array([_turned(before, after) for after in weight.T @ draws["reward"]])
+    else:
+        changes = _changed_labels(program, draws, left, weight, those)
     change, pareto_k, refitted = (np.full(num_judges, value) for value in (np.nan, np.nan, False))
     pareto_k[those] = shape
-    change[those] = np.where(shape <= largest_k(number), conclusions.changes(weight, those), np.nan)
+    change[those] = np.where(shape <= largest_k(number), changes, np.nan)
     unknown = those[np.isnan(change[those]) & (judgements[those] > 0)][:_REFITS]
     backend = PGEM(draws=0, starts=1)
     if len(unknown) and backend.why_not(program) is None:
@@ -88,19 +96,6 @@ def influence(program: Program[Any], result: xr.DataTree, seed: int = 0) -> Infl
 # ---------------------------------------------------------------- conclusions
 
 
-class _Order(NamedTuple):
-    """Order of the items by mean reward, of which each pair is a conclusion."""
-
-    reward: Float[np.ndarray, "draw item"]
-
-    def changes(
-        self, weight: Float[np.ndarray, "draw judge"], judges: Int[np.ndarray, " judge"]
-    ) -> Float[np.ndarray, " judge"]:
-        """Share of the pairs that change order under each judge's weights."""
-        before = self.reward.mean(0)
-        return np.array([_turned(before, after) for after in weight.T @ self.reward])
-
-
 def _turned(one: Float[np.ndarray, " item"], other: Float[np.ndarray, " item"]) -> float:
     """Share of the pairs of items in another order."""
     from scipy.stats import kendalltau
@@ -108,34 +103,20 @@ def _turned(one: Float[np.ndarray, " item"], other: Float[np.ndarray, " item"]) 
     return max(0.0, round(float(1 - kendalltau(one, other).statistic) / 2, 12))
 
 
-class _Labels(NamedTuple):
-    """Most probable class of each item."""
-
-    probs: Float[np.ndarray, "draw unit true_class"]
-    without: Float[np.ndarray, "draw cell true_class"]
-    judge: Int[np.ndarray, " cell"]
-    unit: Int[np.ndarray, " cell"]
-
-    @classmethod
-    def of(cls, program: Program[Any], draws: Values, left: _LeftOut) -> _Labels:
-        """Labels of a program under draws."""
-        data = jax.tree.map(jnp.asarray, program.data)
-        probs = np.asarray(class_probs(program.model, data, draws))
-        assert left.without is not None
-        return cls(probs, left.without, left.cells.judge, left.cells.unit)
-
-    def changes(
-        self, weight: Float[np.ndarray, "draw judge"], judges: Int[np.ndarray, " judge"]
-    ) -> Float[np.ndarray, " judge"]:
-        """Share of the items whose most probable class changes under each judge's weights."""
-        before = self.probs.mean(0).argmax(1)
-        shares = []
-        for judge, own in zip(judges, weight.astype(np.float32).T, strict=True):
-            after = np.tensordot(own, self.probs, 1)
-            cells = np.flatnonzero(self.judge == judge)
-            after[self.unit[cells]] = np.tensordot(own, self.without[:, cells], 1)
-            shares.append((after.argmax(1) != before).mean())
-        return np.array(shares)
+def _changed_labels(
+    program: Program[Any], draws: Values, left: _LeftOut, weight: JudgeDraws, judges: JudgeCodes
+) -> PerJudge:
+    """Share of the items whose most probable class changes under each judge's weights."""
+    data = jax.tree.map(jnp.asarray, program.data)
+    probs, without = np.asarray(class_probs(program.model, data, draws)), left.without
+    assert without is not None
+    before, shares = probs.mean(0).argmax(1), []
+    for judge, column in zip(judges, weight.astype(np.float32).T, strict=True):
+        after = np.tensordot(column, probs, 1)
+        cells = np.flatnonzero(left.cells.judge == judge)
+        after[left.cells.unit[cells]] = np.tensordot(column, without[:, cells], 1)
+        shares.append((after.argmax(1) != before).mean())
+    return np.array(shares)
 
 
 # ---------------------------------------------------------------- weights
@@ -152,14 +133,14 @@ class _Cells(NamedTuple):
 class _LeftOut(NamedTuple):
     """Densities of single judges under each draw."""
 
-    log_likelihood: Float[np.ndarray, "draw judge"]
-    log_prior: Float[np.ndarray, "draw judge"]
+    log_likelihood: JudgeDraws
+    log_prior: JudgeDraws
     own: Float[np.ndarray, "draw judge parameter"]
     cells: _Cells
     without: Float[np.ndarray, "draw cell true_class"] | None
 
 
-def _left_out(program: Program[Any], draws: Values, judges: Int[np.ndarray, " judge"]) -> _LeftOut:
+def _left_out(program: Program[Any], draws: Values, judges: JudgeCodes) -> _LeftOut:
     """Densities of these judges under each draw."""
     data, model = program.data, program.model
     judge = np.asarray(data.codes(data.judge), np.int64)
@@ -225,7 +206,7 @@ def _densities(
     return jax.lax.map(one, draws)
 
 
-def _weights(left: _LeftOut) -> tuple[Float[np.ndarray, "draw judge"], Float[np.ndarray, " judge"]]:
+def _weights(left: _LeftOut) -> tuple[JudgeDraws, PerJudge]:
     """Weights of the draws without each judge, and the shapes of their tails."""
     log_ratio = -left.log_likelihood - left.log_prior + _log_normal(left.own)
     columns = [smoothed(column) for column in log_ratio.T]
@@ -233,9 +214,8 @@ def _weights(left: _LeftOut) -> tuple[Float[np.ndarray, "draw judge"], Float[np.
     return weight / weight.sum(0), np.array([shape for _, shape in columns])
 
 
-def _log_normal(own: Float[np.ndarray, "draw judge parameter"]) -> Float[np.ndarray, "draw judge"]:
-    """Log-density of the own parameters of each under a normal distribution fitted to them, but for
-    a constant."""
+def _log_normal(own: Float[np.ndarray, "draw judge parameter"]) -> JudgeDraws:
+    """Log-density of each judge's parameters under a normal fitted to them, but for a constant."""
     if not own.shape[-1]:
         return np.zeros(own.shape[:2])
     centred = own - own.mean(0)
@@ -250,12 +230,8 @@ def _log_normal(own: Float[np.ndarray, "draw judge parameter"]) -> Float[np.ndar
 
 
 def _modes(
-    program: Program[Any],
-    result: xr.DataTree,
-    backend: PGEM,
-    judges: Int[np.ndarray, " judge"],
-    seed: int,
-) -> Float[np.ndarray, " judge"]:
+    program: Program[Any], result: xr.DataTree, backend: PGEM, judges: JudgeCodes, seed: int
+) -> PerJudge:
     """Share of the conclusions that change between the modes with and without each judge."""
     posterior = result["posterior"]
     start = {name: np.asarray(posterior[name].values, np.float64) for name in program.sites}

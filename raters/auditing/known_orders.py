@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from jaxtyping import Int
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from raters.errors import DataError
+from raters.errors import DataError, refuse
 from raters.judgements.names import Names, shorten
 from raters.judgements.reading.columns import column_names, is_column, read_columns, read_numbers
 from raters.judgements.reading.labels import place
@@ -38,13 +38,11 @@ class KnownOrders(NamedTuple):
         names = column_names(table)
         form = next((form for form in FORMS if set(form) <= set(names)), None)
         if form is None:
-            raise DataError(
-                parameter="gold",
-                value=shorten(names),
-                problem="are its columns",
-                expected="it must have columns winner and loser, or first, second and winner, or"
-                " item and value",
+            expected = (
+                "it must have columns winner and loser, or first, second and winner, or"
+                " item and value"
             )
+            refuse("gold", shorten(names), "are its columns", expected, error=DataError)
         if form == ("item", "value"):
             return cls._by_value(table, items)
         codes = {role: _codes(table, role, items) for role in form}
@@ -97,25 +95,26 @@ class KnownOrders(NamedTuple):
 
 def _table(gold: Any) -> Any:
     """Known orders as a table."""
+    if hasattr(gold, "columns") or hasattr(gold, "column_names"):
+        return gold
     if isinstance(gold, (Mapping, pd.Series)):
         if isinstance(gold, Mapping) and any(map(is_column, gold.values())):
             return gold
-        names, values = zip(*gold.items(), strict=True) if len(gold) else ((), ())
-        return {"item": list(names), "value": list(values)}
-    if isinstance(gold, Sequence) and not isinstance(gold, (str, bytes)):
-        pairs = [tuple(one) for one in gold if is_column(one)]
-        if len(pairs) == len(gold) and all(len(pair) == 2 for pair in pairs):
-            return {role: [pair[end] for pair in pairs] for end, role in enumerate(FORMS[0])}
-    elif hasattr(gold, "columns") or hasattr(gold, "column_names"):
-        return gold
-    raise DataError(
-        parameter="gold",
-        value=gold,
-        problem="is no set of known orders",
-        expected="give a list of pairs (better, worse), a table with columns winner and loser, or"
-        " the known value of each of some items",
-        instead='gold=[("tea", "coffee")]',
-    )
+        known = list(gold.items())
+        return {"item": [name for name, _ in known], "value": [value for _, value in known]}
+    pairs = []
+    if isinstance(gold, (list, tuple)):
+        pairs = [tuple(one) if is_column(one) else () for one in gold]
+    if not isinstance(gold, (list, tuple)) or any(len(pair) != 2 for pair in pairs):
+        expected = (
+            "give a list of pairs (better, worse), a table with columns winner and loser, or"
+            " the known value of each of some items"
+        )
+        instead = 'gold=[("tea", "coffee")]'
+        refuse(
+            "gold", gold, "is no set of known orders", expected, instead=instead, error=DataError
+        )
+    return {role: [pair[end] for pair in pairs] for end, role in enumerate(FORMS[0])}
 
 
 def _codes(table: Any, role: str, items: Names) -> Int[np.ndarray, " row"]:
@@ -129,11 +128,8 @@ def _complete(codes: Mapping[str, Int[np.ndarray, " row"]]) -> Int[np.ndarray, "
     pairs = np.stack([codes["winner"], codes["loser"]], axis=1)
     half = np.flatnonzero((pairs < 0).sum(1) == 1)
     if len(half):
-        raise DataError(
-            parameter="gold",
-            problem=f"has only one of winner and loser in row {half[0]} (counted from 0)",
-            expected="give both, or neither",
-        )
+        problem = f"has only one of winner and loser in row {half[0]} (counted from 0)"
+        refuse("gold", problem=problem, expected="give both, or neither", error=DataError)
     return pairs[pairs[:, 0] >= 0]
 
 
@@ -144,40 +140,28 @@ def _sided(codes: Mapping[str, Int[np.ndarray, " row"]], items: Names) -> Int[np
     wrong = np.flatnonzero((winner >= 0) & (winner != first) & (winner != second))
     if len(wrong):
         row = wrong[0]
-        raise DataError(
-            parameter="gold",
-            value=items[winner[row]],
-            problem=f"is the winner in row {row} (counted from 0), of which it is no side",
-            expected="the winner must be one of the two",
-        )
+        problem = f"is the winner in row {row} (counted from 0), of which it is no side"
+        expected = "the winner must be one of the two"
+        refuse("gold", items[winner[row]], problem, expected, error=DataError)
     pairs = np.stack([winner, other], axis=1)[winner >= 0]
     if (pairs < 0).any():
-        raise DataError(
-            parameter="gold",
-            problem="has a row with a winner and only one side",
-            expected="give both sides",
-        )
+        problem = "has a row with a winner and only one side"
+        refuse("gold", problem=problem, expected="give both sides", error=DataError)
     return pairs
 
 
 def _check_order(pairs: Int[np.ndarray, "pair 2"], items: Names) -> None:
     """`DataError` where an item would be above itself."""
     if (own := pairs[:, 0] == pairs[:, 1]).any():
-        raise DataError(
-            parameter="gold",
-            value=items[pairs[np.flatnonzero(own)[0], 0]],
-            problem="is known to be above itself",
-            expected="give pairs of two items",
-        )
+        problem = "is known to be above itself"
+        expected = "give pairs of two items"
+        refuse("gold", items[pairs[np.flatnonzero(own)[0], 0]], problem, expected, error=DataError)
     number = len(items)
     graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), (number, number))
     _, part = connected_components(graph, directed=True, connection="strong")
     within = pairs[part[pairs[:, 0]] == part[pairs[:, 1]]]
     if len(within):
         those = np.flatnonzero(part == part[within[0, 0]])
-        raise DataError(
-            parameter="gold",
-            value=shorten([items[one] for one in those]),
-            problem="are known in orders that contradict each other",
-            expected="give each pair one order, and leave out those that are equal",
-        )
+        problem = "are known in orders that contradict each other"
+        expected = "give each pair one order, and leave out those that are equal"
+        refuse("gold", shorten([items[one] for one in those]), problem, expected, error=DataError)

@@ -15,14 +15,20 @@ import xarray as xr
 from jaxtyping import Array, Bool, Float, Int
 
 from raters.auditing.annotator_types import type_columns, type_probs
+from raters.auditing.intervals import table
 from raters.auditing.verdicts import gives_one_answer
-from raters.errors import SettingError
+from raters.errors import refuse
 from raters.fitting.result import draws_of
 from raters.judgements.labels import Labels
 from raters.judgements.names import names_array
 from raters.kinds import AuditLimits, Quantities
 from raters.model import Model, Values
 from raters.program import Program, row_log_probs, trace
+
+ConfusionDraws = Float[np.ndarray, "draw annotator true_class label"]
+Prevalence = Float[np.ndarray, "draw true_class"]
+ItemCodes = Int[np.ndarray, " item"]
+ClassProbs = Float[np.ndarray, "item true_class"]
 
 # Draws to read; an interval's end is then certain to about a tenth of the interval's width.
 _DRAWS = 400
@@ -35,8 +41,7 @@ _TIE = 1e-9
 
 
 def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
-    """Competence, accuracy and information of each annotator from draws of confusion matrices; with
-    the matrices and the item labels."""
+    """Competence, accuracy and information of each annotator, from confusion matrices."""
     check_can_audit(program)
     labels: Labels = program.data
     draws, _ = draws_of(program, result, _DRAWS)
@@ -55,28 +60,20 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
 def _check_limits(limits: AuditLimits, num_classes: int) -> None:
     """Raise unless both limits are within the range of what they bound."""
     if not -1 < limits.threshold < 1:
-        raise SettingError(
-            parameter="threshold",
-            value=limits.threshold,
-            problem="is beyond every competence, which is 1 for whoever is always right",
-            expected="it must lie between -1 and 1",
-            instead="threshold=0.25",
-        )
+        problem = "is beyond every competence, which is 1 for whoever is always right"
+        expected = "it must lie between -1 and 1"
+        refuse("threshold", limits.threshold, problem, expected, instead="threshold=0.25")
     if num_classes > 1 and limits.margin >= np.log2(num_classes):
-        raise SettingError(
-            parameter="margin",
-            value=limits.margin,
-            problem="is more than the whole information on a class, so that all would be spammers",
-            expected=f"it must be below {np.log2(num_classes):.3g} bits",
-            instead="margin=0.05",
-        )
+        problem = "is more than the whole information on a class, so that all would be spammers"
+        expected = f"it must be below {np.log2(num_classes):.3g} bits"
+        refuse("margin", limits.margin, problem, expected, instead="margin=0.05")
 
 
 def quantities_of(
     labels: Labels,
-    parts: Iterable[Float[np.ndarray, "draw annotator true_class label"]],
-    prevalence: Float[np.ndarray, "draw true_class"],
-    chosen: Int[np.ndarray, " item"],
+    parts: Iterable[ConfusionDraws],
+    prevalence: Prevalence,
+    chosen: ItemCodes,
     limits: AuditLimits,
 ) -> Quantities:
     """Quantities of each annotator that follow from confusion matrices."""
@@ -114,36 +111,24 @@ def check_can_audit(program: Program[Any]) -> None:
     """Raise unless a model tells annotators apart and sums a true class out."""
     judge = program.data.judge
     if judge not in program.axes:
-        raise SettingError(
-            parameter="model",
-            value=program.model,
-            problem="takes all annotators as alike, so there is nobody to tell apart",
-            expected=(
-                "fit DawidSkene (or OneCoin when each gave few labels), and pass that model and"
-                " its result"
-            ),
-            instead="rt.DawidSkene()",
+        problem = "takes all annotators as alike, so there is nobody to tell apart"
+        expected = (
+            "fit DawidSkene (or OneCoin when each gave few labels), and pass that model and"
+            " its result"
         )
+        refuse("model", program.model, problem, expected, instead="rt.DawidSkene()")
     if program.latent is None:
-        raise SettingError(
-            parameter="model",
-            value=program.model,
-            problem="sums no true class out, so its annotators have no confusion matrices to audit",
-            expected="fit a model that does",
-        )
+        problem = "sums no true class out, so its annotators have no confusion matrices to audit"
+        refuse("model", program.model, problem, "fit a model that does")
 
 
 # ---------------------------------------------------------------------- annotators
 
 
 def confusion_draws(
-    model: Model[Any],
-    labels: Labels,
-    draws: Values,
-    responsibility: Float[np.ndarray, "item true_class"],
-) -> Iterator[Float[np.ndarray, "draw annotator true_class label"]]:
-    """Draws of P(label | annotator, true class), read off the model's program, in parts of the
-    annotators."""
+    model: Model[Any], labels: Labels, draws: Values, responsibility: ClassProbs
+) -> Iterator[ConfusionDraws]:
+    """Draws of P(label | annotator, true class), in parts of the annotators."""
     num_draws, num_classes = len(next(iter(draws.values()))), labels.num_classes
     rng = np.random.default_rng(0)
     units = np.sort(rng.choice(labels.num_units, min(labels.num_units, _ITEMS), replace=False))
@@ -175,14 +160,13 @@ def confusion_draws(
 def _depends_on_items(
     model: Model[Any], labels: Labels, draw: Values, units: Int[np.ndarray, " unit"]
 ) -> bool:
-    """True if a label's probability differs between items, under one draw and for the first
-    annotators."""
+    """True if a label's probability differs between items, under one draw."""
     codes = np.arange(min(labels.num_annotators, 20))
     question = jax.tree.map(jnp.asarray, _every_label(labels, codes, units))
-    table = np.asarray(
+    probs = np.asarray(
         _rows(model, question, {name: value[0] for name, value in draw.items()}, len(units))
     )
-    return bool(np.ptp(table, axis=0).max() > 1e-6)
+    return bool(np.ptp(probs, axis=0).max() > 1e-6)
 
 
 def _every_label(
@@ -208,8 +192,7 @@ def _every_label(
 def _rows(
     model: Model[Any], question: Any, values: Values, items: int
 ) -> Float[Array, "item annotator label true_class"]:
-    """Probability of each row's label under each true class, shape (item, annotator, label, true
-    class)."""
+    """Probability of each row's label under each true class."""
     site = trace(model, question, values)[model.observed]
     probs = jnp.exp(row_log_probs(site["fn"], site["value"]))
     return probs.reshape(items, -1, question.num_classes, question.num_classes)
@@ -219,8 +202,7 @@ def _rows(
 def _emissions(
     model: Model[Any], question: Any, draws: Values, weights: Float[Array, "item true_class"]
 ) -> Float[Array, "draw annotator true_class label"]:
-    """Draws of confusion matrices, averaged over items, shape (draw, annotator, true class,
-    label)."""
+    """Draws of confusion matrices, averaged over items."""
 
     def of(values: Values) -> Float[Array, "annotator true_class label"]:
         probs = _rows(model, question, values, len(weights))
@@ -231,11 +213,9 @@ def _emissions(
 
 
 def _values(
-    confusion: Float[np.ndarray, "draw annotator true_class label"],
-    prevalence: Float[np.ndarray, "draw true_class"],
+    confusion: ConfusionDraws, prevalence: Prevalence
 ) -> tuple[dict[str, Float[np.ndarray, "draw annotator"]], Float[np.ndarray, "annotator label"]]:
-    """Quantities that follow from confusion matrices, shape (draw, annotator, true class, label),
-    and class frequencies; and the mean excess of each label over its class's frequency."""
+    """Quantities that follow from confusion matrices, and the mean excess of each label."""
     num_classes = confusion.shape[-1]
     right = np.einsum("dakk->dak", confusion)
     given = np.einsum("dk,dakj->daj", prevalence, confusion)
@@ -248,8 +228,8 @@ def _values(
 
 
 def _information(
-    confusion: Float[np.ndarray, "draw annotator true_class label"],
-    prevalence: Float[np.ndarray, "draw true_class"],
+    confusion: ConfusionDraws,
+    prevalence: Prevalence,
     given: Float[np.ndarray, "draw annotator label"],
 ) -> Float[np.ndarray, "draw annotator"]:
     """Mutual information of true class and label in bits, shape (draw, annotator)."""
@@ -259,9 +239,8 @@ def _information(
     return np.asarray(np.maximum(bits, 0.0))
 
 
-def _agreement(labels: Labels, chosen: Int[np.ndarray, " item"]) -> Float[np.ndarray, " annotator"]:
-    """Share of each annotator's labels that are the most probable class of their item; NaN without
-    labels."""
+def _agreement(labels: Labels, chosen: ItemCodes) -> Float[np.ndarray, " annotator"]:
+    """Share of the labels that are the most probable class of their item."""
     weight = np.asarray(labels.weight, float)
     same = weight * (np.asarray(labels.label) == chosen[np.asarray(labels.item)])
     code, size = np.asarray(labels.annotator), labels.num_annotators
@@ -285,7 +264,7 @@ def _gives_one_label(labels: Labels) -> Bool[np.ndarray, " annotator"]:
 # ---------------------------------------------------------------------- items
 
 
-def most_probable(responsibility: Float[np.ndarray, "item true_class"]) -> Int[np.ndarray, " item"]:
+def most_probable(responsibility: ClassProbs) -> ItemCodes:
     """Code of the most probable class of each item; of several, the first."""
     tied = responsibility > responsibility.max(1, keepdims=True) - _TIE
     return np.asarray(np.argmax(tied, axis=1))
@@ -298,9 +277,8 @@ def item_labels(result: xr.DataTree, labels: Labels) -> xr.Dataset:
     )
 
 
-def item_table(probability: Float[np.ndarray, "item true_class"], labels: Labels) -> xr.Dataset:
-    """Most probable class of each item, that class's probability, the entropy of the class in bits,
-    and the number of labels."""
+def item_table(probability: ClassProbs, labels: Labels) -> xr.Dataset:
+    """Most probable class of each item, with its probability, entropy and number of labels."""
     chosen = most_probable(probability)
     positive = np.where(probability > 0, probability, 1.0)
     columns = {
@@ -309,5 +287,4 @@ def item_table(probability: Float[np.ndarray, "item true_class"], labels: Labels
         "entropy": np.maximum(-(positive * np.log2(positive)).sum(1), 0.0),
         "judgements": labels.judgements_by("item"),
     }
-    names = {"item": names_array(labels.items)}
-    return xr.Dataset({name: ("item", value) for name, value in columns.items()}, coords=names)
+    return table("item", labels.items, columns)

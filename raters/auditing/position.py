@@ -25,8 +25,7 @@ class PositionBias(NamedTuple):
     shared: bool
 
     def crowd_share(self, judgements: Float[np.ndarray, " judge"]) -> Float[np.ndarray, " draw"]:
-        """Mean of the share over the judges with answers, each counted once; over all without
-        any."""
+        """Mean of the share over the judges with answers, or over all without any."""
         if self.shared or not judgements.any():
             return np.asarray(self.first_share.mean(1))
         return np.asarray(self.first_share[:, judgements > 0].mean(1))

@@ -12,6 +12,8 @@ from jaxtyping import Bool, Float
 from raters.inference.mixing import FEWEST_DRAWS, Mixing, known, mixing
 from raters.program import Program, Site
 
+PerJudge = Float[np.ndarray, " judge"]
+
 
 def mixing_of(
     program: Program[Any], result: xr.DataTree, sites: Mapping[str, Site] | None = None
@@ -27,7 +29,7 @@ def mixing_of(
 
 def effective_draws(
     program: Program[Any], result: xr.DataTree, mixed: Mapping[str, Mixing] | None = None
-) -> Float[np.ndarray, " judge"]:
+) -> PerJudge:
     """Effective number of draws behind each judge: the smallest over the entries of their sites."""
     judge, judges = program.data.judge, len(program.data.judges)
     recorded = float(result.attrs.get("min_ess", np.inf))
@@ -55,9 +57,7 @@ def enough(program: Program[Any], result: xr.DataTree) -> Bool[np.ndarray, " jud
     return np.asarray(effective_draws(program, result) >= FEWEST_DRAWS)
 
 
-def margin_of_error(
-    probability: Float[np.ndarray, " judge"], draws: Float[np.ndarray, " judge"]
-) -> Float[np.ndarray, " judge"]:
+def margin_of_error(probability: PerJudge, draws: PerJudge) -> PerJudge:
     """Two Monte-Carlo standard errors of a probability from so many effective draws."""
     middle = (probability * draws + 0.5) / (draws + 1)
     return np.asarray(2 * np.sqrt(middle * (1 - middle) / np.maximum(draws, 1)))

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from raters.errors import SettingError
+from raters.errors import refuse
 from raters.fitting.result import draws_of
 from raters.judgements.counts import standing
 from raters.judgements.rankings import Rankings
@@ -20,13 +20,9 @@ from raters.program import Program
 def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
     """Competence of each annotator, the probability that it is negative, and their agreement."""
     if "competence" not in program.sites:
-        raise SettingError(
-            parameter="model",
-            value=program.model,
-            problem="has no competences to audit",
-            expected="fit a model with competences, and pass that model and its result",
-            instead="rt.ExtendedPlackettLuce()",
-        )
+        problem = "has no competences to audit"
+        expected = "fit a model with competences, and pass that model and its result"
+        refuse("model", program.model, problem, expected, instead="rt.ExtendedPlackettLuce()")
     draws, _ = draws_of(program, result)
     return Quantities(
         values={"competence": draws["competence"]},
@@ -36,18 +32,6 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
             "agreement": agreement(program.data, draws["worth"].mean(0)),
         },
     )
-
-
-def check_worths(program: Program[Any]) -> None:
-    """Raise unless the model has one worth for each item."""
-    if "worth" not in program.sites or program.sites["worth"].dims != ("item",):
-        raise SettingError(
-            parameter="model",
-            value=program.model,
-            problem="has no one order of the items, so there is nothing to calibrate",
-            expected="fit a model with one worth for each item",
-            instead="rt.ExtendedPlackettLuce()",
-        )
 
 
 def agreement(data: Rankings, worth: Float[np.ndarray, " item"]) -> Float[np.ndarray, " annotator"]:

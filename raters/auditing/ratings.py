@@ -11,8 +11,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
-from raters.auditing.intervals import mean_and_interval
-from raters.errors import SettingError
+from raters.auditing.intervals import table
+from raters.errors import refuse
 from raters.errors.validation import share
 from raters.fitting.result import draws_of
 from raters.judgements.names import names_array
@@ -63,13 +63,9 @@ def quantities(program: Program[Ratings], result: xr.DataTree, limits: AuditLimi
 def check_many_facet(program: Program[Ratings]) -> ManyFacet:
     """The model of a program, which must be `ManyFacet`."""
     if not isinstance(program.model, ManyFacet):
-        raise SettingError(
-            parameter="model",
-            value=program.model,
-            problem="has no competences and severities to audit",
-            expected="fit ManyFacet, and pass that model and its result",
-            instead="rt.ManyFacet()",
-        )
+        problem = "has no competences and severities to audit"
+        expected = "fit ManyFacet, and pass that model and its result"
+        refuse("model", program.model, problem, expected, instead="rt.ManyFacet()")
     return program.model
 
 
@@ -115,12 +111,8 @@ def items(program: Program[Ratings], result: xr.DataTree, level: float) -> xr.Da
         "ratings": given.astype(int),
         "mean_rating": np.where(given > 0, number @ score / np.maximum(given, 1), np.nan),
     }
-    for name, values in {"reward": draws["reward"], "fair_rating": fair}.items():
-        columns |= mean_and_interval(name, values, level)
-    return xr.Dataset(
-        {name: ("item", value) for name, value in columns.items()},
-        coords={"item": names_array(data.items)},
-    )
+    values = {"reward": draws["reward"], "fair_rating": fair}
+    return table("item", data.items, columns, values, level)
 
 
 @partial(jax.jit, static_argnums=0)

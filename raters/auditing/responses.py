@@ -8,27 +8,20 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from raters.auditing.intervals import mean_and_interval
-from raters.errors import SettingError
+from raters.auditing.intervals import table
+from raters.errors import refuse
 from raters.fitting.result import draws_of
 from raters.judgements.graded_responses import GradedResponses
-from raters.judgements.names import names_array
 from raters.judgements.responses import Responses
 from raters.kinds import AuditLimits, Quantities
 from raters.program import Program
 
 
 def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
-    """Ability of each person, and the share of their responses that are right, or the mean level of
-    graded ones."""
+    """Ability of each person, and their share of right responses or mean level."""
     if "ability" not in program.sites:
-        raise SettingError(
-            parameter="model",
-            value=program.model,
-            problem="has no abilities to audit",
-            expected="positions are neither good nor bad; fit a model with abilities",
-            instead="rt.Rasch()",
-        )
+        expected = "positions are neither good nor bad; fit a model with abilities"
+        refuse("model", program.model, "has no abilities to audit", expected, instead="rt.Rasch()")
     return Quantities(
         {"ability": draws_of(program, result)[0]["ability"]},
         judged="ability",
@@ -38,8 +31,7 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
 
 
 def _answered(data: Responses | GradedResponses, axis: str) -> dict[str, np.ndarray]:
-    """Share of right responses of each name, or the mean level of graded ones, as numbers or from
-    1."""
+    """Share of right responses of each name, or the mean level of graded ones."""
     asked = np.maximum(data.judgements_by(axis), 1)
     if isinstance(data, GradedResponses):
         return {"mean_level": data.levels_by(axis) @ data.scores() / asked}
@@ -50,16 +42,12 @@ def items(program: Program[Any], result: xr.DataTree, level: float) -> xr.Datase
     """Parameters of each item with their intervals, and what was answered."""
     data, draws = program.data, draws_of(program, result)[0]
     columns = {"responses": data.judgements_by("item")} | _answered(data, "item")
+    of_items = {}
     for name, site in program.sites.items():
-        of_item = {name: draws[name]} if site.dims == ("item",) else {}
-        if site.dims == ("item", "step"):
-            of_item = {name: draws[name].mean(-1)} | {
-                f"{name}_{step}": draws[name][..., place]
-                for place, step in enumerate(data.coords["step"])
-            }
-        for column, values in of_item.items():
-            columns |= mean_and_interval(column, values, level)
-    return xr.Dataset(
-        {name: ("item", value) for name, value in columns.items()},
-        coords={"item": names_array(data.items)},
-    )
+        if site.dims == ("item",):
+            of_items[name] = draws[name]
+        elif site.dims == ("item", "step"):
+            of_items[name] = draws[name].mean(-1)
+            for place, step in enumerate(data.coords["step"]):
+                of_items[f"{name}_{step}"] = draws[name][..., place]
+    return table("item", data.items, columns, of_items, level)

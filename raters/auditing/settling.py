@@ -29,8 +29,7 @@ class Settling(NamedTuple):
 
     @property
     def is_enough(self) -> bool:
-        """True if most of the open verdicts are expected to be settled; otherwise all questions
-        whose truth is not known are asked for."""
+        """True if most of the open verdicts are expected to be settled."""
         return self.settled > self.open / 2
 
 

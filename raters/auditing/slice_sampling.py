@@ -38,8 +38,7 @@ def step(
     value: Float[np.ndarray, " chain"],
     rng: np.random.Generator,
 ) -> tuple[Float[np.ndarray, "chain unknown"], Float[np.ndarray, " chain"]]:
-    """Move each chain along an ellipse through its state and a draw from the prior, to a point
-    whose likelihood is above a random share of its own."""
+    """Move each chain along an ellipse to a point above a random share of its likelihood."""
     other, level = rng.standard_normal(state.shape), value - rng.exponential(size=len(state))
     angle = rng.uniform(0, 2 * np.pi, len(state))
     low, high = angle - 2 * np.pi, angle.copy()

@@ -1,4 +1,4 @@
-r"""Orders of pairs of items that annotators stated by rankings and ratings.
+r"""Orders of pairs of items that annotators stated by votes, rankings and ratings.
 
 The pairs of one ranking are not independent answers: whoever puts one item wrongly has several
 pairs wrong. Where a random order of the items has m pairs of which it is asked whether they are
@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from raters.judgements.comparisons import Comparisons
 from raters.judgements.counts import standing
 from raters.judgements.rankings import Rankings
 from raters.judgements.ratings import Ratings
@@ -65,9 +66,22 @@ class StatedOrders(NamedTuple):
         return np.where(sign != 0, share[self.block], 0.0)
 
 
+def of_comparisons(data: Comparisons) -> StatedOrders:
+    """Orders stated by votes, each an independent one; a tie is half of either."""
+    data = data.halved()
+    first, second, who = (
+        np.asarray(code, np.int64) for code in (data.first, data.second, data.annotator)
+    )
+    wins, count = np.asarray(data.wins, float), np.asarray(data.weight, float)
+    number = np.concatenate([wins, count - wins])
+    rows = np.flatnonzero(number > 0)
+    better, worse = np.concatenate([first, second])[rows], np.concatenate([second, first])[rows]
+    block, share = np.arange(len(rows)), np.ones(len(rows))
+    return StatedOrders(np.tile(who, 2)[rows], better, worse, number[rows], block, share)
+
+
 def of_rankings(data: Rankings) -> StatedOrders:
-    """Orders stated by rankings: each item that has a place is above those with later places or
-    none, and the worst is below all others."""
+    """Orders stated by rankings: of each item above all later ones, and above the worst."""
     offered, place = np.asarray(data.offered, np.int64), np.asarray(data.place)
     ahead = standing(place)
     ends, blocks = [], []
@@ -89,8 +103,7 @@ def of_rankings(data: Rankings) -> StatedOrders:
 def _share(
     size: Int[np.ndarray, " ranking"], depth: Int[np.ndarray, " ranking"]
 ) -> Float[np.ndarray, " ranking"]:
-    """Independent pairs that each pair counts as, of rankings of so many places of so many items:
-    the k-th place is above a number of the items left that is uniform, and the worst below one."""
+    """Independent pairs that each pair counts as, of rankings of so many places and items."""
     left = size[:, None] - np.arange(int(depth.max(initial=0)))
     left = np.where(np.arange(left.shape[1]) < depth[:, None], np.maximum(left, 1), 1)
     pairs, variance = (left - 1).sum(1), (left**2 - 1).sum(1) / 12

@@ -15,6 +15,8 @@ from raters.kinds import Quantities
 from raters.model import Values
 from raters.program import Program
 
+PerPair = Float[np.ndarray, " pair"]
+
 # Quantities are computed under so many draws at most, and from so many different pairs of an
 # annotator.
 _DRAWS, _PAIRS = 1000, 2000
@@ -24,13 +26,12 @@ _ANOTHER = 0.5
 
 
 class Compared(NamedTuple):
-    """Pairs that an annotator compared, in the orientation of the votes, with the number of votes
-    on each and of those for the first item."""
+    """Pairs that an annotator compared, their votes, and those for the first item."""
 
     first: Int[np.ndarray, " pair"]
     second: Int[np.ndarray, " pair"]
-    votes: Float[np.ndarray, " pair"]
-    wins: Float[np.ndarray, " pair"]
+    votes: PerPair
+    wins: PerPair
 
 
 def quantities(program: Program[Any], result: xr.DataTree, margin: float) -> Quantities:
@@ -74,8 +75,7 @@ def _shares(
 
 
 def _pairs(data: Comparisons, rng: np.random.Generator) -> list[Compared]:
-    """Pairs that each annotator compared: some of them, drawn by their votes, where they are
-    many."""
+    """Pairs that each annotator compared; of many, some drawn by their votes."""
     count = np.ones(data.num_comparisons) if data.count is None else np.asarray(data.count, float)
     columns = np.asarray(data.first), np.asarray(data.second), count, np.asarray(data.wins, float)
     order = np.argsort(data.annotator, kind="stable")
@@ -134,11 +134,7 @@ def _liked(
     return liked
 
 
-def _predictive(
-    logits: Float[np.ndarray, "draw pair"],
-    votes: Float[np.ndarray, " pair"],
-    wins: Float[np.ndarray, " pair"],
-) -> float:
+def _predictive(logits: Float[np.ndarray, "draw pair"], votes: PerPair, wins: PerPair) -> float:
     """Expected log predictive density of an annotator's votes, by WAIC."""
     each = wins * log_expit(logits) + (votes - wins) * log_expit(-logits)
     return float((logsumexp(each, axis=0) - np.log(len(each)) - each.var(0)).sum())

@@ -32,6 +32,8 @@ from raters.auditing import slice_sampling
 from raters.judgements.counts import pad_to
 from raters.model import Values
 
+ClassProbs = Float[np.ndarray, "item true_class"]
+
 # Vote shares in proportion to a power of smoothed counts; the constants of earlier work on four of
 # the crowds.
 _POWER, _SMOOTHING = 2.0, 0.37
@@ -44,16 +46,12 @@ _LEAST = 1e-6
 class Evidence(NamedTuple):
     """Class probabilities and votes of some items."""
 
-    log_chances: Float[np.ndarray, "item true_class"]
-    votes: Float[np.ndarray, "item true_class"]
+    log_chances: ClassProbs
+    votes: ClassProbs
     confused: Float[np.ndarray, "true_class true_class"]
 
     @classmethod
-    def of(
-        cls,
-        chances: Float[np.ndarray, "item true_class"],
-        votes: Float[np.ndarray, "item true_class"],
-    ) -> Evidence:
+    def of(cls, chances: ClassProbs, votes: ClassProbs) -> Evidence:
         """Evidence of a model's class probabilities and the votes."""
         pairs = chances.T @ votes
         confused = (pairs + pairs.T + 1) * (1 - np.eye(len(pairs)))
@@ -159,7 +157,7 @@ def class_probs_of(evidence: Evidence, unknowns: Values) -> Float[Array, "draw i
 
 def draw_true_classes(
     evidence: Evidence, unknowns: Values, truth: Int[np.ndarray, " item"], rng: np.random.Generator
-) -> tuple[Float[np.ndarray, "item true_class"], Int[np.ndarray, "draw item"]]:
+) -> tuple[ClassProbs, Int[np.ndarray, "draw item"]]:
     """Draw the true class of each item under each draw of the unknowns."""
     given = jax.tree.map(jnp.asarray, evidence)
     num_draws, (num_items, num_classes) = len(unknowns["shared"]), evidence.votes.shape

@@ -31,6 +31,8 @@ from scipy.special import log_ndtr
 from raters.auditing import slice_sampling
 from raters.auditing.known_orders import KnownOrders
 
+ItemDraws = Float[np.ndarray, "draw item"]
+
 # Mean and standard deviation of log s, by benchmarks/order_calibration.py.
 SIZE = (-0.5, 0.8)
 # Standard deviation of what a known order leaves open, and ridge of covariances, in units of the
@@ -41,12 +43,12 @@ _GRID, _STEPS = np.linspace(-4, 4, 161), 150
 
 
 def draw_true_rewards(
-    reward: Float[np.ndarray, "draw item"],
+    reward: ItemDraws,
     orders: KnownOrders,
     num_draws: int,
     rng: np.random.Generator,
     size: tuple[float, float] = SIZE,
-) -> tuple[Float[np.ndarray, "draw item"], Float[np.ndarray, " draw"]]:
+) -> tuple[ItemDraws, Float[np.ndarray, " draw"]]:
     """Draw the true rewards given known orders."""
     reward = np.asarray(reward, float)
     spread = float(reward.std(axis=1).mean()) or 1.0
@@ -85,12 +87,12 @@ def draw_true_rewards(
 
 
 def draw_true_rewards_of_worlds(
-    reward: Float[np.ndarray, "draw item"],
+    reward: ItemDraws,
     other: Bool[np.ndarray, " draw"],
     orders: KnownOrders,
     num_draws: int,
     rng: np.random.Generator,
-) -> tuple[Float[np.ndarray, "draw item"], Float[np.ndarray, " draw"]]:
+) -> tuple[ItemDraws, Float[np.ndarray, " draw"]]:
     """Draw the true rewards of two mirrored worlds, in the shares that known orders leave."""
     if not (other.any() and len(orders.better)):
         return draw_true_rewards(reward, orders, num_draws, rng)
@@ -116,7 +118,7 @@ def _log_fit(reward: Float[np.ndarray, " item"], orders: KnownOrders) -> float:
 
 
 def draw_sizes(
-    reward: Float[np.ndarray, "draw item"],
+    reward: ItemDraws,
     orders: KnownOrders,
     num_draws: int,
     rng: np.random.Generator,

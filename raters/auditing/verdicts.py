@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,9 @@ from jaxtyping import Bool, Float, Shaped
 
 from raters.errors.validation import positive
 from raters.inference.mixing import FEWEST_DRAWS
+
+PerJudge = Float[np.ndarray, " judge"]
+Flags = Bool[np.ndarray, " judge"]
 
 # In place of ``drop`` where little but the agreement of the crowd tells who is right.
 DIFFERS = "differs from the crowd"
@@ -40,9 +44,7 @@ class Costs:
         positive("review", self.review)
 
 
-def verdicts(
-    p_bad: Float[np.ndarray, " judge"], costs: Costs, may_drop: Bool[np.ndarray, " judge"]
-) -> Shaped[np.ndarray, " judge"]:
+def verdicts(p_bad: PerJudge, costs: Costs, may_drop: Flags) -> Shaped[np.ndarray, " judge"]:
     """The action of least expected cost."""
     expected = np.stack(
         [p_bad * costs.keep_bad, np.full(len(p_bad), costs.review), (1 - p_bad) * costs.drop_good]
@@ -52,29 +54,38 @@ def verdicts(
     return actions
 
 
-def rule(many: str, judged: str, threshold: float, least: int, costs: Costs, anchored: bool) -> str:
+def decided(
+    columns: Mapping[str, np.ndarray],
+    costs: Costs,
+    may_drop: Flags,
+    least: int,
+    *,
+    alone: bool,
+    enough: Flags,
+) -> Shaped[np.ndarray, " judge"]:
+    """Verdicts by costs, and on whom there is too little for one."""
+    verdict = verdicts(columns["p_below"], costs, may_drop)
+    if alone:  # The prior alone would keep them.
+        verdict[:] = "review"
+    verdict[~enough] = "too few draws"
+    verdict[columns["judgements"] < least] = "too few judgements"
+    return verdict
+
+
+def rule(many: str, p: str, least: int, costs: Costs, *, anchored: bool) -> str:
     """The rule in words; `many` is the word for judgements."""
-    return (
-        f"Verdict: with fewer than {least} {many}, 'too few judgements'; with fewer than"
-        f" {FEWEST_DRAWS} effective draws, 'too few draws'; otherwise the least of the"
-        f" expected costs, with p = P({judged} < {threshold:g}): keep {costs.keep_bad:g}·p,"
-        f" drop {costs.drop_good:g}·(1 − p), review {costs.review:g}."
-        f"{'' if anchored else unanchored()}"
-    )
-
-
-def unanchored() -> str:
-    """Sentence of the rule where little but the crowd tells who is right."""
-    return (
+    alone = (
         f" As little but the crowd tells who is right, '{DIFFERS}' stands in place of drop, but for"
         " those whose answers do not depend on the question."
     )
+    return (
+        f"Verdict: with fewer than {least} {many}, 'too few judgements'; with fewer than"
+        f" {FEWEST_DRAWS} effective draws, 'too few draws'; otherwise the least of the"
+        f" expected costs, with p = {p}: keep {costs.keep_bad:g}·p,"
+        f" drop {costs.drop_good:g}·(1 − p), review {costs.review:g}.{'' if anchored else alone}"
+    )
 
 
-def gives_one_answer(
-    same: Float[np.ndarray, " judge"],
-    number: Float[np.ndarray, " judge"],
-    chance: Float[np.ndarray, " judge"],
-) -> Bool[np.ndarray, " judge"]:
+def gives_one_answer(same: PerJudge, number: PerJudge, chance: PerJudge) -> Flags:
     """Judges who always answer alike, which by chance less than one of a thousand would."""
     return np.asarray((same == number) & (chance**number < 1e-3))

@@ -185,7 +185,6 @@ def _check(task: Task, result: xr.DataTree, gold: Any) -> Part:
     except NothingShared as error:
         return Part(frame, files, f"{checked}\nShared mistakes are not measured: {error}.")
     files["dependence.csv"] = partial(tables.write_for_people, shared.pairs())
-    files["dependence.png"] = lambda path: figures.dependence(shared).savefig(path)
     return Part(frame, files, f"{checked}\n{shared}")
 
 
@@ -217,7 +216,6 @@ def _types(task: Task, result: xr.DataTree, gold: Any) -> Part:
         "types.csv": partial(tables.write_for_people, ranking),
         "types-annotators.csv": partial(tables.write_for_people, people.reset_index()),
         "profiles.png": lambda path: figures.profiles(result).savefig(path),
-        "responsibilities.png": lambda path: figures.responsibilities(result).savefig(path),
     }
     return Part(pd.DataFrame(rows), files)
 

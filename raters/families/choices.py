@@ -46,7 +46,6 @@ def shares(context: kinds.AuditContext) -> kinds.Section:
             alternative="name", menu="text", choices="whole", observed="percent", expected="percent"
         ),
         table=frame.rename(columns={"low": "expected_low", "high": "expected_high"}),
-        figures={"choice_shares": {"shares": table}},
     )
 
 

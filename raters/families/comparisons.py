@@ -11,8 +11,7 @@ import xarray as xr
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import comparisons
-from raters.auditing.calibrated_comparisons import calibrate_comparisons
-from raters.auditing.calibrated_orders import known_orders
+from raters.auditing.calibrated_orders import ComparisonCalibration, known_orders
 from raters.auditing.intervals import mean_and_interval
 from raters.auditing.known_orders import COLUMNS
 from raters.auditing.position import position_bias
@@ -90,7 +89,6 @@ def position(context: kinds.AuditContext) -> kinds.Section | None:
             position_bias="number",
         ),
         table=table,
-        figures={} if table is None else {"position_bias": {"audit": audit}},
     )
 
 
@@ -124,7 +122,10 @@ COMPARISONS = kinds.register(
         questions=Candidates.pairs,
         quantities=comparisons.quantities,
         truths=kinds.Truths(
-            calibrate=calibrate_comparisons, number=known_orders, columns=COLUMNS, answer="winner"
+            calibrate=ComparisonCalibration.of,
+            number=known_orders,
+            columns=COLUMNS,
+            answer="winner",
         ),
         threshold=0.25,
         columns=kinds.shown(

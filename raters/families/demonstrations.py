@@ -59,28 +59,22 @@ def read_demonstrations(
 def _with_state_features(mdp: MDP, table: pd.DataFrame, *, keep: bool) -> MDP:
     """The process with features of its states, behind those of actions where these are kept."""
     names = tuple(name for name in map(str, table) if name != "state")
-    listed = tuple(map(name_text, table.get("state", ())))
-    if not listed or not names:
+    if "state" not in table or not names or not len(table):
         problem = f"has the columns {list(table.columns)}"
         expected = "it must have a column state, and one of numbers for each feature"
         refuse("state_features", problem=problem, expected=expected, error=DataError)
-    numbers = table[list(names)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
+    listed = tuple(map(name_text, table["state"]))
     code = match_names(np.arange(len(listed)), listed, mdp.states, "state", "state_features")
-    needed = set(range(mdp.num_states)) - set(np.flatnonzero(mdp.ends).tolist())
-    lacking = [mdp.states[state] for state in sorted(needed - set(code.tolist()))]
-    twice = [listed[row] for row in np.flatnonzero(pd.Series(listed).duplicated())]
-    wrong = [listed[row] for row in np.flatnonzero(~np.isfinite(numbers).all(1))]
-    for states, problem in (
-        (lacking, "has no row"),
-        (twice, "has two rows"),
-        (wrong, "holds what is no number"),
-    ):
-        if states:
-            problem = f"{problem} of state {name_text(states[0])!r}"
-            expected = "give each state one row of numbers; ends may be left out"
-            refuse("state_features", problem=problem, expected=expected, error=DataError)
-    values = np.zeros((mdp.num_states, len(names)))
+    numbers = table[list(names)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
+    values = np.full((mdp.num_states, len(names)), np.nan)
     values[code] = numbers
+    number = np.bincount(code, minlength=mdp.num_states)
+    values[(number == 0) & np.asarray(mdp.ends)] = 0.0
+    wrong = np.flatnonzero((number > 1) | ~np.isfinite(values).all(1))
+    if len(wrong):
+        problem = f"has no single row of numbers for state {name_text(mdp.states[wrong[0]])!r}"
+        expected = "give each state one row of numbers; ends may be left out"
+        refuse("state_features", problem=problem, expected=expected, error=DataError)
     features = np.repeat(values[:, None], mdp.num_actions, axis=1)
     if keep:
         features = np.concatenate([mdp.features, features], axis=-1)

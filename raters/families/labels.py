@@ -11,7 +11,7 @@ import pandas as pd
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import labels
-from raters.auditing.calibrated_labels import calibrate_labels, class_probs_by_draw, known_classes
+from raters.auditing.calibrated_labels import calibrate_labels, class_probs_by_draw
 from raters.errors import DataError, refuse
 from raters.families.discrepancies.labels import DISCREPANCIES
 from raters.judgements.labels import Labels
@@ -72,7 +72,6 @@ def items(context: kinds.AuditContext) -> kinds.Section:
             item="name", label="text", probability="percent", entropy="number", judgements="whole"
         ),
         table=table,
-        figures={"certainty": {"items": labelled}},
         limits=() if interval else (kinds.finding("independent_errors"),),
     )
 
@@ -122,7 +121,7 @@ LABELS = kinds.register(
         quantities=labels.quantities,
         truths=kinds.Truths(
             calibrate=calibrate_labels,
-            number=known_classes,
+            number=lambda data, gold: data.with_truth(gold).num_known,
             columns=("item", "truth"),
             answer="truth",
             classes=class_probs_by_draw,

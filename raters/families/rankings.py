@@ -7,8 +7,7 @@ from functools import partial
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import concordance, rankings
-from raters.auditing.calibrated_orders import known_orders
-from raters.auditing.calibrated_rankings import calibrate_rankings
+from raters.auditing.calibrated_orders import RankingCalibration, known_orders
 from raters.auditing.known_orders import COLUMNS
 from raters.families.discrepancies.rankings import DISCREPANCIES
 from raters.families.sections import ranking
@@ -30,7 +29,7 @@ RANKINGS = kinds.register(
         questions=Candidates.sets,
         quantities=rankings.quantities,
         truths=kinds.Truths(
-            calibrate=calibrate_rankings, number=known_orders, columns=COLUMNS, answer="value"
+            calibrate=RankingCalibration.of, number=known_orders, columns=COLUMNS, answer="value"
         ),
         threshold=0.25,
         agreement=concordance.agreement,

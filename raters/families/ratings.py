@@ -6,8 +6,7 @@ import dataclasses
 
 from raters import kinds
 from raters.auditing import ratings
-from raters.auditing.calibrated_orders import known_orders
-from raters.auditing.calibrated_ratings import calibrate_ratings
+from raters.auditing.calibrated_orders import RatingCalibration, known_orders
 from raters.auditing.known_orders import COLUMNS
 from raters.families import sections
 from raters.judgements.ratings import Ratings
@@ -52,9 +51,7 @@ def severity(context: kinds.AuditContext) -> kinds.Section | None:
         "lenient_bias": bias[-1],
     }
     return kinds.Section(
-        key="severity",
-        findings=(kinds.finding("severity", of=len(frame), far=_FAR, **numbers),),
-        figures={"levels": {"audit": audit}},
+        key="severity", findings=(kinds.finding("severity", of=len(frame), far=_FAR, **numbers),)
     )
 
 
@@ -72,7 +69,7 @@ RATINGS = kinds.register(
         words=kinds.Words("rating", "ratings"),
         quantities=ratings.quantities,
         truths=kinds.Truths(
-            calibrate=calibrate_ratings, number=known_orders, columns=COLUMNS, answer="value"
+            calibrate=RatingCalibration.of, number=known_orders, columns=COLUMNS, answer="value"
         ),
         threshold=0.25,
         columns=kinds.shown(

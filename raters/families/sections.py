@@ -76,7 +76,7 @@ def ranking(context: kinds.AuditContext, site: str = "reward") -> kinds.Section 
         findings = [order_of(table, context.level, true=calibration is not None)]
         if site == "reward":
             tree = xr.DataTree.from_dict({"posterior": xr.Dataset({site: draws})})
-            figures = {"rewards": {"result": tree, "level": context.level}}
+            figures = {"ranks": {"result": tree}}
     if has_directions(context.program):
         share = posterior["type_weight"].mean(("chain", "draw")).to_series()
         findings.append(kinds.finding("directions", **share[["guesser", "adversary"]]))

@@ -1,4 +1,4 @@
-"""Figures of fits, audits, checks, labels, choices, types, campaigns and calibration.
+"""Figures of fits, audits, checks and campaigns.
 
 Each function returns an ArviZ ``PlotCollection``: ``.savefig(path)`` saves it, ``.data`` is the
 dataset that is drawn, and ``.get_viz("figure")`` the Matplotlib figure, which is not registered

@@ -1,23 +1,24 @@
-"""Plot collections, colours and forests that all figures share."""
+"""Plot collections, colours, rows of names and forests that all figures share."""
 
 from __future__ import annotations
 
 import io
-import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+from unicodedata import east_asian_width
 
 import numpy as np
 import xarray as xr
 from arviz_plots import PlotCollection
+from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from raters.auditing.verdicts import DIFFERS
-from raters.errors import DataWarning, SettingError, refuse
-from raters.figures.rows import Rows
+from raters.errors import refuse
 from raters.fitting.draws import check_finite
+from raters.judgements.display import display_name
 
 # Keywords of Matplotlib.
 Style = dict[str, Any]
@@ -37,38 +38,67 @@ VERDICTS = {
 }
 
 
+def short(name: Any, most: int = 28) -> str:
+    """Shorten a name to `most` letters (half as many where there are wide ones), and keep
+    Matplotlib from reading formulas in it."""
+    shown = display_name(name, most)
+    if len(shown) + sum(east_asian_width(letter) in "WF" for letter in shown) > most:
+        shown = display_name(name, max(most // 2, 1))
+    return shown.replace("$", r"\$")
+
+
+def ends(
+    num_rows: int, most: int, head: int | None = None
+) -> tuple[Int[np.ndarray, " shown"], int, int]:
+    """Choose rows from both ends of a list; also how many at its head, and how many are left
+    out."""
+    if num_rows <= most:
+        return np.arange(num_rows), num_rows, 0
+    head = (most + 1) // 2 if head is None else head
+    return np.r_[:head, num_rows - (most - head) : num_rows], head, num_rows - most
+
+
+class Rows(NamedTuple):
+    """Which of the names are shown, one in a row, with a blank row for those left out."""
+
+    names: list[str]
+    shown: Int[np.ndarray, " shown"]
+    position: Float[np.ndarray, " shown"]
+    head: int
+    left_out: int
+
+    @property
+    def height(self) -> float:
+        """Height of a figure of these rows, in inches."""
+        return 1.9 + 0.21 * (len(self.shown) + bool(self.left_out))
+
+
+def rows_of(
+    names: np.ndarray, order: Int[np.ndarray, " name"], most: int = 60, head: int | None = None
+) -> Rows:
+    """Choose at most `most` rows in this order; of more names, the first `head` and the last."""
+    chosen, head, left_out = ends(len(order), most, head)
+    shown = order[chosen]
+    position = np.arange(len(shown), dtype=float)
+    position[head:] += bool(left_out)
+    return Rows([short(name) for name in names[shown]], shown, position, head, left_out)
+
+
 class Plots(PlotCollection):
     """ArviZ plot collection of a Matplotlib figure that is not registered with pyplot."""
 
     def savefig(self, filename: Any, **kwargs: Any) -> None:
         """Save the figure, with the resolution of `set_dpi` unless ``dpi`` is given."""
         figure = self.get_viz("figure")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings():
+            # Where Matplotlib warns of each character, the boxes in the figure say enough.
+            warnings.filterwarnings("ignore", ".*missing from font")
             figure.savefig(filename, **{"dpi": figure.dpi, **kwargs})
-        missing = [entry for entry in caught if "missing from font" in str(entry.message)]
-        for entry in caught:
-            if entry not in missing:
-                warnings.warn_explicit(entry.message, entry.category, entry.filename, entry.lineno)
-        if missing:  # One warning, where Matplotlib gives one for each character.
-            message = (
-                "the figure's font lacks characters of the names, and shows boxes for them; set"
-                " font.family in matplotlibrc to fonts that have them"
-            )
-            warnings.warn(message, DataWarning, stacklevel=2)
 
     def set_dpi(self, dpi: float) -> Plots:
         """Set the dots per inch, for showing and for saving without ``dpi=``, and return itself."""
         self.get_viz("figure").set_dpi(dpi)
         return self
-
-    def show(self) -> None:
-        """Show the figure in a notebook."""
-        # A notebook has imported IPython; elsewhere it need not be installed.
-        shell = sys.modules.get("IPython")
-        if shell is None or shell.get_ipython() is None:
-            raise SettingError("there is no notebook to show this figure in; save it by .savefig")
-        shell.display.display(self)
 
     def __repr__(self) -> str:
         # Without an address, so that running a notebook again does not change it.
@@ -151,15 +181,6 @@ def name_rows(axes: Axes, rows: Rows) -> None:
             va="center",
             fontsize=9,
         )
-
-
-def forest(rows: Rows) -> tuple[Figure, Axes]:
-    """Return a figure of a forest plot, with the rows named and no data yet."""
-    figure = new_figure(8.5, rows.height)
-    axes = figure.subplots()
-    plain(axes, "y")
-    name_rows(axes, rows)
-    return figure, axes
 
 
 def intervals(

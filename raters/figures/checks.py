@@ -1,4 +1,4 @@
-"""Figures of posterior predictive checks, shared mistakes, and shares of choices."""
+"""Figures of posterior predictive checks."""
 
 from __future__ import annotations
 
@@ -7,35 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
 from matplotlib.axes import Axes
-from scipy.cluster.hierarchy import leaves_list, linkage
-from scipy.spatial.distance import squareform
 
 from raters.errors import SettingError, refuse
-from raters.errors.validation import checked
-from raters.figures.base import (
-    COLOURS,
-    FAINT,
-    GREY,
-    VERDICTS,
-    Plots,
-    Style,
-    collected,
-    collected_over,
-    new_figure,
-    plain,
-)
-from raters.figures.rows import ends, short
-from raters.judgements.names import plural
+from raters.figures.base import GREY, VERDICTS, Plots, collected_over, new_figure, plain
 
 if TYPE_CHECKING:
-    from raters.checking.dependence import Dependence
     from raters.checking.predictive import Check
-
-_COLUMNS = {"observed", "expected", "low", "high", "choices", "menu", "alternative"}
-# Largest number of judges whose correlations are drawn, and of shares.
-_MOST = 40
 
 
 def checks(check: Check) -> Plots:
@@ -98,127 +76,3 @@ def _discrepancy(axes: Axes, data: xr.Dataset, row: xr.Dataset) -> None:
     axes.set_yticks([])
     axes.tick_params(labelsize=8)
     plain(axes, "x")
-
-
-def dependence(dependence: Dependence) -> Plots:
-    """Draw the correlation of the mistakes of each pair of judges, those who err together side by
-    side; of more than 40 judges, those with most answers in common with others.
-
-    Parameters
-    ----------
-    dependence : Dependence
-        From `raters.checking.dependence`.
-
-    Returns
-    -------
-    arviz_plots.PlotCollection
-        Its ``data`` are the ``correlation`` that is drawn, in the order in which it is. Pairs
-        without a question in common are grey.
-
-    Examples
-    --------
-    >>> import raters as rt, raters.figures
-    >>> labels, _ = rt.datasets.label_crowd(100, 10, 5, 2, seed=0)
-    >>> result = rt.fit(rt.models.OneCoin(), labels, seed=0, progress=False)
-    >>> plots = rt.figures.dependence(rt.checking.dependence(rt.models.OneCoin(), result))
-    >>> list(plots.data), plots.data["correlation"].shape
-    (['correlation'], (10, 10))
-    """
-    table = getattr(dependence, "correlation", None)
-    if not isinstance(table, xr.Dataset) or "questions" not in table:
-        instead = "rt.checking.dependence(model, result)"
-        refuse("dependence", dependence, expected="it must be a dependence", instead=instead)
-    judge, other = table["correlation"].dims
-    common = table["questions"].values - np.diag(np.diag(table["questions"].values))
-    chosen = np.sort(np.argsort(-common.sum(1), kind="stable")[:_MOST])
-    data = table[["correlation"]].isel({judge: chosen, other: chosen})
-    order = _side_by_side(data["correlation"].values)
-    data = data.isel({judge: order, other: order})
-    size = 2.6 + 0.21 * len(order)
-    figure = new_figure(size + 0.9, size)
-    axes = figure.subplots()
-    axes.set_facecolor(FAINT)
-    shades = axes.imshow(
-        data["correlation"], cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest"
-    )
-    names = [short(name, 18) for name in data[judge].values]
-    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
-    axes.set_yticks(range(len(names)), names, fontsize=8)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    low, high = dependence.effective_interval
-    judges = f"{dependence.judges:,} {plural(dependence.judge)}"
-    title = f"{judges} as {dependence.effective:.3g} independent ones ({low:.3g} to {high:.3g})"
-    axes.set_title(title, fontsize=10, loc="left")
-    label = "correlation of mistakes" if dependence.of_truth else "correlation"
-    figure.colorbar(shades, ax=axes, shrink=0.6, label=label)
-    return collected(data, figure, axes)
-
-
-def _side_by_side(correlation: Float[np.ndarray, "judge judge"]) -> Int[np.ndarray, " judge"]:
-    """Order in which those who err together are neighbours, by average linkage."""
-    if len(correlation) < 3:
-        return np.arange(len(correlation))
-    distance = 1 - np.nan_to_num(correlation)
-    np.fill_diagonal(distance, 0)
-    distance = squareform((distance + distance.T) / 2, checks=False)
-    order: Int[np.ndarray, " judge"] = leaves_list(
-        linkage(distance, "average", optimal_ordering=True)
-    )
-    return order
-
-
-@checked
-def choice_shares(shares: xr.Dataset) -> Plots:
-    """Draw observed shares of the alternatives beside those of a model, menu by menu.
-
-    Points that lie outside of their intervals, for some menus above and for others below, say that
-    what else is offered matters in a way that the model does not have. Of more than 40 shares,
-    those of the menus with most choices and with fewest are drawn.
-
-    Parameters
-    ----------
-    shares : xarray.Dataset
-        From `raters.auditing.choice_shares`.
-
-    Returns
-    -------
-    arviz_plots.PlotCollection
-        Its ``data`` are the shares.
-
-    Examples
-    --------
-    >>> import raters as rt, raters.figures
-    >>> table = {"trip": [1, 1, 2, 2], "mode": ["car", "bus"] * 2, "taken": [1, 0, 0, 1]}
-    >>> choices = rt.Choices.from_frame(table, set="trip", alternative="mode", chosen="taken")
-    >>> model, nuts = rt.MultinomialLogit(features=False), rt.NUTS(500, 300, chains=2)
-    >>> result = rt.fit(model, choices, nuts, seed=0, progress=False)
-    >>> plots = rt.figures.choice_shares(rt.auditing.choice_shares(model, result))
-    >>> plots.get_viz("plot").get_xlabel()
-    'share of the choices'
-    """
-    if not set(shares.variables) >= _COLUMNS or not shares.sizes.get("cell"):
-        instead = "rt.auditing.choice_shares(model, result)"
-        refuse("shares", shares, expected="it must be shares of choices", instead=instead)
-    shown, _, left_out = ends(shares.sizes["cell"], _MOST)
-    data = shares.isel(cell=shown)
-    menu = data["menu"].values
-    begins = np.append(True, menu[1:] != menu[:-1])
-    position = np.arange(len(menu)) + np.cumsum(begins) - 1.0
-    figure = new_figure(8.5, 1.6 + 0.24 * (len(menu) + int(begins.sum())))
-    axes = figure.subplots()
-    plain(axes, "y")
-    axes.hlines(position, data["low"], data["high"], color=FAINT, linewidth=7)
-    axes.plot(data["expected"], position, "|", color="0.4", markersize=9, label="model")
-    axes.plot(data["observed"], position, "o", color=COLOURS[0], markersize=5, label="observed")
-    style: Style = {"fontsize": 8, "color": "0.35", "va": "center"}
-    for row in np.flatnonzero(begins):
-        text = f"{short(menu[row], 60)} ({int(data['choices'][row]):,} choices)"
-        axes.text(0.0, position[row] - 0.75, text, transform=axes.get_yaxis_transform(), **style)
-    axes.set_yticks(position, [short(name) for name in data["alternative"].values], fontsize=9)
-    axes.set_ylim(position[-1] + 0.7, -1.4)
-    axes.set_xlim(left=0.0)
-    more = f" ({left_out} more not shown)" if left_out else ""
-    axes.set_xlabel(f"share of the choices{more}")
-    axes.legend(loc="lower right", fontsize=8, frameon=False)
-    return collected(data, figure, axes)

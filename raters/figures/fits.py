@@ -1,4 +1,4 @@
-"""Figures of a fit: rewards and ranks of the items, and persons and items on one scale."""
+"""Figures of a fit: ranks of the items, persons and items on one scale, and rewards of types."""
 
 from __future__ import annotations
 
@@ -11,66 +11,33 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from raters.errors import refuse
-from raters.errors.validation import at_most, checked, share, whole
+from raters.errors.validation import checked, share, whole
 from raters.figures.base import (
     COLOURS,
     FAINT,
     GREY,
     Plots,
+    Rows,
     Style,
     check_draws,
-    collected,
     collected_over,
-    forest,
     intervals,
     name_rows,
     new_figure,
     plain,
+    rows_of,
+    short,
     summary,
 )
-from raters.figures.rows import Rows, rows_of
+from raters.judgements.names import plural
 
 # Up to so many items, numbers fit into the cells of the ranks; with more ranks than the second,
 # neighbours are merged.
 _NUMBERED_RANKS, _MOST_RANKS = 12, 60
 # Points between axes and title, for the heads of the columns of numbers.
 _ABOVE = 18
-
-
-@checked
-def rewards(result: xr.DataTree, *, level: float = 0.9) -> Plots:
-    """Draw a forest plot of the items' rewards, highest on top; of more than 60, 30 of each end.
-
-    Parameters
-    ----------
-    result : xarray.DataTree
-        From `raters.fit`, of comparisons.
-    level : float
-        Posterior probability of the (equal-tailed) intervals.
-
-    Returns
-    -------
-    arviz_plots.PlotCollection
-        Its ``data`` have ``reward``, ``reward_low`` and ``reward_high`` (item), in logits.
-
-    Examples
-    --------
-    >>> import raters as rt, raters.figures
-    >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
-    >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(), seed=0, progress=False)
-    >>> rt.figures.rewards(result).savefig("rewards.png")        # doctest: +SKIP
-    """
-    share("level", level)
-    data = summary(_reward(result), level)
-    rows = rows_of(data["item"].values, np.argsort(-data["reward"].values, kind="stable"))
-    data = data.isel(item=rows.shown)
-    figure, axes = forest(rows)
-    intervals(axes, rows.position, data, "reward")
-    axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
-    unit = "standard deviations" if "threshold" in result["posterior"] else "logits"
-    axes.set_xlabel(f"reward ({unit}; 0 is the average item)")
-    axes.set_title(f"Posterior mean reward and {level:.0%} interval", loc="left", fontsize=11)
-    return collected(data, figure, axes)
+# Largest numbers of rows of a profile, and of its panels.
+_MOST_ROWS, _MOST_PANELS = 40, 6
 
 
 def _reward(result: xr.DataTree) -> xr.DataArray:
@@ -92,21 +59,19 @@ def _reward(result: xr.DataTree) -> xr.DataArray:
 
 
 @checked
-def ranks(result: xr.DataTree, *, top: int | None = None) -> Plots:
-    """Draw the probability of every rank of each item, of being best, and of being in the `top`.
+def ranks(result: xr.DataTree) -> Plots:
+    """Draw the probability of every rank of each item, of being best, and among the best three.
 
     A row is an item, the one with the best mean rank on top. A column is a rank, or several
     neighbouring ranks where there are many. The shade is the probability that the item has the
     rank: a narrow dark row is an item whose rank is certain, a wide pale row one whose rank is not.
-    On the right, P(best) and P(among the `top`). Of more than 60 items, the best 40 and the worst
-    20 are shown.
+    On the right, P(best) and P(among the best three). Of more than 60 items, the best 40 and the
+    worst 20 are shown.
 
     Parameters
     ----------
     result : xarray.DataTree
         From `raters.fit`, of comparisons.
-    top : int, optional
-        Ranks that count as the top; 3 by default, or all of fewer.
 
     Returns
     -------
@@ -119,23 +84,20 @@ def ranks(result: xr.DataTree, *, top: int | None = None) -> Plots:
     >>> import raters as rt, raters.figures
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
     >>> result = rt.fit(rt.BTL(), votes, rt.PGEM(), seed=0, progress=False)
-    >>> plots = rt.figures.ranks(result, top=2)
+    >>> plots = rt.figures.ranks(result)
     >>> plots.data["probability"].sizes["rank"], float(plots.data["p_best"].sum())
     (4, 1.0)
     >>> plots.savefig("ranks.png")        # doctest: +SKIP
     """
     reward = _reward(result)
     count = reward.sizes["item"]
-    top = min(3, count) if top is None else top
-    whole("top", top)
-    at_most("top", top, count, "items")
     # Items with equal rewards in a draw are ranked by their mean.
     reward = reward.isel(item=np.argsort(-reward.values.mean((0, 1)), kind="stable"))
     draws = reward.values.reshape(-1, count).T
     rank = np.argsort(np.argsort(-draws, axis=0, kind="stable"), axis=0) + 1
     order = np.argsort(rank.mean(1), kind="stable")
     rows = rows_of(reward["item"].values, order, head=40)
-    data = _rank_table(rank[rows.shown], count, top)
+    data = _rank_table(rank[rows.shown], count)
     data = data.assign_coords(item=reward["item"].values[rows.shown])
     figure = new_figure(11, rows.height)
     left, right = figure.subplots(1, 2, width_ratios=(2.2, 1), sharey=True)
@@ -145,8 +107,9 @@ def ranks(result: xr.DataTree, *, top: int | None = None) -> Plots:
     return collected_over(data, figure, [left, right], "column", ["ranks", "best"], 2)
 
 
-def _rank_table(rank: Int[np.ndarray, "shown sample"], num_items: int, top: int) -> xr.Dataset:
+def _rank_table(rank: Int[np.ndarray, "shown sample"], num_items: int) -> xr.Dataset:
     """Summarise draws of ranks as the probabilities that are drawn."""
+    top = min(3, num_items)
     width = -(-num_items // _MOST_RANKS)
     first = np.arange(1, num_items + 1, width)
     columns = [((rank - 1) // width == column).mean(1) for column in range(len(first))]
@@ -279,3 +242,73 @@ def item_person_map(result: xr.DataTree, *, level: float = 0.9, most: int = 60) 
     title = f"Abilities, and difficulties with {level:.0%} intervals"
     above.set_title(title, loc="left", fontsize=11)
     return collected_over(data, figure, [above, axes], "panel", ["persons", "items"], 1)
+
+
+@checked
+def profiles(result: xr.DataTree) -> Plots:
+    """Draw the rewards (worths, coefficients) of each type with intervals, types side by side.
+
+    Rows are in the order of the mean over annotators, which a grey tick marks in each panel: a
+    reward far from its tick distinguishes the type. The largest six types are shown, and the 40
+    items (or features) on which types differ most.
+
+    Parameters
+    ----------
+    result : xarray.DataTree
+        From `raters.fit`, of `MixtureBTL`, `ContextualBTL` or `MixturePlackettLuce`.
+
+    Returns
+    -------
+    arviz_plots.PlotCollection
+        Its ``data`` have ``reward`` (``worth``, ``coefficient``) with ``_low`` and ``_high`` (item,
+        type), their mean over annotators ``common`` (item), and ``type_weight`` (type).
+
+    Examples
+    --------
+    >>> import raters as rt, raters.figures
+    >>> votes, _ = rt.datasets.preference_types(num_items=4, num_annotators=30, votes_each=20,
+    ...                                         num_types=2, seed=0)
+    >>> result = rt.fit(rt.MixtureBTL(), votes, rt.PGEM(), seed=0, progress=False)
+    >>> rt.figures.profiles(result).savefig("profiles.png")        # doctest: +SKIP
+    """
+    check_draws(result)
+    if "types" not in result.children:
+        expected = "fit a model with types of annotators"
+        refuse("result", problem="has no types", expected=expected, instead="rt.MixtureBTL()")
+    posterior = result["posterior"].dataset
+    site = next(name for name in ("reward", "worth", "coefficient") if name in posterior)
+    axis = "feature" if site == "coefficient" else "item"
+    data = summary(posterior[site], 0.9).transpose(axis, "type")
+    weight = posterior["type_weight"].mean(("chain", "draw"))
+    data["common"] = (data[site] * weight).sum("type")
+    data["type_weight"] = weight
+    variance = ((data[site] - data["common"]) ** 2 * weight).sum("type").values
+    chosen = np.sort(np.argsort(-variance, kind="stable")[:_MOST_ROWS])
+    chosen = chosen[np.argsort(-data["common"].values[chosen], kind="stable")]
+    shown = data.isel({axis: chosen, "type": slice(_MOST_PANELS)})
+    types, names = shown["type"].values, [short(name) for name in shown[axis].values]
+    width = 0.9 + 0.075 * max(map(len, names)) + max(1.6 * len(types), 6.0)
+    figure = new_figure(min(width, 13.0), 1.6 + 0.22 * max(len(names), 5))
+    panels = figure.subplots(1, len(types), sharex=True, sharey=True, squeeze=False)[0].tolist()
+    rows = np.arange(len(names))
+    panels[0].set_yticks(rows, names, fontsize=9)
+    panels[0].set_ylim(len(names) - 0.3, -0.7)
+    style: Style = {"color": "#8C8C8C", "markersize": 9, "markeredgewidth": 1.4, "zorder": 1}
+    for index, (panel, name) in enumerate(zip(panels, types, strict=True)):
+        of_type = shown.isel(type=index)
+        panel.axvline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
+        panel.plot(shown["common"], rows, "|", **style)
+        intervals(panel, rows, of_type, site, COLOURS[index % len(COLOURS)])
+        title = f"type {name}: {float(of_type['type_weight']):.0%}"
+        panel.set_title(title, fontsize=10, loc="left")
+        plain(panel, "y")
+        panel.tick_params(axis="y", length=0)
+    zero = "per unit of the feature" if axis == "feature" else "0 is the type's average item"
+    figure.supxlabel(f"{site} (logits; {zero}); grey: mean over annotators", fontsize=9)
+    title = f"{plural(site).capitalize()} of each type: posterior mean and 90% interval"
+    if len(types) < data.sizes["type"]:
+        title += f", the {len(types)} largest of {data.sizes['type']} types"
+    if len(names) < data.sizes[axis]:
+        title += f", the {len(names)} of {data.sizes[axis]} {plural(axis)} that differ most"
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+    return collected_over(shown, figure, panels, "type", types, len(types))

@@ -2,7 +2,6 @@
 
 from raters.fitting.describe import describe
 from raters.fitting.groups import with_groups
-from raters.fitting.parts import Part, part
-from raters.fitting.result import model_of
+from raters.fitting.parts import part
 
-__all__ = ["Part", "describe", "model_of", "part", "with_groups"]
+__all__ = ["describe", "part", "with_groups"]

@@ -19,7 +19,7 @@ def describe(model: Model[Any], data: Any) -> str:
     ----------
     model : Model
     data : Judgements
-        Data that the model could be fitted to, with outcomes or without.
+        With outcomes or without.
 
     Returns
     -------

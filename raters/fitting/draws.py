@@ -1,4 +1,5 @@
-"""Checks of the draws in a result: finite, inside the supports of their sites, and enough."""
+"""Checks of the draws in a result: as they were fitted, finite, inside of their supports, and
+enough."""
 
 from __future__ import annotations
 
@@ -10,22 +11,64 @@ from jaxtyping import Bool, Float
 from numpyro.distributions import constraints
 
 from raters.errors import DataError, refuse
+from raters.judgements.names import names_array
 from raters.program import Program, Site
 
 # Single precision may leave a support by rounding: by less than this share of its width, or of 1.
 _ROUNDING = 1e-4
 
 
-def check_values(
+def check_posterior(
     program: Program[Any], result: xr.DataTree, group: str = "posterior", parameter: str = "result"
 ) -> None:
-    """Raise unless all draws of each site of a program are finite, and inside its support."""
+    """Raise unless a result has finite draws of each site, inside its support."""
+    tree: Any = result.children.get(group, {})
+    lead = () if group == "mode" else ("chain", "draw")
     for name, site in program.sites.items():
-        values = np.asarray(result[group][name].values)
-        wrong, what = ~np.isfinite(values), "not finite"
+        draws, dims = tree.get(name), (*lead, *site.dims)
+        _check_array(program, draws, f"draws of {name!r}", dims, site.shape, parameter)
+        wrong, what = ~np.isfinite(draws.values), "not finite"
         if not wrong.any():
-            wrong, what = _outside(values, site), "outside of its support"
+            wrong, what = _outside(draws.values, site), "outside of its support"
         _check_none(wrong, name, what, parameter)
+
+
+def check_responsibility(program: Program[Any], result: xr.DataTree) -> None:
+    """Raise unless a result has the probability of each latent class of each unit."""
+    latent = program.latent
+    assert latent is not None
+    group: Any = result.children.get(latent.group, {})
+    probs, shape = group.get("responsibility"), (program.num_units, latent.size)
+    _check_array(program, probs, "probabilities of classes", latent.axes, shape, "result")
+    _check_none(~np.isfinite(probs.values).all(-1), latent.group, "not finite", "result")
+    _check_none(_off_simplex(probs.values), latent.group, "no probabilities", "result")
+
+
+def _check_array(
+    program: Program[Any],
+    values: Any,
+    what: str,
+    dims: tuple[str, ...],
+    shape: tuple[int, ...],
+    parameter: str,
+) -> None:
+    """Raise unless an array of a result has the axes, the size and the names that were fitted."""
+    names = {axis: names_array(known).astype(str) for axis, known in program.coords.items()}
+    same = values is not None and values.dims == dims and values.dtype.kind in "iuf" and values.size
+    if not (
+        same
+        and values.shape[len(dims) - len(shape) :] == shape
+        and {"chain", "draw"} & set(dims) <= set(values.coords)
+        and all(
+            np.array_equal(np.asarray(values[axis], str), names[axis])
+            for axis in dims
+            if axis in names and axis in values.coords
+        )
+    ):
+        problem = f"does not hold the {what} as they were fitted, along {dims}"
+        expected = f"pass a result, as fitted with {program.model!r} or as read back from its file"
+        instead = "rt.fit(model, data, seed=0)"
+        refuse(parameter, problem=problem, expected=expected, instead=instead)
 
 
 def check_finite(result: xr.DataTree) -> None:
@@ -35,24 +78,16 @@ def check_finite(result: xr.DataTree) -> None:
             _check_none(~np.isfinite(draws.values), str(name), "not finite", "result")
 
 
-def check_probabilities(values: Float[np.ndarray, "unit class"], name: str) -> None:
-    """Raise unless the probabilities of classes in a result are finite, at least 0, and sum to
-    1."""
-    _check_none(~np.isfinite(values).all(-1), name, "not finite", "result")
-    _check_none(_off_simplex(values), name, "no probabilities", "result")
-
-
 def _check_none(wrong: Bool[np.ndarray, " ..."], name: str, what: str, parameter: str) -> None:
     """`DataError` for values that are wrong."""
     if wrong.any():
-        refuse(
-            parameter,
-            problem=f"holds {int(wrong.sum()):,} of {wrong.size:,} values of {name!r} that are"
-            f" {what}, as after a fit that failed",
-            expected="pass a result as it was fitted, by settings or a back-end that succeed",
-            instead="rt.fit(model, data, seed=0), and heed its warnings",
-            error=DataError,
+        problem = (
+            f"holds {int(wrong.sum()):,} of {wrong.size:,} values of {name!r} that are"
+            f" {what}, as after a fit that failed"
         )
+        expected = "pass a result as it was fitted, by settings or a back-end that succeed"
+        instead = "rt.fit(model, data, seed=0), and heed its warnings"
+        refuse(parameter, problem=problem, expected=expected, instead=instead, error=DataError)
 
 
 def _off_simplex(values: Float[np.ndarray, " ..."]) -> Bool[np.ndarray, " ..."]:
@@ -81,6 +116,5 @@ def check_several(result: xr.DataTree, purpose: str) -> None:
     """Raise unless a result has two draws or more."""
     sizes = result["posterior"].sizes
     if (num_draws := sizes["chain"] * sizes["draw"]) < 2:
-        refuse(
-            "result", problem=f"has {num_draws} draw, and {purpose}", expected="fit with more draws"
-        )
+        problem = f"has {num_draws} draw, and {purpose}"
+        refuse("result", problem=problem, expected="fit with more draws")

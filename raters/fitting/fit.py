@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 import warnings
 from collections.abc import Sequence
@@ -23,17 +22,10 @@ from raters.errors import (
     public_name,
     refuse,
 )
-from raters.errors.validation import boolean, instance, seed_number
+from raters.errors.validation import checked, seed_number
 from raters.fitting import parts
-from raters.fitting.result import (
-    add_deterministic,
-    as_tree,
-    check_data,
-    check_model,
-    check_posterior,
-    data_of,
-    stored_model,
-)
+from raters.fitting.draws import check_posterior
+from raters.fitting.result import add_deterministic, as_tree, check_data, data_of, stored_model
 from raters.fitting.storage import shown, to_json
 from raters.inference import Backend, importance, mode_shares
 from raters.inference.defaults import default_backend
@@ -52,6 +44,7 @@ _STORE_LIMIT = 60_000_000
 _MOST_COUNTED = 2**47
 
 
+@checked
 def fit(
     model: Model[Any],
     data: Judgements,
@@ -78,9 +71,8 @@ def fit(
     seed : int
         The same seed gives the same draws.
     start : xarray.DataTree, optional
-        An earlier result of the same model, fitted to data of the same items, annotators and
-        classes (fewer votes, say), by any back-end: chains set out from its last draws, optimisers
-        from its mode or mean. Saves warm-up, and changes nothing of what is estimated.
+        An earlier result of the same model on data of the same names, by any back-end, to set out
+        from. Saves warm-up, and changes nothing of what is estimated.
     progress : bool
         Show a progress bar on standard error.
     log_likelihood : bool, optional
@@ -95,8 +87,7 @@ def fit(
     xarray.DataTree
         Groups ``posterior`` (chain, draw and each site's own axes), ``sample_stats``,
         ``observed_data``, ``constant_data``, and where they apply ``log_likelihood``, ``mode`` and
-        ``optimisation``; ArviZ takes it as it is. Its attributes record the model, back-end, seed,
-        versions and seconds.
+        ``optimisation``. Its attributes record how it was fitted.
 
     Examples
     --------
@@ -106,25 +97,13 @@ def fit(
     >>> sorted(result.posterior.data_vars)
     ['reward', 'reward_scale']
 
-    Once more, without a new warm-up:
-
-    >>> again = rt.fit(rt.BTL(), votes, rt.PGGibbs(warmup=20), seed=1, start=result, progress=False)
     """
-    check_model(model)
     data = model.read(data)
-    check_types(model, data, backend, seed)
+    check_types(model, data, seed)
     backend = default_backend(model, data) if backend is None else backend
-    boolean("progress", progress)
-    if log_likelihood is not None:
-        boolean("log_likelihood", log_likelihood)
-    if mesh is not None:
-        instance("mesh", mesh, Mesh, "a mesh of devices", 'jax.make_mesh((8,), ("row",))')
-        if not data.divisible:
-            refuse(
-                "mesh",
-                problem=f"divides rows over devices, and {model!r} reads all of them at once",
-                expected="leave it out",
-            )
+    if mesh is not None and not data.divisible:
+        problem = f"divides rows over devices, and {model!r} reads all of them at once"
+        refuse("mesh", problem=problem, expected="leave it out")
     program = Program(model, data, mesh)
     for part in [one.data for one in program.parts.values()] or [data]:
         _check_whole(part)
@@ -137,7 +116,7 @@ def fit(
     sentences = model.data_warnings(judged) if judged.num_judgements else ()
     unused = [one for part in list(program.parts.values()) or [program] for one in _unused(part)]
     for sentence in (*sentences, *unused):
-        warnings.warn(sentence, DataWarning, stacklevel=2)
+        warnings.warn(sentence, DataWarning, stacklevel=3)
     begin = time.perf_counter()
     key = jax.random.key(seed)
     draws = backend.run(program, key, progress=progress, **earlier)
@@ -169,7 +148,7 @@ def fit(
     for group, table in parts.responsibilities(program, result).items():
         result[group] = table
     for sentence in parts.fit_warnings(program, result):
-        warnings.warn(sentence, ConvergenceWarning, stacklevel=2)
+        warnings.warn(sentence, ConvergenceWarning, stacklevel=3)
     return result
 
 
@@ -195,22 +174,14 @@ def _warn_of_data(program: Program[Any]) -> None:
 def _check_whole(data: Judgements) -> None:
     """Raise unless the judgements have outcomes, and all their units."""
     if not data.has_answers:
-        refuse(
-            "data",
-            data,
-            "has no outcomes, so there is nothing to fit",
-            "give judgements with outcomes, or simulate them",
-            instead="rt.simulate(model, data, seed=0)",
-            error=DataError,
-        )
+        problem = "has no outcomes, so there is nothing to fit"
+        expected = "give judgements with outcomes, or simulate them"
+        instead = "rt.simulate(model, data, seed=0)"
+        refuse("data", data, problem, expected, instead=instead, error=DataError)
     if (most := float(np.max(data.weight, initial=0.0))) > _MOST_COUNTED:
-        refuse(
-            "count",
-            most,
-            "is a number of equal judgements beside which a fit cannot hold single ones",
-            "a row may stand for at most 2**47 (about 1e14)",
-            error=DataError,
-        )
+        problem = "is a number of equal judgements beside which a fit cannot hold single ones"
+        expected = "a row may stand for at most 2**47 (about 1e14)"
+        refuse("count", most, problem, expected, error=DataError)
     if data.unit != data.row and data.num_units < len(data.coords[data.unit]):
         raise DataError(
             f"these are {data.num_units} of {len(data.coords[data.unit])} {plural(data.unit)}, as"
@@ -219,111 +190,61 @@ def _check_whole(data: Judgements) -> None:
         )
 
 
-def _unused(program: Program[Any]) -> tuple[str, ...]:
-    """Sentences about features and strata that the model does not read."""
+def _unused(program: Program[Any]) -> list[str]:
+    """Sentences about features and strata that the model does not read, and on what would."""
     data, sentences = program.data, []
-    names = [name for name in data.coords.get("feature", ()) if name != "intercept"]
-    if names and "feature" not in program.axes and data.without_features() is not data:
-        without = "To fit without them on purpose, pass data.without_features()"
-        sentences.append(f"{_not_used(program, 'features', names)}. {without}")
+    features = [name for name in data.coords.get("feature", ()) if name != "intercept"]
     strata = data.coords.get("stratum", ())
+    if features and "feature" not in program.axes and data.without_features() is not data:
+        without = "To fit without them on purpose, pass data.without_features()"
+        sentences.append(f"{_not_used(program, 'features', features)}. {without}")
     if len(strata) > 1 and "stratum" not in program.axes:
         sentences.append(_not_used(program, "stratum", strata))
-    return tuple(sentences)
+    return sentences
 
 
 def _not_used(program: Program[Any], role: str, names: Sequence[Any]) -> str:
-    """Sentence that names what a model does not read, and the models and settings that do."""
-    own = type(program.model)
-    needs = [
-        (need, kind)
-        for kind in registered_kinds()
-        if isinstance(program.data, kind.data)
-        for need, roles in kind.needs.items()
-        if role in roles
-    ]
     users = [
-        f"{public_name(own)}({need}=True)" if isinstance(need, str) else f"{public_name(need)}()"
-        for need, _ in needs
-        if isinstance(need, type) or _has(own, need)
-    ] or [
-        f"{public_name(one)}({need}=True)"
-        for need, kind in needs
-        for one in kind.models
-        if _has(one, str(need))
+        f"{need}=True" if isinstance(need, str) else f"{public_name(need)}()"
+        for kind in registered_kinds()
+        for need, roles in kind.needs.items()
+        if isinstance(program.data, kind.data) and role in roles
     ]
-    also = f"; {' and '.join(users)} would" if users else ""
-    what = "features" if role == "features" else "strata"
-    return f"{public_name(own)}() does not use the {what} of these data ({shorten(names)}){also}"
+    what = {"stratum": "strata"}.get(role, role)
+    return (
+        f"{public_name(type(program.model))}() does not use the {what} of these data"
+        f" ({shorten(names)}){f', as {" or ".join(users)} would' if users else ''}"
+    )
 
 
-def _has(model: type[Model[Any]], setting: str) -> bool:
-    """True if a class of models has a setting of this name."""
-    return any(field.name == setting for field in dataclasses.fields(model))
-
-
-def check_types(model: Any, data: Any, backend: Any, seed: Any) -> None:
-    """Raise unless these are a model, judgements of its kind, a back-end or none, and a seed."""
-    check_model(model)
+def check_types(model: Model[Any], data: Any, seed: int) -> None:
+    """Raise unless these are judgements of the model's kind, and a seed."""
     check_data(data, "data", model)
     if data.num_rows == 0:
-        refuse(
-            "data",
-            data,
-            "has no rows, so there is nothing to fit or to simulate",
-            "it must have at least one",
-            error=DataError,
-        )
-    if backend is not None:
-        instance("backend", backend, Backend, "a back-end", "rt.PGGibbs(), or rt.NUTS()")
+        problem = "has no rows, so there is nothing to fit or to simulate"
+        refuse("data", data, problem, "it must have at least one", error=DataError)
     seed_number(seed)
 
 
 def _earlier_draws(program: Program[Any], backend: Backend, start: Any) -> Values:
-    """Draws of an earlier result to set out from, shape (chain, draw, ...); its mode for what
-    climbs to one."""
+    """Draws of an earlier result to set out from, or its mode for what climbs to one."""
     model, data, fitted = program.model, program.data, data_of(start)
     if (stored := stored_model(start) or to_json(model)) != to_json(model):
-        refuse(
-            "start",
-            problem=f"is a result of {shown(stored)}, not of {model!r}",
-            expected="pass an earlier result of this model, or none",
-        )
+        problem = f"is a result of {shown(stored)}, not of {model!r}"
+        refuse("start", problem=problem, expected="pass an earlier result of this model, or none")
     if type(fitted) is not type(data):
-        refuse(
-            "start",
-            problem=f"was fitted to {type(fitted).__name__}, and these are {type(data).__name__}",
-            expected="leave it out",
-            error=DataError,
-        )
+        problem = f"was fitted to {type(fitted).__name__}, and these are {type(data).__name__}"
+        refuse("start", problem=problem, expected="leave it out", error=DataError)
     for role in dict.fromkeys(data.names.values()):
         before, now = (tuple(map(str, getattr(part, role))) for part in (fitted, data))
         if before != now:
-            raise DataError(
-                f"start= was fitted to other {role.replace('_', ' ')}: {_difference(before, now)}",
-                parameter="start",
-            )
+            other = shorten(sorted(set(before) ^ set(now)) or now)
+            problem = f"was fitted to other {role.replace('_', ' ')}, or in another order: {other}"
+            expected = "read these data with the names of the earlier ones, or leave it out"
+            refuse("start", problem=problem, expected=expected, error=DataError)
     group = "mode" if "mode" in start.children and not backend.exact else "posterior"
     check_posterior(program, start, group, "start")
     values = {name: np.asarray(start[group][name].values, np.float64) for name in program.sites}
     if group == "mode":
         return {name: value[None, None] for name, value in values.items()}
     return values
-
-
-def _difference(before: tuple[Any, ...], now: tuple[Any, ...]) -> str:
-    """Difference between two lists of names, and the advice."""
-    new, gone = (
-        [name for name in one if name not in set(other)]
-        for one, other in ((now, before), (before, now))
-    )
-    differences = [
-        f"{shorten(names)} {verb}"
-        for names, verb in ((new, "only in these data"), (gone, "only in the earlier"))
-        if names
-    ]
-    return (
-        f"{'; '.join(differences) or 'the same in another order'}. Read these data with the names"
-        " of the"
-        " earlier ones (items=..., annotators=...), or leave start= out"
-    )

@@ -16,7 +16,7 @@ from numpyro import handlers
 from raters.errors import refuse
 from raters.errors.validation import checked, one_of, whole
 from raters.fitting.parts import PART_OF
-from raters.fitting.replicates import answer_counts, probs_of_draws, replicated
+from raters.fitting.replicates import answer_counts, probs_of_draws, replicated, single
 from raters.fitting.result import draws_of, pointwise, program_of
 from raters.judgements.base import Judgements
 from raters.kinds import kind_of
@@ -52,10 +52,9 @@ def with_groups(
     draws : int
         Number of draws of the prior.
     by : str, optional
-        What outcomes and log-likelihoods are of, also in ``observed_data``: single judgements, by
-        the kind's word for one (``"vote"``, ``"label"``), or rows of the data, by their axis
-        (``"comparison"``: of equal votes put together, their sum). By default outcomes are those of
-        the rows, and log-likelihoods those of the unit of the likelihood.
+        Unit of outcomes and log-likelihoods, also in ``observed_data``: single judgements, by the
+        kind's word for one (``"vote"``, ``"label"``), or rows of the data, by their axis
+        (``"comparison"``). By default rows, and the unit of the likelihood.
 
     Returns
     -------
@@ -73,19 +72,11 @@ def with_groups(
     -----
     Labels of one item share its class, which the likelihood sums out, so it has no factor for each.
     With `by`, log-likelihoods are those that leaving out one judgement (or row) asks for,
-    :math:`\log p(y_m \mid y_{-m}, \theta)` given the others of its unit, and outcomes are drawn
-    from the same distribution: what ``arviz.loo`` and ``arviz.plot_loo_pit`` need. They do not sum
-    to the log-likelihood of the data, whose sum ``arviz.plot_psense_dist`` takes: use the groups
-    without `by` there. Where the likelihood is a product over rows, as of `BTL`, both are the same
-    but for a constant. `raters.check` measures in data drawn jointly.
-
-    With `by`, the result has other observed data than were fitted: it is for ArviZ, and verbs of
-    raters take the result itself.
-
-    References
-    ----------
-    Bürkner, P.-C., Gabry, J. and Vehtari, A. (2021). Efficient leave-one-out cross-validation for
-    Bayesian non-factorized normal and Student-t models. Computational Statistics 36, 1243–1261.
+    :math:`\log p(y_m \mid y_{-m}, \theta)` given the others of its unit (Bürkner, Gabry and Vehtari
+    2021, Computational Statistics 36, 1243–1261), and outcomes are drawn from the same
+    distribution: what ``arviz.loo`` and ``arviz.plot_loo_pit`` need. They do not sum to the
+    log-likelihood of the data, which ``arviz.plot_psense_dist`` takes: use the groups without `by`
+    there, and for the verbs of raters the result itself.
 
     Examples
     --------
@@ -95,29 +86,22 @@ def with_groups(
     >>> more = rt.fitting.with_groups(rt.BTL(), result, "posterior_predictive", by="vote")
     >>> more["posterior_predictive"]["outcome"].sizes["vote"]
     200
-
-    ``arviz.plot_loo_pit(more)`` draws them.
     """
     for group in groups:
         one_of("groups", group, get_args(Group))
     whole("draws", draws, least=2)
+    wanted, tree = set(groups or get_args(Group)), result.copy()
     program = program_of(model, result)
     data = program.data
-    if PART_OF in result.attrs and set(groups or get_args(Group)) & _OF_PRIOR:
-        own = [group for group in get_args(Group) if group not in _OF_PRIOR]
-        refuse(
-            "groups",
-            groups,
-            "ask for a prior, and this is a part of a joint fit, whose prior is not that of"
-            f" {model.title} alone",
-            f"name groups without a prior: {', '.join(map(repr, own))}",
-        )
-    if by is not None or set(groups or get_args(Group)) & _OF_OUTCOMES:
+    if PART_OF in result.attrs and wanted & _OF_PRIOR:
+        problem = f"ask for a prior, and that of a part of a joint fit is not {model.title}'s"
+        expected = f"name groups without a prior: {sorted(set(get_args(Group)) - _OF_PRIOR)}"
+        refuse("groups", groups, problem, expected)
+    if by is not None or wanted & _OF_OUTCOMES:
         data.check_listed()
     word = kind_of(data).words.one
     if by is not None:
         one_of("by", by, dict.fromkeys((word, data.row)))
-    wanted, tree = set(groups or get_args(Group)), result.copy()
     part = Program(model, votes_of(data)) if by == word else program
     # A word that is also an axis of names, as that of labels is, cannot be the axis of rows, nor
     # can that of judgements that choose one of several rows.
@@ -128,8 +112,7 @@ def with_groups(
     if "posterior_predictive" in wanted:
         tree["posterior_predictive"] = writer.predictive(seed, left_out=by is not None)
     if wanted & {"prior", "prior_predictive"}:
-        prior, outcomes = writer.prior(seed, draws)
-        fresh = {"prior": prior, "prior_predictive": outcomes}
+        fresh = dict(zip(("prior", "prior_predictive"), writer.prior(seed, draws), strict=True))
         for name in sorted(wanted & set(fresh)):
             tree[name] = fresh[name]
     if "log_prior" in wanted:
@@ -142,19 +125,17 @@ def with_groups(
 def votes_of(data: Judgements) -> Any:
     """One row for each judgement."""
     real: Any = data.unpadded()
-    if real.count is None:
-        return real
-    if real.together:
+    if real.together and real.count is not None:
         return real.single()
+    if real.count is None or not real.summed:
+        return single(real)
     number = np.asarray(real.count).round().astype(np.int64)
     rows = np.repeat(np.arange(real.num_rows), number)
-    single = dataclasses.replace(real.rows(rows), count=None)
-    if not real.summed:
-        return single
     place = np.arange(len(rows)) - np.repeat(np.cumsum(number) - number, number)
     answers = np.asarray(real.answers(), float)
     first = np.clip(answer_counts(real)[0][rows] - place, 0, 1)
-    return single.answered(first * answers[0] + (1 - first) * answers[1])
+    votes = dataclasses.replace(real.rows(rows), count=None)
+    return votes.answered(first * answers[0] + (1 - first) * answers[1])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -43,8 +43,7 @@ def joined_by(program: Program[Any], names: tuple[Any, ...]) -> Program[Any]:
 
 
 def with_newcomers(program: Program[Any], draws: Values, number: int) -> Iterator[Values]:
-    """Yield draws in which newcomers have vectors, drawn anew each time, at points that spread
-    evenly over the population."""
+    """Yield draws in which newcomers have vectors, spread evenly over the population."""
     from scipy.stats import qmc
 
     own = [one.site for one in program.model.own]

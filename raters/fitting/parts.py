@@ -39,7 +39,6 @@ def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
     Parameters
     ----------
     model : JointModel
-        The model that was fitted.
     result : xarray.DataTree
     name : str
         Name of the part.
@@ -47,12 +46,10 @@ def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
     Returns
     -------
     Part
-        ``model`` and ``result``, so that ``rt.predict(*rt.fitting.part(...))`` reads well.
+        ``model`` and ``result``.
 
     Examples
     --------
-    Votes of two crowds on the same items, one of which are all of one competence:
-
     >>> import raters as rt
     >>> careful, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
     >>> others, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=300, seed=1)
@@ -66,12 +63,8 @@ def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
     """
     instance("model", model, Model, "a model", "rt.models.JointModel({...})")
     if not model.parts:
-        refuse(
-            "model",
-            model,
-            "is a model of one kind of judgement, without parts",
-            "pass the model and its result to the verb as they are",
-        )
+        expected = "pass the model and its result to the verb as they are"
+        refuse("model", model, "is a model of one kind of judgement, without parts", expected)
     one_of("name", name, model.parts)
     program = whole_program_of(model, result)
     tree = _tree(program, result, name)
@@ -114,8 +107,7 @@ def _variables(result: xr.DataTree, group: str) -> dict[str, np.ndarray]:
 
 
 def _add_computed(program: Program[Any], result: xr.DataTree, name: str, tree: xr.DataTree) -> None:
-    """Add what a fit has computed from the draws of a part: deterministic sites, log-likelihoods,
-    and probabilities of classes."""
+    """Add what a fit has computed from the draws of a part."""
     own, prefix = program.parts[name], f"{name}."
     back = {called: axis for axis, called in program.data.own_axes(name).items()}
 

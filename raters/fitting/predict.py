@@ -45,19 +45,16 @@ def predict(
     result : xarray.DataTree
     questions : Judgements, optional
         By default those that were fitted. Items, annotators and classes are matched by name.
-        `Labels` may have new items: their class is inferred from their labels, and from their
-        features if the model has a classifier. Choosers of `MixedLogit` may be new: their
-        coefficients are integrated over the population, under each draw, at 64 points.
+        `Labels` may have new items, and choosers of `MixedLogit` may be new: their coefficients are
+        integrated over the population, under each draw, at 64 points.
 
     Returns
     -------
     xarray.DataArray
         For comparisons, probabilities with axes ``chain``, ``draw``, ``comparison``, and the names
-        ``first``, ``second``, ``by`` of each comparison. For labels, probabilities with axes
-        ``chain``, ``draw``, ``item``, ``true_class``. For other kinds, the axis of their rows, or
-        of the answers and the rows. Rows are those of the container and not of the table that it
-        was read from: match them by the names that they have, such as ``set`` and ``alternative``
-        of choices.
+        ``first``, ``second``, ``by`` of each; for labels with ``item`` and ``true_class``; for
+        other kinds the axis of their rows, or of the answers and the rows. Rows are those of the
+        container: match them by their names.
 
     Examples
     --------
@@ -66,15 +63,6 @@ def predict(
     >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
     >>> rt.predict(rt.BTL(), result).sizes["draw"]
     1000
-
-    The class of a text that nobody of the crowd has seen but Ann:
-
-    >>> labels, _ = rt.datasets.label_crowd(60, 5, 5, 2, seed=0)
-    >>> result = rt.fit(rt.DawidSkene(), labels, seed=0, progress=False)
-    >>> new = rt.Labels.from_frame({"item": ["new"], "who": [0], "says": [1]}, item="item",
-    ...                            annotator="who", label="says", classes=labels.classes)
-    >>> rt.predict(rt.DawidSkene(), result, new).mean(("chain", "draw")).dims
-    ('item', 'true_class')
     """
     program = program_of(model, result)
     values, sizes = draws_of(program, result)
@@ -136,12 +124,9 @@ def _class_table(
     latent = program.latent
     assert latent is not None
     if not asked.has_answers:
-        refuse(
-            "questions",
-            problem="has no answers to infer the class from",
-            expected="units without any answer may be among others with some",
-            error=DataError,
-        )
+        problem = "has no answers to infer the class from"
+        expected = "units without any answer may be among others with some"
+        refuse("questions", problem=problem, expected=expected, error=DataError)
     num_draws = sizes[0] * sizes[1]
     if (total := num_draws * asked.num_units * latent.size) > _MOST:
         raise SettingError(
@@ -164,9 +149,7 @@ def _class_table(
 def _answer_table(
     model: Model[Any], asked: Any, known: Any, unit: Any, draws: Values
 ) -> Float[Array, "draw answer row"]:
-    """Probability of each answer, shape (draw, answer, row), the latent class of each row's `unit`
-    summed out given the judgements that are `known`; where the units themselves are asked about, as
-    its prior has it."""
+    """Probability of each answer, with the class of each row's unit summed out."""
 
     def one(values: Values) -> Float[Array, "answer row"]:
         probs = answer_probs(model, asked, values)  # (class, answer, row)

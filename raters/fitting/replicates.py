@@ -18,6 +18,8 @@ from raters.judgements.base import Judgements
 from raters.model import Model, Values
 from raters.program import Program, answer_probs, left_out_responsibility, responsibility
 
+AnswerTable = Float[np.ndarray, "answer row"]
+
 # Numbers that are computed at a time.
 _PIECE = 20_000_000
 
@@ -25,7 +27,7 @@ _PIECE = 20_000_000
 class AnswerProbs(NamedTuple):
     """Probabilities of the answers of each row under one draw."""
 
-    probs: Float[np.ndarray, "answer row"]
+    probs: AnswerTable
     classes: Int[np.ndarray, " unit"] | None
 
 
@@ -55,7 +57,7 @@ def probs_of_draws(
     data = program.data
     latent = program.latent is not None
     known = jax.tree.map(jnp.asarray, data)
-    unit = np.asarray(_unit_places(program)) if latent else None
+    unit = np.asarray(data.codes(program.unit)) if latent else None
     num_draws = len(next(iter(draws.values())))
     keys = jax.random.split(jax.random.key(seed), num_draws)
     size = max(1, _PIECE // max(1, data.num_rows * len(data.answers())))
@@ -69,12 +71,6 @@ def probs_of_draws(
         probs /= np.maximum(probs.sum(1, keepdims=True), np.finfo(float).tiny)
         for table, drawn in zip(probs, classes, strict=True):
             yield AnswerProbs(table, drawn if latent and not left_out else None)
-
-
-def _unit_places(program: Program[Any]) -> Int[np.ndarray, " row"]:
-    """Place of each row's unit among the units of the likelihood."""
-    codes: np.ndarray = np.asarray(program.data.codes(program.unit))
-    return codes
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -103,7 +99,7 @@ def _tables(
     return tables
 
 
-def answer_counts(data: Judgements) -> Float[np.ndarray, "answer row"]:
+def answer_counts(data: Judgements) -> AnswerTable:
     """Number of judgements of each row with each answer."""
     data.check_listed()
     answers = np.asarray(data.answers(), float)
@@ -120,9 +116,7 @@ def answer_counts(data: Judgements) -> Float[np.ndarray, "answer row"]:
     return np.stack([first, number - first])
 
 
-def replicated(
-    data: Judgements, probs: Float[np.ndarray, "answer row"], rng: np.random.Generator
-) -> Float[np.ndarray, "answer row"]:
+def replicated(data: Judgements, probs: AnswerTable, rng: np.random.Generator) -> AnswerTable:
     """Numbers of judgements with each answer, drawn."""
     number = np.asarray(data.weight, float)
     if data.together:
@@ -143,9 +137,8 @@ def _chosen(
     probs: Float[np.ndarray, " row"],
     number: Float[np.ndarray, " row"],
     rng: np.random.Generator,
-) -> Float[np.ndarray, "answer row"]:
-    """Multinomial numbers of the judgements that do not choose each row of its unit, and that
-    do."""
+) -> AnswerTable:
+    """Multinomial numbers of the judgements that do not choose each row, and that do."""
     size = np.bincount(unit)
     begin = np.cumsum(size) - size
     left, mass = np.zeros(len(size), np.int64), np.ones(len(size))

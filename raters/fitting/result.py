@@ -3,6 +3,8 @@ back."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import warnings
 from functools import partial
@@ -16,7 +18,7 @@ from jaxtyping import Array, Float
 
 from raters.errors import PACKAGE, DataWarning, public_name, refuse
 from raters.errors.validation import instance
-from raters.fitting.draws import check_probabilities, check_values
+from raters.fitting.draws import check_posterior, check_responsibility
 from raters.fitting.storage import from_json, shown, to_json
 from raters.inference.base import Draws
 from raters.judgements.base import Judgements
@@ -25,14 +27,7 @@ from raters.judgements.stored import imported_class, qualified_name
 from raters.judgements.together import Together
 from raters.kinds import registered_kinds
 from raters.model import Model, Values
-from raters.program import (
-    LatentClass,
-    Program,
-    Site,
-    pointwise_log_likelihood,
-    responsibility,
-    trace,
-)
+from raters.program import Program, pointwise_log_likelihood, responsibility, trace
 
 # `responsibilities` averages over as many draws as stay below this many numbers, and over this
 # many at least.
@@ -52,50 +47,30 @@ def check_model(model: Any) -> None:
 
 
 def check_data(data: Any, name: str, model: Model[Any]) -> None:
-    """Raise unless these are judgements of the model's kind, and not the table that they are read
-    from."""
-    if model.parts and not isinstance(data, Together):
-        refuse(
-            name,
-            data,
-            f"does not hold several kinds of judgement, and {model.title} is a model of"
-            f" {len(model.parts)}: {', '.join(map(repr, model.parts))}",
-            "put them together",
-            instead="rt.judgements.Together.of({...})",
-        )
-    if isinstance(data, Together) and not model.parts:
-        refuse(
-            name,
-            data,
-            f"is several kinds of judgement, and {model.title} is a model of one",
-            "give each part a model",
-            instead="rt.models.JointModel({...})",
-        )
+    """Raise unless these are judgements of the model's kind."""
+    wanted = model.data_type.__name__
     if not isinstance(data, Judgements):
         kinds = [kind for kind in registered_kinds() if kind.data is model.data_type]
-        read = public_name(kinds[0].readers[0].read) if kinds else model.data_type.__name__
-        refuse(
-            name,
-            data,
-            expected=f"it must be judgements ({model.data_type.__name__}); read a table first",
-            instead=f"{read}(table, ...)",
-        )
+        read = public_name(kinds[0].readers[0].read) if kinds else wanted
+        instead = "rt.judgements.Together.of({...})" if model.parts else f"{read}(table, ...)"
+        expected = f"it must be judgements ({wanted}); read a table first"
+        refuse(name, data, expected=expected, instead=instead)
     if not isinstance(data, model.data_type):
-        others = [kind.default for kind in registered_kinds() if isinstance(data, kind.data)]
-        refuse(
-            name,
-            data,
-            f"is {type(data).__name__}, and {model.title} is a model of {model.data_type.__name__}",
-            "choose a model of these judgements",
-            instead=f"{public_name(type(others[0]))}()" if others else None,
-        )
+        models = [kind.default for kind in registered_kinds() if isinstance(data, kind.data)]
+        instead = f"{public_name(type(models[0]))}()" if models else ""
+        if isinstance(data, Together):
+            instead = "rt.models.JointModel({...})"
+        elif model.parts:
+            instead = "rt.judgements.Together.of({...})"
+        problem = f"is {type(data).__name__}, and {model.title} is a model of {wanted}"
+        refuse(name, data, problem, "choose a model of these judgements", instead=instead or None)
     data.check()
 
 
 def as_tree(program: Program[Any], draws: Draws, facts: dict[str, Any]) -> xr.DataTree:
     """Draws and data as a tree with names on every axis."""
     sites, data = program.sites, program.data
-    names = _names_of(program)
+    names = {axis: names_array(known) for axis, known in program.coords.items()}
 
     def dataset(variables: dict[str, tuple[tuple[str, ...], Any]]) -> xr.Dataset:
         sizes = {
@@ -209,14 +184,13 @@ def check_one_kind(model: Any) -> None:
     check_model(model)
     if model.parts:
         first = next(iter(model.parts))
-        refuse(
-            "model",
-            model,
-            "is of several kinds of judgement, and this is asked of one kind at a time",
+        problem = "is of several kinds of judgement, and this is asked of one kind at a time"
+        expected = (
             f"take one of the parts {', '.join(map(repr, model.parts))}, and pass its"
-            " model and its result",
-            instead=f"rt.fitting.part(model, result, {first!r})",
+            " model and its result"
         )
+        instead = f"rt.fitting.part(model, result, {first!r})"
+        refuse("model", model, problem, expected, instead=instead)
 
 
 def whole_program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
@@ -225,16 +199,12 @@ def whole_program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
     data = data_of(result)
     check_data(data, "result", model)
     if (fitted := stored_model(result)) and fitted != to_json(model):
-        refuse(
-            "model",
-            model,
-            f"is not the model of this result: it was fitted with {shown(fitted)}",
-            "pass that model",
-        )
+        problem = f"is not the model of this result: it was fitted with {shown(fitted)}"
+        refuse("model", model, problem, "pass that model")
     program = Program(model, data)
     check_posterior(program, result)
     if program.latent is not None:
-        _check_responsibility(program, program.latent, result)
+        check_responsibility(program, result)
     return program
 
 
@@ -242,82 +212,6 @@ def stored_model(result: xr.DataTree) -> str:
     """Text of the model of a result; empty where it does not say."""
     text = result.attrs.get("model", "")
     return text if isinstance(text, str) else repr(text)
-
-
-def check_posterior(
-    program: Program[Any], result: xr.DataTree, group: str = "posterior", parameter: str = "result"
-) -> None:
-    """Raise unless a result has draws of each site of a program, along the names of its data,
-    finite and inside its support."""
-    tree: Any = result.children.get(group, {})
-    if missing := [name for name in program.sites if name not in tree]:
-        refuse(
-            parameter,
-            problem=f"has no draws of {', '.join(missing)}, so it was not fitted with"
-            f" {program.model!r}",
-            expected="pass the model that it was fitted with",
-        )
-    names = _names_of(program)
-    lead = () if group == "mode" else ("chain", "draw")
-    for name, site in program.sites.items():
-        if wrong := _alteration(tree[name], lead, site, names):
-            refuse(
-                parameter,
-                problem=f"does not hold the draws of {name!r} as they were fitted: {wrong}",
-                expected="pass a result, as fitted or as read back from its file",
-                instead="rt.fit(model, data, seed=0)",
-            )
-    check_values(program, result, group, parameter)
-
-
-def _check_responsibility(program: Program[Any], latent: LatentClass, result: xr.DataTree) -> None:
-    """Raise unless a result has the probability of each latent class of each unit, along the names
-    of its data."""
-    group: Any = result.children.get(latent.group, {})
-    table = group.get("responsibility")
-    shape = dict(zip(latent.axes, (program.num_units, latent.size), strict=True))
-    if table is None or dict(table.sizes) != shape or table.dtype.kind != "f":
-        wrong = "are not there, or of another shape"
-    else:
-        wrong = _renamed(table, _names_of(program))
-    if wrong:
-        refuse(
-            "result",
-            problem=f"does not hold the probabilities of classes in {latent.group!r} as they were"
-            f" fitted: they {wrong}",
-            expected="pass a result, as fitted or as read back from its file",
-            instead="rt.fit(model, data, seed=0)",
-        )
-    check_probabilities(table.transpose(*latent.axes).values, latent.group)
-
-
-def _alteration(
-    draws: xr.DataArray, lead: tuple[str, ...], site: Site, names: dict[str, np.ndarray]
-) -> str:
-    """Difference of draws from what was fitted, in words; empty where there is none."""
-    if draws.dims != (*lead, *site.dims) or draws.dtype.kind not in "iuf":
-        return f"they are {draws.dtype} with the axes {draws.dims}"
-    if draws.shape[len(lead) :] != site.shape or not draws.size:
-        return f"they have the shape {draws.shape}"
-    if lost := [axis for axis in lead if axis not in draws.coords]:
-        return f"they have no coordinate {lost[0]!r}"
-    return f"they {wrong}" if (wrong := _renamed(draws, names)) else ""
-
-
-def _names_of(program: Program[Any]) -> dict[str, np.ndarray]:
-    """Names along each axis, as a result has them for coordinates."""
-    return {axis: names_array(values) for axis, values in program.coords.items()}
-
-
-def _renamed(values: xr.DataArray, names: dict[str, np.ndarray]) -> str:
-    """The axis along which values have other names than the data, in words; empty for none."""
-    for axis in values.dims:
-        known = names.get(str(axis))
-        if known is None or axis not in values.coords:
-            continue
-        if not np.array_equal(np.asarray(values[axis], str), known.astype(str)):
-            return f"have other names along {axis!r} than the data"
-    return ""
 
 
 def draws_of(
@@ -409,7 +303,19 @@ def responsibilities(program: Program[Any], result: xr.DataTree) -> xr.DataArray
 
 
 def _evened(probs: Float[np.ndarray, "unit class"]) -> Float[np.ndarray, "unit class"]:
-    """Return probabilities of which the largest are equal where rounding alone tells them apart, so
-    that the first class of even votes is the same on every machine."""
+    """Probabilities of which the largest are equal where rounding alone tells them apart."""
     largest = probs.max(axis=1, keepdims=True)
     return np.where(probs >= largest - _ROUNDING, largest, probs)
+
+
+def identity_of(program: Program[Any]) -> str:
+    """Digest of a model and its data, the same once a fit of them is saved and read."""
+    model, data = program.model, program.data
+    facts = [qualified_name(type(model)), repr(model), data.flags()]
+    digest = hashlib.blake2b(json.dumps(facts).encode(), digest_size=16)
+    for name, array in sorted(data.packed().items()):
+        # Whatever precision and order of bytes a file gives them.
+        values = np.ascontiguousarray(array, np.float64)
+        digest.update(f"{name}{values.shape}".encode())
+        digest.update(values)
+    return digest.hexdigest()

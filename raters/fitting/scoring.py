@@ -29,14 +29,9 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
     """The result with its pointwise log-likelihood, summed to the unit that is left out in
     cross-validation.
 
-    Models whose likelihood marginalises something per annotator have no smaller unit than that;
-    bring two models to one unit before ``arviz.compare``.
-
     Where annotators have coefficients of their own, as in `MixedLogit`, those are integrated out
-    with ``by="annotator"``: given them, the likelihood of an annotator's choices hardly says how
-    well the model foretells somebody new. It is computed by importance sampling under at most 400
-    of the draws; the attribute ``monte_carlo_error`` of the group is the standard error of the sum
-    over annotators, in nats.
+    with ``by="annotator"``, by importance sampling under at most 400 of the draws; the attribute
+    ``monte_carlo_error`` of the group is the standard error of the sum over annotators, in nats.
 
     Parameters
     ----------
@@ -52,11 +47,9 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
     Returns
     -------
     xarray.DataTree
-        A copy with group ``log_likelihood``: the observed variable (``outcome`` of comparisons,
-        ``action`` of demonstrations) with axes ``chain``, ``draw`` and `by`. Of several kinds of
-        judgement (`raters.models.JointModel`) a variable ``part.outcome`` for each, which
-        ``arviz.loo(result, var_name=...)`` takes; `by` is for one part at a time, as
-        ``rt.log_likelihood(*rt.fitting.part(model, result, "votes"), by="annotator")``.
+        A copy with group ``log_likelihood``: the observed variable with axes ``chain``, ``draw``
+        and `by`. Of several kinds of judgement (`raters.models.JointModel`) a variable
+        ``part.outcome`` for each; `by` is for one part at a time (`raters.fitting.part`).
 
     Examples
     --------
@@ -108,8 +101,7 @@ def _with(result: xr.DataTree, table: xr.Dataset) -> xr.DataTree:
 
 
 def _integrated(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
-    """Log-likelihood of each judge's answers, with vectors of their own integrated out, under
-    evenly spaced draws."""
+    """Log-likelihood of each judge's answers, with vectors of their own integrated out."""
     posterior, data = result["posterior"], program.data
     chains, number = posterior.sizes["chain"], posterior.sizes["draw"]
     every = np.arange(0, number, max(1, -(-chains * number // _MOST_INTEGRATED)))

@@ -12,10 +12,9 @@ import numpy as np
 from jaxtyping import Num
 from numpyro import handlers
 
-from raters.errors import BackendError, SettingError, refuse
+from raters.errors import BackendError, refuse
 from raters.errors.validation import checked
 from raters.fitting.fit import check_types
-from raters.fitting.result import check_model
 from raters.judgements.base import Judgements
 from raters.judgements.together import Together
 from raters.model import Model, Values
@@ -39,10 +38,10 @@ def simulate(
     ----------
     model : Model
     questions : Judgements
-        Who is asked what, how often; outcomes in it are ignored.
+        Outcomes in it are ignored.
     seed : int
     given : mapping, optional
-        Values of sites to hold, by name; the others are drawn from the prior given them.
+        Values of sites to hold, by name.
 
     Returns
     -------
@@ -59,9 +58,8 @@ def simulate(
     >>> again.truth["competence"].shape
     (3,)
     """
-    check_model(model)
     questions = model.read(questions)
-    check_types(model, questions, None, seed)
+    check_types(model, questions, seed)
     asked = questions.unanswered()
     if reason := model.why_not(asked):
         raise BackendError(reason)
@@ -93,41 +91,21 @@ def with_whole_counts(table: Any) -> Any:
 def _held(model: Model[Any], sites: dict[str, Any], given: Values) -> Values:
     """Values of sites to hold, checked against the model."""
     if not isinstance(given, Mapping):
-        refuse(
-            "given",
-            given,
-            expected="it must map names of sites to values",
-            instead="given={'reward': ...}",
-        )
-    if unknown := [name for name in given if name not in sites]:
-        refuse("given", unknown[0], f"names no site of {model.title}", f"it has {list(sites)}")
-    return {name: _of_site(name, value, sites[name]) for name, value in given.items()}
-
-
-def _of_site(name: str, value: Any, site: Any) -> jax.Array:
-    """A value as an array, checked against its site."""
-    try:
-        held = jnp.asarray(value, float)
-    except (TypeError, ValueError) as error:
-        raise SettingError(
-            parameter="given",
-            value=value,
-            problem=f"holds no numbers for {name!r}",
-            expected="give numbers",
-        ) from error
-    if np.shape(value) != site.shape:
-        refuse(
-            "given",
-            problem=f"has {name!r} of shape {np.shape(value)}",
-            expected=f"it must be {site.shape}",
-        )
-    support = site.support
-    inside = jnp.isfinite(held).all(tuple(range(-support.event_dim, 0))) & support(held)
-    if not inside.all():
-        refuse(
-            "given",
-            problem=f"has {name!r} with {float(held[~inside].ravel()[0]):g}, which its prior rules"
-            " out",
-            expected=f"it must lie in {support}",
-        )
+        expected = "it must map names of sites to values"
+        refuse("given", given, expected=expected, instead="given={'reward': ...}")
+    held = {}
+    for name, value in given.items():
+        if name not in sites:
+            refuse("given", name, f"names no site of {model.title}", f"it has {list(sites)}")
+        shape, support = sites[name].shape, sites[name].support
+        expected = f"give numbers of the shape {shape}, in {support}"
+        try:
+            held[name] = jnp.asarray(value, float)
+        except (TypeError, ValueError):
+            refuse("given", value, f"holds no numbers for {name!r}", expected)
+        if held[name].shape != shape:
+            refuse("given", value, f"has {name!r} of another shape", expected)
+        finite = jnp.isfinite(held[name]).all(tuple(range(-support.event_dim, 0)))
+        if not (finite & support(held[name])).all():
+            refuse("given", value, f"has {name!r} where its prior rules it out", expected)
     return held

@@ -313,7 +313,7 @@ def numpyro_model(function: Callable[..., Any], observed: str) -> NumpyroModel:
     Notes
     -----
     A result stores the name of the function, not its text: to reopen it, pass the model, or import
-    the module that makes it before `raters.fitting.model_of`. The function is read again whenever
+    the module that makes it before. The function is read again whenever
     another function object is passed, so define it once.
 
     Examples

@@ -100,13 +100,10 @@ def _entries(reference: str) -> list[tuple[str, str]]:
     if own:
         return list(own.items())
     if unknown := [key for key in reference.split() if key not in _known()]:
-        refuse(
-            "reference",
-            unknown[0],
-            "is no key of raters/references.bib",
-            "give keys of it separated by spaces, or entries of BibTeX",
-            instead="reference = '@article{key, author = {...}, ...}'",
-        )
+        problem = "is no key of raters/references.bib"
+        expected = "give keys of it separated by spaces, or entries of BibTeX"
+        instead = "reference = '@article{key, author = {...}, ...}'"
+        refuse("reference", unknown[0], problem, expected, instead=instead)
     return [(key, _known()[key]) for key in reference.split()]
 
 
@@ -117,11 +114,7 @@ def _things(argument: Any) -> list[Any]:
         return [model, stored_class(argument.attrs["backend"], (Backend,))]
     cls = argument if isinstance(argument, type) else type(argument)
     if not issubclass(cls, (Model, Backend)):
-        refuse(
-            "used",
-            argument,
-            "is no model and no back-end",
-            "give models and back-ends, or a result of rt.fit",
-            instead="rt.cite(rt.BTL(), rt.NUTS())",
-        )
+        expected = "give models and back-ends, or a result of rt.fit"
+        instead = "rt.cite(rt.BTL(), rt.NUTS())"
+        refuse("used", argument, "is no model and no back-end", expected, instead=instead)
     return [argument]

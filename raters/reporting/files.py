@@ -16,8 +16,6 @@ from raters.reporting.facts import by_verdict, plural_noun
 
 # A number with a sign is no formula. What looks marked is marked once more, so that it comes back.
 _FORMULA = re.compile(r"'*([=@\t\r]|[+-](?!\d*\.?\d+$))").match
-# Columns of an audit's table that the figure of an auditor needs.
-_AUDITED = {"competence", "accuracy", "accuracy_low", "accuracy_high", "p_adversarial"}
 
 
 def files_of(
@@ -32,8 +30,6 @@ def files_of(
     if audit is not None:
         tables[plural_noun(audit.judge).replace(" ", "-")] = by_verdict(audit)
         figures["competences"] = {"audit": audit}
-        if set(audit.table.data_vars) >= _AUDITED:
-            figures["auditor"] = {"audit": audit}
         if audit.settling is not None and truths is not None:
             # To be filled in.
             tables["truths-wanted"] = audit.settling.questions.assign(**{truths.answer: ""})

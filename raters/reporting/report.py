@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,13 +10,11 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from raters.auditing.audit import Audit, check_audit
-from raters.auditing.verdicts import VERDICTS
+from raters.auditing.audit import Audit
 from raters.errors import SettingError, refuse
 from raters.errors.validation import checked
 from raters.fitting.draws import check_several
-from raters.fitting.identity import identity_of
-from raters.fitting.result import program_of
+from raters.fitting.result import identity_of, program_of
 from raters.judgements.base import Judgements
 from raters.kinds import AuditContext
 from raters.model import Model
@@ -63,14 +60,8 @@ class Report:
 
     def __post_init__(self) -> None:
         version = self.facts.get("schema_version") if isinstance(self.facts, Mapping) else None
-        problem = ""
-        if version != facts.SCHEMA_VERSION:
+        if version != facts.SCHEMA_VERSION or not set(_PARTS) <= set(self.facts):
             problem = f"are not those of a report of version {facts.SCHEMA_VERSION}"
-        elif missing := [name for name in _PARTS if name not in self.facts]:
-            problem = f"lack {', '.join(missing)}"
-        elif not _are_judges(self.facts):
-            problem = f"hold no list of {self.facts['judge']}s with their verdicts"
-        if problem:
             expected = "pass the facts of a report as they were made"
             refuse("facts", problem=problem, expected=expected, instead="rt.report(model, result)")
 
@@ -112,14 +103,8 @@ class Report:
         """
         path = Path(path)
         text = self.as_text(path)
-        # A disk that is full leaves an older report as it was.
-        stage = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            try:
-                stage.write_text(text, encoding="utf-8")
-                os.replace(stage, path)
-            finally:
-                stage.unlink(missing_ok=True)
+            path.write_text(text, encoding="utf-8")
         except OSError as error:
             why = f"{str(path)!r} cannot be written: {error.strerror}"
             raise SettingError(f"{why}; name a file in a folder that can be written to") from error
@@ -137,14 +122,6 @@ _FORMS: dict[str, Callable[[Report], str]] = {
     ".txt": Report.to_text,
     ".json": Report.to_json,
 }
-
-
-def _are_judges(page: Mapping[str, Any]) -> bool:
-    """True if the judges of a page are rows with their verdicts."""
-    people = page["annotators"]
-    rows = isinstance(people, list) and all(isinstance(row, Mapping) for row in people)
-    named = rows and all(page["judge"] in row and row.get("verdict") in VERDICTS for row in people)
-    return named and bool(people or not page["judged"])
 
 
 def check_form(path: Path) -> str:
@@ -226,8 +203,6 @@ def report(
             problem = "is a fit without those flagged, and nobody is judged here"
             refuse("dropped", problem=problem, expected="leave it out, or pass an audit")
     else:
-        check_audit(audit, "the third argument")
-        assert audit is not None
         _check_same(audit, program)
     check_several(result, "a report says how sure it is")
     table = _table(questions, program.data)
@@ -239,13 +214,15 @@ def report(
     return Report(page, files_of(context, sections))
 
 
-def _check_same(audit: Audit, program: Program[Any]) -> None:
-    """`SettingError` for an audit of another fit."""
+def _check_same(audit: Audit | None, program: Program[Any]) -> None:
+    """`SettingError` for no audit, or that of another fit."""
+    instead = "rt.report(model, result, rt.audit(model, result))"
+    if audit is None:
+        refuse("audit", audit, "is missing", "pass the audit of this result", instead=instead)
     data, names = program.data, audit.table.coords.get(program.data.judge, ())
     same = list(map(str, getattr(names, "values", ()))) == list(map(str, data.judges))
     if not same or (audit.fit and audit.fit != identity_of(program)):
         problem = "is of another fit than `result`: of another model, or of other judgements"
-        instead = "rt.report(model, result, rt.audit(model, result))"
         refuse("audit", problem=problem, expected="pass the audit of this result", instead=instead)
 
 

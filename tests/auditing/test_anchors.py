@@ -1,17 +1,13 @@
 """Audits that stand on known truths, on trusted annotators, or on the crowd alone."""
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import raters as rt
-from raters.auditing.calibrated_labels import _selection
-from raters.auditing.calibration import contradiction
 from raters.auditing.settling import settling
-from raters.auditing.verdicts import DIFFERS, gives_one_answer, verdicts
-from raters.errors import DataError, DataWarning, SettingError
+from raters.auditing.verdicts import DIFFERS, gives_one_answer
+from raters.errors import DataWarning
 
 MODEL = rt.DawidSkene()
 FIT = rt.PGGibbs(draws=500, chains=2)
@@ -56,15 +52,6 @@ def test_the_crowd_alone_drops_nobody_for_disagreement(misled):
     assert "differs from the crowd" in audit.rule
 
 
-def test_who_takes_the_crowd_to_be_right_drops_the_one_who_is(misled):
-    """The model's own numbers: certain, and wrong."""
-    _, result, _ = misled
-    audit = rt.audit(MODEL, result, reference="crowd")
-    assert "right" in audit.flagged
-    assert audit.calibration is None
-    assert str(audit).startswith("The crowd was taken to be right")
-
-
 def test_known_truths_move_verdicts(misled):
     """Accuracy on known truths counts for what it is, whatever the crowd says."""
     _, result, truth = misled
@@ -96,36 +83,7 @@ def test_truths_that_are_wanted_are_of_open_verdicts(misled):
     assert wanted.questions["item"].is_unique
 
 
-def test_truths_that_are_known_are_not_wanted(misled):
-    _, result, truth = misled
-    gold = truth.sample(100, random_state=2)
-    audit = rt.audit(MODEL, result, gold, costs=rt.Costs(review=0.01))
-    assert audit.settling is not None
-    assert audit.settling.number <= 200
-    assert not set(audit.settling.questions["item"]) & set(gold.index)
-
-
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        ({"reference": "right"}, "list of names"),
-        ({"reference": "crowd", "gold": {0: "no"}}, "leave one of the two out"),
-        ({"reference": ["nobody"]}, "nobody"),
-    ],
-)
-def test_anchors_that_cannot_be_are_refused(misled, options, match):
-    _, result, _ = misled
-    with pytest.raises(SettingError, match=match):
-        rt.audit(MODEL, result, **options)
-
-
 # ---------------------------------------------------------------- verdicts
-
-
-def test_nobody_is_dropped_who_may_not_be():
-    p_bad, free = np.array([0.95, 0.95, 0.5, 0.1]), np.array([True, False, False, False])
-    found = verdicts(p_bad, rt.Costs(), free)
-    assert found.tolist() == ["drop", DIFFERS, "review", "keep"]
 
 
 def test_one_answer_is_told_from_a_common_class():
@@ -165,16 +123,6 @@ def test_truths_that_settle_a_verdict_do_so_when_they_are_drawn(answered):
     assert found.settled == pytest.approx(settled, abs=0.034)
 
 
-def test_an_annotator_with_few_answers_needs_more_truths(answered):
-    accuracy = np.random.default_rng(1).beta(4, 3, (4000, 2))
-    bad = accuracy < 0.6
-    both, one = np.array([True, True]), np.array([True, False])
-    assert settling(answered, both, accuracy, bad, rt.Costs(), 0).number >= (
-        settling(answered, one, accuracy, bad, rt.Costs(), 0).number
-    )
-    assert settling(answered, ~both, accuracy, bad, rt.Costs(), 0) is None
-
-
 # ---------------------------------------------------------------- how truths were chosen
 
 
@@ -189,48 +137,11 @@ def plain(fit_quietly):
 def test_truths_of_one_class_are_no_random_sample(plain):
     _, result, truth = plain
     one = truth[truth == truth.iloc[0]].iloc[:40]
-    with pytest.warns(DataWarning, match="no random sample.*mostly labelled"):
+    with pytest.warns(DataWarning, match="no random sample, as the classes"):
         rt.calibrate(rt.DawidSkene(), result, one)
 
 
-def test_truths_of_doubtful_items_are_no_random_sample(plain):
-    labels, result, truth = plain
-    votes = labels.votes()
-    doubt = np.argsort(votes.max(1) / votes.sum(1), kind="stable")[:40]
-    with pytest.warns(DataWarning, match="no random sample"):
-        rt.calibrate(rt.DawidSkene(), result, truth.iloc[doubt])
-
-
-@pytest.mark.slow
-def test_random_truths_give_no_warning(plain):
-    """Ten samples: a false alarm in one of five hundred runs at most."""
-    _, result, truth = plain
-    for seed in range(10):
-        rt.calibrate(rt.DawidSkene(), result, truth.sample(40, random_state=seed))
-
-
 # ---------------------------------------------------------------- truths that are few or wrong
-
-
-def test_a_few_truths_do_not_lift_what_the_crowd_alone_tells(misled):
-    _, result, truth = misled
-    alone = rt.audit(MODEL, result)
-    seen = truth[truth.to_numpy() == alone.items["label"].values]
-    few = rt.audit(MODEL, result, seen.iloc[:3])
-    assert few.anchor.is_missing
-    assert "3 known truths, and otherwise against the crowd" in few.anchor.sentence
-    assert alone.flagged == ["mute"]
-    assert set(few.flagged) <= {"mute"}
-    assert "As little but the crowd tells who is right" in few.rule
-    assert not rt.audit(MODEL, result, seen.iloc[:10]).anchor.is_missing
-
-
-@pytest.mark.parametrize(
-    ("wrong", "advice"), [(46, "gold names classes"), (28, "look at some"), (25, "")]
-)
-def test_contradictions_are_exchanged_names_where_they_are_most(wrong, advice):
-    doubt = contradiction(wrong, 50, "classes")
-    assert advice in doubt if advice else not doubt
 
 
 def test_classes_the_other_way_round_give_a_warning(plain):
@@ -239,100 +150,4 @@ def test_classes_the_other_way_round_give_a_warning(plain):
         rt.calibrate(rt.DawidSkene(), result, 1 - truth.sample(40, random_state=0))
 
 
-@pytest.mark.parametrize("wrong_way_round", [True, False])
-def test_what_is_in_doubt_is_said_wherever_the_verdicts_are(plain, wrong_way_round):
-    """A warning is gone when the page is handed on."""
-    labels, result, truth = plain
-    votes = labels.votes()
-    doubtful = truth.iloc[np.argsort(votes.max(1) / votes.sum(1), kind="stable")[:40]]
-    gold = 1 - truth.sample(40, random_state=0) if wrong_way_round else doubtful
-    with pytest.warns(DataWarning) as caught:
-        audit = rt.audit(MODEL, result, gold)
-    (doubt,) = audit.anchor.doubts
-    assert doubt in {str(warning.message) for warning in caught}
-    page = rt.report(MODEL, result, audit)
-    assert not page.facts["answer"]["relied_on"]
-    assert page.facts["answer"]["doubts"] == [doubt]
-    assert f"Not final: {doubt}." in page.to_html()
-    assert page.facts["next"]["steps"][0]["code"] == "look_at_truths"
-    assert f"In doubt: {doubt}." in str(audit).splitlines()[1]
-    random = rt.audit(MODEL, result, truth.sample(40, random_state=0))
-    assert not random.anchor.doubts
-    assert rt.report(MODEL, result, random).facts["answer"]["doubts"] == []
-
-
-def test_who_told_a_truth_is_named(plain):
-    labels, result, truth = plain
-    told = rt.audit(MODEL, result, reference=[labels.annotators[0]]).anchor
-    assert told.told == told.known
-    assert f"{told.known} truths, as told by {labels.annotators[0]}." in told.sentence
-    both = rt.audit(MODEL, result, truth.iloc[:30], reference=[labels.annotators[0]]).anchor
-    assert 0 < both.told == both.known - 30
-    assert f"{both.told} of them told by {labels.annotators[0]}." in both.sentence
-
-
-@pytest.mark.parametrize("gold", [{}, {0: None}, {0: np.nan}, pd.Series({0: None})])
-def test_gold_that_holds_no_truth_is_refused(plain, gold):
-    _, result, _ = plain
-    for asked in (rt.calibrate, rt.audit):
-        with pytest.raises(DataError, match=r"gold.*holds no known truth"):
-            asked(rt.DawidSkene(), result, gold)
-
-
-@pytest.mark.parametrize("gold", [5, "0", [(0, 1)]])
-def test_gold_that_is_no_set_of_classes_is_refused(plain, gold):
-    labels, result, _ = plain
-    with pytest.raises(DataError, match=r"no set of known classes.*mapping of items to classes"):
-        rt.audit(rt.DawidSkene(), result, gold)
-    with pytest.raises(DataError, match="no set of known classes"):
-        labels.with_truth(gold)
-
-
-@pytest.mark.parametrize(
-    ("setting", "text"),
-    [
-        ({"threshold": 7}, "between -1 and 1"),
-        ({"threshold": -9}, "between -1 and 1"),
-        ({"margin": 5}, "below 1 bits"),
-    ],
-)
-def test_limits_of_labels_lie_within_what_they_bound(plain, setting, text):
-    _, result, _ = plain
-    for reference in ((), "crowd"):
-        with pytest.raises(SettingError, match=text):
-            rt.audit(rt.DawidSkene(), result, reference=reference, **setting)
-
-
-def test_one_item_of_a_rare_class_is_no_sign_of_a_choice():
-    """Of 1,500 items three are of a third class, and of 20 random ones holds one with probability
-    .04: too often for a warning that should be wrong once in some thousands."""
-    true = np.arange(1500) % 2
-    true[[0, 700, 1400]] = 2
-    items = np.repeat(np.arange(1500), 3)
-    frame = {"item": items, "annotator": np.tile(np.arange(3), 1500), "label": true[items]}
-    labels = rt.Labels.from_frame(frame, item="item", annotator="annotator", label="label")
-    assert not _selection(labels, np.arange(1500) < 20)
-    assert re.search("no random sample.*mostly labelled", _selection(labels, true == 0))
-
-
 # ---------------------------------------------------------------- limits of an anchor
-
-
-def test_few_truths_against_the_crowd_are_not_said_to_be_followed():
-    assert "follows them" in contradiction(8, 12, "classes")
-    assert "follows them" not in contradiction(3, 5, "classes")
-
-
-def test_somebody_must_be_left_to_be_measured(plain):
-    labels, result, _ = plain
-    with pytest.raises(SettingError, match="nobody is left to be measured"):
-        rt.calibrate(MODEL, result, reference=list(labels.annotators))
-
-
-def test_without_an_anchor_an_interval_is_that_of_crowds_like_the_public_ones(plain):
-    _, result, truth = plain
-    words = "if this crowd makes as many mistakes together as public ones did"
-    alone = rt.audit(MODEL, result)
-    assert words in str(alone)
-    assert words in rt.report(MODEL, result, alone).to_html()
-    assert words not in str(rt.audit(MODEL, result, truth.sample(40, random_state=0)))

@@ -1,26 +1,15 @@
 """Calibrated statements: their equations, their draws, and what they say of crowds."""
 
-import dataclasses
-import re
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 
 import raters as rt
 from raters.auditing import slice_sampling
 from raters.auditing.annotator_accuracy import Marks, draw_accuracies
-from raters.auditing.true_classes import (
-    PRIOR,
-    Evidence,
-    draw_true_classes,
-    draw_unknowns,
-    true_class_probs,
-)
-from raters.errors import DataError, SettingError
+from raters.auditing.true_classes import Evidence, draw_unknowns, true_class_probs
 
 MODEL = rt.DawidSkene()
 FIT = rt.PGGibbs(draws=1000, chains=2)
@@ -55,13 +44,6 @@ def evidence_of(chances, votes):
 # ---------------------------------------------------------------- true classes
 
 
-def test_without_doubt_about_the_crowd_the_model_is_right():
-    evidence = evidence_of([[0.9, 0.1], [0.3, 0.7]], [[3, 1], [0, 2]])
-    none = {"dependence": 0.0, "shared": 0.0, "by_vote": 0.0, "tilt": np.zeros(2)}
-    probs = np.asarray(true_class_probs(evidence, none))
-    assert probs == pytest.approx(np.array([[0.9, 0.1], [0.3, 0.7]]), abs=1e-5)
-
-
 def test_probabilities_are_those_of_the_equations():
     chances, votes = (
         np.array([[0.9, 0.08, 0.02], [0.2, 0.3, 0.5]]),
@@ -80,13 +62,6 @@ def test_probabilities_are_those_of_the_equations():
         assert np.asarray(true_class_probs(evidence, unknowns))[row] == pytest.approx(
             expected, abs=1e-4
         )
-
-
-def test_a_class_is_confused_with_others_only():
-    confused = evidence_of([[0.9, 0.1, 0.0]] * 3, [[2, 1, 0]] * 3).confused
-    assert np.diag(confused).tolist() == [0, 0, 0]
-    assert confused.sum(1) == pytest.approx(np.ones(3))
-    assert confused[0, 1] > confused[0, 2]
 
 
 def test_slice_sampling_finds_a_posterior_in_closed_form():
@@ -153,31 +128,12 @@ def test_unknowns_given_known_classes_agree_with_importance_sampling(times):
     assert abs(tilt.mean() - weight @ known) < 5 * error
 
 
-def test_known_classes_stand():
-    evidence = evidence_of([[0.99, 0.01]] * 4, [[3, 0]] * 4)
-    rng = np.random.default_rng(0)
-    unknowns = draw_unknowns(evidence, np.array([], int), 300, rng)
-    probability, drawn = draw_true_classes(evidence, unknowns, np.array([1, -1, -1, 0]), rng)
-    assert probability[0].tolist() == [0, 1]
-    assert (drawn[:, 0] == 1).all()
-    assert (drawn[:, 3] == 0).all()
-    assert 0.7 < probability[1, 0] < 0.99
-
-
 # ---------------------------------------------------------------- accuracies
 
 
 def marks_of(right, labels, credit, others, draws=400):
     credit = np.tile(np.array(credit, float), (draws, 1))
     return Marks(np.array(right, float), np.array(labels, float), credit, np.array(others, float))
-
-
-def test_labels_of_known_class_need_no_estimate():
-    found = draw_accuracies(marks_of([18, 5], [20, 20], [0, 0], [0, 0]), 0)
-    assert np.unique(found.own[:, 0]).tolist() == [0.9]
-    # Further labels are between these and the crowd's.
-    assert 0.6 < found.ability[:, 0].mean() < 0.9
-    assert 0.25 < found.ability[:, 1].mean() < 0.5
 
 
 def test_known_classes_move_an_accuracy_away_from_the_crowd():
@@ -187,13 +143,6 @@ def test_known_classes_move_an_accuracy_away_from_the_crowd():
     after = draw_accuracies(marks_of([24] * 9 + [29], [30] * 10, agreeing, labels), 0)
     assert before.own[:, 9].mean() < 0.4
     assert after.own[:, 9].mean() > before.own[:, 9].mean() + 0.15
-
-
-def test_of_those_without_labels_nothing_is_known():
-    found = draw_accuracies(marks_of([0, 0], [0, 0], [45, 0], [50, 0]), 0)
-    low, high = np.quantile(found.own[:, 1], [0.05, 0.95])
-    assert low < 0.6
-    assert high > 0.95
 
 
 # ---------------------------------------------------------------- the verb
@@ -224,22 +173,6 @@ def test_classes_that_the_fit_knew_are_looked_at_as_if_it_had_not(shared):
     assert rt.calibrate(MODEL, known).expected_wrong == pytest.approx(expected, rel=0.3)
 
 
-def test_trusted_annotators_are_an_anchor(crowd):
-    labels, result, _truth = crowd
-    found = rt.calibrate(MODEL, result, reference=[labels.annotators[0]])
-    assert found.anchor.known > 10
-    assert not found.anchor.is_missing
-    assert str(labels.annotators[0]) in found.anchor.sentence
-    assert rt.calibrate(MODEL, result).anchor.is_missing
-
-
-def test_gold_narrows_the_interval(crowd):
-    _, result, truth = crowd
-    before = np.ptp(rt.calibrate(MODEL, result).wrong_interval)
-    after = np.ptp(rt.calibrate(MODEL, result, truth.sample(80, random_state=0)).wrong_interval)
-    assert after < 0.8 * before
-
-
 def test_an_audit_takes_the_calibration(crowd):
     _, result, truth = crowd
     gold = truth.sample(80, random_state=0)
@@ -255,62 +188,3 @@ def test_an_audit_takes_the_calibration(crowd):
     assert (audit.confusion["mean"].sum("label") - 1 < 1e-6).all()
     xr.testing.assert_identical(audit.calibration.items, found.items)
     assert list(audit.items.dims) == ["item"]
-
-
-def test_names_of_classes_do_not_matter(crowd):
-    labels, result, _truth = crowd
-    frame = labels.to_frame()
-    frame["label"] = frame["label"].map({0: "b", 1: "a"})
-    roles = {"item": "item", "annotator": "annotator", "label": "label", "count": "count"}
-    swapped = rt.Labels.from_frame(frame, **roles)
-    other = rt.fit(MODEL, swapped, seed=0, progress=False)
-    one, two = (rt.calibrate(MODEL, fit).expected_wrong for fit in (result, other))
-    assert one == pytest.approx(two, rel=0.1)
-
-
-@pytest.mark.slow
-def test_counts_are_repeated_labels(crowd):
-    labels, _result, _ = crowd
-    counts = np.full(labels.num_rows, 2.0)
-    doubled = dataclasses.replace(labels, count=counts)
-    twice = rt.fit(MODEL, doubled, rt.PGGibbs(draws=3000), seed=0, progress=False)
-    found = rt.calibrate(MODEL, twice)
-    assert (found.items["judgements"].values == 2 * labels.judgements_by("item")).all()
-    assert np.isfinite(found.annotators["accuracy"].values).all()
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "match"),
-    [
-        ({"gold": {"nobody": 1}}, DataError, "nobody"),
-        ({"gold": {0: 7}}, DataError, "classes"),
-        ({"reference": ["nobody"]}, SettingError, "nobody"),
-        ({"level": 1.5}, SettingError, "level"),
-    ],
-)
-def test_what_cannot_be_is_refused(crowd, options, error, match):
-    _, result, _ = crowd
-    with pytest.raises(error, match=match):
-        rt.calibrate(MODEL, result, **options)
-
-
-def test_gold_against_what_the_fit_knew_is_refused(crowd):
-    labels, _, _truth = crowd
-    known = rt.fit(MODEL, labels.with_truth({0: 1}), FIT, seed=0, progress=False)
-    with pytest.raises(DataError, match="other classes"):
-        rt.calibrate(MODEL, known, {0: 0})
-
-
-def test_prior_is_that_of_the_benchmark():
-    """The last line of the table of ``benchmarks/crowd_calibration.py``."""
-    results = Path(__file__).parents[2] / "benchmarks" / "results" / "crowd_calibration.md"
-    line = next(one for one in results.read_text().splitlines() if one.startswith("Prior learned"))
-    learned = [float(number) for number in re.findall(r"\d+\.\d+", line)]
-    shipped = [
-        np.exp(PRIOR.dependence[0]),
-        PRIOR.dependence[1],
-        expit(PRIOR.shared[0]),
-        PRIOR.shared[1],
-        *PRIOR.by_vote,
-    ]
-    assert shipped == pytest.approx(learned, rel=0.03)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.errors import DataError, SettingError
+from raters.errors import SettingError
 from tests import hand
 from tests.refusals import raises_about
 
@@ -55,10 +55,6 @@ def column(audit: rt.auditing.Audit, name: str) -> dict:
     )
 
 
-def test_votes(audit):
-    assert column(audit, "judgements") == {"good": 10, "guess": 6, "bad": 10, "new": 1, "absent": 0}
-
-
 def test_competence_and_interval(audit):
     assert column(audit, "competence") == pytest.approx(
         {"good": 1.0, "guess": 0.075, "bad": -0.725, "new": 0.425, "absent": 1.0}
@@ -66,26 +62,6 @@ def test_competence_and_interval(audit):
     # Equal-tailed 90 %: the 5 % and 95 % quantiles of four values, each a quarter of the draws.
     assert column(audit, "competence_low")["good"] == pytest.approx(0.8)
     assert column(audit, "competence_high")["good"] == pytest.approx(1.2)
-
-
-def test_relative_competence_is_free_of_the_scale(audit):
-    expected = np.mean([row[0] / np.abs(row).mean() for row in COMPETENCE])
-    assert column(audit, "relative")["good"] == pytest.approx(expected)
-    scaled = rt.audit(
-        MODEL,
-        hand.result(VOTES, enough=True, reward=REWARD / 3, competence=COMPETENCE * 3),
-        reference="crowd",
-    )
-    for name in (
-        "relative",
-        "accuracy",
-        "accuracy_low",
-        "accuracy_high",
-        "p_guessing",
-        "p_adversarial",
-        "agreement",
-    ):
-        assert column(scaled, name) == pytest.approx(column(audit, name), nan_ok=True)
 
 
 def test_accuracy(audit):
@@ -158,90 +134,11 @@ def test_costs_decide(costs, verdict, wrong):
     assert audit.wrong_drops == pytest.approx(wrong)
 
 
-def test_a_threshold_moves_verdicts():
-    assert (
-        column(rt.audit(MODEL, RESULT, threshold=-10, reference="crowd"), "verdict")["bad"]
-        == "keep"
-    )
-    assert (
-        column(rt.audit(MODEL, RESULT, threshold=10, reference="crowd"), "verdict")["good"]
-        == "drop"
-    )
-
-
-def test_min_judgements():
-    assert (
-        column(rt.audit(MODEL, RESULT, min_judgements=0, reference="crowd"), "verdict")["absent"]
-        == "keep"
-    )
-    assert set(
-        column(rt.audit(MODEL, RESULT, min_judgements=100, reference="crowd"), "verdict").values()
-    ) == {"too few judgements"}
-
-
-def test_nobody_flagged():
-    audit = rt.audit(MODEL, RESULT, threshold=-10, reference="crowd")
-    assert audit.flagged == []
-    assert math.isnan(audit.wrong_drops)
-    assert "wrong drops" not in str(audit)
-
-
-def test_the_audit_prints_its_rule_and_risk(audit):
-    printed = str(audit)
-    assert audit.rule in printed
-    assert "Expected share of wrong drops: 0.0%." in printed
-    assert all(name in printed for name in VOTES.annotators)
-
-
-@pytest.mark.parametrize(
-    ("parameter", "value"),
-    [
-        ("level", 0),
-        ("level", 90),
-        ("margin", 1.5),
-        ("margin", 0),
-        ("min_judgements", -1),
-        ("min_judgements", 2.5),
-        ("threshold", float("nan")),
-        ("threshold", "low"),
-        ("costs", 3),
-    ],
-)
-def test_options_out_of_range(parameter, value):
-    with raises_about(SettingError, parameter, value):
-        rt.audit(MODEL, RESULT, **{parameter: value}, reference="crowd")
-
-
-@pytest.mark.parametrize("name", ["keep_bad", "drop_good", "review"])
-@pytest.mark.parametrize("value", [0, -1.0, float("inf"), "much"])
-def test_costs_out_of_range(name, value):
-    with raises_about(SettingError, name, value):
-        rt.Costs(**{name: value})
-
-
 def test_a_model_without_competences_is_refused():
     with raises_about(SettingError, "model"):
         rt.audit(rt.BTL(reward_scale=1.0), hand.result(VOTES, reward=REWARD), reference="crowd")
     with raises_about(SettingError, "result"):
         rt.audit(MODEL, hand.result(VOTES, reward=REWARD), reference="crowd")
-
-
-def test_a_class_or_a_table_is_refused():
-    with raises_about(SettingError, "model"):
-        rt.audit(rt.ExtendedBTL, RESULT, reference="crowd")
-    with raises_about(DataError, "result"):
-        rt.audit(MODEL, VOTES, reference="crowd")
-
-
-def test_whole_numbers_as_names():
-    votes = hand.votes(("a", "b", 7), ("a", "b", 11))
-    audit = rt.audit(
-        MODEL,
-        hand.result(votes, enough=True, reward=REWARD, competence=COMPETENCE[:, [2, 0]]),
-        min_judgements=1,
-        reference="crowd",
-    )
-    assert audit.flagged == [7]
 
 
 def test_drop_refits_without_the_flagged(audit):
@@ -250,9 +147,3 @@ def test_drop_refits_without_the_flagged(audit):
     )
     assert result.posterior["annotator"].values.tolist() == ["good", "guess", "new", "absent"]
     assert rt.Comparisons.from_result(result).num_votes == VOTES.num_votes - 10
-
-
-def test_dropping_everyone_is_refused():
-    everyone = rt.audit(MODEL, RESULT, threshold=10, min_judgements=0, reference="crowd")
-    with raises_about(DataError, "names"):
-        rt.auditing.drop(MODEL, VOTES, everyone, rt.PGEM(draws=0, starts=1), seed=0, progress=False)

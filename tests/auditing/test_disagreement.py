@@ -10,12 +10,10 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 import raters as rt
-from raters.auditing.agreement import is_measurable
 from raters.auditing.disagreement import Answers, nominal, of_class, ordinal, scored
-from raters.errors import DataError, DataWarning, SettingError
+from raters.errors import DataError, DataWarning
 from tests import hand
 from tests.auditing.test_agreement import FIVE, FLEISS, FOUR, THREE, labels_of, repeated, rows_of
 from tests.refusals import raises_about
@@ -113,20 +111,6 @@ def test_distances_by_enumeration(seed):
     assert alpha(values, "interval") == pytest.approx(between)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_each_class_against_the_rest(seed):
-    rows = repeated(seed)
-    table = rt.agreement(labels_of(rows, num_items=12, num_classes=3), by_class=True)
-    number = shares(rows)
-    for code in range(3):
-        two = [(i, k, int(c == code)) for i, k, c in rows]
-        expected = rt.agreement(labels_of(two, num_items=12, num_classes=2))
-        own = table.loc[code]
-        columns = ["estimate", "low", "high", "items", "items_left_out"]
-        pd.testing.assert_frame_equal(own.loc[expected.index, columns], expected)
-        assert own["share"].tolist() == pytest.approx([number[code] / number.sum()] * 5)
-
-
 def test_specific_agreement_by_enumeration():
     """Of those who give a class, the share of the others at the item who give it too."""
     rows = rows_of(FIVE)
@@ -183,63 +167,7 @@ def test_the_errors_are_those_of_the_jackknife():
         assert error == pytest.approx(jackknife, rel=0.03), name
 
 
-@pytest.mark.slow
-def test_coverage_with_distances():
-    """1,000 tables of 150 items; each interval covers the value of a large table in 86 to 94 %.
-
-    If coverage is 90 %, one leaves these bounds with probability 2.5e-5, any of the three with
-    8e-5 at most. The ordinal one leaves them without its derivative of the ranks.
-    """
-    rng = np.random.default_rng(2)
-    names = ("ordinal", "interval", "specific")
-    large = ratios(crowd(rng, 400_000))
-    covered = np.zeros(3)
-    for _ in range(1000):
-        intervals = [ratios(crowd(rng, 150))[name].interval(0.9) for name in names]
-        truth = [1 - large[name].value for name in names]
-        covered += [low <= at <= high for at, (low, high) in zip(truth, intervals, strict=True)]
-    bound = 0.04
-    assert 2 * 3 * stats.norm.sf(bound / math.sqrt(0.9 * 0.1 / 1000)) < 1e-4
-    assert (np.abs(covered / 1000 - 0.9) < bound).all(), covered
-
-
 # ---------------------------------------------------------------- order and numbers
-
-
-def test_with_two_classes_the_metrics_are_equal():
-    labels = labels_of([(i, k, (i * k) % 2) for i in range(9) for k in range(3)])
-    tables = [rt.agreement(labels, metric=metric) for metric in ("nominal", "ordinal", "interval")]
-    for table in tables[1:]:
-        expected = tables[0].loc[["krippendorff_alpha"]]
-        pd.testing.assert_frame_equal(table, expected)
-
-
-def test_a_scale_and_a_shift_of_the_numbers_have_no_effect():
-    labels = dataclasses.replace(labels_of(rows_of(FIVE)), classes=(1, 2, 4, 8))
-    other = dataclasses.replace(labels, classes=tuple(-0.5 * one + 3 for one in labels.classes))
-    tables = [rt.agreement(one, metric="interval") for one in (labels, other)]
-    np.testing.assert_allclose(*tables, rtol=1e-12)
-
-
-def test_the_other_direction_has_no_effect():
-    rows = np.array(rows_of(FIVE))
-    other = rows.copy()
-    other[:, 2] = 3 - rows[:, 2]
-    tables = [rt.agreement(labels_of(one), metric="ordinal") for one in (rows, other)]
-    np.testing.assert_allclose(*tables, rtol=1e-12)
-
-
-def test_numbers_in_text_are_numbers():
-    labels = labels_of(rows_of(FIVE))
-    text = dataclasses.replace(labels, classes=("0", "1.0", "2", " 3"))
-    assert alpha(text, "interval") == alpha(labels, "interval")
-
-
-@pytest.mark.parametrize("names", [("no", "1", "2", "3"), (0, 1, 2, "nan"), (0, 1, 2, "inf")])
-def test_classes_that_are_no_numbers_are_refused(names):
-    labels = dataclasses.replace(labels_of(rows_of(FIVE)), classes=names)
-    with raises_about(DataError, "classes"):
-        rt.agreement(labels, metric="interval")
 
 
 def test_the_order_of_the_classes():
@@ -256,47 +184,6 @@ def test_the_order_of_the_classes():
     assert alpha(named, "ordinal") == alpha(labels, "ordinal")
     grades = dataclasses.replace(labels, classes=("A", "B", "C", "D"))
     assert alpha(grades, "ordinal") == alpha(labels, "ordinal")
-
-
-def test_one_class_and_all_agree():
-    labels = labels_of([(i, k, i % 3) for i in range(9) for k in range(3)])
-    for metric in ("ordinal", "interval"):
-        row = rt.agreement(labels, metric=metric).loc["krippendorff_alpha"]
-        assert row[["estimate", "high"]].tolist() == pytest.approx([1, 1])
-        assert row["low"] < 1
-    one = dataclasses.replace(labels, label=np.zeros_like(labels.label))
-    for metric in ("ordinal", "interval"):
-        with pytest.warns(DataWarning, match="krippendorff_alpha is not defined"):
-            assert math.isnan(alpha(one, metric))
-
-
-def test_a_class_that_nobody_gave():
-    labels = labels_of(rows_of(FIVE), num_classes=6)
-    with pytest.warns(DataWarning, match=r"2 class\(es\) were not given .*: 4, 5"):
-        table = rt.agreement(labels, by_class=True)
-    assert table.loc[5, "estimate"].isna().sum() == 3
-    assert table.loc[(5, "observed_agreement"), "estimate"] == 1
-    assert not table.loc[:3, "estimate"].isna().any()
-
-
-def test_specific_agreement_stays_between_0_and_1():
-    labels = labels_of([(i, k, int(i == 0 and k == 0)) for i in range(9) for k in range(2)])
-    table = rt.agreement(labels, by_class=True).xs("specific_agreement", level="statistic")
-    assert table.loc[1, "estimate"] == pytest.approx(0, abs=1e-12)
-    assert ((table["low"] > -1e-12) & (table["high"] <= 1)).all()
-    assert table.loc[1, "high"] > 0.1
-
-
-def test_options_without_a_meaning_are_refused(tiny):
-    labels = labels_of(rows_of(FIVE))
-    with raises_about(SettingError, "metric", "ratio"):
-        rt.agreement(labels, metric="ratio")
-    with raises_about(SettingError, "metric", "ordinal"):
-        rt.agreement(labels, metric="ordinal", by_class=True)
-    with raises_about(SettingError, "metric", "interval"):
-        rt.agreement(tiny, metric="interval")
-    with raises_about(SettingError, "by_class", True):
-        rt.agreement(tiny, by_class=True)
 
 
 # ---------------------------------------------------------------- comparisons
@@ -348,46 +235,3 @@ def test_a_question_is_a_pair_in_its_order():
     either = rt.agreement(dataclasses.replace(votes, ordered=False))
     assert set(either["items"]) == {2}
     assert set(either["items_left_out"]) == {0}
-
-
-def test_everybody_for_the_first_is_no_agreement_beyond_chance():
-    rows = [(*pair, "first", who) for pair in ("pq", "qp", "pr") for who in "xyz"]
-    with pytest.warns(DataWarning, match="are 'first': agreement by chance is then certain"):
-        table = rt.agreement(hand.ordered_votes(*rows))
-    assert table.loc["observed_agreement", "estimate"] == 1
-
-
-def test_other_features_are_another_question():
-    table = {
-        "w": ["a", "a", "a"],
-        "l": ["b", "b", "b"],
-        "who": ["x", "y", "z"],
-        "long": [1.0, 1.0, 3.0],
-        "short": [0.0, 0.0, 0.0],
-    }
-    votes = rt.Comparisons.from_frame(
-        table, winner="w", loser="l", annotator="who", features={"length": ("long", "short")}
-    )
-    with pytest.warns(DataWarning, match="one question has answers"):
-        found = rt.agreement(votes)
-    assert set(found["items"]) == {1}
-    assert set(found["items_left_out"]) == {1}
-
-
-def test_a_tie_is_half_an_answer_for_each_side():
-    rows = [("p", "q", "first", "x"), ("p", "q", "tie", "y"), ("q", "r", "tie", "x")]
-    votes = hand.ordered_votes(*rows, ("q", "r", "tie", "y"), ties="half")
-    assert rt.agreement(votes)["estimate"]["observed_agreement"] == pytest.approx(0.5)
-
-
-def test_nobody_answered_the_same_question_as_another():
-    rows = [("p", "q", "first", "x"), ("q", "p", "first", "y")]
-    with pytest.raises(DataError, match=r"no question \(the same pair, in the same order\) has"):
-        rt.agreement(hand.ordered_votes(*rows))
-    with pytest.raises(DataError, match=r"no question \(the same pair\) has answers by two"):
-        rt.agreement(hand.votes(("p", "q", "x"), ("p", "r", "y")))
-
-
-def test_what_is_measurable(tiny):
-    assert is_measurable(tiny)
-    assert is_measurable(labels_of(rows_of(FIVE)))

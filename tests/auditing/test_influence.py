@@ -3,16 +3,19 @@
 import dataclasses
 import warnings
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
 import raters as rt
-from raters.auditing.influence import _Labels, _left_out, _weights, influence
+from raters.auditing.influence import _left_out, _weights, influence
 from raters.errors import ConvergenceWarning, DataWarning
 from raters.fitting.result import draws_of, program_of
 from raters.inference.importance import largest_k
+from raters.program import class_probs
 from tests.models.test_hierarchical import overrun
 
 GIBBS = rt.PGGibbs(draws=1000, chains=2)
@@ -77,24 +80,14 @@ def test_weighted_classes_are_those_of_a_fit_without(labels):
     data, result = labels
     program, draws, left, weight, shape = weights(rt.DawidSkene(), result)
     assert (shape < largest_k(2000)).mean() >= 0.6
-    made = _Labels.of(program, draws, left)
+    probs = np.asarray(class_probs(program.model, jax.tree.map(jnp.asarray, data), draws))
     judge = int(np.argsort(shape)[0])
     other = fitted(rt.DawidSkene(), without(data, judge))
-    after = np.tensordot(weight[:, judge], made.probs, 1)
-    cells = np.flatnonzero(made.judge == judge)
-    after[made.unit[cells]] = np.tensordot(weight[:, judge], made.without[:, cells], 1)
+    after = np.tensordot(weight[:, judge], probs, 1)
+    cells = np.flatnonzero(left.cells.judge == judge)
+    after[left.cells.unit[cells]] = np.tensordot(weight[:, judge], left.without[:, cells], 1)
     expected = other["classes"]["responsibility"].transpose("item", "true_class").values
     assert np.abs(after - expected).mean() < 0.02
-
-
-@pytest.mark.slow
-def test_judges_of_few_answers_change_little(labels):
-    _, result = labels
-    found = influence(program_of(rt.DawidSkene(), result), result)
-    known = (found.pareto_k <= largest_k(400)) | found.refitted
-    assert (np.isfinite(found.change) == known).all()
-    assert np.nanmedian(found.change) < 0.1
-    assert found.refitted.sum() <= 5
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +110,7 @@ def takeover():
 
 def test_one_who_decides_is_named(takeover, fit_quietly):
     result = fit_quietly(SIGNED, takeover, rt.PGGibbs(draws=300, chains=2))
-    with pytest.warns(DataWarning, match="Without judge"):
+    with pytest.warns(DataWarning, match="without judge"):
         audit = rt.audit(SIGNED, result, influence=True)
     change = audit.table["influence"].to_series()
     assert change.idxmax() == "judge"
@@ -144,9 +137,3 @@ def test_without_a_judge_of_most_votes_the_others_are_the_right_way_up(fit_quiet
     assert turned > 0.5
     # Means and modes may differ in one pair or two.
     assert found.change[12] == pytest.approx(turned, abs=0.08)
-
-
-def test_two_judges_have_no_influence_apart(fit_quietly):
-    data, _ = rt.datasets.crowd(num_items=4, num_annotators=2, num_votes=60, seed=0)
-    result = fit_quietly(SIGNED, data, rt.PGEM(draws=200))
-    assert influence(program_of(SIGNED, result), result) is None

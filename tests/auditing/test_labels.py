@@ -5,15 +5,12 @@ from __future__ import annotations
 
 import math
 
-import arviz as az
 import numpy as np
 import pytest
 import xarray as xr
 
 import raters as rt
 from raters.auditing import labels as label_audit
-from raters.errors import DataError, DataWarning, SettingError
-from tests.refusals import raises_about
 
 MODEL = rt.DawidSkene()
 # ann is always right, bob never, eve says "yes" to everything; zoe gave no label.
@@ -95,29 +92,6 @@ def column(audit: rt.auditing.Audit, name: str) -> dict:
 # ---------------------------------------------------------------------------------------- by hand
 
 
-@pytest.mark.slow
-def test_competence_is_youdens_j(hand):
-    audit = rt.audit(MODEL, hand, reference="crowd")
-    assert column(audit, "competence") == pytest.approx(
-        {"ann": 1.0, "bob": -1.0, "eve": 0.0, "zoe": 0.4}, abs=1e-6
-    )
-    youden = audit.table["sensitivity"] + audit.table["specificity"] - 1
-    np.testing.assert_allclose(audit.table["competence"], youden, atol=1e-6)
-    # The positive class is the last one.
-    assert column(audit, "sensitivity")["zoe"] == pytest.approx(0.6)
-    assert column(audit, "specificity")["zoe"] == pytest.approx(0.8)
-
-
-def test_accuracy_counts_classes_by_their_frequency(hand):
-    audit = rt.audit(MODEL, hand, reference="crowd")
-    # Class "yes" has frequency .5 in two draws and .25 in the others.
-    assert column(audit, "accuracy") == pytest.approx(
-        {"ann": 1.0, "bob": 0.0, "eve": 0.375, "zoe": (0.7 + 0.75) / 2}, abs=1e-6
-    )
-    assert column(audit, "accuracy_low")["eve"] == pytest.approx(0.25)
-    assert column(audit, "accuracy_high")["eve"] == pytest.approx(0.5)
-
-
 def test_information_in_bits(hand):
     audit = rt.audit(MODEL, hand, reference="crowd")
     of_quarter = -(0.25 * math.log2(0.25) + 0.75 * math.log2(0.75))
@@ -139,16 +113,6 @@ def test_information_in_bits(hand):
     )
 
 
-def test_bias_is_what_is_said_too_often(hand):
-    audit = rt.audit(MODEL, hand, reference="crowd")
-    assert column(audit, "bias_class")["eve"] == "yes"
-    assert column(audit, "bias")["eve"] == pytest.approx(1 - 0.375)
-    # zoe says "no" to (.8, .4) of the classes: .6 where .5 would be right, .7 where .75 would.
-    assert column(audit, "bias_class")["zoe"] == "no"
-    assert column(audit, "bias")["zoe"] == pytest.approx((0.1 - 0.05) / 2, abs=1e-6)
-    assert column(audit, "bias")["ann"] == pytest.approx(0.0, abs=1e-6)
-
-
 def test_items_and_what_stopping_now_costs(hand):
     audit = rt.audit(MODEL, hand, reference="crowd")
     assert audit.items["item"].values.tolist() == [1, 2, 3, 4]
@@ -163,63 +127,6 @@ def test_items_and_what_stopping_now_costs(hand):
     assert audit.items["entropy"].values.tolist() == pytest.approx([*entropy, 0.0, 1.0])
     assert audit.items["judgements"].values.tolist() == [3, 3, 2, 2]
     assert audit.expected_wrong == pytest.approx(0.15 + 0.25 + 0.0 + 0.5)
-
-
-def test_agreement_with_the_most_probable_class(hand):
-    agreement = column(rt.audit(MODEL, hand, reference="crowd"), "agreement")
-    assert math.isnan(agreement.pop("zoe"))
-    assert agreement == pytest.approx({"ann": 0.75, "bob": 0.25, "eve": 0.5})
-    assert column(rt.audit(MODEL, hand, reference="crowd"), "judgements") == {
-        "ann": 4,
-        "bob": 4,
-        "eve": 2,
-        "zoe": 0,
-    }
-
-
-def test_counts_weigh_in_agreement(fit_quietly_module):
-    table = {
-        "i": [1, 1, 2, 2],
-        "who": ["a", "b", "a", "b"],
-        "says": ["x", "x", "y", "x"],
-        "n": [3, 1, 1, 2],
-    }
-    labels = rt.Labels.from_frame(table, item="i", annotator="who", label="says", count="n")
-    chosen = np.array([0, 1])
-    assert label_audit._agreement(labels, chosen).tolist() == pytest.approx([1.0, 1 / 3])
-
-
-def test_a_tie_within_rounding_is_a_tie():
-    table = np.array([[0.5 - 1e-12, 0.5 + 1e-12], [0.2, 0.8], [1 / 3, 1 / 3]])
-    assert label_audit.most_probable(table).tolist() == [0, 1, 0]
-
-
-def test_verdicts_follow_competence_and_costs(hand):
-    audit = rt.audit(MODEL, hand, min_judgements=2, reference="crowd")
-    assert column(audit, "verdict") == {
-        "ann": "keep",
-        "bob": "drop",
-        "eve": "drop",
-        "zoe": "too few judgements",
-    }
-    assert audit.flagged == ["bob", "eve"]
-    assert audit.wrong_drops == 0.0
-    assert (
-        column(
-            rt.audit(MODEL, hand, min_judgements=0, threshold=0.5, reference="crowd"), "verdict"
-        )["zoe"]
-        == "drop"
-    )
-    assert "p = P(competence < 0.25)" in audit.rule
-
-
-def test_confusion_has_names_on_every_axis(hand):
-    confusion = rt.audit(MODEL, hand, reference="crowd").confusion
-    assert set(confusion) == {"mean", "low", "high"}
-    assert confusion["mean"].dims == ("annotator", "true_class", "label")
-    assert float(
-        confusion["mean"].sel(annotator="zoe", true_class="yes", label="no")
-    ) == pytest.approx(0.4)
 
 
 # ---------------------------------------------------------------------- recomputed from draws
@@ -270,16 +177,6 @@ def test_every_column_follows_from_the_draws(classes, fit_quietly_module):
     assert ("sensitivity" in table) == (classes == 2)
 
 
-@pytest.mark.slow
-def test_annotators_read_in_parts_are_the_same(difficult, monkeypatch):
-    whole = rt.audit(rt.models.ItemDifficulty(), difficult, reference="crowd")
-    monkeypatch.setattr(label_audit, "_ROWS", 4 * 9 * 100)
-    xr.testing.assert_allclose(
-        rt.audit(rt.models.ItemDifficulty(), difficult, reference="crowd").confusion,
-        whole.confusion,
-    )
-
-
 # ---------------------------------------------------------------------- read off every program
 
 
@@ -311,115 +208,4 @@ def test_items_of_a_class_are_averaged_where_difficulty_differs(difficult, monke
     np.testing.assert_allclose(audit.confusion["mean"].sum("label"), 1.0, atol=1e-5)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "model",
-    [
-        MODEL,
-        rt.models.OneCoin(),
-        *(
-            pytest.param(model, marks=pytest.mark.exhaustive)
-            for model in (
-                rt.models.ItemDifficulty(),
-                rt.Raykar(),
-                rt.HierarchicalDawidSkene(),
-                rt.models.Yan(),
-            )
-        ),
-    ],
-    ids=repr,
-)
-def test_every_model_flags_the_planted(model, crowd, fit_quietly_module):
-    """Spammers and adversaries have competence 0 and below, the competent about .6: at 48 labels
-    each the two do not meet."""
-    result = fit_quietly_module(model, crowd.labels, rt.PGEM(draws=2000))
-    audit = rt.audit(model, result, reference="crowd")
-    kind = dict(enumerate(crowd.truth["kind"]))
-    flagged = {kind[name] for name in audit.flagged}
-    bad = {name for name in kind if kind[name] != "competent"}
-    assert "competent" not in flagged
-    assert not [name for name in bad if column(audit, "verdict")[name] == "keep"]
-    assert {name for name in kind if kind[name] == "adversary"} <= set(audit.flagged)
-    np.testing.assert_allclose(audit.confusion["mean"].sum("label"), 1.0, atol=1e-5)
-    assert bool(
-        ((audit.confusion["low"] <= audit.confusion["high"]) & (audit.confusion["low"] >= 0)).all()
-    )
-    wrong = (audit.items["label"].values != crowd.truth["true_class"]).sum()
-    assert wrong <= 0.15 * 120
-
-
-@pytest.mark.slow
-def test_an_adversary_is_told_from_a_spammer(fit_quietly_module):
-    labels, truth = rt.datasets.label_crowd(
-        400, 10, 6, 2, seed=0, spammers=0.2, adversaries=0.1, accuracy=0.85
-    )
-    table = rt.audit(
-        MODEL, fit_quietly_module(MODEL, labels, rt.PGEM(draws=200)), reference="crowd"
-    ).table
-    kind = truth["kind"]
-    assert (table["p_adversarial"].values[kind == "adversary"] > 0.95).all()
-    assert (table["p_adversarial"].values[kind != "adversary"] < 0.05).all()
-    assert (table["p_spammer"].values[kind == "spammer"] > 0.8).all()
-    assert (table["p_spammer"].values[kind != "spammer"] < 0.05).all()
-
-
 # ---------------------------------------------------------------------------------------- the rest
-
-
-def test_a_result_read_from_a_file_gives_the_same_audit(hand, tmp_path):
-    hand.to_netcdf(tmp_path / "result.nc")
-    again = rt.audit(MODEL, az.from_netcdf(tmp_path / "result.nc"), reference="crowd")
-    xr.testing.assert_identical(again.table, rt.audit(MODEL, hand, reference="crowd").table)
-
-
-def test_the_audit_prints_what_matters(hand):
-    printed = str(rt.audit(MODEL, hand, min_judgements=2, reference="crowd"))
-    assert "Expected wrong item labels: 0.9 of 4" in printed
-    assert "Expected share of wrong drops: 0.0%." in printed
-    assert "sensitivity_low" not in printed
-    assert all(name in printed for name in ("ann", "bob", "eve", "zoe", "p_spammer", "verdict"))
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:no item has labels by two:raters.errors.DataWarning")
-def test_drop_refits_without_the_flagged(hand):
-    audit = rt.audit(MODEL, hand, min_judgements=2, reference="crowd")
-    with pytest.warns(DataWarning, match="zoe"):
-        result = rt.auditing.drop(
-            MODEL, hand_labels(), audit, rt.PGEM(draws=0), seed=0, progress=False
-        )
-    assert result.posterior["annotator"].values.tolist() == ["ann", "zoe"]
-    assert rt.Labels.from_result(result).num_labels == 4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", [rt.models.MajorityVote(), rt.models.Pooled()], ids=repr)
-def test_annotators_taken_as_alike_are_refused(model, fit_quietly_module):
-    result = fit_quietly_module(model, hand_labels(), rt.PGEM(draws=4))
-    with raises_about(SettingError, "model"):
-        rt.audit(model, result, reference="crowd")
-
-
-@pytest.mark.parametrize(
-    ("parameter", "value"),
-    [
-        ("margin", 0),
-        ("margin", "few"),
-        ("level", 2),
-        ("threshold", float("inf")),
-        ("min_judgements", -1),
-        ("costs", 3),
-    ],
-)
-def test_options_out_of_range(parameter, value, hand):
-    with raises_about(SettingError, parameter, value):
-        rt.audit(MODEL, hand, **{parameter: value}, reference="crowd")
-
-
-def test_a_model_and_a_result_that_do_not_belong_together(hand):
-    with raises_about(SettingError, "result"):
-        rt.audit(rt.ExtendedBTL(), hand, reference="crowd")
-    with raises_about(SettingError, "model"):
-        rt.audit(rt.models.OneCoin(), hand, reference="crowd")
-    with raises_about(DataError, "result"):
-        rt.audit(MODEL, hand_labels(), reference="crowd")

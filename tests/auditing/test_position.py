@@ -57,11 +57,6 @@ def test_the_audit_has_the_bias_of_each_annotator():
     assert "p_position_bias" in str(audit)
 
 
-def test_the_margin_is_that_of_the_audit():
-    wide = rt.audit(MODEL, RESULT, margin=0.3, reference="crowd")
-    assert column(wide, "p_position_bias") == [0.5, 0.0, 0.0, 1.0]
-
-
 def test_the_crowd_is_the_mean_over_those_who_voted():
     found = position_bias(Program(MODEL, VOTES), RESULT)
     assert not found.shared
@@ -71,25 +66,3 @@ def test_the_crowd_is_the_mean_over_those_who_voted():
     expected.append((0.75 + last + 0.25) / 3)
     np.testing.assert_allclose(np.unique(found.crowd_share(votes)), np.unique(expected))
     np.testing.assert_allclose(found.crowd_share(0 * votes), found.first_share.mean(1))
-
-
-def test_a_bias_that_all_share():
-    result = hand.result(VOTES, enough=True, reward=REWARD)
-    posterior = result["posterior"].to_dataset()
-    draws = np.resize(np.log([3.0, 1.0]), posterior.sizes["draw"])
-    posterior["position_bias"] = (("chain", "draw"), draws[None])
-    result["posterior"] = posterior
-    model = rt.BTL(reward_scale=1.0, position_bias=True)
-    found = position_bias(Program(model, VOTES), result)
-    assert found.shared
-    votes = VOTES.judgements_by("annotator").astype(float)
-    np.testing.assert_allclose(np.unique(found.crowd_share(votes)), [0.5, 0.75])
-
-
-def test_models_without_a_bias_have_no_columns():
-    model = rt.ExtendedBTL(competence="signed", reward_scale=1.0, competence_spread=0.5)
-    result = hand.result(VOTES, enough=True, reward=REWARD, competence=np.ones((4, 4)))
-    assert position_bias(Program(model, VOTES), result) is None
-    assert not {"first_share", "position_bias"} & set(
-        rt.audit(model, result, reference="crowd").table
-    )

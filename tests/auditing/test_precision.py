@@ -37,13 +37,6 @@ def test_a_corrected_approximation_has_no_more_than_its_weights_leave() -> None:
     np.testing.assert_array_equal(enough(*fitted(pareto_k=0.5, min_ess=50.0)), [False, False])
 
 
-def test_draws_that_are_not_finite_are_none() -> None:
-    program, result = fitted()
-    result["posterior"]["competence"].values[0, 3, 0] = np.nan
-    np.testing.assert_array_equal(effective_draws(program, result), 0)
-    assert not enough(program, result).any()
-
-
 def test_the_margin_holds_two_errors_of_independent_draws() -> None:
     """Of 2,000 estimates of .3 from 200 draws, about .95 lie within; the share is off by more than
     .02 with a probability of 1e-4."""

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.auditing import stated_orders
-from raters.auditing.stated_orders import StatedOrders, of_rankings, of_ratings
+from raters.auditing.stated_orders import of_rankings, of_ratings
 
 
 def ranking(order: str, depth: int | None = None) -> rt.Rankings:
@@ -56,12 +55,6 @@ def named(order: str, depth: int = 1) -> rt.Rankings:
     return asked.answered(np.array([asked.outcome_of(0, names)]))
 
 
-def test_pairs_of_the_best_and_the_worst() -> None:
-    stated = of_rankings(named("cabd"))
-    pairs = zip(stated.better.tolist(), stated.worse.tolist(), strict=True)
-    assert sorted(pairs) == [(0, 3), (1, 3), (2, 0), (2, 1), (2, 3)]
-
-
 @pytest.mark.parametrize(("size", "depth"), [(2, 1), (3, 1), (4, 1), (5, 1), (5, 2)])
 def test_pairs_with_the_worst_count_by_their_variance(size, depth) -> None:
     numbers = []
@@ -105,13 +98,3 @@ def test_ratings_on_different_levels_are_orders() -> None:
     found = zip(*(part.tolist() for part in stated[:3]), strict=True)
     assert sorted(found) == [(0, 1, 0), (0, 2, 0), (1, 0, 1)]
     assert stated.share.tolist() == pytest.approx([9 / 11, 1.0])
-
-
-def test_of_many_ratings_known_items_come_first(monkeypatch) -> None:
-    monkeypatch.setattr(stated_orders, "_MOST_PAIRS", 4)
-    table = rt.datasets.rating_crowd(30, 2, 2, seed=0).ratings
-    known = np.zeros(30, bool)
-    known[[3, 7]] = True
-    stated = of_ratings(table, known)
-    assert isinstance(stated, StatedOrders)
-    assert set(stated.better) | set(stated.worse) <= {3, 7}

@@ -11,7 +11,7 @@ import xarray as xr
 import raters as rt
 from raters.auditing.audit import Audit
 from raters.auditing.calibration import Anchor
-from raters.auditing.together import combined, joint_anchor, judged_parts
+from raters.auditing.together import combined, joint_anchor
 from tests import hand
 from tests.several import OF_LABELS
 
@@ -53,15 +53,15 @@ def audited(number: np.ndarray, below: np.ndarray, verdict: str = "keep", **anch
 def verdicts(
     program: rt.program.Program, labels: Audit, votes: Audit, least: int = 5
 ) -> dict[str, str]:
-    found = combined(program, {"labels": labels, "votes": votes}, rt.Costs(), least)
-    return found.table["verdict"].to_series().to_dict()
+    table, _ = combined(program, {"labels": labels, "votes": votes}, rt.Costs(), least)
+    return table["verdict"].to_series().to_dict()
 
 
 def test_the_shares_of_the_judgements_decide(program) -> None:
     """Below the threshold with probability 1, 1 and .2: costs p of a keep, 1 - p of a drop."""
     known = {"known": 1000}
     labels, votes = audited(LABELS, BELOW[0], **known), audited(VOTES, BELOW[1], **known)
-    found = combined(program, {"labels": labels, "votes": votes}, rt.Costs(), 5).table
+    found, _ = combined(program, {"labels": labels, "votes": votes}, rt.Costs(), 5)
     below = found["p_below"].to_series()
     assert below.to_dict() == pytest.approx({"ann": 1.0, "bob": 1.0, "eve": 0.2, "new": 1 / 3})
     assert found["p_above"].values == pytest.approx(1 - below.values)
@@ -72,20 +72,6 @@ def test_the_shares_of_the_judgements_decide(program) -> None:
         "eve": "keep",
         "new": "too few judgements",
     }
-
-
-def test_who_is_kept_and_below_the_threshold_of_one_kind_is_named(program) -> None:
-    labels, votes = audited(LABELS, BELOW[0], known=1000), audited(VOTES, BELOW[1], known=1000)
-    rule = combined(program, {"labels": labels, "votes": votes}, rt.Costs(), 5).rule
-    assert rule.endswith(
-        "below the threshold of one with a probability of at least 0.9: eve in labels."
-    )
-    # Bob has no label.
-    unjudged = audited(LABELS, np.array([0.0, 1.0, 0.0, 0.0]), known=1000)
-    wanted = audited(VOTES, 0 * BELOW[1], known=1000)
-    found = combined(program, {"labels": unjudged, "votes": wanted}, rt.Costs(), 5)
-    assert found.table["verdict"].sel(annotator="bob") == "keep"
-    assert "Kept over" not in found.rule
 
 
 def test_a_part_without_judgements_of_somebody_has_no_say_on_them(program) -> None:
@@ -121,28 +107,3 @@ def test_the_anchor_of_each_part_is_said_and_one_that_is_missing_is_missing() ->
     assert both.doubts == ("labels: They are few.",)
     assert not joint_anchor({"labels": truths, "votes": truths}).is_missing
     assert joint_anchor({"labels": crowd, "votes": crowd}).sentence == crowd.sentence
-
-
-def test_a_kind_without_right_and_wrong_has_no_say() -> None:
-    """The coefficients of choosers are tastes."""
-    votes = hand.votes(*[(0, 1, who) for who in NAMES])
-    chosen = rt.Choices.from_frame(
-        {
-            "set": np.repeat(range(8), 2),
-            "what": ["x", "y"] * 8,
-            "chosen": [1, 0, 0, 1] * 4,
-            "price": np.arange(16.0) ** 2,
-            "who": np.repeat(NAMES, 4),
-        },
-        set="set",
-        alternative="what",
-        chosen="chosen",
-        features=["price"],
-        annotator="who",
-    )
-    parts = {"chosen": rt.MixedLogit(), "votes": rt.ExtendedBTL()}
-    both = rt.judgements.Together.of({"chosen": chosen, "votes": votes})
-    program = rt.program.Program(rt.models.JointModel(parts), both)
-    assert judged_parts(program) == ("votes",)
-    found = combined(program, {"votes": audited(VOTES, BELOW[1], known=1000)}, rt.Costs(), 5)
-    assert found.rule.endswith(" Without chosen, where nobody is right or wrong.")

@@ -1,12 +1,8 @@
 """Verdicts where the answers tell nothing of who is good enough."""
 
-from dataclasses import replace
-
 import numpy as np
-import pytest
 
 import raters as rt
-from raters.errors import SettingError
 from tests import hand
 
 MODEL = rt.ExtendedBTL(reward_scale=1.0, competence_spread=0.5)
@@ -32,14 +28,3 @@ def test_nobody_is_kept_by_the_prior_alone() -> None:
         result = hand.result(votes, **draws)
         audit = rt.audit(MODEL, result)
         assert set(audit.table["verdict"].values) == {verdict}, votes
-
-
-def test_a_threshold_above_every_competence_is_refused() -> None:
-    votes = hand.votes(*[(0, 1, "x")] * 6 + [(1, 0, "y")] * 6)
-    for threshold in (1.5, 0, -1):
-        with pytest.raises(SettingError, match="has every competence of this model on one side"):
-            rt.audit(MODEL, hand.result(votes, **DRAWS), threshold=threshold)
-    wide = rt.audit(
-        replace(MODEL, competence="positive"), hand.result(votes, **DRAWS), threshold=1.5
-    )
-    assert set(wide.table["verdict"].values) == {"differs from the crowd"}

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters import figures
 from raters.checking.dependence import NothingShared
 from raters.errors import DataError, SettingError
 
@@ -119,7 +118,7 @@ def test_three_classes_few_answers_and_truths_of_the_fit(fit_quietly):
         rt.checking.dependence(rt.DawidSkene(), result, {0: int(1 + truth[0]) % 3})
 
 
-def test_comparisons_and_figures(fit_quietly):
+def test_comparisons(fit_quietly):
     """Under a right model the mean is 0: it was −.05, and an interval of 99.9 % misses 0 by chance
     once in a thousand."""
     votes, _ = rt.datasets.crowd(num_items=4, num_annotators=8, num_votes=2000, seed=0)
@@ -128,10 +127,6 @@ def test_comparisons_and_figures(fit_quietly):
     assert shared.mean_interval[0] < 0 < shared.mean_interval[1]
     assert shared.correlation["questions"].values[0, 1] == 6
     assert "depart from the model together" in shared.sentence
-    plots = figures.dependence(shared)
-    assert plots.data["correlation"].shape == (8, 8)
-    with pytest.raises(SettingError, match="must be a"):
-        figures.dependence(votes)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,6 @@ import pytest
 
 import raters as rt
 from raters.auditing import rankings as auditing
-from raters.judgements.counts import mean_ranks
-from tests.reporting.test_report import check_forms
 
 MODEL = rt.ExtendedPlackettLuce(worth_scale=1.0)
 DRINKS = ["tea", "milk", "beer", "mead", "wine"]
@@ -58,31 +56,6 @@ def test_who_swaps_the_best_and_the_worst_has_a_negative_competence(result) -> N
     assert order.idxmin() == "wine"
 
 
-def test_known_orders_tell_who_is_wrong(result) -> None:
-    gold = dict(zip(DRINKS, range(5, 0, -1), strict=True))
-    found = rt.calibrate(MODEL, result, gold)
-    assert found.anchor.known == 10
-    accuracy = found.annotators["accuracy"].to_series()
-    assert accuracy["eve"] < 0.4 < 0.7 < accuracy[["ann", "bob", "cat"]].min()
-
-
-def test_influence_and_reports(result) -> None:
-    audit = rt.audit(MODEL, result, influence=True)
-    report = rt.report(MODEL, result, audit)
-    order = report.facts["sections"]["items"]["findings"][0]
-    assert (order["code"], order["first"], order["last"]) == ("order", "tea", "wine")
-    reasons = {row["annotator"]: row["reason"] for row in report.facts["annotators"]}
-    assert reasons["eve"]["code"] == "adversarial"
-    check_forms(report)
-
-
-def test_a_result_is_stored_and_opened(result, answers, tmp_path) -> None:
-    again = rt.Rankings.from_result(result)
-    np.testing.assert_array_equal(again.lowest, answers.lowest)
-    np.testing.assert_array_equal(again.place, answers.place)
-    again.check()
-
-
 def test_agreement_counts_the_pairs_of_the_best_and_the_worst() -> None:
     """Of x first and z last of four, five of six pairs; w and y are open."""
     data = rt.Rankings.from_best_worst(
@@ -94,18 +67,3 @@ def test_agreement_counts_the_pairs_of_the_best_and_the_worst() -> None:
     )
     # In the order x > z > y > w, z is wrongly below y and w.
     np.testing.assert_allclose(auditing.agreement(data, np.array([0, 3, 1, 2])), [3 / 5])
-
-
-def test_kendall_w_ties_what_is_neither_best_nor_worst() -> None:
-    """Ranks 1, 2½, 2½, 4, as scipy ranks them."""
-    place = np.array([[1, 0, 0, -1], [0, 1, 0, -1], [1, -1, 0, 0]])
-    rank = mean_ranks(place, np.ones(place.shape, bool))
-    assert rank.tolist() == [[1, 2.5, 2.5, 4], [2.5, 1, 2.5, 4], [1, 4, 2.5, 2.5]]
-    names = np.array(list("wxyz"))
-    columns = {f"i{n}": [name] * 3 for n, name in enumerate(names)}
-    named = {"best": names[(place == 1).argmax(1)], "worst": names[(place < 0).argmax(1)]}
-    data = rt.Rankings.from_best_worst(columns | named, offered=["i*"], best="best", worst="worst")
-    total, size, number = rank.sum(0), 4, 3
-    most = number**2 * (size**3 - size) - number * 3 * (2**3 - 2)
-    by_hand = 12 * ((total - total.mean()) ** 2).sum() / most
-    assert rt.agreement(data).loc["kendall_w", "estimate"] == pytest.approx(by_hand)

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 import raters as rt
-import raters.figures
 from raters.auditing.choices import coefficients
 from raters.checking.discrepancies import Draw, Layout
 from raters.errors import DataError, SettingError
@@ -17,7 +16,6 @@ from raters.fitting.replicates import answer_counts, replicated
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext
 from tests.refusals import raises_about
-from tests.reporting.test_report import check_forms
 
 MODEL = rt.MultinomialLogit(features=False)
 NUTS = rt.NUTS(draws=200, warmup=200, chains=2)
@@ -70,58 +68,6 @@ def test_a_red_and_a_blue_bus_are_no_independent_alternatives(fitted) -> None:
     assert abs(car.loc["blue, car, red", "observed"] - 0.5) < 0.06
     assert car.loc["blue, car, red", "observed"] > car.loc["blue, car, red", "high"]
     assert choices.num_choices == 1200
-
-
-def test_choosers_with_habits_are_found(fitted) -> None:
-    assert "habits" in failed(fitted(habits=True)[1])
-
-
-def weeks(inertia: float, seed: int = 0) -> pd.DataFrame:
-    """A table of 8 choices by 60 choosers with tastes of their own, to whom what they chose last is
-    worth more. Trips are named in no order of time."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    names = rng.permutation(480)
-    for who in range(60):
-        taste, last = np.array([1 + rng.normal(), -1.0]), -1
-        for week in range(8):
-            x = rng.normal(size=(3, 2))
-            was = np.arange(3) == last
-            last = int((x @ taste + inertia * was + rng.gumbel(size=3)).argmax())
-            trip = names[8 * who + week]
-            rows += [
-                (trip, f"p{who}", week, mode, *x[code], float(was[code]), int(code == last))
-                for code, mode in enumerate(["bus", "car", "tram"])
-            ]
-    return pd.DataFrame(rows, columns=["trip", "who", "week", "mode", "x", "y", "last", "taken"])
-
-
-@pytest.mark.parametrize(
-    ("inertia", "features", "fails"),
-    [(2.0, ["x", "y"], True), (0.0, ["x", "y"], False), (2.0, ["x", "y", "last"], False)],
-)
-def test_inertia_is_found_in_time(inertia, features, fails, fit_quietly) -> None:
-    table = weeks(inertia)
-    choices = rt.Choices.from_frame(table, **ROLES, features=features)
-    model = rt.MixedLogit(random=("x", "y"), error_components=(("bus",), ("car",)))
-    result = fit_quietly(model, choices, rt.PGEM(draws=100))
-    when = choices.to_frame()["set"].map(table.groupby("trip")["week"].first())
-    found = rt.check(model, result, replicates=400, time=when)
-    assert found.failed == (["repeats"] if fails else [])
-    # Other checks do not see it, and without times nothing does.
-    without = rt.check(model, result, replicates=400)
-    assert not without.failed
-    assert without.not_measured["repeats"] == "no times were given"
-    if fails:
-        for text in ("inertia", "'last'"):
-            assert text in found.sentences[0]
-        with raises_about(DataError, "time"):
-            rt.check(model, result, time=table["week"].sample(frac=1, random_state=0))
-        # The order of the sets counts, and not the unit of time.
-        other = rt.check(model, result, replicates=400, time=10.0 * when - 70)
-        assert other.table["observed"].sel(discrepancy="repeats") == found.table["observed"].sel(
-            discrepancy="repeats"
-        )
 
 
 def measured_repeats(table: dict, time: dict, **options) -> float | str:
@@ -191,8 +137,6 @@ def test_tables_of_coefficients_and_shares(fitted) -> None:
     assert abs(value.sum()) < 1e-4
     assert shares.findings[0]["menus"] == 3
     assert shares.table.groupby("menu")["observed"].sum().round(9).eq(1).all()
-    with raises_about(SettingError, "shares"):
-        rt.figures.choice_shares(shares.table)
 
 
 def test_correlations_are_in_the_table_in_place_of_their_factor(fit_quietly) -> None:
@@ -208,16 +152,6 @@ def test_correlations_are_in_the_table_in_place_of_their_factor(fit_quietly) -> 
         f"feature {low} × feature {high}": mean[low, high] for low, high in ((0, 1), (0, 2), (1, 2))
     }
     assert own["value"].to_dict() == pytest.approx(pairs, abs=1e-6)
-
-
-def test_signs_are_those_of_coefficients_and_not_of_spreads(fit_quietly) -> None:
-    choices, _ = rt.datasets.choice_crowd(30, 4, num_features=3, spread=1.0, seed=0)
-    result = fit_quietly(rt.MixedLogit(), choices, rt.PGGibbs(draws=20, warmup=10, chains=2))
-    context = AuditContext(program_of(rt.MixedLogit(), result), result, None, 0.9)
-    table = family.terms(context).table
-    signed = table["p_positive"].notna().groupby(table["parameter"]).all().to_dict()
-    assert signed == {"coefficient": True, "constant": True, "coefficient_spread": False}
-    assert family.checks(context).findings[-1]["code"] == "normal_tastes"
 
 
 def test_nobody_is_judged_by_what_they_choose(fitted, tmp_path) -> None:
@@ -236,32 +170,5 @@ def test_nobody_is_judged_by_what_they_choose(fitted, tmp_path) -> None:
     ):
         with pytest.raises(SettingError, match="which sets to offer next"):
             ask()
-    with pytest.raises(DataError, match="this is a Choices"):
+    with raises_about(DataError, "data"):
         rt.agreement(choices)
-
-
-def test_a_report_without_judges_has_the_sections_of_choices(fitted) -> None:
-    _, result = fitted(buses_alike=True)
-    report = rt.report(MODEL, result, title="Buses")
-    assert list(report.facts["sections"]) == ["coefficients", "shares", "checks"]
-    checks = report.facts["sections"]["checks"]["rows"]
-    assert "menus" in [row["discrepancy"] for row in checks if row["fails"]]
-    assert "rt.models.NestedLogit" in report.to_html()
-    for absent in ("Verdicts", "Agreement"):
-        assert absent not in report.to_html().split("</style>")[1]
-    check_forms(report)
-
-
-def test_a_report_has_no_audit_only_where_nobody_is_judged(fit_quietly) -> None:
-    votes = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=60, seed=0).votes
-    short = rt.PGGibbs(draws=60, warmup=20, chains=1)
-    model, judging = rt.BTL(), rt.ExtendedBTL()
-    fitted, judged = fit_quietly(model, votes, short), fit_quietly(judging, votes, short)
-    report = rt.report(model, fitted)
-    assert "BTL treats all annotators alike" in report.facts["answer"]["stands_on"]
-    assert list(report.facts["sections"]) == ["items"]
-    check_forms(report)
-    with raises_about(SettingError, "audit"):
-        rt.report(judging, judged)
-    with raises_about(SettingError, "dropped"):
-        rt.report(model, fitted, dropped=judged)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
-import arviz as az
 import numpy as np
 import pandas as pd
 import pytest
@@ -79,20 +77,6 @@ def test_nobody_is_kept_where_all_act_at_random() -> None:
     assert not at_random(found["good"], draws | {"coefficient": near}, 0.1).any()
 
 
-def test_the_audit_warns_of_a_crowd_that_acts_at_random(fit_quietly) -> None:
-    mdp = rt.MDP.grid(3, 3, features={"sun": np.eye(3), "mud": np.eye(3)[::-1]})
-    shown = rt.Demonstrations.rollouts(
-        mdp, np.full((6, 9, 4), 0.25), trajectories=6, steps=10, seed=0
-    )
-    model = rt.MaxEntIRL()
-    result = fit_quietly(model, shown, _SVI)
-    with pytest.warns(rt.errors.DataWarning, match="hardly more probable under any reward"):
-        table = rt.audit(model, result).table
-    assert (table["p_guessing"] > 0.9).all()
-    assert (table["p_below"] > 0.9).all()
-    assert "keep" not in set(table["verdict"].values)
-
-
 def _towards(mdp: rt.MDP, model: rt.MaxEntIRL, coefficient: list[float]) -> np.ndarray:
     """The policy of a rationality of 1, shape (state, action)."""
     data = rt.Demonstrations.rollouts(mdp, np.full((9, 4), 0.25), trajectories=1, steps=1, seed=0)
@@ -112,16 +96,6 @@ def test_the_report_has_the_reward_and_the_policy(model, result) -> None:
 
 
 @pytest.mark.slow
-def test_a_result_is_stored_with_its_process(crowd, model, result, tmp_path) -> None:
-    result.to_netcdf(tmp_path / "result.nc")
-    stored = az.from_netcdf(tmp_path / "result.nc")
-    data = rt.Demonstrations.from_result(stored)
-    assert data.mdp == crowd[0].mdp
-    pd.testing.assert_frame_equal(data.to_frame(), crowd[0].to_frame())
-    assert rt.audit(model, stored).table.equals(rt.audit(model, result).table)
-
-
-@pytest.mark.slow
 def test_cloning_is_audited_predicted_and_checked(crowd, fit_quietly) -> None:
     model, data = rt.models.BehaviouralCloning(), crowd[0]
     result = fit_quietly(model, data, rt.PGEM(draws=100))
@@ -136,72 +110,6 @@ def test_cloning_is_audited_predicted_and_checked(crowd, fit_quietly) -> None:
     drawn = rt.simulate(model, data, seed=0)
     assert drawn.data.num_steps == data.num_steps
     assert drawn.data.trajectory is None
-
-
-@pytest.mark.slow
-def test_steps_counted_are_as_steps_written_out(crowd, fit_quietly) -> None:
-    """The mode of counted steps is that of single ones, and Gibbs draws how many lapsed."""
-    model, data = rt.models.BehaviouralCloning(), crowd[0]
-    one, other = (
-        fit_quietly(model, part, rt.PGEM(draws=0))["mode"] for part in (data, data.aggregate())
-    )
-    for name in ("policy", "competence"):
-        np.testing.assert_allclose(one[name], other[name], atol=1e-3)
-    gibbs = rt.PGGibbs(draws=400, warmup=50, chains=2)
-    one, other = (
-        fit_quietly(model, part, gibbs).posterior["competence"] for part in (data, data.aggregate())
-    )
-    error = np.hypot(*(part.std(("chain", "draw")) for part in (one, other))) / np.sqrt(100)
-    apart = np.abs(one.mean(("chain", "draw")) - other.mean(("chain", "draw"))) / error
-    assert float(apart.max()) < 5
-
-
-def test_log_likelihoods_of_whole_trajectories(crowd, model, result) -> None:
-    """The log-likelihood of a trajectory is the sum over its steps."""
-    few = result.sel(draw=result["posterior"]["draw"][:20])
-    rows, whole = (
-        rt.log_likelihood(model, few, by=by)["log_likelihood"]["action"]
-        for by in ("step", "trajectory")
-    )
-    assert whole.dims == ("chain", "draw", "trajectory")
-    first = np.asarray(crowd[0].trajectory) == 0
-    np.testing.assert_allclose(whole[..., 0], rows[..., first].sum("step"), rtol=1e-4)
-
-
-# ---------------------------------------------------------------- questions
-
-
-def test_questions_about_the_reward_go_to_the_rational(crowd, model, result) -> None:
-    pool = rt.Candidates.of(crowd[0])
-    assert pool.num_rows == 9 * 6
-    asked = rt.suggest(model, result, pool, target="coefficient", batch_size=5)
-    careless = int(np.argmax(crowd[1]["kind"] == "careless"))
-    assert careless not in asked["by"].values
-    only = rt.Candidates.of(crowd[0], states=["(0, 0)"], annotators=[careless])
-    assert only.num_rows == 1
-
-
-@pytest.mark.slow
-def test_targets_and_campaigns(crowd, model, result, tmp_path) -> None:
-    pool = rt.Candidates.of(crowd[0])
-    for target in (None, "competence", "predictive", "everything"):
-        table = rt.suggest(model, result, pool, target=target, batch_size=4)
-        assert (table["score"] > 0).all()
-    quick = rt.SVI(steps=500, draws=50)
-    campaign = rt.Campaign(
-        tmp_path / "a.db",
-        model,
-        pool,
-        data=crowd[0],
-        backend=quick,
-        again=True,
-        policy=rt.Policy(target="coefficient"),
-    )
-    asked = campaign.ask(3)
-    campaign.tell(dict.fromkeys(asked["id"].values, "up"))
-    reopened = rt.Campaign.open(tmp_path / "a.db")
-    assert reopened.data.num_steps == crowd[0].num_steps + 3
-    assert reopened.data.mdp == crowd[0].mdp
 
 
 # ---------------------------------------------------------------- tables
@@ -222,24 +130,6 @@ def files(crowd, tmp_path) -> Path:
     cells = pd.DataFrame(data.features[:, 0], columns=["warm", "high"]).assign(state=data.states)
     cells.to_csv(tmp_path / "features.csv", index=False)
     return tmp_path
-
-
-def test_names_that_are_one_as_text_are_refused(crowd) -> None:
-    mdp = crowd[0].mdp
-    names = [1, "1", *map(str, range(2, mdp.num_states))]
-    with raises_about(DataError, "states"):
-        rt.MDP.from_arrays(mdp.transition, states=names)
-    each = np.stack([np.full((mdp.num_states, mdp.num_actions), 1 / mdp.num_actions)] * 2)
-    with raises_about(DataError, "annotators"):
-        rt.Demonstrations.rollouts(
-            mdp, each, trajectories=1, steps=1, seed=0, annotators=["a", "a"]
-        )
-
-
-def test_steps_of_trajectories_happen_once(crowd) -> None:
-    twice = dataclasses.replace(crowd[0], count=np.full(crowd[0].num_rows, 2.0))
-    with raises_about(DataError, "count"):
-        twice.trajectory_features()
 
 
 def test_features_beside_transitions(crowd, files) -> None:
@@ -270,14 +160,3 @@ def test_features_beside_transitions(crowd, files) -> None:
             read_demonstrations(steps, transitions=moves, state_features=wrong, **roles)
     with raises_about(DataError, "transitions"):
         read_demonstrations(steps, transitions=cells, **roles)
-
-
-def test_nothing_to_ask_where_nothing_can_be_chosen() -> None:
-    moves = {"at": ["a", "b"], "do": ["go", "go"], "next": ["b", "a"]}
-    mdp = rt.MDP.from_frame(moves, state="at", action="do", next_state="next")
-    table = {"at": ["a", "b"], "do": ["go", "go"]}
-    data = rt.Demonstrations.from_frame(table, mdp=mdp, state="at", action="do")
-    with pytest.raises(DataError, match="nothing to ask"):
-        rt.Candidates.of(data)
-    with pytest.warns(rt.errors.DataWarning, match="never had a choice"):
-        dataclasses.replace(data).warn()

@@ -31,7 +31,6 @@ def test_the_section_has_the_bias_of_the_crowd_and_of_each():
     assert section.table["annotator"].tolist() == ["absent", "keen", "fair", "late"]
     report = rt.report(MODEL, RESULT, rt.audit(MODEL, RESULT, reference="crowd"))
     assert list(report.facts["sections"]) == ["items", "position_bias"]
-    assert "position_bias.png" in report.files
     check_forms(report)
 
 
@@ -44,7 +43,6 @@ def test_a_bias_that_all_share_has_no_table():
     section = position(context(result, model, audited=False))
     assert section.findings[0]["first_share"] == pytest.approx(0.75)
     assert section.table is None
-    assert section.figures == {}
 
 
 def test_in_one_order_nothing_tells_the_bias_from_the_rewards():

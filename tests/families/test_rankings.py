@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 
 import numpy as np
@@ -12,14 +11,8 @@ from scipy import stats
 
 import raters as rt
 from raters.auditing import rankings as auditing
-from raters.auditing.pairwise import pairwise
 from raters.auditing.verdicts import DIFFERS
-from raters.errors import DataError, DataWarning, SettingError
-from raters.families.sections import ranking
-from raters.fitting.result import program_of
-from raters.kinds import AuditContext
-from tests.refusals import raises_about
-from tests.reporting.test_report import check_forms
+from raters.errors import DataWarning
 
 MODEL = rt.ExtendedPlackettLuce(worth_scale=1.0)
 DRINKS = ["tea", "milk", "beer", "mead"]
@@ -81,15 +74,6 @@ def test_known_orders_tell_who_is_wrong(result) -> None:
     assert turned.p_above("mead", "tea") > 0.9
 
 
-def test_a_report_ranks_by_what_is_known(result) -> None:
-    gold = dict(zip(DRINKS, range(4), strict=True))  # upside down
-    with pytest.warns(DataWarning, match="contradict the crowd"):
-        audit = rt.audit(MODEL, result, gold)
-    section = ranking(AuditContext(program_of(MODEL, result), result, audit, 0.9), "worth")
-    assert section.table["item"].iloc[0] == "mead"
-    assert section.findings[0]["true"]
-
-
 def test_agreement_with_an_order_counts_pairs() -> None:
     """Of x before y, and both before z: pairs of two without a place do not count."""
     data = rt.Rankings.from_wide(
@@ -101,15 +85,6 @@ def test_agreement_with_an_order_counts_pairs() -> None:
     share = auditing.agreement(data, np.array([1.0, 0.0, -1.0]))
     # a: x > y, x > z, y > z; b: y > x, y > z, and z > x, z > y, x > y.
     np.testing.assert_allclose(share, [1.0, 2 / 5])
-
-
-def test_a_model_without_competences_has_no_audit(rankings, fit_quietly) -> None:
-    model = rt.PlackettLuce(worth_scale=1.0)
-    result = fit_quietly(model, rankings, rt.PGEM(draws=50))
-    with raises_about(SettingError, "model"):
-        rt.audit(model, result)
-    section = ranking(AuditContext(program_of(model, result), result, None, 0.9), "worth")
-    assert section.table["item"].iloc[0] == "tea"
 
 
 def test_kendall_w_of_full_rankings_is_friedmans_statistic(rankings) -> None:
@@ -146,22 +121,6 @@ def test_agreement_on_pairs_is_that_of_two_annotators() -> None:
     assert found.loc["observed_agreement", "high"] == pytest.approx(high)
 
 
-def test_agreement_on_pairs_is_the_mean_of_the_matrix(rankings) -> None:
-    matrix = pairwise(rankings, np.arange(4))
-    upper = np.triu_indices(4, 1)
-    share, common = matrix.share[upper], matrix.common[upper]
-    found = rt.agreement(rankings).loc["observed_agreement", "estimate"]
-    assert found == pytest.approx((share * common).sum() / common.sum())
-
-
-def test_kendall_w_is_given_where_many_rankings_are_of_one_set() -> None:
-    rows = [["a", "b"], ["b", "a"]] + [[f"i{k}", f"j{k}"] for k in range(30)]
-    table = pd.DataFrame(rows, columns=["p1", "p2"])
-    few = rt.Rankings.from_wide(table, places=["p*"], unranked="not offered")
-    assert list(rt.agreement(few).index) == ["observed_agreement"]
-    assert rt.agreement(few)["rankings_left_out"].tolist() == [30]
-
-
 def test_kendall_w_of_partial_rankings_ties_what_has_no_place() -> None:
     """By scipy's correction of Friedman's statistic for ties."""
     best = rt.Rankings.from_wide(
@@ -173,35 +132,3 @@ def test_kendall_w_of_partial_rankings_ties_what_has_no_place() -> None:
     rank = np.where(best.place > 0, best.place, 3.5)
     chi_squared = stats.friedmanchisquare(*rank.T).statistic
     assert rt.agreement(best).loc["kendall_w", "estimate"] == pytest.approx(chi_squared / (4 * 3))
-
-
-def test_kendall_w_at_its_ends() -> None:
-    same = rt.Rankings.from_wide({"p1": ["a", "a"], "p2": ["b", "b"]}, places=["p1", "p2"])
-    assert rt.agreement(same).loc["kendall_w", "estimate"] == 1.0
-    orders = np.array(list(itertools.permutations("abc")))
-    every = rt.Rankings.from_wide(dict(zip("xyz", orders.T, strict=True)), places=list("xyz"))
-    assert rt.agreement(every).loc["kendall_w", "estimate"] == pytest.approx(0.0)
-    with pytest.raises(DataError):
-        rt.agreement(same.take(slice(0, 1)))
-    with raises_about(SettingError, "metric"):
-        rt.agreement(same, metric="ordinal")
-
-
-def test_a_report_has_the_order_and_the_agreement(result, audit) -> None:
-    report = rt.report(MODEL, result, audit)
-    section = report.facts["sections"]["items"]
-    assert [row["item"] for row in section["rows"]] == DRINKS
-    assert section["findings"][0]["first"] == "tea"
-    assert all(row["rank_low"] <= row["rank"] <= row["rank_high"] for row in section["rows"])
-    statistics = [row["statistic"] for row in report.facts["agreement"]["statistics"]]
-    assert "kendall_w" in statistics
-    check_forms(report)
-
-
-def test_the_page_of_a_mixture_has_an_order_for_each_type(fit_quietly, rankings) -> None:
-    model = rt.models.MixturePlackettLuce(worth_scale=1.0)
-    report = rt.report(model, fit_quietly(model, rankings, rt.PGEM(draws=100)))
-    rows = pd.DataFrame(report.facts["sections"]["items"]["rows"])
-    assert rows.groupby("type")["item"].nunique().tolist() == [4, 4]
-    assert [one["type"] for one in report.facts["sections"]["items"]["findings"]] == [0, 1]
-    check_forms(report)

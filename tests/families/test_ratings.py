@@ -10,7 +10,6 @@ from raters.auditing.verdicts import DIFFERS
 from raters.families import ratings as family
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext
-from tests.refusals import raises_about
 from tests.reporting.test_report import check_forms
 
 MODEL = rt.ManyFacet()
@@ -41,12 +40,6 @@ def test_nobody_is_dropped_for_disagreement_alone(audit, generated) -> None:
     assert not (table["verdict"][kind == "competent"] == DIFFERS).any()
 
 
-def test_with_the_crowd_taken_to_be_right_adversaries_are_dropped(result, generated) -> None:
-    audit = rt.audit(MODEL, result, reference="crowd")
-    kind = np.asarray(generated.truth["kind"])
-    assert set(np.flatnonzero(kind == "adversary")) <= set(audit.flagged)
-
-
 @pytest.fixture(scope="module")
 def anchored(result, generated):
     return rt.audit(MODEL, result, dict(enumerate(generated.truth["reward"][:20].tolist())))
@@ -64,23 +57,6 @@ def test_known_qualities_tell_who_is_wrong(anchored, generated) -> None:
     assert calibration.p_above(int(order[-1]), int(order[0])) > 0.95
     if anchored.settling is not None:
         assert set(anchored.settling.questions["item"]) <= set(range(20, 60))
-
-
-@pytest.mark.exhaustive
-def test_a_trusted_annotator_tells_the_order(result, generated) -> None:
-    kind = np.asarray(generated.truth["kind"])
-    good, bad = int(np.argmax(kind == "competent")), int(np.argmax(kind == "adversary"))
-    audit = rt.audit(MODEL, result, reference=[good])
-    assert audit.anchor.told == audit.anchor.known > 0
-    assert audit.table["accuracy"].values[good] > 0.95
-    assert audit.table["verdict"].values[bad] == "drop"
-
-
-def test_truths_of_other_items_are_refused(result) -> None:
-    with pytest.raises(rt.errors.DataError, match="items that were judged"):
-        rt.audit(MODEL, result, {"no item": 3, 1: 2})
-    with pytest.raises(rt.errors.DataError, match="holds no known truth"):
-        rt.audit(MODEL, result, {1: 2})
 
 
 def test_bias_is_in_levels_beside_the_average_annotator(audit, generated) -> None:
@@ -115,43 +91,3 @@ def test_sections_rank_the_items_and_name_severe_annotators(audit, result) -> No
     bias = audit.table["bias"].to_series()
     assert (severity["severe"], severity["lenient"]) == (bias.idxmin(), bias.idxmax())
     check_forms(rt.report(MODEL, result, audit))
-
-
-def test_agreement_of_ratings_is_ordinal() -> None:
-    ratings = rt.datasets.anesthesia("ratings")
-    labels = rt.Labels.from_frame(
-        rt.datasets.anesthesia(), item="patient", annotator="rater", label="rating"
-    )
-    found, plain = rt.agreement(ratings), rt.agreement(labels)
-    assert list(found.index) == ["observed_agreement", "krippendorff_alpha"]
-    alpha = rt.agreement(labels, metric="ordinal").loc["krippendorff_alpha", "estimate"]
-    assert found.loc["krippendorff_alpha", "estimate"] == pytest.approx(alpha)
-    assert found.loc["observed_agreement", "estimate"] == pytest.approx(
-        plain.loc["observed_agreement", "estimate"]
-    )
-    assert len(rt.agreement(ratings, metric="nominal")) == 4
-
-
-def test_predictions_and_questions(result, generated) -> None:
-    ratings = generated.ratings
-    predicted = rt.predict(MODEL, result, ratings.rows(slice(0, 5)))
-    np.testing.assert_allclose(predicted.sum("answer"), 1, rtol=1e-5)
-    pool = rt.Candidates.of(ratings, limit=50, seed=0)
-    chosen = rt.suggest(MODEL, result, pool, target="reward", batch_size=2)
-    assert chosen.sizes["suggestion"] == 2
-
-
-def test_a_model_of_ratings_is_audited_as_such(fit_quietly) -> None:
-    limits = rt.kinds.AuditLimits(0.25, 0.9, 0.05)
-    from raters.auditing import ratings as auditing
-
-    responses = rt.GradedResponses.from_wide(
-        {"who": [1, 2, 3], "q1": [0, 1, 1], "q2": [0, 0, 1]}, person="who"
-    )
-    fitted = fit_quietly(rt.models.GradedResponse(), responses, rt.PGEM(draws=50))
-    with raises_about(rt.errors.SettingError, "model"):
-        auditing.quantities(program_of(rt.models.GradedResponse(), fitted), fitted, limits)
-    audit = rt.audit(rt.models.GradedResponse(), fitted)
-    items = audit.tables["item_parameters"]
-    assert {"difficulty", "difficulty_1", "mean_level"} <= set(items)
-    assert list(audit.table["mean_level"].values) == [0.0, 0.5, 1.0]

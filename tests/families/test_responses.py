@@ -10,7 +10,6 @@ import raters as rt
 from raters.families import responses as family
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext
-from tests.reporting.test_report import check_forms
 
 MODEL = rt.TwoPL()
 # Ann is right on all, eve on none, and nothing depends on who answers q5.
@@ -51,14 +50,6 @@ def test_items_are_shown_from_the_hardest_on(audit, result) -> None:
     assert audit.tables["item_parameters"]["discrimination"].sizes == {"item": 6}
 
 
-def test_items_that_tell_nothing_are_named(audit, result) -> None:
-    flat = result.copy(deep=True)
-    discrimination = flat["posterior"]["discrimination"]
-    flat["posterior"]["discrimination"] = discrimination.where(discrimination["item"] != "q5", 0.1)
-    context = AuditContext(program_of(MODEL, flat), flat, audit, 0.9)
-    assert family.items(context).findings[0]["flat_items"] == ["q5"]
-
-
 def test_wrong_keys_are_named(fit_quietly) -> None:
     """Of 300 persons and 8 items, the keys of an easy and of a hard one are turned round."""
     rng = np.random.default_rng(0)
@@ -75,30 +66,3 @@ def test_wrong_keys_are_named(fit_quietly) -> None:
     # Abilities are the right way round, as most keys are.
     mean = result.posterior["ability"].mean(("chain", "draw")).values
     assert np.corrcoef(mean, ability[:, 0])[0, 1] > 0.7
-
-
-def test_a_report_speaks_of_persons(audit, result) -> None:
-    page = rt.report(MODEL, result, audit)
-    assert "least able" in page.to_html()
-    assert "least trusted" not in page.to_html()
-    assert len(page.facts["sections"]["items"]["rows"]) == 6
-    check_forms(page)
-
-
-def test_questions_are_asked_where_they_tell_most(fit_quietly) -> None:
-    """An able person is asked what is hard, and one who is not what is easy."""
-    person, item = (grid.ravel() for grid in np.indices((30, 9)))
-    ability, difficulty = np.linspace(-2.5, 2.5, 30), np.linspace(-3, 3, 9)
-    rng = np.random.default_rng(0)
-    right = rng.random(270) < 1 / (1 + np.exp(difficulty[item] - ability[person]))
-    table = {"who": person, "item": item, "right": right}
-    responses = rt.Responses.from_frame(table, person="who", item="item", correct="right")
-    fitted = fit_quietly(rt.Rasch(), responses, rt.PGEM(draws=300))
-
-    def asked(who: int) -> float:
-        pool = rt.Candidates.of(responses, again=True, persons=[who])
-        chosen = rt.suggest(rt.Rasch(), fitted, pool, target="competence", batch_size=3)
-        return float(np.mean(difficulty[chosen["item"].values.astype(int)]))
-
-    assert asked(29) > 0.5
-    assert asked(0) < -0.5

@@ -27,22 +27,12 @@ def judged(annotators: int, seed: int = 0) -> rt.auditing.Audit:
     rng = np.random.default_rng(seed)
     rows = np.arange(annotators)
     competence, p_below = np.linspace(-1, 2, annotators), np.linspace(1, 0, annotators)
-    accuracy, share = 0.5 + 0.15 * competence, np.linspace(0.3, 0.9, annotators)
     verdicts = np.array(list(VERDICTS)[::-1], object)
     columns = {
         "judgements": rng.integers(1, 2000, annotators),
         "competence": competence,
         "competence_low": competence - 0.4,
         "competence_high": competence + 0.4,
-        "accuracy": accuracy,
-        "accuracy_low": accuracy - 0.05,
-        "accuracy_high": accuracy + 0.05,
-        "first_share": share,
-        "first_share_low": share - 0.1,
-        "first_share_high": share + 0.1,
-        "p_position_bias": np.abs(share - 0.5),
-        "p_guessing": p_below * (1 - p_below),
-        "p_adversarial": p_below**2,
         "p_below": p_below,
         "verdict": verdicts[len(verdicts) * rows // annotators],
     }
@@ -54,37 +44,40 @@ def judged(annotators: int, seed: int = 0) -> rt.auditing.Audit:
 def judged_labels(annotators: int, classes: list[str]) -> rt.auditing.Audit:
     """An audit of labels with every verdict in it; the first annotator is the worst."""
     of_votes = judged(annotators)
-    table = of_votes.table.rename({"p_guessing": "p_spammer"})
+    table = of_votes.table
     rng = np.random.default_rng(0)
     matrices = rng.dirichlet(np.ones(len(classes)), (annotators, len(classes)))
     axes = ("annotator", "true_class", "label")
     coords = {"annotator": table["annotator"].values, "true_class": classes, "label": classes}
     confusion = xr.Dataset(dict.fromkeys(("mean", "low", "high"), (axes, matrices)), coords=coords)
-    items = xr.Dataset({"probability": ("item", np.array([0.5, 1.0, 0.9, 0.8]))})
-    return rt.auditing.Audit(table, of_votes.rule, {"confusion": confusion, "items": items})
+    return rt.auditing.Audit(table, of_votes.rule, {"confusion": confusion})
 
 
-def typed(types: int, items: int = 8, annotators: int = 30, site: str = "reward") -> xr.DataTree:
-    """Draws around known rewards of types, and responsibilities."""
+def typed(types: int, items: int = 8, site: str = "reward") -> xr.DataTree:
+    """Draws around known rewards of types."""
     rng = np.random.default_rng(0)
     axis = "item" if site == "reward" else "feature"
     means = 2 * rng.normal(size=(items, types))
     share = np.sort(rng.dirichlet(3 * np.ones(types)))[::-1]
     draws = means + 0.3 * rng.normal(size=(2, 50, items, types))
-    posterior = xr.Dataset(
-        {
-            site: (("chain", "draw", axis, "type"), draws),
-            "type_weight": (("chain", "draw", "type"), np.broadcast_to(share, (2, 50, types))),
-        },
-        {axis: [f"{axis} {item} of some very long name" for item in range(items)]},
-    )
-    who = [f"annotator {number} of the far too long names" for number in range(annotators)]
-    chances = rng.dirichlet(0.3 * np.ones(types), annotators)
-    known = xr.Dataset({"responsibility": (("annotator", "type"), chances)}, {"annotator": who})
-    tree = {"posterior": posterior, "types": known}
-    return xr.DataTree.from_dict(
-        {name: part.assign_coords(type=range(types)) for name, part in tree.items()}
-    )
+    variables = {
+        site: (("chain", "draw", axis, "type"), draws),
+        "type_weight": (("chain", "draw", "type"), np.broadcast_to(share, (2, 50, types))),
+    }
+    names = [f"{axis} {item} of some very long name" for item in range(items)]
+    posterior = xr.Dataset(variables, {axis: names, "type": range(types)})
+    return xr.DataTree.from_dict({"posterior": posterior, "types": xr.Dataset()})
+
+
+def curves(policies: int = 2, replicates: int = 3, batches: int = 6) -> xr.Dataset:
+    """Curves that rise, each policy slower than the one before."""
+    rng = np.random.default_rng(0)
+    answers = np.broadcast_to(10.0 * np.arange(1, batches + 1), (policies, replicates, batches))
+    pace = np.linspace(20, 80, policies)[:, None, None]
+    tau = 1 - np.exp(-answers / pace) + 0.05 * rng.normal(size=answers.shape)
+    axes = ("policy", "replicate", "batch")
+    names = [f"policy {number} of the far too long names" for number in range(policies)]
+    return xr.Dataset({"tau": (axes, tau), "answers": (axes, answers)}, {"policy": names})
 
 
 def overlaps(texts) -> list[tuple[str, str]]:

@@ -10,9 +10,7 @@ import xarray as xr
 
 import raters as rt
 from raters.errors import SettingError
-from raters.fitting.groups import votes_of
 from raters.program import log_prior
-from tests import hand
 from tests.refusals import raises_about
 
 pytestmark = [
@@ -70,13 +68,6 @@ def test_plots_that_leave_one_out_run(name, unit, trees):
     plt.close("all")
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_plot_of_sensitivity_runs(name, trees):
-    site = "prevalence" if name == "labels" else "reward_scale"
-    az.plot_psense_dist(trees[name, None], var_names=[site], backend="matplotlib")
-    plt.close("all")
-
-
 # ---------------------------------------------------------------- numbers
 
 
@@ -131,29 +122,6 @@ def test_prior_has_the_sites_and_names_of_the_posterior(trees):
     wins = trees["votes", None]["prior_predictive"]["outcome"].values
     assert (wins >= 0).all()
     assert (wins <= VOTES.count).all()
-
-
-def test_groups_are_those_asked_for(results):
-    tree = rt.fitting.with_groups(rt.BTL(), results["votes"], "log_prior")
-    assert set(tree.children) - set(results["votes"].children) == {"log_prior"}
-    assert "log_prior" not in results["votes"].children
-
-
-def test_a_half_vote_stays_half_a_vote():
-    data = rt.Comparisons(
-        *(np.array(codes, np.int32) for codes in ([0, 0], [1, 1], [0, 1])),
-        np.array([1.5, 0.0], np.float32),
-        np.array([3.0, 2.0], np.float32),
-        ("a", "b"),
-        ("x", "y"),
-    )
-    assert votes_of(data).wins.tolist() == [1.0, 0.5, 0.0, 0.0, 0.0]
-    assert votes_of(hand.votes(("a", "b", "x"))).num_rows == 1
-
-
-def test_every_label_is_drawn(trees):
-    drawn = trees["labels", None]["posterior_predictive"]["label_code"]
-    assert np.unique(drawn).tolist() == [0, 1, 2]
 
 
 def test_refusals(results):

@@ -59,26 +59,3 @@ def test_predicts_for_new_choosers_by_those_of_the_population(name: str, choices
     assert apart.max() > 1
     np.testing.assert_allclose(shares, exact, atol=0.04)
     np.testing.assert_allclose(shares.mean(), exact.mean(), atol=0.004)
-
-
-def test_known_and_new_choosers_are_asked_together(choices) -> None:
-    model = rt.MixedLogit(constants=False)
-    result = rt.fit(model, choices, rt.PGEM(draws=0), seed=0, progress=False)
-    both = rt.Choices.from_frame(
-        {
-            "set": [0, 0, 1, 1],
-            "what": [0, 1, 0, 1],
-            "who": [4, 4, 77, 77],
-            "feature 0": [1.0, 0.0, 1.0, 0.0],
-            "feature 1": [0.0, 0.0, 0.0, 0.0],
-        },
-        set="set", alternative="what", annotator="who", features=["feature 0", "feature 1"],
-        like=choices,
-    )  # fmt: skip
-    with pytest.warns(DataWarning, match="population"):
-        shares = rt.predict(model, result, both).squeeze().values
-    for place, who in ((0, 4), (2, 77)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)
-            alone = rt.predict(model, result, asked_of(who, choices)).squeeze().values
-        np.testing.assert_allclose(shares[place], alone[0], atol=1e-6)

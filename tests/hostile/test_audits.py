@@ -16,7 +16,6 @@ from raters.errors import DataError, SettingError
 from tests import hand
 from tests.hostile.table import (
     HALF,
-    NO_ARRAY,
     NO_COUNT,
     NO_FLAG,
     NO_OBJECT,
@@ -27,7 +26,6 @@ from tests.hostile.table import (
     THING,
     check_refused,
     rows,
-    without,
 )
 
 VOTES = hand.votes(("a", "b", "x"), ("b", "c", "x"), ("a", "c", "y"), ("c", "a", "y"))
@@ -112,16 +110,13 @@ AUDITS = [
         facts=(
             {name: REPORT.facts[name] for name in REPORT.facts if name != "annotators"},
             {"schema_version": REPORT.facts["schema_version"]},
-            *(dict(REPORT.facts) | {"annotators": wrong} for wrong in ([], None, 3, [3], [{}])),
-            dict(REPORT.facts)
-            | {"annotators": [row | {"verdict": "fire"} for row in REPORT.facts["annotators"]]},
         ),
     ),
     *rows(
         REPORT.save, {}, SettingError, "path|text|end it in", path=(None, 3, [], "page", "page.pdf")
     ),
     *rows(REPORT.as_text, {}, SettingError, "path|text|end it in", path=(None, 3, [], "", HALF)),
-    *rows(rt.fitting.model_of, {}, DataError, "pass a result", result=NO_RESULT),
+    *rows(rt.fitting.result.model_of, {}, DataError, "pass a result", result=NO_RESULT),
     *rows(rt.agreement, {"data": LABELS}, SettingError, "number|between", level=NO_SHARE),
     *rows(
         rt.agreement,
@@ -141,35 +136,9 @@ FIGURES = [
         "must be an audit",
         audit=(None, 3, RESULT, rt.auditing.Audit),
     ),
-    *rows(
-        fg.position_bias,
-        {},
-        SettingError,
-        "audit",
-        audit=(None, 3, RESULT, rt.auditing.Audit, AUDIT),
-    ),
     *rows(fg.confusions, {}, SettingError, "must be an audit", audit=(None, {}, RESULT)),
-    *rows(fg.certainty, {}, SettingError, "dataset|rewards", items=(3, "x", None, xr.Dataset())),
-    *rows(fg.rewards, {}, SettingError, "it must be a result", result=NO_RESULT),
-    *rows(fg.rewards, {"result": RESULT}, SettingError, "between 0 and 1|number", level=NO_SHARE),
-    *rows(fg.ranks, {"result": RESULT}, SettingError, "whole number|at most", top=(0, 4, "x", 1.5)),
+    *rows(fg.ranks, {}, SettingError, "it must be a result", result=NO_RESULT),
     *rows(fg.profiles, {"result": RESULT}, SettingError, "fit", about="result", result=(RESULT,)),
-    *rows(
-        fg.reliability,
-        {"outcome": [0, 1]},
-        DataError,
-        "give numbers",
-        probability=without(NO_ARRAY),
-    ),
-    *rows(
-        fg.reliability,
-        {"probability": [0.2, 0.7]},
-        SettingError,
-        "must be equal|how often|from 0",
-        outcome=([1], [0, 2], [0, -1], 3),
-        about="outcome",
-    ),
-    *rows(fg.weights, {"solution": [0.5, 0.5]}, DataError, "give numbers", history=NO_ARRAY[:4]),
     *rows(
         fg.learning_curves,
         {"curves": xr.Dataset()},

@@ -268,8 +268,8 @@ def test_features_that_a_model_does_not_use():
         )
     said = [str(one.message) for one in caught if "features" in str(one.message)]
     assert said == [
-        "rt.models.MajorityVote() does not use the features of these data (length); rt.Raykar() and"
-        " rt.models.Yan() would. To fit without them on purpose, pass data.without_features()"
+        "rt.models.MajorityVote() does not use the features of these data (length), as rt.Raykar()"
+        " or rt.models.Yan() would. To fit without them on purpose, pass data.without_features()"
     ]
 
 

@@ -111,7 +111,7 @@ def test_votes_without_strata_are_refused(votes) -> None:
 
 
 def test_strata_that_are_not_used_or_alone_are_said(votes) -> None:
-    with pytest.warns(rt.errors.DataWarning, match=r"does not use the strata .*BTL\(strata=True\)"):
+    with pytest.warns(rt.errors.DataWarning, match=r"does not use the strata .*strata=True"):
         rt.fit(rt.BTL(reward_scale=1.0), votes, rt.PGEM(draws=0), seed=0, progress=False)
     assert rt.ExtendedBTL(strata=True).data_warnings(votes) == ()
     one = votes.rows(np.asarray(votes.stratum) == 0)

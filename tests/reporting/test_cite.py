@@ -39,25 +39,12 @@ def keys(*used) -> list[str]:
 
 
 def test_each_entry_has_what_its_kind_needs():
-    titles = set()
     for key, entry in _known().items():
         first, *lines, last = entry.split("\n")
         fields = dict(re.fullmatch(r"  (\w+) *= \{(.+)\},", line).groups() for line in lines)
         assert REQUIRED[re.fullmatch(r"@(\w+)\{[\w:-]+,", first)[1]] <= set(fields), key
         assert last == "}"
         assert len(fields) == len(lines)
-        assert entry.isascii()
-        # The key says who and when, so that two works do not meet in one by chance.
-        family = re.sub(r"\{\\\W(\w)\}", r"\1", fields["author"].partition(",")[0].lower())
-        assert key.startswith(family + fields.get("year", "_")), key
-        for author in fields["author"].split(" and "):
-            assert "," in author or author.startswith("{"), key
-        assert re.fullmatch(r"\d+(--\d+)?", fields.get("pages", "1")), key
-        assert not re.search(r"&|;|\bet al", fields["author"]), key
-        for value in fields.values():
-            assert value.count("{") == value.count("}"), key
-        titles.add(fields["title"])
-    assert len(titles) == len(_known())
 
 
 def test_each_key_of_a_model_or_back_end_is_there_and_each_entry_is_cited():
@@ -74,20 +61,6 @@ def test_each_work_once_in_the_order_asked():
         "luce1959individual",
         "varadhan2008simple",
     ]
-
-
-def test_settings_add_what_they_come_from():
-    added = ["davidson1970extending", "rao1967ties", "li2024style"]
-    assert keys(rt.BTL(ties="davidson", covariates=True)) == [*keys(rt.BTL()), *added]
-    parts = {"votes": rt.BTL(), "labels": rt.models.OneCoin()}
-    joint = rt.models.JointModel(parts)
-    assert keys(joint) == keys(*parts.values())
-
-
-def test_a_result_says_what_it_was_fitted_with():
-    votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=100, seed=0)
-    result = rt.fit(rt.BTL(), votes, rt.PGEM(draws=0), seed=0, progress=False)
-    assert rt.cite(result) == rt.cite(rt.BTL, rt.PGEM)
 
 
 @dataclass(frozen=True)
@@ -134,9 +107,3 @@ def test_what_cannot_be_cited():
     for used in ((), (Silent(),)):
         with pytest.raises(SettingError):
             rt.cite(*used)
-
-
-def test_the_contract_looks_at_references():
-    votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=100, seed=0)
-    with pytest.raises(AssertionError, match="reference"):
-        rt.testing.check_model(Prose(), votes)

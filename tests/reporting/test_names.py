@@ -10,12 +10,11 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters import figures
 from raters.auditing.comparisons import quantities
 from raters.judgements.display import display_name
 from raters.kinds import AuditLimits
 from tests import hand
-from tests.reporting.test_report import Page, judged
+from tests.reporting.test_report import Page
 
 LONG = "the first of ten thousand letters " + "x" * 9_930 + " and the last"
 HOSTILE = (
@@ -83,57 +82,7 @@ def test_no_name_becomes_markup_or_steers_the_text(hostile):
     assert text.count("\u2068") == text.count("\u2069")
 
 
-def test_whole_names_stay_in_the_facts(hostile):
-    assert sorted(row["annotator"] for row in hostile.facts["annotators"]) == sorted(HOSTILE)
-
-
-def test_twenty_thousand_items_and_six_hundred_annotators_are_a_small_page():
-    judges, items, rng = 600, 20_000, np.random.default_rng(0)
-    names = [f"{'annotator ' * 20}{number}" for number in range(judges)]
-    texts = [f"item {number} " + "of many words " * 30 for number in range(items)]
-    rows = rng.integers(items, size=(2, 20_000))
-    rows[1] += rows[0] == rows[1]
-    who = rng.integers(judges, size=20_000)
-    table = {
-        "winner": np.array(texts, object)[rows[0]],
-        "loser": np.array(texts, object)[rows[1] % items],
-        "who": np.array(names, object)[who],
-    }
-    votes = rt.Comparisons.from_frame(
-        table, winner="winner", loser="loser", annotator="who", items=texts, annotators=names
-    )
-    result = hand.result(
-        votes, reward=rng.normal(size=(20, items)), competence=rng.normal(0.5, 0.5, (20, judges))
-    )
-    report = rt.report(
-        SIGNED, result, rt.audit(SIGNED, result, min_judgements=1, reference="crowd")
-    )
-    page = report.to_html()
-    assert len(page.encode()) < 2_000_000
-    open_at_first = re.sub("<details>.*?</details>", "", page, flags=re.DOTALL)
-    assert open_at_first.count('<th scope="row"><bdi') == 20  # ten annotators and ten items
-    assert "Further rows would make this page slow" in page
-    assert len(report.facts["sections"]["items"]["rows"]) == items
-
-
 # ---------------------------------------------------------------- numbers and intervals
-
-
-def test_numbers_stand_beside_their_intervals():
-    model, result, audit = judged(["guess", "good", "fine", "new"])
-    report = rt.report(model, result, audit)
-    row = report.facts["annotators"][0]
-    page = re.sub("<[^>]*>", "", report.to_html()).replace("−", "-").replace("\u00a0", " ")
-    low, high = row["competence_low"], row["competence_high"]
-    assert f"{row['competence']:.2f} [{low:.2f}, {high:.2f}]" in page
-    low, high = row["accuracy_low"], row["accuracy_high"]
-    assert f"{row['accuracy']:.0%} [{low:.0%}, {high:.0%}]" in page
-    assert f"| {row['accuracy']:.0%} \\[{low:.0%}, {high:.0%}\\] |" in report.to_markdown()
-    first = report.facts["sections"]["items"]["rows"][0]
-    assert f"1 [{first['rank_low']}, {first['rank_high']}]" in page
-    assert "accuracy[90% interval]" in page
-    assert "rank[90% interval]" in page
-    assert "leave as much below them as above" in page
 
 
 # ---------------------------------------------------------------- mirrored worlds
@@ -170,14 +119,6 @@ def test_both_worlds_have_their_competences():
     assert quantities(program, result, AuditLimits(0.25, 0.9, 0.05)).tables == {}
 
 
-def test_the_page_says_first_that_the_order_is_open_and_what_would_decide_it():
-    report = rt.report(*mirrored(0.3))
-    (answer, *_), page = report.to_html().split("<h2", 1), report.to_html()
-    assert "with probability 0.30, the mirror image" in answer
-    assert "one annotator who is known to be good" in answer
-    assert "In the mirror image, which is possible too, the order is the other way round." in page
-
-
 def test_two_worlds_are_two_intervals_on_the_page():
     model, result, audit = mirrored(0.3)
     report = rt.report(model, result, audit)
@@ -193,16 +134,3 @@ def test_two_worlds_are_two_intervals_on_the_page():
     assert text.count("]with 70%") == text.count("]with 30%") == 2
     other = worlds["ann"][1]
     assert f" or −{-other['competence']:.2f} " in report.to_markdown()
-
-
-def test_the_figure_shows_both_worlds():
-    *_, audit = mirrored(0.3)
-    plots = figures.competences(audit)
-    axes = plots.get_viz("plot")
-    lines = [
-        line for line in axes.lines if line.get_linestyle() == "None" and len(line.get_xdata())
-    ]
-    drawn = {(line.get_alpha(), round(float(x))) for line in lines for x in line.get_xdata()}
-    assert drawn == {(1.0, 1), (1.0, -1), (0.4, 1), (0.4, -1)}
-    assert "two worlds that are possible (probability 70%; pale: 30%)" in axes.get_title(loc="left")
-    assert plots.data["competence"].dims == ("world", "annotator")

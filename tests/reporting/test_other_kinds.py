@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,14 +12,11 @@ import xarray as xr
 
 import raters as rt
 from raters import kinds
-from raters.errors import DataError, SettingError
+from raters.errors import DataError
 from raters.fitting.storage import to_json
-from raters.judgements.base import Judgements
 from raters.judgements.names import names_array
-from raters.judgements.roles import static
 from raters.judgements.stored import qualified_name
-from raters.kinds import Column, Kind, Section, Words, finding
-from raters.reporting.facts import agreement_statistics, data_facts
+from raters.kinds import Column, Section
 from tests.kinds import replies
 from tests.refusals import raises_about
 from tests.reporting.test_report import Page, check_forms
@@ -30,29 +24,6 @@ from tests.reporting.test_report import Page, check_forms
 # The first passes everything by chance, the second and the third are good, the last has one answer.
 PERSONS, ITEMS = ("guess", "good", "<b>fine</b>", "new"), ("addition", "division", "roots")
 MODEL = replies.OwnTwoPL()
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Codings(Judgements):
-    """Categories of passages by coders: answers are names, and there is no latent class."""
-
-    passage: Any
-    coder: Any
-    category: Any
-    count: Any = None
-    passages: tuple[Any, ...] = static(())
-    coders: tuple[Any, ...] = static(())
-    categories: tuple[Any, ...] = static(())
-
-    axes: ClassVar = {"passage": "passage", "coder": "coder", "category": "category"}
-    names: ClassVar = {"passage": "passages", "coder": "coders", "category": "categories"}
-    answer: ClassVar = "category"
-    row: ClassVar = "coding"
-    judge: ClassVar = "coder"
-
-    def answers(self) -> np.ndarray:
-        return np.arange(len(self.categories))
 
 
 @pytest.fixture(autouse=True)
@@ -110,17 +81,6 @@ def test_a_kind_without_sections_has_a_report():
     assert {"guess", "good", "<b>fine</b>", "new"} <= set(Page(report.to_html()).text("bdi"))
 
 
-def test_questions_have_the_columns_of_the_kind():
-    model, result, audit = audited()
-    columns = {"item": "roots", "by": "new", "score": 0.1, "correct": "1", "p_correct": 0.8}
-    asked = xr.Dataset({name: ("suggestion", [value]) for name, value in columns.items()})
-    report = rt.report(model, result, audit, questions=asked)
-    assert "| item | ask | likely answer | its probability |" in report.to_markdown()
-    assert "| roots | new | 1 | 80% |" in report.to_markdown()
-    with raises_about(SettingError, "questions"):
-        rt.report(model, result, audit, questions=asked.drop_vars("item"))
-
-
 # ---------------------------------------------------------------- columns and sections
 
 
@@ -164,61 +124,4 @@ def test_columns_and_sections_are_those_of_the_kind(tmp_path):
     assert list(pd.read_csv(tmp_path / "items.csv")["item"]) == list(ITEMS)
 
 
-def test_an_adversary_of_any_kind_is_asked_about_the_instructions():
-    def quantities(program, result, limits):
-        ability = result["posterior"]["ability"].values[0]
-        return rt.kinds.Quantities(
-            {"ability": ability}, judged="ability", columns={"p_adversarial": (ability < 0).mean(0)}
-        )
-
-    steps = rt.report(*audited(quantities=quantities)).facts["next"]["steps"]
-    assert finding("ask_about_instructions", names=["guess"]) in steps
-
-
-@pytest.mark.parametrize("key", ["Items", "two words", "a{}", "", 3])
-def test_a_key_is_a_short_name(key):
-    with raises_about(SettingError, "key"):
-        Section(key)
-
-
 # ---------------------------------------------------------------- coded answers
-
-
-def codings() -> Codings:
-    passage, coder = np.repeat(np.arange(6, dtype=np.int32), 2), np.tile(np.int32([0, 1]), 6)
-    category = np.array([0, 0, 1, 1, 2, 2, 0, 1, 1, 1, 2, 0], np.int32)
-    names = {"passages": tuple("abcdef"), "coders": ("x", "y"), "categories": ("u", "v", "w")}
-    return Codings(passage, coder, category, **names)
-
-
-def test_agreement_is_counted_on_any_coded_answers():
-    data = codings()
-    rows = {"i": data.passage, "k": data.coder, "c": data.category}
-    labels = rt.Labels.from_frame(rows, item="i", annotator="k", label="c")
-    table = rt.agreement(data)
-    xr.testing.assert_identical(table.to_xarray(), rt.agreement(labels).to_xarray())
-    assert set(table["items_left_out"]) == {0}
-    with pytest.raises(DataError):
-        rt.agreement(data.rows(np.flatnonzero(data.coder == 0)))
-
-
-def test_data_facts_follow_from_the_roles():
-    rt.kinds.register(
-        Kind(
-            data=Codings,
-            readers=(rt.kinds.Reader(lambda frame: frame),),
-            models=(replies.OwnTwoPL,),
-            default=MODEL,
-            words=Words("coding", "codings"),
-        )
-    )
-    data = codings()
-    assert data_facts(data) == {
-        "passages": 6,
-        "coders": 2,
-        "codings": 12,
-        "classes": ["u", "v", "w"],
-    }
-    json.dumps(data_facts(data))
-    alone = data.rows(np.flatnonzero(data.coder == 0))
-    assert agreement_statistics(alone, 0.9) is None

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
 import json
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,21 +13,15 @@ import xarray as xr
 
 import raters as rt
 from raters.auditing.pairwise import pairwise
-from raters.auditing.settling import Settling
 from raters.errors import SettingError
 from raters.fitting.storage import to_json
 from raters.inference import Backend
-from raters.reporting import facts, views
+from raters.reporting import facts
 from tests import hand
 from tests.refusals import raises_about
 
 SIGNED = rt.ExtendedBTL(competence="signed")
 HOSTILE = ('<b>&"x"', "a|b", "`c`", "d\n_e_", "{{ 7 * 7 }}")
-# What GitHub would make a mention, a reference, a link or a formula of.
-LIVELY = (
-    *("@someone", "#12", "gh-12", "me@here.org", "https://a.org", "http://a.org", "www.a.org"),
-    "$x$ and $y$",
-)
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
 
@@ -149,35 +141,6 @@ def audited(request) -> tuple[rt.Model, xr.DataTree, rt.auditing.Audit]:
 # ---------------------------------------------------------------- facts
 
 
-def test_the_first_screen_says_what_it_stands_on_and_what_would_change_it(of_labels):
-    model, result, _ = of_labels
-    audit = rt.audit(model, result)
-    wanted = Settling(2, 7, 1.5, pd.DataFrame({"item": np.arange(7)}))
-    report = rt.report(model, result, dataclasses.replace(audit, settling=wanted))
-    assert report.facts["answer"]["stands_on"] == audit.anchor.sentence
-    (step,) = (one for one in report.facts["next"]["steps"] if one["code"] == "find_truths")
-    assert (step["number"], step["settled"], step["open"], step["is_enough"]) == (7, 1.5, 2, True)
-    assert "truths-wanted.csv" in report.files
-    wrong = findings(report, "items")["wrong_labels"]
-    assert wrong["expected_wrong"] == pytest.approx(audit.expected_wrong)
-    assert wrong["wrong_interval"] == pytest.approx(audit.wrong_interval)
-    first = report.to_html().partition('id="verdicts"')[0]
-    places = [
-        first.index(text)
-        for text in (
-            "Asked:",
-            'class="answer',
-            'class="stands-on',
-            "expected to be wrong",
-            "settle 1.5",
-        )
-    ]
-    assert places == sorted(places)
-    for text in ("expected to be wrong", "settle 1.5 of 2 open verdicts"):
-        assert text in str(report)
-        assert text in report.to_markdown().partition("### Verdicts")[0]
-
-
 def test_the_facts_are_those_of_the_audit(audited):
     report, audit = rt.report(*audited), audited[2]
     page = report.facts
@@ -229,27 +192,6 @@ def test_expected_costs_and_mistakes_by_hand():
     assert str(report).splitlines()[0] == headline
 
 
-def test_a_reason_is_a_code_with_numbers():
-    model, result, audit = judged(["guess", "good", "fine", "new"])
-    reasons = {
-        row["annotator"]: row["reason"]
-        for row in rt.report(model, result, audit).facts["annotators"]
-    }
-    assert reasons["new"] == {"code": "few_judgements", "number": 1}
-    assert reasons["guess"]["code"] == "careless"
-    assert reasons["good"] is None
-    chances = {"verdict": "drop", "p_below": 0.9, "p_adversarial": 0.7, "p_guessing": 0.1}
-    for row, code in (
-        (chances, "adversarial"),
-        (chances | {"p_different_taste": 0.8}, "own_taste"),
-        (chances | {"p_adversarial": 0.2, "p_spammer": 0.6}, "careless"),
-        (chances | {"p_adversarial": 0.2}, "below"),
-        (chances | {"gives_one_answer": True}, "one_answer"),
-        (chances | {"verdict": "too few draws"}, "few_draws"),
-    ):
-        assert facts.reason_of(row, audit)["code"] == code
-
-
 def test_agreement_of_two_annotators_by_hand():
     votes = hand.votes(
         ("a", "b", "x"), ("a", "b", "y"), ("c", "b", "x"), ("b", "c", "y"),
@@ -269,33 +211,6 @@ def test_agreement_of_two_annotators_by_hand():
     roles = {"first": "a", "second": "b", "outcome": "wins", "annotator": "who"}
     tied = rt.Comparisons.from_frame(table, **roles, ties="half")
     assert pairwise(tied, np.array([0, 1])).share[0, 1] == 0.5
-
-
-def test_what_chance_gives(audited):
-    agreement = rt.report(*audited).facts["agreement"]
-    assert agreement["mean"] == pytest.approx(np.nanmean(np.array(agreement["share"], float)))
-    expected = 0.5
-    if audited[2].items is not None:
-        labels = rt.Labels.from_result(audited[1])
-        given = [labels.weight[labels.label == code].sum() for code in range(labels.num_classes)]
-        expected = sum((number / sum(given)) ** 2 for number in given)
-    assert agreement["by_chance"] == pytest.approx(expected)
-
-
-def test_two_who_guess_among_five_classes_agree_as_by_chance():
-    rng = np.random.default_rng(0)
-    table = {
-        "item": np.tile(np.arange(4000), 2),
-        "who": np.repeat(["x", "y"], 4000),
-        "says": rng.integers(5, size=8000),
-    }
-    labels = rt.Labels.from_frame(table, item="item", annotator="who", label="says")
-    by_chance = facts.by_chance(labels)
-    assert by_chance == pytest.approx(0.2, abs=0.002)
-    # Four standard errors: a false alarm in 16,000.
-    assert pairwise(labels, np.array([0, 1])).share[0, 1] == pytest.approx(
-        by_chance, abs=4 * np.sqrt(0.16 / 4000)
-    )
 
 
 # ---------------------------------------------------------------- convergence
@@ -353,27 +268,6 @@ def test_convergence_is_a_code(chains, backend, attrs, code):
     check_forms(report)
 
 
-def test_what_a_longer_run_does_not_mend(monkeypatch):
-    warning = "types are not separated: more votes would tell them apart"
-    monkeypatch.setattr(rt.ExtendedBTL, "fit_warnings", lambda *_: (warning,))
-    model, result, audit = judged(["guess", "good", "new"])
-    report = rt.report(model, recorded(model, result, 2, rt.NUTS(), **MIXED), audit)
-    fit = report.facts["convergence"]
-    assert (fit["settled"], fit["relied_on"], fit["fit_warnings"]) == (True, False, [warning])
-    assert f"Not final: {warning}." in str(report)
-
-
-def test_a_check_is_by_a_sampler_that_can_do_it(monkeypatch):
-    model, result, audit = judged(["guess", "good", "new"])
-    tree = recorded(model, result, 1, rt.PGEM(draws=40), converged=1, **NEAR)
-    for sampler in ("PGGibbs", "NUTS", None):
-        page = rt.report(model, tree, audit).facts
-        steps = {one["code"]: one for one in page["next"]["steps"]}
-        assert steps.get("check_exactly", {"sampler": None})["sampler"] == sampler
-        if sampler is not None:
-            monkeypatch.setattr(getattr(rt, sampler), "why_not", lambda *_: "not this model")
-
-
 def of_chains(
     draws: dict[str, np.ndarray], wild: float
 ) -> tuple[rt.Model, xr.DataTree, rt.auditing.Audit]:
@@ -403,19 +297,6 @@ def test_what_nothing_hangs_on_unsettles_nothing():
     assert fit["poor"][0]["rhat"] > 1.01
 
 
-def test_short_chains_that_agree_are_named_with_what_is_short():
-    """Runs of six equal draws, in each half of a chain in another order: R-hat is below 1, and the
-    scale has a sixth of the 1,200 draws, fewer than four chains want."""
-    rng = np.random.default_rng(0)
-    values = rng.lognormal(0, 0.1, 25)
-    runs = np.array([[rng.permutation(values) for half in range(2)] for chain in range(4)])
-    scale = np.repeat(runs.reshape(4, 50), 6, axis=1)
-    model, result, audit = of_chains({"reward_scale": scale}, wild=0.0)
-    result.attrs |= {"max_rhat": 1.0, "min_ess": 100.0}
-    fit = rt.report(model, result, audit).facts["convergence"]
-    assert (fit["code"], [one["site"] for one in fit["poor"]]) == ("stands", ["reward_scale"])
-
-
 def test_verdicts_that_may_change_are_named():
     """P(competence < .25) of the second is near 1/5, where keep turns to review, and its chains
     are short; those of the others are far from any limit."""
@@ -428,28 +309,6 @@ def test_verdicts_that_may_change_are_named():
     fit = report.facts["convergence"]
     assert (fit["settled"], fit["open"]) == (False, ["good"])
     assert "the verdicts of good may still change" in str(report)
-
-
-def test_there_is_no_verdict_without_draws():
-    """Two chains of one judge are in two worlds: 1,200 draws, and two effective ones."""
-    competence = np.random.default_rng(0).normal([0.0, 1.0, 1.0], 0.05, (4, 300, 3))
-    competence[2:, :, 1] -= 3
-    model, result, audit = of_chains({"competence": competence}, wild=0.0)
-    verdict = dict(zip(audit.table["annotator"].values, audit.table["verdict"].values, strict=True))
-    assert verdict == {"guess": "drop", "good": "too few draws", "new": "keep"}
-    report = rt.report(model, result, audit)
-    assert report.facts["convergence"]["open"] == ["good"]
-    assert "too few draws: 1" in str(report)
-
-
-def test_an_approximation_is_settled_when_its_bound_no_longer_rises():
-    model, result, audit = judged(["guess", "good", "new"])
-    noise = np.random.default_rng(0).normal(0, 1, 1000)
-    for rise, settled in ((0.0, True), (0.1, False)):
-        tree = recorded(model, result, 1, rt.SVI(steps=1000), **NEAR)
-        bound = xr.Dataset({"elbo": ("step", noise + rise * np.arange(1000))})
-        tree["optimisation"] = xr.DataTree(bound)
-        assert rt.report(model, tree, audit).facts["convergence"]["settled"] is settled
 
 
 # ---------------------------------------------------------------- forms
@@ -476,57 +335,6 @@ def test_every_form_shows_the_same_facts_whole_and_escaped(audited, tmp_path):
     assert (tmp_path / "competences.png").stat().st_size > 1000
 
 
-def test_names_are_no_templates_mentions_links_or_formulas():
-    model, result, audit = judged([HOSTILE[4], *LIVELY, "new"])
-    report = rt.report(model, result, audit)
-    assert "{{ 7 * 7 }}" in report.to_html()
-    text = report.to_markdown().partition("<details><summary>How this was computed")[0]
-    assert "\\{\\{ 7 \\* 7 \\}\\}" in text
-    for active in ("@some", "@here", "#12", "gh-12", "://", "www."):
-        assert active not in text
-    assert "\\$x\\$ and \\$y\\$" in text
-    assert "$x" not in text.replace("\\$", "")
-    for name in LIVELY:
-        assert f"| {name} |" in text.replace("\u2060", "").replace("\\", "")
-    assert views.in_backticks("a `b` c") == "``a `b` c``"
-    assert views.in_backticks("`b`") == "`` `b` ``"
-
-
-def test_intervals_are_drawn_where_they_lie():
-    scale = views.Scale(-1.0, 3.0)
-    places = [scale.at(value) for value in (-1, 0, 1, 3, 9)]
-    assert places == ["0.0%", "25.0%", "50.0%", "100.0%", "100.0%"]
-    assert scale.wide(0, 1) == "25.0%"
-    report = rt.report(*judged(["guess", "good", "new"]))
-    page, rows = Page(report.to_html()), report.facts["annotators"]
-    bars = [attrs for tag, attrs in page.tags if tag == "rect" and "rx" in attrs][:3]
-    drawn = views.scale_of(rows, "competence", 0.0, 1.0, 0.25)
-    for attrs, row in zip(bars, rows, strict=True):
-        assert attrs["x"] == drawn.at(row["competence_low"])
-        assert attrs["width"] == drawn.wide(row["competence_low"], row["competence_high"])
-    assert views.shade(0.2, 0.2) == ("high", "0.00")
-    assert views.shade(0.6, 0.2) == ("high", "0.40")
-    assert views.shade(0.1, 0.2) == ("low", "0.40")
-    assert views.shade(1.0, 1.0) == ("high", "0.00")
-
-
-def test_six_hundred_annotators_are_all_there_ten_of_them_at_once():
-    names = [f"annotator {number:03} of the far too long names" for number in range(600)]
-    model, result, audit = judged(names)
-    verdict = np.array(["drop", "review", "keep"], dtype=object)[np.arange(600) % 3]
-    table = audit.table.assign(verdict=("annotator", verdict))
-    report = rt.report(model, result, dataclasses.replace(audit, table=table))
-    page, markdown = report.to_html(), report.to_markdown()
-    first, folded, *_ = page.partition('id="section-items"')[0].split("<details>")
-    rows = [row["annotator"] for row in report.facts["annotators"]]
-    assert [sum(f">{name}<" in part for name in names) for part in (first, folded)] == [10, 590]
-    assert all(f">{name}<" in first for name in rows[:10])
-    assert len(report.facts["agreement"]["annotators"]) == 30
-    assert len(page) < 2_000_000
-    assert len(markdown) < 65_536  # what a pull request takes
-    assert len(report.to_text().splitlines()) < 60
-
-
 def test_questions_are_listed(of_votes):
     model, result, audit = of_votes
     pool = rt.Candidates.pairs(rt.Comparisons.from_result(result))
@@ -541,42 +349,18 @@ def test_questions_are_listed(of_votes):
         rt.report(model, result, audit, questions="what next?")
 
 
-@pytest.mark.slow
-def test_mixtures_have_a_ranking_for_each_type(fit_quietly):
-    votes, _ = rt.datasets.preference_types(
-        num_items=4, num_annotators=12, votes_each=12, num_types=2, seed=0
-    )
-    model = rt.MixtureBTL(num_types=2, competence="unit")
-    result = fit_quietly(model, votes, rt.PGEM(draws=50))
-    report = rt.report(model, result, rt.audit(model, result, reference="crowd"))
-    section = report.facts["sections"]["items"]
-    assert [finding["type"] for finding in section["findings"] if "type" in finding] == [0, 1]
-    means = result.posterior["reward"].mean(("chain", "draw")).transpose("type", "item").values
-    for kind, mean in enumerate(means):
-        rows = [row["item"] for row in section["rows"] if row["type"] == kind]
-        assert rows == np.argsort(-mean).tolist()
-    assert Page(report.to_html()).text("h3")[:2] == ["type: 0", "type: 1"]
-
-
 # ---------------------------------------------------------------- mistakes
 
 
-def test_what_does_not_belong_together_is_refused(of_votes, tmp_path):
-    model, result, audit = of_votes
+def test_what_does_not_belong_together_is_refused(tmp_path):
     names = ["guess", "good", "new"]
-    for wrong in (audit.table, judged(names)[2]):
+    model, result, audit = judged(names)
+    wider = dataclasses.replace(model, reward_scale=2.0)
+    for wrong in (None, audit.table, judged(names[:2])[2], rt.audit(wider, result)):
         with raises_about(SettingError, "audit"):
             rt.report(model, result, wrong)
     with raises_about(SettingError, "model"):
         rt.report(rt.BTL(), result, audit)
-    model, result, audit = judged(names)
-    rows = [("a", "b", name) for name in names] + [("b", "c", "new")]
-    draws = np.ones((40, 3))
-    of_others = hand.result(hand.votes(*rows, annotators=names), reward=draws, competence=draws)
-    wider = dataclasses.replace(model, reward_scale=2.0)
-    for other in (rt.audit(model, of_others), rt.audit(wider, result)):
-        with raises_about(SettingError, "audit"):
-            rt.report(model, result, other)
     with raises_about(SettingError, "result"):
         rt.report(model, result.isel(draw=[0]), audit)
     for name in ("report.pdf", "report"):
@@ -603,20 +387,3 @@ def test_what_changes_without_those_flagged():
         steps = rt.report(model, result, audit, dropped=given).facts["next"]["steps"]
         assert [one["done"] for one in steps if one["code"] == "drop"] == [done]
     check_forms(report)
-
-
-def test_a_full_disk_leaves_an_older_report(tmp_path, monkeypatch):
-    model, result, audit = judged(["guess", "good", "new"])
-    report, path = rt.report(model, result, audit), tmp_path / "report.md"
-    report.save(path)
-    older, write = path.read_text(), Path.write_text
-
-    def half(self, text, **options):
-        write(self, text[:100], **options)
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_text", half)
-    with pytest.raises(SettingError):
-        report.save(path)
-    assert path.read_text() == older
-    assert list(tmp_path.iterdir()) == [path]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -58,16 +58,8 @@ def _judge_items(layout: Layout) -> Measure | str:
 # ---------------------------------------------------------------- intransitivity
 
 
-class _Triads(NamedTuple):
-    """Three items, each two of which were compared."""
-
-    place: Int[np.ndarray, " row"]
-    num_pairs: int
-    pairs: Int[np.ndarray, "3 triad"]
-
-
-def _triads(data: Any) -> _Triads:
-    """All triads, or many drawn at random."""
+def _triads(data: Any) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, "3 triad"]]:
+    """Pair of each row, and the pairs of all triads, or of many drawn at random."""
     first, second = np.asarray(data.first, np.int64), np.asarray(data.second, np.int64)
     low, high, size = np.minimum(first, second), np.maximum(first, second), len(data.items)
     key, place = np.unique(low * size + high, return_inverse=True)
@@ -95,19 +87,18 @@ def _triads(data: Any) -> _Triads:
     pairs = np.unique(np.stack([one, found, other])[:, closed], axis=1)
     if pairs.shape[1] > _MOST_TRIADS:
         pairs = pairs[:, np.sort(rng.choice(pairs.shape[1], _MOST_TRIADS, replace=False))]
-    return _Triads(place, len(key), pairs)
+    return place, pairs
 
 
 def _intransitivity(layout: Layout) -> Measure | str:
     """Share of cycles among the triads of items that majorities of votes decide."""
-    triads = _triads(layout.data)
-    if triads.pairs.shape[1] == 0:
+    place, pairs = _triads(layout.data)
+    if pairs.shape[1] == 0:
         return "no three items were compared with one another"
 
     def measure(draw: Draw) -> float:
         lead = np.where(layout.turned, -1, 1) * (draw.counts[0] - draw.counts[-1])
-        side = np.sign(np.bincount(triads.place, lead, triads.num_pairs))
-        one, two, across = side[triads.pairs]
+        one, two, across = np.sign(np.bincount(place, lead))[pairs]
         decided = (one != 0) & (two != 0) & (across != 0)
         return float(((one == two) & (one == -across) & decided).sum() / max(decided.sum(), 1))
 
