@@ -318,8 +318,7 @@ def names_from_json(text: str) -> tuple[Any, ...]:
 
 
 def staying(names: Sequence[Any], dropped: Iterable[Any], role: str) -> Bool[np.ndarray, " name"]:
-    """Mask of the names that stay when some are dropped; `DataError` for names that are not
-    there."""
+    """Mask of the names that stay when some are dropped."""
     gone = set(map(name_text, name_list(dropped, "names")))
     if unknown := gone - set(map(name_text, names)):
         refuse_data(

@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
-from jaxtyping import Int, Num, Shaped
+from jaxtyping import Float, Int, Num, Shaped
 
 from raters.errors import DataError, DataWarning, refuse_data
 from raters.errors.validation import checked, finite
-from raters.judgements.counts import Tallies
+from raters.judgements.base import Judgements
+from raters.judgements.counts import Tallies, exact
 from raters.judgements.names import (
     loosely,
     match_names,
@@ -24,7 +25,6 @@ from raters.judgements.names import (
 )
 from raters.judgements.parts import PIECE
 from raters.judgements.reading import features as feature_reading
-from raters.judgements.ties import Ties
 
 #: Words for an answer, and votes for the first item that each stands for.
 _WORDS = {"first": 1.0, "left": 1.0, "second": 0.0, "right": 0.0, "tie": 0.5}
@@ -42,7 +42,7 @@ def side_words(first: str, second: str) -> tuple[str, str]:
     return "first" if second == "left" else "left", "second" if first == "right" else "right"
 
 
-class Pairs(Ties):
+class Pairs(Judgements):
     """Base of `raters.Comparisons`: what follows from a question having two sides."""
 
     again: ClassVar[bool] = True
@@ -57,7 +57,102 @@ class Pairs(Ties):
     strata: tuple[Any, ...]
     annotators: tuple[Any, ...]
     ordered: bool
+    tied: bool
     feature_names: tuple[str, ...]
+
+    # Of other kinds these two are facts of the class; here they depend on how ties were read.
+    @property
+    def summed(self) -> bool:  # type: ignore[override]
+        """True where a row holds the sum of its votes, as it does unless ties are kept."""
+        return not self.tied
+
+    @property
+    def success(self) -> tuple[str, float] | None:  # type: ignore[override]
+        """The outcome whose probability says all; None where ties are kept."""
+        return None if self.tied else ("p_win", 1.0)
+
+    def answers(self) -> Float[np.ndarray, " answer"]:
+        """The first item wins, or the second; where ties are kept, a tie is between the two."""
+        return np.array([1.0, 0.5, 0.0] if self.tied else [1.0, 0.0])
+
+    def with_ties(self) -> Self:
+        """The votes with a tie as an answer of its own, which a model with ``ties`` takes.
+
+        Returns
+        -------
+        Pairs
+            In rows of votes that are alike. It takes rows of single votes (``aggregate=False``), or
+            of votes for one side: a sum does not say how many ties are in it.
+
+        Raises
+        ------
+        DataError
+            When a row holds the sum of votes that are not all for one side.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> votes = rt.Comparisons.from_frame({"a": ["tea", "tea"], "b": ["milk", "milk"],
+        ...                                    "says": ["tie", "a"]}, first="a", second="b",
+        ...                                   outcome="says", ties="half", aggregate=False)
+        >>> votes.with_ties().answers().tolist()
+        [1.0, 0.5, 0.0]
+        """
+        if self.tied:
+            return self
+        if self.wins is None:
+            return dataclasses.replace(self, tied=True)
+        wins, count = np.asarray(self.wins, float), np.asarray(self.weight, float)
+        half = wins % 1 != 0
+        if (several := (count > 1) & (wins > 0) & (wins < count)).any():
+            row = int(np.flatnonzero(several)[0])
+            refuse_data(
+                "wins",
+                float(wins[row]),
+                f"is a sum of {count[row]:g} votes in row {row} (counted from 0), which"
+                " does not say how many of them are ties",
+                "read the table again with ties='keep'",
+            )
+        # Votes for the first item, ties, and votes for the second, each as a row of its own.
+        decided = np.where(half, 0, wins), np.where(half, 0, count - wins)
+        numbers = np.stack([decided[0], half.astype(float), decided[1]])
+        place, rows = np.nonzero(numbers > 0)
+        order = np.argsort(rows, kind="stable")
+        place, rows = place[order], rows[order]
+        outcome = np.array([1.0, 0.5, 0.0], np.float32)[place]
+        kept = dataclasses.replace(self.rows(rows), wins=outcome, tied=True)
+        return dataclasses.replace(kept, count=exact(numbers[place, rows]))._slim()
+
+    def halved(self) -> Self:
+        """The votes with half of each tie for either side, as read with ``ties="half"``.
+
+        Returns
+        -------
+        Pairs
+            In the same rows; as they are unless ties are kept.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> votes = rt.Comparisons.from_frame({"a": ["tea"], "b": ["milk"], "says": ["tie"],
+        ...                                    "times": [3]}, first="a", second="b",
+        ...                                   outcome="says", count="times", ties="keep")
+        >>> votes.wins.tolist(), votes.halved().wins.tolist()
+        ([0.5], [1.5])
+        """
+        if not self.tied:
+            return self
+        if self.wins is None:
+            return dataclasses.replace(self, tied=False)
+        count = np.asarray(self.weight, float)
+        votes = dataclasses.replace(self, wins=exact(np.asarray(self.wins) * count), tied=False)
+        return dataclasses.replace(votes, count=exact(count))._slim()
+
+    @checked
+    def joined(self, more: Self) -> Self:
+        """These votes and further ones, in this order, with ties as these have them; see
+        `Judgements.joined`."""
+        return super().joined(more.with_ties() if self.tied else more.halved())
 
     def answer_words(self, row: int) -> dict[str, float]:
         """Words for the outcomes of one question: the sides, a tie, and the names of the two
@@ -190,15 +285,7 @@ class Pairs(Ties):
         return self
 
     def components(self) -> list[tuple[Any, ...]]:
-        """The connected components of the graph of comparisons.
-
-        Rewards of items in different components are related by the prior only.
-
-        Returns
-        -------
-        list of tuple
-            Names of the items of each component, the largest first.
-        """
+        """The connected components of the graph of comparisons."""
         label = np.arange(len(self.items))
         for piece in self.chunks(PIECE):
             real = slice(None) if piece.count is None else np.asarray(piece.count) > 0
@@ -301,6 +388,7 @@ class Pairs(Ties):
         """In the codes of `like` along the given axes, and in its strata; see
         `Judgements.recoded`."""
         votes = super().recoded(like, axes)
+        votes = votes.with_ties() if like.tied else votes.halved()
         codes = votes.stratum
         if codes is not None and like.strata:
             codes = matched_codes(np.asarray(codes), votes.strata, like.strata, "stratum")
@@ -308,18 +396,7 @@ class Pairs(Ties):
 
     @checked
     def in_stratum(self, name: Any) -> Self:
-        """The questions as those of one stratum; without one they are about all strata together.
-
-        Parameters
-        ----------
-        name : name of a stratum
-            Of those that the data have; of questions without, the only one, which `raters.predict`
-            matches with those of the fit.
-
-        Returns
-        -------
-        Pairs
-        """
+        """The questions as those of one stratum; without one they are about all strata together."""
         strata = self.strata or (name,)
         (code,) = match_names(np.zeros(1, np.int32), (name,), strata, "stratum")
         column = np.full(self.num_rows, code, np.int32)
@@ -339,17 +416,7 @@ class Pairs(Ties):
         return columns | {"stratum": names_array(self.strata)[np.asarray(self.stratum)]}
 
     def at_equal_features(self, like: Self) -> Self:
-        """With the features of other data, equal on both sides; as they are if they have features.
-
-        Parameters
-        ----------
-        like : Pairs
-            Data whose features a model was fitted with.
-
-        Returns
-        -------
-        Pairs
-        """
+        """With the features of other data, equal on both sides, unless there are features."""
         if self.features is not None:
             return self
         features = np.zeros((self.num_rows, len(like.feature_names)), np.float32)

@@ -23,18 +23,6 @@ def choices(*rows: tuple[str, str, str]) -> Choices:
     return Choices.from_frame(table, chooser="who", offered="menu", chosen="took")
 
 
-def test_an_answer_regardless_of_case_must_stand_for_one_outcome():
-    data = choices(("ann", "Tea|tea|Milk", "tea"))
-    words = data.answer_words(0)
-    assert data.outcome_of(0, " Tea ") == words["Tea"]
-    assert data.outcome_of(0, "tea") == words["tea"]
-    assert data.outcome_of(0, "MILK") == words["Milk"]
-    assert data.outcome_of(0, "beer") is None
-    with pytest.raises(DataError) as caught:
-        data.outcome_of(0, "TEA")
-    assert (caught.value.parameter, caught.value.value) == ("answer", "TEA")
-
-
 def test_an_outcome_that_a_question_cannot_have_has_no_word():
     data = choices(("ann", "a|b", "a"), ("ann", "b|c", "c"))
     assert data.words_of(1, 2.0) == "c"
@@ -53,17 +41,6 @@ def test_parts_with_different_columns_are_not_joined():
         assert caught.value.parameter == "chosen"
     twice = dataclasses.replace(data, count=np.array([2.0, 1.0]))
     np.testing.assert_array_equal(data.joined(twice).count, [1, 1, 2, 1])
-
-
-def test_a_table_has_a_row_for_each_question_with_its_answer_and_count():
-    data = choices(("ann", "a|b", "a"), ("bob", "c|b", "b")).padded(4)
-    assert data.to_frame().to_dict("list") == {
-        "chooser": ["ann", "bob"],
-        "offered": ["a, b", "c, b"],
-        "chosen": ["a", "b"],
-        "count": [1, 1],
-    }
-    assert "chosen" not in data.unanswered().to_frame()
 
 
 @jax.tree_util.register_dataclass

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from raters.judgements.display import ISOLATED, SHORT, WHOLE, display_name, isolated, visible
 
-STEERING = "\x00\x07\x1b\x7f\x9b\u200e\u200f\u202a\u202e\u2066\u2069\u200b\ufeff\u2028\u2029"
-
 
 def hidden(text: str) -> bool:
     """True if text has what steers a terminal or turns the direction of what follows."""
@@ -75,9 +73,3 @@ def test_names_from_right_to_left_stand_apart_in_a_sentence():
     assert ISOLATED.findall(visible(f"{isolated('שלום')} and {isolated('x ')}")) == ["שלום", "x␣"]
     # Isolates of a name itself do not end the one around it.
     assert isolated("a\u2069b") == "\u2068a[U+2069]b\u2069"
-
-
-def test_text_keeps_its_lines_and_names():
-    assert visible("one\n\ttwo") == "one\n\ttwo"
-    assert visible(f"x{STEERING}") == "x" + "".join(f"[U+{ord(one):04X}]" for one in STEERING)
-    assert visible("\u2068a") == "[U+2068]a"

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Int
 
 from raters.errors import refuse_data
-from raters.judgements.names import Names
+from raters.judgements.names import Names, shorten
 from raters.judgements.reading.columns import Column, read_numbers, where
 from raters.judgements.reading.rankings import Table, by_cells, coded
 
@@ -17,8 +17,7 @@ from raters.judgements.reading.rankings import Table, by_cells, coded
 def best_and_worst(
     shown: Sequence[Column], columns: Mapping[str, Column], known: Iterable[Any] | None
 ) -> tuple[Table, Names]:
-    """Answers as rankings: place 1 for the best item, −1 for the worst, and 0 for the others
-    shown."""
+    """Answers as rankings: place 1 for the best item, −1 for the worst, 0 for the others."""
     cells, names = coded(shown, known, [columns["best"], columns["worst"]])
     items, top, bottom = cells[:, :-2], cells[:, -2], cells[:, -1]
     if (few := (items >= 0).sum(1) < 2).any():
@@ -27,18 +26,15 @@ def best_and_worst(
             problem=f"has fewer than two items in {where(few)}",
             expected="the best and the worst are of two items or more; leave those rows out",
         )
-    if (none := top < 0).any():
-        columns["best"].refuse(
-            f"names no item in {where(none)}",
-            "the worst is chosen when the best is: leave out rows without a best item",
-        )
     for role, code in {"best": top, "worst": bottom}.items():
-        other = (code >= 0) & ~(items == code[:, None]).any(1)
+        other = ~(items == code[:, None]).any(1)
+        other = (code < 0) | other if role == "best" else (code >= 0) & other
         if other.any():
             at = int(np.argmax(other))
-            own = ", ".join(repr(names[item]) for item in items[at] if item >= 0)
+            shown_items = shorten([names[item] for item in items[at] if item >= 0])
             columns[role].refuse(
-                f"names {names[code[at]]!r} in {where(other)}, where the items are {own}",
+                f"names {names[code[at]] if code[at] >= 0 else 'no item'!r} in {where(other)},"
+                f" where the items are {shown_items}",
                 "it must hold the name of one of them, and not its number or column",
             )
     if (same := top == bottom).any():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,45 +91,41 @@ class Terms(NamedTuple):
 
     def of_offers(self, table: Offers, alternatives: Names) -> dict[str, Any]:
         """Fields of `Choices` with the features of the alternatives."""
-        if not self.features:
-            return {"features": None, "centre": None, "scale": None}
+        fields = ("features", "centre", "scale", "feature_names")
         values, names = by_alternative(
             table.features, self.features, self.specific, table.alternative, alternatives
         )
-        if self.like is not None:
-            known = _known(names, self.like.feature_names, "features")
-            centre, scale = self.like.centre, self.like.scale
-        else:
-            known, centre, scale = names, values.mean(0), _within(values, table.group, names)
-        scaled = (values - np.asarray(centre)) / np.asarray(scale)
-        return {"features": scaled, "centre": centre, "scale": scale, "feature_names": known}
+        return self._scaled(values, names, fields, lambda: _within(values, table.group, names))
 
     def of_choosers(self, values: Float[np.ndarray, "set chooser_feature"]) -> dict[str, Any]:
         """Fields of `Choices` with the features of the choosers."""
-        fields = ("chooser_features", "chooser_centre", "chooser_scale")
-        if not self.choosers:
-            return dict.fromkeys(fields)
+        fields = ("chooser_features", "chooser_centre", "chooser_scale", "chooser_names")
         names = tuple(map(name_text, self.choosers))
-        if self.like is not None:
-            _known(names, self.like.chooser_names, "choosers")
-            centre, scale = self.like.chooser_centre, self.like.chooser_scale
+        return self._scaled(values, names, fields, lambda: _across(values, names))
+
+    def _scaled(
+        self,
+        values: Float[np.ndarray, "row feature"],
+        names: tuple[str, ...],
+        fields: tuple[str, ...],
+        deviation: Callable[[], Float[np.ndarray, " feature"]],
+    ) -> dict[str, Any]:
+        """Values, centre, scale and names of features, as fields of `Choices`."""
+        if not names:
+            return dict.fromkeys(fields[:3])
+        if self.like is None:
+            centre, scale = values.mean(0), deviation()
         else:
-            centre, scale = values.mean(0), _across(values, names)
+            _, centre, scale, known = (getattr(self.like, field) for field in fields)
+            if names != known:
+                refuse_data(
+                    "choosers" if "chooser" in fields[0] else "features",
+                    list(names),
+                    "differ from those of `like`",
+                    f"these are {shorten(known)}, in this order" if known else "it has none",
+                )
         scaled = (values - np.asarray(centre)) / np.asarray(scale)
-        own = dict(zip(fields, (scaled, centre, scale), strict=True))
-        return own | {"chooser_names": names}
-
-
-def _known(names: tuple[str, ...], known: tuple[str, ...], parameter: str) -> tuple[str, ...]:
-    """Raise unless these are the features of `like`, in their order."""
-    if names != known:
-        refuse_data(
-            parameter,
-            list(names),
-            "differ from those of `like`",
-            f"these are {shorten(known)}, in this order" if known else "it has none",
-        )
-    return known
+        return dict(zip(fields, (scaled, centre, scale, names), strict=True))
 
 
 def by_alternative(
@@ -148,13 +144,16 @@ def by_alternative(
             "is none of `features`",
             f"these are {shorten(names)}" if names else "name it there as well",
         )
-    columns, own = [], []
+    columns, names_of_columns = [], []
     for column, name in zip(values.T, names, strict=True):
-        each = range(len(alternatives)) if name in listed else [None]
-        for code in each:
-            columns.append(column if code is None else np.where(alternative == code, column, 0.0))
-            own.append(name if code is None else f"{name}:{name_text(alternatives[code])}")
-    return np.stack(columns, axis=1) if columns else values, tuple(own)
+        if name not in listed:
+            columns.append(column)
+            names_of_columns.append(name)
+            continue
+        for code, other in enumerate(alternatives):
+            columns.append(np.where(alternative == code, column, 0.0))
+            names_of_columns.append(f"{name}:{name_text(other)}")
+    return np.stack(columns, axis=1) if columns else values, tuple(names_of_columns)
 
 
 def _within(

@@ -22,8 +22,8 @@ from raters.judgements.names import (
 )
 from raters.judgements.reading.columns import (
     Column,
+    column_names,
     first_row,
-    number_of_rows,
     read_list,
     read_numbers,
     repeated,
@@ -174,9 +174,10 @@ def rows_of(frame: Any, columns: Mapping[str, Column], named: Sequence[tuple[str
     """Number of rows of a wide table, by a column that is named; without any, by its first."""
     if columns:
         return len(next(iter(columns.values())))
-    if named:
-        return len(read_list(frame, named[:1], empty=("features",))[0])
-    return number_of_rows(frame)
+    first = named[:1] or [("features", name) for name in column_names(frame)[:1]]
+    if not first:
+        refuse_data("frame", problem="has no columns", expected="give a table with some")
+    return len(read_list(frame, first, empty=("features",))[0])
 
 
 def availability(

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from raters.errors import refuse_data
 from raters.judgements.names import check_text, name_text
-from raters.judgements.reading.columns import Column, where
+from raters.judgements.reading.columns import Column, read_number, where
 
 Ties = Literal["error", "drop", "half", "keep"]
 
@@ -39,11 +39,9 @@ def settle_ties(
     if ties != "drop":
         return np.ones(len(wins), dtype=bool)
     if tied.all():
-        refuse_data(
-            "ties", "drop", f"leaves no vote: column {column!r} has ties only", "'half' keeps them"
-        )
-    kept: np.ndarray = ~tied
-    return kept
+        problem = f"leaves no vote: column {column!r} has ties only"
+        refuse_data("ties", "drop", problem, "'half' keeps them")
+    return np.asarray(~tied)
 
 
 def read(
@@ -57,10 +55,7 @@ def read(
     with their item codes."""
     sides = (first[0].name, second[0].name)
     if spelled is not None:
-        wins = _spelled(outcome, spelled)[outcome.code]
-        _refuse_unread(outcome, wins, "it must hold one of the values in `outcomes`")
-        votes: np.ndarray = wins.astype(np.float32)
-        return votes
+        return _read(outcome, _spelled(outcome, spelled)[outcome.code])
     as_word = _words(outcome.values, *sides)[outcome.code]
     lookup = {name_text(name): code for code, name in enumerate(items)}
     named = np.array([lookup.get(name_text(value), -1) for value in outcome.values])[outcome.code]
@@ -77,16 +72,10 @@ def read(
             " word or number for a side",
             "outcomes={'first': 1, 'second': 0}",
         )
-    by_words = by_name.sum() < by_word.sum()
-    if by_words:
-        _refuse_other_sides(outcome, *sides)
-    wins = as_word if by_words else as_name
-    expected = (
-        f"it must hold the item in {sides[0]!r} or {sides[1]!r} of its row, one of these two column"
-        " names, 'first'/'second', 1/0, or 'tie'; spell other values out"
-    )
-    _refuse_unread(outcome, wins, expected)
-    return wins.astype(np.float32)
+    if by_name.sum() >= by_word.sum():
+        return _read(outcome, as_name)
+    _refuse_other_sides(outcome, *sides)
+    return _read(outcome, as_word)
 
 
 def _refuse_other_sides(outcome: Column, first: str, second: str) -> None:
@@ -111,34 +100,26 @@ def _refuse_other_sides(outcome: Column, first: str, second: str) -> None:
 def _words(values: list[Any], first_column: str, second_column: str) -> Float[np.ndarray, " value"]:
     """Outcome of each distinct value when it is read as a word or number; NaN when nothing."""
     lowered = [str(value).strip().lower() for value in values]
-    numbers = [_number(word) for word in lowered]
-    coded = {number for number in numbers if number is not None}
+    numbers = [read_number(word) for word in lowered]
+    coded = {number for number in numbers if not np.isnan(number)}
     # 1 and 2 number the sides; beside a 0 (or any other number) a 2 could mean anything.
     meaning = {1.0: 1.0, 2.0: 0.0} if 2.0 in coded and coded <= {1.0, 2.0} else _NUMBERS
     columns = {first_column: 1.0, second_column: 0.0}
     loose = {name.lower(): side for name, side in columns.items()}
-    if len(loose) < 2:
-        loose = {}
+    loose = loose if len(loose) == 2 else {}
 
-    def reading(value: Any, word: str, number: float | None) -> float:
+    def reading(value: Any, word: str, number: float) -> float:
         if str(value) in columns:
             return columns[str(value)]
         if word in loose:
             return loose[word]
-        if number is not None:
+        if not np.isnan(number):
             return meaning.get(number, np.nan)
         if word in _FIRST_WORDS or word in _SECOND_WORDS:
             return float(word in _FIRST_WORDS)
         return 0.5 if _TIE.fullmatch(word) else np.nan
 
     return np.array([reading(*entry) for entry in zip(values, lowered, numbers, strict=True)])
-
-
-def _number(word: str) -> float | None:
-    try:
-        return float(word)
-    except ValueError:
-        return None
 
 
 def _spelled(outcome: Column, spelled: Mapping[str, Any]) -> Float[np.ndarray, " value"]:
@@ -161,12 +142,16 @@ def _spelled(outcome: Column, spelled: Mapping[str, Any]) -> Float[np.ndarray, "
     return np.array([meaning.get(name_text(value), np.nan) for value in outcome.values])
 
 
-def _refuse_unread(outcome: Column, wins: Float[np.ndarray, " row"], expected: str) -> None:
+def _read(outcome: Column, wins: Float[np.ndarray, " row"]) -> Float[np.ndarray, " row"]:
+    """Outcomes in single precision, all of which are known."""
     unread = np.isnan(wins)
     if unread.any():
         value = outcome.values[outcome.code[np.argmax(unread)]]
         outcome.refuse(
             f"holds {value!r}, which is neither side, in {where(unread)}",
-            expected,
+            "it must hold the item in the first or second column of its row, the name of one of"
+            " these columns, 'first'/'second', 1/0, or 'tie'; spell other values out",
             "outcomes={'first': ..., 'second': ..., 'tie': ...}",
         )
+    votes: np.ndarray = wins.astype(np.float32)
+    return votes

@@ -127,8 +127,8 @@ def wide_columns(
         refuse_data(role, places, few, "give all of them", instead=f"{role}=['{role}*']")
     named = {other: column_name(other, name) for other, name in others.items() if name is not None}
     wanted = [(role, name) for name in listed] + list(named.items())
-    for place, (at, name) in enumerate(wanted):
-        if name in [one for _, one in wanted[:place]]:
+    for at, name in wanted:
+        if [one for _, one in wanted].count(name) > 1:
             refuse_data(at, name, "comes twice", f"name one column for each, apart from `{role}`")
     columns = read_list(frame, wanted, empty=(role, "best", "worst"))
     cells, rest = columns[: len(listed)], columns[len(listed) :]
