@@ -15,13 +15,13 @@ from jaxtyping import Float, Int
 
 from raters.errors import refuse_data
 from raters.errors.validation import boolean, checked
-from raters.judgements.counts import exact, ranks
+from raters.judgements.counts import exact, place_within, ranks
 from raters.judgements.grouped import Grouped
 from raters.judgements.names import encode_names, names_array, shorten, staying, warn_of_each
-from raters.judgements.reading import choice_features
 from raters.judgements.reading import choices as reading
 from raters.judgements.reading.columns import column_name, one_each, read_columns, repeated
 from raters.judgements.reading.labels import annotators as annotators_of
+from raters.judgements.reading.labels import place
 from raters.judgements.roles import of_axes, static
 
 # Names, values, centre and scale of features: of alternatives, and of choosers.
@@ -205,7 +205,8 @@ class Choices(Grouped):
         known = alternatives
         if alternatives is None and like is not None:
             known = like.alternatives
-            reading.check_fitted(columns["alternative"], known)
+            advice = "fit others as well, with at least one set that offers them"
+            place(columns["alternative"], known, "alternatives that were fitted", advice)
         (what,), names = encode_names([columns["alternative"]], known, "alternative")
         size = len(group)
         who, own = annotators_of(columns.get("annotator"), annotators, size, "chose once")
@@ -214,13 +215,13 @@ class Choices(Grouped):
         times = None
         if chosen is not None:
             times = reading.chosen(columns["chosen"], counted=counted)
-        described = choice_features.feature_names(features, "features")
-        of_chooser = choice_features.feature_names(choosers, "choosers")
-        values = choice_features.feature_columns(frame, described, "features", size, set)
-        about = choice_features.feature_columns(frame, of_chooser, "choosers", size, set)
-        table = reading.Offers(group, what, who, times, choice_features.matrix(values, size))
-        each = choice_features.of_sets(about, group, sets)
-        terms = choice_features.Terms(described, specific, of_chooser, like)
+        described = reading.feature_names(features, "features")
+        of_chooser = reading.feature_names(choosers, "choosers")
+        values = reading.feature_columns(frame, described, "features", size, set)
+        about = reading.feature_columns(frame, of_chooser, "choosers", size, set)
+        table = reading.Offers(group, what, who, times, reading.matrix(values, size))
+        each = reading.of_sets(about, group, sets)
+        terms = reading.Terms(described, specific, of_chooser, like)
         choices = cls._of(table, reading.SetNames(sets, names), own, each, terms, counted)
         return choices.aggregate() if aggregate and not choices.has_features else choices
 
@@ -299,25 +300,27 @@ class Choices(Grouped):
         columns = read_columns(frame, choice=choice, annotator=annotator)
         there = {} if available is None else available
         by_place = reading.columns_by_alternative("available", "available", there, names)
-        described = choice_features.wide_names(features, names)
+        described = reading.wide_names(features, names)
         named = [("available", name) for _, name in by_place]
         named += [("features", name) for own in described.values() for _, name in own]
         rows = reading.rows_of(frame, columns, named)
         offered = reading.availability(frame, by_place, names, rows)
         code = None
         if choice is not None:
-            code = reading.choice_codes(columns["choice"], values)
+            code = place(
+                columns["choice"], values, "alternatives", "add it, or leave out those rows"
+            )
             reading.check_available(offered, code, names)
-        wide = choice_features.wide_features(frame, described, offered)
+        wide = reading.wide_features(frame, described, offered)
         who, own = annotators_of(columns.get("annotator"), annotators, rows, "chose once")
         group, what = np.nonzero(offered)
         times = None if code is None else (code[group] == what).astype(float)
         table = reading.Offers(group, what, who[group], times, wide[group, what])
-        of_chooser = choice_features.feature_names(choosers, "choosers")
-        about = choice_features.feature_columns(frame, of_chooser, "choosers", rows)
-        each = choice_features.matrix(about, rows)
+        of_chooser = reading.feature_names(choosers, "choosers")
+        about = reading.feature_columns(frame, of_chooser, "choosers", rows)
+        each = reading.matrix(about, rows)
         sets = reading.SetNames(tuple(range(rows)), tuple(names))
-        terms = choice_features.Terms(tuple(described), specific, of_chooser, like)
+        terms = reading.Terms(tuple(described), specific, of_chooser, like)
         choices = cls._of(table, sets, own, each, terms, counted=False)
         return choices.aggregate() if aggregate and not choices.has_features else choices
 
@@ -328,7 +331,7 @@ class Choices(Grouped):
         names: reading.SetNames,
         annotators: tuple[Any, ...],
         of_choosers: Float[np.ndarray, "set chooser_feature"],
-        terms: choice_features.Terms,
+        terms: reading.Terms,
         counted: bool,
     ) -> Choices:
         """Choices from rows in any order, checked and with their features scaled."""
@@ -482,9 +485,8 @@ class Choices(Grouped):
         features."""
         group, own = np.asarray(self.group), [np.asarray(self.alternative)]
         own += [] if self.features is None else [np.asarray(self.features)]
-        size = np.bincount(group, minlength=self.num_units)
-        place = np.arange(len(group)) - np.repeat(np.cumsum(size) - size, size)
-        table = np.full((self.num_units, int(size.max(initial=1))), -1)
+        place = place_within(group)
+        table = np.full((self.num_units, int(place.max(initial=0)) + 1), -1)
         table[group, place] = ranks(own)
         choosers = [] if self.chooser_features is None else [np.asarray(self.chooser_features)]
         return ranks([table, *choosers])
@@ -503,9 +505,8 @@ class Choices(Grouped):
         """The sets `first`, each with all choices from the sets that have its `place`."""
         group = np.asarray(self.group)
         cells = self._only(first)
-        size, begin = np.bincount(group), np.searchsorted(group, np.arange(self.num_units))
         start = np.searchsorted(np.asarray(cells.group), np.arange(len(first)))
-        row = start[place[group]] + np.arange(len(group)) - np.repeat(begin, size)
+        row = start[place[group]] + place_within(group)
         sums: dict[str, Any] = {
             name: exact(np.bincount(row, np.asarray(column, float), cells.num_rows))
             for name, column in (("count", self.weight), (self.answer, self.chosen))

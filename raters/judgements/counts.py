@@ -30,6 +30,11 @@ def ranks(columns: Sequence[Num[np.ndarray, "row ..."]]) -> Int[np.ndarray, " ro
     return np.asarray(table.groupby(list(table), dropna=False).ngroup())
 
 
+def place_within(codes: Int[np.ndarray, " row"]) -> Int[np.ndarray, " row"]:
+    """Number of earlier rows that have the code of each row."""
+    return np.asarray(pd.Series(codes).groupby(codes).cumcount())
+
+
 def exact(counts: Num[np.ndarray, " row"]) -> Float[np.ndarray, " row"]:
     """Numbers of judgements in the smallest type of floats that holds them as they are."""
     most = float(counts.max(initial=0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
@@ -11,7 +10,7 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Float, Int, Num, Shaped
 
-from raters.errors import DataError, DataWarning, refuse_data
+from raters.errors import DataError, refuse_data
 from raters.errors.validation import checked, finite
 from raters.judgements.base import Judgements
 from raters.judgements.counts import Tallies, exact
@@ -22,6 +21,8 @@ from raters.judgements.names import (
     name_text,
     names_array,
     shorten,
+    warn_data,
+    warn_of_each,
 )
 from raters.judgements.parts import PIECE
 from raters.judgements.reading import features as feature_reading
@@ -301,23 +302,15 @@ class Pairs(Judgements):
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: items never compared, and components."""
-        seen = self.judgements_by("item") > 0
-        if not seen.all():
-            names = [name for name, used in zip(self.items, seen, strict=True) if not used]
-            warnings.warn(
-                f"{len(names)} item(s) are never compared and keep their prior: {shorten(names)}",
-                DataWarning,
-                stacklevel=3,
-            )
+        never = self.judgements_by("item") == 0
+        warn_of_each({"item(s) are never compared and keep their prior": (self.items, never)})
         parts = [part for part in self.components() if len(part) > 1]
         if len(parts) > 1:
             listing = "; ".join(f"{len(part)} items ({shorten(part)})" for part in parts[:4])
-            warnings.warn(
+            warn_data(
                 f"the graph of comparisons falls into {len(parts)} components: {listing}. Rewards"
                 " are comparable within a component; between components only the prior relates"
-                " them. Add comparisons across",
-                DataWarning,
-                stacklevel=3,
+                " them. Add comparisons across"
             )
 
     def with_features(
@@ -373,12 +366,7 @@ class Pairs(Judgements):
         if like.features is None:
             return self.without_features()
         if missing := [name for name in like.feature_names if name not in self.feature_names]:
-            refuse_data(
-                "features",
-                list(missing),
-                "of the fit are missing from these comparisons",
-                "add them",
-            )
+            refuse_data("features", missing, "of the fit are missing from these", "add them")
         order = [self.feature_names.index(name) for name in like.feature_names]
         features = np.asarray(self.features)[:, order]
         return dataclasses.replace(self, features=features, feature_names=like.feature_names)

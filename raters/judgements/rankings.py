@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -16,13 +15,12 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int, Num, Shaped
 
-from raters.errors import DataError, DataWarning, refuse_data
+from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean, checked
 from raters.judgements.base import Judgements
 from raters.judgements.choices import Choices
 from raters.judgements.counts import Tallies, ordered_pairs
-from raters.judgements.names import encode_names, name_text, names_array, shorten
-from raters.judgements.reading import best_worst
+from raters.judgements.names import encode_names, name_text, names_array, warn_data, warn_of_each
 from raters.judgements.reading import rankings as reading
 from raters.judgements.reading.columns import (
     column_name,
@@ -230,7 +228,7 @@ class Rankings(Judgements):
         else:
             who = one_each(of, columns["annotator"], who, names)
         place = reading.placed(columns["rank"], of, names, columns["item"])
-        place = best_worst.with_worst(columns.get("lowest"), of, names, place)
+        place = reading.with_worst(columns.get("lowest"), of, names, place)
         table = reading.by_cells(of, what, place, len(names))
         reading.check_placed(table, "rank")
         number = None
@@ -368,7 +366,7 @@ class Rankings(Judgements):
         named = {"best": column_name("best", best), "worst": column_name("worst", worst)}
         others = {"annotator": annotator, "count": count}
         shown, columns = reading.wide_columns(frame, offered, "offered", 2, **named, **others)
-        table, item_names = best_worst.best_and_worst(shown, columns, items)
+        table, item_names = reading.best_and_worst(shown, columns, items)
         who, annotator_names = reading.rankers(columns, annotators, len(table.place))
         number = read_counts(columns["count"]) if "count" in columns else None
         return cls._read(table, who, number, item_names, annotator_names, "not offered", aggregate)
@@ -469,13 +467,11 @@ class Rankings(Judgements):
         order = np.argsort(np.where(offered < 0, len(self.items), offered), 1, kind="stable")
         if (order == np.arange(offered.shape[1])).all():
             return self
-        columns = {"offered": offered, "place": self.place}
-        sorted_columns: dict[str, Any] = {
-            name: np.take_along_axis(np.asarray(column), order, 1)
-            for name, column in columns.items()
-            if column is not None
-        }
-        return dataclasses.replace(self, **sorted_columns)
+        place = self.place
+        if place is not None:
+            place = np.take_along_axis(np.asarray(place), order, 1)
+        offered = np.take_along_axis(offered, order, 1)
+        return dataclasses.replace(self, offered=offered, place=place)
 
     def unanswered(self) -> Self:
         """The questions without the answers: a row with a count becomes so many rows."""
@@ -503,12 +499,8 @@ class Rankings(Judgements):
         if column.shape == (len(offered),) != (offered.size,) and column.dtype.kind in "iuf":
             return dataclasses.replace(self, place=self._places(column))
         if column.size != offered.size or column.dtype.kind not in "iuf":
-            refuse_data(
-                "outcomes",
-                outcomes,
-                "is not one place for each item offered",
-                f"it must be an array of shape {offered.shape}",
-            )
+            expected = f"it must be one place for each item offered, of shape {offered.shape}"
+            refuse_data("outcomes", outcomes, expected=expected)
         place = self.shaped(column).astype(np.int32)
         return dataclasses.replace(self, place=np.where(offered >= 0, place, 0))
 
@@ -640,18 +632,9 @@ class Rankings(Judgements):
         """Warn about what these data cannot tell: items that were never offered, and rankings of a
         single item."""
         never = self.judgements_by("item") == 0
-        if names := [self.items[code] for code in np.flatnonzero(never)]:
-            warnings.warn(
-                f"{len(names)} item(s) were never offered, and keep their prior: {shorten(names)}",
-                DataWarning,
-                stacklevel=3,
-            )
+        warn_of_each({"item(s) were never offered, and keep their prior": (self.items, never)})
         if single := int(((np.asarray(self.offered) >= 0).sum(1) == 1).sum()):
-            warnings.warn(
-                f"{single} ranking(s) have a single item, and say nothing",
-                DataWarning,
-                stacklevel=3,
-            )
+            warn_data(f"{single} ranking(s) have a single item, and say nothing")
 
     # ---------------------------------------------------------------- checks
 
@@ -670,17 +653,16 @@ class Rankings(Judgements):
         if self.place is None:
             return
         place = np.asarray(self.place)
-        self._refuse("place", (place != 0) & (offered < 0), "only items offered have a place")
         lowest = 0 if self.lowest is None else np.asarray(self.lowest)
-        wrong = np.broadcast_to(((place < 0).sum(1) != lowest)[:, None], place.shape)
-        self._refuse(
-            "place", wrong, "one item must be the worst (-1) where `lowest` is 1, else none"
-        )
         ordered, number = np.sort(np.maximum(place, 0), axis=1), (place > 0).sum(1)
         wanted = np.arange(place.shape[1]) - (place.shape[1] - number)[:, None] + 1
-        wrong = ordered != np.maximum(wanted, 0)
-        wrong |= (number != np.asarray(self.depth))[:, None]
-        self._refuse("place", wrong, "places must be 1, 2, ... up to the depth of the ranking")
+        wrong = (ordered != np.maximum(wanted, 0)) | ((place != 0) & (offered < 0))
+        wrong |= ((number != np.asarray(self.depth)) | ((place < 0).sum(1) != lowest))[:, None]
+        expected = (
+            "places of items offered must be 1, 2, ... up to the depth of the ranking, and -1 of"
+            " one item where `lowest` is 1"
+        )
+        self._refuse("place", wrong, expected)
 
     # ---------------------------------------------------------------- words
 
@@ -702,29 +684,20 @@ class Rankings(Judgements):
         size, named = self._shape_of(row)
         if self._asks_worst(row) and len(names) == named + 1 and _is_between(names[-2]):
             names = [*names[:-2], names[-1]]
-        positions = [super().outcome_of(row, name) for name in names]
+        positions = [super(Rankings, self).outcome_of(row, name) for name in names]
         if named == size == len(positions) + 1:
             positions += [float(one) for one in range(size) if float(one) not in positions][:1]
-        is_order = None not in positions and len(set(positions)) == len(positions) == named
-        if not is_order:
-            unknown = [name for name, place in zip(names, positions, strict=False) if place is None]
-            raise self._no_order(row, answer, unknown)
+        if None in positions or not len(set(positions)) == len(positions) == named:
+            words, worst = list(self.answer_words(row)), self._asks_worst(row)
+            such = [*words[: named - 1], words[-1]] if worst else words[:named]
+            best = f"the best {named - worst}{' and the worst' if worst else ''}"
+            refuse_data(
+                "answer",
+                answer,
+                f"is no order of {best} of these {size} items",
+                f"write their names, the best first, such as {self._written(row, such)!r}",
+            )
         return float(order_code([int(one) for one in positions if one is not None], size))
-
-    def _no_order(self, row: int, answer: Any, unknown: Sequence[Any]) -> DataError:
-        """Error that says how an order is written, and which names are none of these."""
-        size, named = self._shape_of(row)
-        names = list(self.answer_words(row))
-        asked, depth = f"the best {named}", named
-        if self._asks_worst(row):
-            depth = named - 1
-            asked = f"the best {depth} and the worst" if depth > 1 else "the best and the worst"
-            names = [*names[:depth], names[-1]]
-        none = f" ({str(unknown[0]).strip()!r} is none of them)" if unknown else ""
-        return DataError(
-            f"the answer {answer!r} is no order of {asked} of these {size} items{none}; write their"
-            f" names, the best first, such as {self._written(row, names[:named])!r}"
-        )
 
     def _written(self, row: int, names: list[str]) -> str:
         """Names of the items placed, and of the worst, as an order in words."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import acero
@@ -69,7 +70,7 @@ class Scanned:
             read({}, **roles)  # raises what `from_frame` says of roles that are not given
         table = grouped(path, columns, roles.get("count"))
         try:
-            data: Self = read(table, **roles | {"count": table.column_names[-1]})
+            data: Self = read(table, **roles | {"count": table.columns[-1]})
         except DataError as error:
             raise DataError(
                 f"{error} (rows are numbered among the {len(table):,} different ones of"
@@ -78,18 +79,23 @@ class Scanned:
         return data
 
 
-def grouped(path: Path | str, roles: Mapping[str, str], count: str | None = None) -> pa.Table:
-    """Different rows of a Parquet file, or of a folder of such files, and their numbers behind."""
-    wanted = dict(roles) | ({} if count is None else {"count": count})
+def opened(path: Path | str) -> ds.Dataset:
+    """A Parquet file, or a folder of such files."""
     if not Path(path).exists():
         raise DataError(f"there is no file or folder {str(path)!r}")
     try:
-        data = ds.dataset(path, format="parquet")
+        return ds.dataset(path, format="parquet")
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(
             f"{str(path)!r} is no Parquet file, nor a folder of such files; read another table"
             " into memory, for example with pandas.read_csv, and pass it to from_frame"
         ) from error
+
+
+def grouped(path: Path | str, roles: Mapping[str, str], count: str | None = None) -> pd.DataFrame:
+    """Different rows of a Parquet file, or of a folder of such files, and their numbers behind."""
+    wanted = dict(roles) | ({} if count is None else {"count": count})
+    data = opened(path)
     if not set(wanted.values()) <= set(data.schema.names):
         read_columns(data.schema.empty_table(), **wanted)
     keys = list(dict.fromkeys(roles.values()))
@@ -113,7 +119,8 @@ def grouped(path: Path | str, roles: Mapping[str, str], count: str | None = None
         raise DataError(
             f"a column holds lists or tables; every row needs one value ({error})"
         ) from error
-    return table.select([*keys, count or free[0]])
+    table = table.select([*keys, count or free[0]])
+    return table.to_pandas(types_mapper=pd.ArrowDtype)
 
 
 def _check_counts(data: ds.Dataset, count: str) -> None:

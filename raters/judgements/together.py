@@ -16,7 +16,7 @@ from jaxtyping import Num, Shaped
 from raters.errors import refuse
 from raters.judgements.arguments import Arguments
 from raters.judgements.base import Judgements
-from raters.judgements.common_names import aligned, check_common, check_containers, check_twice
+from raters.judgements.common_names import aligned, check_common, check_containers
 from raters.judgements.names import warn_of_each
 from raters.judgements.roles import static
 from raters.judgements.stored import PARTS, imported_class, part_of_tree, qualified_name
@@ -93,10 +93,9 @@ class Together(Judgements):
             When names differ by case or space only.
         """
         check_containers(parts, (Together, Arguments))
-        names, found = tuple(parts), list(parts.values())
-        check_twice(names, found)
-        check_common(names, found)
-        return cls(tuple(aligned(found)), names)
+        names, containers = tuple(parts), list(parts.values())
+        check_common(names, containers)
+        return cls(tuple(aligned(containers)), names)
 
     # ---------------------------------------------------------------- parts
 

@@ -170,11 +170,7 @@ KINDS = [
         SettingError,
         data=(None, 3, dict),
         readers=(None, 3, (), [3]),
-        words=(None, "vote", ("vote", "votes")),
-        sections=(None, 3),
-        needs=(None, 3, [1]),
         models=(None, rt.BTL),
-        name=(3, None, b"x"),
     ),
 ]
 

@@ -12,7 +12,8 @@ import pytest
 
 import raters as rt
 from raters.errors import DataError
-from raters.judgements import Grouped, static
+from raters.judgements.grouped import Grouped
+from raters.judgements.roles import of_axes, static
 from tests.kinds.choices import Choices
 
 
@@ -52,7 +53,7 @@ class Scores(Grouped):
     score: Any
     count: Any
     group: Any
-    unit_code: Any = rt.judgements.of_axes("unit")
+    unit_code: Any = of_axes("unit")
     items: tuple[Any, ...] = static()
     judges_: tuple[Any, ...] = static()
     most: int = static(1)

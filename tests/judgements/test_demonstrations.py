@@ -58,7 +58,7 @@ def test_rows_in_any_order(order) -> None:
     for name in ("state", "action", "annotator", "trajectory", "time"):
         np.testing.assert_array_equal(getattr(one, name)[order], getattr(other, name))
     assert one.mdp == corridor()
-    with raises_about(DataError, "step"):
+    with raises_about(DataError, "trajectory"):
         read(shuffled | {"t": [{5: 6}.get(step, step) for step in shuffled["t"]]})
 
 
@@ -89,10 +89,10 @@ def test_a_table_comes_back(roles) -> None:
     [
         ({"at": ["(0, 9)", *TABLE["at"][1:]]}, "state"),
         ({"move": ["jump", *TABLE["move"][1:]]}, "action"),
-        ({"t": [3, 4, 4, 0, 1, 7]}, "step"),
-        ({"t": [3, 4, 6, 0, 1, 7]}, "step"),
+        ({"t": [3, 4, 4, 0, 1, 7]}, "trajectory"),
+        ({"t": [3, 4, 6, 0, 1, 7]}, "trajectory"),
         ({"t": [3, 4.5, 6, 0, 1, 7]}, "step"),
-        ({"t": [4, 3, 5, 0, 1, 7]}, "mdp"),
+        ({"t": [4, 3, 5, 0, 1, 7]}, "trajectory"),
         ({"who": ["ann", "bob", *TABLE["who"][2:]]}, "trajectory"),
         ({"move": [None, *TABLE["move"][1:]]}, "action"),
         ({name: [] for name in TABLE}, None),

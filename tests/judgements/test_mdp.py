@@ -214,11 +214,11 @@ def test_a_last_state_with_a_life_of_its_own_leads_to_an_end():
         0: {0: [(1.0, 1, -1.0, False)], 1: [(0.5, 1, 20.0, True), (0.5, 0, -1.0, False)]},
         1: {0: [(1.0, 0, -1.0, False)], 1: [(1.0, 1, -1.0, False)]},
     }
-    mdp = rt.MDP.from_gymnasium(environment(tables, [1, 0]), discount=1.0, indicators=True)
+    mdp = rt.MDP.from_gymnasium(environment(tables, [1, 0]), discount=1.0)
     assert mdp.states == (0, 1, "end")
     assert mdp.transition[0].tolist() == [[0, 1, 0], [0.5, 0, 0.5]]
     assert mdp.features[..., 0].tolist() == [[-1, 9.5], [-1, -1], [0, 0]]
-    assert mdp.feature_names == ("reward", 0, 1)
+    assert mdp.feature_names == ("reward",)
     assert mdp.allowed.tolist() == [[True, True], [True, True], [True, False]]
     own = rt.MDP.from_gymnasium(environment(tables, [1, 0]), features=[[1.0], [2.0]])
     assert own.features[:, 0, 0].tolist() == [1, 2, 0]

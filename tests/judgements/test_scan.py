@@ -76,17 +76,15 @@ def test_values_of_any_type_stay_as_they_are(values, tmp_path) -> None:
     pd.DataFrame({"value": values, "other": [1, 1, 1]}).to_parquet(tmp_path / "table.parquet")
     table = scanned.grouped(tmp_path / "table.parquet", {"item": "value", "label": "other"})
     known = {value for value in list(values) if not pd.isna(value)}
-    assert set(table["value"].to_pylist()) == known | {None}
-    assert table["count"].to_pylist() == [1, 1, 1]
+    assert set(table["value"].dropna()) == known
+    assert table["value"].isna().sum() == 1
+    assert table["count"].tolist() == [1, 1, 1]
 
 
 def test_a_column_named_count_may_be_read(tmp_path) -> None:
     pd.DataFrame({"count": ["a", "b", "a"]}).to_parquet(tmp_path / "table.parquet")
     table = scanned.grouped(tmp_path / "table.parquet", {"item": "count"})
-    assert dict(zip(*(column.to_pylist() for column in table.columns), strict=True)) == {
-        "a": 2,
-        "b": 1,
-    }
+    assert dict(zip(*(table[name] for name in table.columns), strict=True)) == {"a": 2, "b": 1}
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
 from raters.errors import refuse_data
 from raters.errors.validation import numbers
+from raters.judgements.counts import place_within
 from raters.judgements.mdp import MDP
 from raters.judgements.names import (
     check_once,
@@ -70,7 +70,7 @@ def trajectories_of(
     (code,), names = encode_names([columns["trajectory"]], None, "trajectory")
     if "step" in columns:
         return code, _whole_steps(columns["step"]), names
-    return code, pd.Series(code).groupby(code).cumcount().to_numpy(), names
+    return code, place_within(code), names
 
 
 def _whole_steps(column: Column) -> Int[np.ndarray, " step"]:
