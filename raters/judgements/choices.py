@@ -307,9 +307,8 @@ class Choices(Grouped):
         offered = reading.availability(frame, by_place, names, rows)
         code = None
         if choice is not None:
-            code = place(
-                columns["choice"], values, "alternatives", "add it, or leave out those rows"
-            )
+            advice = "add it, or leave out those rows"
+            code = place(columns["choice"], tuple(values), "alternatives", advice)
             reading.check_available(offered, code, names)
         wide = reading.wide_features(frame, described, offered)
         who, own = annotators_of(columns.get("annotator"), annotators, rows, "chose once")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
-from jaxtyping import Float, Int, Num, Shaped
+from jaxtyping import Bool, Float, Int, Num, Shaped
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import checked, finite
@@ -191,8 +191,11 @@ class Pairs(Judgements):
         """With the smaller code in front, unless the order of presentation is known."""
         if self.ordered:
             return self
+        return self._turned(np.asarray(self.first) > np.asarray(self.second))
+
+    def _turned(self, swap: Bool[np.ndarray, " comparison"]) -> Self:
+        """With the sides of some rows swapped."""
         first, second = np.asarray(self.first), np.asarray(self.second)
-        swap = first > second
         changes: dict[str, Any] = {
             "first": np.where(swap, second, first),
             "second": np.where(swap, first, second),
@@ -202,7 +205,7 @@ class Pairs(Judgements):
             changes["wins"] = np.where(swap, count - np.asarray(self.wins), np.asarray(self.wins))
         if self.features is not None:  # differences: of the first item less the second
             features = np.asarray(self.features)
-            changes["features"] = np.where(swap[:, None], -features, features)
+            changes["features"] = np.where(swap[:, None], np.float32(0) - features, features)
         return dataclasses.replace(self, **changes)
 
     @property
@@ -231,22 +234,8 @@ class Pairs(Judgements):
         """The pairs with either item first, by chance: people favour what they see first."""
         if self.ordered:
             return self
-        one = self.canonical()
-        turned = dataclasses.replace(
-            one,
-            first=one.second,
-            second=one.first,
-            features=None if one.features is None else np.float32(0) - one.features,
-        )
         swap = np.random.default_rng(seed).random(self.num_rows) < 0.5
-        columns = {
-            name: np.where(
-                swap if np.ndim(column) == 1 else swap[:, None], getattr(turned, name), column
-            )
-            for name in ("first", "second", "features")
-            if (column := getattr(one, name)) is not None
-        }
-        return dataclasses.replace(self, **columns)
+        return self.canonical()._turned(swap)
 
     def answered(self, outcomes: Any) -> Self:
         """These questions with votes."""

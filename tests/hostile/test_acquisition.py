@@ -13,7 +13,7 @@ import raters as rt
 from raters import acquisition as acq
 from raters.errors import DataError, RatersError
 from tests import hand
-from tests.hostile.table import HALF, HUGE, NO_COUNT, NO_FLAG, NO_LIST, NO_OBJECT, NO_SEED, NO_SHARE
+from tests.hostile.table import HALF, HUGE, NO_COUNT, NO_FLAG, NO_LIST, NO_SEED
 
 VOTES = hand.votes(("a", "b", "x"), ("b", "c", "x"), ("a", "c", "y"))
 LABELS = rt.Labels.from_frame(
@@ -70,11 +70,6 @@ CALLS: Calls = [
         },
     ),
     (rt.Candidates.labels, NEW_LABELS, {"again": NO_FLAG, "limit": (0, None), "seed": NO_SEED[:4]}),
-    (
-        rt.Candidates.annotators,
-        {"votes": VOTES, "first": "a", "second": "b"},
-        {"votes": (*NO_OBJECT, LABELS)},
-    ),
     (rt.Candidates.of, {"data": VOTES}, {"seed": (-1, None), "limit": (0,)}),
     (
         rt.Policy,
@@ -90,14 +85,7 @@ CALLS: Calls = [
             "k": (0,),
         },
     ),
-    (rt.Policy, {"target": "ranking"}, {"score": (acq.Bald(),), "k": (3,)}),
-    (acq.BatchBald, {}, {"configurations": (0, None, 1.5)}),
-    (acq.Power, {}, {"exponent": (0, -1, "x", None)}),
-    (acq.Epig, {}, {"targets": (0, None, "x")}),
-    (acq.VarianceReduction, {}, {"of": ("ranks", None, 3)}),
-    (acq.OrderIsRight, {}, {"at_least": NO_SHARE}),
     (acq.ExpectedTau, {}, {"at_least": ("x", None, 2)}),
-    (acq.GainBelow, {}, {"bits_per_cost": (0, -1, "x", None)}),
     (
         RANDOM.choose,
         CHOOSE,
@@ -123,16 +111,6 @@ CALLS: Calls = [
             "seed": NO_SEED,
             "target": ("rank", 3, "ranking"),
         },
-    ),
-    (
-        acq.Posterior.of,
-        {"model": MODEL, "result": RESULT},
-        {"draws": (0, -1, None, 1.5), "seed": NO_SEED[:5]},
-    ),
-    (
-        acq.Posterior.prior,
-        {"model": MODEL, "questions": VOTES},
-        {"draws": (0, None, "x"), "seed": (-1, None), "questions": (None, 3), "model": (None,)},
     ),
     (POSTERIOR.after, {}, {"data": (None, 3, LABELS)}),
     (

@@ -15,8 +15,6 @@ from raters import checking, testing
 from raters.errors import DataError, SettingError
 from tests import hand
 from tests.hostile.table import (
-    HALF,
-    NO_ARRAY,
     NO_COUNT,
     NO_FLAG,
     NO_OBJECT,
@@ -27,7 +25,6 @@ from tests.hostile.table import (
     THING,
     check_refused,
     rows,
-    without,
 )
 
 VOTES = hand.votes(("a", "b", "x"), ("b", "c", "x"), ("a", "c", "y"), ("c", "a", "y"))
@@ -62,10 +59,8 @@ AUDITS = [
     *rows(rt.audit, AUDITED, SettingError, min_judgements=(*NO_COUNT, -1)),
     *rows(rt.auditing.drop, DROP, SettingError, audit=(None, 3, RESULT, {}, rt.auditing.Audit)),
     *rows(rt.auditing.drop, DROP, SettingError, backend=("em", rt.PGEM, 3)),
-    *rows(rt.auditing.drop, DROP, SettingError, data=(3, LABELS)),
     *rows(rt.log_likelihood, AUDITED, SettingError, by=("items", 3, [], "")),
     *rows(rt.predict, AUDITED, SettingError, questions=(3, "x", {}, [])),
-    *rows(rt.report, REPORTED, SettingError, questions=(3, [], xr.Dataset())),
     *rows(rt.report, REPORTED, SettingError, audit=(None, 3, RESULT, rt.auditing.Audit)),
     *rows(rt.reporting.Report, {}, SettingError, facts=(None, 3, {}, {"schema_version": 3})),
     *rows(
@@ -81,7 +76,6 @@ AUDITS = [
         ),
     ),
     *rows(REPORT.save, {}, SettingError, path=(None, 3, [], "page", "page.pdf")),
-    *rows(REPORT.as_text, {}, SettingError, path=(None, 3, [], "", HALF)),
     *rows(rt.agreement, {"data": LABELS}, SettingError, metric=NO_TEXT[1:], by_class=NO_FLAG),
 ]
 
@@ -89,8 +83,6 @@ FIGURES = [
     *rows(fg.competences, {}, SettingError, audit=(None, 3, RESULT, rt.auditing.Audit)),
     *rows(fg.rewards, {}, SettingError, result=NO_RESULT),
     *rows(fg.rewards, {"result": RESULT}, SettingError, level=NO_SHARE),
-    *rows(fg.ranks, {"result": RESULT}, SettingError, top=(0, 4, "x", 1.5)),
-    *rows(fg.reliability, {"outcome": [0, 1]}, DataError, probability=without(NO_ARRAY)),
     *rows(
         fg.reliability,
         {"probability": [0.2, 0.7]},
@@ -98,23 +90,9 @@ FIGURES = [
         outcome=([1], [0, 2], [0, -1], 3),
         about="outcome",
     ),
-    *rows(
-        fg.learning_curves,
-        {"curves": xr.Dataset()},
-        SettingError,
-        name=(None, 3, []),
-        curves=(None, 3, {}),
-    ),
 ]
 
 CONTRACT = [
-    *rows(
-        checking.calibration.rank_bands,
-        {"draws": 9, "replicates": 9},
-        SettingError,
-        replicates=(0, -1, None),
-        level=NO_SHARE[:5],
-    ),
     *rows(checking.uniformity, {}, SettingError, ranks=(None, 3, xr.Dataset())),
     *rows(
         checking.sbc,
@@ -150,14 +128,6 @@ CONTRACT = [
         SettingError,
         backend=(None, rt.PGEM, "em"),
         data=(None, 3),
-    ),
-    *rows(
-        testing.check_result,
-        {"result": RESULT, "model": MODEL, "data": VOTES},
-        SettingError,
-        result=(None, {}, 3),
-        model=(3,),
-        data=(None,),
     ),
 ]
 

@@ -224,17 +224,6 @@ def test_values_that_no_fit_can_have(which, site, make, words, monkeypatch):
         assert f"{words} values of {site!r}" in str(caught.value), name
 
 
-@pytest.mark.parametrize(
-    "make", [lambda own: own * np.nan, lambda own: own * 0.9, lambda own: -own]
-)
-def test_values_of_labels_that_no_fit_can_have(make):
-    result = of_labels()
-    changed("posterior", prevalence=make)(result)
-    for verb in labels_verbs(result).values():
-        with pytest.raises(DataError, match=r"holds [24] of [24] values of 'prevalence' that are"):
-            verb()
-
-
 def test_one_draw_is_enough_to_predict_and_for_nothing_else():
     result = of_votes().isel(chain=[0], draw=[0])
     assert rt.predict(MODEL, result).sizes["draw"] == 1

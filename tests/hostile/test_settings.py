@@ -20,7 +20,6 @@ from tests.hostile.table import (
     NO_NUMBER,
     NO_OBJECT,
     NO_SEED,
-    NO_SHARE,
     TABLE,
     THING,
     check_refused,
@@ -59,14 +58,12 @@ MODELS = [
     *settings(rt.BTL, rt.ExtendedBTL, reward_scale=(*without(NO_NUMBER, None), *OUT_OF_REACH)),
     *settings(rt.BTL, position_bias=NO_FLAG),
     *settings(rt.ExtendedBTL, competence=("sign", None, 1, np.zeros(2))),
-    *settings(rt.MixtureBTL, num_types=(*NO_COUNT, 0, -1)),
     *settings(rt.DawidSkene, rt.models.OneCoin, prevalence=(0, -1, "x", None)),
     *settings(rt.Raykar, hidden=(-1, 1.5, None, "x")),
 ]
 
 BACKENDS = [
     *settings(rt.NUTS, rt.PGGibbs, draws=(0, *without(NO_COUNT, None))),
-    *settings(rt.NUTS, target_accept=NO_SHARE),
     *settings(rt.PGEM, starts=(0, -1, "x"), max_sweeps=(0, None)),
     *settings(rt.PGEM, tolerance=(0, -1, None, "x")),
     *settings(rt.PGEM, update=("blocks", None, [])),
@@ -79,7 +76,6 @@ VERBS = [
     *rows(fit, {}, SettingError, data=(*NO_OBJECT, VOTES.to_frame())),
     *rows(fit, {}, SettingError, backend=(3, "gibbs", rt.PGEM, THING)),
     *rows(fit, {}, SettingError, seed=NO_SEED),
-    *rows(fit, {}, SettingError, progress=NO_FLAG),
     *rows(fit, {}, DataError, about="result", start=(3, "r.nc", VOTES)),
     *rows(fit, {}, DataError, data=(VOTES.unanswered(),)),
     *rows(simulate, {}, SettingError, model=(3, rt.BTL, None)),
@@ -103,7 +99,6 @@ DATASETS = [
         num_votes=(1e12, 10**12, 10**9, "many"),
         num_annotators=(0, None),
     ),
-    *rows(rt.datasets.crowd, SIZES, SettingError, guessers=(None, "x", -0.1, 1, float("nan"))),
     *rows(
         rt.datasets.label_crowd,
         {"seed": 0},
@@ -111,12 +106,6 @@ DATASETS = [
         num_classes=(1, None, 10**8),
         labels_per_item=(0, 99),
         num_items=(0, 10**9),
-    ),
-    *rows(
-        rt.datasets.preference_bandit,
-        {"seed": 0},
-        SettingError,
-        weights=([1], [], [0, 1], [1, -1], 3, "ab"),
     ),
 ]
 
@@ -128,7 +117,6 @@ ALIGNMENT = [
         DataError,
         regret=(*NO_ARRAY, [1, 2], [[float("nan")]], 3),
     ),
-    *rows(rt.alignment.greedy, {}, DataError, policy=([[2, 3]], "x")),
     *rows(
         rt.alignment.dpo_loss,
         {name: -np.ones(1) for name in LOG_PROBS},

@@ -109,34 +109,6 @@ VOTE_READERS = [
     ),
 ]
 
-LABEL_READERS = [
-    *rows(
-        rt.Labels.from_frame,
-        LABELLED,
-        DataError,
-        item=NO_NAME,
-        annotator=NO_NAME,
-        label=(*NO_NAME, "nope"),
-        truth=without(NO_NAME, None),
-        count=(3, "nope"),
-    ),
-    *rows(rt.Labels.from_frame, LABELLED, DataError, classes=(*NAMES, ["p"], [])),
-    *rows(
-        rt.Labels.from_frame,
-        LABELLED,
-        DataError,
-        classes=({"p"}, frozenset("p")),
-        items=({"a"},),
-        annotators=({"x"},),
-    ),
-    *rows(
-        LABELS.with_features,
-        {"features": [[1.0], [2.0]], "like": LABELS},
-        SettingError,
-        like=(3, "x", {}, VOTES),
-    ),
-]
-
 PARTS = [
     *rows(VOTES.without_judges, {}, DataError, names=(*NAMES, ["zz"], ["x", "y"])),
     *rows(
@@ -170,7 +142,7 @@ PARTS = [
 ]
 
 
-@pytest.mark.parametrize(TABLE, [*VOTE_READERS, *LABEL_READERS, *PARTS])
+@pytest.mark.parametrize(TABLE, [*VOTE_READERS, *PARTS])
 def test_tables(function, arguments, kind, parameter):
     check_refused(function, arguments, kind, parameter)
 

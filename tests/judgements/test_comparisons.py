@@ -3,11 +3,8 @@ what the rows say."""
 
 from __future__ import annotations
 
-import ast
-import dataclasses
 import warnings
 
-import jax
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -120,25 +117,6 @@ def test_outcomes_spelled_out(outcomes, values):
     assert outcome_votes(values, outcomes=outcomes, ties="half").wins.tolist() == [1.0, 0.0, 0.5]
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        ["x", "w", "x"],
-        ["x", "x", "z"],
-        ["first", "third", "first"],
-        [1, 3, 1],
-        [1, -1, 1],
-        [1.0, 0.9999999, 1.0],
-        [1, 2, 0],
-        ["model_a", "tied up?", "tiegan"],
-        ["a", "bothbad", "b"],
-    ],
-)
-def test_an_outcome_that_is_neither_side_is_refused(values):
-    with raises_about(DataError, "outcome"):
-        outcome_votes(values, ties="half")
-
-
 def test_column_names_go_before_words():
     """Columns called b and a, in this order: "a" is the second."""
     table = {"b": ["x", "y"], "a": ["y", "x"], "won": ["a", "b"]}
@@ -173,32 +151,6 @@ def test_ties_under_each_policy():
 # ------------------------------------------------------------------ counts
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "said", "instead"),
-    [
-        ("right_item", "left_item", "left", "outcomes={'first': 'right', 'second': 'left'}"),
-        ("model_b", "model_a", "a", "outcomes={'first': 'b', 'second': 'a'}"),
-        ("model_b", "model_a", "item_b", "outcomes={'first': 'item_b', 'second': 'item_a'}"),
-        ("Second item", "First item", "first", "outcomes={'first': 'second', 'second': 'first'}"),
-    ],
-)
-def test_words_for_sides_do_not_beat_the_names_of_the_columns(first, second, said, instead):
-    table = {first: ["x"], second: ["y"], "o": [said]}
-    with raises_about(DataError, "outcome"):
-        rt.Comparisons.from_frame(table, first=first, second=second, outcome="o")
-    turned = rt.Comparisons.from_frame(table, first=second, second=first, outcome="o")
-    assert turned.wins.tolist() == [0.0 if said == "item_b" else 1.0]
-    spelled = ast.literal_eval(instead.removeprefix("outcomes="))
-    by_hand = rt.Comparisons.from_frame(
-        table, first=first, second=second, outcome="o", outcomes=spelled
-    )
-    assert by_hand.wins.tolist() == [1.0 if said == "item_b" else 0.0]
-    by_name = rt.Comparisons.from_frame(
-        table | {"o": ["y"]}, first=first, second=second, outcome="o"
-    )
-    assert by_name.wins.tolist() == [0.0]
-
-
 def test_counts_are_exact():
     """Single precision holds whole numbers up to 2**24 only."""
     table = {"w": ["a", "c", "a"], "l": ["b", "a", "b"], "n": [2**24 + 1, 2**52, 2]}
@@ -213,23 +165,6 @@ def test_counts_are_exact():
     table["n"][0] = table["n"][2] = 2**53
     with raises_about(DataError, "count"):
         rt.Comparisons.from_frame(table, winner="w", loser="l", count="n")
-
-
-@pytest.mark.parametrize(
-    "counts",
-    [
-        [2**53 + 1, 1],
-        [1, f" {2**53 + 1}"],
-        ["1_0", 1],
-        ["1e300", 1],
-        pd.to_datetime(["2024-01-01", "2024-01-02"]),
-    ],
-)
-def test_counts_are_whole_and_positive(counts):
-    with raises_about(DataError, "count"):
-        rt.Comparisons.from_frame(
-            {"w": ["a", "b"], "l": ["b", "c"], "n": counts}, winner="w", loser="l", count="n"
-        )
 
 
 # ------------------------------------------------------------------ mistakes of size
@@ -298,54 +233,6 @@ def test_ratings_without_a_pair_are_refused(annotator):
 # ------------------------------------------------------------------ padding
 
 
-def small(count=None, **options) -> rt.Comparisons:
-    """Three votes on two pairs, one of them between items of another component."""
-    table = {"w": ["a", "b", "x"], "l": ["b", "a", "y"], "k": ["ann", "bob", "bob"]}
-    table |= {} if count is None else {"n": count}
-    return rt.Comparisons.from_frame(
-        table, winner="w", loser="l", annotator="k", count=count and "n", **options
-    )
-
-
-@pytest.mark.parametrize("count", [None, [2, 3, 1]])
-def test_padding_adds_rows_that_count_for_nothing(count):
-    votes = small(count, annotators=["ann", "bob", "eve"])
-    padded = votes.padded(64)
-    assert padded.num_comparisons == 64
-    assert padded.wins[3:].tolist() == padded.count[3:].tolist() == [0.0] * 61
-    assert padded.num_votes == votes.num_votes
-    assert padded.judgements_by("item").tolist() == votes.judgements_by("item").tolist()
-    assert padded.judgements_by("annotator").tolist() == votes.judgements_by("annotator").tolist()
-    assert padded.components() == votes.components() == [("a", "b"), ("x", "y")]
-    for bare in (padded.unpadded(), padded.aggregate(), padded.padded(128).unpadded()):
-        assert all(
-            np.array_equal(a, b)
-            for a, b in zip(jax.tree.leaves(bare), jax.tree.leaves(votes), strict=True)
-        )
-        assert (bare.count is None) == (count is None)
-    assert votes.unpadded() is votes
-
-
-@pytest.mark.parametrize("answered", [True, False])
-def test_padding_from_nothing(answered):
-    empty = small().with_features(np.eye(4)).take(slice(0, 0))
-    padded = (empty if answered else empty.unanswered()).padded(4)
-    assert (padded.first.tolist(), padded.second.tolist(), padded.annotator.tolist()) == (
-        [0] * 4,
-        [1] * 4,
-        [0] * 4,
-    )
-    assert padded.has_answers == answered
-    assert padded.features.shape == (4, 4)
-    assert padded.num_votes == 0
-    assert [len(part) for part in padded.components()] == [
-        1
-    ] * 4  # the pair of the padding is no edge
-    assert padded.aggregate().num_comparisons == padded.unpadded().num_comparisons == 0
-    with pytest.warns(DataWarning, match=r"4 item\(s\) are never compared"):
-        padded.warn()
-
-
 # ---------------------------------------------------------------- order of presentation
 
 
@@ -369,24 +256,3 @@ def test_rewards_imitate_an_advantage_of_the_first_unless_orders_are_mixed(rows,
         annotator="who",
     )
     assert separation.order_share(votes) == pytest.approx(share, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        rt.BTL(position_bias=True),
-        rt.ExtendedBTL(position_bias=True),
-        rt.models.GuesserBTL(position_bias=True),
-        rt.HierarchicalBTL(position_bias=True),
-    ],
-)
-def test_pairs_in_one_order_are_warned_of(model) -> None:
-    votes, _ = rt.datasets.position_biased(num_items=5, num_annotators=4, num_votes=200, seed=0)
-    first, second = np.asarray(votes.first), np.asarray(votes.second)
-    (warning,) = model.data_warnings(
-        dataclasses.replace(
-            votes, first=np.minimum(first, second), second=np.maximum(first, second)
-        )
-    )
-    assert "shown in one order" in warning
-    assert model.data_warnings(votes) == ()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
-import pytest
 
 import raters as rt
-from raters.errors import DataError
 from raters.judgements.labels import Labels
 
 ROLES = {"item": "i", "annotator": "who", "label": "says", "family": "vendor"}
@@ -29,21 +25,6 @@ def by_name(labels: Labels) -> dict:
 
 
 EXPECTED = {"ann": None, "gpt-1": "gpt", "gpt-2": "gpt"}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"family": np.array([0, 1, 0], np.int32)},
-        {"family": np.array([0, 0], np.int32)},
-        {"family": np.array([0.5, 0.0, 0.0])},
-        {"families": ("gpt", "gpt")},
-    ],
-    ids=["code", "length", "number", "twice"],
-)
-def test_families_that_do_not_fit_are_refused(change) -> None:
-    with pytest.raises(DataError):
-        dataclasses.replace(Labels.from_frame(TABLE, **ROLES), **change).check()
 
 
 def test_every_part_keeps_the_families() -> None:

@@ -76,25 +76,6 @@ def test_a_truth_spelled_nearly_as_a_label_is_refused():
     assert labels.truth.tolist() == [0, -1]
 
 
-@pytest.mark.parametrize(
-    ("labels", "gold"),
-    [
-        (["1", "2"], ["1.0", "2.0"]),
-        ([1, 2], ["1.0", None]),
-        (["1", "2"], ["01", None]),
-        (["1", "2"], [" 2e0", None]),
-        (["1", "0"], ["TRUE", "false"]),
-        (["True", "False"], ["1", None]),
-        (["9007199254740993", "2"], ["9007199254740993.0", None]),
-    ],
-)
-def test_a_truth_of_a_number_written_otherwise_is_refused(labels, gold):
-    table = {"item": [1, 2, 2], "who": ["a", "a", "b"], "says": [*labels, labels[1]]}
-    columns = {"item": "item", "annotator": "who", "label": "says", "truth": "gold"}
-    with raises_about(DataError, "truth"):
-        rt.Labels.from_frame(table | {"gold": [*gold, None]}, **columns)
-
-
 def test_names_given_fix_the_order_and_add_the_unseen():
     labels = read(
         classes=["spam", "phish", "ham"], items=[12, 10, 9, 7], annotators=["eve", "bob", "ann"]

@@ -10,7 +10,6 @@ import pytest
 
 import raters as rt
 from raters.fitting.result import data_of
-from raters.testing._backend import compilations
 
 SIGNED = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
 GIBBS = rt.PGGibbs(draws=3, warmup=2, chains=2)
@@ -63,23 +62,3 @@ def test_padding_changes_no_draw(case, backend, request, fit_quietly):
     assert dataclasses.fields(again) == dataclasses.fields(data.padded(128))
     assert np.array_equal(again.count, data.padded(128).count)
     assert again.unpadded().num_units == data.num_units
-
-
-def test_votes_that_grow_compile_nothing_new(tiny, fit_quietly):
-    parts = [tiny.take(slice(0, number)).padded(64) for number in (5, 20, 40)]
-    fit_quietly(SIGNED, parts[0], GIBBS)
-    with compilations() as compiled:
-        for part in parts[1:]:
-            fit_quietly(SIGNED, part, GIBBS)
-    assert compiled == []
-
-
-def test_without_votes_the_draws_are_those_of_the_prior(tiny, fit_quietly):
-    nothing = tiny.take(slice(0, 0)).padded(64)
-    found = fit_quietly(SIGNED, nothing, rt.PGGibbs(draws=400, warmup=5, chains=2)).posterior
-    # Means of 800 draws: standard errors .035 and less; five of them. Rewards are centred: variance
-    # 1 − 1/6.
-    np.testing.assert_allclose(found["competence"].mean(("chain", "draw")), 1.0, atol=0.2)
-    np.testing.assert_allclose(found["competence"].std(("chain", "draw")), 1.0, atol=0.2)
-    np.testing.assert_allclose(found["reward"].mean(("chain", "draw")), 0.0, atol=0.2)
-    np.testing.assert_allclose(found["reward"].std(("chain", "draw")), np.sqrt(5 / 6), atol=0.2)

@@ -15,12 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import raters as rt
-from raters.errors import DataError
 from raters.program import likelihood_of
-from tests.refusals import raises_about
 
 PLACES = ["best", "next", "last"]
-RANKINGS = {"best": ["a", "b"], "next": ["b", "c"], "last": ["c", None]}
 
 
 def rankings(table, **options) -> rt.Comparisons:
@@ -87,21 +84,6 @@ def test_rankings_agree_with_votes_written_out():
         assert np.array_equal(getattr(read, role), getattr(written, role))
 
 
-@pytest.mark.parametrize(
-    ("change", "options"),
-    [
-        ({"last": ["c", "b"]}, {}),
-        ({"best": [1, "b"], "last": ["1", "c"]}, {}),
-        ({"next": ["b", None], "last": ["c", "a"]}, {}),
-        ({"next": [None, None], "last": [None, None]}, {}),
-        ({}, {"places": ["best", "nxt"]}),
-    ],
-)
-def test_rankings_that_cannot_be_read(change, options):
-    with raises_about(DataError, "places"):
-        rankings(RANKINGS | change, **options)
-
-
 # ------------------------------------------------------------------ features of each comparison
 
 COMPARED = {
@@ -122,26 +104,6 @@ def test_features_are_those_of_the_first_side_less_the_second():
     assert (votes.feature_names, votes.features.tolist()) == (("x",), [[1.0], [1.0], [2.0]])
     assert votes.features.dtype == np.float32
     assert list(votes.coords["feature"]) == ["x"]
-
-
-@pytest.mark.parametrize(
-    ("change", "features"),
-    [
-        ({}, {}),
-        ({}, ["xa", "xb"]),
-        ({}, {"x": "xa"}),
-        ({}, {"x": ("xa", "xb", "w")}),
-        ({}, {"x": {"xa", "xb"}}),
-        ({}, {1: ("xa", "xb"), "1": ("xb", "xa")}),
-        ({}, {"x": ("xa", "xc")}),
-        ({"xa": [1, None, 2]}, SIDES),
-        ({"xa": [1, np.inf, 2]}, SIDES),
-        ({"xa": [1, 2]}, SIDES),
-    ],
-)
-def test_features_of_comparisons_that_cannot_be_read(change, features):
-    with raises_about(DataError, "features"):
-        compared(COMPARED | change, features)
 
 
 # ------------------------------------------------------------------ features of the items
@@ -180,28 +142,6 @@ def test_features_of_items_follow_the_presentation():
         0: -1.0,
         1: 1.0,
     }
-
-
-@pytest.mark.parametrize(
-    ("features", "options", "parameter"),
-    [
-        (np.zeros((3, 0)), {}, "features"),
-        (ITEM_VALUES, {"names": ["warmth"]}, "names"),
-        (np.where(ITEM_VALUES == 4, np.nan, ITEM_VALUES), {}, "features"),
-        (np.ma.masked_array(ITEM_VALUES, ITEM_VALUES == 4), {}, "features"),
-        (ITEM_VALUES * 1j, {}, "features"),
-        (TABLE, {}, "item"),
-        (TABLE, {"item": "drink", "names": ["cost"]}, "features"),
-        ({"drink": ["a", "b", "a", "c"], "x": [1, 2, 3, 4]}, {"item": "drink"}, "item"),
-        ({"drink": ["a", "c"], "x": [1, 2]}, {"item": "drink"}, "item"),
-        ({"drink": ["a", "b", "c", "dd"], "x": [1, 2, 3, 4]}, {"item": "drink"}, "item"),
-        (TABLE | {"price": [7, None, 4]}, {"item": "drink"}, "features"),
-        (TABLE | {"price": ["7", "x", "4"]}, {"item": "drink"}, "features"),
-    ],
-)
-def test_features_of_items_that_cannot_be_read(plain, features, options, parameter):
-    with raises_about(DataError, parameter):
-        plain.with_features(features, **options)
 
 
 # ------------------------------------------------------------------ equal rows put together

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.cli.columns import read, source_of
-from raters.errors import ConvergenceWarning, DataError, DataWarning
+from raters.errors import ConvergenceWarning, DataWarning
 
 TRIPS = pd.DataFrame(
     {
@@ -22,21 +21,6 @@ TRIPS = pd.DataFrame(
     }
 )
 ROLES = {"set": "trip", "alternative": "mode", "chosen": "taken"}
-
-
-@pytest.mark.parametrize("column", ["taken", "price", "mode"])
-def test_sets_lose_no_row(column, tmp_path) -> None:
-    """A set without one of its rows would be another set."""
-    path = tmp_path / "trips.csv"
-    table = TRIPS.astype(object)
-    table.loc[1, column] = ""
-    table.to_csv(path, index=False)
-    given = {role: [name] for role, name in ROLES.items()} | {"features": ["price"]}
-    with pytest.raises(DataError):
-        read(source_of(path, given))
-    choices, notes = read(source_of(path, given), drop_bad_rows=True)
-    assert choices.sets == ("2", "3")
-    assert notes[-1] == "left out 3 of 7 rows with a missing value"
 
 
 def test_levels_that_nobody_used_are_warned_of() -> None:
