@@ -275,20 +275,18 @@ def names_array(values: Sequence[Any]) -> Shaped[np.ndarray, " name"]:
     """Names as a coordinate that NetCDF can hold: integers as they are, everything else as text."""
     if isinstance(values, range):
         return np.arange(values.start, values.stop, dtype=np.int32)
-    if all(
-        issubclass(kind, (int, np.integer)) and kind is not bool for kind in set(map(type, values))
-    ):
+    kinds = set(map(type, values))
+    if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
         return np.asarray(values, dtype=np.int64)
     return np.array([str(value) for value in values], dtype=object)
 
 
 def names_to_json(names: Iterable[Any]) -> str:
     """Names as an attribute that NetCDF can hold."""
+    whole = (int, np.integer)
     return json.dumps(
         [
-            int(name)
-            if isinstance(name, (int, np.integer)) and not isinstance(name, bool)
-            else str(name)
+            int(name) if isinstance(name, whole) and not isinstance(name, bool) else str(name)
             for name in names
         ]
     )

@@ -170,7 +170,7 @@ class Responses(OfItems):
     def _read(
         cls, columns: Sequence[Column], known: Mapping[str, Any]
     ) -> tuple[list[Any], dict[str, Any]]:
-        return right(columns), {}
+        return [right(column) for column in columns], {}
 
     # ---------------------------------------------------------------- facts
 

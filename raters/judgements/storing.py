@@ -41,21 +41,17 @@ class Storing(Roles):
     def _by_outcome(self, answer: str, numbers: Mapping[Any, Any]) -> pd.DataFrame:
         """Judgements by name, those of each outcome in a row of their own, with the row of the data
         as the index."""
-        columns = sorted(
-            (name for name in self.axes if name != self.answer),
-            key=lambda name: self.axes[name] != self.judge,
-        )
-        parts = []
-        for outcome, number in numbers.items():
-            rows = np.flatnonzero(number > 0)
-            table = {
-                name: pd.Index(self.coords[self.axes[name]]).take(
-                    np.asarray(getattr(self, name))[rows]
-                )
-                for name in columns
+        axes = {name: axis for name, axis in self.axes.items() if name != self.answer}
+        names = pd.DataFrame(
+            {
+                name: pd.Index(self.coords[axes[name]]).take(np.asarray(getattr(self, name)))
+                for name in sorted(axes, key=lambda name: axes[name] != self.judge)
             }
-            table |= {answer: outcome, "count": number[rows].astype(np.int64)}
-            parts.append(pd.DataFrame(table, index=rows))
+        )
+        parts = [
+            names[number > 0].assign(**{answer: outcome}, count=number[number > 0].astype(np.int64))
+            for outcome, number in numbers.items()
+        ]
         return pd.concat(parts).sort_index(kind="stable")
 
     def check_answered(self) -> None:
@@ -87,12 +83,11 @@ class Storing(Roles):
     ) -> Self:
         """The judgements that `packed` and `flags` took apart."""
         columns: dict[str, Any] = {name: arrays.get(name) for name in cls.arrays()}
-        names = {name: json.loads(flags[name]) for name in cls.statics() if name in flags}
-        names = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in names.items()
-        }
-        return cls(**columns, **names)
+        for name in cls.statics():
+            if name in flags:
+                value = json.loads(flags[name])
+                columns[name] = tuple(value) if isinstance(value, list) else value
+        return cls(**columns)
 
     def groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]]:
         """Arrays as a result stores them."""

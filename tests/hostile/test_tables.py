@@ -46,10 +46,8 @@ RATED = {"frame": {"i": [*"abab"], "k": [*"xxyy"], "r": [1, 2, 2, 1]}, "item": "
 SAID = pd.DataFrame(
     {"i": [*"aabb"], "k": [*"xyxy"], "l": [*"pqqq"], "n": [1, 1, 2, 1], "t": ["p", "p", None, None]}
 )
-LABELLED = {"frame": SAID, "item": "i", "annotator": "k", "label": "l"}
 VOTES = rt.Comparisons.from_frame(FRAME, winner="w", loser="l", annotator="k")
 LABELS = rt.Labels.from_frame(SAID, item="i", annotator="k", label="l")
-FEATURES = np.arange(3.0)[:, None]
 
 NO_NAME = (None, 3, ["w"], np.array(["w"]), THING, b"w", pd.DataFrame())
 NAMES = (

@@ -180,24 +180,6 @@ def one_each(
     return np.where(first >= 0, values[first], -1)
 
 
-def stacked(
-    columns: Sequence[Column],
-) -> tuple[Int[np.ndarray, " cell"], Int[np.ndarray, " cell"], Column]:
-    """Row and place of each cell of several columns that is not empty, column by column, and the
-    cells as one column."""
-    start = np.cumsum([0, *(len(column.values) for column in columns)])
-    codes = [
-        np.where(column.code < 0, -1, column.code + begin)
-        for column, begin in zip(columns, start, strict=False)
-    ]
-    code = np.concatenate(codes)
-    cell = np.flatnonzero(code >= 0)
-    place, row = np.divmod(cell, len(columns[0]))
-    values = [value for column in columns for value in column.values]
-    name = ", ".join(column.name for column in columns[:3])
-    return row, place, Column(name, columns[0].role, code[cell], values)
-
-
 # ---------------------------------------------------------------- from a table to arrays
 
 
@@ -372,11 +354,6 @@ def read_ratings(column: Column) -> Float[np.ndarray, " row"]:
             f"frame[{column.name!r}] = frame[{column.name!r}].rank()",
         )
     return ratings
-
-
-def first_row(column: Column, value: Any) -> int:
-    """The first row that holds a value."""
-    return int(np.argmax(column.code == column.values.index(value)))
 
 
 def read_number(value: Any) -> float:
