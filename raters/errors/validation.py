@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import math
@@ -57,16 +58,13 @@ def numbers(
     name: str, value: Any, such: str = "np.array([[0.5, 0.5]])"
 ) -> Float[np.ndarray, " ..."]:
     """An array of numbers in double precision, such as that of a line of Python."""
-    try:
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
         array = np.asarray(value)
-        if array.dtype == object and any(one is None for one in array.flat):
-            raise TypeError("None is no number, and NumPy takes it for NaN")
-        if array.dtype.kind == "c":
-            raise TypeError("complex numbers")
-        return array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        problem, expected = "is no array of numbers", "give numbers, in rows of one length"
-        refuse_data(name, value, problem, expected, instead=f"{name}={such}")
+        none = array.dtype == object and any(one is None for one in array.flat)
+        if array.dtype.kind != "c" and not none:
+            return array.astype(np.float64)
+    problem, expected = "is no array of numbers", "give numbers, in rows of one length"
+    return refuse_data(name, value, problem, expected, instead=f"{name}={such}")
 
 
 def places(name: str, index: Any, size: int) -> Any:

@@ -517,6 +517,23 @@ class Choices(Grouped):
         """Each set once for each chooser, without what was chosen and without counts."""
         return dataclasses.replace(self.unanswered().aggregate(), count=None)
 
+    def single(self) -> Self:
+        """One set for each choice, without counts."""
+        real = self.unpadded()
+        if real.count is None:
+            return real
+        number = real.set_counts.round().astype(np.int64)
+        units = np.repeat(np.arange(real.num_units), number)
+        many = real._only(units)
+        # The nth choice from a set is of the alternative within which n falls.
+        chosen, group = np.asarray(many.chosen, float), np.asarray(many.group)
+        before = np.cumsum(chosen) - chosen
+        below = before - before[np.searchsorted(group, np.arange(len(units)))][group]
+        nth = place_within(units)[group]
+        taken = (below <= nth) & (nth < below + chosen)
+        names = tuple(range(len(units)))
+        return dataclasses.replace(many, chosen=taken.astype(np.float32), count=None, sets=names)
+
     def _only(self, units: Any) -> Self:
         """The given sets under new codes, with their names alone."""
         part = self.take(units)

@@ -100,7 +100,11 @@ def grouped(path: Path | str, roles: Mapping[str, str], count: str | None = None
         read_columns(data.schema.empty_table(), **wanted)
     keys = list(dict.fromkeys(roles.values()))
     free = [name for name in ("count", *map("count {}".format, range(9))) if name not in keys]
-    columns = {name: ds.field(name) for name in keys}
+    columns = {}
+    for name in keys:  # Batches of one column may have different dictionaries.
+        kind = data.schema.field(name).type
+        coded = pa.types.is_dictionary(kind)
+        columns[name] = ds.field(name).cast(kind.value_type) if coded else ds.field(name)
     total: tuple[Any, str] = ([], "hash_count_all")
     if count is not None:
         _check_counts(data, count)
@@ -125,10 +129,10 @@ def grouped(path: Path | str, roles: Mapping[str, str], count: str | None = None
 
 def _check_counts(data: ds.Dataset, count: str) -> None:
     """Raise unless a column holds whole numbers from 1 to 2**53."""
-    number = ds.field(count)
-    wrong = number.is_null() | (number < 1) | (number > 2**53)
+    number = ds.field(count).cast(pa.int64())
     try:
-        valid = data.count_rows(filter=wrong | (number.cast(pa.int64()) != number)) == 0
+        wrong = number.is_null() | (number < 1) | (number > 2**53)
+        valid = data.count_rows(filter=wrong) == 0
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         valid = False
     if not valid:

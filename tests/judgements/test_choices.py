@@ -188,6 +188,16 @@ def test_choices_are_counted_by_set_and_by_chooser() -> None:
     assert choices.chosen_by_alternative().tolist() == [1, 3, 3]
 
 
+def test_single_choices_and_their_sum() -> None:
+    choices = read({"taken": [3, 0, 1, 1, 0, 0, 2]}, counted=True, annotator="who")
+    single = choices.single()
+    single.check()
+    assert (single.num_sets, single.count) == (7, None)
+    again = single.aggregate()
+    for name in ("alternative", "annotator", "chosen", "count"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(choices, name))
+
+
 def test_features_are_put_on_the_scale_of_a_fit() -> None:
     fitted = read(features=["price"], choosers=["income"])
     changes = {"price": [10 * value + 3 for value in LONG["price"]], "income": [9] * 5 + [1] * 2}
