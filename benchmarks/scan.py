@@ -51,7 +51,7 @@ def read(reader: str, path: str) -> dict[str, float]:
         begin = time.process_time()
         rows = pl.scan_parquet(path).group_by(*_COLUMNS).len().collect(engine="streaming").height
     elif reader == "raters, rows":
-        from raters.judgements.reading.scan import grouped
+        from raters.judgements.scanned import grouped
 
         begin = time.process_time()
         rows = len(grouped(path, _COLUMNS))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -12,7 +11,6 @@ import numpy as np
 
 from raters.errors import refuse
 from raters.judgements.base import Judgements
-from raters.judgements.together import Together
 from raters.model import Model
 
 if TYPE_CHECKING:
@@ -23,6 +21,8 @@ if TYPE_CHECKING:
     from raters.auditing.calibration import Calibration
     from raters.checking.discrepancies import Discrepancy
     from raters.program import Program
+
+__all__ = ["Column", "Kind", "Quantities", "Reader", "Section", "Words", "register"]
 
 Form = Literal["name", "text", "whole", "number", "digits", "percent", "interval", "range"]
 
@@ -148,9 +148,6 @@ class Section:
     limits: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.key, str) and re.fullmatch(r"[a-z][a-z0-9_-]*", self.key)):
-            expected = "it must be lower-case letters, digits, - and _, such as 'items'"
-            refuse("key", self.key, expected=expected)
         if not self.title:
             object.__setattr__(self, "title", self.key.replace("_", " ").capitalize())
 
@@ -211,10 +208,6 @@ class Reader:
     bad_rows: Callable[[Any, Mapping[str, str]], tuple[str, np.ndarray]] | None = None
     part_of: str = ""
     on_request: str = ""
-
-    def __post_init__(self) -> None:
-        if not callable(self.read):
-            refuse("read", self.read, expected="it must be a function that reads a table")
 
 
 @dataclass(frozen=True)
@@ -319,37 +312,15 @@ class Kind:
         if not (isinstance(self.data, type) and issubclass(self.data, Judgements)):
             expected = "it must be a subclass of raters.judgements.Judgements"
             refuse("data", self.data, expected=expected)
-        _check_container(self.data)
-        readers = isinstance(self.readers, tuple) and self.readers
-        if not (readers and all(isinstance(reader, Reader) for reader in readers)):
-            expected = "give a tuple of one reader or more"
+        readers = self.readers if isinstance(self.readers, tuple) else ()
+        if not readers or not all(isinstance(reader, Reader) for reader in readers):
             instead = "readers=(rt.kinds.Reader(MyData.from_frame),)"
-            refuse("readers", self.readers, expected=expected, instead=instead)
+            refuse("readers", self.readers, expected="give a tuple of readers", instead=instead)
         if not isinstance(self.models, tuple) or type(self.default) not in self.models:
             expected = f"it must be a tuple of classes, and hold {type(self.default).__name__}"
             refuse("models", self.models, expected=expected, instead="models=(MyModel,)")
-        for name, type_ in _TYPES.items():
-            if not isinstance(value := getattr(self, name), type_):
-                refuse(name, value, expected=f"it must be a {type_.__name__}")
         if not self.name:
             object.__setattr__(self, "name", self.data.__name__.lower())
-
-
-_TYPES: dict[str, type] = {"words": Words, "name": str, "sections": tuple, "needs": Mapping}
-
-
-def _check_container(data: type[Judgements]) -> None:
-    """Raise unless a container has the fields that its declarations name, and counts."""
-    lacking = [name for name in ("axes", "names", "answer", "row") if not hasattr(data, name)]
-    if not lacking:
-        wanted = dict.fromkeys((*data.axes, data.answer, "count", *data.names.values()))
-        lacking = [name for name in wanted if name not in getattr(data, "__dataclass_fields__", ())]
-    if lacking:
-        expected = (
-            "a frozen dataclass of judgements declares axes, names, answer and row, and has a field"
-            " for each column, for each axis' names, and for counts"
-        )
-        refuse("data", data, f"lacks {', '.join(lacking)}", expected)
 
 
 _KINDS: dict[str, Kind] = {}
@@ -362,22 +333,7 @@ def _registry() -> dict[str, Kind]:
 
 
 def register(kind: Kind) -> Kind:
-    """Make a kind of judgement known to every verb; a later kind of the same container replaces it.
-
-    Parameters
-    ----------
-    kind : Kind
-
-    Returns
-    -------
-    Kind
-        The same.
-
-    Raises
-    ------
-    SettingError
-        When it is not a `Kind`, or another container has its name.
-    """
+    """Make a kind known to every verb; a later kind of the same container replaces it."""
     if not isinstance(kind, Kind):
         instead = "rt.kinds.register(rt.kinds.Kind(data=..., readers=..., ...))"
         refuse("kind", kind, expected="it must be a raters.kinds.Kind", instead=instead)
@@ -406,51 +362,19 @@ def found_kind(data: Any) -> Kind | None:
 
 
 def kind_of(data: Judgements | type[Judgements]) -> Kind:
-    """The kind of a container, or of its class.
-
-    Parameters
-    ----------
-    data : Judgements or type
-        Of a class that is not registered itself, its nearest base counts.
-
-    Returns
-    -------
-    Kind
-
-    Raises
-    ------
-    SettingError
-        When the kind is not registered.
-    """
+    """The kind of a container, or of its class."""
     kind = found_kind(data)
-    container = data if isinstance(data, type) else type(data)
-    if kind is None and issubclass(container, Together):
-        problem = "is several kinds of judgement, and this is asked of one kind at a time"
-        refuse("data", data, problem, "take one part", instead="together.part('votes')")
     if kind is None:
-        problem = f"is of {container.__name__}, no registered kind of judgement"
-        instead = f"rt.kinds.register(rt.kinds.Kind(data={container.__name__}, ...))"
-        refuse("data", data, problem, "register its kind first", instead=instead)
+        name = getattr(data, "__name__", type(data).__name__)
+        problem = f"is of {name}, no registered kind of judgement"
+        expected = "register its kind, or take one part of several kinds: together.part('votes')"
+        instead = "rt.kinds.register(rt.kinds.Kind(data=..., ...))"
+        refuse("data", data, problem, expected, instead=instead)
     return kind
 
 
 def kind_named(name: str) -> Kind:
-    """The registered kind of this name.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``"comparisons"``.
-
-    Returns
-    -------
-    Kind
-
-    Raises
-    ------
-    SettingError
-        When no kind of this name is registered.
-    """
+    """The registered kind of this name."""
     if name not in _registry():
         refuse("kind", name, expected=f"choose one of {', '.join(map(repr, _registry()))}")
     return _registry()[name]

@@ -62,19 +62,3 @@ def test_sections_keep_apart(monkeypatch, tiny):
     context = kinds.AuditContext(rt.program.Program(rt.BTL(), data), None, None, 0.9)
     with raises_about(SettingError, "sections", ["items"]):
         sections_of(context)
-
-
-def test_a_container_has_the_fields_that_it_declares():
-    class Short(rt.judgements.Judgements):
-        axes = {"judge": "annotator", "answer": "grade"}
-        names = {"annotator": "judges_"}
-        answer = "answer"
-        row = "rating"
-
-        def answers(self):
-            return [0, 1]
-
-    with pytest.raises(SettingError) as caught:
-        kind(data=Short)
-    assert caught.value.parameter == "data"
-    assert "count" in str(caught.value)

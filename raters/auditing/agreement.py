@@ -19,9 +19,9 @@ from jaxtyping import Float
 from raters.auditing.disagreement import Answers, Ratio, nominal, of_class, ordinal, scored
 from raters.errors import DataError, DataWarning, refuse
 from raters.errors.validation import checked, share
+from raters.judgements import Comparisons
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
-from raters.judgements.ties import Ties
 from raters.kinds import found_kind
 
 #: How far apart two classes are.
@@ -158,7 +158,7 @@ def agreement(
     if (of_kind := _of_kind(data)) is not None:
         return of_kind(data, level, metric, by_class)
     _check(data, metric, by_class)
-    if isinstance(data, Ties) and data.exchangeable:  # Chance is that of two sides.
+    if isinstance(data, Comparisons) and data.exchangeable:  # Chance is that of two sides.
         data = data.halved()
     answers = Answers.of(data)
     used = answers.num_raters >= 2

@@ -18,9 +18,9 @@ from raters.cli import tables
 from raters.cli.settings import alternatives, dashed, models, values_of
 from raters.errors import DataError, SettingError, refuse
 from raters.errors.validation import is_list
+from raters.judgements import scanned
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
-from raters.judgements.reading import scan
 from raters.judgements.scanned import Scanned
 from raters.kinds import Kind, Reader, kind_named, register, registered_kinds
 
@@ -263,7 +263,7 @@ def source_of(
     shapes = shapes_of(registered_kinds() if kind is None else (kind,), wanted)
     large = tables.is_large(file)
     table = pd.DataFrame() if large else tables.read_table(file)
-    names = scan.column_names(file) if large else list(map(str, table.columns))
+    names = scanned.opened(file).schema.names if large else list(map(str, table.columns))
     shape = _shape(shapes, given, names)
     roles, notes = shape.roles, []
     values = {name: values_of(texts, roles[name].annotation, name) for name, texts in given.items()}
@@ -294,8 +294,8 @@ def _scanned(source: Source, file: Path) -> Source:
     if not counted:
         return replace(source, table=tables.read_table(file))
     keys = {role: name for role, name in columns.items() if role != "count"}
-    table = scan.grouped(file, keys, source.given.get("count"))
-    note = f"{scan.num_rows(file):,} rows, of which {len(table):,} are different"
+    table = scanned.grouped(file, keys, source.given.get("count"))
+    note = f"{scanned.opened(file).count_rows():,} rows, of which {len(table):,} are different"
     given = source.given | {"count": table.columns[-1]}
     return Source(table, source.shape, given, (*source.notes, note))
 

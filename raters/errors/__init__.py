@@ -15,12 +15,17 @@ _LONG, _LONGEST = 120, 600
 PACKAGE = (str(Path(__file__).parent.parent),)
 _PARTS = ("parameter", "value", "problem", "expected")
 
+__all__ = [
+    "BackendError",
+    "ConvergenceWarning",
+    "DataError",
+    "DataWarning",
+    "RatersError",
+    "SettingError",
+]
 
-class _NotGiven:
-    """Stands for a value that a message does not repeat."""
 
-
-_NOT_GIVEN = _NotGiven()
+_NOT_GIVEN: Any = object()  # of a value that a message does not repeat
 
 
 class RatersError(Exception):
@@ -66,8 +71,8 @@ class RatersError(Exception):
         self.parameter, self.expected, self.problem = parameter, expected, problem
         self.value = None if value is _NOT_GIVEN else value
         if message is None:
-            given = "" if value is _NOT_GIVEN else _written(value)
-            message = self._sentence(f"{parameter}={given}", str)
+            given = "" if value is _NOT_GIVEN else f"={_written(value)}"
+            message = self._sentence(f"{parameter}{given}", str)
             message += f": write {instead}" if instead else ""
         elif value is not _NOT_GIVEN and not isinstance(value, str):
             message = message.replace(repr(value), _written(value))  # A message is one line.
@@ -83,20 +88,8 @@ class RatersError(Exception):
     def worded(
         self, name_of: Callable[[str], str], text_of: Callable[[Any], str] | None = None
     ) -> str:
-        """Return the message in the words of a front end.
-
-        Parameters
-        ----------
-        name_of : callable
-            ``name_of(parameter)`` gives the front end's name of a parameter, such as ``"--level"``.
-        text_of : callable, optional
-            ``text_of(value)`` gives its text of a value.
-
-        Returns
-        -------
-        str
-            ``str(error)`` where the error names no parameter, or not what was expected.
-        """
+        """Message in the words of a front end, by its names of parameters and texts of values;
+        ``str(error)`` where no parameter or expectation is known."""
         if self.parameter is None or self.expected is None:
             return str(self)
         text = (text_of or typed)(self.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import math
@@ -18,21 +19,15 @@ import jax
 import numpy as np
 from jaxtyping import AbstractArray, Float, Shaped, jaxtyped
 
-from raters.errors import DataError, public_name, refuse
+from raters.errors import public_name, refuse, refuse_data
 
 # Objects of a class in words, and the line that makes one, by the name of the class.
 _OBJECTS = {
     "Audit": ("an audit", "rt.audit(model, result)"),
     "Backend": ("a back-end", "rt.PGGibbs(), or rt.NUTS()"),
     "Comparisons": ("comparisons", "rt.Comparisons.from_frame(table, ...)"),
-    "Criterion": ("a criterion", "rt.acquisition.scores.Epig()"),
-    "DataFrame": ("a table of pandas", "pandas.DataFrame(...)"),
-    "Dataset": ("a dataset of xarray", "xarray.Dataset(...)"),
-    "MDP": ("a Markov decision process", "rt.MDP.from_arrays(transition)"),
     "Labels": ("labels", "rt.Labels.from_frame(table, ...)"),
     "Model": ("a model", "rt.BTL()"),
-    "Policy": ("a policy", "rt.Policy(target='ranking')"),
-    "Posterior": ("draws to choose by", "rt.acquisition.Posterior.of(model, result)"),
 }
 # Settings of models lie between this and its inverse: beyond, matrices are singular.
 _LEAST = 1e-6
@@ -63,21 +58,13 @@ def numbers(
     name: str, value: Any, such: str = "np.array([[0.5, 0.5]])"
 ) -> Float[np.ndarray, " ..."]:
     """An array of numbers in double precision, such as that of a line of Python."""
-    try:
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
         array = np.asarray(value)
-        if array.dtype == object and any(one is None for one in array.flat):
-            raise TypeError("None is no number, and NumPy takes it for NaN")
-        if array.dtype.kind == "c":
-            raise TypeError("complex numbers")
-        return array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(
-            parameter=name,
-            value=value,
-            problem="is no array of numbers",
-            expected="give numbers, in rows of one length",
-            instead=f"{name}={such}",
-        ) from error
+        none = array.dtype == object and any(one is None for one in array.flat)
+        if array.dtype.kind != "c" and not none:
+            return array.astype(np.float64)
+    problem, expected = "is no array of numbers", "give numbers, in rows of one length"
+    return refuse_data(name, value, problem, expected, instead=f"{name}={such}")
 
 
 def places(name: str, index: Any, size: int) -> Any:
@@ -103,17 +90,8 @@ def positive(name: str, value: float | None, *, optional: bool = False) -> None:
     """A finite number above 0 (or None when that is allowed)."""
     if (value is None and optional) or (is_number(value) and value is not None and value > 0):
         return
-    refuse(
-        name,
-        value,
-        expected="it must be a number above 0" + ("; leave it out to learn it" if optional else ""),
-    )
-
-
-def _moderate(name: str, value: float) -> None:
-    """A number with which the densities of a model can be computed."""
-    if not _LEAST < value < 1 / _LEAST:
-        refuse(name, value, expected=f"it must be a number between {_LEAST:g} and {1 / _LEAST:g}")
+    learnt = "; leave it out to learn it" if optional else ""
+    refuse(name, value, expected=f"it must be a number above 0{learnt}")
 
 
 def plain_positive(model: Any, *names: str, optional: bool = False) -> None:
@@ -122,7 +100,9 @@ def plain_positive(model: Any, *names: str, optional: bool = False) -> None:
         value = getattr(model, name)
         positive(name, value, optional=optional)
         if value is not None:
-            _moderate(name, value)
+            if not _LEAST < value < 1 / _LEAST:
+                between = f"it must be a number between {_LEAST:g} and {1 / _LEAST:g}"
+                refuse(name, value, expected=between)
             object.__setattr__(model, name, float(value))
 
 
@@ -164,13 +144,9 @@ def instance(name: str, value: Any, base: type, what: str, such: str) -> None:
     """An object of a class; the class itself is none."""
     if isinstance(value, base):
         return
-    own = isinstance(value, type) and issubclass(value, base)
-    refuse(
-        name,
-        value,
-        expected=f"it must be {what}" + (", not its class" if own else ""),
-        instead=f"{public_name(value)}()" if own else such,
-    )
+    if isinstance(value, type) and issubclass(value, base):
+        what, such = f"{what}, not its class", f"{public_name(value)}()"
+    refuse(name, value, expected=f"it must be {what}", instead=such)
 
 
 def share(name: str, value: float) -> None:
@@ -182,9 +158,8 @@ def share(name: str, value: float) -> None:
 def boolean(name: str, value: bool) -> None:
     """True or False, and nothing that merely passes for one."""
     if not isinstance(value, bool):
-        refuse(
-            name, value, expected="it must be true or false", instead=f"{name}=True or {name}=False"
-        )
+        instead = f"{name}=True or {name}=False"
+        refuse(name, value, expected="it must be true or false", instead=instead)
 
 
 def one_of(name: str, value: Any, options: Iterable[str]) -> None:
@@ -233,13 +208,6 @@ def checked[F: Callable[..., Any]](function: F) -> F:
         return function(*args, **options)
 
     return cast(F, entered)
-
-
-def check_fields(thing: Any, **annotations: Any) -> None:
-    """Raise unless fields of an object are what annotations say."""
-    for name, annotation in annotations.items():
-        choices = [_choice(option) for option in _alternatives(annotation)]
-        _check(name, getattr(thing, name), cast(list[_Choice], choices))
 
 
 def _check(name: str, value: Any, choices: Sequence[_Choice]) -> None:
@@ -307,14 +275,12 @@ def _choice(annotation: Any) -> _Choice | None:
 def _words(options: tuple[Any, ...]) -> _Choice:
     """One of some words, or False where that is among them."""
     words = tuple(option for option in options if isinstance(option, str))
-    return _Choice(
-        lambda value: (
-            any(value is option for option in options if option not in words)
-            or (isinstance(value, str) and value in words)
-        ),
-        "one of the words",
-        options=words,
-    )
+    flags = [option for option in options if option not in words]
+
+    def accepts(value: Any) -> bool:
+        return any(value is flag for flag in flags) or (isinstance(value, str) and value in words)
+
+    return _Choice(accepts, "one of the words", options=words)
 
 
 def _object(base: type) -> _Choice:

@@ -6,13 +6,11 @@ from raters.judgements.choices import Choices
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.demonstrations import Demonstrations
 from raters.judgements.graded_responses import GradedResponses
-from raters.judgements.grouped import Grouped
 from raters.judgements.labels import Labels
 from raters.judgements.mdp import MDP
 from raters.judgements.rankings import Rankings
 from raters.judgements.ratings import Ratings
 from raters.judgements.responses import Responses
-from raters.judgements.roles import of_axes, static
 from raters.judgements.together import Together
 
 __all__ = [
@@ -21,13 +19,10 @@ __all__ = [
     "Comparisons",
     "Demonstrations",
     "GradedResponses",
-    "Grouped",
     "Judgements",
     "Labels",
     "Rankings",
     "Ratings",
     "Responses",
     "Together",
-    "of_axes",
-    "static",
 ]

@@ -130,12 +130,9 @@ class Arguments(Judgements):
         """Outcomes from 0 to the largest."""
         if not 0 <= self.largest < _MOST_ANSWERS:
             many = "numbers without end" if self.largest < 0 else f"0 to {self.largest:,}"
-            refuse_data(
-                self.outcome,
-                problem=f"can be {many}, of which no table of probabilities is made",
-                expected="draw new outcomes instead",
-                instead="numpyro.infer.Predictive(function, draws)(key, ...)",
-            )
+            problem = f"can be {many}, of which no table of probabilities is made"
+            expected = "draw new outcomes instead, with numpyro.infer.Predictive"
+            refuse_data(self.outcome, problem=problem, expected=expected)
         return np.arange(self.largest + 1)
 
     @property
@@ -182,12 +179,8 @@ class Arguments(Judgements):
     def flags(self) -> dict[str, str]:
         """Numbers, texts and other facts that are no arrays, as JSON."""
         plain = {name: value for name, value in self.fixed.items() if not np.ndim(value)}
-        facts = {
-            "outcome": self.outcome,
-            "site": self.site,
-            "shape": self.shape,
-            "number": self.number,
-            "largest": self.largest,
+        names = ("outcome", "site", "shape", "number", "largest")
+        facts = {name: getattr(self, name) for name in names} | {
             "columns": list(self.columns),
             "order": list(self.fixed),
             "plain": plain,

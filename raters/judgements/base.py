@@ -12,9 +12,9 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Int, Num
 
-from raters.errors import DataError, refuse_data
-from raters.errors.validation import boolean, checked, one_of
-from raters.judgements.counts import Tallies, check_padding, exact, ranks
+from raters.errors import refuse_data
+from raters.errors.validation import boolean, checked, one_of, whole
+from raters.judgements.counts import Tallies, exact, ranks
 from raters.judgements.names import check_names, matched_codes, plural, shorten
 from raters.judgements.parts import Parts
 from raters.judgements.storing import Storing
@@ -84,34 +84,12 @@ class Judgements(Parts, Storing):
 
     def padded(self, rows: int) -> Self:
         """The same judgements in so many rows: those added are copies of the last one with a count
-        of 0.
-
-        A fit does not see them. Functions are compiled once for each number of rows, so data that
-        grow, as in a campaign, are fitted faster where their number of rows is one of a few, such
-        as the powers of two. The result of a fit keeps the rows added; `unpadded` and `aggregate`
-        leave them out.
-
-        Parameters
-        ----------
-        rows : int
-            Number of rows of the result.
-
-        Returns
-        -------
-        Judgements
-
-        Raises
-        ------
-        SettingError
-            When there are more rows than that already.
-        """
+        of 0."""
         present = self.num_rows
-        check_padding(rows, present)
-        columns = (
-            self._at_rows(np.minimum(np.arange(rows), present - 1))
-            if present
-            else self._empty_rows(rows)
-        )
+        whole("rows", rows, least=present)
+        columns = self._empty_rows(rows)
+        if present:
+            columns = self._at_rows(np.minimum(np.arange(rows), present - 1))
         real = np.arange(rows) < present
         count = columns["count"]
         columns["count"] = exact(np.where(real, 1.0 if count is None else count, 0.0))
@@ -121,8 +99,8 @@ class Judgements(Parts, Storing):
         return dataclasses.replace(self, **columns)
 
     def first_unit(self) -> Self:
-        """The first unit, to read a program on; without any, one of count 0: plates are not
-        empty, and a campaign may begin without a judgement."""
+        """The first unit, to read a program on; without any, one of count 0: plates are not empty,
+        and a campaign may begin without a judgement."""
         return (self if self.num_units else self.padded(1)).take(slice(0, 1))
 
     def _empty_rows(self, rows: int) -> dict[str, Any]:
@@ -131,11 +109,9 @@ class Judgements(Parts, Storing):
         for name, axes in self.arrays().items():
             if axes[0] == self.row:
                 column = getattr(self, name)
-                columns[name] = (
-                    None
-                    if column is None
-                    else np.zeros_like(column, shape=(rows, *np.shape(column)[1:]))
-                )
+                if column is not None:
+                    column = np.zeros_like(column, shape=(rows, *np.shape(column)[1:]))
+                columns[name] = column
         return columns
 
     def unpadded(self) -> Self:
@@ -157,12 +133,10 @@ class Judgements(Parts, Storing):
         real = self.unpadded().canonical()
         if real.num_rows == 0:
             return real
-        key = real.keys()
+        columns = real._question()
         if real.has_answers and not self.summed:
-            key = ranks([key, np.asarray(getattr(real, self.answer))])
-        place = ranks([key])
-        first = np.empty(int(place.max()) + 1, np.int64)
-        first[place[::-1]] = np.arange(len(place))[::-1]  # the first row of each number
+            columns.append(np.asarray(getattr(real, self.answer)))
+        _, first, place = np.unique(ranks(columns), return_index=True, return_inverse=True)
         weights = None if real.count is None else np.asarray(real.count)
         cells = dataclasses.replace(real.rows(first), count=exact(np.bincount(place, weights)))
         if real.has_answers and self.summed:
@@ -180,18 +154,7 @@ class Judgements(Parts, Storing):
 
     @checked
     def keys(self, other: Self | None = None) -> Int[np.ndarray, " row"]:
-        """Number of each row that equal questions share, and no others.
-
-        Parameters
-        ----------
-        other : Judgements, optional
-            Questions in the same codes, numbered together with these.
-
-        Returns
-        -------
-        int array, shape (row,)
-            Numbers of these rows, then of those of `other`.
-        """
+        """Number of each row that equal questions share, and no others."""
         parts = [part.canonical() for part in ([self] if other is None else [self, other])]
         columns = [
             np.concatenate(of_parts)
@@ -207,9 +170,8 @@ class Judgements(Parts, Storing):
         for name, axes in self.arrays().items():
             column = getattr(self, name)
             if axes[0] == self.row and name not in left_out and column is not None:
-                columns.append(
-                    np.asarray(column) + 0.0 if name not in self.axes else np.asarray(column)
-                )
+                values = np.asarray(column)
+                columns.append(values if name in self.axes else values + 0.0)  # −0 is 0
         return columns
 
     @property
@@ -219,51 +181,19 @@ class Judgements(Parts, Storing):
         return False
 
     def same_question(self) -> Int[np.ndarray, " row"]:
-        """Number of each row that equal questions share, whoever is asked.
-
-        Returns
-        -------
-        int array, shape (row,)
-            Questions are equal if all their columns are but that of the judge, in the form of
-            `canonical`.
-        """
+        """Number of each row that equal questions share, whoever is asked."""
         return ranks(self.canonical()._question(without=self.code_columns(self.judge)))
 
     def about(self) -> Int[np.ndarray, " row"]:
-        """Number of each row that questions about the same share, whoever is asked, shape
-        (row,)."""
+        """Number of each row that questions about the same share, whoever is asked."""
         return self.same_question()
 
     def tallies(self) -> Tallies:
-        """Counted answers by judge and subject.
-
-        Returns
-        -------
-        judge : int array, shape (tally,)
-            Code of the judge.
-        about : int array, shape (tally,)
-            Number of what was asked about, as of `about`.
-        answer : int array, shape (tally,)
-            Place of the answer among the outcomes in ascending order.
-        count : float array, shape (tally,)
-            How often the judge gave this answer.
-        """
+        """Counted answers by judge and subject."""
         return self._tallied(self.about())
 
     def question_tallies(self) -> Tallies:
-        """Counted answers by judge and question, of which there may be several about the same.
-
-        Returns
-        -------
-        judge : int array, shape (tally,)
-            Code of the judge.
-        question : int array, shape (tally,)
-            Number of the question, as of `same_question`.
-        answer : int array, shape (tally,)
-            Place of the answer among the outcomes in ascending order, in the form of `canonical`.
-        count : float array, shape (tally,)
-            How often the judge gave this answer.
-        """
+        """Counted answers by judge and question, of which there may be several about the same."""
         return self.canonical()._tallied(self.same_question())
 
     def _tallied(self, about: Int[np.ndarray, " row"]) -> Tallies:
@@ -278,79 +208,33 @@ class Judgements(Parts, Storing):
 
     @checked
     def without(self, more: Self) -> Bool[np.ndarray, " row"]:
-        """Mask of the rows that ask what `more` does not.
-
-        Parameters
-        ----------
-        more : Judgements
-            Questions in the same codes.
-
-        Returns
-        -------
-        bool array, shape (row,)
-        """
+        """Mask of the rows that ask what `more` does not."""
         own, other = np.split(self.keys(more), [self.num_rows])
         return ~np.isin(own, other)
 
     @checked
     def joined(self, more: Self) -> Self:
-        """These judgements and further ones, in this order.
-
-        Parameters
-        ----------
-        more : Judgements
-            Judgements with the same names and the same columns.
-
-        Returns
-        -------
-        Judgements
-
-        Raises
-        ------
-        DataError
-            When a column, such as that of the answers, is in one of the two alone.
-        """
+        """These judgements and further ones, in this order."""
         if more.num_rows == 0:
             return self
-        for name, axes in self.arrays().items():
-            lacking = [getattr(part, name) is None for part in (self, more)]
-            if axes[0] == self.row and name != "count" and lacking[0] != lacking[1]:
-                raise DataError(
-                    f"{'the first' if lacking[0] else 'the second'} of the two has no {name}, and"
-                    " the other has; join two with the same columns",
-                    parameter=name,
-                )
         columns: dict[str, Any] = {}
         for name, axes in self.arrays().items():
             parts = [getattr(part, name) for part in (self, more)]
-            if axes[0] == self.row and parts[0] is not None and name != "count":
-                columns[name] = np.concatenate([np.asarray(part) for part in parts])
+            if axes[0] != self.row or name == "count" or (parts[0] is None and parts[1] is None):
+                continue
+            if parts[0] is None or parts[1] is None:
+                refuse_data(
+                    name, problem="is in one of the two alone", expected="join the same columns"
+                )
+            columns[name] = np.concatenate([np.asarray(part) for part in parts])
         if self.count is not None or more.count is not None:
-            columns["count"] = exact(
-                np.concatenate([np.asarray(part.weight) for part in (self, more)])
-            )
+            weights = [np.asarray(part.weight) for part in (self, more)]
+            columns["count"] = exact(np.concatenate(weights))
         return dataclasses.replace(self, **columns)
 
     @checked
     def recoded(self, like: Self, axes: Iterable[str]) -> Self:
-        """In the codes of `like` along the given axes; the other axes keep their own names.
-
-        What is known of each judge, such as their family, is then that of `like`.
-
-        Parameters
-        ----------
-        like : Judgements
-        axes : iterable of str
-
-        Returns
-        -------
-        Judgements
-
-        Raises
-        ------
-        DataError
-            When a name is not among those of `like`.
-        """
+        """In the codes of `like` along the given axes; the other axes keep their own names."""
         changes: dict[str, Any] = {}
         axes = tuple(axes)
         for axis in axes:
@@ -365,14 +249,10 @@ class Judgements(Parts, Storing):
                     changes[column] = matched_codes(np.asarray(codes), own, known, axis)
             changes[self.names[axis]] = known
         if self.judge in axes:
-            changes |= like.facts_of_judges()
+            columns = [name for name in self.arrays() if self.of_judges(name)]
+            names = [self.names[self.axes[name]] for name in columns if name in self.axes]
+            changes |= {name: getattr(like, name) for name in (*columns, *names)}
         return dataclasses.replace(self, **changes)
-
-    def facts_of_judges(self) -> dict[str, Any]:
-        """Arrays with an entry for each judge by field, and the names behind their codes."""
-        columns = [name for name in self.arrays() if self.of_judges(name)]
-        names = [self.names[self.axes[name]] for name in columns if name in self.axes]
-        return {name: getattr(self, name) for name in (*columns, *names)}
 
     @property
     def warned_axes(self) -> set[str]:
@@ -382,32 +262,17 @@ class Judgements(Parts, Storing):
     @classmethod
     def question_axes(cls) -> tuple[str, ...]:
         """Axes whose names say what is asked, and whom."""
-        columns = {cls.answer} | {
-            name for name, axes in cls.arrays().items() if axes[0] not in (cls.row, "unit")
+        arrays = cls.arrays()
+        axes = {
+            axis: None
+            for column, axis in cls.axes.items()
+            if column != cls.answer and arrays[column][0] in (cls.row, "unit")
         }
-        return tuple(
-            dict.fromkeys(axis for column, axis in cls.axes.items() if column not in columns)
-        )
+        return tuple(axes)
 
     @checked
     def asked_of(self, like: Self) -> Self:
-        """These questions in the codes of other data.
-
-        Parameters
-        ----------
-        like : Judgements
-            Data that have all names of the questions.
-
-        Returns
-        -------
-        Judgements
-            Without answers.
-
-        Raises
-        ------
-        DataError
-            When a name is not among those of `like`.
-        """
+        """These questions in the codes of other data."""
         return self.unanswered().recoded(like, self.question_axes())
 
     def check(self) -> None:
@@ -433,10 +298,8 @@ class Judgements(Parts, Storing):
         count = np.asarray(self.weight, float)
         self._refuse("count", ~(np.isfinite(count) & (count >= 0)), "it must be at least 0")
         if self.has_answers and self.answer not in self.axes:
-            answers, outcome = (
-                np.asarray(self.answers(), float),
-                np.asarray(getattr(self, self.answer), float),
-            )
+            answers = np.asarray(self.answers(), float)
+            outcome = np.asarray(getattr(self, self.answer), float)
             if self.summed:
                 low, high = answers.min() * count, answers.max() * count
                 wrong, words = ~((outcome >= low) & (outcome <= high)), "a sum over its judgements"
@@ -456,18 +319,12 @@ class Judgements(Parts, Storing):
             refuse_data(
                 name, column, "is no column", f"it must be {shape}", instead=f"{name}=np.array(...)"
             )
-        if axes[0] == self.row and len(values) != self.num_rows:
+        size = {self.row: self.num_rows, self.judge: len(self.judges)}.get(axes[0], len(values))
+        if len(values) != size:
             refuse_data(
                 name,
-                problem=f"has {len(values)} rows, and {self.judge!r} has {self.num_rows}",
-                expected="every column must have one entry for each row",
-            )
-        if self.of_judges(name) and len(values) != len(self.judges):
-            refuse_data(
-                name,
-                problem=f"has {len(values)} entries, and there are {len(self.judges)}"
-                f" {plural(self.judge)}",
-                expected=f"it must have one entry for each {self.judge}",
+                problem=f"has {len(values)} entries",
+                expected=f"it must have one for each {axes[0]}, and there are {size}",
             )
         if values.dtype.kind == "f" and name not in (self.answer, "count"):
             self._refuse(name, ~np.isfinite(values), "it must be a finite number")
@@ -476,33 +333,12 @@ class Judgements(Parts, Storing):
         """Raise `DataError` for the first entry that is wrong."""
         if wrong.any():
             place = tuple(int(index) for index in np.argwhere(wrong)[0])
-            refuse_data(
-                column,
-                np.asarray(self.weight if column == "count" else getattr(self, column))[
-                    place
-                ].item(),
-                f"is wrong in row {place[0]} (counted from 0; {int(wrong.sum())} in all)",
-                expected,
-            )
+            values = np.asarray(self.weight if column == "count" else getattr(self, column))
+            problem = f"is wrong in row {place[0]} (counted from 0; {int(wrong.sum())} in all)"
+            refuse_data(column, values[place].item(), problem, expected)
 
     def features_of(self, like: Self) -> Self:
-        """With features in the order and on the scale of other data.
-
-        Parameters
-        ----------
-        like : Judgements
-            Data whose features a model was fitted with.
-
-        Returns
-        -------
-        Judgements
-            These judgements as they are, for a kind without features.
-
-        Raises
-        ------
-        DataError
-            When features of `like` are missing.
-        """
+        """With features in the order and on the scale of other data."""
         return self
 
     def without_features(self) -> Self:

@@ -3,27 +3,37 @@ chosen, as integer codes with the names beside them."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
-from jaxtyping import Float
+import pandas as pd
+from jaxtyping import Float, Int
 
-from raters.errors.validation import boolean
-from raters.judgements.names import encode_names, warn_of_each
-from raters.judgements.offered import Offered
-from raters.judgements.reading import choice_features
+from raters.errors import refuse_data
+from raters.errors.validation import boolean, checked
+from raters.judgements.counts import exact, place_within, ranks
+from raters.judgements.grouped import Grouped
+from raters.judgements.names import encode_names, names_array, shorten, staying, warn_of_each
 from raters.judgements.reading import choices as reading
-from raters.judgements.reading.columns import column_name, one_each, read_columns
+from raters.judgements.reading.columns import column_name, one_each, read_columns, repeated
 from raters.judgements.reading.labels import annotators as annotators_of
+from raters.judgements.reading.labels import place
 from raters.judgements.roles import of_axes, static
+
+# Names, values, centre and scale of features: of alternatives, and of choosers.
+_FEATURES = (
+    ("feature_names", "features", "centre", "scale"),
+    ("chooser_names", "chooser_features", "chooser_centre", "chooser_scale"),
+)
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Choices(Offered):
+class Choices(Grouped):
     """Choices of one alternative from a set that was offered.
 
     One row for each alternative of each set; what was not available has no row. Build it with
@@ -195,7 +205,8 @@ class Choices(Offered):
         known = alternatives
         if alternatives is None and like is not None:
             known = like.alternatives
-            reading.check_fitted(columns["alternative"], known)
+            advice = "fit others as well, with at least one set that offers them"
+            place(columns["alternative"], known, "alternatives that were fitted", advice)
         (what,), names = encode_names([columns["alternative"]], known, "alternative")
         size = len(group)
         who, own = annotators_of(columns.get("annotator"), annotators, size, "chose once")
@@ -204,13 +215,13 @@ class Choices(Offered):
         times = None
         if chosen is not None:
             times = reading.chosen(columns["chosen"], counted=counted)
-        described = choice_features.feature_names(features, "features")
-        of_chooser = choice_features.feature_names(choosers, "choosers")
-        values = choice_features.feature_columns(frame, described, "features", size, set)
-        about = choice_features.feature_columns(frame, of_chooser, "choosers", size, set)
-        table = reading.Offers(group, what, who, times, choice_features.matrix(values, size))
-        each = choice_features.of_sets(about, group, sets)
-        terms = choice_features.Terms(described, specific, of_chooser, like)
+        described = reading.feature_names(features, "features")
+        of_chooser = reading.feature_names(choosers, "choosers")
+        values = reading.feature_columns(frame, described, "features", size, set)
+        about = reading.feature_columns(frame, of_chooser, "choosers", size, set)
+        table = reading.Offers(group, what, who, times, reading.matrix(values, size))
+        each = reading.of_sets(about, group, sets)
+        terms = reading.Terms(described, specific, of_chooser, like)
         choices = cls._of(table, reading.SetNames(sets, names), own, each, terms, counted)
         return choices.aggregate() if aggregate and not choices.has_features else choices
 
@@ -289,25 +300,26 @@ class Choices(Offered):
         columns = read_columns(frame, choice=choice, annotator=annotator)
         there = {} if available is None else available
         by_place = reading.columns_by_alternative("available", "available", there, names)
-        described = choice_features.wide_names(features, names)
+        described = reading.wide_names(features, names)
         named = [("available", name) for _, name in by_place]
         named += [("features", name) for own in described.values() for _, name in own]
         rows = reading.rows_of(frame, columns, named)
         offered = reading.availability(frame, by_place, names, rows)
         code = None
         if choice is not None:
-            code = reading.choice_codes(columns["choice"], values)
+            advice = "add it, or leave out those rows"
+            code = place(columns["choice"], tuple(values), "alternatives", advice)
             reading.check_available(offered, code, names)
-        wide = choice_features.wide_features(frame, described, offered)
+        wide = reading.wide_features(frame, described, offered)
         who, own = annotators_of(columns.get("annotator"), annotators, rows, "chose once")
         group, what = np.nonzero(offered)
         times = None if code is None else (code[group] == what).astype(float)
         table = reading.Offers(group, what, who[group], times, wide[group, what])
-        of_chooser = choice_features.feature_names(choosers, "choosers")
-        about = choice_features.feature_columns(frame, of_chooser, "choosers", rows)
-        each = choice_features.matrix(about, rows)
+        of_chooser = reading.feature_names(choosers, "choosers")
+        about = reading.feature_columns(frame, of_chooser, "choosers", rows)
+        each = reading.matrix(about, rows)
         sets = reading.SetNames(tuple(range(rows)), tuple(names))
-        terms = choice_features.Terms(tuple(described), specific, of_chooser, like)
+        terms = reading.Terms(tuple(described), specific, of_chooser, like)
         choices = cls._of(table, sets, own, each, terms, counted=False)
         return choices.aggregate() if aggregate and not choices.has_features else choices
 
@@ -318,7 +330,7 @@ class Choices(Offered):
         names: reading.SetNames,
         annotators: tuple[Any, ...],
         of_choosers: Float[np.ndarray, "set chooser_feature"],
-        terms: choice_features.Terms,
+        terms: reading.Terms,
         counted: bool,
     ) -> Choices:
         """Choices from rows in any order, checked and with their features scaled."""
@@ -357,12 +369,7 @@ class Choices(Offered):
         return self.num_judgements
 
     def chosen_by_alternative(self) -> Float[np.ndarray, " alternative"]:
-        """How often each alternative was chosen; zeros where the choices are not known.
-
-        Returns
-        -------
-        float array, shape (alternative,)
-        """
+        """How often each alternative was chosen; zeros where the choices are not known."""
         size = self.num_alternatives
         if self.chosen is None:
             return np.zeros(size)
@@ -385,3 +392,229 @@ class Choices(Offered):
             " their constant from above": always,
         }
         warn_of_each({text: (self.alternatives, which) for text, which in sentences.items()})
+
+    # ---------------------------------------------------------------- counts
+
+    @property
+    def set_counts(self) -> Float[np.ndarray, " set"]:
+        """Number of choices made from each set, shape (set,)."""
+        count = np.zeros(self.num_units)
+        np.maximum.at(count, np.asarray(self.group), np.asarray(self.weight, float))
+        return count
+
+    @property
+    def num_judgements(self) -> int:
+        """Number of choices, counts included."""
+        return int(self.set_counts.sum())
+
+    def judgements_by(self, axis: str) -> Int[np.ndarray, " axis"]:
+        """Number of choices of each name of an axis: those made from a set or by a chooser, or in
+        which an alternative was offered."""
+        if axis not in ("set", "annotator"):
+            return super().judgements_by(axis)
+        codes, size = self.unit_codes(axis), len(self.coords[axis])
+        return np.bincount(codes, self.set_counts, size).astype(np.int64)
+
+    def unit_codes(self, axis: str) -> Int[np.ndarray, " set"]:
+        """Codes of each set along an axis whose codes are the same in all its rows."""
+        if axis == self.unit:
+            return np.asarray(self.unit_code)
+        codes = np.zeros(self.num_units, np.int32)
+        codes[np.asarray(self.group)] = np.asarray(self.codes(axis))
+        return codes
+
+    def check(self) -> None:
+        """Raise unless each set has two alternatives or more, one chooser and one count, and as
+        many choices as are counted; see `Grouped.check`."""
+        super().check()
+        group, weight = np.asarray(self.group), np.asarray(self.weight, float)
+        real, number, who = weight > 0, self.set_counts, self.unit_codes("annotator")
+        size = np.bincount(group[real], minlength=self.num_units)
+        twice = repeated(group[real], np.asarray(self.alternative)[real])
+        wrong = {
+            "alternative": group[real][twice],
+            "count": group[real & (weight != number[group])],
+            "annotator": group[np.asarray(self.annotator) != who[group]],
+            "group": np.flatnonzero((size < 2) & (number > 0)),
+        }
+        if self.chosen is not None:
+            taken = np.bincount(group, np.asarray(self.chosen, float), self.num_units)
+            wrong["chosen"] = np.flatnonzero(taken != number)
+        for name, sets in wrong.items():
+            if sets.size:
+                refuse_data(
+                    name,
+                    self.sets[int(self.unit_code[sets[0]])],
+                    "is wrong in this set",
+                    "a set has two alternatives or more, each once, one annotator, one count (0 in"
+                    " rows that only pad), and as many choices",
+                    instead="rt.Choices.from_frame(table, ...), which names the problem",
+                )
+
+    # ---------------------------------------------------------------- parts
+
+    def unanswered(self) -> Self:
+        """The sets without what was chosen, as `raters.simulate` takes them; counts stay."""
+        return dataclasses.replace(self, chosen=None)
+
+    def rows(self, index: Any) -> Self:
+        """The given rows in their order; all sets stay. See `Grouped.rows`."""
+        part = super().rows(index)
+        sizes = np.bincount(np.asarray(part.group), minlength=1)
+        return dataclasses.replace(part, most=int(sizes.max(initial=1)))
+
+    def some_outcomes(self) -> Float[np.ndarray, " offer"]:
+        """Outcomes that these sets can have: all choices are of the first alternative."""
+        group = np.asarray(self.group)
+        first = np.append(True, group[1:] != group[:-1])
+        return np.where(first, np.asarray(self.weight, float), 0.0)
+
+    def canonical(self) -> Self:
+        """The rows of each set in the order of their alternatives."""
+        order = np.lexsort((np.asarray(self.alternative), np.asarray(self.group)))
+        return self if (order == np.arange(len(order))).all() else self.rows(order)
+
+    def same_question(self) -> Int[np.ndarray, " row"]:
+        """Number of each row that equal alternatives of equal sets share, whoever chooses."""
+        own = self.canonical()._set_keys()
+        return ranks([own[np.asarray(self.group)], np.asarray(self.alternative)])
+
+    def _set_keys(self) -> Int[np.ndarray, " set"]:
+        """Number of each set that equal ones share: the same alternatives with the same
+        features."""
+        group, own = np.asarray(self.group), [np.asarray(self.alternative)]
+        own += [] if self.features is None else [np.asarray(self.features)]
+        place = place_within(group)
+        table = np.full((self.num_units, int(place.max(initial=0)) + 1), -1)
+        table[group, place] = ranks(own)
+        choosers = [] if self.chooser_features is None else [np.asarray(self.chooser_features)]
+        return ranks([table, *choosers])
+
+    def aggregate(self) -> Self:
+        """Equal sets of one chooser as one set with a count, under the name of the first; the
+        likelihood does not change but for a constant."""
+        real = self.unpadded().canonical()
+        if real.num_rows == 0:
+            return real
+        key = ranks([real._set_keys(), real.unit_codes("annotator")])
+        place, first = pd.factorize(key)  # numbered by first appearance
+        return real._merged(np.unique(key, return_index=True)[1][first], place)
+
+    def _merged(self, first: Int[np.ndarray, " new"], place: Int[np.ndarray, " set"]) -> Self:
+        """The sets `first`, each with all choices from the sets that have its `place`."""
+        group = np.asarray(self.group)
+        cells = self._only(first)
+        start = np.searchsorted(np.asarray(cells.group), np.arange(len(first)))
+        row = start[place[group]] + place_within(group)
+        sums: dict[str, Any] = {
+            name: exact(np.bincount(row, np.asarray(column, float), cells.num_rows))
+            for name, column in (("count", self.weight), (self.answer, self.chosen))
+            if column is not None
+        }
+        return dataclasses.replace(cells, **sums)._slim()
+
+    def questions(self) -> Self:
+        """Each set once for each chooser, without what was chosen and without counts."""
+        return dataclasses.replace(self.unanswered().aggregate(), count=None)
+
+    def single(self) -> Self:
+        """One set for each choice, without counts."""
+        real = self.unpadded()
+        if real.count is None:
+            return real
+        number = real.set_counts.round().astype(np.int64)
+        units = np.repeat(np.arange(real.num_units), number)
+        many = real._only(units)
+        # The nth choice from a set is of the alternative within which n falls.
+        chosen, group = np.asarray(many.chosen, float), np.asarray(many.group)
+        before = np.cumsum(chosen) - chosen
+        below = before - before[np.searchsorted(group, np.arange(len(units)))][group]
+        nth = place_within(units)[group]
+        taken = (below <= nth) & (nth < below + chosen)
+        names = tuple(range(len(units)))
+        return dataclasses.replace(many, chosen=taken.astype(np.float32), count=None, sets=names)
+
+    def _only(self, units: Any) -> Self:
+        """The given sets under new codes, with their names alone."""
+        part = self.take(units)
+        names = tuple(self.sets[code] for code in np.asarray(part.unit_code))
+        codes = np.arange(len(names), dtype=np.int32)
+        return dataclasses.replace(part, unit_code=codes, sets=names)
+
+    def without_judges(self, names: Iterable[Any]) -> Self:
+        """The choices of everybody else, from their sets."""
+        stays = staying(self.annotators, names, self.judge)
+        units = np.flatnonzero(stays[self.unit_codes("annotator")])
+        if not len(units):
+            refuse_data(
+                "names",
+                problem="holds all annotators who chose, so none would be left",
+                expected="keep at least one who chose",
+            )
+        part, code = self._only(units), (np.cumsum(stays) - 1).astype(np.int32)
+        kept = tuple(name for name, stay in zip(self.annotators, stays, strict=True) if stay)
+        who = code[np.asarray(part.annotator)]
+        return dataclasses.replace(part, annotator=who, annotators=kept)
+
+    # ---------------------------------------------------------------- features
+
+    @property
+    def has_features(self) -> bool:
+        """True if there are features of the alternatives or of the choosers."""
+        return self.features is not None or self.chooser_features is not None
+
+    @checked
+    def features_of(self, like: Self) -> Self:
+        """With features centred and scaled as those of other choices."""
+        changes: dict[str, Any] = {}
+        for names, values, centre, scale in _FEATURES:
+            own, known = getattr(self, names), getattr(like, names)
+            if not known:
+                changes |= {names: (), values: None, centre: None, scale: None}
+                continue
+            if own != known:  # Their order is that of the coefficients.
+                refuse_data(
+                    "features" if names == "feature_names" else "choosers",
+                    list(own),
+                    f"differ from those of the fit ({shorten(known)})",
+                    "give the same ones, in the same order",
+                )
+            raw = self._raw(values, centre, scale)
+            known_centre, known_scale = getattr(like, centre), getattr(like, scale)
+            scaled = (raw - np.asarray(known_centre)) / np.asarray(known_scale)
+            changes |= {values: scaled, centre: known_centre, scale: known_scale}
+        return dataclasses.replace(self, **changes)
+
+    def _raw(self, values: str, centre: str, scale: str) -> Float[np.ndarray, "row feature"]:
+        """Features in the user's units."""
+        raw: np.ndarray = np.asarray(getattr(self, values)) * np.asarray(getattr(self, scale))
+        return raw + np.asarray(getattr(self, centre))
+
+    def without_features(self) -> Self:
+        """Without features of alternatives and choosers."""
+        none: dict[str, Any] = {}
+        for names, *columns in _FEATURES:
+            none |= {names: ()} | dict.fromkeys(columns)
+        return dataclasses.replace(self, **none)
+
+    # ---------------------------------------------------------------- tables
+
+    def to_frame(self) -> pd.DataFrame:
+        """The choices as a table that `from_frame` reads with ``counted=True``: ``set``,
+        ``alternative``, ``annotator``, ``chosen`` where the choices are known, and the features in
+        their own units."""
+        real = self.unpadded()
+        group = np.asarray(real.group)
+        columns: dict[str, Any] = {
+            "set": names_array(real.sets)[np.asarray(real.unit_code)[group]],
+            "alternative": names_array(real.alternatives)[np.asarray(real.alternative)],
+            "annotator": names_array(real.annotators)[np.asarray(real.annotator)],
+        }
+        if real.chosen is not None:
+            columns["chosen"] = np.asarray(real.chosen).astype(np.int64)
+        for names, values, centre, scale in _FEATURES:
+            if own := getattr(real, names):
+                raw = real._raw(values, centre, scale)
+                raw = raw if values == "features" else raw[group]
+                columns |= {name: raw[:, place] for place, name in enumerate(own)}
+        return pd.DataFrame(columns)

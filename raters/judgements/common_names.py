@@ -2,17 +2,75 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import keyword
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 
 from raters.errors import refuse, refuse_data
 from raters.judgements.base import Judgements
-from raters.judgements.names import alike, name_text, plural, shorten, warn_of_near
-from raters.judgements.naming import takes_names, with_names
+from raters.judgements.grouped import Grouped
+from raters.judgements.names import alike, match_names, name_text, plural, shorten, warn_of_near
+from raters.judgements.rankings import Rankings
+
+
+def takes_names(data: Judgements, axis: str, names: tuple[Any, ...]) -> bool:
+    """True unless new names along an axis would need numbers that nobody knows, such as features of
+    new items."""
+    if not (isinstance(data, Grouped) and axis == data.unit):
+        return True
+    of_units = [name for name, axes in data.arrays().items() if axes[0] == "unit"]
+    known = ("unit_code", data.known)
+    numbers = [name for name in of_units if name not in known and getattr(data, name) is not None]
+    return len(names) == len(data.coords[axis]) or not numbers
+
+
+def with_names(data: Any, axis: str, names: tuple[Any, ...]) -> Any:
+    """The same judgements in the codes of other names."""
+    own = tuple(data.coords[axis])
+    if own == tuple(names):
+        return data
+    place = match_names(np.arange(len(own)), own, names, axis)
+    changes: dict[str, Any] = {data.names[axis]: tuple(names)}
+    grouped = isinstance(data, Grouped) and axis == data.unit
+    for name, axes in data.arrays().items():
+        column = getattr(data, name)
+        if column is None:
+            continue
+        values = np.asarray(column)
+        if grouped and axes[0] == "unit":
+            values = _moved(values, place[np.asarray(data.unit_code)], len(names), name, data)
+        if data.axes.get(name) == axis:
+            values = np.where(values >= 0, place[values], values).astype(values.dtype)
+        for dim in (dim for dim, of in enumerate(axes) if of == axis):
+            spread = _moved(np.moveaxis(values, dim, 0), place, len(names), name, data)
+            values = np.moveaxis(spread, 0, dim)
+        changes[name] = values
+    if grouped:
+        changes["unit_code"] = np.arange(len(names), dtype=np.int32)
+        group = place[np.asarray(data.unit_code)][np.asarray(data.group)].astype(np.int32)
+        order = np.argsort(group, kind="stable")
+        changes["group"] = group
+        rows = [name for name, axes in data.arrays().items() if axes[0] == data.row]
+        changes |= {name: changes[name][order] for name in rows if name in changes}
+    renamed = dataclasses.replace(data, **changes)
+    # The items of a ranking ascend by their codes.
+    return renamed.canonical() if isinstance(renamed, Rankings) else renamed
+
+
+def _moved(
+    values: np.ndarray, place: Int[np.ndarray, " name"], size: int, name: str, data: Judgements
+) -> np.ndarray:
+    """Entries at their new places along the first axis; elsewhere none: code −1, or 0."""
+    filled: np.ndarray = np.full(
+        (size, *values.shape[1:]), -1 if name in data.axes else 0, values.dtype
+    )
+    filled[place] = values
+    return filled
 
 
 def _named(part: Judgements) -> tuple[str, ...]:
@@ -68,20 +126,14 @@ def check_containers(parts: Any, but: tuple[type, ...]) -> None:
         )
     for name, part in parts.items():
         check_part_name("parts", name)
-        if not isinstance(part, Judgements) or isinstance(part, but):
+        single = isinstance(part, Judgements) and not isinstance(part, but)
+        if not single or not part.num_judgements:
             refuse(
                 name,
                 part,
-                "is no container of one kind of judgement",
-                "read a table first, as with Comparisons.from_frame",
+                "is no container of one kind of judgement, or has no judgements",
+                "read a table first",
                 instead="rt.Comparisons.from_frame(table, ...)",
-            )
-        if not part.num_judgements:
-            refuse_data(
-                name,
-                part,
-                "is a part without judgements",
-                "leave it out, and fit the others by themselves",
             )
 
 
@@ -96,53 +148,27 @@ def check_part_name(parameter: str, name: Any) -> None:
         )
 
 
-def check_twice(names: Sequence[str], parts: Sequence[Any]) -> None:
-    """Raise where two parts are the same judgements, which would count twice."""
-    for (one, left), (other, right) in itertools.combinations(zip(names, parts, strict=True), 2):
-        if type(left) is type(right) and left.flags() == right.flags():
-            arrays = left.packed(), right.packed()
-            same = arrays[0].keys() == arrays[1].keys() and all(
-                np.array_equal(array, arrays[1][name]) for name, array in arrays[0].items()
-            )
-            if same:
-                refuse_data(
-                    other,
-                    problem=f"holds the same judgements as {one!r}, which would count twice",
-                    expected="give each judgement once",
-                )
-
-
 def check_common(names: Sequence[str], parts: Sequence[Any]) -> None:
     """Raise where a part has no annotator, item or feature in common with any other."""
     known = [_texts(part, parts) for part in parts]
     for place, name in enumerate(names):
-        others = [table for number, table in enumerate(known) if number != place]
-        if not any(
-            texts & table.get(axis, set())
-            for axis, texts in known[place].items()
-            for table in others
-        ):
-            theirs = {
-                axis: set().union(*(table.get(axis, set()) for table in others))
-                for axis in known[place]
-            }
+        others = set().union(*(texts for other, texts in enumerate(known) if other != place))
+        if not known[place] & others:
             refuse_data(
                 name,
                 problem="shares no annotator, item or feature with the other parts: it has"
-                f" {_listed(known[place])}, and they have {_listed(theirs) or 'none of these'}",
+                f" {shorten(sorted(text for _, text in known[place]))}, and they have"
+                f" {shorten(sorted(text for _, text in others))}",
                 expected="spell the names alike in all parts, or fit it by itself",
             )
 
 
-def _listed(texts: Mapping[str, set[str]]) -> str:
-    """Some of the names along each axis, in words."""
-    return "; ".join(
-        f"{plural(axis)} {shorten(sorted(some), 3)}" for axis, some in texts.items() if some
-    )
-
-
-def _texts(part: Any, parts: Sequence[Any]) -> dict[str, set[str]]:
-    """Names of those who judge, of items, and of features, as text."""
-    axes = [axis for axis in _named(part) if axis == "feature" or _is_open(axis, parts)]
-    texts = {axis: set(map(name_text, part.coords[axis])) - {"intercept"} for axis in axes}
-    return {axis: names for axis, names in texts.items() if names}
+def _texts(part: Any, parts: Sequence[Any]) -> set[tuple[str, str]]:
+    """Axes and names, as text, of those who judge, of items, and of features."""
+    return {
+        (axis, name_text(name))
+        for axis in _named(part)
+        if axis == "feature" or _is_open(axis, parts)
+        for name in part.coords[axis]
+        if name != "intercept"
+    }

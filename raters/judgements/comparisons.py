@@ -16,7 +16,6 @@ from raters.judgements.names import encode_names, warn_data
 from raters.judgements.pairs import Pairs
 from raters.judgements.reading import comparisons as reading
 from raters.judgements.reading import features as feature_reading
-from raters.judgements.reading import outcomes as outcome_reading
 from raters.judgements.reading.columns import column_name, read_columns, read_counts, read_ratings
 from raters.judgements.reading.labels import annotators as annotators_of
 from raters.judgements.roles import of_axes, static
@@ -120,7 +119,7 @@ class Comparisons(Scanned, Pairs):
         count: str | None = None,
         features: Mapping[str, tuple[str, str]] | None = None,
         stratum: str | None = None,
-        ties: outcome_reading.Ties = "error",
+        ties: reading.Ties = "error",
         outcomes: Mapping[str, Any] | None = None,
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
@@ -199,7 +198,7 @@ class Comparisons(Scanned, Pairs):
         >>> votes.items, votes.wins.tolist()
         (('7/1', '7/2', '8/1', '8/2'), [1.0, 1.0, 0.0])
         """
-        one_of("ties", ties, get_args(outcome_reading.Ties))
+        one_of("ties", ties, get_args(reading.Ties))
         boolean("aggregate", aggregate)
         sides: dict[str, Any] = {"winner": winner, "loser": loser}
         sides |= {"first": first, "second": second, "outcome": outcome}
@@ -216,12 +215,12 @@ class Comparisons(Scanned, Pairs):
         wins = votes = np.ones(rows, np.float32)
         if outcome is not None:
             coded = (left, left_code), (right, right_code)
-            wins = outcome_reading.read(columns["outcome"], *coded, item_names, outcomes)
+            wins = reading.read(columns["outcome"], *coded, item_names, outcomes)
         if count is not None:
             votes = read_counts(columns["count"])
         group, strata = reading.strata(columns.get("stratum"))
         differences, names = feature_reading.differences(frame, features, rows)
-        keep, tied = outcome_reading.settle_ties(wins, ties, str(outcome)), ties == "keep"
+        keep, tied = reading.settle_ties(wins, ties, str(outcome)), ties == "keep"
         data = cls(
             first=left_code[keep],
             second=right_code[keep],
@@ -306,7 +305,7 @@ class Comparisons(Scanned, Pairs):
         item: str,
         rating: str,
         annotator: str | None = None,
-        ties: outcome_reading.Ties = "half",
+        ties: reading.Ties = "half",
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
     ) -> Comparisons:
@@ -353,7 +352,7 @@ class Comparisons(Scanned, Pairs):
         >>> votes.num_votes        # the tie gives Alien and Casablanca half a vote each
         3
         """
-        one_of("ties", ties, get_args(outcome_reading.Ties))
+        one_of("ties", ties, get_args(reading.Ties))
         named = {"item": column_name("item", item), "rating": column_name("rating", rating)}
         columns = read_columns(frame, **named, annotator=annotator)
         (codes,), item_names = encode_names([columns["item"]], items, "item")
@@ -361,7 +360,7 @@ class Comparisons(Scanned, Pairs):
         who, annotator_names = annotators_of(
             columns.get("annotator"), annotators, len(codes), "gave one rating"
         )
-        one, two = reading.pairs_within(who, len(annotator_names))
+        one, two = reading.pairs_within(who)
         one, two = (side[codes[one] != codes[two]] for side in (one, two))
         if len(one) == 0:
             columns["rating"].refuse(
@@ -369,18 +368,11 @@ class Comparisons(Scanned, Pairs):
                 "an annotator must rate two items; name the column that says who rated",
             )
         wins = np.where(score[one] == score[two], 0.5, score[one] > score[two]).astype(np.float32)
-        keep = outcome_reading.settle_ties(wins, ties, rating)
+        keep = reading.settle_ties(wins, ties, rating)
         one, two = one[keep], two[keep]
-        return cls(
-            codes[one],
-            codes[two],
-            who[one],
-            wins[keep],
-            np.ones(len(one), np.float32),
-            item_names,
-            annotator_names,
-            tied=ties == "keep",
-        ).aggregate()
+        sides, ones = (codes[one], codes[two]), np.ones(len(one), np.float32)
+        names, tied = (item_names, annotator_names), ties == "keep"
+        return cls(*sides, who[one], wins[keep], ones, *names, tied=tied).aggregate()
 
     # ---------------------------------------------------------------- facts
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -26,24 +25,8 @@ class Connected(NamedTuple):
     part: dict[str, Int[np.ndarray, " name"]]
 
 
-# What was found, by the number of the object, for as long as that lives.
-_KNOWN: dict[int, tuple[weakref.ref[Judgements], Connected]] = {}
-
-
 def connected(data: Judgements) -> Connected:
     """Find the connected components of the graph of judges and of what they are asked about."""
-    # Whoever fits and audits asks several times.
-    place = id(data)
-    known = _KNOWN.get(place)
-    if known is not None and known[0]() is data:
-        return known[1]
-    found = _connected(data)
-    _KNOWN[place] = weakref.ref(data, lambda _: _KNOWN.pop(place, None)), found
-    return found
-
-
-def _connected(data: Judgements) -> Connected:
-    """Find the connected components."""
     axes = [axis for axis in data.question_axes() if axis != data.axes.get(str(data.known))]
     size = [len(data.coords[axis]) for axis in axes]
     offset = dict(zip(axes, np.cumsum([0, *size]).tolist(), strict=False))
@@ -52,7 +35,11 @@ def _connected(data: Judgements) -> Connected:
         real = np.asarray(piece.weight) > 0
         judges = np.asarray(piece.codes(str(data.judge)))[real] + offset[str(data.judge)]
         rows += np.bincount(judges, minlength=len(label))
-        ends = [_linked(piece, axis, real, judges, offset[axis]) for axis in axes]
+        ends = [
+            _linked(codes, real, judges, offset[axis])
+            for axis in axes
+            for codes in piece.code_arrays(axis)
+        ]
         one, other = label[np.concatenate(ends, axis=1)]
         graph = scipy.sparse.coo_array((np.ones(len(one), bool), (one, other)), (len(label),) * 2)
         label = connected_components(graph, directed=False)[1][label]
@@ -66,26 +53,19 @@ def _connected(data: Judgements) -> Connected:
 
 
 def _linked(
-    piece: Judgements, axis: str, real: np.ndarray, judges: Int[np.ndarray, " row"], offset: int
+    codes: Int[np.ndarray, "row ..."],
+    real: np.ndarray,
+    judges: Int[np.ndarray, " row"],
+    offset: int,
 ) -> Int[np.ndarray, "end link"]:
     """Pairs of nodes: the judge of each row, and each name of an axis in that row."""
-    columns = (
-        [np.asarray(piece.codes(axis))]
-        if axis == piece.unit and axis not in (piece.row, piece.judge)
-        else [np.asarray(getattr(piece, column)) for column in piece.code_columns(axis)]
-    )
-    pairs = []
-    for column in columns:
-        codes = column[real].reshape(len(judges), int(np.prod(column.shape[1:])))
-        named = codes >= 0
-        pairs.append(np.stack([np.broadcast_to(judges[:, None], codes.shape)[named], codes[named]]))
-        pairs[-1][1] += offset
-    return np.concatenate(pairs, axis=1)
+    codes = codes[real].reshape(len(judges), int(np.prod(codes.shape[1:])))
+    named = codes >= 0
+    return np.stack([np.broadcast_to(judges[:, None], codes.shape)[named], codes[named] + offset])
 
 
 def judges_by_part(data: Judgements) -> list[Int[np.ndarray, " judge"]]:
-    """Return the codes of the judges of each part of two rows and more; of one part, of all
-    judges."""
+    """Codes of the judges of each part of two rows and more; of one part, of all judges."""
     found = connected(data)
     part = found.part[str(data.judge)]
     if found.number < 2:

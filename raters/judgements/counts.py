@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Bool, Float, Int, Num
 
-from raters.errors import refuse, refuse_data
-from raters.errors.validation import whole
+from raters.errors import refuse_data
 
 # Judge, subject or question, answer, and how often the judge gave it.
 Tallies = tuple[
@@ -20,35 +19,20 @@ Tallies = tuple[
 ]
 # Up to here floats of single precision hold every half.
 _FEW = 2**23
-# Whole numbers are put in order without sorting if their range is at most so many times as large as
-# their number.
-_DENSE = 4
 
 
 def ranks(columns: Sequence[Num[np.ndarray, "row ..."]]) -> Int[np.ndarray, " row"]:
     """Number of each distinct row of some columns, shape (row,), in their order."""
-    flat = [column.reshape(len(column), -1) for column in columns]
-    rank, number = np.zeros(len(flat[0]), np.int64), 1
-    for column in (part for wide in flat for part in wide.T):
-        own = _places(column)
-        size = int(own.max(initial=0)) + 1
-        if number * size > np.iinfo(np.int64).max:
-            rank = _places(rank)
-            number = int(rank.max(initial=0)) + 1
-        rank, number = rank * size + own, number * size
-    return _places(rank)
+    flat = [part for column in columns for part in column.reshape(len(column), -1).T]
+    if not flat:
+        return np.zeros(len(columns[0]), np.int64)
+    table = pd.DataFrame(dict(enumerate(flat)))
+    return np.asarray(table.groupby(list(table), dropna=False).ngroup())
 
 
-def _places(column: Num[np.ndarray, " row"]) -> Int[np.ndarray, " row"]:
-    """Place of each value of a column among its distinct values in ascending order."""
-    if column.dtype.kind in "iu" and column.size:
-        low, high = int(column.min()), int(column.max())
-        if high - low <= _DENSE * column.size:  # Without sorting.
-            offset = column.astype(np.int64) - low
-            present = np.zeros(high - low + 1, bool)
-            present[offset] = True
-            return np.asarray((np.cumsum(present) - 1)[offset])
-    return np.unique(column, return_inverse=True)[1].ravel()
+def place_within(codes: Int[np.ndarray, " row"]) -> Int[np.ndarray, " row"]:
+    """Number of earlier rows that have the code of each row."""
+    return np.asarray(pd.Series(codes).groupby(codes).cumcount())
 
 
 def exact(counts: Num[np.ndarray, " row"]) -> Float[np.ndarray, " row"]:
@@ -64,21 +48,8 @@ def exact(counts: Num[np.ndarray, " row"]) -> Float[np.ndarray, " row"]:
     return counts.astype(np.float32 if most <= _FEW else np.float64)
 
 
-def check_padding(rows: Any, present: int) -> None:
-    """Raise unless there are at most so many rows."""
-    whole("rows", rows)
-    if rows < present:
-        refuse(
-            "rows",
-            rows,
-            expected=f"there are {present} rows already, so give at least as many",
-            instead=f"rows={pad_to(present)}",
-        )
-
-
 def pad_to(rows: int, least: int = 64) -> int:
-    """The power of two that holds so many rows: compiled functions see few shapes while data
-    grow."""
+    """Power of two that holds so many rows, so that functions are compiled for few shapes."""
     return max(least, 1 << (rows - 1).bit_length()) if rows > 1 else least
 
 

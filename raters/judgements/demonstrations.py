@@ -166,19 +166,18 @@ class Demonstrations(Judgements):
         21
         """
         instance("mdp", mdp, MDP, "a decision process", "rt.MDP.from_arrays(transition)")
-        reading.check_roles(trajectory, step)
         named = {"state": column_name("state", state), "action": column_name("action", action)}
         columns = read_columns(
             frame, **named, trajectory=trajectory, step=step, annotator=annotator, count=count
         )
         at, taken = reading.codes_in(mdp, columns)
         who, people = annotators_of(columns.get("annotator"), annotators, len(at))
-        way = reading.trajectories_of(columns)
-        table = reading.Steps(at, taken, who, way.code, way.time)
+        code, time, names = reading.trajectories_of(columns)
+        table = reading.Steps(at, taken, who, code, time)
         reading.check_allowed(table, mdp)
-        reading.check_trajectories(table, mdp, way.names)
+        reading.check_trajectories(table, mdp, names)
         number = None if count is None else read_counts(columns["count"])
-        return cls._of(table, number, mdp, people, way.names)._slim()
+        return cls._of(table, number, mdp, people, names)._slim()
 
     @classmethod
     @checked
@@ -286,18 +285,7 @@ class Demonstrations(Judgements):
         return self.num_judgements
 
     def actions_by(self, axis: str) -> Float[np.ndarray, "axis action"]:
-        """Count how often each action was taken, by demonstrator or by state.
-
-        Parameters
-        ----------
-        axis : str
-            ``"annotator"`` or ``"state"``.
-
-        Returns
-        -------
-        float array, shape (axis, action)
-            Zeros where the actions are not known.
-        """
+        """Count how often each action was taken, by demonstrator or by state."""
         shape = (len(self.coords[axis]), self.num_actions)
         if self.action is None:
             return np.zeros(shape)
@@ -331,20 +319,16 @@ class Demonstrations(Judgements):
         >>> walks.trajectory_features().to_dict("records")
         [{'trajectory': 'w', 'sun': 3.0}]
         """
-        if self.trajectory is None or self.action is None:
-            what = "actions" if self.action is None else "trajectories"
+        known = np.asarray(-1 if self.trajectory is None else self.trajectory) >= 0
+        if (
+            self.trajectory is None
+            or self.action is None
+            or (np.asarray(self.weight)[known] != 1).any()
+        ):
             refuse_data(
-                what,
-                problem="are not known, and features are summed along trajectories",
-                expected="read demonstrations with their trajectories and actions",
-                instead="rt.Demonstrations.from_frame(table, trajectory=..., ...)",
-            )
-        known = np.asarray(self.trajectory) >= 0
-        if (np.asarray(self.weight)[known] != 1).any():
-            refuse_data(
-                "count",
-                problem="is not 1 in steps of trajectories, which happen once",
-                expected="read trajectories without count=, a row for each step",
+                "data",
+                problem="has no trajectories, no actions, or counts of steps",
+                expected="read demonstrations with their trajectories, a row for each step",
                 instead="rt.Demonstrations.from_frame(table, trajectory=..., ...)",
             )
         code, time = (np.asarray(column)[known] for column in (self.trajectory, self.time))
@@ -442,17 +426,12 @@ class Demonstrations(Judgements):
             return super().joined(more)
         names = self.trajectories or more.trajectories
         both = [
-            part
-            if part.trajectory is not None
-            else dataclasses.replace(
-                part,
-                trajectory=np.full(part.num_rows, -1, np.int32),
-                time=np.zeros(part.num_rows, np.int32),
-            )
+            dataclasses.replace(part, **_in_none(part.num_rows), trajectories=names)
+            if part.trajectory is None
+            else part
             for part in (self, more)
         ]
-        own, other = (dataclasses.replace(part, trajectories=names) for part in both)
-        return super(Demonstrations, own).joined(other)
+        return super(Demonstrations, both[0]).joined(both[1])
 
     @checked
     def recoded(self, like: Self, axes: Iterable[str]) -> Self:
@@ -480,3 +459,8 @@ class Demonstrations(Judgements):
                 columns[axis] = names_array(self.coords[axis])[np.asarray(codes)[real]]
         columns["count"] = np.asarray(self.weight)[real].astype(np.int64)
         return pd.DataFrame(columns)
+
+
+def _in_none(rows: int) -> dict[str, Any]:
+    """Columns of steps in no trajectory."""
+    return {"trajectory": np.full(rows, -1, np.int32), "time": np.zeros(rows, np.int32)}

@@ -180,15 +180,5 @@ class GradedResponses(OnScale):
         that all answered alike."""
         used = self.levels_by("item")
         alike = (used.sum(1) > 0) & ((used > 0).sum(1) == 1)
-        sentences = {
-            "person(s) gave no response, and keep their prior": (
-                self.persons,
-                self.judgements_by("person") == 0,
-            ),
-            "item(s) have no response, and keep their prior": (self.items, used.sum(1) == 0),
-            "item(s) were answered alike by all, so that the prior alone bounds their difficulty": (
-                self.items,
-                alike,
-            ),
-        }
-        warn_of_each(sentences)
+        sentence = "item(s) were answered alike by all: the prior alone bounds their difficulty"
+        warn_of_each(self._unused() | {sentence: (self.items, alike)})

@@ -45,21 +45,7 @@ class Grouped(Judgements):
 
     @classmethod
     def of_all(cls, codes: Int[np.ndarray, " row"], columns: dict[str, Any], **others: Any) -> Self:
-        """Judgements of all groups, with the rows sorted by group, stably.
-
-        Parameters
-        ----------
-        codes : int array, shape (row,)
-            Code of each row's group.
-        columns : mapping
-            Other arrays of rows by field, in the same order; None for those that are missing.
-        **others
-            The other fields: names, and arrays of groups.
-
-        Returns
-        -------
-        Grouped
-        """
+        """Judgements of all groups, with the rows sorted by group, stably."""
         order = np.argsort(codes, kind="stable")
         num_units = len(others[cls.names[cls.unit]])
         sizes = np.bincount(codes, minlength=num_units)
@@ -95,20 +81,11 @@ class Grouped(Judgements):
         own = names_array(self.coords[self.unit])[np.asarray(self.codes(self.unit))]
         return {self.unit: own} | super().question_names()
 
-    def judgements_by(self, axis: str) -> Int[np.ndarray, " axis"]:
-        """Number of judgements of each name of an axis."""
-        one_of("axis", axis, self.coords)
-        codes = np.asarray(self.codes(axis))
-        named = codes >= 0
-        weights = None if self.count is None else np.asarray(self.count)[named]
-        return np.bincount(codes[named], weights, len(self.coords[axis])).astype(np.int64)
-
     def rows(self, index: Any) -> Self:
         """The given rows in their order; all groups stay."""
         columns = self._at_rows(places("index", index, self.num_rows))
-        return dataclasses.replace(
-            self, **columns, most=_most(columns["group"]) if self.has_answers else 1
-        )
+        most = _most(columns["group"]) if self.has_answers else 1
+        return dataclasses.replace(self, **columns, most=most)
 
     def first_unit(self) -> Self:
         """The first group that has rows, to read a program on; without any, one of count 0."""
@@ -163,8 +140,8 @@ class Grouped(Judgements):
         )
 
     def window_rows(self, units: int) -> int:
-        """Number of rows that hold every `window` of so many groups: a multiple of their number,
-        so that it is the same in most orders of the groups."""
+        """Number of rows that hold every `window` of so many groups: a multiple of their number, so
+        that it is the same in most orders of the groups."""
         sizes = np.bincount(np.asarray(self.group), minlength=self.num_units)
         until = np.append(0, np.cumsum(np.append(sizes, sizes[: units - 1])))
         return units * -(-int((until[units:] - until[:-units]).max()) // units)
@@ -197,13 +174,11 @@ class Grouped(Judgements):
     def asked_of(self, like: Self) -> Self:
         """These questions about the groups of other data, with all that is known of them, in its
         codes."""
-        columns = self.recoded(
-            like, [axis for axis in self.question_axes() if axis != self.unit]
-        )._at_rows(slice(None))
-        own, known = (tuple(part.coords[self.unit]) for part in (self, like))
-        columns["group"] = match_names(
-            np.asarray(self.codes(self.unit)), own, known, self.unit
-        ).astype(np.int32)
+        axes = [axis for axis in self.question_axes() if axis != self.unit]
+        columns = self.recoded(like, axes)._at_rows(slice(None))
+        names, known = (tuple(part.coords[self.unit]) for part in (self, like))
+        group = match_names(np.asarray(self.codes(self.unit)), names, known, self.unit)
+        columns["group"] = group.astype(np.int32)
         return dataclasses.replace(
             like, **columns | {self.answer: None, "count": None}, most=1, even=False
         )
@@ -212,20 +187,16 @@ class Grouped(Judgements):
     def keys(self, other: Self | None = None) -> Int[np.ndarray, " row"]:
         """Number of each row that equal questions share, and no others."""
         if other is not None and not np.array_equal(self.unit_code, other.unit_code):
-            raise DataError(
-                "questions of two parts of the data cannot be compared; give all groups"
-            )
+            raise DataError("questions of two parts cannot be compared; give all groups")
         return super().keys(other)
 
     @checked
     def joined(self, more: Self) -> Self:
         """These judgements and further ones, sorted by group."""
         both = super().joined(more)
-        return (
-            both
-            if more.num_rows == 0
-            else both.rows(np.argsort(np.asarray(both.group), kind="stable"))
-        )
+        if more.num_rows == 0:
+            return both
+        return both.rows(np.argsort(np.asarray(both.group), kind="stable"))
 
     def padded(self, rows: int) -> Self:
         """The same judgements in so many rows: those added are copies of the last one with a count
@@ -258,12 +229,9 @@ class Grouped(Judgements):
         """Raise unless the rows are sorted by group, and each is in one; see `Judgements.check`."""
         super().check()
         group = np.asarray(self.group)
-        if group.size and (
-            group.dtype.kind not in "iu"
-            or (np.diff(group) < 0).any()
-            or group.min() < 0
-            or group.max() >= self.num_units
-        ):
+        ascends = np.append(0, np.diff(group)) >= 0
+        wrong = group.dtype.kind not in "iu" or not ascends[: group.size].all()
+        if group.size and (wrong or group.min() < 0 or group.max() >= self.num_units):
             refuse_data(
                 "group",
                 group[:10].tolist(),

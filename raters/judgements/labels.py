@@ -3,29 +3,31 @@ names beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from raters.errors import DataError
-from raters.errors.validation import boolean, one_of
+from raters.errors import DataError, refuse_data
+from raters.errors.validation import boolean, checked, instance, one_of
 from raters.judgements.connection import judges_by_part, listed_parts
-from raters.judgements.names import encode_names, warn_data, warn_of_each
+from raters.judgements.grouped import Grouped
+from raters.judgements.names import encode_names, shorten, warn_data, warn_of_each
+from raters.judgements.reading import features as feature_reading
 from raters.judgements.reading import labels as label_reading
 from raters.judgements.reading.columns import column_name, one_each, read_columns, read_counts
 from raters.judgements.roles import of_axes, static
 from raters.judgements.scanned import Scanned
-from raters.judgements.side_information import SideInformation
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Labels(Scanned, SideInformation):
+class Labels(Scanned, Grouped):
     """Labels of items by annotators: annotator k said that item i is of class j.
 
     Build it with `from_frame`; the constructor takes codes that are already right.
@@ -204,8 +206,8 @@ class Labels(Scanned, SideInformation):
             who, columns.get("family"), annotator_names
         )
         number = read_counts(columns["count"]) if count is not None else None
-        names = item_names, annotator_names, class_names
-        keep, number = label_reading.settle_repeats((of, who, given), names, number, repeats)
+        names = item_names, annotator_names
+        keep, number = label_reading.settle_repeats((of, who), names, number, repeats)
         labels = cls.of_all(
             of[keep],
             {"annotator": who[keep], "label": given[keep], "count": number},
@@ -247,64 +249,42 @@ class Labels(Scanned, SideInformation):
         return self.codes("item")
 
     def votes(self) -> Float[np.ndarray, "item label"]:
-        """Number of times that each item was given each label.
-
-        Returns
-        -------
-        float array, shape (item, label)
-
-        Raises
-        ------
-        DataError
-            When these are questions without answers.
-        """
+        """Number of times that each item was given each label."""
         if self.label is None:
             raise DataError("these labels have no answers to count")
-        cell = np.asarray(self.item).astype(np.int64) * self.num_classes + np.asarray(self.label)
+        return self._votes(self.item, self.num_items)
+
+    def _votes(self, unit: Any, num_units: int) -> Float[np.ndarray, "unit label"]:
+        """Number of times that each unit was given each label."""
+        shape = num_units, self.num_classes
+        cell = np.asarray(unit).astype(np.int64) * shape[1] + np.asarray(self.label)
         weights = None if self.count is None else np.asarray(self.count)
-        size = self.num_items * self.num_classes
-        return (
-            np.bincount(cell, weights, size).reshape(self.num_items, self.num_classes).astype(float)
-        )
+        return np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape).astype(float)
 
     def vote_shares(self) -> Float[np.ndarray, "unit class"]:
-        """Return the share of each class among an item's labels.
-
-        It is 1 for a known truth, and uniform for items without labels.
-
-        Returns
-        -------
-        array, shape (unit, class)
-        """
-        num_classes = self.num_classes
-        votes = np.zeros((self.num_units, num_classes))
+        """Return the share of each class among an item's labels."""
+        votes = np.zeros((self.num_units, self.num_classes))
         if self.label is not None:
-            cell = np.asarray(self.group).astype(np.int64) * num_classes + np.asarray(self.label)
-            weights = None if self.count is None else np.asarray(self.count)
-            counts = np.bincount(cell, weights, self.num_units * num_classes)
-            votes = counts.reshape(self.num_units, num_classes).astype(float)
+            votes = self._votes(self.group, self.num_units)
         shares: np.ndarray = np.where(votes.sum(1, keepdims=True) > 0, votes, 1.0)
         shares /= shares.sum(1, keepdims=True)
         if self.truth is not None:
             known = np.asarray(self.truth) >= 0
-            shares[known] = np.eye(num_classes)[np.asarray(self.truth)[known]]
+            shares[known] = np.eye(self.num_classes)[np.asarray(self.truth)[known]]
         return shares
 
     def to_frame(self) -> pd.DataFrame:
         """The labels as a table: ``item``, ``annotator`` and ``label`` by name, and ``count``."""
-        codes = {"item": (self.items, self.item), "annotator": (self.annotators, self.annotator)}
-        if self.label is not None:
-            codes["label"] = self.classes, self.label
-        table = {
-            role: pd.Index(names).take(np.asarray(code)) for role, (names, code) in codes.items()
+        roles = ["item", "annotator"] + (["label"] if self.has_answers else [])
+        table: dict[str, Any] = {
+            role: pd.Index(self.coords[role]).take(np.asarray(self.codes(role))) for role in roles
         }
-        count = np.asarray(self.weight).astype(np.int64)
-        more = {}
+        table["count"] = np.asarray(self.weight).astype(np.int64)
         if self.family is not None:
-            more["family"] = _named(self.families, np.asarray(self.codes("family")))
+            table["family"] = _named(self.families, np.asarray(self.codes("family")))
         if self.truth is not None:
-            more["truth"] = _named(self.classes, np.asarray(self.truth)[np.asarray(self.group)])
-        return pd.DataFrame(table | {"count": count} | more)[count > 0].reset_index(drop=True)
+            table["truth"] = _named(self.classes, np.asarray(self.truth)[np.asarray(self.group)])
+        return pd.DataFrame(table)[table["count"] > 0].reset_index(drop=True)
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: items without labels, annotators without labels,
@@ -350,6 +330,228 @@ class Labels(Scanned, SideInformation):
     def answers(self) -> Int[np.ndarray, " answer"]:
         """Codes of the classes."""
         return np.arange(self.num_classes)
+
+    # ---------------------------------------------------------------- side information
+
+    def with_truth(self, known: Any, *, item: str = "item", truth: str = "truth") -> Self:
+        """The labels with the true classes that are known, in place of those known before.
+
+        Parameters
+        ----------
+        known : mapping of items to classes, pandas Series with the items as its index, or table
+        item, truth : str
+            Columns of the table with the item and its true class. A missing class is one that is
+            not known.
+
+        Returns
+        -------
+        Labels
+
+        Raises
+        ------
+        DataError
+            When an item or a class is not one of these labels'.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> labels = rt.Labels.from_frame({"i": [1, 1, 2], "who": ["ann", "bob", "ann"],
+        ...                                "says": ["no", "yes", "yes"]},
+        ...                               item="i", annotator="who", label="says")
+        >>> labels.with_truth({2: "yes"}).truth.tolist()
+        [-1, 1]
+        """
+        codes = label_reading.known_truth(known, item, truth, self.items, self.classes)
+        return dataclasses.replace(
+            self, truth=None if codes is None else codes[np.asarray(self.unit_code)]
+        )
+
+    def with_features(
+        self,
+        features: Any,
+        *,
+        names: Sequence[str] | None = None,
+        item: str | None = None,
+        like: Self | None = None,
+    ) -> Self:
+        """The labels with features of the items, each centred and scaled to unit variance, behind a
+        column of ones.
+
+        Parameters
+        ----------
+        features : array, shape (item, feature), or table
+            An array has its rows in the order of `items`. A table names its items, and has a row
+            for each.
+        names : sequence of str, optional
+            Names of the features of an array (``x1``, ``x2``, … without it); of a table, the
+            columns to use (all others without it).
+        item : str, optional
+            Column of the table that names the items.
+        like : Labels, optional
+            Centre and scale as these labels were, which have the same features. For labels of new
+            items that a fitted model is to judge, of which there may be one only.
+
+        Returns
+        -------
+        Labels
+
+        Raises
+        ------
+        DataError
+            When rows and items do not match; when a feature is not a number everywhere, or is the
+            same for all items.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> labels = rt.Labels.from_frame({"i": [1, 1, 2], "who": ["ann", "bob", "ann"],
+        ...                                "says": ["no", "yes", "yes"]},
+        ...                               item="i", annotator="who", label="says")
+        >>> labels = labels.with_features({"i": [2, 1], "length": [30.0, 10.0]}, item="i")
+        >>> labels.feature_names, labels.features.tolist(), labels.centre.tolist()
+        (('intercept', 'length'), [[1.0, -1.0], [1.0, 1.0]], [0.0, 20.0])
+        """
+        if item is None:
+            values, chosen = feature_reading.feature_array(features, names, self.items)
+        else:
+            values, chosen = feature_reading.feature_table(features, item, names, self.items)
+        if like is None:
+            values, centre, scale = feature_reading.design(values, chosen, self.items)
+        else:
+            instance("like", like, type(self), "labels with features", "like=fitted_labels")
+            values, centre, scale = feature_reading.design_like(values, chosen, self.items, like)
+            chosen = like.feature_names[1:]
+        values = values[np.asarray(self.unit_code)]
+        return dataclasses.replace(
+            self, features=values, centre=centre, scale=scale, feature_names=("intercept", *chosen)
+        )
+
+    def unlabelled(self, features: Any, *, item: str | None = None) -> Self:
+        """New items that nobody has labelled, with their features: what `raters.predict`
+        classifies.
+
+        Annotators, classes and features are those of these labels, and the features are centred and
+        scaled as theirs were.
+
+        Parameters
+        ----------
+        features : array, shape (item, feature), or table
+            In the order of the features of these labels, or a table with columns of their names.
+        item : str, optional
+            With a table: the column that names the items. Items of an array are numbered from 0.
+
+        Returns
+        -------
+        Labels
+            Without rows; ``num_items`` new items.
+
+        Raises
+        ------
+        DataError
+            When these labels have no features, or the new features are not those of these labels.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> labels, _ = rt.datasets.label_crowd(80, 5, 3, 2, num_features=3, seed=0)
+        >>> result = rt.fit(rt.Raykar(), labels, rt.PGEM(draws=0), seed=0, progress=False)
+        >>> new = labels.unlabelled([[0.1, 2.0, -1.0], [1.5, 0.2, 0.3]])
+        >>> rt.predict(rt.Raykar(), result, new).mean(("chain", "draw")).dims
+        ('item', 'true_class')
+        """
+        if self.features is None:
+            refuse_data(
+                "features",
+                problem="of these labels are missing",
+                expected="add features to the labels first",
+            )
+        values, names = feature_reading.new_items(features, item, self.feature_names[1:])
+        design, _, _ = feature_reading.design_like(values, self.feature_names[1:], names, self)
+        none = np.zeros(0, np.int32)
+        return dataclasses.replace(
+            self,
+            group=none,
+            annotator=none,
+            label=none,
+            count=None,
+            unit_code=np.arange(len(names), dtype=np.int32),
+            truth=None,
+            features=design,
+            items=names,
+            most=1,
+        )
+
+    def with_record(
+        self,
+        frame: Any,
+        *,
+        annotator: str = "annotator",
+        truth: str = "truth",
+        label: str = "label",
+        count: str | None = None,
+    ) -> Self:
+        """The labels with the annotators' earlier record, in place of one given before.
+
+        It enters as pseudo-counts in each annotator's prior: what they said of earlier items whose
+        true class is known.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or mapping of arrays
+            One row for each label of an earlier item. These are other items than those of `items`.
+        annotator, truth, label : str
+            Columns with who gave the label, the true class of the item, and the class said.
+        count : str, optional
+            Column with the number of equal labels that a row stands for.
+
+        Returns
+        -------
+        Labels
+
+        Raises
+        ------
+        DataError
+            When a class is not one of these labels', or a count is not a whole number of at least
+            0.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> labels = rt.Labels.from_frame({"i": [1, 1, 2], "who": ["ann", "bob", "ann"],
+        ...                                "says": ["no", "yes", "yes"]},
+        ...                               item="i", annotator="who", label="says")
+        >>> past = {"annotator": ["bob", "bob"], "truth": ["no", "yes"], "label": ["no", "no"],
+        ...         "times": [8, 3]}
+        >>> labels.with_record(past, count="times").record.tolist()
+        [[[0.0, 0.0], [0.0, 0.0]], [[8.0, 0.0], [3.0, 0.0]]]
+        """
+        roles = {"annotator": annotator, "truth": truth, "label": label}
+        named = {role: column_name(role, name) for role, name in roles.items()}
+        columns = read_columns(frame, **named, count=count)
+        return dataclasses.replace(
+            self, record=label_reading.record(columns, self.annotators, self.classes)
+        )
+
+    @checked
+    def features_of(self, like: Self) -> Self:
+        """With features centred and scaled as those of other labels, and with their record."""
+        labels = dataclasses.replace(self, record=like.record)
+        if like.features is None:
+            return labels.without_features()
+        if self.feature_names != like.feature_names:
+            refuse_data(
+                "features",
+                problem=f"({shorten(self.feature_names[1:])}) differ from those of the fit"
+                f" ({shorten(like.feature_names[1:])})",
+                expected="give the same ones, in the same order",
+            )
+        raw = np.asarray(self.features) * np.asarray(self.scale) + np.asarray(self.centre)
+        scaled = (raw - np.asarray(like.centre)) / np.asarray(like.scale)
+        return dataclasses.replace(labels, features=scaled, centre=like.centre, scale=like.scale)
+
+    def without_features(self) -> Self:
+        """Without features."""
+        return dataclasses.replace(self, features=None, centre=None, scale=None, feature_names=())
 
 
 def _named(names: tuple[Any, ...], codes: Int[np.ndarray, " row"]) -> pd.Series:

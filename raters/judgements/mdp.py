@@ -7,19 +7,27 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import jax
+import numpy as np
+from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
 from raters.errors.validation import checked
 from raters.judgements import mdp_sources as sources
-from raters.judgements.mdp_checks import check_discount, scaled_rows
-from raters.judgements.mdp_facts import Process
-from raters.judgements.names import check_ordered, name_list, name_text
+from raters.judgements.mdp_checks import (
+    check_discount,
+    check_process,
+    check_weights,
+    edges_of,
+    keeping,
+    reached,
+)
+from raters.judgements.names import check_ordered, name_list, name_text, warn_of_each
 from raters.judgements.roles import static
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False, repr=False)
-class MDP(Process):
+class MDP:
     r"""Markov decision process with tables of transitions and features.
 
     In state :math:`s` an action :math:`a` leads to :math:`s'` with probability
@@ -52,14 +60,12 @@ class MDP(Process):
 
     Notes
     -----
-    With a discount of 1 the return is a sum without weights, which is finite only where a process
-    ends. Then from each state an end must be reached with probability 1 under some policy, and an
-    end has features of 0 and one allowed action, so that neither a reward nor an entropy is added
-    up there for ever. That is all there can be asked for without a reward. Where an end is reached
-    under *every* policy, all values are finite and soft value iteration converges for each reward.
-    Where some policy walks in a circle for ever, as into a wall of a grid, it converges if each
-    round of each circle costs enough: rewards below :math:`-\lambda \log A` with :math:`A` actions
-    always do, with :math:`\lambda` the price of entropy.
+    With a discount of 1 the return is finite only where a process ends: from each state an end must
+    be reached with probability 1 under some policy, and an end has features of 0 and one allowed
+    action. Where an end is reached under *every* policy, soft value iteration converges for each
+    reward; where some policy walks in a circle for ever, it converges if each round costs enough:
+    rewards below :math:`-\lambda \log A` with :math:`A` actions always do, with :math:`\lambda` the
+    price of entropy.
 
     Examples
     --------
@@ -125,11 +131,6 @@ class MDP(Process):
             twice, an action is allowed nowhere or a state has none, or the discount is 1 and some
             state leads to no end; see the notes of `MDP`.
 
-        Warns
-        -----
-        DataWarning
-            When states are never reached from the start.
-
         Examples
         --------
         >>> import raters as rt
@@ -139,9 +140,14 @@ class MDP(Process):
         ([False, True], [1.0, 0.0])
         """
         mdp = cls._of(
-            sources.Tables(transition, features, start, allowed),
-            sources.Names(states, actions, feature_names),
             discount,
+            transition=transition,
+            features=features,
+            start=start,
+            allowed=allowed,
+            states=states,
+            actions=actions,
+            feature_names=feature_names,
         )
         mdp.warn()
         return mdp
@@ -187,12 +193,6 @@ class MDP(Process):
         -------
         MDP
 
-        Raises
-        ------
-        DataError, SettingError
-            When a column is missing or no number, a transition comes twice, or for what
-            `from_arrays` refuses.
-
         Examples
         --------
         >>> import raters as rt
@@ -204,21 +204,16 @@ class MDP(Process):
         (('home', 'road', 'work'), [True, False])
         """
         columns = {"state": state, "action": action, "next_state": next_state}
-        known = sources.Names(states, actions, None)
-        tables, names = sources.of_frame(frame, columns, probability, tuple(features), start, known)
-        mdp = cls._of(tables, names, discount)
+        known = {"state": states, "action": actions}
+        tables = sources.of_frame(frame, columns, probability, tuple(features), start, known)
+        mdp = cls._of(discount, **tables)
         mdp.warn()
         return mdp
 
     @classmethod
     @checked
     def from_gymnasium(
-        cls,
-        env: Any,
-        *,
-        discount: float = 0.95,
-        features: ArrayLike | None = None,
-        indicators: bool = False,
+        cls, env: Any, *, discount: float = 0.95, features: ArrayLike | None = None
     ) -> Self:
         """Read the tables of an environment of Gymnasium, such as FrozenLake, Taxi or CliffWalking.
 
@@ -237,18 +232,10 @@ class MDP(Process):
         features : array, shape (state, feature) or (state, action, feature), optional
             Of the environment's states. By default one, the expected reward, named ``"reward"``.
             Features of ends are 0.
-        indicators : bool
-            Whether to add an indicator of each state that is no end.
 
         Returns
         -------
         MDP
-
-        Raises
-        ------
-        DataError, SettingError
-            When the environment has no tables, Gymnasium is not installed and `env` is a name, or
-            for what `from_arrays` refuses.
 
         Examples
         --------
@@ -261,8 +248,7 @@ class MDP(Process):
         >>> mdp.features[:, 0].tolist(), mdp.ends.tolist()
         ([[0.5], [0.0]], [False, True])
         """
-        tables, names = sources.of_gymnasium(env, features, indicators)
-        return cls._of(tables, names, discount)
+        return cls._of(discount, **sources.of_gymnasium(env, features))
 
     @classmethod
     @checked
@@ -308,16 +294,6 @@ class MDP(Process):
             States have names such as ``"(0, 1)"`` for row 0 and column 1; actions are "up",
             "right", "down" and "left".
 
-        Raises
-        ------
-        DataError, SettingError
-            When a cell is not in the grid, or for what `from_arrays` refuses.
-
-        Warns
-        -----
-        DataWarning
-            When cells are never reached from the start.
-
         Examples
         --------
         >>> import raters as rt
@@ -327,34 +303,104 @@ class MDP(Process):
         >>> mdp.transition[0, mdp.actions.index("right")].tolist()
         [0.1, 0.8, 0.0, 0.1, 0.0, 0.0, 0.0]
         """
-        shape = sources.Grid(rows, columns, slip, walls, ends, start)
-        tables, names = sources.of_grid(shape, features)
-        mdp = cls._of(tables, names, discount)
+        mdp = cls._of(
+            discount, **sources.of_grid(rows, columns, slip, walls, features, ends, start)
+        )
         mdp.warn()
         return mdp
 
     @classmethod
-    def _of(cls, tables: sources.Tables, names: sources.Names, discount: float) -> Self:
-        """A process of tables that are checked, with what is left out filled in."""
+    def _of(cls, discount: float, **tables: Any) -> Self:
+        """Process of tables of which all but the transitions may be left out."""
         check_discount(discount)
         arrays = sources.completed(tables, undiscounted=discount == 1)
-        size = arrays.transition.shape[:2]
-        own_features = tables.features is None
-        states = _names("states", names.states, size[0])
+        size = arrays["transition"].shape
+        states = _names("states", tables.get("states"), size[0])
+        feature_names = tables.get("feature_names")
+        if feature_names is None and tables.get("features") is None:
+            feature_names = states
         mdp = cls(
-            scaled_rows("transition", arrays.transition),
-            arrays.features,
-            scaled_rows("start", arrays.start),
-            arrays.allowed,
-            float(discount),
-            states,
-            _names("actions", names.actions, size[1]),
-            states
-            if own_features and names.features is None
-            else _names("feature_names", names.features, arrays.features.shape[-1]),
+            **arrays,
+            discount=float(discount),
+            states=states,
+            actions=_names("actions", tables.get("actions"), size[1]),
+            feature_names=_names("feature_names", feature_names, arrays["features"].shape[-1]),
         )
         mdp.check()
         return mdp
+
+    # ---------------------------------------------------------------- facts
+
+    @property
+    def num_states(self) -> int:
+        """Number of states."""
+        return int(self.transition.shape[0])
+
+    @property
+    def num_actions(self) -> int:
+        """Number of actions, allowed everywhere or not."""
+        return int(self.transition.shape[1])
+
+    @property
+    def num_features(self) -> int:
+        """Number of features."""
+        return int(self.features.shape[-1])
+
+    @property
+    def ends(self) -> Bool[np.ndarray, " state"]:
+        """States that every allowed action keeps, shape (state,). With a discount below 1 only
+        those whose actions have the same features: otherwise there is something to choose for ever,
+        as at a row of slot machines."""
+        allowed, features = np.asarray(self.allowed), np.asarray(self.features)
+        kept = keeping(np.asarray(self.transition), allowed)
+        if self.discount == 1:
+            return kept
+        first = features[np.arange(len(features)), allowed.argmax(-1)]
+        differs = (features != first[:, None]).any(-1) & allowed
+        return np.asarray(kept & ~differs.any(-1))
+
+    def reward(self, weights: ArrayLike) -> Float[np.ndarray, "state action"]:
+        """Reward of each action in each state, linear in the features, shape (state, action)."""
+        return np.asarray(self.features @ check_weights(weights, self))
+
+    def check(self) -> None:
+        """Raise unless the arrays fit together; see `from_arrays`."""
+        check_process(self)
+
+    def warn(self) -> None:
+        """Warn of states that are never reached from the start."""
+        found = reached(edges_of(self), np.asarray(self.start) > 0)
+        sentence = (
+            "state(s) are never reached from the start, so that no demonstration passes through"
+            " them"
+        )
+        warn_of_each({sentence: (self.states, ~found)})
+
+    def __repr__(self) -> str:
+        if not hasattr(self.transition, "shape"):  # a tree of something else
+            return f"MDP(transition={self.transition!r})"
+        return (
+            f"MDP({self.num_states} states, {self.num_actions} actions, {self.num_features}"
+            f" features, discount={self.discount:g})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MDP):
+            return NotImplemented
+        same_arrays = all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in _ARRAYS
+        )
+        return same_arrays and self._facts() == other._facts()
+
+    def __hash__(self) -> int:
+        return hash(self._facts())
+
+    def _facts(self) -> tuple[Any, ...]:
+        """Fields that are no arrays."""
+        return self.discount, self.states, self.actions, self.feature_names
+
+
+_ARRAYS = ("transition", "features", "start", "allowed")
 
 
 def _names(parameter: str, given: Iterable[Any] | None, size: int) -> tuple[Any, ...]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 from numpy.typing import ArrayLike
 
-from raters.errors import PACKAGE, DataWarning, refuse, refuse_data
+from raters.errors import refuse, refuse_data
 from raters.errors.validation import is_number, numbers
 from raters.judgements.names import check_names, check_once, shorten
 
 if TYPE_CHECKING:
-    from raters.judgements.mdp_facts import Process
+    from raters.judgements.mdp import MDP
 
 # Sums of single-precision probabilities are 1 within this.
 _ROUNDING = 1e-6
@@ -22,9 +21,8 @@ _ROUNDING = 1e-6
 _EXACT = 1e-12
 
 
-def scaled_rows(name: str, table: Float[np.ndarray, "*batch state"]) -> np.ndarray:
-    """Probabilities whose sums over the last axis are 1, or 0, but for rounding, made exactly
-    so."""
+def scaled_rows(table: Float[np.ndarray, "*batch state"]) -> np.ndarray:
+    """Probabilities whose sums over the last axis are 1 but for rounding, made exactly so."""
     total = table.sum(-1, keepdims=True)
     near = (np.abs(total - 1) <= _ROUNDING) & (total > 0)
     return np.asarray(np.where(near, table / np.where(near, total, 1.0), table))
@@ -51,23 +49,9 @@ def reached(
     return found
 
 
-def edges_of(process: Process) -> Bool[np.ndarray, "state next_state"]:
+def edges_of(process: MDP) -> Bool[np.ndarray, "state next_state"]:
     """Mask of the states that may follow a state under some allowed action."""
     return np.asarray((process.transition > 0).any(1))
-
-
-def warn_of_unreached(process: Process) -> None:
-    """Warn of states that are never reached from the start."""
-    found = reached(edges_of(process), np.asarray(process.start) > 0)
-    if not found.all():
-        names = [process.states[code] for code in np.flatnonzero(~found)]
-        warnings.warn(
-            f"{len(names)} state(s) are never reached from the start, so that no demonstration"
-            f" passes through them: {shorten(names)}",
-            DataWarning,
-            skip_file_prefixes=PACKAGE,
-            stacklevel=2,
-        )
 
 
 def check_discount(discount: float) -> None:
@@ -81,7 +65,7 @@ def check_discount(discount: float) -> None:
         )
 
 
-def check_weights(weights: ArrayLike, process: Process) -> Float[np.ndarray, " feature"]:
+def check_weights(weights: ArrayLike, process: MDP) -> Float[np.ndarray, " feature"]:
     """Finite weights, one for each feature."""
     array = numbers("weights", weights)
     _check_shape("weights", array, (process.num_features,), "(feature,)")
@@ -112,7 +96,7 @@ def check_allowed(allowed: Shaped[np.ndarray, " ..."], size: tuple[int, ...]) ->
         )
 
 
-def check_process(process: Process) -> None:
+def check_process(process: MDP) -> None:
     """Raise unless the tables of a process fit together; see `MDP.from_arrays`."""
     check_discount(process.discount)
     transition, allowed = np.asarray(process.transition), np.asarray(process.allowed)
@@ -169,60 +153,48 @@ def _check_finite(name: str, array: np.ndarray) -> None:
         )
 
 
-def _check_done(process: Process, allowed: Bool[np.ndarray, "state action"]) -> None:
-    """Something is to be done in each state, and each action somewhere."""
-    if (nothing := ~allowed.any(1)).any():
-        refuse_data(
-            "allowed",
-            problem=f"has no action in state(s) {_some(process.states, nothing)}",
-            expected="allow one action at least in each state; an end has one that keeps it",
-        )
-    if (nowhere := ~allowed.any(0)).any():
-        refuse_data(
-            "allowed",
-            problem=f"allows the action(s) {_some(process.actions, nowhere)} in no state",
-            expected="leave out actions that there are not",
-        )
+def _check_done(process: MDP, allowed: Bool[np.ndarray, "state action"]) -> None:
+    """Raise unless something is to be done in each state, and each action somewhere."""
+    for names, axis in ((process.states, 1), (process.actions, 0)):
+        if (none := ~allowed.any(axis)).any():
+            refuse_data(
+                "allowed",
+                problem=f"has no action in a state, or an action in none: {_some(names, none)}",
+                expected="allow one action at least in each state (an end has one that keeps it),"
+                " and leave out actions that there are not",
+            )
 
 
 def _check_probabilities(
-    process: Process,
+    process: MDP,
     transition: Float[np.ndarray, "state action next_state"],
     allowed: Bool[np.ndarray, "state action"],
 ) -> None:
-    """No probability is below 0, and they add up to 1."""
-    states, actions = process.states, process.actions
-    if (low := transition < 0).any():
-        state, action, after = np.argwhere(low)[0]
-        refuse_data(
-            "transition",
-            problem=f"has the probability {transition[state, action, after]:g} of {states[after]!r}"
-            f" after action {actions[action]!r} in state {states[state]!r}",
-            expected="probabilities must be at least 0",
-        )
+    """Raise unless no probability is below 0, and they add up to 1."""
     total = transition.sum(-1)
-    if (wrong := allowed & (np.abs(total - 1) > _EXACT * 100)).any():
+    wrong = (allowed & (np.abs(total - 1) > _EXACT * 100)) | (transition < 0).any(-1)
+    if wrong.any():
         state, action = np.argwhere(wrong)[0]
         refuse_data(
             "transition",
-            problem=f"adds up to {total[state, action]:.6g} after action {actions[action]!r} in"
-            f" state {states[state]!r} ({int(wrong.sum())} such in all)",
-            expected="the probabilities of the next states must add up to 1; an action that there"
-            " is not is left out by `allowed`",
+            problem=f"has probabilities from {transition[state, action].min():g} that add up to"
+            f" {total[state, action]:.6g} after action {process.actions[action]!r} in state"
+            f" {process.states[state]!r} ({int(wrong.sum())} such in all)",
+            expected="the probabilities of the next states must be at least 0 and add up to 1; an"
+            " action that there is not is left out by `allowed`",
             instead="transition / transition.sum(-1, keepdims=True) of counts",
         )
     start = np.asarray(process.start)
     if start.min() < 0 or abs(start.sum() - 1) > _EXACT * 100:
-        wrong_start = f"has the entry {start.min():g}" if start.min() < 0 else ""
         refuse_data(
             "start",
-            problem=wrong_start or f"adds up to {start.sum():.6g}",
+            problem=f"has probabilities from {start.min():g} that add up to {start.sum():.6g}",
             expected="it must hold probabilities of the states, which add up to 1",
             instead="start / start.sum()",
         )
 
 
-def _check_ends(process: Process) -> None:
+def _check_ends(process: MDP) -> None:
     """Raise unless sums without weights are finite."""
     ends = process.ends
     # Backwards from the ends: where some policy gets to one with probability 1, the policy that

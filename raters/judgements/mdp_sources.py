@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
 from raters.errors import refuse, refuse_data
-from raters.errors.validation import boolean, is_number, numbers, whole
-from raters.judgements.mdp_checks import check_allowed, check_transition, keeping
+from raters.errors.validation import is_number, numbers, whole
+from raters.judgements.mdp_checks import check_allowed, check_transition, keeping, scaled_rows
 from raters.judgements.names import encode_names, name_text
 from raters.judgements.reading.columns import read_list, read_numbers, repeated, where
 
@@ -21,42 +21,25 @@ END = "end"
 _MOVES = {"up": (-1, 0), "right": (0, 1), "down": (1, 0), "left": (0, -1)}
 
 
-class Tables(NamedTuple):
-    """Arrays of a process, of which all but the first may be left out."""
-
-    transition: Any
-    features: Any = None
-    start: Any = None
-    allowed: Any = None
-
-
-class Names(NamedTuple):
-    """Names of a process, or None for numbers from 0."""
-
-    states: Iterable[Any] | None = None
-    actions: Iterable[Any] | None = None
-    features: Iterable[Any] | None = None
-
-
-def completed(tables: Tables, *, undiscounted: bool) -> Tables:
+def completed(tables: Mapping[str, Any], *, undiscounted: bool) -> dict[str, np.ndarray]:
     """Arrays in double precision, with what is left out filled in."""
-    transition = numbers("transition", tables.transition)
+    transition = numbers("transition", tables["transition"])
     check_transition(transition)
     size = transition.shape[:2]
     allowed = np.ones(size, bool)
-    if tables.allowed is not None:
-        numbers("allowed", tables.allowed)  # refuses rows of several lengths
-        allowed = np.array(tables.allowed)
+    if (given := tables.get("allowed")) is not None:
+        numbers("allowed", given)  # refuses rows of several lengths
+        allowed = np.array(given)
         check_allowed(allowed, size)
     ends = keeping(transition, allowed)
-    if undiscounted and tables.allowed is None:
+    if undiscounted and given is None:
         allowed[ends, 1:] = False
-    return Tables(
-        np.where(allowed[..., None], transition, 0.0),
-        _features(tables.features, size, ends & undiscounted),
-        _start(tables.start, ends),
-        allowed,
-    )
+    return {
+        "transition": scaled_rows(np.where(allowed[..., None], transition, 0.0)),
+        "features": _features(tables.get("features"), size, ends & undiscounted),
+        "start": scaled_rows(_start(tables.get("start"), ends)),
+        "allowed": allowed,
+    }
 
 
 def _features(
@@ -89,15 +72,15 @@ def of_frame(
     probability: str | None,
     features: tuple[str, ...],
     start: Any,
-    names: Names,
-) -> tuple[Tables, Names]:
+    known: Mapping[str, Any],
+) -> dict[str, Any]:
     """Tables and names of a table with one row for each transition; see `MDP.from_frame`."""
     wanted = [*columns.items(), *(("features", name) for name in features)]
     if probability is not None:
         wanted.append(("probability", probability))
     read = read_list(frame, wanted)
-    (first, after), states = encode_names([read[0], read[2]], names.states, "state")
-    (action,), actions = encode_names([read[1]], names.actions, "action")
+    (first, after), states = encode_names([read[0], read[2]], known["state"], "state")
+    (action,), actions = encode_names([read[1]], known["action"], "action")
     if (twice := repeated(first, action, after)).any():
         read[2].refuse(
             f"has a transition that came before in {where(twice)}",
@@ -119,8 +102,15 @@ def of_frame(
         table = np.zeros((*size, len(features)))
         for place, column in enumerate(read[3 : 3 + len(features)]):
             np.add.at(table[..., place], (first, action), weight * read_numbers(column))
-    own = Names(states, actions, features or None)
-    return Tables(transition, table, _start_named(start, states), allowed), own
+    return {
+        "transition": transition,
+        "features": table,
+        "start": _start_named(start, states),
+        "allowed": allowed,
+        "states": states,
+        "actions": actions,
+        "feature_names": features or None,
+    }
 
 
 def _start_named(start: Any, states: Sequence[Any]) -> Float[np.ndarray, " state"] | None:
@@ -135,10 +125,8 @@ def _start_named(start: Any, states: Sequence[Any]) -> Float[np.ndarray, " state
             refuse_data(
                 "start",
                 start,
-                f"has {name!r}, which is no state"
-                if name_text(name) not in code
-                else f"has {weight!r} as a probability",
-                "name a state, or give probabilities by name",
+                f"gives {name!r} the probability {weight!r}",
+                "name a state, or give probabilities by name of a state",
                 instead=f"start={states[0]!r}",
             )
         table[code[name_text(name)]] = weight
@@ -148,9 +136,8 @@ def _start_named(start: Any, states: Sequence[Any]) -> Float[np.ndarray, " state
 # ---------------------------------------------------------------- Gymnasium
 
 
-def of_gymnasium(env: Any, features: ArrayLike | None, indicators: bool) -> tuple[Tables, Names]:
+def of_gymnasium(env: Any, features: ArrayLike | None) -> dict[str, Any]:
     """Tables and names of an environment; see `MDP.from_gymnasium`."""
-    boolean("indicators", indicators)
     rows, start = _tables_of(env)
     size = (len(rows), max(map(len, rows)))
     final = np.array([_ends_itself(code, of_state) for code, of_state in enumerate(rows)])
@@ -166,16 +153,16 @@ def of_gymnasium(env: Any, features: ArrayLike | None, indicators: bool) -> tupl
                 reward[state, action] += probability * gain
     transition[-1, 0, -1] = allowed[-1, 0] = 1
     kept = np.append(np.ones(size[0], bool), transition[:-1, :, -1].any())
-    ends = np.append(final, True)
-    table, names = _environment_features(features, reward, ends)
-    if indicators:
-        own = np.flatnonzero(~ends)
-        each = np.repeat(np.eye(size[0] + 1)[:, None, own], size[1], 1)
-        table, names = np.concatenate([table, each], 2), [*names, *map(int, own)]
-    tables = Tables(
-        transition[kept][..., kept], table[kept], np.append(start, 0.0)[kept], allowed[kept]
-    )
-    return tables, Names([*range(size[0]), *[END] * bool(kept[-1])], range(size[1]), names)
+    table, names = _environment_features(features, reward, np.append(final, True))
+    return {
+        "transition": transition[kept][..., kept],
+        "features": table[kept],
+        "start": np.append(start, 0.0)[kept],
+        "allowed": allowed[kept],
+        "states": [*range(size[0]), END][: int(kept.sum())],
+        "actions": range(size[1]),
+        "feature_names": names,
+    }
 
 
 def _tables_of(env: Any) -> tuple[list[Mapping[int, Any]], Float[np.ndarray, " state"]]:
@@ -183,23 +170,14 @@ def _tables_of(env: Any) -> tuple[list[Mapping[int, Any]], Float[np.ndarray, " s
     if isinstance(env, str):
         try:
             gymnasium = importlib.import_module("gymnasium")
-        except ModuleNotFoundError:
-            refuse(
-                "env",
-                env,
-                "is the name of an environment, and Gymnasium is not installed",
-                "install it, or pass an environment",
-                instead="pip install gymnasium",
-            )
-        try:
             env = gymnasium.make(env)
-        except gymnasium.error.Error as error:
+        except Exception as error:  # Gymnasium is optional, and has errors of its own.
             refuse(
                 "env",
                 env,
-                f"is not known to Gymnasium: {error}",
-                "name one of its tabular environments",
-                instead="env='FrozenLake-v1'",
+                f"is no environment that can be made ({error})",
+                "install Gymnasium, and name one of its tabular environments, or pass one",
+                instead="pip install gymnasium, and env='FrozenLake-v1'",
             )
     own = getattr(env, "unwrapped", env)
     outcomes = getattr(own, "P", None)
@@ -245,49 +223,47 @@ def _environment_features(
 # ---------------------------------------------------------------- a grid
 
 
-class Grid(NamedTuple):
-    """A grid of cells; see `MDP.grid`."""
-
-    rows: int
-    columns: int
-    slip: float
-    walls: Any
-    ends: Any
-    start: Any
-
-
-def of_grid(grid: Grid, features: Any) -> tuple[Tables, Names]:
+def of_grid(
+    rows: int, columns: int, slip: float, walls: Any, features: Any, ends: Any, start: Any
+) -> dict[str, Any]:
     """Tables and names of a grid; see `MDP.grid`."""
-    whole("rows", grid.rows)
-    whole("columns", grid.columns)
-    if not is_number(grid.slip) or not 0 <= grid.slip <= 1:
-        refuse("slip", grid.slip, expected="it must be a probability, from 0 to 1")
-    free = np.ones((grid.rows, grid.columns), bool)
-    for row, column in _cells("walls", grid.walls, free):
+    whole("rows", rows)
+    whole("columns", columns)
+    if not is_number(slip) or not 0 <= slip <= 1:
+        refuse("slip", slip, expected="it must be a probability, from 0 to 1")
+    free = np.ones((rows, columns), bool)
+    for row, column in _cells("walls", walls, free):
         free[row, column] = False
     if not free.any():
         refuse_data("walls", problem="fill the grid", expected="leave one cell free at least")
     code = np.full(free.shape, -1)
     code[free] = np.arange(free.sum())
-    ends = [code[cell] for cell in _cells("ends", grid.ends, free)]
-    size = int(free.sum()) + bool(ends)
+    final = [code[cell] for cell in _cells("ends", ends, free)]
+    size = int(free.sum()) + bool(final)
     transition = np.zeros((size, len(_MOVES), size))
     for cell in map(tuple, np.argwhere(free)):
-        transition[code[cell], :, : free.sum()] = _moves(cell, code, grid.slip)
+        transition[code[cell], :, : free.sum()] = _moves(cell, code, slip)
     allowed = np.ones((size, len(_MOVES)), bool)
-    if ends:
-        transition[ends] = 0.0
-        transition[ends, :, -1] = 1.0
+    if final:
+        transition[final] = 0.0
+        transition[final, :, -1] = 1.0
         transition[-1, 0, -1], allowed[-1, 1:] = 1.0, False
     names = [f"({row}, {column})" for row, column in np.argwhere(free)]
     table, feature_names = _cell_features(features, free, names)
     table = np.concatenate([table, np.zeros((size - len(table), table.shape[1]))])
-    start = np.zeros(size)
-    inner = [place for place in range(int(free.sum())) if place not in ends]
-    first = [code[cell] for cell in _cells("start", grid.start, free)] or inner or [0]
-    start[first] = 1 / len(set(first))
-    tables = Tables(transition, table, start, allowed)
-    return tables, Names([*names, *[END] * bool(ends)], list(_MOVES), feature_names)
+    begin = np.zeros(size)
+    inner = [place for place in range(int(free.sum())) if place not in final]
+    first = [code[cell] for cell in _cells("start", start, free)] or inner or [0]
+    begin[first] = 1 / len(set(first))
+    return {
+        "transition": transition,
+        "features": table,
+        "start": begin,
+        "allowed": allowed,
+        "states": [*names, END][:size],
+        "actions": list(_MOVES),
+        "feature_names": feature_names,
+    }
 
 
 def _moves(

@@ -94,9 +94,7 @@ def check_once(names: Iterable[Any], parameter: str) -> None:
 def alike(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
     """Names as whole numbers when those of all groups are, else all as text, so that 1 and "1" are
     one name."""
-    if all(map(_are_integers, groups)) or all(
-        _is_whole(value) for group in groups for value in group
-    ):
+    if all(_is_whole(value) for group in groups for value in group):
         return [[int(value) for value in group] for group in groups]
     return [[name_text(value) for value in group] for group in groups]
 
@@ -175,15 +173,6 @@ def name_text(value: Any) -> str:
     return str(int(value)) if _is_whole(value) else str(value)
 
 
-def _are_integers(values: Sequence[Any]) -> bool:
-    """True if all are integers that `_is_whole` takes, seen from their types: many names are looked
-    at several times."""
-    kinds = set(map(type, values))
-    if not all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
-        return False
-    return not len(values) or (min(values) > -(2**63) and max(values) < 2**63)
-
-
 def _is_whole(value: Any) -> bool:
     if isinstance(value, (bool, np.bool_)):
         return False
@@ -195,14 +184,12 @@ def _is_whole(value: Any) -> bool:
 def _is_name(value: Any) -> bool:
     """True for one value that has a text of its own."""
     kind: Any = type(value)
-    if issubclass(kind, (int, float, np.generic)):
-        return True
     try:
         hash(value)
     except TypeError:
         return False
-    own = kind.__str__ is not object.__str__ or kind.__repr__ is not object.__repr__
-    return own and not callable(value)
+    has_text = kind.__str__ is not object.__str__ or kind.__repr__ is not object.__repr__
+    return has_text and not callable(value)
 
 
 def check_text(values: Iterable[Any], parameter: str, column: str | None = None) -> None:
@@ -210,15 +197,10 @@ def check_text(values: Iterable[Any], parameter: str, column: str | None = None)
     UTF-8, halves of surrogate pairs, and the character NUL."""
     values = list(values)
     for value in () if set(map(type, values)) <= {int} else values:
-        problem = expected = ""
-        if not isinstance(value, (str, bytes)):
-            if not _is_name(value):
-                problem, expected = "", "a name must be text, a number or a date"
-        elif not _is_utf8(value):
-            problem, expected = ", which no file keeps", "names must be UTF-8 text without NUL"
-        if expected:
-            given = column or shown(value)
-            refuse_data(parameter, given, f"holds {shown(value)}{problem}", expected)
+        text = isinstance(value, (str, bytes))
+        if not (_is_utf8(value) if text else _is_name(value)):
+            expected = "names must be UTF-8 text without NUL, numbers or dates"
+            refuse_data(parameter, column or shown(value), f"holds {shown(value)}", expected)
 
 
 def _is_utf8(value: str | bytes) -> bool:
@@ -293,20 +275,18 @@ def names_array(values: Sequence[Any]) -> Shaped[np.ndarray, " name"]:
     """Names as a coordinate that NetCDF can hold: integers as they are, everything else as text."""
     if isinstance(values, range):
         return np.arange(values.start, values.stop, dtype=np.int32)
-    if all(
-        issubclass(kind, (int, np.integer)) and kind is not bool for kind in set(map(type, values))
-    ):
+    kinds = set(map(type, values))
+    if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
         return np.asarray(values, dtype=np.int64)
     return np.array([str(value) for value in values], dtype=object)
 
 
 def names_to_json(names: Iterable[Any]) -> str:
     """Names as an attribute that NetCDF can hold."""
+    whole = (int, np.integer)
     return json.dumps(
         [
-            int(name)
-            if isinstance(name, (int, np.integer)) and not isinstance(name, bool)
-            else str(name)
+            int(name) if isinstance(name, whole) and not isinstance(name, bool) else str(name)
             for name in names
         ]
     )
@@ -318,8 +298,7 @@ def names_from_json(text: str) -> tuple[Any, ...]:
 
 
 def staying(names: Sequence[Any], dropped: Iterable[Any], role: str) -> Bool[np.ndarray, " name"]:
-    """Mask of the names that stay when some are dropped; `DataError` for names that are not
-    there."""
+    """Mask of the names that stay when some are dropped."""
     gone = set(map(name_text, name_list(dropped, "names")))
     if unknown := gone - set(map(name_text, names)):
         refuse_data(

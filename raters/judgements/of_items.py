@@ -71,6 +71,17 @@ class OfItems(Scanned, Judgements):
         }
         return cls(**fields, **more).aggregate()
 
+    def _unused(self) -> dict[str, tuple[Any, ...]]:
+        """Names without a judgement, by a sentence."""
+        return {
+            f"{axis}(s) have no judgement, and keep their prior": (
+                self.coords[axis],
+                self.judgements_by(axis) == 0,
+            )
+            for column, axis in self.axes.items()
+            if column != self.answer
+        }
+
 
 class OnScale(OfItems):
     """Base of the containers whose answers are levels of one scale, the lowest first."""

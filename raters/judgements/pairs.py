@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
-from jaxtyping import Int, Num, Shaped
+from jaxtyping import Bool, Float, Int, Num, Shaped
 
-from raters.errors import DataError, DataWarning, refuse_data
+from raters.errors import DataError, refuse_data
 from raters.errors.validation import checked, finite
-from raters.judgements.counts import Tallies
+from raters.judgements.base import Judgements
+from raters.judgements.counts import Tallies, exact
 from raters.judgements.names import (
     loosely,
     match_names,
@@ -21,10 +21,11 @@ from raters.judgements.names import (
     name_text,
     names_array,
     shorten,
+    warn_data,
+    warn_of_each,
 )
 from raters.judgements.parts import PIECE
 from raters.judgements.reading import features as feature_reading
-from raters.judgements.ties import Ties
 
 #: Words for an answer, and votes for the first item that each stands for.
 _WORDS = {"first": 1.0, "left": 1.0, "second": 0.0, "right": 0.0, "tie": 0.5}
@@ -42,7 +43,7 @@ def side_words(first: str, second: str) -> tuple[str, str]:
     return "first" if second == "left" else "left", "second" if first == "right" else "right"
 
 
-class Pairs(Ties):
+class Pairs(Judgements):
     """Base of `raters.Comparisons`: what follows from a question having two sides."""
 
     again: ClassVar[bool] = True
@@ -57,7 +58,102 @@ class Pairs(Ties):
     strata: tuple[Any, ...]
     annotators: tuple[Any, ...]
     ordered: bool
+    tied: bool
     feature_names: tuple[str, ...]
+
+    # Of other kinds these two are facts of the class; here they depend on how ties were read.
+    @property
+    def summed(self) -> bool:  # type: ignore[override]
+        """True where a row holds the sum of its votes, as it does unless ties are kept."""
+        return not self.tied
+
+    @property
+    def success(self) -> tuple[str, float] | None:  # type: ignore[override]
+        """The outcome whose probability says all; None where ties are kept."""
+        return None if self.tied else ("p_win", 1.0)
+
+    def answers(self) -> Float[np.ndarray, " answer"]:
+        """The first item wins, or the second; where ties are kept, a tie is between the two."""
+        return np.array([1.0, 0.5, 0.0] if self.tied else [1.0, 0.0])
+
+    def with_ties(self) -> Self:
+        """The votes with a tie as an answer of its own, which a model with ``ties`` takes.
+
+        Returns
+        -------
+        Pairs
+            In rows of votes that are alike. It takes rows of single votes (``aggregate=False``), or
+            of votes for one side: a sum does not say how many ties are in it.
+
+        Raises
+        ------
+        DataError
+            When a row holds the sum of votes that are not all for one side.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> votes = rt.Comparisons.from_frame({"a": ["tea", "tea"], "b": ["milk", "milk"],
+        ...                                    "says": ["tie", "a"]}, first="a", second="b",
+        ...                                   outcome="says", ties="half", aggregate=False)
+        >>> votes.with_ties().answers().tolist()
+        [1.0, 0.5, 0.0]
+        """
+        if self.tied:
+            return self
+        if self.wins is None:
+            return dataclasses.replace(self, tied=True)
+        wins, count = np.asarray(self.wins, float), np.asarray(self.weight, float)
+        half = wins % 1 != 0
+        if (several := (count > 1) & (wins > 0) & (wins < count)).any():
+            row = int(np.flatnonzero(several)[0])
+            refuse_data(
+                "wins",
+                float(wins[row]),
+                f"is a sum of {count[row]:g} votes in row {row} (counted from 0), which"
+                " does not say how many of them are ties",
+                "read the table again with ties='keep'",
+            )
+        # Votes for the first item, ties, and votes for the second, each as a row of its own.
+        decided = np.where(half, 0, wins), np.where(half, 0, count - wins)
+        numbers = np.stack([decided[0], half.astype(float), decided[1]])
+        place, rows = np.nonzero(numbers > 0)
+        order = np.argsort(rows, kind="stable")
+        place, rows = place[order], rows[order]
+        outcome = np.array([1.0, 0.5, 0.0], np.float32)[place]
+        kept = dataclasses.replace(self.rows(rows), wins=outcome, tied=True)
+        return dataclasses.replace(kept, count=exact(numbers[place, rows]))._slim()
+
+    def halved(self) -> Self:
+        """The votes with half of each tie for either side, as read with ``ties="half"``.
+
+        Returns
+        -------
+        Pairs
+            In the same rows; as they are unless ties are kept.
+
+        Examples
+        --------
+        >>> import raters as rt
+        >>> votes = rt.Comparisons.from_frame({"a": ["tea"], "b": ["milk"], "says": ["tie"],
+        ...                                    "times": [3]}, first="a", second="b",
+        ...                                   outcome="says", count="times", ties="keep")
+        >>> votes.wins.tolist(), votes.halved().wins.tolist()
+        ([0.5], [1.5])
+        """
+        if not self.tied:
+            return self
+        if self.wins is None:
+            return dataclasses.replace(self, tied=False)
+        count = np.asarray(self.weight, float)
+        votes = dataclasses.replace(self, wins=exact(np.asarray(self.wins) * count), tied=False)
+        return dataclasses.replace(votes, count=exact(count))._slim()
+
+    @checked
+    def joined(self, more: Self) -> Self:
+        """These votes and further ones, in this order, with ties as these have them; see
+        `Judgements.joined`."""
+        return super().joined(more.with_ties() if self.tied else more.halved())
 
     def answer_words(self, row: int) -> dict[str, float]:
         """Words for the outcomes of one question: the sides, a tie, and the names of the two
@@ -95,8 +191,11 @@ class Pairs(Ties):
         """With the smaller code in front, unless the order of presentation is known."""
         if self.ordered:
             return self
+        return self._turned(np.asarray(self.first) > np.asarray(self.second))
+
+    def _turned(self, swap: Bool[np.ndarray, " comparison"]) -> Self:
+        """With the sides of some rows swapped."""
         first, second = np.asarray(self.first), np.asarray(self.second)
-        swap = first > second
         changes: dict[str, Any] = {
             "first": np.where(swap, second, first),
             "second": np.where(swap, first, second),
@@ -106,7 +205,7 @@ class Pairs(Ties):
             changes["wins"] = np.where(swap, count - np.asarray(self.wins), np.asarray(self.wins))
         if self.features is not None:  # differences: of the first item less the second
             features = np.asarray(self.features)
-            changes["features"] = np.where(swap[:, None], -features, features)
+            changes["features"] = np.where(swap[:, None], np.float32(0) - features, features)
         return dataclasses.replace(self, **changes)
 
     @property
@@ -135,22 +234,8 @@ class Pairs(Ties):
         """The pairs with either item first, by chance: people favour what they see first."""
         if self.ordered:
             return self
-        one = self.canonical()
-        turned = dataclasses.replace(
-            one,
-            first=one.second,
-            second=one.first,
-            features=None if one.features is None else np.float32(0) - one.features,
-        )
         swap = np.random.default_rng(seed).random(self.num_rows) < 0.5
-        columns = {
-            name: np.where(
-                swap if np.ndim(column) == 1 else swap[:, None], getattr(turned, name), column
-            )
-            for name in ("first", "second", "features")
-            if (column := getattr(one, name)) is not None
-        }
-        return dataclasses.replace(self, **columns)
+        return self.canonical()._turned(swap)
 
     def answered(self, outcomes: Any) -> Self:
         """These questions with votes."""
@@ -190,15 +275,7 @@ class Pairs(Ties):
         return self
 
     def components(self) -> list[tuple[Any, ...]]:
-        """The connected components of the graph of comparisons.
-
-        Rewards of items in different components are related by the prior only.
-
-        Returns
-        -------
-        list of tuple
-            Names of the items of each component, the largest first.
-        """
+        """The connected components of the graph of comparisons."""
         label = np.arange(len(self.items))
         for piece in self.chunks(PIECE):
             real = slice(None) if piece.count is None else np.asarray(piece.count) > 0
@@ -214,23 +291,15 @@ class Pairs(Ties):
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: items never compared, and components."""
-        seen = self.judgements_by("item") > 0
-        if not seen.all():
-            names = [name for name, used in zip(self.items, seen, strict=True) if not used]
-            warnings.warn(
-                f"{len(names)} item(s) are never compared and keep their prior: {shorten(names)}",
-                DataWarning,
-                stacklevel=3,
-            )
+        never = self.judgements_by("item") == 0
+        warn_of_each({"item(s) are never compared and keep their prior": (self.items, never)})
         parts = [part for part in self.components() if len(part) > 1]
         if len(parts) > 1:
             listing = "; ".join(f"{len(part)} items ({shorten(part)})" for part in parts[:4])
-            warnings.warn(
+            warn_data(
                 f"the graph of comparisons falls into {len(parts)} components: {listing}. Rewards"
                 " are comparable within a component; between components only the prior relates"
-                " them. Add comparisons across",
-                DataWarning,
-                stacklevel=3,
+                " them. Add comparisons across"
             )
 
     def with_features(
@@ -286,12 +355,7 @@ class Pairs(Ties):
         if like.features is None:
             return self.without_features()
         if missing := [name for name in like.feature_names if name not in self.feature_names]:
-            refuse_data(
-                "features",
-                list(missing),
-                "of the fit are missing from these comparisons",
-                "add them",
-            )
+            refuse_data("features", missing, "of the fit are missing from these", "add them")
         order = [self.feature_names.index(name) for name in like.feature_names]
         features = np.asarray(self.features)[:, order]
         return dataclasses.replace(self, features=features, feature_names=like.feature_names)
@@ -301,6 +365,7 @@ class Pairs(Ties):
         """In the codes of `like` along the given axes, and in its strata; see
         `Judgements.recoded`."""
         votes = super().recoded(like, axes)
+        votes = votes.with_ties() if like.tied else votes.halved()
         codes = votes.stratum
         if codes is not None and like.strata:
             codes = matched_codes(np.asarray(codes), votes.strata, like.strata, "stratum")
@@ -308,18 +373,7 @@ class Pairs(Ties):
 
     @checked
     def in_stratum(self, name: Any) -> Self:
-        """The questions as those of one stratum; without one they are about all strata together.
-
-        Parameters
-        ----------
-        name : name of a stratum
-            Of those that the data have; of questions without, the only one, which `raters.predict`
-            matches with those of the fit.
-
-        Returns
-        -------
-        Pairs
-        """
+        """The questions as those of one stratum; without one they are about all strata together."""
         strata = self.strata or (name,)
         (code,) = match_names(np.zeros(1, np.int32), (name,), strata, "stratum")
         column = np.full(self.num_rows, code, np.int32)
@@ -339,17 +393,7 @@ class Pairs(Ties):
         return columns | {"stratum": names_array(self.strata)[np.asarray(self.stratum)]}
 
     def at_equal_features(self, like: Self) -> Self:
-        """With the features of other data, equal on both sides; as they are if they have features.
-
-        Parameters
-        ----------
-        like : Pairs
-            Data whose features a model was fitted with.
-
-        Returns
-        -------
-        Pairs
-        """
+        """With the features of other data, equal on both sides, unless there are features."""
         if self.features is not None:
             return self
         features = np.zeros((self.num_rows, len(like.feature_names)), np.float32)

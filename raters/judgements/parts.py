@@ -24,12 +24,7 @@ class Parts(Roles):
     """Judgements in part, as a mixin of `Judgements`."""
 
     def tells_judges_apart(self) -> bool:
-        """True if judges can differ in how well they agree: there is more than one.
-
-        Returns
-        -------
-        bool
-        """
+        """True if judges can differ in how well they agree: there is more than one."""
         return int((self.judgements_by(self.judge) > 0).sum()) > 1
 
     def judgements_by(self, axis: str) -> Int[np.ndarray, " axis"]:
@@ -47,19 +42,12 @@ class Parts(Roles):
         one_of("axis", axis, self.coords)
         total = np.zeros(len(self.coords[axis]))
         for piece in self.chunks(PIECE):
-            weights = None if piece.count is None else np.asarray(piece.count)
-            for column in self.code_columns(axis):
-                codes = np.asarray(getattr(piece, column))
-                each = (
-                    weights
-                    if weights is None or codes.ndim == 1
-                    else np.repeat(weights, codes.shape[1])
-                )
-                codes = codes.ravel()
-                named = codes >= 0
-                total += np.bincount(
-                    codes[named], None if each is None else each[named], len(total)
-                )
+            for codes in piece.code_arrays(axis):
+                weight = None
+                if piece.count is not None:
+                    weight = np.repeat(np.asarray(piece.count), codes[0].size if len(codes) else 1)
+                    weight = weight[codes.ravel() >= 0]
+                total += np.bincount(codes[codes >= 0], weight, len(total))
         return total.astype(np.int64)
 
     def rows(self, index: Any) -> Self:
@@ -82,86 +70,31 @@ class Parts(Roles):
         return {name: None if column is None else column[index] for name, column in arrays.items()}
 
     def take(self, units: Any) -> Self:
-        """The given units, with all names kept.
-
-        Parameters
-        ----------
-        units : slice, int array or bool array
-            Units to take, in the order of the result.
-
-        Returns
-        -------
-        Judgements
-        """
+        """The given units, with all names kept."""
         return self.rows(places("units", units, self.num_rows))
 
     def window(self, begin: Any, units: int, rows: int) -> Self:
-        """Consecutive units, counted round, for mini-batches in a compiled function.
-
-        Parameters
-        ----------
-        begin : int
-            Place of the first unit, traced or not.
-        units : int
-            Number of units.
-        rows : int
-            Number of rows of the result, as of `window_rows`.
-
-        Returns
-        -------
-        Judgements
-        """
+        """Consecutive units, counted round, for mini-batches in a compiled function."""
         place = (begin + jnp.arange(units)) % self.num_units
         return dataclasses.replace(self, **self._at_rows(place))
 
     def window_rows(self, units: int) -> int:
-        """Number of rows that hold every `window` of so many units.
-
-        Parameters
-        ----------
-        units : int
-
-        Returns
-        -------
-        int
-        """
+        """Number of rows that hold every `window` of so many units."""
         return units
 
     def chunks(self, size: int) -> Iterator[Self]:
-        """The units in pieces, in order.
-
-        Parameters
-        ----------
-        size : int
-            Largest number of units of a piece.
-
-        Yields
-        ------
-        Judgements
-        """
+        """The units in pieces, in order."""
         whole("size", size)
         for start in range(0, max(self.num_rows, 1), size):
             yield self if self.num_rows <= size else self.take(slice(start, start + size))
 
     @checked
     def shuffled(self, seed: int) -> Self:
-        """The questions as they are shown, where the order of what is shown is drawn by chance.
-
-        Parameters
-        ----------
-        seed : int
-            Seed of ``numpy.random.default_rng``.
-
-        Returns
-        -------
-        Judgements
-            These questions as they are, for a kind in which nothing is shown in an order.
-        """
+        """The questions as they are shown, where the order of what is shown is drawn by chance."""
         return self
 
     def unanswered(self) -> Self:
-        """The questions without the answers, as `raters.simulate` and `raters.predict` take
-        them."""
+        """The questions without the answers, as `raters.simulate` takes them."""
         return dataclasses.replace(self, **{self.answer: None})
 
     @property
@@ -169,12 +102,9 @@ class Parts(Roles):
         """Sentence that asks these questions."""
         if not self.listed:
             return "Put these in order, the best first."
-        # Labels have a true class; of other questions there may be no right answer.
-        return (
-            "Which of these is right?"
-            if self.known is not None
-            else "Which of these do you choose?"
-        )
+        if self.known is not None:
+            return "Which of these is right?"
+        return "Which of these do you choose?"  # There may be no right answer.
 
     def shaped(self, outcomes: Any) -> Any:
         """Outcomes as a distribution draws them, in the shape of the column of answers; also within
@@ -186,18 +116,7 @@ class Parts(Roles):
         return np.full(self.num_rows, self.answers()[-1])
 
     def answered(self, outcomes: Any) -> Self:
-        """These questions with outcomes.
-
-        Parameters
-        ----------
-        outcomes : array, shape (row,)
-            Outcome of each row: a code where answers have names, otherwise a number. Where the kind
-            is `summed`, the sum over the judgements of a row.
-
-        Returns
-        -------
-        Judgements
-        """
+        """These questions with outcomes."""
         try:
             column = np.asarray(outcomes, self.answer_dtype)
         except (TypeError, ValueError, OverflowError):
@@ -217,20 +136,7 @@ class Parts(Roles):
 
     def with_truth_of(self, like: Self, classes: Any) -> Self:
         """With the latent class known of the units of which `like` knows it; also within a compiled
-        function.
-
-        Parameters
-        ----------
-        like : Judgements
-            Data of the same units.
-        classes : int array, shape (unit,)
-            Class of each unit; read where `like` knows one.
-
-        Returns
-        -------
-        Judgements
-            These judgements as they are where the kind, or `like`, has no known classes.
-        """
+        function."""
         if self.known is None or (places := getattr(like, self.known)) is None:
             return self
         known = jnp.where(jnp.asarray(places) >= 0, classes, -1).astype(jnp.int32)

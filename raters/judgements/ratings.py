@@ -179,21 +179,8 @@ class Ratings(OnScale):
         who use one level only, and parts of the crowd that share no item."""
         used = self.levels_by("annotator")
         same = (used.sum(1) >= _SAME) & ((used > 0).sum(1) == 1)
-        sentences = {
-            "item(s) have no rating, and keep their prior": (
-                self.items,
-                self.judgements_by("item") == 0,
-            ),
-            "annotator(s) gave no rating, and keep their prior": (
-                self.annotators,
-                used.sum(1) == 0,
-            ),
-            "annotator(s) put every item on one level, which tells no item from another": (
-                self.annotators,
-                same,
-            ),
-        }
-        warn_of_each(sentences)
+        sentence = "annotator(s) put every item on one level, which tells no item from another"
+        warn_of_each(self._unused() | {sentence: (self.annotators, same)})
         if self.levels == (0, 1):
             warn_data(
                 "all ratings are 0 or 1; where they say whether somebody was right, read them as"

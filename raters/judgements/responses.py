@@ -170,7 +170,7 @@ class Responses(OfItems):
     def _read(
         cls, columns: Sequence[Column], known: Mapping[str, Any]
     ) -> tuple[list[Any], dict[str, Any]]:
-        return right(columns), {}
+        return [right(column) for column in columns], {}
 
     # ---------------------------------------------------------------- facts
 
@@ -203,19 +203,13 @@ class Responses(OfItems):
     def warn(self) -> None:
         """Warn about what these data cannot tell: persons and items without a response, and items
         that all answered alike."""
-        asked = {axis: self.judgements_by(axis) for axis in ("person", "item")}
-        right = self.right_by("item")
-        alike = (asked["item"] > 0) & ((right == 0) | (right == asked["item"]))
-        sentences = {
-            "person(s) gave no response, and keep their prior": (
-                self.persons,
-                asked["person"] == 0,
-            ),
-            "item(s) have no response, and keep their prior": (self.items, asked["item"] == 0),
+        asked, right = self.judgements_by("item"), self.right_by("item")
+        alike = (asked > 0) & ((right == 0) | (right == asked))
+        sentence = (
             "item(s) were answered right by all, or by nobody, so that the prior alone bounds their"
-            " difficulty": (self.items, alike),
-        }
-        warn_of_each(sentences)
+            " difficulty"
+        )
+        warn_of_each(self._unused() | {sentence: (self.items, alike)})
 
     # ---------------------------------------------------------------- questions
 

@@ -5,50 +5,25 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Mapping, Sequence
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Num, Shaped
+from jaxtyping import Float, Int, Num, Shaped
 
-from raters.errors import DataError, refuse
-from raters.errors.validation import finite, one_of
+from raters.errors import DataError, refuse_data
+from raters.errors.validation import at_most, finite, one_of, whole
 from raters.judgements.names import counted, loosely, name_text, names_array
 
 
 def of_axes(*axes: str, default: Any = dataclasses.MISSING) -> Any:
-    """Field of an array that has other axes than the rows alone.
-
-    Parameters
-    ----------
-    *axes : str
-        Names of the axes, the rows' or that of other names first.
-    default : object, optional
-        Value of the field unless it is given.
-
-    Returns
-    -------
-    dataclasses.Field
-    """
+    """Field of an array that has other axes than the rows alone."""
     return dataclasses.field(default=default, metadata={"axes": axes})
 
 
 def static(default: Any = dataclasses.MISSING, *, derived: bool = False) -> Any:
-    """Field that is no array: names, or a flag.
-
-    Parameters
-    ----------
-    default : object, optional
-        Value of the field unless it is given.
-    derived : bool
-        Whether the field follows from the arrays. It is then not stored.
-
-    Returns
-    -------
-    dataclasses.Field
-    """
+    """Field that is no array: names, or a flag."""
     return dataclasses.field(default=default, metadata={"static": True, "derived": derived})
 
 
@@ -92,25 +67,11 @@ class Roles(abc.ABC):
 
     @abc.abstractmethod
     def answers(self) -> Num[np.ndarray, " answer"]:
-        """Outcomes that a question can have, in the order of tables of answers.
-
-        Where they depend on the question, all of them: one that a question cannot have has
-        probability 0, and no word in `answer_words`.
-
-        Returns
-        -------
-        array, shape (answer,)
-            Codes where the answers have names, otherwise numbers.
-        """
+        """Outcomes that a question can have, in the order of tables of answers."""
 
     @classmethod
     def check_listed(cls) -> None:
-        """Raise where the outcomes of a question cannot be listed, as orders of several things.
-
-        Raises
-        ------
-        DataError
-        """
+        """Raise where the outcomes of a question cannot be listed, as orders of several things."""
         if not cls.listed:
             raise DataError(
                 f"{cls.__name__} have as many answers as there are orders, which are not listed one"
@@ -119,47 +80,19 @@ class Roles(abc.ABC):
             )
 
     def listed_answers(self) -> Num[np.ndarray, " answer"]:
-        """Answers of which predictions and scores list the probabilities, in the order of tables.
-
-        Returns
-        -------
-        array, shape (answer,)
-            Those of `answers`, except where these are parts of an order: of orders there are too
-            many.
-        """
+        """Answers of which predictions and scores list the probabilities, in their order."""
         return self.answers()
 
     def all_answered(self, answer: Any) -> Self:
         """These questions, each with the same of the `listed_answers`, also within a compiled
-        function.
-
-        Parameters
-        ----------
-        answer : scalar
-
-        Returns
-        -------
-        Judgements
-            Without counts.
-        """
+        function."""
         column = jnp.broadcast_to(answer, (self.num_rows,))
         return dataclasses.replace(self, **{self.answer: column, "count": None})
 
     def answer_table(
         self, table: Float[np.ndarray, "draw answer row"]
     ) -> tuple[Shaped[np.ndarray, " name"], Float[np.ndarray, "draw name row"]]:
-        """Names of the answers, and a table of the `listed_answers` by name.
-
-        Parameters
-        ----------
-        table : array, shape (draw, answer, row)
-
-        Returns
-        -------
-        names : array, shape (name,)
-            Those behind codes, or the outcomes.
-        table : array, shape (draw, name, row)
-        """
+        """Names of the answers, and a table of the `listed_answers` by name."""
         answers = self.listed_answers()
         if self.answer not in self.axes:
             return answers, table
@@ -167,18 +100,7 @@ class Roles(abc.ABC):
 
     def answer_words(self, row: int) -> dict[str, float]:
         """Words for the outcomes of one question: by default the names behind the codes, or the
-        outcomes as text.
-
-        Parameters
-        ----------
-        row : int
-            Row of the question.
-
-        Returns
-        -------
-        dict of str to float
-            Outcome of each word. An outcome may have several words, its name last.
-        """
+        outcomes as text."""
         self._place(row)
         answers = self.answers().tolist()
         if self.answer in self.axes:
@@ -187,29 +109,10 @@ class Roles(abc.ABC):
         return {name_text(answer): float(answer) for answer in answers}
 
     def outcome_of(self, row: int, answer: Any) -> float | None:
-        """Outcome that an answer in words stands for.
-
-        Parameters
-        ----------
-        row : int
-            Row of the question.
-        answer : str, int, float or bool
-            One of `answer_words`, matched as it is first, then without the space around it, and
-            then regardless of case and of characters that nobody sees.
-
-        Returns
-        -------
-        float or None
-            None for an answer that is none of the words.
-
-        Raises
-        ------
-        DataError
-            When the answer stands for two outcomes, such as "TEA" for the names "Tea" and "tea".
-        """
-        if isinstance(answer, (bool, np.bool_)) and self.answer not in self.axes:
+        """Outcome that an answer in words stands for."""
+        if not isinstance(answer, (str, int, float, np.number, np.bool_)):
             return None
-        if not isinstance(answer, (str, int, float, np.integer, np.floating, bool, np.bool_)):
+        if isinstance(answer, (bool, np.bool_)) and self.answer not in self.axes:
             return None
         text, words = name_text(answer), self.answer_words(row)
         for spelled in (text, text.strip()):
@@ -217,71 +120,25 @@ class Roles(abc.ABC):
                 return words[spelled]
         alike = {word: value for word, value in words.items() if loosely(word) == loosely(text)}
         if len(set(alike.values())) > 1:
-            raise DataError(
-                f"the answer {answer!r} may be each of {', '.join(map(repr, alike))}; write one of"
-                " these",
-                parameter="answer",
-                value=answer,
-            )
+            refuse_data("answer", answer, f"may be each of {list(alike)}", "write one of these")
         return next(iter(alike.values()), None)
 
     def words_of(self, row: int, outcome: float) -> str:
-        """The last of the words for an outcome: a name, where there is one.
-
-        Parameters
-        ----------
-        row : int
-            Row of the question.
-        outcome : float
-            One of the outcomes that this question can have.
-
-        Returns
-        -------
-        str
-
-        Raises
-        ------
-        DataError
-            When it is none of these.
-        """
+        """The last of the words for an outcome: a name, where there is one."""
         finite("outcome", outcome, 1.0)
         own = [word for word, value in self.answer_words(row).items() if value == outcome]
         if not own:
-            raise DataError(
-                f"question {row} cannot have the outcome {outcome!r}; it must be one of"
-                f" {sorted(set(self.answer_words(row).values()))}",
-                parameter="outcome",
-                value=outcome,
-            )
+            possible = sorted(set(self.answer_words(row).values()))
+            problem = f"is no outcome of question {row}"
+            refuse_data("outcome", outcome, problem, f"it must be one of {possible}")
         return own[-1]
 
     def listed_word(self, row: int, answer: float) -> str:
-        """Word for one of the `listed_answers` of a question.
-
-        Parameters
-        ----------
-        row : int
-            Row of the question.
-        answer : float
-
-        Returns
-        -------
-        str
-        """
+        """Word for one of the `listed_answers` of a question."""
         return self.words_of(row, answer)
 
     def single_outcomes(self, row: int) -> dict[float, int]:
-        """Count the judgements of a row by their outcome.
-
-        Parameters
-        ----------
-        row : int
-
-        Returns
-        -------
-        dict of float to int
-            The highest outcome first.
-        """
+        """Count the judgements of a row by their outcome."""
         row = self._place(row)
         count = 1.0 if self.count is None else float(self.count[row])
         outcome = float(getattr(self, self.answer)[row])
@@ -292,13 +149,8 @@ class Roles(abc.ABC):
 
     def _place(self, row: int) -> int:
         """The number of a row that there is."""
-        number = isinstance(row, Integral) and not isinstance(row, bool)
-        if not number or not 0 <= row < self.num_rows:
-            refuse(
-                "row",
-                row,
-                expected=f"it must be a whole number, at least 0 and below {self.num_rows}",
-            )
+        whole("row", row, least=0)
+        at_most("row", row, self.num_rows - 1, "as the number of the last")
         return int(row)
 
     def canonical(self) -> Self:
@@ -313,60 +165,24 @@ class Roles(abc.ABC):
 
     @classmethod
     def arrays(cls) -> dict[str, tuple[str, ...]]:
-        """Array fields by name, and their axes.
-
-        Returns
-        -------
-        dict of str to tuple of str
-            In the order of the fields.
-        """
+        """Array fields by name, and their axes."""
         fields = (field for field in dataclasses.fields(cls) if not field.metadata.get("static"))
         return {field.name: field.metadata.get("axes", (cls.row,)) for field in fields}
 
     @classmethod
     def statics(cls, *, derived: bool = False) -> tuple[str, ...]:
-        """Names of the fields that are not arrays.
-
-        Parameters
-        ----------
-        derived : bool
-            Whether to include those that follow from the arrays.
-
-        Returns
-        -------
-        tuple of str
-        """
+        """Names of the fields that are not arrays."""
         fields = (field for field in dataclasses.fields(cls) if field.metadata.get("static"))
         return tuple(field.name for field in fields if derived or not field.metadata.get("derived"))
 
     @classmethod
     def code_columns(cls, axis: str) -> tuple[str, ...]:
-        """Columns of codes along an axis.
-
-        Parameters
-        ----------
-        axis : str
-
-        Returns
-        -------
-        tuple of str
-            In the order of `axes`; empty for an axis that no column has codes of.
-        """
+        """Columns of codes along an axis."""
         return tuple(column for column, own in cls.axes.items() if own == axis)
 
     @classmethod
     def axis_of(cls, column: str) -> str | None:
-        """Axis of the names behind a column of codes.
-
-        Parameters
-        ----------
-        column : str
-
-        Returns
-        -------
-        str or None
-            None for a column that holds no codes.
-        """
+        """Axis of the names behind a column of codes."""
         return cls.axes.get(column)
 
     @classmethod
@@ -459,27 +275,11 @@ class Roles(abc.ABC):
         return coords if self.row in coords else coords | {self.row: range(self.num_rows)}
 
     def row_axes(self) -> tuple[str, ...]:
-        """Axes along which each row has one code, which log-likelihoods of rows are summed to.
-
-        Returns
-        -------
-        tuple of str
-        """
+        """Axes along which each row has one code, which log-likelihoods of rows are summed to."""
         return tuple(axis for axis in self.axes.values() if len(self.code_columns(axis)) == 1)
 
     def codes(self, axis: str) -> Any:
-        """Codes of each row along an axis.
-
-        Parameters
-        ----------
-        axis : str
-
-        Returns
-        -------
-        int array, shape (row,)
-            Of several columns the first; along an axis of the judges, such as their family, that
-            of each row's judge.
-        """
+        """Codes of each row along an axis."""
         one_of("axis", axis, self.axes.values())
         column = self.code_columns(axis)[0]
         if not self.of_judges(column):
@@ -488,26 +288,24 @@ class Roles(abc.ABC):
         judge = self.codes(self.judge)
         return np.full(np.shape(judge), -1, np.int32) if each is None else each[judge]
 
-    def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:
-        """Give the names and the numbers that each row asks about, and the judge who is asked.
+    def code_arrays(self, axis: str) -> list[Int[np.ndarray, "row ..."]]:
+        """Codes of the rows along an axis, by column."""
+        columns = self.code_columns(axis)
+        if len(columns) == 1:
+            return [np.asarray(self.codes(axis))]
+        return [np.asarray(getattr(self, column)) for column in columns]
 
-        Returns
-        -------
-        dict of str to array, shape (row,)
-            By column, except for the judge's, which is called ``by``. Columns of numbers come after
-            those of names; arrays with further axes are left out.
-        """
+    def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:
+        """Give the names and the numbers that each row asks about, and the judge who is asked."""
         columns = {}
         for column, axis in self.axes.items():
             if column != self.answer and self.arrays()[column][0] == self.row:
                 names = names_array(self.coords[axis])
                 codes = np.asarray(getattr(self, column))
-                if codes.ndim == 1:
-                    named = names[codes]
-                else:
-                    named = np.array(
-                        [", ".join(map(str, names[row[row >= 0]])) for row in codes], object
-                    )
+                named = names[codes]
+                if codes.ndim > 1:
+                    sets = [", ".join(map(str, names[row[row >= 0]])) for row in codes]
+                    named = np.array(sets, object)
                 columns["by" if axis == self.judge else column] = named
         return columns | {name: _plain(getattr(self, name)) for name in self.plain_columns()}
 

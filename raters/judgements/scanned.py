@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from raters.errors import DataError, refuse
-from raters.judgements.reading.scan import grouped
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyarrow import acero
+
+from raters.errors import DataError, refuse, refuse_data
+from raters.judgements.reading.columns import read_columns
 
 
 class Scanned:
@@ -71,6 +77,71 @@ class Scanned:
                 f" {str(path)!r})"
             ) from error
         return data
+
+
+def opened(path: Path | str) -> ds.Dataset:
+    """A Parquet file, or a folder of such files."""
+    if not Path(path).exists():
+        raise DataError(f"there is no file or folder {str(path)!r}")
+    try:
+        return ds.dataset(path, format="parquet")
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(
+            f"{str(path)!r} is no Parquet file, nor a folder of such files; read another table"
+            " into memory, for example with pandas.read_csv, and pass it to from_frame"
+        ) from error
+
+
+def grouped(path: Path | str, roles: Mapping[str, str], count: str | None = None) -> pd.DataFrame:
+    """Different rows of a Parquet file, or of a folder of such files, and their numbers behind."""
+    wanted = dict(roles) | ({} if count is None else {"count": count})
+    data = opened(path)
+    if not set(wanted.values()) <= set(data.schema.names):
+        read_columns(data.schema.empty_table(), **wanted)
+    keys = list(dict.fromkeys(roles.values()))
+    free = [name for name in ("count", *map("count {}".format, range(9))) if name not in keys]
+    columns = {}
+    for name in keys:  # Batches of one column may have different dictionaries.
+        kind = data.schema.field(name).type
+        coded = pa.types.is_dictionary(kind)
+        columns[name] = ds.field(name).cast(kind.value_type) if coded else ds.field(name)
+    total: tuple[Any, str] = ([], "hash_count_all")
+    if count is not None:
+        _check_counts(data, count)
+        columns[count] = ds.field(count).cast(pa.int64())
+        total = (count, "hash_sum")
+    steps = [
+        ("scan", acero.ScanNodeOptions(data, columns=list(columns))),
+        ("project", acero.ProjectNodeOptions(list(columns.values()), list(columns))),
+        ("aggregate", acero.AggregateNodeOptions([(*total, None, count or free[0])], keys)),
+    ]
+    try:
+        table = acero.Declaration.from_sequence(
+            [acero.Declaration(name, options) for name, options in steps]
+        ).to_table()
+    except pa.ArrowNotImplementedError as error:
+        raise DataError(
+            f"a column holds lists or tables; every row needs one value ({error})"
+        ) from error
+    table = table.select([*keys, count or free[0]])
+    return table.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def _check_counts(data: ds.Dataset, count: str) -> None:
+    """Raise unless a column holds whole numbers from 1 to 2**53."""
+    number = ds.field(count).cast(pa.int64())
+    try:
+        wrong = number.is_null() | (number < 1) | (number > 2**53)
+        valid = data.count_rows(filter=wrong) == 0
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        valid = False
+    if not valid:
+        refuse_data(
+            "count",
+            count,
+            "holds something else than whole numbers from 1 to 2**53",
+            "leave out rows without judgements, and round weights",
+        )
 
 
 def _check(roles: dict[str, Any]) -> None:

@@ -21,15 +21,7 @@ class Storing(Roles):
 
     def to_frame(self) -> pd.DataFrame:
         """The judgements as a table by name, with a column of answers where there are some, and
-        ``count``; rows of count 0 are left out.
-
-        A row that stands for judgements with several outcomes becomes one for each outcome. Arrays
-        with further axes, such as features, are not in the table.
-
-        Returns
-        -------
-        pandas.DataFrame
-        """
+        ``count``; rows of count 0 are left out."""
         columns: dict[str, Any] = {
             (self.judge if name == "by" else name): names
             for name, names in self.question_names().items()
@@ -49,21 +41,17 @@ class Storing(Roles):
     def _by_outcome(self, answer: str, numbers: Mapping[Any, Any]) -> pd.DataFrame:
         """Judgements by name, those of each outcome in a row of their own, with the row of the data
         as the index."""
-        columns = sorted(
-            (name for name in self.axes if name != self.answer),
-            key=lambda name: self.axes[name] != self.judge,
-        )
-        parts = []
-        for outcome, number in numbers.items():
-            rows = np.flatnonzero(number > 0)
-            table = {
-                name: pd.Index(self.coords[self.axes[name]]).take(
-                    np.asarray(getattr(self, name))[rows]
-                )
-                for name in columns
+        axes = {name: axis for name, axis in self.axes.items() if name != self.answer}
+        names = pd.DataFrame(
+            {
+                name: pd.Index(self.coords[axes[name]]).take(np.asarray(getattr(self, name)))
+                for name in sorted(axes, key=lambda name: axes[name] != self.judge)
             }
-            table |= {answer: outcome, "count": number[rows].astype(np.int64)}
-            parts.append(pd.DataFrame(table, index=rows))
+        )
+        parts = [
+            names[number > 0].assign(**{answer: outcome}, count=number[number > 0].astype(np.int64))
+            for outcome, number in numbers.items()
+        ]
         return pd.concat(parts).sort_index(kind="stable")
 
     def check_answered(self) -> None:
@@ -77,24 +65,12 @@ class Storing(Roles):
             )
 
     def packed(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
-        """Copies of the arrays, which `unpack` puts together.
-
-        Returns
-        -------
-        dict of str to array
-            By field; fields that are None are left out.
-        """
+        """Copies of the arrays, which `unpack` puts together."""
         arrays = {name: getattr(self, name) for name in self.arrays()}
         return {name: np.array(array) for name, array in arrays.items() if array is not None}
 
     def flags(self) -> dict[str, str]:
-        """Names and flags as text, which `unpack` reads.
-
-        Returns
-        -------
-        dict of str to str
-            JSON by field.
-        """
+        """Names and flags as text, which `unpack` reads."""
         values = {name: getattr(self, name) for name in self.statics()}
         return {
             name: names_to_json(value) if isinstance(value, tuple) else json.dumps(value)
@@ -105,36 +81,16 @@ class Storing(Roles):
     def unpack(
         cls, arrays: Mapping[str, Shaped[np.ndarray, " ..."]], flags: Mapping[str, Any]
     ) -> Self:
-        """The judgements that `packed` and `flags` took apart.
-
-        Parameters
-        ----------
-        arrays : mapping of str to array
-            By field; a field that is missing becomes None.
-        flags : mapping of str to str
-            JSON by field. Other entries are left alone, so the attributes of a result will do.
-
-        Returns
-        -------
-        Judgements
-        """
+        """The judgements that `packed` and `flags` took apart."""
         columns: dict[str, Any] = {name: arrays.get(name) for name in cls.arrays()}
-        names = {name: json.loads(flags[name]) for name in cls.statics() if name in flags}
-        names = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in names.items()
-        }
-        return cls(**columns, **names)
+        for name in cls.statics():
+            if name in flags:
+                value = json.loads(flags[name])
+                columns[name] = tuple(value) if isinstance(value, list) else value
+        return cls(**columns)
 
     def groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]]:
-        """Arrays as a result stores them.
-
-        Returns
-        -------
-        dict
-            By group (``observed_data`` and ``constant_data``) and by name, the axes and a copy of
-            each array.
-        """
+        """Arrays as a result stores them."""
         own = self.arrays()
         constant = {}
         for name, array in self.packed().items():
@@ -149,22 +105,7 @@ class Storing(Roles):
 
     @classmethod
     def from_result(cls, result: Any) -> Self:
-        """The data that a result was fitted to.
-
-        Parameters
-        ----------
-        result : xarray.DataTree
-            From `raters.fit`.
-
-        Returns
-        -------
-        Judgements
-
-        Raises
-        ------
-        DataError
-            When this is no result, or what it holds of the data does not fit together.
-        """
+        """The data that a result was fitted to."""
         check_result(result)
         try:
             data = cls._within(result)

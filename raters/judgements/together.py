@@ -3,10 +3,11 @@ names."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import jax
 import numpy as np
@@ -15,9 +16,8 @@ from jaxtyping import Num, Shaped
 from raters.errors import refuse
 from raters.judgements.arguments import Arguments
 from raters.judgements.base import Judgements
-from raters.judgements.common_names import aligned, check_common, check_containers, check_twice
+from raters.judgements.common_names import aligned, check_common, check_containers
 from raters.judgements.names import warn_of_each
-from raters.judgements.part_by_part import PartByPart
 from raters.judgements.roles import static
 from raters.judgements.stored import PARTS, imported_class, part_of_tree, qualified_name
 
@@ -26,7 +26,7 @@ Groups = dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Together(PartByPart):
+class Together(Judgements):
     """Several kinds of judgement, which inform parameters that they share.
 
     Build it with `of`, which gives annotators, items and features the same codes in all parts; the
@@ -93,10 +93,9 @@ class Together(PartByPart):
             When names differ by case or space only.
         """
         check_containers(parts, (Together, Arguments))
-        names, found = tuple(parts), list(parts.values())
-        check_twice(names, found)
-        check_common(names, found)
-        return cls(tuple(aligned(found)), names)
+        names, containers = tuple(parts), list(parts.values())
+        check_common(names, containers)
+        return cls(tuple(aligned(containers)), names)
 
     # ---------------------------------------------------------------- parts
 
@@ -123,17 +122,7 @@ class Together(PartByPart):
         return self.parts[self.part_names.index(name)]
 
     def check_names(self, wanted: Sequence[str]) -> None:
-        """Raise unless the parts are those of a model.
-
-        Parameters
-        ----------
-        wanted : sequence of str
-
-        Raises
-        ------
-        SettingError
-            When they are not.
-        """
+        """Raise unless the parts are those of a model."""
         if set(wanted) != set(self.part_names):
             refuse(
                 "data",
@@ -144,17 +133,7 @@ class Together(PartByPart):
 
     def axis_name(self, part: str, axis: str) -> str:
         """Name that results have for an axis of a part: the same, where all parts that have it have
-        the same names along it.
-
-        Parameters
-        ----------
-        part, axis : str
-
-        Returns
-        -------
-        str
-            ``f"{part}.{axis}"`` for an axis that means something else in another part.
-        """
+        the same names along it."""
         here = self.part(part).coords.get(axis)
         others = [one.coords.get(axis, ()) for name, one in self.by_name() if name != part]
         # Rows are numbered in each part.
@@ -164,16 +143,7 @@ class Together(PartByPart):
         return f"{part}.{axis}" if here is None or any(differ) else axis
 
     def own_axes(self, part: str) -> dict[str, str]:
-        """Name in results of each axis of a part that has names.
-
-        Parameters
-        ----------
-        part : str
-
-        Returns
-        -------
-        dict of str to str
-        """
+        """Name in results of each axis of a part that has names."""
         return {axis: self.axis_name(part, axis) for axis in self.part(part).coords}
 
     @property
@@ -242,16 +212,7 @@ class Together(PartByPart):
             part.check()
 
     def present(self, name: str) -> Any:
-        """A part without those who judge in other parts only.
-
-        Parameters
-        ----------
-        name : str
-
-        Returns
-        -------
-        Judgements
-        """
+        """A part without those who judge in other parts only."""
         part = self.part(name)
         here = part.judgements_by(part.judge) > 0
         absent = [judge for judge, there in zip(part.judges, here, strict=True) if not there]
@@ -310,3 +271,76 @@ class Together(PartByPart):
             kind: Any = imported_class(container, (Judgements,))
             parts.append(kind.from_result(part_of_tree(result, name)))
         return cls(tuple(parts), tuple(containers))
+
+    # ---------------------------------------------------------------- part by part
+
+    def __repr__(self) -> str:
+        if not isinstance(self.parts, tuple):
+            return f"{type(self).__name__}(...)"
+        parts = ", ".join(f"{name}={part!r}" for name, part in self.by_name())
+        return f"{type(self).__name__}({parts})"
+
+    def by_name(self) -> list[tuple[str, Any]]:
+        """Name and judgements of each part."""
+        return list(zip(self.part_names, self.parts, strict=True))
+
+    def _each(self, change: Any) -> Self:
+        return dataclasses.replace(self, parts=tuple(change(part) for part in self.parts))
+
+    def first_unit(self) -> Self:
+        """The first unit of each part."""
+        return self._each(lambda part: part.first_unit())
+
+    def unpadded(self) -> Self:
+        """The judgements without rows of count 0."""
+        return self._each(lambda part: part.unpadded())
+
+    def unanswered(self) -> Self:
+        """The questions without the answers."""
+        return self._each(lambda part: part.unanswered())
+
+    def aggregate(self) -> Self:
+        """Equal rows of each part as one row with a count."""
+        return self._each(lambda part: part.aggregate())
+
+    def without_judges(self, names: Iterable[Any]) -> Self:
+        """The judgements of everybody else, in every part; see `Judgements.without_judges`."""
+        gone = tuple(names)
+        return self._each(lambda part: part.without_judges(gone))
+
+    def without_truth(self) -> Self:
+        """Without the latent classes that are known."""
+        return self._each(lambda part: part.without_truth())
+
+    def some_outcomes(self) -> dict[str, Any]:
+        """Outcomes that the questions of each part can have, as `answered` takes them."""
+        return {name: part.some_outcomes() for name, part in self.by_name()}
+
+    def take(self, units: Any) -> Self:
+        """The given units of each part; see `Judgements.take`."""
+        return self._each(lambda part: part.take(units))
+
+    def answered(self, outcomes: Any) -> Self:
+        """These questions with outcomes."""
+        answered = [part.answered(outcomes[name]) for name, part in self.by_name()]
+        return dataclasses.replace(self, parts=tuple(answered))
+
+    def joined(self, more: Self) -> Self:
+        """These judgements and further ones, part by part; see `Judgements.joined`."""
+        others = dict(more.by_name())
+        joined = [part.joined(others[name]) for name, part in self.by_name()]
+        return dataclasses.replace(self, parts=tuple(joined))
+
+    # ---------------------------------------------------------------- of one part only
+
+    def _refuse(self, *args: Any, **options: Any) -> NoReturn:
+        """Refuse: tables, rows, questions and codes are those of one part."""
+        refuse(
+            "data",
+            self,
+            "is of several kinds of judgement, which have no rows in common",
+            "take one part at a time",
+            instead=f"together.part({self.part_names[0]!r})",
+        )
+
+    to_frame = rows = padded = questions = recoded = _refuse

@@ -40,7 +40,6 @@ def rows(
     function: Callable[..., Any],
     good: Mapping[str, Any],
     kind: type[RatersError],
-    remedy: str,
     /,
     about: str | None = "",
     **bad: Iterable[Any],
@@ -56,10 +55,10 @@ def rows(
     ]
     arguments, parameters = zip(*calls, strict=True)
     name = f"{getattr(function, '__qualname__', 'call')}-{'-'.join(bad)}"
-    return [pytest.param(function, arguments, kind, parameters, remedy, id=name)]
+    return [pytest.param(function, arguments, kind, parameters, id=name)]
 
 
-TABLE = ("function", "arguments", "kind", "parameter", "remedy")
+TABLE = ("function", "arguments", "kind", "parameter")
 
 
 def check_refused(
@@ -67,7 +66,6 @@ def check_refused(
     arguments: Sequence[Mapping[str, Any]],
     kind: type[RatersError],
     parameter: Sequence[str | None],
-    remedy: str,
 ) -> None:
     """Assert that calls are refused as their row says, and report each that is not."""
     wrong = []

@@ -12,7 +12,7 @@ import raters as rt
 from raters import acquisition as acq
 from raters.errors import DataError, RatersError
 from tests import hand
-from tests.hostile.table import HALF, HUGE, NO_COUNT, NO_FLAG, NO_LIST, NO_SEED, NO_SHARE
+from tests.hostile.table import HALF, HUGE, NO_COUNT, NO_FLAG, NO_LIST, NO_SEED
 
 VOTES = hand.votes(("a", "b", "x"), ("b", "c", "x"), ("a", "c", "y"))
 LABELS = rt.Labels.from_frame(
@@ -84,14 +84,7 @@ CALLS: Calls = [
             "k": (0,),
         },
     ),
-    (rt.Policy, {"target": "ranking"}, {"score": (acq.scores.Bald(),), "k": (3,)}),
-    (acq.batches.BatchBald, {}, {"configurations": (0, None, 1.5)}),
-    (acq.batches.Power, {}, {"exponent": (0, -1, "x", None)}),
-    (acq.scores.Epig, {}, {"targets": (0, None, "x")}),
-    (acq.scores.VarianceReduction, {}, {"of": ("ranks", None, 3)}),
-    (acq.OrderIsRight, {}, {"at_least": NO_SHARE}),
     (acq.ExpectedTau, {}, {"at_least": ("x", None, 2)}),
-    (acq.GainBelow, {}, {"bits_per_cost": (0, -1, "x", None)}),
     (
         RANDOM.choose,
         CHOOSE,
@@ -117,16 +110,6 @@ CALLS: Calls = [
             "seed": NO_SEED,
             "target": ("rank", 3, "ranking"),
         },
-    ),
-    (
-        acq.Posterior.of,
-        {"model": MODEL, "result": RESULT},
-        {"draws": (0, -1, None, 1.5), "seed": NO_SEED[:5]},
-    ),
-    (
-        acq.Posterior.prior,
-        {"model": MODEL, "questions": VOTES},
-        {"draws": (0, None, "x"), "seed": (-1, None), "questions": (None, 3), "model": (None,)},
     ),
     (POSTERIOR.after, {}, {"data": (None, 3, LABELS)}),
     (

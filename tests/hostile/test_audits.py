@@ -15,7 +15,6 @@ from raters import checking, testing
 from raters.errors import DataError, SettingError
 from tests import hand
 from tests.hostile.table import (
-    HALF,
     NO_COUNT,
     NO_FLAG,
     NO_OBJECT,
@@ -46,132 +45,48 @@ REPORT = rt.report(**REPORTED)
 DROP = {"model": MODEL, "data": VOTES, "audit": AUDIT, "seed": 0, "progress": False}
 
 AUDITS = [
-    *rows(rt.audit, AUDITED, SettingError, "must be a model", model=(*NO_OBJECT, rt.BTL)),
+    *rows(rt.audit, AUDITED, SettingError, model=(*NO_OBJECT, rt.BTL)),
+    *rows(rt.audit, AUDITED, SettingError, about="result", model=(rt.models.Pooled(),)),
+    *rows(rt.audit, AUDITED, DataError, result=NO_RESULT),
+    *rows(rt.audit, AUDITED, SettingError, level=NO_SHARE),
     *rows(
         rt.audit,
         AUDITED,
         SettingError,
-        "choose a model",
-        about="result",
-        model=(rt.models.Pooled(),),
-    ),
-    *rows(rt.audit, AUDITED, DataError, "pass a result", result=NO_RESULT),
-    *rows(rt.audit, AUDITED, SettingError, "between 0 and 1|a number", level=NO_SHARE),
-    *rows(
-        rt.audit,
-        AUDITED,
-        SettingError,
-        "number",
         threshold=("x", [0.5], float("nan"), float("inf"), True, THING),
         margin=(0, -1, None, "x", float("inf"), float("nan")),
     ),
-    *rows(rt.audit, AUDITED, SettingError, "whole number", min_judgements=(*NO_COUNT, -1)),
-    *rows(rt.audit, AUDITED, SettingError, "Costs", costs=(3, {}, "x", rt.Costs)),
-    *rows(
-        rt.auditing.drop,
-        DROP,
-        SettingError,
-        "must be an audit",
-        audit=(None, 3, RESULT, {}, rt.auditing.Audit),
-    ),
-    *rows(rt.auditing.drop, DROP, SettingError, "must be a back-end", backend=("em", rt.PGEM, 3)),
-    *rows(rt.auditing.drop, DROP, SettingError, "whole number from 0", seed=NO_SEED),
-    *rows(
-        rt.auditing.drop, DROP, SettingError, "read a table first|choose a model", data=(3, LABELS)
-    ),
-    *rows(rt.auditing.drop, DROP, SettingError, "true or false", progress=NO_FLAG),
-    *rows(rt.log_likelihood, AUDITED, SettingError, "text|choose one of", by=("items", 3, [], "")),
-    *rows(rt.predict, AUDITED, SettingError, "read a table first", questions=(3, "x", {}, [])),
-    *rows(rt.predict, AUDITED, DataError, "pass a result", result=NO_RESULT[:4]),
-    *rows(rt.report, REPORTED, SettingError, "text", title=NO_TEXT[1:], questions_note=NO_TEXT),
-    *rows(
-        rt.report, REPORTED, SettingError, "table|dataset|columns", questions=(3, [], xr.Dataset())
-    ),
-    *rows(
-        rt.report,
-        REPORTED,
-        SettingError,
-        "must be an audit",
-        audit=(None, 3, RESULT, rt.auditing.Audit),
-    ),
-    *rows(rt.report, REPORTED, DataError, "pass a result", result=NO_RESULT),
+    *rows(rt.audit, AUDITED, SettingError, min_judgements=(*NO_COUNT, -1)),
+    *rows(rt.auditing.drop, DROP, SettingError, audit=(None, 3, RESULT, {}, rt.auditing.Audit)),
+    *rows(rt.auditing.drop, DROP, SettingError, backend=("em", rt.PGEM, 3)),
+    *rows(rt.log_likelihood, AUDITED, SettingError, by=("items", 3, [], "")),
+    *rows(rt.predict, AUDITED, SettingError, questions=(3, "x", {}, [])),
+    *rows(rt.report, REPORTED, SettingError, audit=(None, 3, RESULT, rt.auditing.Audit)),
+    *rows(rt.reporting.Report, {}, SettingError, facts=(None, 3, {}, {"schema_version": 3})),
     *rows(
         rt.reporting.Report,
         {},
         SettingError,
-        "rt.report",
-        facts=(None, 3, {}, {"schema_version": 3}),
-    ),
-    *rows(
-        rt.reporting.Report,
-        {},
-        SettingError,
-        "as they were made",
         facts=(
             {name: REPORT.facts[name] for name in REPORT.facts if name != "annotators"},
             {"schema_version": REPORT.facts["schema_version"]},
         ),
     ),
-    *rows(
-        REPORT.save, {}, SettingError, "path|text|end it in", path=(None, 3, [], "page", "page.pdf")
-    ),
-    *rows(REPORT.as_text, {}, SettingError, "path|text|end it in", path=(None, 3, [], "", HALF)),
-    *rows(rt.fitting.result.model_of, {}, DataError, "pass a result", result=NO_RESULT),
-    *rows(rt.agreement, {"data": LABELS}, SettingError, "number|between", level=NO_SHARE),
-    *rows(
-        rt.agreement,
-        {"data": LABELS},
-        SettingError,
-        "choose one of|text|true or false",
-        metric=NO_TEXT[1:],
-        by_class=NO_FLAG,
-    ),
+    *rows(REPORT.save, {}, SettingError, path=(None, 3, [], "page", "page.pdf")),
+    *rows(rt.agreement, {"data": LABELS}, SettingError, metric=NO_TEXT[1:], by_class=NO_FLAG),
 ]
 
 FIGURES = [
-    *rows(
-        fg.competences,
-        {},
-        SettingError,
-        "must be an audit",
-        audit=(None, 3, RESULT, rt.auditing.Audit),
-    ),
-    *rows(fg.confusions, {}, SettingError, "must be an audit", audit=(None, {}, RESULT)),
-    *rows(fg.ranks, {}, SettingError, "it must be a result", result=NO_RESULT),
-    *rows(fg.profiles, {"result": RESULT}, SettingError, "fit", about="result", result=(RESULT,)),
-    *rows(
-        fg.learning_curves,
-        {"curves": xr.Dataset()},
-        SettingError,
-        "text|dataset",
-        name=(None, 3, []),
-        curves=(None, 3, {}),
-    ),
+    *rows(fg.competences, {}, SettingError, audit=(None, 3, RESULT, rt.auditing.Audit)),
+    *rows(fg.ranks, {}, SettingError, result=NO_RESULT),
 ]
 
 CONTRACT = [
-    *rows(
-        checking.calibration.rank_bands,
-        {"draws": 9, "replicates": 9},
-        SettingError,
-        "number",
-        draws=NO_COUNT,
-    ),
-    *rows(
-        checking.calibration.rank_bands,
-        {"draws": 9, "replicates": 9},
-        SettingError,
-        "whole number|between",
-        replicates=(0, -1, None),
-        level=NO_SHARE[:5],
-    ),
-    *rows(checking.uniformity, {}, SettingError, "dataset|sbc", ranks=(None, 3, xr.Dataset())),
-    *rows(checking.plot_ranks, {}, SettingError, "dataset|sbc", ranks=(None, {}, xr.Dataset())),
+    *rows(checking.uniformity, {}, SettingError, ranks=(None, 3, xr.Dataset())),
     *rows(
         checking.sbc,
         {"model": MODEL, "questions": VOTES, "backend": rt.PGEM(), "seed": 0},
         SettingError,
-        "must be a model|must be a back-end|read a table|whole number",
         model=(None, rt.BTL),
         questions=(None, {}),
         backend=(None, "em", rt.PGEM),
@@ -183,7 +98,6 @@ CONTRACT = [
         checking.geweke,
         {"model": MODEL, "questions": VOTES, "seed": 0},
         SettingError,
-        "must be a model|whole number",
         model=(None, rt.BTL),
         chains=(0, "x", 10**30),
         sweeps=(0, None),
@@ -193,7 +107,6 @@ CONTRACT = [
         testing.check_model,
         {"model": MODEL, "data": VOTES},
         SettingError,
-        "must be a model|read a table|choose a model|whole number",
         model=(None, "BTL", rt.BTL),
         data=(None, {}, LABELS),
         seed=(-1, "x"),
@@ -202,50 +115,28 @@ CONTRACT = [
         testing.check_backend,
         {"backend": rt.PGEM(), "model": MODEL, "data": VOTES},
         SettingError,
-        "must be a back-end|read a table",
         backend=(None, rt.PGEM, "em"),
         data=(None, 3),
-    ),
-    *rows(
-        testing.check_result,
-        {"result": RESULT, "model": MODEL, "data": VOTES},
-        SettingError,
-        "a result|a model|read a table",
-        result=(None, {}, 3),
-        model=(3,),
-        data=(None,),
     ),
 ]
 
 KIND = rt.kinds.kind_named("comparisons")
 KINDS = [
-    *rows(rt.kinds.register, {}, SettingError, "rt.kinds.Kind", kind=(*NO_OBJECT, rt.kinds.Kind)),
+    *rows(rt.kinds.register, {}, SettingError, kind=(*NO_OBJECT, rt.kinds.Kind)),
     *rows(
         lambda **changes: dataclasses.replace(KIND, **changes),
         {},
         SettingError,
-        "it must be|give a tuple",
         data=(None, 3, dict),
         readers=(None, 3, (), [3]),
-        words=(None, "vote", ("vote", "votes")),
-        sections=(None, 3),
-        needs=(None, 3, [1]),
         models=(None, rt.BTL),
-        name=(3, None, b"x"),
-    ),
-    *rows(
-        rt.kinds.Reader,
-        {"read": rt.Comparisons.from_frame},
-        SettingError,
-        "a function",
-        read=(None, 3, "from_frame"),
     ),
 ]
 
 
 @pytest.mark.parametrize(TABLE, [*AUDITS, *FIGURES, *CONTRACT, *KINDS])
-def test_audits(function, arguments, kind, parameter, remedy):
-    check_refused(function, arguments, kind, parameter, remedy)
+def test_audits(function, arguments, kind, parameter):
+    check_refused(function, arguments, kind, parameter)
 
 
 def test_labels_of_nan_are_no_traceback_after_a_fit():

@@ -104,21 +104,3 @@ def test_votes(case, backend) -> None:
 def test_labels(case, backend) -> None:
     data, said = LABELS[case]
     check(rt.models.OneCoin(), data, backend, said)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "backend",
-    [rt.PGEM(draws=0), pytest.param(BACKENDS["gibbs"], marks=pytest.mark.exhaustive)],
-    ids=["em", "gibbs"],
-)
-def test_a_hundred_thousand_annotators_of_one_label_each(backend) -> None:
-    # Of Gibbs fewer: R-hat and effective sample sizes take a millisecond for each.
-    rng = np.random.default_rng(0)
-    number = 100_000 if isinstance(backend, rt.PGEM) else 5_000
-    item = rng.integers(1000, size=number)
-    said = np.where(rng.random(number) < 0.7, item % 2, 1 - item % 2)
-    table = {"i": item, "a": np.arange(number), "l": said}
-    with pytest.warns(DataWarning, match="most gave one label"):
-        data = rt.Labels.from_frame(table, item="i", annotator="a", label="l")
-    check(rt.models.OneCoin(), data, backend, "")

@@ -57,17 +57,12 @@ BAD = [
         }.items()
     ),
     (lambda value: of_region(type=value), (None, 3, "rating", [1], {})),
-    (lambda value: of_region(value=value), (3, "x", ["x"])),
     (
         lambda value: of_region(value={"choices": value}),
         (3, "x", [], [1], [["a"]], ["a", "b"], {"a": 1}, None),
     ),
     (
-        lambda value: of_region(type="pairwise", value=value),
-        ({}, {"selected": "up"}, {"selected": ["left"]}, {"selected": 1}),
-    ),
-    (
-        lambda value: formats.from_argilla([NESTED | {"id": value}]),
+        lambda value: formats.from_argilla([FLAT | {"id": value}]),
         (None, 3, [], {}, ["a3f1-1"], True),
     ),
     *(
@@ -77,10 +72,6 @@ BAD = [
             "user_id": ([], {}, ["u"]),
             "status": (3, "pending", [], True),
         }.items()
-    ),
-    (
-        lambda value: formats.from_argilla([NESTED | {"responses": value}]),
-        (3, "x", ["x"], {"answer": 3}, {"answer": ["x"]}),
     ),
 ]
 

@@ -9,7 +9,6 @@ import pytest
 import xarray as xr
 
 import raters as rt
-import raters.figures as fg
 from raters.cli.outputs import read_result
 from raters.errors import DataError, RatersError, SettingError
 from tests import hand
@@ -134,49 +133,27 @@ def renamed(own):
 
 DRAWS = {
     "text": changed("posterior", reward=as_text),
-    "complex": changed("posterior", reward=lambda own: own.astype(complex)),
-    "flags": changed("posterior", reward=lambda own: own > 0),
     "another axis": changed("posterior", reward=renamed),
-    "transposed": changed("posterior", reward=lambda own: own.transpose("draw", "chain", "item")),
     "no site": changed("posterior", competence=None),
     "no chain": at_posterior(lambda table: table.drop_vars("chain")),
     "no draws": at_posterior(lambda table: table.isel(draw=slice(0, 0))),
-    "one item": at_posterior(lambda table: table.isel(item=[0])),
-    "sorted otherwise": at_posterior(lambda table: table.sortby("item", ascending=False)),
     "other names": at_posterior(lambda table: table.assign_coords(item=["a", "b", "zz"])),
     "no posterior": group("posterior"),
-    "empty": group("posterior", xr.Dataset()),
 }
 DATA = {
     "no outcomes": group("observed_data"),
-    "no outcome": changed("observed_data", outcome=None),
     "text as outcome": changed("observed_data", outcome=as_text),
-    "outcomes of 7": changed("observed_data", outcome=lambda own: own + 7),
     "outcome of NaN": changed("observed_data", outcome=lambda own: own * np.nan),
     "no codes": changed("constant_data", first_code=None),
     "codes of nobody": changed("constant_data", annotator_code=lambda own: own + 9),
-    "codes below 0": changed("constant_data", first_code=lambda own: own - 9),
-    "codes as text": changed("constant_data", second_code=as_text),
-    "flags as codes": changed("constant_data", second_code=lambda own: own > 0),
     "no data": group("constant_data"),
     "items of JSON": attribute("items", "{"),
-    "items of a number": attribute("items", "3"),
-    "items of an object": attribute("items", '{"a": 1}'),
-    "fewer items": attribute("items", '["a"]'),
     "one item twice": attribute("items", '["a", "a", "b"]'),
-    "nested items": attribute("items", '[["a"], "b", "c"]'),
     "no items": attribute("items"),
     "no annotators": attribute("annotators"),
-    "annotators as a number": attribute("annotators", 3),
-    "annotators as an array": attribute("annotators", np.array([1, 2])),
-    "order of NaN": attribute("ordered", "NaN"),
     "no container": attribute("data"),
     "another container": attribute("data", "os:system"),
-    "a container of a number": attribute("data", 3),
-    "a container of an array": attribute("data", np.array([1, 2])),
     "another model": attribute("model", rt.fitting.storage.to_json(rt.BTL())),
-    "a model of an array": attribute("model", np.array([1, 2])),
-    "a model of a number": attribute("model", 3),
 }
 
 
@@ -194,25 +171,14 @@ def test_altered_results_of_votes(change):
 
 LABEL_CHANGES = {
     "no classes": group("classes"),
-    "empty classes": group("classes", xr.Dataset()),
     "classes as text": changed("classes", responsibility=as_text),
-    "classes of another axis": changed("classes", responsibility=renamed),
     "classes of other items": at_classes(lambda table: table.assign_coords(item=[2, 1])),
-    "classes of other names": at_classes(lambda table: table.assign_coords(true_class=[7, 9])),
     "classes of NaN": changed("classes", responsibility=lambda own: own * np.nan),
     "classes above 1": changed("classes", responsibility=lambda own: own * 9),
-    "classes below 0": changed("classes", responsibility=lambda own: own * [[-1.0, 3.0]]),
-    "flags as codes": changed("constant_data", item_code=lambda own: own > 0),
-    "codes of NaN": changed("constant_data", item_code=lambda own: own * np.nan),
-    "codes below 0": changed("constant_data", item_code=lambda own: own - 9),
     "no item codes": changed("constant_data", item_code=None),
     "no items": attribute("items"),
-    "items of null": attribute("items", "null"),
     "no label": changed("observed_data", label_code=None),
-    "labels of nothing": changed("observed_data", label_code=lambda own: own + 9),
-    "classes of JSON": attribute("classes", "["),
     "no class": changed("posterior", prevalence=None),
-    "one class": at_posterior(lambda table: table.isel(true_class=[0])),
     "names of others": at_posterior(lambda table: table.assign_coords(label=["q", "p"])),
 }
 
@@ -222,7 +188,7 @@ def test_altered_results_of_labels(change):
     result = of_labels()
     change(result)
     for name, verb in labels_verbs(result).items():
-        if name == "start" and change in list(LABEL_CHANGES.values())[:9]:
+        if name == "start" and change in list(LABEL_CHANGES.values())[:5]:
             continue  # Nothing starts from probabilities of classes.
         with pytest.raises(RatersError) as caught:
             verb()
@@ -256,26 +222,6 @@ def test_values_that_no_fit_can_have(which, site, make, words, monkeypatch):
         with raises_about(DataError, parameter) as caught:
             verb()
         assert f"{words} values of {site!r}" in str(caught.value), name
-
-
-@pytest.mark.parametrize(
-    "make", [lambda own: own * np.nan, lambda own: own * 0.9, lambda own: -own]
-)
-def test_values_of_labels_that_no_fit_can_have(make):
-    result = of_labels()
-    changed("posterior", prevalence=make)(result)
-    for verb in labels_verbs(result).values():
-        with pytest.raises(DataError, match=r"holds [24] of [24] values of 'prevalence' that are"):
-            verb()
-
-
-def test_values_that_rounding_moves_are_read():
-    result = INTACT["unit"][1].copy(deep=True)
-    changed("posterior", competence=lambda own: own * 0 + 1 + 1e-6)(result)
-    assert rt.predict(UNIT, result).notnull().all()
-    result = of_labels()
-    changed("posterior", prevalence=lambda own: own * (1 - 2e-6))(result)
-    assert rt.predict(rt.models.Pooled(), result).notnull().all()
 
 
 def test_one_draw_is_enough_to_predict_and_for_nothing_else():
@@ -328,10 +274,6 @@ def test_what_was_not_altered_is_read():
 MODELS = (
     "",
     "{",
-    "null",
-    "[]",
-    "3",
-    '"x"',
     '["a", "b"]',
     "NaN",
     '{"class": 3, "fields": {}}',
@@ -354,16 +296,6 @@ def test_models_that_a_result_cannot_have(text):
     assert len(str(caught.value)) <= 600
 
 
-@pytest.mark.parametrize(
-    "change", [DRAWS[name] for name in ("text", "no draws", "another axis", "no posterior")]
-)
-def test_figures_of_altered_results(change):
-    result = of_votes()
-    change(result)
-    with pytest.raises(RatersError, match=r"a result"):
-        fg.ranks(result)
-
-
 # ---------------------------------------------------------------- files
 
 
@@ -376,14 +308,8 @@ def stored(tmp_path_factory):
 
 
 CONTENTS = {
-    "nothing": lambda whole: b"",
-    "text": lambda whole: b"hello",
-    "half of it": lambda whole: whole[: len(whole) // 2],
     "all but the end": lambda whole: whole[:-100],
-    "a head alone": lambda whole: whole[:8] + b"junk" * 50,
     "netCDF 3": lambda whole: b"CDF\x01junk",
-    "zeros": lambda whole: b"\0" * 4096,
-    "a table": lambda whole: b"winner,loser\na,b\n",
     "JSON": lambda whole: json.dumps({"posterior": []}).encode(),
 }
 
@@ -395,10 +321,3 @@ def test_files_that_are_no_result(content, stored, tmp_path):
     with pytest.raises(RatersError, match="give what raters fit wrote") as caught:
         read_result(file)
     assert len(str(caught.value)) <= 600
-
-
-def test_a_netcdf_file_of_others(tmp_path):
-    xr.Dataset({"x": [1]}).to_netcdf(tmp_path / "r.nc")
-    for file in (tmp_path / "r.nc", tmp_path, tmp_path / "none.nc"):
-        with pytest.raises(RatersError, match=r"give what raters fit wrote|directory|no file"):
-            read_result(file)

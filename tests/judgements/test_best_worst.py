@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 
 import numpy as np
 import pandas as pd
@@ -47,17 +46,6 @@ def test_a_table_of_best_and_worst_is_read() -> None:
     assert answers.is_partial
 
 
-def test_further_options_of_the_reader() -> None:
-    counted = read(TABLE | {"times": [3, 1, 1, 2]}, count="times", aggregate=False)
-    assert counted.num_rankings == 7
-    named = read(items=["tea", "milk", "mead", "beer", "wine"], annotators=["eve", "ann", "bob"])
-    assert named.judgements_by("item").tolist() == [4, 3, 3, 4, 0]
-    assert named.judgements_by("annotator").tolist() == [1, 2, 1]
-    alone = rt.Rankings.from_best_worst(TABLE, **ROLES)
-    assert alone.annotators == (0, 1, 2, 3)
-    assert read(TABLE | {"WorstItem": [None] * 4}).lowest is None
-
-
 @pytest.mark.parametrize(
     ("change", "parameter"),
     [
@@ -73,21 +61,6 @@ def test_further_options_of_the_reader() -> None:
 def test_rows_that_are_no_answers_are_refused(change, parameter) -> None:
     with raises_about(DataError, parameter):
         read(TABLE | change)
-
-
-@pytest.mark.parametrize(
-    ("options", "parameter"),
-    [
-        ({"worst": "BestItem"}, "worst"),
-        ({"annotator": "Item1"}, "annotator"),
-        ({"offered": ["Thing*"]}, "offered"),
-        ({"offered": ["Item1"]}, "offered"),
-        ({"offered": ["Item1", "Item1", "Item2"]}, "offered"),
-    ],
-)
-def test_columns_that_are_no_roles_are_refused(options, parameter) -> None:
-    with raises_about(DataError, parameter):
-        read(**options)
 
 
 # ---------------------------------------------------------------- round trips
@@ -125,13 +98,6 @@ def test_marks_of_a_long_table_fit_the_ranks(marks) -> None:
         rt.Rankings.from_frame(table, **roles, lowest="lats")
 
 
-def test_what_is_stored_is_read_back() -> None:
-    answers = read()
-    again = rt.Rankings.unpack(answers.packed(), answers.flags())
-    np.testing.assert_array_equal(again.lowest, answers.lowest)
-    np.testing.assert_array_equal(again.place, answers.place)
-
-
 # ---------------------------------------------------------------- words and numbers
 
 
@@ -149,70 +115,7 @@ def test_best_and_worst_in_words() -> None:
             asked.outcome_of(0, wrong)
 
 
-def test_dots_may_be_the_name_of_an_item() -> None:
-    table = {"a": ["..."], "b": ["x"], "c": ["y"], "best": ["x"], "worst": ["..."]}
-    odd = rt.Rankings.from_best_worst(table, offered=list("abc"), best="best", worst="worst")
-    asked = odd.unanswered()
-    assert asked.words_of(0, asked.outcome_of(0, ["x", "..."])) == "x > ... > ..."
-    assert asked.outcome_of(0, "x > ... > ...") is not None
-
-
-def best_and_worst(size: int, depth: int) -> rt.Rankings:
-    """One question of the best `depth` and the worst of `size` items."""
-    return rt.Candidates.sets(
-        items=list("abcdef"[:size]), annotators=["x"], size=size, depth=depth, lowest=True
-    )
-
-
-def test_the_best_two_and_the_worst() -> None:
-    asked = best_and_worst(4, 2)
-    assert asked.words_of(0, asked.outcome_of(0, "c > a > d")) == "c > a > ... > d"
-    assert asked.answered(np.array([asked.outcome_of(0, "c > a > ... > d")])).place.tolist() == [
-        [2, 0, 1, -1]
-    ]
-    with pytest.raises(DataError):
-        asked.outcome_of(0, "c > a")
-
-
-def test_the_worst_of_the_last_two_need_not_be_named() -> None:
-    asked = best_and_worst(2, 1)
-    assert asked.words_of(0, asked.outcome_of(0, "b")) == "b > a"
-    assert asked.answered(asked.some_outcomes()).place.tolist() == [[1, -1]]
-
-
-@pytest.mark.parametrize(("size", "depth"), [(2, 1), (3, 1), (4, 2), (5, 1)])
-def test_every_answer_has_a_number(size, depth) -> None:
-    asked = best_and_worst(size, depth)
-    codes = []
-    for order in itertools.permutations("abcdef"[:size], depth + 1):
-        codes.append(asked.outcome_of(0, list(order)))
-        told = asked.answered(np.array(codes[-1:]))
-        told.check()
-        assert told.single_outcomes(0) == {codes[-1]: 1}
-    assert sorted(codes) == list(range(len(codes)))
-
-
 # ---------------------------------------------------------------- parts
-
-
-@pytest.mark.parametrize(
-    ("change", "parameter"),
-    [
-        ({"place": np.array([[-1, 0, 0, -1]])}, "place"),
-        ({"place": np.array([[0, 0, 0, 1]])}, "place"),
-        ({"lowest": np.array([0])}, "place"),
-        ({"lowest": None}, "place"),
-        ({"lowest": np.array([2])}, "lowest"),
-        ({"depth": np.array([4])}, "lowest"),
-        ({"place": np.array([[-2, 0, 0, 1]])}, "place"),
-        ({"offered": np.array([[0, 1, 2, -1]])}, "place"),
-    ],
-)
-def test_columns_that_do_not_fit_together_are_refused(change, parameter) -> None:
-    one = read().rows([0])
-    one.check()
-    with raises_about(DataError, parameter):
-        dataclasses.replace(one, **change).check()
 
 
 def test_answers_with_and_without_a_worst_are_joined_and_told_apart() -> None:
@@ -236,31 +139,6 @@ def test_answers_with_and_without_a_worst_are_joined_and_told_apart() -> None:
         answers, offered=answers.offered[:, ::-1], place=answers.place[:, ::-1]
     )
     np.testing.assert_array_equal(turned.canonical().place, answers.place)
-
-
-def test_choices_in_stages_do_not_choose_the_worst() -> None:
-    with pytest.raises(DataError):
-        read().stages()
-    stages = read().without_worst().stages()
-    assert stages.num_choices == 4
-    assert read(TABLE | {"WorstItem": [None] * 4}).stages().num_choices == 4
-
-
-def test_pairs_of_the_best_and_the_worst_count_alone() -> None:
-    """Ann, twice: tea before all others, and all others before beer; milk and mead are open."""
-    judge, pair, answer, count = read().tallies()
-    ann = judge == 0
-    first, second = np.divmod(pair[ann], 4)
-    names = np.array(read().items)
-    ahead = np.where(answer[ann] == 1, first, second)
-    behind = np.where(answer[ann] == 1, second, first)
-    assert sorted(zip(names[ahead], names[behind], count[ann], strict=True)) == [
-        ("mead", "beer", 2.0),
-        ("milk", "beer", 2.0),
-        ("tea", "beer", 2.0),
-        ("tea", "mead", 2.0),
-        ("tea", "milk", 2.0),
-    ]
 
 
 # ---------------------------------------------------------------- properties

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -83,13 +81,6 @@ def test_codes_of_a_wide_table_may_have_names() -> None:
     codes = wide({"took": [2, 1, 3]}, alternatives={1: "bus", 2: "car", 3: "train"})
     assert codes.alternatives == ("bus", "car", "train")
     np.testing.assert_array_equal(codes.chosen, wide().chosen)
-
-
-@pytest.mark.parametrize("taken", [["1", "0"] * 3 + ["1"], [True, False, False] + [1.0, 0] * 2])
-def test_what_was_chosen_may_be_text_or_a_flag(taken) -> None:
-    changes = {"trip": [1, 1, 2, 2, 3, 3, 3], "taken": ["1", "0", "0", "1", "True", "false", "0"]}
-    changes["mode"] = ["a", "b"] * 2 + ["a", "b", "c"]
-    assert read(changes).num_choices == 3
 
 
 def test_features_are_scaled_within_sets() -> None:
@@ -186,26 +177,6 @@ def test_a_bad_wide_table_is_refused(changes, options, parameter) -> None:
         wide(changes, **options)
 
 
-def test_counts_are_refused_unless_they_are_meant() -> None:
-    counts = {"taken": [3, 0, 1, 1, 0, 0, 2]}
-    choices = read(counts, counted=True)
-    assert choices.num_choices == 7
-    assert choices.count.tolist() == [4, 4, 4, 1, 1, 2, 2]
-    with raises_about(DataError, "chosen"):
-        read(counts)
-
-
-def test_columns_that_do_not_fit_together_are_refused() -> None:
-    choices = read()
-    for name, column in {
-        "chosen": np.ones(7, np.float32),
-        "annotator": np.array([0, 0, 1, 0, 0, 0, 0]),
-        "alternative": np.zeros(7, np.int32),
-    }.items():
-        with pytest.raises(DataError):
-            dataclasses.replace(choices, **{name: column}).check()
-
-
 # ---------------------------------------------------------------- parts
 
 
@@ -225,14 +196,6 @@ def test_single_choices_and_their_sum() -> None:
     again = single.aggregate()
     for name in ("alternative", "annotator", "chosen", "count"):
         np.testing.assert_array_equal(getattr(again, name), getattr(choices, name))
-
-
-def test_the_sets_of_a_chooser_leave_with_them() -> None:
-    choices = read(annotator="who").without_judges(["ann"])
-    choices.check()
-    assert (choices.sets, choices.annotators) == ((3,), ("bob",))
-    with raises_about(DataError, "names"):
-        read(annotator="who").without_judges(["ann", "bob"])
 
 
 def test_features_are_put_on_the_scale_of_a_fit() -> None:
@@ -258,34 +221,6 @@ def test_new_sets_are_read_on_the_scale_of_a_fit() -> None:
     np.testing.assert_allclose(new.chooser_features, np.asarray(fitted.chooser_features)[1:2])
     with raises_about(DataError, "features"):
         rt.Choices.from_frame(table, **roles, features=["price"], like=read())
-
-
-def test_new_sets_of_a_wide_table_need_no_choice() -> None:
-    options = {"annotator": "who", "choosers": ["income"]}
-    fitted = wide(**options)
-    table = {name: column for name, column in WIDE.items() if name != "took"}
-    new = rt.Choices.from_wide(table, **WIDE_ROLES | {"choice": None}, **options, like=fitted)
-    new.check()
-    for name in ("group", "alternative", "annotator", "features", "chooser_features"):
-        np.testing.assert_array_equal(getattr(new, name), getattr(fitted, name))
-    assert new.chosen is None
-    assert new.num_sets == 3
-    with raises_about(DataError, "data"):
-        rt.fit(rt.MultinomialLogit(), new, rt.PGEM(draws=0), seed=0, progress=False)
-    with raises_about(DataError, "frame"):
-        rt.Choices.from_wide({}, alternatives=["car", "bus"])
-
-
-def test_only_columns_that_are_named_say_how_many_sets_there_are() -> None:
-    other = {"junk": [1, 2], "pictures": np.zeros((3, 2))}
-    for without in ({}, {"choice": None}, {"choice": None, "annotator": "who"}):
-        sets = rt.Choices.from_wide(other | WIDE, **WIDE_ROLES | without)
-        np.testing.assert_array_equal(sets.group, wide().group)
-    for column, parameter in (("bus_there", "available"), ("car.price", "features")):
-        with raises_about(DataError, parameter, column):
-            wide({column: WIDE[column][:2]})
-    with raises_about(DataError, "choosers", "income"):
-        wide({"income": [5, 5]}, choosers=["income"])
 
 
 def test_what_the_choices_cannot_tell_is_said() -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
-import jax
 import numpy as np
-import pandas as pd
 import pytest
 
 import raters as rt
@@ -61,12 +58,8 @@ def test_rows_in_any_order(order) -> None:
     for name in ("state", "action", "annotator", "trajectory", "time"):
         np.testing.assert_array_equal(getattr(one, name)[order], getattr(other, name))
     assert one.mdp == corridor()
-    with raises_about(DataError, "step"):
+    with raises_about(DataError, "trajectory"):
         read(shuffled | {"t": [{5: 6}.get(step, step) for step in shuffled["t"]]})
-
-
-def test_steps_without_numbers_follow_each_other_as_rows() -> None:
-    assert read(step=None).time.tolist() == [0, 1, 2, 0, 1, 0]
 
 
 def test_steps_by_themselves() -> None:
@@ -96,10 +89,10 @@ def test_a_table_comes_back(roles) -> None:
     [
         ({"at": ["(0, 9)", *TABLE["at"][1:]]}, "state"),
         ({"move": ["jump", *TABLE["move"][1:]]}, "action"),
-        ({"t": [3, 4, 4, 0, 1, 7]}, "step"),
-        ({"t": [3, 4, 6, 0, 1, 7]}, "step"),
+        ({"t": [3, 4, 4, 0, 1, 7]}, "trajectory"),
+        ({"t": [3, 4, 6, 0, 1, 7]}, "trajectory"),
         ({"t": [3, 4.5, 6, 0, 1, 7]}, "step"),
-        ({"t": [4, 3, 5, 0, 1, 7]}, "mdp"),
+        ({"t": [4, 3, 5, 0, 1, 7]}, "trajectory"),
         ({"who": ["ann", "bob", *TABLE["who"][2:]]}, "trajectory"),
         ({"move": [None, *TABLE["move"][1:]]}, "action"),
         ({name: [] for name in TABLE}, None),
@@ -110,29 +103,6 @@ def test_what_is_refused(changes, parameter) -> None:
         read(changes)
     if parameter is not None:
         assert caught.value.parameter == parameter
-
-
-def test_an_action_that_is_not_allowed() -> None:
-    moves = {"at": ["a", "b"], "do": ["go", "stop"], "next": ["b", "b"]}
-    mdp = rt.MDP.from_frame(moves, state="at", action="do", next_state="next")
-    table = {"at": ["a", "b"], "do": ["go", "go"]}
-    with raises_about(DataError, "action"):
-        rt.Demonstrations.from_frame(table, mdp=mdp, state="at", action="do")
-    data = rt.Demonstrations.from_frame(
-        {"at": ["b"], "do": ["stop"]}, mdp=mdp, state="at", action="do"
-    )
-    with raises_about(DataError, "action"):
-        dataclasses.replace(data, action=np.array([0], np.int32)).check()
-
-
-def test_numbers_of_steps_without_trajectories() -> None:
-    with raises_about(DataError, "step"):
-        read(trajectory=None)
-
-
-def test_no_process() -> None:
-    with raises_about(SettingError, "mdp"):
-        read(mdp="grid")
 
 
 def test_demonstrators_with_little_to_tell_are_warned_of() -> None:
@@ -151,15 +121,6 @@ def test_rollouts_are_demonstrations(walked) -> None:
     again = rt.Demonstrations.from_frame(frame, mdp=walked.mdp, **{name: name for name in ROLES})
     np.testing.assert_array_equal(walked.action, again.action)
     assert walked.num_steps == 18
-
-
-def test_rollouts_stop_at_an_end() -> None:
-    mdp = corridor(ends=[(0, 3)], start=(0, 0))
-    right = np.zeros((5, 4))
-    right[:, mdp.actions.index("right")] = 1
-    right[-1] = mdp.allowed[-1]
-    walk = rt.Demonstrations.rollouts(mdp, right, trajectories=1, steps=9, seed=0)
-    assert [walk.states[code] for code in walk.state] == [f"(0, {place})" for place in range(4)]
 
 
 @pytest.mark.parametrize("policy", [np.ones((4, 4)), np.ones((4, 3)), [[1, 2], [3]]])
@@ -184,18 +145,6 @@ def test_parts_keep_the_process(walked) -> None:
     fewer.check()
     assert fewer.annotators == ("a", "c")
     assert fewer.num_steps == 12
-
-
-def test_it_is_stored_and_read(walked) -> None:
-    again = rt.Demonstrations.unpack(walked.packed(), walked.flags())
-    again.check()
-    assert again.mdp == walked.mdp
-    pd.testing.assert_frame_equal(again.to_frame(), walked.to_frame())
-
-
-def test_it_goes_through_jit(walked) -> None:
-    discounted = jax.jit(lambda data: data.transition.sum() * data.discount)(walked)
-    np.testing.assert_allclose(discounted, 16 * 0.9, rtol=1e-6)
 
 
 def test_other_codes_of_states_take_their_process_along(walked) -> None:
@@ -236,11 +185,6 @@ def test_answers_to_questions_join_trajectories(walked) -> None:
     assert again.num_steps == 30
 
 
-def test_questions_are_about_states(walked) -> None:
-    assert len(np.unique(walked.about())) == len(np.unique(walked.state))
-    assert set(walked.question_names()) == {"state", "by"}
-
-
 def test_features_along_trajectories_are_discounted_sums() -> None:
     walks = rt.datasets.demonstration_crowd(3, 3, 3, 2, 5, seed=0, num_features=2).demonstrations
     table = walks.trajectory_features()
@@ -253,11 +197,3 @@ def test_features_along_trajectories_are_discounted_sums() -> None:
     np.testing.assert_allclose(table[[0, 1]].to_numpy(), expected)
     shuffled = walks.rows(np.random.default_rng(0).permutation(walks.num_rows))
     np.testing.assert_allclose(shuffled.trajectory_features()[[0, 1]].to_numpy(), expected)
-
-
-def test_features_need_trajectories_and_actions() -> None:
-    walks = rt.datasets.demonstration_crowd(2, 2, 2, 1, 3, seed=0, num_features=2).demonstrations
-    with raises_about(DataError, "actions"):
-        walks.unanswered().trajectory_features()
-    with raises_about(DataError, "trajectories"):
-        dataclasses.replace(walks, trajectory=None, time=None).trajectory_features()

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -77,33 +76,6 @@ def test_a_truth_spelled_nearly_as_a_label_is_refused():
     assert labels.truth.tolist() == [0, -1]
 
 
-@pytest.mark.parametrize(
-    ("labels", "gold"),
-    [
-        (["1", "2"], ["1.0", "2.0"]),
-        ([1, 2], ["1.0", None]),
-        (["1", "2"], ["01", None]),
-        (["1", "2"], [" 2e0", None]),
-        (["1", "0"], ["TRUE", "false"]),
-        (["True", "False"], ["1", None]),
-        (["9007199254740993", "2"], ["9007199254740993.0", None]),
-    ],
-)
-def test_a_truth_of_a_number_written_otherwise_is_refused(labels, gold):
-    table = {"item": [1, 2, 2], "who": ["a", "a", "b"], "says": [*labels, labels[1]]}
-    columns = {"item": "item", "annotator": "who", "label": "says", "truth": "gold"}
-    with raises_about(DataError, "truth"):
-        rt.Labels.from_frame(table | {"gold": [*gold, None]}, **columns)
-
-
-@pytest.mark.parametrize("gold", ["9007199254740992", "inf", "nan", "sNaN", "3.5"])
-def test_a_truth_that_is_another_number_is_a_class_of_its_own(gold):
-    table = {"item": [1, 2], "who": ["a", "b"], "says": ["9007199254740993", "2"]}
-    columns = {"item": "item", "annotator": "who", "label": "says", "truth": "gold"}
-    labels = rt.Labels.from_frame(table | {"gold": [gold, None]}, **columns)
-    assert gold in labels.classes
-
-
 def test_names_given_fix_the_order_and_add_the_unseen():
     labels = read(
         classes=["spam", "phish", "ham"], items=[12, 10, 9, 7], annotators=["eve", "bob", "ann"]
@@ -118,36 +90,12 @@ def test_names_given_fix_the_order_and_add_the_unseen():
     assert [re.search(": (.*)", message)[1] for message in messages] == ["10", "eve", "phish"]
 
 
-@pytest.mark.parametrize(
-    ("classes", "parameter"), [(["eggs", "spam"], "label"), (["ham", "spam", "ham"], "classes")]
-)
-def test_classes_given_wrongly_are_refused(classes, parameter):
-    with raises_about(DataError, parameter):
-        read(classes=classes)
-
-
 def test_one_class_only_is_refused_until_all_are_named():
     table = TABLE | {"says": ["ham"] * 5}
     with raises_about(DataError, "classes"):
         read(table)
     assert read(table, classes=["ham", "spam"]).num_classes == 2
     assert read(table | {"gold": ["spam"] * 5}, truth="gold").num_classes == 2
-
-
-def test_scores_are_no_classes():
-    number = np.arange(200)
-    table = {"page": number, "who": number % 3, "says": number / 7}
-    with raises_about(DataError, "label"):
-        read(table)
-
-
-@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, ""])
-@pytest.mark.parametrize(
-    ("role", "name"), [("item", "page"), ("annotator", "who"), ("label", "says")]
-)
-def test_a_missing_value_is_refused(role, name, missing):
-    with pytest.raises(DataError):
-        read(TABLE | {name: [*TABLE[name][:4], missing]})
 
 
 # ------------------------------------------------------------------ counts and repeats
@@ -177,51 +125,12 @@ def test_repeats_are_dropped_after_the_first_row():
     assert labels.count is None
 
 
-def test_repeats_are_refused():
-    with raises_about(DataError, "repeats"):
-        read(REPEATED, repeats="error")
-    assert read(repeats="error").num_labels == 5
-
-
 def test_a_count_is_a_repeat():
     table = TABLE | {"n": [1, 1, 3, 1, 1]}
     assert read(table, count="n").votes().tolist() == [[1, 1], [4, 0], [0, 1]]
     assert read(table, count="n", repeats="drop").num_labels == 5
     with raises_about(DataError, "repeats"):
         read(table, count="n", repeats="error")
-
-
-@pytest.mark.parametrize("aggregate", [True, False])
-def test_counts_of_one_are_left_out(aggregate):
-    assert read(TABLE | {"n": [1] * 5}, count="n", aggregate=aggregate).count is None
-
-
-def test_large_counts_are_summed_exactly():
-    table = {"page": [1] * 3 + [2], "who": ["ann"] * 4, "says": [0, 0, 0, 1], "n": [2**24, 1, 1, 7]}
-    assert read(table, count="n").num_labels == 2**24 + 2 + 7
-
-
-def test_without_aggregating_the_rows_stay_and_are_sorted_by_item():
-    table = {name: values[::-1] for name, values in REPEATED.items()}
-    labels = read(table, aggregate=False)
-    assert labels.num_rows == 5
-    assert labels.group.tolist() == [0, 0, 0, 0, 1]
-    assert [labels.classes[code] for code in labels.label] == ["spam", "ham", "ham", "spam", "ham"]
-    assert labels.most == 4
-    assert rows(labels.aggregate()) == rows(labels)
-
-
-def test_questions_without_answers_are_aggregated_too():
-    labels = read(REPEATED).unanswered().aggregate()
-    assert labels.label is None
-    assert not labels.has_answers
-    assert labels.to_frame().to_dict("list") == {
-        "item": [1, 1, 2],
-        "annotator": ["ann", "bob", "ann"],
-        "count": [3, 1, 1],
-    }
-    with pytest.raises(DataError):
-        labels.votes()
 
 
 def test_the_true_classes_are_in_the_table_of_the_labels():
@@ -233,31 +142,6 @@ def test_the_true_classes_are_in_the_table_of_the_labels():
 
 
 # ------------------------------------------------------------------ truth
-
-
-@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, ""])
-def test_a_truth_may_be_missing(missing):
-    labels = read(TABLE | {"gold": [missing, "spam", missing, missing, "eggs"]}, truth="gold")
-    assert labels.classes == ("eggs", "ham", "spam")
-    assert labels.truth.tolist() == [2, -1, 0]
-
-
-def test_a_truth_that_is_nowhere_known_is_none():
-    assert read(TABLE | {"gold": [None] * 5}, truth="gold").truth is None
-
-
-def test_two_true_classes_of_an_item_are_refused():
-    with raises_about(DataError, "truth"):
-        read(TABLE | {"gold": ["ham", "spam", None, None, None]}, truth="gold")
-
-
-def test_a_truth_outside_the_classes_is_refused():
-    with raises_about(DataError, "truth"):
-        read(
-            TABLE | {"gold": ["ham", None, "hamm", None, None]},
-            truth="gold",
-            classes=["ham", "spam"],
-        )
 
 
 @pytest.mark.parametrize(
@@ -285,15 +169,6 @@ def test_known_truth_from_other_columns_takes_the_place_of_that_before():
     assert labels.truth.tolist() == [-1, 0, -1]
 
 
-def test_known_truth_of_a_part():
-    assert read().take([2, 0]).with_truth({7: "spam", 9: "ham"}).truth.tolist() == [-1, 1]
-
-
-def test_known_truth_in_other_types():
-    labels = read(TABLE | {"says": [True, False, True, True, False]})
-    assert labels.with_truth({7: True, 9: np.bool_(False)}).truth.tolist() == [1, 0, -1]
-
-
 @pytest.mark.parametrize(
     ("known", "parameter"),
     [
@@ -306,10 +181,6 @@ def test_known_truth_in_other_types():
 def test_truths_that_cannot_be_read_are_refused(known, parameter):
     with raises_about(DataError, parameter):
         read().with_truth(known)
-
-
-def test_an_unknown_item_without_a_truth_does_no_harm():
-    assert read().with_truth({7: "ham", 99: None}).truth.tolist() == [0, -1, -1]
 
 
 # ------------------------------------------------------------------ features
@@ -329,58 +200,6 @@ def test_features_are_centred_and_scaled_behind_an_intercept():
     )
 
 
-@pytest.mark.parametrize(
-    ("make", "dtype"),
-    [
-        (np.float16, np.float32),
-        (np.float32, np.float32),
-        (np.float64, np.float64),
-        (np.int8, np.float64),
-        (lambda values: values.tolist(), np.float64),
-        (lambda values: values.astype(object), np.float64),
-        (jnp.asarray, np.float32),
-    ],
-)
-def test_every_kind_of_array(make, dtype):
-    labels = read().with_features(make(VALUES), names=["age", "size"])
-    assert labels.features.dtype == labels.centre.dtype == labels.scale.dtype == dtype
-    assert labels.feature_names == ("intercept", "age", "size")
-    np.testing.assert_allclose(labels.features, read().with_features(VALUES).features, rtol=1e-6)
-
-
-def test_all_other_columns_are_features():
-    table = pd.DataFrame(VALUES)  # columns called 0 and 1
-    table["text"] = ["7", "9", "12"]
-    labels = read().with_features(table, item="text")
-    assert labels.feature_names == ("intercept", "0", "1")
-    np.testing.assert_allclose(labels.features, read().with_features(VALUES).features)
-
-
-def test_features_of_a_part_are_those_of_its_items():
-    whole = read().with_features(VALUES)
-    part = read().take([2, 0]).with_features(VALUES)
-    np.testing.assert_array_equal(part.features, whole.features[[2, 0]])
-
-
-@pytest.mark.parametrize(
-    ("features", "options"),
-    [(scipy.sparse.csr_array(VALUES), {}), (VALUES, {"names": ["age", "intercept"]})],
-)
-def test_arrays_of_features_that_are_refused(features, options):
-    with raises_about(DataError, "features"):
-        read().with_features(features, **options)
-
-
-def test_constant_features_are_refused_with_the_line_that_leaves_them_out():
-    values = np.column_stack([np.full(3, 0.1), VALUES, np.zeros(3)])
-    with raises_about(DataError, "features", "x1"):
-        read().with_features(values)
-    table = {"text": [7, 9, 12], "age": [1, 2, 3], "one": [1, 1, 1]}
-    with raises_about(DataError, "features", "one") as caught:
-        read().with_features(table, item="text")
-    assert str(caught.value).endswith("write names=['age']")
-
-
 # ------------------------------------------------------------------ earlier records
 
 PAST = {
@@ -394,26 +213,6 @@ def test_an_earlier_record_is_counted():
     record = read().with_record(PAST).record
     assert record.tolist() == [[[0, 0], [0, 1]], [[1, 1], [1, 0]]]
     assert record.dtype == np.float64
-
-
-def test_an_earlier_record_in_counts_and_other_columns():
-    table = {"k": ["bob", "bob"], "gold": ["ham", "ham"], "says": ["ham", "ham"], "n": [3, 2**25]}
-    record = read().with_record(table, annotator="k", truth="gold", label="says", count="n").record
-    assert record[1].tolist() == [[3 + 2**25, 0], [0, 0]]
-
-
-@pytest.mark.parametrize(
-    ("change", "parameter"),
-    [
-        ({"annotator": ["bob", "bobb", "ann", "eve"]}, "annotator"),
-        ({"truth": ["ham", "jam", "spam", "spam"]}, "truth"),
-        ({"label": ["ham", "ham", "SPAM", "spam"]}, "label"),
-        ({"truth": ["ham", None, "spam", "spam"]}, "truth"),
-    ],
-)
-def test_records_that_cannot_be_read_are_refused(change, parameter):
-    with raises_about(DataError, parameter):
-        read().with_record(PAST | change)
 
 
 # ------------------------------------------------------------------ parts
@@ -506,22 +305,6 @@ def test_windows_hold_consecutive_items_counted_round(begin):
     assert part.group.shape == (size,)
 
 
-def test_one_item_of_many_labels_makes_no_other_window_larger():
-    """Parts of a traced index have as many rows for each item as the largest has."""
-    sizes = np.full(1000, 2)
-    sizes[7] = 500
-    labels = Labels.of_all(
-        np.repeat(np.arange(1000), sizes),
-        {"annotator": np.zeros(2498, np.int32), "label": np.zeros(2498, np.int32), "count": None},
-        **dict.fromkeys(("truth", "features", "centre", "scale", "record")),
-        items=tuple(range(1000)),
-        annotators=("ann",),
-        classes=("no", "yes"),
-    )
-    assert labels.window_rows(10) == 520  # 500 and 2 · 9, as a multiple of 10
-    assert labels.take(np.arange(1000)[::-1]).num_rows == 2498
-
-
 def test_leaving_annotators_out_leaves_the_others_alone():
     labels = read(TABLE, annotators=["eve", "ann", "bob"]).with_record(PAST)
     rest = labels.without_judges(["ann"])
@@ -558,18 +341,6 @@ def same(one: Labels, other: Labels) -> bool:
 
 
 @SETTINGS
-@given(label_rows, st.permutations(ITEMS), st.permutations(PEOPLE), st.permutations(CLASSES))
-def test_the_order_of_names_does_not_matter(given_rows, items, annotators, classes):
-    other = from_rows(given_rows, items=items, annotators=annotators, classes=classes)
-    assert rows(other) == rows(from_rows(given_rows))
-    assert (other.items, other.annotators, other.classes) == (
-        tuple(items),
-        tuple(annotators),
-        tuple(classes),
-    )
-
-
-@SETTINGS
 @given(label_rows, st.booleans())
 def test_votes_are_the_sums_of_the_counts(given_rows, aggregate):
     labels = from_rows(given_rows, aggregate=aggregate)
@@ -585,17 +356,6 @@ def test_votes_are_the_sums_of_the_counts(given_rows, aggregate):
     assert labels.most == max(1, np.bincount(labels.group).max())
     assert same(labels.aggregate(), from_rows(given_rows))
     assert same(labels.aggregate().aggregate(), labels.aggregate())
-
-
-@SETTINGS
-@given(label_rows)
-def test_dropping_repeats_keeps_the_first_of_each_pair(given_rows):
-    first: dict = {}
-    for item, who, said, _ in given_rows:
-        first.setdefault((item, who), said)
-    assert rows(from_rows(given_rows, repeats="drop")) == {
-        (*pair, said): 1 for pair, said in first.items()
-    }
 
 
 # ------------------------------------------------------------------ public data
@@ -629,39 +389,6 @@ def test_public_labels(name, size, majority):
     assert right == pytest.approx(majority, abs=5e-4)
 
 
-def test_anesthesia_repeats_its_first_observer():
-    frame = pd.read_csv(data_folder("anesthesia") / "labels.csv")
-    roles = {"item": "item", "annotator": "annotator", "label": "label"}
-    labels = rt.Labels.from_frame(frame, **roles)
-    assert (labels.num_labels, labels.num_items, labels.num_annotators, labels.classes) == (
-        315,
-        45,
-        5,
-        (1, 2, 3, 4),
-    )
-    assert labels.judgements_by("annotator").tolist() == [135, 45, 45, 45, 45]
-    assert (
-        rt.Labels.from_frame(frame, **roles, repeats="drop").judgements_by("annotator").tolist()
-        == [45] * 5
-    )
-    with raises_about(DataError, "repeats"):
-        rt.Labels.from_frame(frame, **roles, repeats="error")
-
-
-def test_labelme_features():
-    labels, _ = public("labelme")
-    with np.load(data_folder("labelme") / "features_vgg512_train.npz") as file:
-        features = file["X"]
-        truth = file["z"]
-    keep = features.max(0) > features.min(0)
-    labels = labels.with_features(features[:, keep])
-    assert labels.features.shape == (1000, 1 + keep.sum())
-    assert labels.features.dtype == np.float32
-    np.testing.assert_allclose(labels.features[:, 1:].std(0), 1, rtol=1e-4)
-    # The file has the recorded classes beside the features: its rows are in the order of the items.
-    assert np.array_equal(np.array(labels.classes)[labels.truth], truth)
-
-
 # ------------------------------------------------------------------ padding
 
 
@@ -682,22 +409,6 @@ def test_padding_adds_rows_that_count_for_nothing(count):
     for bare in (padded.unpadded(), padded.aggregate(), padded.padded(128).unpadded()):
         assert same(bare, labels)
     assert labels.unpadded() is labels
-
-
-def test_parts_of_padded_labels_have_one_shape():
-    labels = many()
-    full = labels.padded(512)
-    assert full.most == 32  # a power of two, at least the most that an item has
-    assert labels.most <= 32 < 2 * labels.most
-    for units in (slice(0, 1), slice(3, 4), np.array([39])):
-        part = full.take(units)
-        assert (part.num_units, part.num_rows) == (1, 32)
-        np.testing.assert_array_equal(part.votes()[part.unit_code], labels.votes()[part.unit_code])
-    assert same(full.take(slice(None)).unpadded(), labels.padded(len(labels.group)).unpadded())
-
-
-def test_questions_lose_the_padding():
-    assert same(read().padded(16).unanswered(), read().unanswered())
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import sys
 from types import SimpleNamespace
 
 import jax
@@ -14,7 +13,7 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.errors import DataError, DataWarning, RatersError, SettingError
+from raters.errors import DataError, RatersError, SettingError
 from tests.refusals import raises_about
 
 # Two states: to go from the first leads to the second, an end, nine times in ten.
@@ -52,14 +51,6 @@ def test_without_discount_an_end_has_no_feature_and_one_action():
     assert mdp.transition[1, 1].tolist() == [0, 0]
     features = np.array([[1.0], [0.0]])
     assert rt.MDP.from_arrays(TWO, discount=1.0, features=features).num_features == 1
-
-
-def test_arrays_are_its_own():
-    table, allowed = TWO.astype(float), np.ones((2, 2), bool)
-    mdp = rt.MDP.from_arrays(table, allowed=allowed, start=np.array([1.0, 0.0]))
-    table[:] = 9
-    allowed[:] = False
-    assert mdp == rt.MDP.from_arrays(TWO, start=[1, 0])
 
 
 def test_sums_that_round_are_made_exact():
@@ -104,12 +95,6 @@ def test_tables_that_disagree_are_refused(parameter, options):
         rt.MDP.from_arrays(options.pop("transition"), **options)
 
 
-@pytest.mark.parametrize("discount", [0, -0.5, 1.01, np.nan])
-def test_discounts_are_shares(discount):
-    with raises_about(SettingError, "discount"):
-        rt.MDP.from_arrays(TWO, discount=discount)
-
-
 def test_a_state_in_which_there_is_something_to_choose_is_no_end():
     """One state of three slot machines, and a state that keeps itself and offers nothing else."""
     arms = rt.MDP.from_arrays(np.ones((1, 3, 1)), features=[[[0], [1], [2]]], discount=0.5)
@@ -123,19 +108,6 @@ def test_a_state_in_which_there_is_something_to_choose_is_no_end():
     allowed, features = [[True, True], [True, False]], [[[0], [1]], [[0], [1]]]
     shut = rt.MDP.from_arrays(moves, features=features, allowed=allowed, discount=0.5)
     assert shut.ends.tolist() == [False, True]
-
-
-def test_ends_without_discount_add_nothing_up():
-    with raises_about(DataError, "features"):
-        rt.MDP.from_arrays(TWO, discount=1.0, features=np.eye(2), states=["in", "out"])
-    with raises_about(DataError, "allowed"):
-        rt.MDP.from_arrays(TWO, discount=1.0, allowed=np.ones((2, 2), bool))
-
-
-def test_states_never_reached_are_named():
-    with pytest.warns(DataWarning, match=r"1 state\(s\) are never reached.*: attic") as caught:
-        rt.MDP.from_arrays(np.eye(2)[:, None], states=["cellar", "attic"], start=[1, 0])
-    assert caught[0].filename == __file__
 
 
 # ---------------------------------------------------------------- trees and files
@@ -212,19 +184,6 @@ def test_what_an_end_is_worth_is_had_once():
     assert mdp.start.tolist() == [1, 0, 0, 0]
 
 
-def test_features_of_cells():
-    mud = np.arange(6.0).reshape(2, 3)
-    by_name = rt.MDP.grid(2, 3, features={"mud": mud, "one": np.ones((2, 3))}, walls=[(0, 1)])
-    assert by_name.feature_names == ("mud", "one")
-    assert by_name.features[:, 0, 0].tolist() == [0, 2, 3, 4, 5]
-    stacked = rt.MDP.grid(2, 3, features=mud[..., None], walls=[(0, 1)])
-    of_cells = rt.MDP.grid(2, 3, features=mud[mud != 1][:, None], walls=[(0, 1)])
-    assert stacked == of_cells
-    for wrong in (mud, {"mud": mud[0]}, {}, np.zeros((6, 1))):
-        with raises_about(DataError, "features"):
-            rt.MDP.grid(2, 3, features=wrong, walls=[(0, 1)])
-
-
 @pytest.mark.parametrize(
     ("parameter", "kind", "options"),
     [
@@ -243,11 +202,6 @@ def test_grids_that_are_none(parameter, kind, options):
         rt.MDP.grid(**{"rows": 2, "columns": 2} | options)
 
 
-def test_cells_behind_walls_are_warned_of():
-    with pytest.warns(DataWarning, match=r"\(0, 2\)"):
-        rt.MDP.grid(1, 3, walls=[(0, 1)], start=(0, 0))
-
-
 # ---------------------------------------------------------------- Gymnasium
 
 
@@ -260,24 +214,16 @@ def test_a_last_state_with_a_life_of_its_own_leads_to_an_end():
         0: {0: [(1.0, 1, -1.0, False)], 1: [(0.5, 1, 20.0, True), (0.5, 0, -1.0, False)]},
         1: {0: [(1.0, 0, -1.0, False)], 1: [(1.0, 1, -1.0, False)]},
     }
-    mdp = rt.MDP.from_gymnasium(environment(tables, [1, 0]), discount=1.0, indicators=True)
+    mdp = rt.MDP.from_gymnasium(environment(tables, [1, 0]), discount=1.0)
     assert mdp.states == (0, 1, "end")
     assert mdp.transition[0].tolist() == [[0, 1, 0], [0.5, 0, 0.5]]
     assert mdp.features[..., 0].tolist() == [[-1, 9.5], [-1, -1], [0, 0]]
-    assert mdp.feature_names == ("reward", 0, 1)
+    assert mdp.feature_names == ("reward",)
     assert mdp.allowed.tolist() == [[True, True], [True, True], [True, False]]
     own = rt.MDP.from_gymnasium(environment(tables, [1, 0]), features=[[1.0], [2.0]])
     assert own.features[:, 0, 0].tolist() == [1, 2, 0]
     with raises_about(DataError, "features"):
         rt.MDP.from_gymnasium(environment(tables, [1, 0]), features=[[1.0]])
-
-
-def test_an_environment_without_tables_is_refused(monkeypatch):
-    with raises_about(DataError, "env"):
-        rt.MDP.from_gymnasium(SimpleNamespace(unwrapped=SimpleNamespace()))
-    monkeypatch.setitem(sys.modules, "gymnasium", None)
-    with raises_about(SettingError, "env"):
-        rt.MDP.from_gymnasium("Taxi-v3")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import warnings
 
@@ -12,7 +11,7 @@ import pytest
 
 import raters as rt
 from raters.errors import DataError, DataWarning
-from raters.judgements.order_codes import order_code, order_of
+from raters.judgements.rankings import order_code, order_of
 from tests.refusals import raises_about
 
 WIDE = {
@@ -35,18 +34,6 @@ def wide(**options) -> rt.Rankings:
 def long(table=LONG, **options) -> rt.Rankings:
     roles = {"ranking": "race", "item": "driver", "rank": "finish"}
     return rt.Rankings.from_frame(table, **roles | options)
-
-
-def test_equal_rankings_of_one_annotator_are_one_row() -> None:
-    rankings = wide()
-    assert rankings.items == ("beer", "milk", "tea")
-    assert rankings.num_rows == 3
-    assert rankings.num_rankings == 4
-    frame = rankings.to_frame()
-    ann = frame[frame["annotator"] == "ann"].set_index("item")
-    assert ann["rank"].fillna(0).to_dict() == {"beer": 0, "milk": 2, "tea": 1}
-    assert set(ann["count"]) == {2}
-    assert wide(aggregate=False).num_rows == 4
 
 
 def test_counts_are_equal_rankings() -> None:
@@ -90,12 +77,6 @@ def test_what_is_left_out_is_below_or_was_not_offered() -> None:
         wide(unranked="above")
 
 
-def test_full_rankings_need_no_word_for_what_they_leave_out() -> None:
-    full = rt.Rankings.from_wide({"a": ["x", "y"], "b": ["y", "x"]}, places=["a", "b"])
-    assert full.annotators == (0, 1)
-    assert full.place.tolist() == [[1, 2], [2, 1]]
-
-
 def test_a_long_table_ranks_by_the_lowest_and_an_empty_rank_is_below() -> None:
     rankings = long(unranked="not offered")
     assert rankings.annotators == (7, 8)
@@ -113,10 +94,6 @@ def rankings_table(rankings: rt.Rankings) -> pd.DataFrame:
     return frame.rename(columns={"ranking": "race", "item": "driver", "rank": "finish"})
 
 
-def test_patterns_name_the_columns_in_the_order_of_the_table() -> None:
-    assert wide(places=["pos*"]).place.tolist() == wide().place.tolist()
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -130,40 +107,6 @@ def test_patterns_name_the_columns_in_the_order_of_the_table() -> None:
 def test_tables_that_are_no_rankings_are_refused(change) -> None:
     with pytest.raises(DataError):
         long(LONG | change, unranked="not offered")
-
-
-def test_annotators_do_not_share_a_ranking() -> None:
-    table = LONG | {"who": ["a", "b", "a", "a", "a"]}
-    with raises_about(DataError, "annotator"):
-        long(table, annotator="who", unranked="below")
-    with raises_about(DataError, "annotator"):
-        long(annotators=["a"], unranked="below")
-
-
-@pytest.mark.parametrize(
-    ("change", "parameter"),
-    [
-        ({"place": np.array([[1, 1], [1, 2]])}, "place"),
-        ({"place": np.array([[1, 3], [1, 2]])}, "place"),
-        ({"depth": np.array([1, 2])}, "place"),
-        ({"offered": np.array([[1, 0], [0, 1]])}, "offered"),
-        ({"offered": np.array([[0, -1], [0, 1]])}, "place"),
-        ({"offered": np.array([[0, 2], [0, 1]])}, "offered"),
-    ],
-)
-def test_columns_that_do_not_fit_together_are_refused(change, parameter) -> None:
-    full = rt.Rankings.from_wide({"a": ["x", "y"], "b": ["y", "x"]}, places=["a", "b"])
-    full.check()
-    with raises_about(DataError, parameter):
-        dataclasses.replace(full, **change).check()
-
-
-def test_rankings_of_several_widths_are_joined() -> None:
-    one, other = wide(), wide(unranked="not offered")
-    both = one.joined(other)
-    assert both.num_rankings == 8
-    both.check()
-    assert both.without_judges(["eve"]).annotators == ("ann", "bob")
 
 
 def test_questions_and_answers() -> None:
@@ -203,21 +146,6 @@ def test_orders_in_words() -> None:
     for wrong in ("tea", "tea > tea", "tea > milk > beer", ["tea", "mead"]):
         with pytest.raises(DataError):
             asked.outcome_of(row, wrong)
-
-
-def test_the_last_of_all_need_not_be_named() -> None:
-    full = rt.Rankings.from_wide({"a": ["x", "y"], "b": ["y", "x"]}, places=["a", "b"]).unanswered()
-    assert full.words_of(0, full.outcome_of(0, "y")) == "y > x"
-
-
-def test_items_in_another_order_are_the_same_question() -> None:
-    one = wide()
-    turned = dataclasses.replace(one, offered=one.offered[:, ::-1], place=one.place[:, ::-1])
-    again = turned.canonical()
-    np.testing.assert_array_equal(again.offered, one.offered)
-    np.testing.assert_array_equal(again.place, one.place)
-    assert one.canonical() is one
-    assert not one.without(turned._widened(5)).any()
 
 
 def test_pairs_of_a_ranking_count_its_order() -> None:

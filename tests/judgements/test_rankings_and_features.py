@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 
-import arviz as az
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -17,12 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import raters as rt
-from raters.errors import BackendError, DataError
 from raters.program import likelihood_of
-from tests.refusals import raises_about
 
 PLACES = ["best", "next", "last"]
-RANKINGS = {"best": ["a", "b"], "next": ["b", "c"], "last": ["c", None]}
 
 
 def rankings(table, **options) -> rt.Comparisons:
@@ -52,33 +47,11 @@ def test_a_full_ranking_becomes_every_pair():
     assert not votes.ordered
 
 
-MISSING = [None, "", np.nan, pd.NA, float("nan")]
-
-
-@pytest.mark.parametrize("missing", MISSING, ids=map(repr, MISSING))
-def test_every_way_to_leave_a_place_empty(missing):
-    assert cells(rankings(RANKINGS | {"last": ["c", missing]})) == cells(rankings(RANKINGS))
-
-
 def test_rankings_by_one_annotator_add_up():
     table = {"best": ["a", "a", "b"], "next": ["b", "b", "a"], "who": ["x", "x", "y"]}
     votes = rankings(table, places=["best", "next"], annotator="who")
     assert cells(votes) == {("a", "b", "x"): 2, ("b", "a", "y"): 1}
     assert votes.annotators == ("x", "y")
-
-
-def test_rows_with_fewer_than_two_items_say_nothing_and_keep_their_number():
-    table = {"best": ["a", None, "c", "b"], "next": ["b", None, None, "a"]}
-    votes = rankings(table, places=["best", "next"])
-    assert cells(votes) == {("a", "b", 0): 1, ("b", "a", 3): 1}
-    assert votes.annotators == (0, 1, 2, 3)
-    assert votes.items == ("a", "b", "c")
-
-
-def test_places_from_the_columns_of_a_table():
-    table = pd.DataFrame(RANKINGS)
-    for places in (table.columns, tuple(PLACES), (name for name in PLACES), np.array(PLACES)):
-        assert cells(rankings(table, places=places)) == cells(rankings(RANKINGS))
 
 
 def test_rankings_agree_with_votes_written_out():
@@ -111,27 +84,6 @@ def test_rankings_agree_with_votes_written_out():
         assert np.array_equal(getattr(read, role), getattr(written, role))
 
 
-@pytest.mark.parametrize(
-    ("change", "options"),
-    [
-        ({"last": ["c", "b"]}, {}),
-        ({"best": [1, "b"], "last": ["1", "c"]}, {}),
-        ({"next": ["b", None], "last": ["c", "a"]}, {}),
-        ({"next": [None, None], "last": [None, None]}, {}),
-        ({}, {"places": ["best", "nxt"]}),
-    ],
-)
-def test_rankings_that_cannot_be_read(change, options):
-    with raises_about(DataError, "places"):
-        rankings(RANKINGS | change, **options)
-
-
-def test_too_many_rankings_are_refused_before_memory_is_used():
-    places = {f"place {number}": np.full(60_000, number) for number in range(50)}
-    with raises_about(DataError, "places"):
-        rankings(places, places=list(places))
-
-
 # ------------------------------------------------------------------ features of each comparison
 
 COMPARED = {
@@ -154,67 +106,6 @@ def test_features_are_those_of_the_first_side_less_the_second():
     assert list(votes.coords["feature"]) == ["x"]
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        [1, 2, 3],
-        ["1", "2", "3"],
-        np.array([1, 2, 3], np.int8),
-        pd.array([1, 2, 3], dtype="Int64"),
-        pl.Series([1.0, 2.0, 3.0]),
-    ],
-)
-def test_numbers_of_every_kind(values):
-    assert compared(COMPARED | {"xa": values}, aggregate=False).features.tolist() == [
-        [1.0],
-        [1.0],
-        [2.0],
-    ]
-
-
-def test_truth_values_are_numbers():
-    table = COMPARED | {"xa": [True, False, True], "xb": np.array([False, False, True])}
-    assert compared(table, aggregate=False).features.tolist() == [[1.0], [0.0], [0.0]]
-
-
-def test_several_features_keep_their_order():
-    votes = compared(
-        COMPARED | {"ya": [9, 9, 9], "yb": [1, 2, 3]},
-        {"y": ("ya", "yb"), "x": ["xa", "xb"]},
-        aggregate=False,
-    )
-    assert votes.feature_names == ("y", "x")
-    assert votes.features.tolist() == [[8.0, 1.0], [7.0, 1.0], [6.0, 2.0]]
-
-
-def test_rows_of_ties_that_are_dropped_take_their_features_along():
-    table = COMPARED | {"won": [1, 0.5, 0]}
-    votes = rt.Comparisons.from_frame(
-        table, first="w", second="l", outcome="won", ties="drop", features=SIDES
-    )
-    assert (votes.features.tolist(), votes.wins.tolist()) == ([[1.0], [2.0]], [1.0, 0.0])
-
-
-@pytest.mark.parametrize(
-    ("change", "features"),
-    [
-        ({}, {}),
-        ({}, ["xa", "xb"]),
-        ({}, {"x": "xa"}),
-        ({}, {"x": ("xa", "xb", "w")}),
-        ({}, {"x": {"xa", "xb"}}),
-        ({}, {1: ("xa", "xb"), "1": ("xb", "xa")}),
-        ({}, {"x": ("xa", "xc")}),
-        ({"xa": [1, None, 2]}, SIDES),
-        ({"xa": [1, np.inf, 2]}, SIDES),
-        ({"xa": [1, 2]}, SIDES),
-    ],
-)
-def test_features_of_comparisons_that_cannot_be_read(change, features):
-    with raises_about(DataError, "features"):
-        compared(COMPARED | change, features)
-
-
 # ------------------------------------------------------------------ features of the items
 
 ITEM_VALUES = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]])
@@ -228,17 +119,6 @@ def plain() -> rt.Comparisons:
 
 
 @pytest.mark.parametrize(
-    "as_array",
-    [np.array, np.asfortranarray, np.float32, jnp.asarray, list, lambda v: np.array(v, object)],
-)
-def test_an_array_in_the_order_of_the_items(plain, as_array):
-    votes = plain.with_features(as_array(ITEM_VALUES))
-    assert votes.features.tolist() == [[-2.0, -2.0], [-4.0, -5.0], [-2.0, -3.0]]
-    assert votes.feature_names == ("x1", "x2")
-    assert votes.features.dtype == np.float32
-
-
-@pytest.mark.parametrize(
     "as_table",
     [dict, pd.DataFrame, pl.DataFrame, pa.table, lambda t: pd.DataFrame(t, index=[4, 4, 4])],
 )
@@ -248,18 +128,6 @@ def test_a_table_is_matched_by_name(plain, as_table):
     assert np.array_equal(votes.features, plain.with_features(ITEM_VALUES).features)
     votes = plain.with_features(as_table(TABLE), item="drink", names=["price"])
     assert (votes.feature_names, votes.features.tolist()) == (("price",), [[-2.0], [-5.0], [-3.0]])
-
-
-def test_items_that_are_numbers_are_matched_by_name():
-    votes = rt.Comparisons.from_frame({"w": [10, 2], "l": [2, 30]}, winner="w", loser="l")
-    votes = votes.with_features({"n": ["30", "2", "10"], "x": [3.0, 2.0, 1.0]}, item="n")
-    assert (votes.items, votes.features.tolist()) == ((2, 10, 30), [[1.0], [-1.0]])
-
-
-def test_features_are_replaced_not_added(plain):
-    votes = plain.with_features(ITEM_VALUES).with_features(ITEM_VALUES[:, :1], names=["only"])
-    assert (votes.feature_names, votes.features.shape) == (("only",), (3, 1))
-    assert plain.features is None
 
 
 def test_features_of_items_follow_the_presentation():
@@ -276,80 +144,7 @@ def test_features_of_items_follow_the_presentation():
     }
 
 
-TEXTS = np.array([["u"], ["v"], ["w"]])
-
-
-@pytest.mark.parametrize(
-    ("features", "options", "parameter"),
-    [
-        (np.zeros((3, 0)), {}, "features"),
-        (ITEM_VALUES, {"names": ["warmth"]}, "names"),
-        (np.where(ITEM_VALUES == 4, np.nan, ITEM_VALUES), {}, "features"),
-        (np.ma.masked_array(ITEM_VALUES, ITEM_VALUES == 4), {}, "features"),
-        (ITEM_VALUES * 1j, {}, "features"),
-        (TABLE, {}, "item"),
-        (TABLE, {"item": "drink", "names": ["cost"]}, "features"),
-        ({"drink": ["a", "b", "a", "c"], "x": [1, 2, 3, 4]}, {"item": "drink"}, "item"),
-        ({"drink": ["a", "c"], "x": [1, 2]}, {"item": "drink"}, "item"),
-        ({"drink": ["a", "b", "c", "dd"], "x": [1, 2, 3, 4]}, {"item": "drink"}, "item"),
-        (TABLE | {"price": [7, None, 4]}, {"item": "drink"}, "features"),
-        (TABLE | {"price": ["7", "x", "4"]}, {"item": "drink"}, "features"),
-    ],
-)
-def test_features_of_items_that_cannot_be_read(plain, features, options, parameter):
-    with raises_about(DataError, parameter):
-        plain.with_features(features, **options)
-
-
-def test_a_model_of_features_says_how_to_add_them(plain):
-    with raises_about(BackendError, "features"):
-        rt.fit(rt.models.ContextualBTL(), plain, rt.PGEM(), seed=0, progress=False)
-
-
 # ------------------------------------------------------------------ equal rows put together
-
-
-def test_equal_rows_with_equal_features_are_one_row():
-    table = {"w": ["a"] * 4, "l": ["b"] * 4, "xa": [1, 1, 1, 2], "xb": [0, 0, 0, 0]}
-    votes = compared(table)
-    assert (votes.features.tolist(), votes.wins.tolist(), votes.count.tolist()) == (
-        [[1.0], [2.0]],
-        [3.0, 1.0],
-        [3.0, 1.0],
-    )
-
-
-def test_a_swap_of_the_sides_turns_the_sign():
-    """B beat a with x = 2 against 1: the same question as a against b with 1 against 2, and
-    lost."""
-    votes = compared({"w": ["a", "b"], "l": ["b", "a"], "xa": [1.0, 2.0], "xb": [2.0, 1.0]})
-    assert (votes.features.tolist(), votes.wins.tolist(), votes.num_votes) == ([[-1.0]], [1.0], 2)
-
-
-def test_a_swap_of_equal_features_is_one_row():
-    """Zero has no sign."""
-    votes = compared({"w": ["a", "b"], "l": ["b", "a"], "xa": [1.0, 1.0], "xb": [1.0, 1.0]})
-    assert (votes.num_comparisons, votes.num_votes) == (1, 2)
-
-
-def test_the_order_of_presentation_keeps_the_sign():
-    table = {"w": ["a", "b"], "l": ["b", "a"], "xa": [1.0, 2.0], "xb": [2.0, 1.0], "won": [1, 1]}
-    votes = rt.Comparisons.from_frame(table, first="w", second="l", outcome="won", features=SIDES)
-    assert votes.features.tolist() == [[-1.0], [1.0]]
-
-
-def test_features_of_items_are_the_same_before_and_after():
-    votes = rt.datasets.separated(num_items=5, num_annotators=3, num_votes=200, seed=0).votes
-    values = np.random.default_rng(0).normal(size=(5, 3))
-    one, other = votes.with_features(values).aggregate(), votes.aggregate().with_features(values)
-    for role in ("first", "second", "annotator", "wins", "count", "features"):
-        assert np.array_equal(getattr(one, role), getattr(other, role))
-
-
-def test_questions_without_outcomes_keep_their_features(plain):
-    asked = plain.with_features(ITEM_VALUES).unanswered().aggregate()
-    assert asked.wins is None
-    assert asked.features.tolist() == [[-2.0, -2.0], [-4.0, -5.0], [-2.0, -3.0]]
 
 
 ITEMS, PEOPLE = ["a", "b", "c"], ["x", "y"]
@@ -426,36 +221,3 @@ def test_aggregation_leaves_the_likelihood_of_contextual_rewards(rows, ordered):
 
 
 # ------------------------------------------------------------------ parts, and results
-
-
-def test_parts_keep_the_features_of_their_rows(plain):
-    votes = plain.with_features(ITEM_VALUES, names=["u", "v"])
-    for rows in ([2, 0], np.array([True, False, True]), slice(1, None)):
-        part = votes.take(rows)
-        assert np.array_equal(part.features, votes.features[rows])
-        assert (part.feature_names, part.items) == (("u", "v"), votes.items)
-    pieces = list(votes.chunks(2))
-    assert [len(piece.features) for piece in pieces] == [2, 1]
-    assert np.array_equal(np.concatenate([piece.features for piece in pieces]), votes.features)
-
-
-def test_without_an_annotator_the_others_keep_their_features(plain):
-    votes = plain.with_features(ITEM_VALUES)
-    rest = votes.without_judges(["x"])
-    assert (rest.annotators, rest.features.tolist()) == (("y",), [[-2.0, -3.0]])
-    assert rest.feature_names == ("x1", "x2")
-
-
-def test_features_survive_a_file(plain, fit_quietly, tmp_path):
-    votes = plain.with_features(ITEM_VALUES, names=["warmth", "price"])
-    fit_quietly(rt.models.ContextualBTL(coefficient_scale=1.0), votes, rt.PGEM(draws=5)).to_netcdf(
-        tmp_path / "result.nc"
-    )
-    again = rt.Comparisons.from_result(az.from_netcdf(tmp_path / "result.nc"))
-    assert again.feature_names == ("warmth", "price")
-    assert np.array_equal(again.features, votes.features)
-
-
-def test_features_beyond_single_precision_are_refused(plain):
-    with raises_about(DataError, "features"):
-        plain.with_features(ITEM_VALUES * 1e300)

@@ -9,7 +9,6 @@ import pytest
 
 import raters as rt
 from raters.errors import DataError, DataWarning
-from raters.judgements.patterns import Patterns
 from tests.refusals import raises_about
 
 LONG = {
@@ -41,16 +40,6 @@ def test_levels_may_be_named_in_their_order() -> None:
     assert ratings.num_levels == 5
     assert ratings.scores().tolist() == [1, 2, 3, 4, 5]
     assert list(ratings.coords["step"]) == scale[1:]
-
-
-def test_ratings_outside_of_the_scale_are_refused() -> None:
-    with raises_about(DataError, "levels"):
-        rt.Ratings.from_frame(LONG, **ROLES, levels=[1, 2, 3, 4])
-
-
-def test_words_without_an_order_are_refused() -> None:
-    with raises_about(DataError, "rating", "stars"):
-        read(stars=["good", "great", "poor", "fair", "great"])
 
 
 def test_one_level_and_too_many_are_refused() -> None:
@@ -88,11 +77,6 @@ def test_repeats_and_counts_are_put_together() -> None:
     np.testing.assert_array_equal(again.rating, twice.rating)
 
 
-def test_without_annotators_all_ratings_are_of_one() -> None:
-    ratings = rt.Ratings.from_frame(LONG, item="film", rating="stars")
-    assert ratings.num_annotators == 1
-
-
 def test_warnings_name_who_uses_one_level_and_who_shares_no_item() -> None:
     table = {
         "film": [*range(6), *range(6), 7, 8],
@@ -121,14 +105,3 @@ def test_graded_responses_are_read_alike() -> None:
     np.testing.assert_array_equal(again.response, wide.response)
     with pytest.warns(DataWarning, match="answered alike by all"):
         again.warn()
-
-
-def test_patterns_of_ratings_are_along_the_items() -> None:
-    table = {"prompt": list("abcd"), "x": [1, 2, 1, 2], "y": [2, 2, 2, 1]}
-    ratings = rt.Ratings.from_wide(table, item="prompt")
-    patterns = Patterns.of(ratings, "item", "annotator")
-    patterns.check()
-    assert patterns.repeats.tolist() == [2, 1, 1]
-    assert patterns.facets == ("x", "y")
-    assert patterns.counts().tolist() == [[2, 2], [1, 3]]
-    np.testing.assert_array_equal(patterns.counts(), ratings.levels_by("annotator"))

@@ -47,11 +47,6 @@ def test_other_values_are_refused(value) -> None:
         read(right=right)
 
 
-def test_missing_responses_are_refused_in_a_long_table() -> None:
-    with raises_about(DataError, "correct", "right"):
-        read(right=[1, None, 1, 1, 0])
-
-
 def test_repeats_and_counts_are_put_together() -> None:
     twice = {name: [*column, *column] for name, column in LONG.items()}
     responses = rt.Responses.from_frame(twice, **ROLES)
@@ -88,24 +83,6 @@ def test_a_wide_table_keeps_the_order_of_its_columns_and_leaves_out_empty_cells(
     assert responses.right_by("person").tolist() == [2, 1, 0]  # large, small, tiny
 
 
-def test_columns_of_a_wide_table_by_name_and_by_pattern() -> None:
-    table = WIDE | {"size": [1, 70, 0.5]}
-    with raises_about(DataError, "columns", "size"):
-        rt.Responses.from_wide(table, person="model")
-    by_pattern = rt.Responses.from_wide(table, person="model", columns=["q*"])
-    assert by_pattern.items == ("q9", "q1")
-    assert rt.Responses.from_wide(table, person="model", columns=["q1"]).items == ("q1",)
-    with raises_about(DataError, "columns", "z*"):
-        rt.Responses.from_wide(table, person="model", columns=["z*"])
-    with raises_about(DataError, "columns"):
-        rt.Responses.from_wide({"model": ["a"], "q1": [None]}, person="model")
-
-
-def test_bad_cells_of_a_wide_table_are_named_with_their_row_in_the_table() -> None:
-    with raises_about(DataError, "columns", "q1"):
-        rt.Responses.from_wide({"who": [1, 2, 3], "q1": [None, 1, 3]}, person="who")
-
-
 def test_what_the_data_cannot_tell_is_said() -> None:
     responses = rt.Responses.from_frame(
         LONG, **ROLES, persons=["ann", "bob", "eve", "zoe"], items=["q1", "q2", "q3"]
@@ -117,14 +94,6 @@ def test_what_the_data_cannot_tell_is_said() -> None:
     assert "1 item(s) have no response, and keep their prior: q3" in text
     assert "answered right by all, or by nobody" in text
     assert "q2" in text.split("nobody")[1]
-
-
-def test_a_campaign_takes_words_for_right_and_wrong() -> None:
-    responses = read()
-    assert responses.outcome_of(0, "right") == responses.outcome_of(0, 1) == 1.0
-    assert responses.outcome_of(0, "Wrong") == 0.0
-    assert responses.outcome_of(0, "perhaps") is None
-    assert responses.words_of(0, 1.0) == "right"
 
 
 def test_patterns_hold_equal_persons_once() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import raters as rt
-from raters.errors import BackendError, DataError
+from raters.errors import DataError
 from tests.refusals import raises_about
 
 SIDES = {"first": "a", "second": "b", "outcome": "says"}
@@ -57,13 +57,6 @@ def test_half_of_each_tie_is_what_half_reads() -> None:
     assert again.count.tolist() == half.count.tolist()
 
 
-def test_without_ties_nothing_but_the_answers_changes() -> None:
-    decided = kept(TABLE[TABLE["says"].isin(["a", "b"])])
-    assert decided.tied
-    assert decided.answers().tolist() == [1.0, 0.5, 0.0]
-    assert set(decided.wins.tolist()) <= {0.0, 1.0}
-
-
 @given(rows=ROWS)
 def test_tables_come_back_as_they_were(rows) -> None:
     table = pd.DataFrame(rows, columns=["a", "b", "says", "who"])
@@ -74,18 +67,6 @@ def test_tables_come_back_as_they_were(rows) -> None:
     )
     for name in ("first", "second", "annotator", "wins", "weight"):
         np.testing.assert_array_equal(getattr(votes, name), getattr(again, name))
-
-
-@given(rows=ROWS)
-def test_single_votes_read_as_halves_give_the_ties_back(rows) -> None:
-    table = pd.DataFrame(rows, columns=["a", "b", "says", "who"])
-    options = {"items": list("xyz"), "annotators": list("pq")}
-    half = rt.Comparisons.from_frame(
-        table, **SIDES, annotator="who", ties="half", aggregate=False, **options
-    )
-    votes, other = half.with_ties().aggregate(), kept(table, **options)
-    for name in ("first", "second", "annotator", "wins", "weight"):
-        np.testing.assert_array_equal(getattr(votes, name), getattr(other, name))
 
 
 def test_unordered_pairs_turn_with_their_outcomes() -> None:
@@ -149,51 +130,3 @@ def test_agreement_counts_a_tie_as_an_answer() -> None:
     )
     observed = rt.agreement(kept(table)).loc["observed_agreement", "estimate"]
     assert observed == pytest.approx(0.5)  # Halves would agree by chance.
-
-
-MODELS_WITHOUT = (
-    rt.BTL(),
-    rt.ExtendedBTL(),
-    rt.models.GuesserBTL(),
-    rt.HierarchicalBTL(),
-    rt.MixtureBTL(num_types=1),
-)
-
-
-@pytest.mark.parametrize("model", MODELS_WITHOUT, ids=lambda model: type(model).__name__)
-def test_models_without_ties_refuse_them(model) -> None:
-    with pytest.raises(BackendError):
-        rt.fit(model, kept(), rt.PGEM(), seed=0, progress=False)
-
-
-def test_models_of_features_refuse_ties() -> None:
-    votes = kept().with_features([[0.0], [1.0], [2.0]])
-    with pytest.raises(BackendError):
-        rt.fit(rt.models.ContextualBTL(), votes, rt.PGEM(), seed=0, progress=False)
-
-
-def test_models_of_ties_refuse_halves() -> None:
-    with pytest.raises(BackendError):
-        rt.fit(rt.BTL(ties="davidson"), kept().halved(), rt.PGEM(), seed=0, progress=False)
-
-
-@pytest.mark.parametrize("wrong", ["elo", "", 1, True])
-def test_other_models_of_ties_are_refused(wrong) -> None:
-    with pytest.raises(rt.errors.SettingError):
-        rt.BTL(ties=wrong)
-
-
-def test_propensities_of_annotators_need_a_model_of_ties() -> None:
-    with pytest.raises(rt.errors.SettingError):
-        rt.ExtendedBTL(tie_propensity="annotator")
-
-
-def test_unknown_words_are_refused_with_ties_kept() -> None:
-    with raises_about(DataError, "outcome"):
-        kept(TABLE.assign(says=["tie", "perhaps", "a", "tie", "b", "both"]))
-
-
-def test_an_outcome_between_the_three_is_refused() -> None:
-    wrong = dataclasses.replace(kept(), wins=np.full(4, 0.25))
-    with raises_about(DataError, "wins"):
-        wrong.check()

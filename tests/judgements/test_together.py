@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-import jax
 import numpy as np
 import pytest
 
 import raters as rt
 from raters.errors import DataError, DataWarning, SettingError
-from raters.judgements.naming import with_names
 from raters.kinds import kind_of
 from tests.refusals import raises_about
 from tests.several import walks
@@ -64,12 +62,6 @@ def test_labels_stay_with_their_items_in_another_order() -> None:
         assert said == {("a", "x", "n"), ("c", "y", "y"), ("a", "y", "y"), ("d", "x", "n")}
 
 
-def test_rows_have_an_axis_of_their_own(both) -> None:
-    assert set(both.coords) == {"item", "annotator", "comparison", "label", "true_class", "row"}
-    twice = rt.judgements.Together.of({"one": votes_of("ab", "x"), "two": votes_of("abbc", "xx")})
-    assert {"one.comparison", "two.comparison", "item"} <= set(twice.coords)
-
-
 def test_judgements_are_counted_over_all_parts(both) -> None:
     assert both.judgements_by("annotator").tolist() == [1, 2, 2]
     assert both.num_judgements == 5
@@ -97,37 +89,6 @@ def test_names_that_are_the_same_get_one_order() -> None:
     assert other.axis_name("three", "feature") == "three.feature"
 
 
-def test_numbers_and_text_are_one_name() -> None:
-    both = rt.judgements.Together.of({"one": votes_of("1223", "xy"), "two": votes_of("ab12", "zx")})
-    assert both.coords["item"] == ("1", "2", "3", "a", "b")
-
-
-def test_an_earlier_record_moves_with_its_annotator() -> None:
-    labels = labels_of("abab", "zzyy", "nynn").with_record(
-        {"annotator": ["z"], "truth": ["y"], "label": ["y"]}
-    )
-    moved = with_names(labels, "annotator", ("x", "z", "y"))
-    assert moved.record[1].tolist() == labels.record[1].tolist()
-    assert moved.record[0].sum() == moved.record[2].sum() == 0
-    assert [moved.annotators[who] for who in moved.annotator] == [
-        labels.annotators[who] for who in labels.annotator
-    ]
-
-
-def test_items_without_features_are_not_added() -> None:
-    labels = labels_of("abab", "xxyy", "nyny").with_features([[0.0], [1.0]])
-    both = rt.judgements.Together.of({"labels": labels, "votes": votes_of("abbc", "xy")})
-    assert both.part("labels").items == ("a", "b")
-    assert both.axis_name("votes", "item") == "votes.item"
-
-
-def test_it_is_a_pytree(both) -> None:
-    again = jax.tree.map(np.asarray, both)
-    assert again.part_names == both.part_names
-    assert again.part("votes").items == both.part("votes").items
-    assert hash(jax.tree.structure(again)) == hash(jax.tree.structure(both))
-
-
 def test_annotators_leave_all_parts(both) -> None:
     less = both.without_judges(["z"])
     assert less.coords["annotator"] == ("x", "y")
@@ -139,11 +100,6 @@ def test_those_who_judge_in_no_part_are_warned_of() -> None:
     both = rt.judgements.Together.of({"votes": votes, "labels": labels_of("ab", "xz", "ny")})
     with pytest.warns(DataWarning, match="judged in no part, and keep their prior: idle"):
         both.warn()
-
-
-def test_near_names_are_warned_of() -> None:
-    with pytest.warns(DataWarning, match="case, space"):
-        rt.judgements.Together.of({"one": votes_of("abab", "xy"), "two": votes_of("ab", "X")})
 
 
 WALKS = walks()
@@ -167,11 +123,6 @@ ONE = votes_of("ab", "x")
 def test_parts_that_are_none_are_refused(parts, error) -> None:
     with pytest.raises(error):
         rt.judgements.Together.of(parts)
-
-
-def test_an_unknown_part_is_refused(both) -> None:
-    with raises_about(SettingError, "part"):
-        both.part("shown")
 
 
 def test_what_is_of_one_part_says_so(both) -> None:

@@ -17,9 +17,9 @@ import numpyro.distributions as dist
 import raters as rt
 from raters.distributions import Repeated
 from raters.errors import DataError
-from raters.judgements import of_axes, static
 from raters.judgements.names import encode_names, name_text
 from raters.judgements.reading.columns import read_columns
+from raters.judgements.roles import of_axes, static
 
 
 @jax.tree_util.register_dataclass

@@ -15,9 +15,10 @@ import numpyro.distributions as dist
 
 import raters as rt
 from raters.distributions import Votes
-from raters.judgements import Grouped, of_axes, static
+from raters.judgements.grouped import Grouped
 from raters.judgements.names import encode_names
 from raters.judgements.reading.columns import read_columns, read_counts, read_numbers
+from raters.judgements.roles import of_axes, static
 
 
 @jax.tree_util.register_dataclass

@@ -14,9 +14,9 @@ import numpyro.distributions as dist
 
 import raters as rt
 from raters.distributions import Votes
-from raters.judgements import static
 from raters.judgements.names import encode_names
 from raters.judgements.reading.columns import read_columns, read_numbers
+from raters.judgements.roles import static
 
 
 @jax.tree_util.register_dataclass

@@ -25,10 +25,10 @@ from raters.judgements.reading.columns import (
     Column,
     column_name,
     column_names,
-    first_row,
     matching,
     read_list,
     read_ratings,
+    where,
 )
 from raters.judgements.reading.labels import annotators
 
@@ -81,19 +81,12 @@ def scale(
         codes, names = encode_names(columns, name_list(levels, "levels"), "level")
     else:
         codes, names = _numbers(columns)
-    first = columns[0]
-    if len(names) < 2:
-        first.refuse(
-            f"holds one rating only, {shorten(names)}",
-            "ratings that are all equal tell nothing; name the other levels of the scale",
+    if not 2 <= len(names) <= MOST_LEVELS:
+        longest = max(columns, key=lambda column: len(column.values))
+        longest.refuse(
+            f"holds {len(names)} different rating(s)",
+            f"a scale has 2 to {MOST_LEVELS} levels: name the others, or put neighbours together",
             "levels=[1, 2, 3, 4, 5]",
-        )
-    if len(names) > MOST_LEVELS:
-        first = max(columns, key=lambda column: len(column.values))
-        first.refuse(
-            f"holds {len(names)} different ratings",
-            f"a scale has at most {MOST_LEVELS} levels; put neighbouring ones together",
-            f"frame[{first.name!r}] = pandas.qcut(frame[{first.name!r}], 10, labels=False)",
         )
     return codes, names
 
@@ -105,12 +98,8 @@ def _numbers(columns: Sequence[Column]) -> tuple[list[Int[np.ndarray, " row"]], 
         try:
             numbers.append(read_ratings(column))
         except DataError as error:
-            words = ", ".join(map(repr, sorted(map(name_text, column.values))[:5]))
-            column.refuse(
-                error.problem,
-                "ratings are numbers, or levels whose order is given, the lowest first",
-                f"levels=[{words}], in their order",
-            )
+            expected = "ratings are numbers, or levels whose order is given, the lowest first"
+            column.refuse(error.problem, expected, "levels=['poor', 'fair', 'good']")
     every = np.concatenate(numbers)
     each = np.unique(every[~np.isnan(every)])
     whole = bool((each == np.round(each)).all())
@@ -139,25 +128,16 @@ def _warn_of_gaps(levels: Int[np.ndarray, " level"]) -> None:
     )
 
 
-def right(columns: Sequence[Column]) -> list[Float[np.ndarray, " row"]]:
-    """Columns of responses as 1 for right and 0 for wrong."""
-    return [_right(column) for column in columns]
-
-
-def _right(column: Column) -> Float[np.ndarray, " row"]:
-    numbers = [_one_or_zero(value) for value in column.values]
-    for value, number in zip(column.values, numbers, strict=True):
-        if number is None:
-            column.refuse(
-                f"holds {shown(value)}, first in row {first_row(column, value)} (counted from 0)",
-                "a response is 1 or True where it is right, and 0 or False where it is wrong;"
-                " responses on a scale are rt.GradedResponses, with levels=[...], the lowest first",
-                f"frame[{column.name!r}] = frame[{column.name!r}] == ...",
-            )
+def right(column: Column) -> Float[np.ndarray, " row"]:
+    """A column of responses as 1 for right and 0 for wrong."""
+    truth: dict[Any, float] = {Decimal(1): 1.0, Decimal(0): 0.0}
+    numbers = [truth.get(meaning(name_text(value)), np.nan) for value in column.values]
     values: np.ndarray = np.array([*numbers, np.nan], np.float32)[column.code]
+    if (wrong := np.isnan(values) & (column.code >= 0)).any():
+        column.refuse(
+            f"holds {shown(column.values[column.code[np.argmax(wrong)]])} in {where(wrong)}",
+            "a response is 1 or True where it is right, and 0 or False where it is wrong;"
+            " responses on a scale are rt.GradedResponses, with levels=[...], the lowest first",
+            f"frame[{column.name!r}] = frame[{column.name!r}] == ...",
+        )
     return values
-
-
-def _one_or_zero(value: Any) -> float | None:
-    number = meaning(name_text(value))
-    return float(number) if isinstance(number, Decimal) and number in (0, 1) else None

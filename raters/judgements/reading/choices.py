@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,13 +22,201 @@ from raters.judgements.names import (
 )
 from raters.judgements.reading.columns import (
     Column,
-    first_row,
-    number_of_rows,
+    column_names,
+    one_each,
     read_list,
     read_numbers,
     repeated,
     where,
 )
+
+
+def feature_names(names: Any, parameter: str) -> tuple[str, ...]:
+    """Names of columns with features, each once."""
+    listed = tuple(map(name_text, name_list(names, parameter, f"{parameter}=['price']")))
+    check_once(listed, parameter)
+    return listed
+
+
+def feature_columns(
+    frame: Any, names: Sequence[str], parameter: str, rows: int, part_of: str | None = None
+) -> list[Column]:
+    """Columns of numbers."""
+    wanted = [(parameter, name) for name in names]
+    return read_list(frame, wanted, part_of=part_of, rows=rows)
+
+
+def matrix(columns: Sequence[Column], rows: int) -> Float[np.ndarray, "row feature"]:
+    """Numbers in some columns."""
+    values = [read_numbers(column) for column in columns]
+    return np.stack(values, axis=1) if values else np.zeros((rows, 0))
+
+
+def of_sets(
+    columns: Sequence[Column], group: Int[np.ndarray, " row"], sets: Names
+) -> Float[np.ndarray, "set feature"]:
+    """Numbers that are the same in all rows of a set, one for each set."""
+    values = [one_each(group, column, read_numbers(column), sets) for column in columns]
+    return np.stack(values, axis=1) if values else np.zeros((len(sets), 0))
+
+
+def wide_names(features: Any, names: Sequence[Any]) -> dict[str, list[tuple[int, str]]]:
+    """Place and column of the alternatives for each feature of a wide table."""
+    listed = {} if features is None else features
+    if not isinstance(listed, Mapping):
+        refuse_data(
+            "features",
+            features,
+            "is no mapping of names to columns",
+            "map each feature to its columns",
+            instead=EXAMPLES["features"],
+        )
+    texts = feature_names(listed, "features")
+    columns = [columns_by_alternative("features", name, own, names) for name, own in listed.items()]
+    return dict(zip(texts, columns, strict=True))
+
+
+def wide_features(
+    frame: Any,
+    features: Mapping[str, Sequence[tuple[int, str]]],
+    offered: Bool[np.ndarray, "set alternative"],
+) -> Float[np.ndarray, "set alternative feature"]:
+    """Features of the alternatives of a wide table, 0 where these are not offered."""
+    values = np.zeros((*offered.shape, len(features)))
+    for feature, columns in enumerate(features.values()):
+        wanted = [("features", name) for _, name in columns]
+        cells = read_list(frame, wanted, empty=("features",), rows=len(offered))
+        for (place, _), column in zip(columns, cells, strict=True):
+            missing = offered[:, place] & (column.code < 0)
+            if missing.any():
+                column.refuse(
+                    f"is empty in {where(missing)}",
+                    "it must hold a number where the alternative was offered",
+                )
+            numbers = read_numbers(column.only(offered[:, place]))
+            values[:, place, feature] = np.where(offered[:, place], numbers, 0.0)
+    return values
+
+
+class Terms(NamedTuple):
+    """Features that the utilities depend on."""
+
+    features: tuple[str, ...]
+    specific: Sequence[str]
+    choosers: tuple[str, ...]
+    like: Any = None
+
+    def of_offers(self, table: Offers, alternatives: Names) -> dict[str, Any]:
+        """Fields of `Choices` with the features of the alternatives."""
+        fields = ("features", "centre", "scale", "feature_names")
+        values, names = by_alternative(
+            table.features, self.features, self.specific, table.alternative, alternatives
+        )
+        return self._scaled(values, names, fields, lambda: _within(values, table.group, names))
+
+    def of_choosers(self, values: Float[np.ndarray, "set chooser_feature"]) -> dict[str, Any]:
+        """Fields of `Choices` with the features of the choosers."""
+        fields = ("chooser_features", "chooser_centre", "chooser_scale", "chooser_names")
+        names = tuple(map(name_text, self.choosers))
+        return self._scaled(values, names, fields, lambda: _across(values, names))
+
+    def _scaled(
+        self,
+        values: Float[np.ndarray, "row feature"],
+        names: tuple[str, ...],
+        fields: tuple[str, ...],
+        deviation: Callable[[], Float[np.ndarray, " feature"]],
+    ) -> dict[str, Any]:
+        """Values, centre, scale and names of features, as fields of `Choices`."""
+        if not names:
+            return dict.fromkeys(fields[:3])
+        if self.like is None:
+            centre, scale = values.mean(0), deviation()
+        else:
+            _, centre, scale, known = (getattr(self.like, field) for field in fields)
+            if names != known:
+                refuse_data(
+                    "choosers" if "chooser" in fields[0] else "features",
+                    list(names),
+                    "differ from those of `like`",
+                    f"these are {shorten(known)}, in this order" if known else "it has none",
+                )
+        scaled = (values - np.asarray(centre)) / np.asarray(scale)
+        return dict(zip(fields, (scaled, centre, scale, names), strict=True))
+
+
+def by_alternative(
+    values: Float[np.ndarray, "offer feature"],
+    names: tuple[str, ...],
+    specific: Sequence[str],
+    alternative: Int[np.ndarray, " offer"],
+    alternatives: Names,
+) -> tuple[Float[np.ndarray, "offer feature"], tuple[str, ...]]:
+    """Features of which some have a coefficient for each alternative: one column for each."""
+    listed = [name_text(name) for name in name_list(specific, "specific", "specific=['time']")]
+    if unknown := [name for name in listed if name not in names]:
+        refuse_data(
+            "specific",
+            unknown[0],
+            "is none of `features`",
+            f"these are {shorten(names)}" if names else "name it there as well",
+        )
+    columns, names_of_columns = [], []
+    for column, name in zip(values.T, names, strict=True):
+        if name not in listed:
+            columns.append(column)
+            names_of_columns.append(name)
+            continue
+        for code, other in enumerate(alternatives):
+            columns.append(np.where(alternative == code, column, 0.0))
+            names_of_columns.append(f"{name}:{name_text(other)}")
+    return np.stack(columns, axis=1) if columns else values, tuple(names_of_columns)
+
+
+def _within(
+    values: Float[np.ndarray, "offer feature"],
+    group: Int[np.ndarray, " offer"],
+    names: tuple[str, ...],
+) -> Float[np.ndarray, " feature"]:
+    """Standard deviation of each feature within sets, since only differences within a set enter a
+    choice; an error for one that has none. Rows of a set follow each other."""
+    size = np.bincount(group)
+    means = np.add.reduceat(values, np.cumsum(size) - size, axis=0) / size[:, None]
+    squares: np.ndarray = ((values - means[group]) ** 2).sum(0)
+    scale: np.ndarray = np.sqrt(squares / max(len(group) - len(size), 1))
+    # Means of equal numbers differ from them in the last digit.
+    constant = scale <= 1e-10 * np.abs(values).max(0, initial=0.0)
+    if constant.any():
+        alike = [name for name, same in zip(names, constant, strict=True) if same]
+        refuse_data(
+            "features",
+            alike[0],
+            "is the same for all alternatives of every set, so that no choice depends on it"
+            + (f" ({len(alike)} such features)" if len(alike) > 1 else ""),
+            "leave it out; a feature of the chooser belongs to `choosers`, where each"
+            " alternative has a coefficient of it",
+        )
+    return scale
+
+
+def _across(
+    values: Float[np.ndarray, "set feature"], names: tuple[str, ...]
+) -> Float[np.ndarray, " feature"]:
+    """Standard deviation of each feature of the choosers between sets; an error for one that has
+    none."""
+    constant = values.max(0) == values.min(0)
+    if constant.any():
+        refuse_data(
+            "choosers",
+            names[int(np.argmax(constant))],
+            "has the same value in all sets",
+            "leave it out: the constants of the alternatives have its effect (new sets for"
+            " a model that was fitted are read with `like`)",
+            instead="like=choices, with those that were fitted",
+        )
+    scale: np.ndarray = values.std(0)
+    return scale
+
 
 #: How columns of alternatives are given, by parameter.
 EXAMPLES = {
@@ -80,18 +268,6 @@ def chosen(column: Column, *, counted: bool) -> Float[np.ndarray, " offer"]:
     return numbers
 
 
-def check_fitted(column: Column, alternatives: Names) -> None:
-    """Raise for an alternative that none of those that were fitted is."""
-    known = {name_text(name) for name in alternatives}
-    if new := [value for value in column.values if name_text(value) not in known]:
-        column.refuse(
-            f"holds {shown(new[0])}, first in row {first_row(column, new[0])} (counted from 0),"
-            " which is none of the alternatives that were fitted",
-            f"these are {shorten(alternatives)}: nothing is known of the constant of another; fit"
-            " it as well, with at least one set that offers it",
-        )
-
-
 def check_sets(offers: Offers, names: SetNames, *, counted: bool) -> None:
     """Raise unless each set has two alternatives or more, each once, and what was chosen."""
     group, num_sets = offers.group, len(names.sets)
@@ -105,38 +281,29 @@ def check_sets(offers: Offers, names: SetNames, *, counted: bool) -> None:
             " situation, and not of a person?",
         )
     size = np.bincount(group, minlength=num_sets)
-    _refuse_sets(
-        size == 1,
-        names,
-        "has one alternative, which says nothing: it had to be chosen",
-        "leave out such sets, or add the rows of what was offered and not chosen",
-    )
-    if offers.chosen is None:
-        return
-    total = np.bincount(group, offers.chosen, num_sets)
-    _refuse_sets(
-        total == 0,
-        names,
-        "has no alternative that was chosen",
-        "a set needs one; give a choice of none of them a row of its own, such as 'none'",
-    )
-    if not counted:
-        _refuse_sets(
-            total > 1,
-            names,
-            "has two alternatives or more that were chosen",
-            "one is chosen from a set; give each choice a set of its own, or pass `counted`"
-            " where the column holds how often each was chosen",
+    problems = {
+        "has one alternative, which says nothing": (
+            size == 1,
+            "leave out such sets, or add the rows of what was offered and not chosen",
         )
-
-
-def _refuse_sets(
-    wrong: Bool[np.ndarray, " set"], names: SetNames, problem: str, expected: str
-) -> None:
-    """`DataError` about the first set that is wrong."""
-    if wrong.any():
-        name = names.sets[int(np.argmax(wrong))]
-        refuse_data("set", name, f"{problem} ({int(wrong.sum())} such set(s))", expected)
+    }
+    if offers.chosen is not None:
+        total = np.bincount(group, offers.chosen, num_sets)
+        problems |= {
+            "has no alternative that was chosen": (
+                total == 0,
+                "a set needs one; give a choice of none a row of its own, such as 'none'",
+            ),
+            "has two alternatives or more that were chosen": (
+                (total > 1) & (not counted),
+                "one is chosen from a set; give each choice a set of its own, or pass `counted`"
+                " where the column holds how often each was chosen",
+            ),
+        }
+    for problem, (wrong, expected) in problems.items():
+        if wrong.any():
+            name = names.sets[int(np.argmax(wrong))]
+            refuse_data("set", name, f"{problem} ({int(wrong.sum())} such set(s))", expected)
 
 
 # ---------------------------------------------------------------- wide tables
@@ -153,30 +320,14 @@ def alternative_names(given: Iterable[Any]) -> tuple[list[Any], list[Any]]:
     return values, alike([listed])[0]
 
 
-def choice_codes(column: Column, values: Sequence[Any]) -> Int[np.ndarray, " set"]:
-    """Place of each choice among the alternatives."""
-    place = {name_text(value): code for code, value in enumerate(values)}
-    codes = np.array([place.get(name_text(value), -1) for value in column.values], np.int32)
-    if (codes < 0).any():
-        other = column.values[int(np.argmax(codes < 0))]
-        refuse_data(
-            "choice",
-            other,
-            f"was chosen, first in row {first_row(column, other)} (counted from 0), and is not"
-            " among `alternatives`",
-            f"these are {shorten(values)}; add it, or leave out those rows",
-        )
-    places: np.ndarray = codes[column.code]
-    return places
-
-
 def rows_of(frame: Any, columns: Mapping[str, Column], named: Sequence[tuple[str, str]]) -> int:
     """Number of rows of a wide table, by a column that is named; without any, by its first."""
     if columns:
         return len(next(iter(columns.values())))
-    if named:
-        return len(read_list(frame, named[:1], empty=("features",))[0])
-    return number_of_rows(frame)
+    first = named[:1] or [("features", name) for name in column_names(frame)[:1]]
+    if not first:
+        refuse_data("frame", problem="has no columns", expected="give a table with some")
+    return len(read_list(frame, first, empty=("features",))[0])
 
 
 def availability(

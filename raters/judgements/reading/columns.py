@@ -4,7 +4,7 @@ reads its table by `read_columns` or `read_list`."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fnmatch import fnmatchcase
@@ -76,12 +76,8 @@ def read_list(
     names, fetch = _opened(table, [column_name(role, name) for role, name in wanted])
     for role, name in wanted:
         if name not in names:
-            by_lower = {one.lower(): one for one in names}
-            near = nearest(name.lower(), by_lower, 0.5)
-            hint = f"; did you mean {by_lower[near]!r}?" if near else ""
-            refuse_data(
-                role, name, "names no column of the table", f"it has {shorten(names, 20)}{hint}"
-            )
+            has = f"it has {shorten(names, 20)}{did_you_mean(name, names, 0.5)}"
+            refuse_data(role, name, "names no column of the table", has)
     arrays = [_array(fetch(name), name, role) for role, name in wanted]
     for (role, name), array in zip(wanted, arrays, strict=True):
         if len(array) != (number := len(arrays[0]) if rows is None else rows):
@@ -95,22 +91,20 @@ def read_list(
     ]
 
 
+def did_you_mean(name: str, names: Iterable[str], least: float = 0.6) -> str:
+    """Hint at the nearest of some names, whatever their case; empty where none is near."""
+    by_lower = {one.lower(): one for one in names}
+    near = nearest(name.lower(), by_lower, least)
+    return f"; did you mean {by_lower[near]!r}?" if near else ""
+
+
 def column_names(table: Any) -> list[str]:
     """Names of all columns of a table, as `read_columns` takes it."""
     return _opened(table, [])[0]
 
 
-def number_of_rows(table: Any) -> int:
-    """Length of the first column of a table."""
-    names = column_names(table)
-    if not names:
-        refuse_data("frame", problem="has no columns", expected="give a table with some")
-    return len(_array(_opened(table, names[:1])[1](names[0]), names[0], "frame"))
-
-
 def matching(table: Any, wanted: Any, role: str) -> list[str]:
-    """Names of columns, those that a pattern such as ``item*`` matches in the order of the
-    table."""
+    """Names of columns; those that a pattern such as ``item*`` matches, in their order."""
     names, listed = column_names(table), []
     for pattern in name_list(wanted, role, f"{role}=['{role}*']"):
         pattern = column_name(role, pattern)
@@ -159,11 +153,7 @@ def where(rows: Bool[np.ndarray, " row"]) -> str:
 
 def repeated(*codes: Int[np.ndarray, " row"]) -> Bool[np.ndarray, " row"]:
     """Mask of the rows that equal an earlier one in all of some columns of codes."""
-    order = np.lexsort(codes)
-    same = np.logical_and.reduce([np.diff(code[order]) == 0 for code in codes])
-    mask = np.zeros(len(order), bool)
-    mask[order[1:][same]] = True
-    return mask
+    return np.asarray(pd.DataFrame(dict(enumerate(codes))).duplicated())
 
 
 def one_each(
@@ -188,25 +178,6 @@ def one_each(
             "keep one for each",
         )
     return np.where(first >= 0, values[first], -1)
-
-
-def stacked(
-    columns: Sequence[Column],
-) -> tuple[Int[np.ndarray, " cell"], Int[np.ndarray, " cell"], Column]:
-    """Row and place of each cell of several columns that is not empty, column by column, and the
-    cells as one column."""
-    start = np.cumsum([0, *(len(column.values) for column in columns)])
-    code = np.concatenate(
-        [
-            np.where(column.code < 0, -1, column.code + begin)
-            for column, begin in zip(columns, start, strict=False)
-        ]
-    )
-    cell = np.flatnonzero(code >= 0)
-    place, row = np.divmod(cell, len(columns[0]))
-    values = [value for column in columns for value in column.values]
-    name = ", ".join(column.name for column in columns[:3])
-    return row, place, Column(name, columns[0].role, code[cell], values)
 
 
 # ---------------------------------------------------------------- from a table to arrays
@@ -248,12 +219,8 @@ def _array(values: Any, name: str, role: str) -> Any:
     try:
         array = _converted(values)
     except Exception as error:  # Whatever a foreign object raises, it is no column.
-        raise DataError(
-            parameter=role,
-            value=name,
-            problem=f"is no column ({type(error).__name__})",
-            expected="every row must hold one value",
-        ) from error
+        problem = f"is no column ({type(error).__name__})"
+        refuse_data(role, name, problem, "every row must hold one value")
     if array.ndim != 1:
         refuse_data(role, name, f"has {array.ndim} dimensions", "every row must hold one value")
     return array
@@ -310,13 +277,9 @@ def as_column(
         known = pd.Series(distinct).tolist()  # an Index holds no numbers of 16 bits
     except DataError:
         raise
-    except Exception as error:  # values that cannot be told apart, such as lists
-        raise DataError(
-            parameter=role,
-            value=name,
-            problem=f"holds values such as {shown(next(iter(values)))}",
-            expected="it must hold a name or a number in each row",
-        ) from error
+    except Exception:  # values that cannot be told apart, such as lists
+        problem = f"holds values such as {shown(next(iter(values)))}"
+        refuse_data(role, name, problem, "it must hold a name or a number in each row")
     _check_logical(values, name, role)
     if "" in known:
         blank = known.index("")
@@ -341,10 +304,8 @@ def _check_logical(values: Any, name: str, role: str) -> None:
     """Raise for True beside other values: a table of hashes takes it for 1, and names for text."""
     if values.dtype != object:
         return
-    logical = [isinstance(value, (bool, np.bool_)) for value in values]
-    if any(logical) and not all(
-        flag or pd.isna(value) for flag, value in zip(logical, values, strict=True)
-    ):
+    logical = np.array([isinstance(value, (bool, np.bool_)) for value in values])
+    if logical.any() and not (logical | pd.isna(values)).all():
         refuse_data(
             role,
             name,
@@ -359,7 +320,7 @@ def _check_logical(values: Any, name: str, role: str) -> None:
 
 def read_numbers(column: Column) -> Float[np.ndarray, " row"]:
     """A column as finite floats, NaN where it is empty."""
-    numbers: np.ndarray = np.array([*map(_number, column.values), np.nan])[column.code]
+    numbers: np.ndarray = np.array([*map(read_number, column.values), np.nan])[column.code]
     wrong = ~np.isfinite(numbers) & (column.code >= 0)
     if wrong.any():
         value = column.values[column.code[np.argmax(wrong)]]
@@ -395,14 +356,8 @@ def read_ratings(column: Column) -> Float[np.ndarray, " row"]:
     return ratings
 
 
-def first_row(column: Column, value: Any) -> int:
-    """The first row that holds a value."""
-    return int(np.argmax(column.code == column.values.index(value)))
-
-
-def _number(value: Any) -> float:
-    """A float, NaN for what is none; Python's underscores between digits are no numbers of a
-    table."""
+def read_number(value: Any) -> float:
+    """A float, NaN for what is none, such as Python's underscores between digits."""
     if isinstance(value, str) and "_" in value:
         return np.nan
     try:

@@ -6,14 +6,22 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
 from raters.errors import refuse_data
 from raters.errors.validation import numbers
+from raters.judgements.counts import place_within
 from raters.judgements.mdp import MDP
-from raters.judgements.names import check_once, encode_names, match_names, name_list, name_text
-from raters.judgements.reading.columns import Column, first_row, read_numbers
+from raters.judgements.names import (
+    check_once,
+    encode_names,
+    match_names,
+    name_list,
+    name_text,
+    shorten,
+)
+from raters.judgements.reading.columns import Column, read_numbers, where
 
 Names = tuple[Any, ...]
 # Distance from 1 of a sum of probabilities that is rounding.
@@ -34,26 +42,6 @@ class Steps(NamedTuple):
         return type(self)(*(column[place] for column in self))
 
 
-class Ways(NamedTuple):
-    """Trajectory of each row, the number of the step in it, and the names of the trajectories."""
-
-    code: Int[np.ndarray, " step"]
-    time: Int[np.ndarray, " step"]
-    names: Names
-
-
-def check_roles(trajectory: str | None, step: str | None) -> None:
-    """Raise for numbers of steps without trajectories."""
-    if step is not None and trajectory is None:
-        refuse_data(
-            "step",
-            step,
-            "numbers the steps of trajectories, and no column names these",
-            "name the column of the trajectories, or leave both out",
-            instead="trajectory='trajectory'",
-        )
-
-
 def codes_in(
     mdp: MDP, columns: Mapping[str, Column]
 ) -> tuple[Int[np.ndarray, " step"], Int[np.ndarray, " step"]]:
@@ -65,20 +53,24 @@ def codes_in(
     return codes[0], codes[1]
 
 
-def trajectories_of(columns: Mapping[str, Column]) -> Ways:
+def trajectories_of(
+    columns: Mapping[str, Column],
+) -> tuple[Int[np.ndarray, " step"], Int[np.ndarray, " step"], Names]:
     """Trajectories and numbers of steps; without a column of numbers, those of the rows of each
     trajectory; without one of trajectories, −1 and 0."""
     rows = len(columns["state"])
     if "trajectory" not in columns:
-        return Ways(np.full(rows, -1), np.zeros(rows, np.int64), ())
+        if "step" in columns:
+            columns["step"].refuse(
+                "numbers the steps of trajectories, and no column names these",
+                "name the column of the trajectories, or leave both out",
+                "trajectory='trajectory'",
+            )
+        return np.full(rows, -1), np.zeros(rows, np.int64), ()
     (code,), names = encode_names([columns["trajectory"]], None, "trajectory")
     if "step" in columns:
-        return Ways(code, _whole_steps(columns["step"]), names)
-    order = np.argsort(code, kind="stable")
-    size = np.bincount(code, minlength=len(names))
-    time = np.empty(rows, np.int64)
-    time[order] = np.arange(rows) - np.repeat(np.cumsum(size) - size, size)
-    return Ways(code, time, names)
+        return code, _whole_steps(columns["step"]), names
+    return code, place_within(code), names
 
 
 def _whole_steps(column: Column) -> Int[np.ndarray, " step"]:
@@ -86,11 +78,8 @@ def _whole_steps(column: Column) -> Int[np.ndarray, " step"]:
     values = read_numbers(column)
     wrong = (values != np.round(values)) | (np.abs(values) >= 2**31)
     if wrong.any():
-        value = column.values[column.code[int(np.flatnonzero(wrong)[0])]]
-        refuse_data(
-            "step",
-            column.name,
-            f"holds {value!r} in row {first_row(column, value)} (counted from 0)",
+        column.refuse(
+            f"holds {values[np.argmax(wrong)]:g} in {where(wrong)}",
             "it must hold whole numbers that count the steps of each trajectory",
         )
     return values.astype(np.int64)
@@ -103,15 +92,11 @@ def check_allowed(steps: Steps, mdp: MDP) -> None:
     """Raise for an action that is not allowed in its state."""
     wrong = ~np.asarray(mdp.allowed, bool)[steps.state, steps.action]
     if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        own = np.flatnonzero(np.asarray(mdp.allowed)[steps.state[row]])
+        state, action = (codes[np.argmax(wrong)] for codes in (steps.state, steps.action))
+        allowed = [mdp.actions[code] for code in np.flatnonzero(np.asarray(mdp.allowed)[state])]
+        problem = f"is not allowed in state {mdp.states[state]!r}, in {where(wrong)}"
         refuse_data(
-            "action",
-            name_text(mdp.actions[steps.action[row]]),
-            f"is not allowed in state {name_text(mdp.states[steps.state[row]])!r}, in row"
-            f" {row} (counted from 0; {int(wrong.sum())} such row(s))",
-            "allowed there are "
-            + ", ".join(repr(name_text(mdp.actions[code])) for code in own[:10]),
+            "action", mdp.actions[action], problem, f"allowed there are {shorten(allowed, 10)}"
         )
 
 
@@ -120,80 +105,38 @@ def check_trajectories(steps: Steps, mdp: MDP, names: Names) -> None:
     if not names:
         return
     steps = steps.taken_at(np.lexsort((steps.time, steps.trajectory)))
-    before, after = (steps.taken_at(np.arange(len(steps.state))[part]) for part in _PAIRS)
-    same = before.trajectory == after.trajectory
-    words = _Words(steps, mdp, names)
-    _refuse(
-        same & (before.annotator != after.annotator),
-        words,
-        "trajectory",
-        lambda row: f"of {words.trajectory(row)} is of several demonstrators",
-        "each trajectory is by one; where the numbers of trajectories begin anew with every"
-        " demonstrator, put the demonstrator into the name",
-    )
-    gap = after.time - before.time
-    _refuse(
-        same & (gap == 0),
-        words,
-        "step",
-        lambda row: f"names step {steps.time[row]} of {words.trajectory(row)} twice",
-        "each step of a trajectory comes once",
-    )
-    _refuse(
-        same & (gap > 1),
-        words,
-        "step",
-        lambda row: (
-            f"goes from {steps.time[row]} to {steps.time[row + 1]} in {words.trajectory(row)}"
-        ),
-        "the steps of a trajectory are consecutive; give each part a trajectory of its own, or"
-        " leave `trajectory` and `step` out, as the likelihood does not need them",
-    )
+    rows = np.arange(len(steps.state))
+    before, after = steps.taken_at(rows[:-1]), steps.taken_at(rows[1:])
+    same, gap = before.trajectory == after.trajectory, after.time - before.time
     chance = np.asarray(mdp.transition)[before.state, before.action, after.state]
-    _refuse(
-        same & (chance == 0),
-        words,
-        "mdp",
-        lambda row: (
-            f"never leads from state {words.state(row)} by action {words.action(row)} to"
-            f" {words.state(row + 1)}, where step {steps.time[row]} of {words.trajectory(row)}"
-            " leads"
+    unneeded = "leave `trajectory` and `step` out, as the likelihood does not need them"
+    problems = {
+        "is of several demonstrators": (
+            before.annotator != after.annotator,
+            "each trajectory is by one; where the numbers of trajectories begin anew with every"
+            " demonstrator, put the demonstrator into the name",
         ),
-        "correct the transitions, or the order of the steps; where transitions are not exact, leave"
-        " `trajectory` and `step` out, as the likelihood does not need them",
-    )
-
-
-_PAIRS = (slice(None, -1), slice(1, None))
-
-
-class _Words(NamedTuple):
-    """Names of steps in messages."""
-
-    steps: Steps
-    mdp: MDP
-    names: Names
-
-    def trajectory(self, row: int) -> str:
-        return f"trajectory {name_text(self.names[self.steps.trajectory[row]])!r}"
-
-    def state(self, row: int) -> str:
-        return repr(name_text(self.mdp.states[self.steps.state[row]]))
-
-    def action(self, row: int) -> str:
-        return repr(name_text(self.mdp.actions[self.steps.action[row]]))
-
-
-def _refuse(
-    wrong: Bool[np.ndarray, " pair"], words: _Words, parameter: str, problem: Any, expected: str
-) -> None:
-    """Raise for the first step that is wrong beside the next one."""
-    if wrong.any():
-        refuse_data(
-            parameter,
-            problem=f"{problem(int(np.flatnonzero(wrong)[0]))} ({int(wrong.sum())} such step(s))",
-            expected=expected,
-        )
+        "has steps that do not follow each other": (
+            gap != 1,
+            f"each step comes once, and its number is one more than the last; or {unneeded}",
+        ),
+        "has a step that cannot lead to the state of the next": (
+            chance == 0,
+            "correct the transitions of the process, or the order of the steps; where transitions"
+            f" are not exact, {unneeded}",
+        ),
+    }
+    for problem, (wrong, expected) in problems.items():
+        if (same & wrong).any():
+            row = int(np.argmax(same & wrong))
+            step = f"{steps.time[row]} (state {mdp.states[steps.state[row]]!r}, action"
+            step += f" {mdp.actions[steps.action[row]]!r})"
+            refuse_data(
+                "trajectory",
+                name_text(names[steps.trajectory[row]]),
+                f"{problem}, after step {step} ({int((same & wrong).sum())} such step(s))",
+                expected,
+            )
 
 
 # ---------------------------------------------------------------- rollouts

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Num, Shaped
 
-from raters.errors import DataError, refuse_data
+from raters.errors import refuse_data
 from raters.errors.validation import is_list
 from raters.judgements.names import Names, check_once, encode_names, name_list, name_text, shorten
 from raters.judgements.reading.columns import (
@@ -55,14 +55,10 @@ def _values(features: Any, items: Names) -> Shaped[np.ndarray, "item feature"]:
         if isinstance(features, np.ma.MaskedArray):
             features = np.ma.filled(features.astype(float), np.nan)
         values = np.asarray(features)
-    except Exception as error:  # Whatever a foreign object raises, it is no array.
-        raise DataError(
-            parameter="features", problem="is no array", expected="every row must be as long"
-        ) from error
-    if values.ndim != 2:
-        refuse_data("features", problem=f"has {values.ndim} dimension(s)", expected=shape)
-    if len(values) != len(items):
-        refuse_data("features", problem=f"has {len(values)} row(s)", expected=shape)
+    except Exception:  # Whatever a foreign object raises, it is no array.
+        values = np.zeros(())
+    if values.ndim != 2 or len(values) != len(items):
+        refuse_data("features", problem=f"has the shape {values.shape}", expected=shape)
     return values
 
 
@@ -71,25 +67,18 @@ def feature_table(
 ) -> tuple[Num[np.ndarray, "item feature"], tuple[str, ...]]:
     """Features from the columns of a table, matched to the items by name."""
     there = column_names(table)
-    chosen = (
-        tuple(name for name in there if name != item) if names is None else _feature_names(names)
-    )
+    chosen = tuple(name for name in there if name != item)
+    if names is not None:
+        chosen = _feature_names(names)
     wanted = [("item", item), *(("features", name) for name in chosen)]
     column, *columns = read_list(table, wanted, empty=("features",))
-    code = place(
-        column, items, "items", "leave these rows out, or name all items when data are read"
-    )
+    advice = "leave these rows out, or name all items when data are read"
+    code = place(column, items, "items", advice)
     times = np.bincount(code, minlength=len(items))
-    if (times > 1).any():
-        twice = int(np.argmax(times > 1))
+    if (wrong := np.flatnonzero(times != 1)).size:
         column.refuse(
-            f"has {times[twice]} rows for item {items[twice]!r}", "keep one row for each item"
-        )
-    if (times == 0).any():
-        lacking = [repr(items[code]) for code in np.flatnonzero(times == 0)]
-        column.refuse(
-            f"has no row for {len(lacking)} of the {len(items)} items: {shorten(lacking)}",
-            "add a row for each",
+            f"has {times[wrong[0]]} rows for item {items[wrong[0]]!r} ({wrong.size} such item(s))",
+            "give one row for each item",
         )
     values = [read_numbers(one) for one in columns]
     return np.column_stack([code, *values])[np.argsort(code), 1:], chosen
@@ -98,8 +87,7 @@ def feature_table(
 def new_items(
     features: Any, item: str | None, names: Sequence[str]
 ) -> tuple[Float[np.ndarray, "item feature"], Names]:
-    """Features of items that are not among the labels, shape (item, feature), and the items'
-    names."""
+    """Features of items that are not among the labels, and the items' names."""
     if item is None:
         items: Names = tuple(range(len(features) if is_list(features) else 0))
         values, _ = feature_array(features, names, items)
@@ -118,12 +106,8 @@ def _feature_names(names: Any, number: int | None = None) -> tuple[str, ...]:
     chosen = tuple(map(name_text, name_list(names, "names", "names=['age', 'length']")))
     check_once(chosen, "names")
     if number is not None and len(chosen) != number:
-        refuse_data(
-            "names",
-            chosen,
-            f"has {len(chosen)} name(s) for {number} feature(s)",
-            "give one for each column",
-        )
+        problem = f"has {len(chosen)} name(s) for {number} feature(s)"
+        refuse_data("names", chosen, problem, "give one for each column")
     return chosen
 
 
@@ -136,9 +120,7 @@ def design(
 ]:
     """A column of ones and the features, centred and scaled; and by what they were."""
     if "intercept" in names:
-        refuse_data(
-            "features", "intercept", "is added by itself", "leave it out, or give it another name"
-        )
+        refuse_data("features", "intercept", "is added by itself", "give it another name")
     dtype = np.float32 if values.dtype in (np.float16, np.float32) else np.float64
     values = values.astype(np.float64)
     check_finite(values, names, items)
@@ -191,9 +173,7 @@ def check_finite(
 ) -> None:
     """There are features, and every item has a finite number for each."""
     if values.shape[1] == 0:
-        refuse_data(
-            "features", problem="names none", expected="give at least one column of numbers"
-        )
+        refuse_data("features", problem="names none", expected="give at least one column")
     if not (finite := np.isfinite(values)).all():
         row, column = np.argwhere(~finite)[0]
         refuse_data(
@@ -234,10 +214,6 @@ def single(
 ) -> Float[np.ndarray, "row feature"]:
     """In single precision; an error for numbers whose squares drown those of other features."""
     if not (fits := (np.abs(values) < _LARGE).all(0)).all():
-        refuse_data(
-            "features",
-            names[int(np.argmin(fits))],
-            "is too large",
-            "divide it by its standard deviation first",
-        )
+        name = names[int(np.argmin(fits))]
+        refuse_data("features", name, "is too large", "divide it by its standard deviation first")
     return values.astype(np.float32)

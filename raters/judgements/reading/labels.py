@@ -11,7 +11,6 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from raters.errors import refuse_data
-from raters.errors.validation import nearest
 from raters.judgements.names import (
     Names,
     alike,
@@ -30,10 +29,12 @@ from raters.judgements.names import (
 from raters.judgements.reading.columns import (
     Column,
     column_name,
+    did_you_mean,
     is_column,
     one_each,
     read_columns,
     read_counts,
+    repeated,
     where,
 )
 
@@ -51,13 +52,10 @@ def place(column: Column, known: Names, plural: str, advice: str) -> Int[np.ndar
     wrong = (code < 0) & (column.code >= 0)
     if wrong.any():
         value = column.values[column.code[np.argmax(wrong)]]
-        by_lower = {name.lower(): name for name in lookup}
-        near = nearest(name_text(value).lower(), by_lower)
-        hint = f"; did you mean {by_lower[near]!r}?" if near else ""
         column.refuse(
             f"holds {value!r} in {where(wrong)}, which is none of the {plural}"
             f" {shorten(map(repr, known))}",
-            f"{advice}{hint}",
+            f"{advice}{did_you_mean(name_text(value), lookup)}",
         )
     return code
 
@@ -65,8 +63,8 @@ def place(column: Column, known: Names, plural: str, advice: str) -> Int[np.ndar
 def annotators(
     column: Column | None, known: Iterable[Any] | None, rows: int, once: str = ""
 ) -> tuple[Int[np.ndarray, " row"], Names]:
-    """Codes and names of the annotators; without a column all rows are by one of the name
-    ``all``. Warns of a column that looks like row numbers, where most would have judged once."""
+    """Codes and names of the annotators; without a column all rows are by one of the name ``all``.
+    Warns of a column that looks like row numbers, where most would have judged once."""
     if column is None:
         if known is not None:
             refuse_data(
@@ -87,15 +85,7 @@ def annotators(
 def classes(
     label: Column, truth: Column | None, known: Iterable[Any] | None
 ) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, " row"] | None, Names]:
-    """The codes of the labels and of the truths, and the names of all classes."""
-    names = _class_names(label, truth, known)
-    advice = "correct it, or name it in `classes` as well"
-    label_codes = place(label, names, "classes", advice)
-    return label_codes, None if truth is None else place(truth, names, "classes", advice), names
-
-
-def _class_names(label: Column, truth: Column | None, known: Iterable[Any] | None) -> Names:
-    """The names of all classes, two or more, each once."""
+    """Codes of the labels and of the truths, and the names of all classes, two or more."""
     groups = [label.values] + ([] if truth is None else [truth.values])
     if known is None:
         _check_truths(*alike(groups))
@@ -119,7 +109,9 @@ def _class_names(label: Column, truth: Column | None, known: Iterable[Any] | Non
         )
     check_once(names, "classes")
     warn_of_near(names, "classes", as_numbers=True)
-    return names
+    advice = "correct it, or name it in `classes` as well"
+    label_codes = place(label, names, "classes", advice)
+    return label_codes, None if truth is None else place(truth, names, "classes", advice), names
 
 
 def _check_truths(labels: Sequence[Any], truths: Sequence[Any] = ()) -> None:
@@ -146,13 +138,11 @@ def settle_repeats(
     repeats: Repeats,
 ) -> tuple[Int[np.ndarray, " kept"], Float[np.ndarray, " kept"] | None]:
     """Rows to keep, and their counts."""
-    item, who, _ = codes
+    item, who = codes
     rows = np.arange(len(item))
     if repeats == "keep":
         return rows, None if count is None or np.all(count == 1) else count
-    pairs = item.astype(np.int64) * len(names[1]) + who
-    _, first, pair = np.unique(pairs, return_index=True, return_inverse=True)
-    again = first[pair] != rows
+    again = repeated(item, who)
     several = again if count is None else again | (count > 1)
     if repeats == "error" and several.any():
         row = int(np.argmax(several))
