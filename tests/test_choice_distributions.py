@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from jax.test_util import check_grads
 from scipy.stats import chisquare
 
-from raters.distributions import Choice, GroupedMixture, PlackettLuce
+from raters.distributions import GroupedMixture
+from raters.distributions.choices import Choice, PlackettLuce
 
 _SLIDES = jnp.array([0.0, 1.0, 2.0])  # utilities of the slides of CS329H, chapter 2
 

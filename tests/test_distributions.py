@@ -11,7 +11,8 @@ import numpyro.distributions as dist
 import pytest
 from scipy.stats import binom, norm
 
-from raters.distributions import ConfusedLabel, GroupedMixture, RightOrWrongLabel, Votes
+from raters.distributions import ConfusedLabel, GroupedMixture, Votes
+from raters.distributions.labels import RightOrWrongLabel
 
 _RNG = np.random.default_rng(0)
 _CLASSES = 3

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raters.distributions import Davidson, RaoKupper
-from raters.distributions.ties import OUTCOMES
+from raters.distributions.ties import OUTCOMES, Davidson, RaoKupper
 
 KINDS = (Davidson, RaoKupper)
 logits = st.floats(-50, 50, width=32)

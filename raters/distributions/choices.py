@@ -53,7 +53,7 @@ class Choice(OfSets):
     Examples
     --------
     >>> import jax.numpy as jnp
-    >>> from raters.distributions import Choice
+    >>> from raters.distributions.choices import Choice
     >>> choice = Choice(jnp.array([0.0, 1.0, 2.0]), jnp.zeros(3, int), 1)
     >>> choice.mean.tolist()
     [0.090, 0.245, 0.665]
@@ -201,7 +201,7 @@ class PlackettLuce(OfSets):
     Examples
     --------
     >>> import jax.numpy as jnp
-    >>> from raters.distributions import PlackettLuce
+    >>> from raters.distributions.choices import PlackettLuce
     >>> ranking = PlackettLuce(jnp.array([0.0, 1.0, 2.0]), jnp.zeros(3, int), 1)
     >>> jnp.exp(ranking.log_prob(jnp.array([3, 2, 1]))).tolist()
     [0.486]

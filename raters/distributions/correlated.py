@@ -80,7 +80,7 @@ class Correlated(dist.Distribution):
     A share that goes with a standard normal ability of 1.5, at a correlation of 0.8:
 
     >>> import jax, numpyro.distributions as dist
-    >>> from raters.distributions import Correlated
+    >>> from raters.distributions.correlated import Correlated
     >>> share = Correlated(dist.Beta(2.0, 2.0), 0.8 * 1.5, 0.6)
     >>> bool(share.sample(jax.random.key(0), (1000,)).mean() > 0.7)
     True

@@ -107,7 +107,7 @@ class RightOrWrongLabel(dist.Distribution):
     Examples
     --------
     >>> import jax.numpy as jnp
-    >>> from raters.distributions import RightOrWrongLabel
+    >>> from raters.distributions.labels import RightOrWrongLabel
     >>> label = RightOrWrongLabel(jnp.zeros((1, 1)), num_classes=3)
     >>> jnp.exp(label.log_prob(jnp.array([[2]]))).tolist()
     [[0.250, 0.250, 0.500]]

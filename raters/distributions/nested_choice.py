@@ -44,7 +44,7 @@ class NestedChoice(Choice):
     A car and two buses that are nearly the same:
 
     >>> import jax.numpy as jnp
-    >>> from raters.distributions import NestedChoice
+    >>> from raters.distributions.nested_choice import NestedChoice
     >>> none, nest = jnp.zeros(3, int), jnp.array([0, 1, 1])
     >>> NestedChoice(jnp.zeros(3), none, 1, nest, jnp.array([1.0, 0.01])).mean.tolist()
     [0.498, 0.251, 0.251]

@@ -32,7 +32,7 @@ class OrderedNormal(dist.Distribution):
     Examples
     --------
     >>> import jax.numpy as jnp
-    >>> from raters.distributions import OrderedNormal
+    >>> from raters.distributions.ordered_normal import OrderedNormal
     >>> round(float(OrderedNormal(2).log_prob(jnp.array([-1.0, 1.0]))), 3)
     -2.145
     """

@@ -53,7 +53,7 @@ class ProbitChoice(Choice):
     A car and two buses that share most of their error:
 
     >>> import jax.numpy as jnp
-    >>> from raters.distributions import ProbitChoice
+    >>> from raters.distributions.probit_choice import ProbitChoice
     >>> none, loading = jnp.zeros(3, int), jnp.array([0.0, 6.0, 6.0])
     >>> ProbitChoice(jnp.zeros(3), none, 1, 3).mean.tolist()
     [0.333, 0.333, 0.333]

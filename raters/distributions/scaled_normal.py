@@ -108,7 +108,7 @@ class ScaledMultivariateNormal(dist.MultivariateNormal):
     --------
     >>> import jax.numpy as jnp
     >>> from numpyro.distributions import biject_to
-    >>> from raters.distributions import ScaledMultivariateNormal
+    >>> from raters.distributions.scaled_normal import ScaledMultivariateNormal
     >>> taste = ScaledMultivariateNormal(jnp.zeros(2), jnp.eye(2), jnp.array([1.0, 0.25]))
     >>> biject_to(taste.support)(jnp.ones(2)).tolist()
     [1.0, 0.25]

@@ -31,7 +31,7 @@ class Tabulated(dist.Distribution):
     Examples
     --------
     >>> import jax.numpy as jnp, numpyro.distributions as dist
-    >>> from raters.distributions import Tabulated
+    >>> from raters.distributions.tabulated import Tabulated
     >>> coins = dist.Bernoulli(probs=jnp.array([[0.5], [0.9]]))
     >>> rows = Tabulated(coins, jnp.array([1, 0, 1]))
     >>> jnp.exp(rows.log_prob(jnp.array([[1], [1], [0]]))).round(2)[:, 0].tolist()

@@ -88,7 +88,7 @@ class Davidson(TiedVotes):
     Examples
     --------
     >>> import jax.numpy as jnp
-    >>> from raters.distributions import Davidson
+    >>> from raters.distributions.ties import Davidson
     >>> jnp.exp(Davidson(0.0, 0.0).log_probs()).round(3).tolist()
     [0.333, 0.333, 0.333]
     """
@@ -121,7 +121,7 @@ class RaoKupper(TiedVotes):
     Examples
     --------
     >>> import jax.numpy as jnp
-    >>> from raters.distributions import RaoKupper
+    >>> from raters.distributions.ties import RaoKupper
     >>> jnp.exp(RaoKupper(0.0, 0.0).log_probs()).round(3).tolist()
     [0.333, 0.333, 0.333]
     """

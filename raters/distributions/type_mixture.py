@@ -43,7 +43,7 @@ class TypeMixture(dist.MixtureSameFamily):
     An accuracy near one half is a guesser's:
 
     >>> import jax.numpy as jnp, numpyro.distributions as dist
-    >>> from raters.distributions import TypeMixture
+    >>> from raters.distributions.type_mixture import TypeMixture
     >>> prior = TypeMixture(jnp.array([0.8, 0.2]), dist.Beta(jnp.array([4.0, 100.0]),
     ...                     jnp.array([1.0, 100.0])), ("competent", "guesser"))
     >>> prior.type_probs(jnp.array([0.5, 0.9])).round(2).tolist()

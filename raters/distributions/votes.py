@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
+
+
+def votes_of(logits: Any, count: Any) -> dist.Distribution:
+    """Votes for the first side out of `count`, or single votes where it is None."""
+    return dist.Bernoulli(logits=logits) if count is None else Votes(logits, count)
 
 
 class Votes(dist.BinomialLogits):

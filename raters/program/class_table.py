@@ -18,7 +18,8 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Array, Float
 
-from raters.distributions import ConfusedLabel, GroupedMixture, Tabulated
+from raters.distributions import ConfusedLabel, GroupedMixture
+from raters.distributions.tabulated import Tabulated
 from raters.model import Model, Values
 from raters.program.traces import trace
 

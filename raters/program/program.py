@@ -395,7 +395,7 @@ def _check_answers(name: str, fn: dist.Distribution, data: Any) -> None:
         raise SettingError(
             f"{name} observes votes for one of two sides, and these votes have ties as an answer of"
             " their own; pass votes.halved(), or let the observed distribution be"
-            " raters.distributions.Davidson(logits, propensity, data.count)"
+            " raters.distributions.ties.Davidson(logits, propensity, data.count)"
         )
 
 

@@ -75,17 +75,7 @@ MODELS = [
     ),
     *settings(rt.MixtureBTL, remedy="whole number, at least 1", num_types=(*NO_COUNT, 0, -1)),
     *settings(rt.MixtureBTL, remedy="choose one of", competence=("signed", 1, np.zeros(2))),
-    *settings(
-        rt.models.ContextualBTL,
-        remedy="choose one of 'dirichlet', 'stick_breaking'; did you mean 'dirichlet'",
-        type_prior=("dirichlett",),
-    ),
-    *settings(
-        rt.DawidSkene,
-        rt.models.OneCoin,
-        remedy="number above 0|between",
-        prevalence=(0, -1, "x", None),
-    ),
+    *settings(rt.DawidSkene, remedy="number above 0|between", prevalence=(0, -1, "x", None)),
     *settings(rt.Raykar, remedy="whole number, at least 0", hidden=(-1, 1.5, None, "x")),
 ]
 
@@ -254,14 +244,6 @@ DISTRIBUTIONS = [
         "axes \\(",
         probs=(None, 3, "x", np.ones(2)),
         annotator=(None, [0], 0, EVEN),
-    ),
-    *rows(
-        rd.StickBreaking,
-        {"concentration1": jnp.ones(2), "concentration0": jnp.ones(2)},
-        SettingError,
-        "axes \\(",
-        concentration1=(None, 1.0, [1.0]),
-        concentration0=(jnp.ones(3),),
     ),
     *rows(
         rd.Repeated,

@@ -14,7 +14,7 @@ import pytest
 import scipy.optimize
 
 import raters as rt
-from raters.distributions import Choice
+from raters.distributions.choices import Choice
 from raters.errors import BackendError
 from raters.inference.polya_gamma.conditionals import Gaussian, joined, prior
 from raters.models.choices._utility import choices_made, set_of

@@ -83,7 +83,7 @@ def test_declared_blocks_override():
         blocks = (("difficulty",),)
 
         def generate(self, data):
-            rt.Rasch(ability_scale=1.0).generate(data)
+            rt.Rasch().generate(data)
 
     rows = {"who": [0, 1, 1], "what": [0, 0, 1], "right": [1, 0, 1]}
     data = rt.Responses.from_frame(rows, person="who", item="what", correct="right")

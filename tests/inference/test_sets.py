@@ -12,7 +12,8 @@ import numpyro.distributions as dist
 import pytest
 
 import raters as rt
-from raters.distributions import Choice, GroupedMixture, PlackettLuce
+from raters.distributions import GroupedMixture
+from raters.distributions.choices import Choice, PlackettLuce
 from raters.inference.polya_gamma import sets, sweep
 from raters.inference.polya_gamma.conditionals import Gaussian, observation
 from raters.inference.polya_gamma.rows import Block, Rows

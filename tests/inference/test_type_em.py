@@ -17,7 +17,6 @@ pytestmark = pytest.mark.slow
 _MODELS = (
     rt.MixtureBTL(),
     rt.MixtureBTL(num_types=3, reward_scale=1.0),
-    rt.MixtureBTL(num_types=3, type_prior="stick_breaking", reward_scale=1.0),
     rt.MixtureBTL(num_types=3, concentration=0.1, reward_scale=1.0),
     rt.models.ContextualBTL(num_types=2, coefficient_scale=1.0),
 )

@@ -12,7 +12,9 @@ import scipy.stats
 from numpyro.distributions import biject_to
 
 import raters as rt
-from raters.distributions import NestedChoice, ProbitChoice, ScaledNormal
+from raters.distributions import ScaledNormal
+from raters.distributions.nested_choice import NestedChoice
+from raters.distributions.probit_choice import ProbitChoice
 from raters.errors import BackendError, SettingError
 from raters.program import answer_probs, log_joint, pointwise_log_likelihood
 from tests.refusals import raises_about

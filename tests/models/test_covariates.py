@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.errors import BackendError, SettingError
+from raters.errors import BackendError
 from raters.judgements.separation import free_share, order_share
 from raters.models.comparisons import _covariates
 from tests.refusals import raises_about
@@ -84,11 +84,6 @@ def test_questions_without_features_are_asked_at_equal_ones(swayed, fit_quietly)
 def test_votes_without_features_are_refused(swayed) -> None:
     with raises_about(BackendError, "covariates"):
         rt.fit(rt.BTL(covariates=True), swayed.without_features(), rt.PGEM(), seed=0)
-
-
-def test_a_scale_must_be_positive() -> None:
-    with raises_about(SettingError, "coefficient_scale", 0.0):
-        rt.BTL(covariates=True, coefficient_scale=0.0)
 
 
 def test_features_of_items_alone_are_said_to_be_imitated(swayed) -> None:

@@ -14,7 +14,7 @@ from scipy.stats import lognorm, norm
 
 import raters as rt
 from raters.auditing import tastes
-from raters.errors import BackendError, SettingError
+from raters.errors import BackendError
 from tests.refusals import raises_about
 
 ITEMS, ANNOTATORS = 8, 40
@@ -125,10 +125,6 @@ def test_predictions_are_those_of_own_rewards(votes, fitted) -> None:
 
 
 def test_what_cannot_be_is_refused(tiny, votes) -> None:
-    with pytest.raises(SettingError, match="num_dimensions"):
-        rt.models.FactorBTL(num_dimensions=0)
-    with pytest.raises(SettingError, match="loading_scale"):
-        rt.models.FactorBTL(loading_scale=-1.0)
     with raises_about(BackendError, "num_dimensions", 6):
         rt.fit(rt.models.FactorBTL(num_dimensions=6), tiny, seed=0, progress=False)
     with pytest.raises(BackendError, match="joint mode of positions and loadings is inconsistent"):

@@ -17,8 +17,7 @@ from numpyro.infer.util import log_density
 from scipy.special import logsumexp
 
 import raters as rt
-from raters.distributions import Correlated
-from raters.distributions.correlated import given_scores, normal_score, of_score
+from raters.distributions.correlated import Correlated, given_scores, normal_score, of_score
 from raters.errors import BackendError, SettingError
 from raters.fitting.storage import from_json, to_json
 from raters.model import Exchange, Model, Scale, Shift, Sign
@@ -199,11 +198,11 @@ def test_values_by_their_scores(base) -> None:
 
 def test_draws_have_the_correlation_and_the_prior_of_each_part() -> None:
     """Kolmogorov's test and Fisher's z of 4,000 draws; false-alarm rate 1e-4 in all."""
-    model = rt.models.JointModel(dict(OF_LABELS.models), tied=OF_LABELS.tied, correlation=0.6)
     data = labelled()
+    program = handlers.substitute(OF_LABELS.generate, {"accuracy_correlation": 0.6})
 
     def drawn(key: Any) -> Any:
-        sites = handlers.trace(handlers.seed(model.generate, key)).get_trace(data)
+        sites = handlers.trace(handlers.seed(program, key)).get_trace(data)
         return [sites[name]["value"] for name in ("labels.accuracy", "votes.competence")]
 
     draws = jax.jit(jax.vmap(drawn))(jax.random.split(jax.random.key(0), 1000))
@@ -333,8 +332,6 @@ def pair(votes=VOTES, shown=SHOWN, **options) -> rt.models.JointModel:
         lambda: pair(shared=[{"votes": 3, "shown": 4}]),
         lambda: rt.models.JointModel([("votes", VOTES), ("votes", SHOWN)]),
         lambda: rt.models.JointModel({"vo.tes": VOTES, "shown": SHOWN}),
-        lambda: pair(correlation=0.5),
-        lambda: pair(correlation=1.0),
     ],
 )
 def test_settings_that_are_none_are_refused(make) -> None:

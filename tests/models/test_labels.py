@@ -123,21 +123,6 @@ def test_a_record_is_worth_its_labels():
     )
 
 
-@pytest.mark.parametrize(
-    ("wrong", "about"),
-    [
-        (lambda: rt.DawidSkene(diagonal=0), ("diagonal", 0)),
-        (lambda: rt.DawidSkene(off_diagonal=-1.0), ("off_diagonal", -1.0)),
-        (lambda: rt.models.OneCoin(right="2"), ("right", "2")),
-        (lambda: rt.Raykar(hidden=-1), ("hidden", -1)),
-        (lambda: rt.Raykar(coefficient_scale=float("nan")), ("coefficient_scale", float("nan"))),
-    ],
-)
-def test_settings_are_checked(wrong, about):
-    with raises_about(SettingError, *about):
-        wrong()
-
-
 def test_numpy_settings_are_written_as_numbers():
     model = rt.Raykar(coefficient_scale=np.float64(0.1), diagonal=np.float32(2))
     assert from_json(to_json(model), (Model,), "model") == model

@@ -391,9 +391,6 @@ def test_centred_slopes_are_those_of_the_density() -> None:
         {"error_components": ("car", "bus")},
         {"error_components": (("car", "bus"), ("bus", "car"))},
         {"random": ("price",), "features": False, "error_components": (("car",),)},
-        {"correlated": 1},
-        {"spread_scale": 0.0},
-        {"concentration": -1.0},
     ],
 )
 def test_refuses_settings(setting) -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.errors import BackendError, DataError, SettingError
+from raters.errors import BackendError, DataError
 from raters.families.comparisons import by_stratum, stratum_rewards
 from raters.kinds import AuditContext
 from tests.refusals import raises_about
@@ -118,11 +118,6 @@ def test_strata_that_are_not_used_or_alone_are_said(votes) -> None:
     assert "one stratum" in rt.BTL(strata=True).data_warnings(one)[0]
 
 
-def test_a_spread_must_be_positive() -> None:
-    with raises_about(SettingError, "deviation_spread", 0.0):
-        rt.BTL(strata=True, deviation_spread=0.0)
-
-
 @pytest.mark.slow
 def test_reports_rank_by_stratum_and_audits_judge_by_it(votes, fit_quietly) -> None:
     model = rt.ExtendedBTL(competence="signed", strata=True)
@@ -141,10 +136,3 @@ def test_reports_rank_by_stratum_and_audits_judge_by_it(votes, fit_quietly) -> N
     share = np.bincount(votes.annotator, right) / np.bincount(votes.annotator, votes.count)
     agreement = audit.table["agreement"].sel(annotator=list(votes.annotators))
     np.testing.assert_allclose(agreement, share, rtol=1e-6)
-
-
-@pytest.mark.parametrize("settings", [{"deviation_spread": 0.5}, {"coefficient_scale": 3.0}])
-@pytest.mark.parametrize("model", [rt.BTL, rt.ExtendedBTL])
-def test_settings_without_effect_are_refused(model, settings) -> None:
-    with raises_about(SettingError, *settings):
-        model(**settings)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import warnings
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,7 +13,6 @@ from scipy.special import expit, xlogy
 
 import raters as rt
 from raters.acquisition import Bald, Posterior
-from raters.distributions import StickBreaking
 from raters.errors import BackendError, ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.inference.base import Draws
 from raters.inference.identification import identified
@@ -70,25 +67,6 @@ def test_draws_under_any_numbering_come_out_under_one(even, seed) -> None:
         np.testing.assert_allclose(found.mode[name], fitted["mode"][name].values, atol=1e-6)
     share = found.values["type_weight"].mean((0, 1))
     assert share[0] >= share[1]
-
-
-# ---------------------------------------------------------------------- stick-breaking
-
-
-@pytest.mark.slow
-def test_broken_sticks_have_the_density_of_their_breaks() -> None:
-    """With a = (1, 1) and b = (2, 1) this is Dirichlet(1, 1, 1); otherwise the integral over the
-    simplex is 1."""
-    share = jnp.array([0.2, 0.5, 0.3])
-    flat = StickBreaking(jnp.ones(2), jnp.array([2.0, 1.0]))
-    assert float(flat.log_prob(share)) == pytest.approx(np.log(2), abs=1e-5)
-    stick = StickBreaking(jnp.array([1.5, 1.2]), jnp.array([2.0, 0.9]))
-    points = np.random.default_rng(0).dirichlet(np.ones(3), 200_000)
-    weight = np.exp(np.asarray(stick.log_prob(jnp.asarray(points)))) / 2
-    assert weight.mean() == pytest.approx(1, abs=5 * weight.std() / np.sqrt(len(points)))
-    drawn = np.asarray(stick.sample(jax.random.key(0), (100_000,)))
-    np.testing.assert_allclose(drawn.mean(0), (weight[:, None] * points).mean(0), atol=0.01)
-    np.testing.assert_allclose(drawn.sum(-1), 1, atol=1e-5)
 
 
 # ---------------------------------------------------------------------- warnings

@@ -4,7 +4,7 @@ A latent site is a block where
 
 - its prior is normal (truncated or multivariate, too) or uniform, and the logits of the rows are
   affine in it, the other sites held, at random points; or where a class is summed out, and the
-  log-odds of the classes are; or its prior is Dirichlet, stick-breaking, Beta or a mixture of these
+  log-odds of the classes are; or its prior is Dirichlet, Beta or a mixture of these
   over types, and its probabilities are counted; and
 - no other site's prior depends on it.
 

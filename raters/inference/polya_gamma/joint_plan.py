@@ -126,7 +126,6 @@ def _plan(program: Program[Any], values: Values) -> Plan:
         free=free,
         reaching=frozenset(free) & _reaching(program, values, parts),
         in_logs=named(lambda own: own.in_logs) - of_ties,
-        broken=named(lambda own: own.broken),
         moves=moves_of(symmetries),
         steep=steep,
         parts=parts,

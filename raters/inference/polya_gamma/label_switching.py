@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import gammaln
 
-from raters.distributions import StickBreaking
 from raters.distributions.type_mixture import log_beta
 from raters.inference import modes
 from raters.inference.arrays import Classes, PerDraw, Rng
@@ -27,7 +26,7 @@ _ROUNDING = 1e-9
 
 def is_collapsed(plan: sweep.Plan, move: modes.Images) -> bool:
     """Return whether classes can be drawn and then renamed: none may be known."""
-    counted = plan.classes and not plan.broken and not isinstance(plan, joint_plan.Plan)
+    counted = plan.classes and not isinstance(plan, joint_plan.Plan)
     return counted and isinstance(move.symmetry, Exchange) and not move.broken
 
 
@@ -36,9 +35,7 @@ def counted_sites(program: Program[Any], data: Any, values: Values) -> tuple[str
     if not program.latent:
         return None
     blocks = sweep.blocks_of(program, data, values)
-    sites = tuple(block.sites[0] for block in blocks if block.kind == "counts")
-    types = [latent_classes.type_of_prior(program.model, data, values, site) for site in sites]
-    return None if StickBreaking in types else sites
+    return tuple(block.sites[0] for block in blocks if block.kind == "counts")
 
 
 def step(

@@ -95,8 +95,7 @@ class MeanField:
         """Return the mean of each site."""
         found = self.values(state)
         for name, parameters in state.counted.items():
-            broken = name in self.setting.plan.broken
-            found[name] = averages.means(tuple(map(np.asarray, parameters)), broken)
+            found[name] = averages.means(tuple(map(np.asarray, parameters)))
         return {name: np.asarray(value) for name, value in found.items()}
 
     def draws(self, state: State, number: int, rng: Rng) -> Values:
@@ -111,9 +110,8 @@ class MeanField:
                 found[name] = entries[:, begin : begin + size].reshape(number, *shape)
                 begin += size
         for name, parameters in state.counted.items():
-            broken = name in self.setting.plan.broken
             own = tuple(map(np.asarray, parameters))
-            found[name] = averages.drawn_probs(own, broken, number, rng)
+            found[name] = averages.drawn_probs(own, number, rng)
         return found
 
     def values(self, state: State) -> Values:
@@ -123,8 +121,7 @@ class MeanField:
         for sites, normal in zip(self.setting.blocks, state.normals, strict=True):
             found = Block(sites).put(found, normal.mean)
         for name, parameters in state.counted.items():
-            broken = name in self.setting.plan.broken
-            found[name] = np.exp(np.asarray(averages.log_means_of(parameters, broken)))
+            found[name] = np.exp(np.asarray(averages.log_means_of(parameters)))
         return found
 
     def votes_at(self, state: State) -> tuple[Array, Array]:
@@ -484,7 +481,7 @@ def _rest(
                 total += site["fn"].log_prob(there[name]).sum()
         for name, parameters in counted.items():
             given = prior_parameters(plan.model, row, there, name)
-            total += averages.less_prior(parameters, given, name in plan.broken)
+            total += averages.less_prior(parameters, given)
         return total
 
     return jax.value_and_grad(rest)(coordinates)

@@ -19,7 +19,6 @@ from jax.flatten_util import ravel_pytree
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 
-from raters.distributions import StickBreaking
 from raters.errors import NotConjugateError
 from raters.inference.arrays import Scalar
 from raters.inference.polya_gamma import (
@@ -74,7 +73,6 @@ class Plan:
     free: tuple[str, ...]
     reaching: frozenset[str]
     in_logs: frozenset[str]
-    broken: frozenset[str]
     moves: tuple[Move, ...] = ()
     spreads: tuple[tuple[Spread, str | None], ...] = ()
     steep: tuple[str, ...] = ()
@@ -179,11 +177,6 @@ def plan(program: Program[Any], values: Values) -> Plan:
     in_logs = frozenset(
         site for site in counted if latent_classes.is_unbounded(model, data, values, site)
     )
-    broken = frozenset(
-        site
-        for site in counted
-        if latent_classes.type_of_prior(model, data, values, site) is StickBreaking
-    )
     of_sets = sets.chooses(program)
     integrated, collapsed_sites = collapsed.collapsed_of(program, values, blocks, free)
     return Plan(
@@ -195,7 +188,6 @@ def plan(program: Program[Any], values: Values) -> Plan:
         free=free,
         reaching=reaching,
         in_logs=in_logs,
-        broken=broken,
         moves=moves_of(model.symmetries),
         spreads=tuple((spread, column_of(program, spread)) for spread in model.spreads),
         steep=steep,
@@ -311,12 +303,13 @@ def block_conditional(
     """Assemble the full conditional of `block`, in one pass over the rows."""
     if block.kind == "counts":
         site = block.sites[0]
-        kind = latent_classes.Breaks if site in plan.broken else latent_classes.conditional
         given: tuple[Any, ...] = (plan.model, data, values, classes)
         if cache is None or not isinstance(cache.table, ClassTable):
-            return kind(latent_classes.parameters(*given, site), site in plan.in_logs)
-        counts = cache.table.counted(classes)
-        return kind(latent_classes.parameters_of_counts(*given, counts, site), site in plan.in_logs)
+            parameters = latent_classes.parameters(*given, site)
+        else:
+            counts = cache.table.counted(classes)
+            parameters = latent_classes.parameters_of_counts(*given, counts, site)
+        return latent_classes.conditional(parameters, site in plan.in_logs)
     if plan.of_sets and block.kind != "class":
         return sets.conditional_of(plan.model, data, values, block, classes, cache, joint=joint)
     full: Conditional | None = None

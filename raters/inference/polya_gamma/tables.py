@@ -28,7 +28,8 @@ from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
 from scipy.special import logsumexp
 
-from raters.distributions import GroupedMixture, Tabulated
+from raters.distributions import GroupedMixture
+from raters.distributions.tabulated import Tabulated
 from raters.inference.arrays import Rng
 from raters.inference.polya_gamma.sweep import Ascent
 from raters.model import Model, Values

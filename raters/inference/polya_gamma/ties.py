@@ -48,9 +48,7 @@ def _score(plan: Any, tie: Tie, row: Any, values: Values, entries: Array) -> tup
         else:
             scores.append(score)
     assert own is not None
-    correlation = plan.model.correlation
-    if correlation is None:
-        correlation = values[plan.model.correlation_of(tie.group)]
+    correlation = values[plan.model.correlation_of(tie.group)]
     return own[0], *given_scores(scores, correlation), own[1]
 
 

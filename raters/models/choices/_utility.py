@@ -15,15 +15,15 @@ from jaxtyping import Array, Float, Int
 
 from raters.distributions import ScaledNormal
 from raters.errors import Reason, refuse
-from raters.errors.validation import boolean, plain_positive
 from raters.judgements.choices import Choices
 from raters.judgements.names import shorten
-from raters.model import Model, Shift, Symmetry, Values
+from raters.model import Shift, Symmetry, Values
 from raters.models.choices._collinear import collinear_features
+from raters.models.settings import CheckedModel
 
 
 @dataclass(frozen=True)
-class Utility(Model[Choices]):
+class Utility(CheckedModel[Choices]):
     """Model in which the utility of an alternative is a sum of terms."""
 
     features: bool = True
@@ -33,9 +33,7 @@ class Utility(Model[Choices]):
     constant_scale: float = 2.5
 
     def __post_init__(self) -> None:
-        for name in ("features", "constants", "interactions"):
-            boolean(name, getattr(self, name))
-        plain_positive(self, "coefficient_scale", "constant_scale")
+        super().__post_init__()
         if not (self.features or self.constants or self.interactions):
             refuse(
                 "features",
@@ -56,14 +54,11 @@ class Utility(Model[Choices]):
         return tuple(name for name, is_there in there.items() if is_there)
 
     @property
-    def shifts(self) -> tuple[Symmetry, ...]:
-        """A number added to all constants, or to all coefficients of a feature of the choosers:
-        only differences between alternatives count."""
-        own: tuple[Symmetry, ...] = (Shift("constant", 0),) if self.constants else ()
-        return own + ((Shift("interaction", 1),) if self.interactions else ())
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        shifts: tuple[Symmetry, ...] = (Shift("constant", 0),) if self.constants else ()
+        return shifts + ((Shift("interaction", 1),) if self.interactions else ())
 
     def start(self, data: Choices) -> Values:
-        """Start where all alternatives are chosen alike."""
         return {name: np.zeros(shape) for name, shape in self._shapes(data).items()}
 
     def _shapes(self, data: Choices) -> dict[str, tuple[int, ...]]:
@@ -77,7 +72,6 @@ class Utility(Model[Choices]):
         return {name: shapes[name] for name in self.terms}
 
     def why_not(self, data: Choices) -> str | None:
-        """Refuse terms that these choices say nothing about."""
         if self.features and not data.feature_names:
             return Reason(
                 "features",
@@ -104,8 +98,6 @@ class Utility(Model[Choices]):
         return None
 
     def data_warnings(self, data: Choices) -> tuple[str, ...]:
-        """Warn of features of the choosers that the utility leaves out, and of collinear ones of
-        the alternatives."""
         collinear: tuple[str, ...] = ()
         if self.features:
             collinear = collinear_features(data, constants=self.constants)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -11,14 +12,16 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.distributions import Choice, GroupedMixture
+from raters.distributions import GroupedMixture
+from raters.distributions.choices import Choice
 from raters.errors import Reason, refuse
-from raters.errors.validation import is_list, one_of, plain_positive, plain_whole
+from raters.errors.validation import is_list
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
 from raters.model import Permute, Symmetry, Values
 from raters.models.choices._names import unknown_name
 from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
+from raters.models.types import sample_weight
 
 # Standard deviation of a start drawn at random, in standard deviations of the features.
 _APART = 0.5
@@ -32,7 +35,7 @@ class LatentClassLogit(Utility):
     .. math::
 
         p(y_k) = \sum_t \eta_t \prod_{S \in k} \frac{e^{u_{S y_S t}}}{\sum_{j \in S} e^{u_{Sjt}}},
-        \qquad \eta \sim \mathrm{Dirichlet}(c, \dots, c)
+        \qquad \eta \sim \mathrm{Dirichlet}(1, \dots, 1)
 
     with the terms and priors of `MultinomialLogit` for the utilities of each type t. The type of
     each chooser k is summed out, so that the likelihood is a product over choosers, the unit that
@@ -41,27 +44,19 @@ class LatentClassLogit(Utility):
     ``result["types"]["responsibility"]``.
 
     With `ignored`, there are two types, who share all coefficients, but that the second does not
-    look at some features: their coefficients are 0.
-
-    Within a type, what is offered takes from all alternatives in proportion, but not over all
-    choosers: those who want the same things choose between the same alternatives.
-
-    Types are numbered by decreasing share, unless features are ignored.
+    look at some features: their coefficients are 0. Types are numbered by decreasing share, unless
+    features are ignored.
 
     Parameters
     ----------
-    features, constants, interactions : bool
-        Terms of the utility; see `MultinomialLogit`.
-    coefficient_scale, constant_scale : float
-        Standard deviations of the priors; see `MultinomialLogit`.
+    features, constants, interactions, coefficient_scale, constant_scale
+        Terms of the utility and their priors; see `MultinomialLogit`.
     num_types : int
         Number of types.
     by : {"annotator", "set"}
         Whether choosers have types, or single choices.
     ignored : sequence of str
         Features that the second of two types does not look at; none by default.
-    concentration : float
-        Concentration c of the prior on the shares of the types.
 
     Examples
     --------
@@ -75,18 +70,14 @@ class LatentClassLogit(Utility):
     ('alternative', 'type')
     """
 
-    num_types: int = 2
+    num_types: int = dataclasses.field(default=2, metadata={"least": 2})
     by: Literal["annotator", "set"] = "annotator"
     ignored: tuple[str, ...] = ()
-    concentration: float = 1.0
 
     reference: ClassVar[str] = "kamakura1989probabilistic"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        plain_whole(self, "num_types", least=2)
-        one_of("by", self.by, ("annotator", "set"))
-        plain_positive(self, "concentration")
         if not is_list(self.ignored):
             refuse(
                 "ignored",
@@ -106,15 +97,12 @@ class LatentClassLogit(Utility):
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """A number added to all constants, and the numbering of the types."""
         if self.ignored:
-            return self.shifts
-        return (*self.shifts, Permute((*self.terms, "type_weight"), share="type_weight"))
+            return super().symmetries
+        return (*super().symmetries, Permute((*self.terms, "type_weight"), share="type_weight"))
 
     def generate(self, data: Choices) -> None:
-        """Define the NumPyro program."""
-        shares = dist.Dirichlet(jnp.full(self.num_types, self.concentration))
-        weight = numpyro.sample("type_weight", shares, infer={"event_dims": ["type"]})
+        weight = sample_weight(self.num_types, 1.0)
         utility = self._utility(data)
         number, group = self._groups(data)
         facts: dict[str, Any] = {"unit": self.by, "latent_class": "type"}
@@ -143,11 +131,9 @@ class LatentClassLogit(Utility):
         return len(data.annotators), own
 
     def start(self, data: Choices) -> Values:
-        """Start from random utilities of each type, the same in each run."""
         return self.another_start(data, np.random.default_rng(0))
 
     def another_start(self, data: Choices, rng: np.random.Generator) -> Values:
-        """Draw utilities of each type at random."""
         start: Values = {"type_weight": np.full(self.num_types, 1 / self.num_types)}
         units = {
             "coefficient": () if data.scale is None else np.asarray(data.scale)[:, None],
@@ -166,7 +152,6 @@ class LatentClassLogit(Utility):
         return start
 
     def why_not(self, data: Choices) -> str | None:
-        """Refuse terms without data, features that are not there, and too few choosers."""
         if reason := super().why_not(data):
             return reason
         if reason := unknown_name("ignored", self.ignored, data.feature_names, "feature"):
@@ -200,7 +185,6 @@ class LatentClassLogit(Utility):
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Choices
     ) -> tuple[str, ...]:
-        """Warn of types that are empty."""
         if responsibility is None:
             return ()
         size = responsibility.sum(0)

@@ -12,12 +12,14 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.distributions import Choice, ScaledMultivariateNormal, ScaledNormal
+from raters.distributions import ScaledNormal
+from raters.distributions.choices import Choice
+from raters.distributions.scaled_normal import ScaledMultivariateNormal
 from raters.errors import Reason, refuse
-from raters.errors.validation import boolean, is_list, plain_positive
+from raters.errors.validation import is_list
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
-from raters.model import Own, Symmetry, Values
+from raters.model import Own, Values
 from raters.models.choices._names import names_of, unknown_name
 from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
 
@@ -44,27 +46,23 @@ class MixedLogit(Utility):
 
         \tau_k \sim \mathrm{Normal}(0, \mathrm{diag}(s) \, R \, \mathrm{diag}(s)), \qquad
         s_f \sim \mathrm{HalfNormal}(a / \mathrm{sd}_f), \qquad
-        e_{kc} \sim \mathrm{Normal}(0, q_c), \quad q_c \sim \mathrm{HalfNormal}(b)
+        e_{kc} \sim \mathrm{Normal}(0, q_c), \quad q_c \sim \mathrm{HalfNormal}(1.5)
 
-    R is the identity, or with `correlated` a correlation matrix, R ~ LKJ(η).
+    R is the identity, or with `correlated` a correlation matrix, R ~ LKJ(1).
 
     ``result.posterior["own_coefficient"]`` has everybody's coefficients β + τ, and ``correlation``
     the matrix R.
 
     The likelihood of `raters.log_likelihood` is a product over sets, given everybody's
-    coefficients; with ``by="annotator"`` these are integrated out, which is what leaving out a
-    whole chooser asks for.
+    coefficients; with ``by="annotator"`` these are integrated out.
 
     Identification: the likelihood is unchanged when a number is added to β and subtracted from all
-    τ; the prior of τ, whose mean is 0, determines it. A chooser who chose once tells little of
-    their own coefficients, and choosers who all did so little of the spreads.
+    τ; the prior of τ, whose mean is 0, determines it.
 
     Parameters
     ----------
-    features, constants, interactions : bool
-        Terms of the utility that all choosers share; see `MultinomialLogit`.
-    coefficient_scale, constant_scale : float
-        Standard deviations of the priors; see `MultinomialLogit`.
+    features, constants, interactions, coefficient_scale, constant_scale
+        Terms of the utility that all choosers share, and their priors; see `MultinomialLogit`.
     random : sequence of str, optional
         Features whose coefficients differ between choosers; by default all.
     correlated : bool
@@ -74,11 +72,6 @@ class MixedLogit(Utility):
         alternative, whose constant then differs between choosers.
     spread_scale : float
         Scale a of the spreads s, in changes of utility with one standard deviation of the feature.
-    component_scale : float
-        Scale b of the spreads q of the error components.
-    concentration : float
-        Concentration η of the prior on the correlation matrix: 1 is uniform, larger is nearer to
-        no correlation.
 
     Examples
     --------
@@ -93,15 +86,11 @@ class MixedLogit(Utility):
     correlated: bool = False
     error_components: tuple[tuple[str, ...], ...] = ()
     spread_scale: float = 1.5
-    component_scale: float = 1.5
-    concentration: float = 1.0
 
     reference: ClassVar[str] = "revelt1998mixed"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        boolean("correlated", self.correlated)
-        plain_positive(self, "spread_scale", "component_scale", "concentration")
         if self.random is not None:
             object.__setattr__(self, "random", _random(self.random))
         own = _components(self.error_components)
@@ -129,17 +118,10 @@ class MixedLogit(Utility):
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """None for the sweep of Pólya-Gamma: `own` says how Gibbs draws the sites."""
         return ()
 
     @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        """A number added to all constants, or to all coefficients of a feature of the choosers."""
-        return self.shifts
-
-    @property
     def own(self) -> tuple[Own, ...]:
-        """Deviations of the choosers, and what they have as error components."""
         there = {
             Own("taste", "coefficient_spread"): self._varies,
             Own("error_component", "component_spread"): bool(self.error_components),
@@ -178,7 +160,6 @@ class MixedLogit(Utility):
     # ---------------------------------------------------------------- program
 
     def generate(self, data: Choices) -> None:
-        """Define the NumPyro program."""
         sites = sample_terms(self, data)
         utility = utility_of(sites, data)
         annotator = jnp.asarray(data.annotator)
@@ -218,7 +199,7 @@ class MixedLogit(Utility):
     def _sample_correlations(self, number: int) -> Float[Array, "feature feature"]:
         """Sample the Cholesky factor of the correlation matrix."""
         axis = self._axis
-        lkj = dist.LKJCholesky(number, self.concentration)
+        lkj = dist.LKJCholesky(number, 1.0)
         both = {"event_dims": [axis, "other_feature"]}
         factor: Array = numpyro.sample("correlation_factor", lkj, infer=both)
         with numpyro.plate(axis, number, dim=-2), numpyro.plate("other_feature", number, dim=-1):
@@ -235,8 +216,7 @@ class MixedLogit(Utility):
         """Sample the error components and their spreads."""
         number = len(self.error_components)
         with numpyro.plate("component", number):
-            prior = dist.HalfNormal(self.component_scale)
-            spread = numpyro.sample("component_spread", prior)
+            spread = numpyro.sample("component_spread", dist.HalfNormal(1.5))
         effects = dist.Normal(0.0, spread).expand((people, number)).to_event(1)
         with numpyro.plate("annotator", people):
             facts = {"event_dims": ["component"]}
@@ -251,7 +231,6 @@ class MixedLogit(Utility):
         )
 
     def start(self, data: Choices) -> Values:
-        """Start where all alternatives are chosen alike, and choosers differ a little."""
         start, people = super().start(data), len(data.annotators)
         if self._varies:
             places = np.array(self.places(data))
@@ -267,7 +246,6 @@ class MixedLogit(Utility):
     # ---------------------------------------------------------------- refusals
 
     def why_not(self, data: Choices) -> str | None:
-        """Refuse features and alternatives that are not there, and groups that tell nothing."""
         if reason := super().why_not(data):
             return reason
         if reason := unknown_name("random", self.random or (), data.feature_names, "feature"):
@@ -303,7 +281,6 @@ class MixedLogit(Utility):
         return None
 
     def data_warnings(self, data: Choices) -> tuple[str, ...]:
-        """Warn of spreads about which the choices say little."""
         number = data.judgements_by("annotator")
         sentences = super().data_warnings(data) + self._warnings_of_groups(data)
         if (number > 0).sum() < 2:

@@ -11,8 +11,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.errors import Reason, refuse
-from raters.errors.validation import boolean, plain_positive
+from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.names import shorten
 from raters.judgements.separation import free_share
@@ -22,20 +21,6 @@ from raters.model import Values
 _UNLIKE = 30
 # Share of the information about a coefficient below which rewards imitate nearly all of it.
 _IMITATED = 0.01
-
-
-def check_settings(model: Any) -> None:
-    """Raise for settings of covariates that are none."""
-    boolean("covariates", model.covariates)
-    plain_positive(model, "coefficient_scale")
-    if model.coefficient_scale != 1.0 and not model.covariates:
-        refuse(
-            "coefficient_scale",
-            model.coefficient_scale,
-            "is of no use without covariates",
-            "add `covariates`",
-            instead=f"rt.{type(model).__name__}(covariates=True, coefficient_scale=...)",
-        )
 
 
 def block(model: Any) -> tuple[str, ...]:
@@ -48,7 +33,7 @@ def sample(model: Any, data: Comparisons) -> Float[Array, " comparison"] | float
     if not model.covariates:
         return 0.0
     with numpyro.plate("feature", len(data.feature_names)):
-        coefficient = numpyro.sample("coefficient", dist.Normal(0.0, model.coefficient_scale))
+        coefficient = numpyro.sample("coefficient", dist.Normal(0.0, 1.0))
     features, row = jnp.asarray(data.features), jnp.zeros(data.num_comparisons, int)
     # By an index for each row, and not as a product, of which a back-end would read a dense design.
     added: Array = sum(
@@ -86,8 +71,7 @@ def why_no_features(model: Any, data: Comparisons) -> str | None:
 
 
 def regression(data: Comparisons, scale: float | None) -> Float[np.ndarray, " feature"]:
-    """Return the first Newton step of logistic regression from 0, under a prior of this scale; 1
-    where it is learned."""
+    """Return the first Newton step of logistic regression from 0."""
     features, count = np.asarray(data.features, float), np.asarray(data.weight, float)
     wins = count / 2 if data.wins is None else np.asarray(data.wins, float)
     precision = (features.T * count / 4) @ features

@@ -175,6 +175,6 @@ class _Marginal:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Float[np.ndarray, "point row"]]:
         """Annotator, wins and losses of each row, and the logits under each competence."""
         who, wins = np.asarray(piece.annotator), np.asarray(piece.wins, np.float64)
-        count = np.ones(len(wins)) if piece.count is None else np.asarray(piece.count, np.float64)
+        count = np.asarray(piece.weight, np.float64)
         gap = reward[np.asarray(piece.first)] - reward[np.asarray(piece.second)]
         return who, wins, count - wins, grid[:, None] * gap + self.bias[who]

@@ -10,7 +10,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.distributions import Votes
+from raters.distributions.votes import votes_of
 from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.separation import MIXED_ORDER, order_share
@@ -19,12 +19,7 @@ from raters.model import Values
 
 def observe(logits: Float[Array, " comparison"], data: Comparisons) -> None:
     """Sample the observed site: votes for the first item, out of `count`."""
-    votes = (
-        dist.Bernoulli(logits=logits)
-        if data.count is None
-        else Votes(logits=logits, total_count=data.count)
-    )
-    numpyro.sample("outcome", votes, obs=data.wins)
+    numpyro.sample("outcome", votes_of(logits, data.count), obs=data.wins)
 
 
 def reward_scale_site(fixed: float | None) -> Any:
@@ -70,8 +65,7 @@ def of_one_annotator(data: Comparisons) -> tuple[str, ...]:
 
 
 def of_no_tastes(data: Comparisons) -> tuple[str, ...]:
-    """Warn of a single annotator, and of annotators with one vote each, whose tastes are not
-    known."""
+    """Warn of a single annotator, and of annotators with one vote each."""
     votes = np.asarray(data.judgements_by("annotator"))
     if (votes > 0).sum() < 2:
         return (
@@ -87,11 +81,7 @@ def win_rate_rewards(data: Comparisons) -> Float[np.ndarray, " item"]:
     """Return the centred log-odds of each item's win rate, with one win and one loss added."""
     won, played = np.zeros(data.num_items), np.zeros(data.num_items)
     for piece in data.halved().chunks(1 << 18):
-        count = (
-            np.ones(piece.num_comparisons)
-            if piece.count is None
-            else np.asarray(piece.count, np.float64)
-        )
+        count = np.asarray(piece.weight, np.float64)
         wins = count / 2 if piece.wins is None else np.asarray(piece.wins, np.float64)
         for side, votes in ((piece.first, wins), (piece.second, count - wins)):
             won += np.bincount(np.asarray(side), votes, data.num_items)
@@ -100,9 +90,9 @@ def win_rate_rewards(data: Comparisons) -> Float[np.ndarray, " item"]:
     return reward - reward.mean()
 
 
-def why_not_ordered(data: Comparisons) -> str | None:
+def why_not_ordered(model: Any, data: Comparisons) -> str | None:
     """Explain why a position bias cannot be learned from these votes, or return None."""
-    if data.ordered:
+    if data.ordered or not model.position_bias:
         return None
     return Reason(
         "position_bias",
@@ -112,9 +102,9 @@ def why_not_ordered(data: Comparisons) -> str | None:
     )
 
 
-def of_one_order(data: Comparisons) -> tuple[str, ...]:
+def of_one_order(model: Any, data: Comparisons) -> tuple[str, ...]:
     """Warn of pairs that were shown in one order, whose bias rewards can imitate."""
-    if order_share(data) >= MIXED_ORDER:
+    if not model.position_bias or order_share(data) >= MIXED_ORDER:
         return ()
     return (
         (

@@ -10,9 +10,8 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.distributions import Davidson, RaoKupper, TiedVotes
+from raters.distributions.ties import Davidson, RaoKupper, TiedVotes
 from raters.errors import Reason, refuse
-from raters.errors.validation import one_of
 from raters.judgements.comparisons import Comparisons
 from raters.model import Values
 from raters.models.comparisons import _sites
@@ -25,10 +24,7 @@ _SCALE = 2.0
 
 
 def check_settings(model: Any) -> None:
-    """Raise for settings of ties that are none, or of which one lacks the other."""
-    if model.ties is not None:
-        one_of("ties", model.ties, _DISTRIBUTIONS)
-    one_of("tie_propensity", model.tie_propensity, ("shared", "annotator"))
+    """Raise for settings that are none, and for a propensity without a model of ties."""
     if model.ties is None and model.tie_propensity == "annotator":
         refuse(
             "tie_propensity",
@@ -65,16 +61,14 @@ def _propensity(model: Any, data: Comparisons) -> Float[Array, ""] | Float[Array
 
 
 def in_block(model: Any) -> bool:
-    """Return whether the propensity has a conjugate block: it is a utility of Davidson's model, and
-    Rao and Kupper's threshold is not affine in it."""
+    """Return whether the logits are affine in the propensity: a utility of Davidson's model."""
     return bool(model.ties == "davidson")
 
 
 def votes_with_ties(
     model: Any, draws: Values, logits: Float[np.ndarray, "draw pair"], annotator: int
 ) -> TiedVotes | None:
-    """Return the distribution of one annotator's votes under each draw, or None where the model
-    knows no ties."""
+    """Return the distribution of one annotator's votes under each draw; None without ties."""
     if getattr(model, "ties", None) is None:
         return None
     propensity = np.asarray(draws["tie_propensity"])

@@ -12,7 +12,7 @@ import scipy.sparse
 import scipy.sparse.csgraph
 from jaxtyping import Array, Float, Int
 
-from raters.distributions import PlackettLuce
+from raters.distributions.choices import PlackettLuce
 from raters.judgements.names import shorten
 from raters.judgements.rankings import Rankings
 from raters.model import Values
