@@ -30,13 +30,6 @@ def test_sides_that_change_places_change_the_outcome(kind, x, nu, value) -> None
     assert float(one) == pytest.approx(float(other), rel=1e-5, abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_equal_items_tie_alike_under_both_laws(kind) -> None:
-    nu = jnp.array([-3.0, 0.0, 2.0])
-    tie = jnp.exp(kind(0.0, nu).log_prob(0.5))
-    np.testing.assert_allclose(tie, jnp.exp(nu) / (2 + jnp.exp(nu)), rtol=1e-6)
-
-
 def test_rao_and_kupper_are_written_with_their_threshold() -> None:
     """The formulas as printed, at a threshold of 0.7 and log-odds of 0.4."""
     t, x = 0.7, 0.4

@@ -11,8 +11,6 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Num
 from numpyro.distributions import constraints
 
-from raters.errors.validation import checked
-
 # The log of what is not there: −∞ has no second derivative in `jnp.logaddexp`.
 _NOTHING = -1e30
 #: A row with a lower utility is a position without an item: it is chosen at no stage.
@@ -38,31 +36,11 @@ class Choice(OfSets):
 
     Batch shape (set,); the event is all rows, since sets differ in size. A utility for each class
     gives batch shape (set, class), as a component of `GroupedMixture`, whose groups are of sets.
-
-    Parameters
-    ----------
-    utility : float array, shape (row,) or (row, class)
-        Utility of each alternative of each set.
-    set : int array, shape (row,)
-        Code of each row's set, ascending. Rows whose code is `num_sets` only pad.
-    num_sets : int
-        Number of sets.
-    count : float array, shape (set,), optional
-        Number of choices made from each set; 0 for a set that only pads. 1 unless given.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> from raters.distributions.choices import Choice
-    >>> choice = Choice(jnp.array([0.0, 1.0, 2.0]), jnp.zeros(3, int), 1)
-    >>> choice.mean.tolist()
-    [0.090, 0.245, 0.665]
     """
 
     pytree_data_fields = ("utility", "set", "count")
     pytree_aux_fields = ("num_sets",)
 
-    @checked
     def __init__(
         self,
         utility: Float[Array, " row"] | Float[Array, "row class"],
@@ -179,38 +157,11 @@ class PlackettLuce(OfSets):
     (ranking, class), as a component of `GroupedMixture`, whose groups are of rankings. `log_prob`
     takes rows in any order within their ranking: a scatter by place takes the part of a sort, which
     a compiler would carry out again on each program of which the places are constants.
-
-    Parameters
-    ----------
-    utility : float array, shape (row,) or (row, class)
-        Utility of each item offered.
-    set : int array, shape (row,)
-        Code of each row's ranking, ascending. Rows whose code is `num_sets` only pad.
-    num_sets : int
-        Number of rankings.
-    count : float array, shape (ranking,), optional
-        Number of times that each ranking was given; 0 for one that only pads. 1 unless given.
-    places : int array, shape (ranking,), optional
-        Number of places that `sample` fills of each ranking: all unless given.
-    lowest : int array, shape (ranking,), optional
-        1 for the rankings of which `sample` names the worst, too. Without it the value −1 has no
-        meaning.
-    longest : int, optional
-        Largest number of rows of a ranking, which makes `log_prob` compile faster.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> from raters.distributions.choices import PlackettLuce
-    >>> ranking = PlackettLuce(jnp.array([0.0, 1.0, 2.0]), jnp.zeros(3, int), 1)
-    >>> jnp.exp(ranking.log_prob(jnp.array([3, 2, 1]))).tolist()
-    [0.486]
     """
 
     pytree_data_fields = ("utility", "set", "count", "places", "lowest")
     pytree_aux_fields = ("num_sets", "longest")
 
-    @checked
     def __init__(
         self,
         utility: Float[Array, " row"] | Float[Array, "row class"],

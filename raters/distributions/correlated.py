@@ -67,23 +67,6 @@ class Correlated(dist.Distribution):
 
     so that x has the density f once the others are integrated out, and all together have a
     Gaussian copula (Sklar 1959; Song 2000, Scandinavian Journal of Statistics 27, 305–320).
-
-    Parameters
-    ----------
-    base : numpyro distribution
-        Distribution of the value by itself, of single numbers.
-    mean, spread : array
-        Mean μ and standard deviation s of its score, given the others.
-
-    Examples
-    --------
-    A share that goes with a standard normal ability of 1.5, at a correlation of 0.8:
-
-    >>> import jax, numpyro.distributions as dist
-    >>> from raters.distributions.correlated import Correlated
-    >>> share = Correlated(dist.Beta(2.0, 2.0), 0.8 * 1.5, 0.6)
-    >>> bool(share.sample(jax.random.key(0), (1000,)).mean() > 0.7)
-    True
     """
 
     arg_constraints: dict[str, Any] = {}

@@ -19,12 +19,10 @@ def open_mirror(competence: np.ndarray, data: Judgements, what: str) -> tuple[st
         return ()
     whose = part_of(parts, place, data)
     return (
-        (
-            f"the {what} leave open which way round the order{whose} is: by this model and its"
-            f" prior it is, with probability {less[place]:.2f}, the mirror image, in which"
-            " adversaries are experts and experts adversaries; one annotator who is known to be"
-            " good, or a few pairs whose order is known, would decide it"
-        ),
+        f"the {what} leave open which way round the order{whose} is: by this model and its"
+        f" prior it is, with probability {less[place]:.2f}, the mirror image, in which"
+        " adversaries are experts and experts adversaries; one annotator who is known to be"
+        " good, or a few pairs whose order is known, would decide it",
     )
 
 
@@ -35,9 +33,7 @@ def open_reward(competence: np.ndarray, what: str, remedy: str) -> tuple[str, ..
     if competence.shape[-1] < 2 or less < OPEN_MIRROR:
         return ()
     return (
-        (
-            f"the {what} leave open which way round the reward is: by this model and its prior it"
-            f" is, with probability {less:.2f}, the opposite, in which those who seem to act for"
-            f" the goal act against it; {remedy}"
-        ),
+        f"the {what} leave open which way round the reward is: by this model and its prior it"
+        f" is, with probability {less:.2f}, the opposite, in which those who seem to act for"
+        f" the goal act against it; {remedy}",
     )

@@ -13,7 +13,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.distributions import GroupedMixture
-from raters.distributions.tabulated import Tabulated
+from raters.distributions.rows import Tabulated
 from raters.judgements.base import Judgements
 from raters.judgements.patterns import Patterns
 from raters.model import Marginal, Model, Values

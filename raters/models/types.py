@@ -114,20 +114,9 @@ def why_not(model: Any, data: Any, word: str = "vote") -> str | None:
     voted = int(np.count_nonzero(data.judgements_by("annotator")))
     if model.num_types <= voted:
         return None
-    fewer, named = max(1, min(voted - 1, 2)), data.num_annotators > 1
-    return Reason(
-        "num_types",
-        model.num_types,
-        f"is not possible with {voted} annotator(s) with {word}s",
-        (
-            f"a type needs at least one, so write {fewer}"
-            + (
-                ""
-                if named
-                else f", and name the column that says whose {word} it is by `annotator`"
-            )
-        ),
-    )
+    problem = f"is not possible with {voted} annotator(s) with {word}s"
+    expected = f"a type needs one at least; say by `annotator` whose {word} it is"
+    return Reason("num_types", model.num_types, problem, expected)
 
 
 def data_warnings(
@@ -140,17 +129,13 @@ def data_warnings(
         return ()
     if single == len(number):
         return (
-            (
-                f"every annotator has a single {word}, which says next to nothing of who is of"
-                " which type, and of the types only what one set of rewards cannot fit, such as a"
-                " cycle. Ask each annotator several questions, or fit a single type"
-            ),
+            f"every annotator has a single {word}, which says next to nothing of who is of"
+            " which type, and of the types only what one set of rewards cannot fit, such as a"
+            " cycle. Ask each annotator several questions, or fit a single type",
         )
     return (
-        (
-            f"{single} of {len(number)} annotators have a single {word}, which says next to nothing"
-            " of their type; their responsibilities stay near the shares of the types"
-        ),
+        f"{single} of {len(number)} annotators have a single {word}, which says next to nothing"
+        " of their type; their responsibilities stay near the shares of the types",
     )
 
 

@@ -19,7 +19,7 @@ import scipy.sparse
 from jaxtyping import Array, Float
 
 from raters.distributions import ConfusedLabel, GroupedMixture
-from raters.distributions.tabulated import Tabulated
+from raters.distributions.rows import Tabulated
 from raters.model import Model, Values
 from raters.program.traces import trace
 

@@ -4,7 +4,6 @@ what is identified, and recovery."""
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import Any
 
 import jax
@@ -45,30 +44,6 @@ def demonstrated(mdp: rt.MDP, policy: np.ndarray, weight: np.ndarray) -> rt.Demo
     table["action"] = [mdp.actions[code] for code in action]
     data = rt.Demonstrations.from_frame(table, mdp=mdp, state="state", action="action")
     return dataclasses.replace(data, count=(weight[:, None] * policy)[state, action])
-
-
-def warnings_of(model: rt.MaxEntIRL, data: rt.Demonstrations) -> str:
-    """Warnings of a fit as short as it can be, as one text."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        rt.fit(model, data, rt.SVI(steps=500, draws=10), seed=0, progress=False)
-    return " ".join(str(one.message) for one in caught)
-
-
-@pytest.mark.slow
-def test_a_fit_warns_of_who_showed_nothing_and_of_features_that_the_prior_rules_out() -> None:
-    mdp = rt.MDP.grid(2, 2, slip=0, start=(0, 0), discount=0.9)
-    table = {"who": [*"aaabbb", "c"], "at": ["(0, 0)"] * 7, "do": ["right", "down", "right"] * 2}
-    table["do"] += ["right"]
-    names = {"state": "at", "action": "do", "annotator": "who"}
-    data = rt.Demonstrations.from_frame(table, mdp=mdp, annotators=[*"abcd"], **names)
-    said = warnings_of(rt.MaxEntIRL(), data)
-    assert "1 annotator(s) demonstrated nothing, and keep their prior: d" in said
-    assert "1 annotator(s) demonstrated one step, which tells next to nothing of them: c" in said
-    assert "coefficient_scale" not in said
-    small = dataclasses.replace(mdp, features=0.02 * np.asarray(mdp.features))
-    data = rt.Demonstrations.from_frame(table, mdp=small, annotators=[*"abcd"], **names)
-    assert "write MaxEntIRL(coefficient_scale=50)" in warnings_of(rt.MaxEntIRL(), data)
 
 
 def policy_of(mdp: rt.MDP, reward: Any) -> np.ndarray:
@@ -126,17 +101,6 @@ def test_values_in_single_precision(discount: float) -> None:
     assert single[0].dtype == np.float32
     for one, other in zip(single, double, strict=True):
         np.testing.assert_allclose(one, other, atol=2e-5)
-
-
-def test_policies_of_several_rewards_are_those_of_each() -> None:
-    with jax.enable_x64(True):
-        mdp = random_mdp()
-        rewards = np.random.default_rng(0).normal(size=(3, 6, 3))
-        together = policy_of(mdp, rewards)
-        for one, reward in zip(together, rewards, strict=True):
-            np.testing.assert_allclose(one, policy_of(mdp, reward), atol=1e-13)
-    np.testing.assert_allclose(together.sum(-1), 1, atol=1e-12)
-    assert (together[:, ~mdp.allowed] == 0).all()
 
 
 def test_a_rationality_of_zero_acts_at_random() -> None:
@@ -209,16 +173,6 @@ def test_directions_that_change_no_policy(discount: float) -> None:
         shortest = without_unidentified(theta, mdp)
         np.testing.assert_allclose(policy_of(mdp, mdp.reward(shortest)), policy, atol=1e-10)
         assert np.abs(policy_of(mdp, mdp.reward(theta + np.eye(5)[1])) - policy).max() > 0.01
-
-
-def test_features_that_tell_nothing_are_warned_of() -> None:
-    mdp = rt.MDP.grid(2, 2)
-    policy = np.full((2, 4, 4), 0.25)
-    data = rt.Demonstrations.rollouts(mdp, policy, trajectories=1, steps=3, seed=0)
-    (warning,) = rt.MaxEntIRL().data_warnings(data)
-    assert "1 combination(s) of the 4 features change no policy" in warning
-    alone = data.without_judges([1])
-    assert any("one annotator" in text for text in rt.MaxEntIRL().data_warnings(alone))
 
 
 # ---------------------------------------------------------------- recovery

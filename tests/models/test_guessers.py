@@ -16,7 +16,7 @@ from scipy.special import betaln, gammaln, logsumexp
 from scipy.stats import beta, dirichlet, lognorm
 
 import raters as rt
-from raters.auditing.annotator_types import type_names, type_probs, type_probs_given, type_site
+from raters.auditing.annotator_types import type_probs, type_probs_given
 from raters.distributions.type_mixture import TypeMixture
 from raters.models.labels.guesser_dawid_skene import ways_of_guessing
 from raters.program import Program
@@ -196,40 +196,6 @@ def test_em_never_goes_down(model) -> None:
     assert len(trace) > 5
     assert np.diff(trace).min() > -1e-9 * abs(trace[-1])
     assert trace[-1] > trace[0] + 0.1
-
-
-@pytest.mark.slow
-def test_guessers_are_told_from_the_careless(fit_quietly) -> None:
-    """A guesser who prefers one class, one who is often wrong, and adversaries, by their labels of
-    items that many others label well."""
-    rng = np.random.default_rng(0)
-    classes, rows = rng.integers(2, size=120), []
-    for a in range(12):
-        right = {9: 0.7, 10: 0.1}.get(a, 0.9)
-        for i in rng.choice(120, 80, replace=False):
-            said = classes[i] if rng.random() < right else 1 - classes[i]
-            rows.append((int(i), a, int(rng.random() < 0.8) if a == 11 else int(said)))
-    labels, model = _labels(rows), rt.models.GuesserDawidSkene()
-    backend = rt.PGGibbs(draws=100, warmup=50, chains=2)
-    result = fit_quietly(model, labels, backend)
-    table = rt.audit(model, result, reference="crowd").table
-    assert table["p_spammer"].values[11] > 0.9
-    assert table["p_adversarial"].values[10] > 0.9
-    assert np.all(table["p_spammer"].values[:11] < 0.3)
-    assert np.all(np.delete(table["p_adversarial"].values, 10) < 0.1)
-    gold = dict(enumerate(classes[:40].tolist()))
-    table = rt.audit(model, result, gold).table
-    assert table["p_spammer"].values.argmax() == 11
-    assert table["p_adversarial"].values.argmax() == 10
-
-
-def test_models_without_types_have_none(polarised) -> None:
-    """Neither a site nor probabilities."""
-    program = Program(rt.DawidSkene(), polarised)
-    assert type_site(program) is None
-    assert type_probs(program, {}) == {}
-    assert type_probs_given(program, {}, np.zeros((1, 5), int)) == {}
-    assert type_names(Program(rt.models.GuesserOneCoin(), polarised), "accuracy")[1] == "guesser"
 
 
 # ---------------------------------------------------------------------- the prior

@@ -244,19 +244,6 @@ def test_a_part_without_competences_breaks_the_symmetries() -> None:
     assert one.symmetries == (Shift("reward"),)
 
 
-def test_a_site_that_only_one_part_moves_breaks_the_symmetry() -> None:
-    """Competences that two parts share, and rewards that they do not."""
-    model = rt.models.JointModel(
-        {
-            "one": rt.ExtendedBTL(competence="signed", reward_scale=1.0),
-            "two": rt.ExtendedBTL(competence="signed", reward_scale=1.0),
-            "three": rt.BTL(),
-        },
-        shared=["reward", {"one": "competence", "two": "competence"}],
-    )
-    assert model.symmetries == (Shift("reward"),)
-
-
 def test_a_part_that_moves_a_shared_site_otherwise_breaks_the_symmetry() -> None:
     """Covariates, which no competence scales, beside a reward that is linear in the same
     features."""
@@ -275,29 +262,6 @@ def test_contract(model, both) -> None:
 
 
 # ---------------------------------------------------------------------- sites
-
-
-def test_sites_have_names_axes_and_priors(both) -> None:
-    sites = rt.program.Program(TIED, both).sites
-    assert {name: site.dims for name, site in sites.items()} == {
-        "competence_correlation": (),
-        "coefficient": ("feature",),
-        "votes.competence": ("annotator",),
-        "shown.rationality": ("annotator",),
-    }
-    assert sites["shown.rationality"].distribution == "Correlated"
-
-
-def test_a_site_with_one_type_is_shared_with_one_without(both) -> None:
-    model = rt.models.JointModel(
-        {"shown": rt.MaxEntIRL(), "votes": rt.models.ContextualBTL(coefficient_scale=3.0)},
-        shared=["coefficient"],
-    )
-    sites = rt.program.Program(model, both).sites
-    assert sites["coefficient"].dims == ("feature",)
-    first = rt.models.JointModel(dict(reversed(model.models)), shared=["coefficient"])
-    assert rt.program.Program(first, both).sites["coefficient"].dims == ("feature", "votes.type")
-    assert set(model.start(both)) == set(sites)
 
 
 def test_text_and_back() -> None:
@@ -357,17 +321,3 @@ def test_parts_that_do_not_fit_together_are_refused(both) -> None:
     types = pair(votes=rt.models.ContextualBTL(num_types=2))
     with pytest.raises(BackendError):
         rt.fit(types, both, rt.NUTS(), seed=0, progress=False)
-
-
-def test_features_of_other_names_are_not_shared(both) -> None:
-    shown = rt.datasets.demonstration_crowd(2, 2, 4, 2, 5, seed=0, num_features=3).demonstrations
-    other = rt.judgements.Together.of({"votes": both.part("votes"), "shown": shown})
-    with pytest.raises(SettingError):
-        rt.fit(ONE_REWARD, other, rt.NUTS(), seed=0, progress=False)
-
-
-def test_what_a_part_refuses_is_refused(both) -> None:
-    votes = both.part("votes").without_features()
-    bare = rt.judgements.Together.of({"votes": votes, "shown": both.part("shown")})
-    with pytest.raises(BackendError):
-        rt.fit(APART, bare, rt.NUTS(), seed=0, progress=False)

@@ -9,10 +9,9 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.errors import BackendError, DataError
+from raters.errors import DataError
 from raters.families.comparisons import by_stratum, stratum_rewards
 from raters.kinds import AuditContext
-from tests.refusals import raises_about
 
 REWARD = np.array([-1.0, -0.3, 0.3, 1.0])
 DEVIATION = np.array([[0.6, -0.2, 0.2, -0.6], [-0.5, 1.0, -1.0, 0.5]])
@@ -62,12 +61,6 @@ def test_padding_storing_and_joining_keep_strata(votes) -> None:
         votes.joined(dataclasses.replace(votes, stratum=None))
 
 
-def test_a_code_of_no_stratum_is_refused(votes) -> None:
-    wrong = dataclasses.replace(votes, stratum=np.full(votes.num_rows, 2, np.int32))
-    with pytest.raises(DataError, match="codes of the 2 strata"):
-        wrong.check()
-
-
 def test_questions_are_of_a_stratum_by_its_name(votes) -> None:
     every = rt.Candidates.pairs(votes)
     assert np.bincount(every.stratum).tolist() == [6 * 2 * 2] * 2  # pairs, orders, annotators
@@ -102,20 +95,6 @@ def test_orders_within_strata_are_recovered(votes, fit_quietly) -> None:
         gap = reward.values[..., asked.first] - reward.values[..., asked.second]
         table = rt.predict(model, result, questions)
         np.testing.assert_allclose(table, 1 / (1 + np.exp(-gap)), atol=1e-5)
-
-
-def test_votes_without_strata_are_refused(votes) -> None:
-    bare = dataclasses.replace(votes, stratum=None, strata=())
-    with raises_about(BackendError, "strata"):
-        rt.fit(rt.BTL(strata=True), bare, rt.PGEM(), seed=0)
-
-
-def test_strata_that_are_not_used_or_alone_are_said(votes) -> None:
-    with pytest.warns(rt.errors.DataWarning, match=r"does not use the strata .*BTL\(strata=True\)"):
-        rt.fit(rt.BTL(reward_scale=1.0), votes, rt.PGEM(draws=0), seed=0, progress=False)
-    assert rt.ExtendedBTL(strata=True).data_warnings(votes) == ()
-    one = votes.rows(np.asarray(votes.stratum) == 0)
-    assert "one stratum" in rt.BTL(strata=True).data_warnings(one)[0]
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from scipy.special import expit, xlogy
 
 import raters as rt
 from raters.acquisition import Bald, Posterior
-from raters.errors import BackendError, ConvergenceWarning, DataError, DataWarning, SettingError
+from raters.errors import SettingError
 from raters.inference.base import Draws
 from raters.inference.identification import identified
 from tests.refusals import raises_about
@@ -78,56 +78,6 @@ def quiet_fit(model, votes, backend, **options):
         warnings.simplefilter("always")
         result = rt.fit(model, votes, backend, seed=0, progress=False, **options)
     return result, [(entry.category, str(entry.message)) for entry in caught]
-
-
-@pytest.mark.slow
-def test_types_that_empty_are_named() -> None:
-    """One taste, six types, and a prior that empties those that nobody needs."""
-    votes = rt.datasets.preference_types(5, 40, 20, 1, seed=0).votes
-    model = rt.MixtureBTL(num_types=6, concentration=0.01, reward_scale=2.0)
-    result, said = quiet_fit(model, votes, rt.PGGibbs(draws=200, warmup=100, chains=2))
-    assert float(result["posterior"]["type_weight"].isel(type=0).mean()) > 0.8
-    sentence = next(
-        text
-        for category, text in said
-        if category is ConvergenceWarning and "less than one annotator" in text
-    )
-    assert "type 5" in sentence
-    assert "speak for" in sentence
-
-
-@pytest.mark.slow
-def test_types_that_votes_cannot_tell_apart_are_said_to_be_so() -> None:
-    votes = rt.datasets.preference_types(5, 40, 2, 2, seed=0, reward_scale=0.5).votes
-    _, said = quiet_fit(rt.MixtureBTL(reward_scale=0.5), votes, rt.PGEM(draws=50))
-    assert any(
-        category is ConvergenceWarning and "types are not separated" in text
-        for category, text in said
-    )
-
-
-@pytest.mark.parametrize(("each", "words"), [(1, "every annotator has a single vote"), (2, None)])
-def test_single_votes_tell_no_types(each, words) -> None:
-    votes = rt.datasets.preference_types(4, 30, each, 2, seed=0).votes
-    sentences = rt.MixtureBTL().data_warnings(votes)
-    assert (words is None and not sentences) or words in sentences[0]
-    assert rt.MixtureBTL(num_types=1).data_warnings(votes) == ()
-
-
-def test_more_types_than_annotators_are_refused(tastes) -> None:
-    with raises_about(BackendError, "num_types", 40):
-        rt.fit(rt.MixtureBTL(num_types=40), tastes.votes, rt.PGEM(), seed=0, progress=False)
-
-
-def test_without_annotators_there_are_no_types() -> None:
-    votes = rt.Comparisons.from_frame({"w": ["a", "b"], "l": ["b", "c"]}, winner="w", loser="l")
-    with raises_about(BackendError, "num_types", 2):
-        rt.fit(rt.MixtureBTL(), votes, rt.PGEM(), seed=0, progress=False)
-
-
-def test_mini_batches_of_votes_are_refused(tastes) -> None:
-    with raises_about(BackendError, "batch_size", 10):
-        rt.fit(MODEL, tastes.votes, rt.SVI(batch_size=10), seed=0, progress=False)
 
 
 # ---------------------------------------------------------------------- verbs
@@ -218,29 +168,6 @@ def bandit():
     return rt.datasets.preference_bandit(60, seed=0)
 
 
-def test_features_are_needed(tastes) -> None:
-    with raises_about(BackendError, "features"):
-        rt.fit(rt.models.ContextualBTL(), tastes.votes, rt.PGEM(), seed=0, progress=False)
-
-
-@pytest.mark.slow
-def test_features_of_questions_are_matched_by_name(bandit, fit_quietly) -> None:
-    model = rt.models.ContextualBTL(num_types=3, coefficient_scale=3.0)
-    result = fit_quietly(model, bandit.votes, rt.PGEM(draws=20))
-    asked = bandit.votes.take(slice(0, 5)).unanswered()
-    turned = dataclasses.replace(
-        asked, features=asked.features[:, ::-1], feature_names=asked.feature_names[::-1]
-    )
-    np.testing.assert_allclose(
-        rt.predict(model, result, turned), rt.predict(model, result, asked), atol=1e-6
-    )
-    bare = dataclasses.replace(asked, features=None, feature_names=())
-    with raises_about(DataError, "features"):
-        rt.predict(model, result, bare)
-    with raises_about(DataError, "features"):
-        rt.suggest(model, result, bare)
-
-
 def test_new_responses_are_judged_by_their_features(bandit, fit_quietly) -> None:
     """A model without parameters of items takes items that it has never seen."""
     model = rt.models.ContextualBTL(coefficient_scale=1.0)
@@ -250,37 +177,3 @@ def test_new_responses_are_judged_by_their_features(bandit, fit_quietly) -> None
     chances = rt.predict(model, result, renamed)
     np.testing.assert_allclose(chances, rt.predict(model, result, asked), atol=1e-6)
     assert str(chances["first"].values[0]).startswith("new")
-
-
-def test_features_that_say_little_are_warned_of(tiny) -> None:
-    features = np.column_stack([np.ones(6), np.arange(6.0), 1000 * np.arange(6.0)])
-    votes = tiny.with_features(features, names=["same", "rank", "price"])
-    sentences = rt.models.ContextualBTL().data_warnings(votes)
-    assert "'same'" in sentences[0]
-    alike = votes.with_features(np.array([[0.0], [0.0], [1.0], [2.0], [3.0], [4.0]]))
-    between = np.asarray((alike.first <= 1) & (alike.second <= 1)).sum()
-    assert (
-        f"{between} of {alike.num_comparisons} comparisons have the same features"
-        in rt.models.ContextualBTL().data_warnings(alike)[0]
-    )
-    assert "'price' differs 1,000 times as much between the sides as 'rank'" in sentences[1]
-
-
-@pytest.mark.slow
-def test_items_that_are_never_compared_are_no_matter_where_features_speak(fit_quietly) -> None:
-    """Each answer is shown once, so the graph of comparisons falls apart; the features hold it
-    together."""
-    rng = np.random.default_rng(0)
-    table = {"a": [f"a{row}" for row in range(30)], "b": [f"b{row}" for row in range(30)]}
-    table |= {"better": rng.choice(["a", "b"], 30), "who": rng.integers(4, size=30)}
-    table |= {"x": rng.normal(size=30), "y": rng.normal(size=30)}
-    votes = rt.Comparisons.from_frame(
-        table,
-        first="a",
-        second="b",
-        outcome="better",
-        annotator="who",
-        features={"length": ("x", "y")},
-    )
-    _, said = quiet_fit(rt.models.ContextualBTL(), votes, rt.PGEM(draws=20))
-    assert not [text for category, text in said if category is DataWarning]

@@ -28,7 +28,7 @@ from jaxtyping import Float
 from numpyro.distributions import constraints
 
 from raters.distributions.choices import Choice, PlackettLuce
-from raters.distributions.scaled_normal import ScaledReal
+from raters.distributions.normals import ScaledReal
 from raters.distributions.ties import Davidson
 from raters.inference.arrays import Entries, Points, Rng
 from raters.inference.polya_gamma import latent_classes

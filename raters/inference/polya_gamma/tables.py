@@ -29,7 +29,7 @@ from numpyro.distributions.transforms import biject_to
 from scipy.special import logsumexp
 
 from raters.distributions import GroupedMixture
-from raters.distributions.tabulated import Tabulated
+from raters.distributions.rows import Tabulated
 from raters.inference.arrays import Rng
 from raters.inference.polya_gamma.sweep import Ascent
 from raters.model import Model, Values

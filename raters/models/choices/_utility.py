@@ -35,23 +35,15 @@ class Utility(CheckedModel[Choices]):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (self.features or self.constants or self.interactions):
-            refuse(
-                "features",
-                False,
-                "leaves no term of the utility, as `constants` and `interactions` are off",
-                "let one of the three be there",
-                instead=f"{type(self).__name__}(constants=True)",
-            )
+            problem = "leaves no term of the utility, as `constants` and `interactions` are off"
+            refuse("features", False, problem, "let one of the three be there")
 
     @property
     def terms(self) -> tuple[str, ...]:
         """Names of the sites that add up to the utility."""
-        there = {
-            "coefficient": self.features,
-            "constant": self.constants,
-            "interaction": self.interactions,
-        }
-        return tuple(name for name, is_there in there.items() if is_there)
+        terms = ("coefficient", self.features), ("constant", self.constants)
+        both = (*terms, ("interaction", self.interactions))
+        return tuple(name for name, is_there in both if is_there)
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -72,29 +64,20 @@ class Utility(CheckedModel[Choices]):
         return {name: shapes[name] for name in self.terms}
 
     def why_not(self, data: Choices) -> str | None:
-        if self.features and not data.feature_names:
-            return Reason(
-                "features",
-                True,
-                "needs features of the alternatives, and these choices have none",
-                "read them with the choices, or leave the term out",
-            )
-        if self.interactions and not data.chooser_names:
-            return Reason(
-                "interactions",
-                True,
-                "needs features of the choosers, and these choices have none",
-                "read them with the choices, or leave the term out",
-            )
+        needed = {
+            "features": ("alternatives", self.features and not data.feature_names),
+            "interactions": ("choosers", self.interactions and not data.chooser_names),
+        }
+        for name, (of, is_missing) in needed.items():
+            if is_missing:
+                problem = f"needs features of the {of}, and these choices have none"
+                expected = "read them with the choices, or leave the term out"
+                return Reason(name, True, problem, expected)
         never = np.bincount(np.asarray(data.alternative), minlength=len(data.alternatives)) == 0
         if (self.constants or self.interactions) and never.any():
             names = [data.alternatives[code] for code in np.flatnonzero(never)]
-            return Reason(
-                "constants",
-                True,
-                f"are known from nothing of alternatives never offered ({shorten(names)})",
-                "leave these out of `alternatives`",
-            )
+            problem = f"are known from nothing of alternatives never offered ({shorten(names)})"
+            return Reason("constants", True, problem, "leave these out of `alternatives`")
         return None
 
     def data_warnings(self, data: Choices) -> tuple[str, ...]:

@@ -15,11 +15,10 @@ from jaxtyping import Array, Float
 from raters.distributions import GroupedMixture
 from raters.distributions.choices import Choice
 from raters.errors import Reason, refuse
-from raters.errors.validation import is_list
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
 from raters.model import Permute, Symmetry, Values
-from raters.models.choices._names import unknown_name
+from raters.models.choices._names import names_of, unknown_name
 from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
 from raters.models.types import sample_weight
 
@@ -78,21 +77,12 @@ class LatentClassLogit(Utility):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not is_list(self.ignored):
-            refuse(
-                "ignored",
-                self.ignored,
-                expected="it must be a list of features",
-                instead=f"ignored=({self.ignored!r},)",
-            )
-        object.__setattr__(self, "ignored", tuple(map(name_text, self.ignored)))
+        ignored = names_of("ignored", self.ignored, 'ignored=("price",)', "features")
+        object.__setattr__(self, "ignored", ignored)
         if self.ignored and self.num_types != 2:
+            problem = "is not possible with features that one type ignores"
             refuse(
-                "num_types",
-                self.num_types,
-                "is not possible with features that one type ignores",
-                ("there are two types then: those who look at all features, and those who do not"),
-                instead="num_types=2",
+                "num_types", self.num_types, problem, "there are two types", instead="num_types=2"
             )
 
     @property
@@ -135,20 +125,17 @@ class LatentClassLogit(Utility):
 
     def another_start(self, data: Choices, rng: np.random.Generator) -> Values:
         start: Values = {"type_weight": np.full(self.num_types, 1 / self.num_types)}
-        units = {
-            "coefficient": () if data.scale is None else np.asarray(data.scale)[:, None],
-            "constant": 1.0,
-            "interaction": ()
-            if data.chooser_scale is None
-            else np.asarray(data.chooser_scale)[:, None, None],
-        }
+        if self.ignored:
+            return start | super().start(data)
+        units = {"coefficient": data.scale, "interaction": data.chooser_scale}
+        axes = {"constant": 0, "interaction": 1}
         for name, shape in self._shapes(data).items():
-            if self.ignored:
-                start[name] = np.zeros(shape)
-                continue
-            drawn = rng.normal(0.0, _APART, (*shape, self.num_types)) / units[name]
-            axis = {"constant": 0, "interaction": 1}.get(name)
-            start[name] = drawn if axis is None else drawn - drawn.mean(axis, keepdims=True)
+            drawn = rng.normal(0.0, _APART, (*shape, self.num_types))
+            if name in units:
+                drawn /= np.asarray(units[name]).reshape(-1, *(1,) * (drawn.ndim - 1))
+            if name in axes:
+                drawn -= drawn.mean(axes[name], keepdims=True)
+            start[name] = drawn
         return start
 
     def why_not(self, data: Choices) -> str | None:
@@ -157,37 +144,24 @@ class LatentClassLogit(Utility):
         if reason := unknown_name("ignored", self.ignored, data.feature_names, "feature"):
             return reason
         if self.by == "set":
-            return self._why_not_counted(data)
+            if data.count is None or data.set_counts.max(initial=0) <= 1:
+                return None
+            problem = "gives each choice a type of its own, and some sets stand for several choices"
+            return Reason(
+                "by", "set", problem, "read the table without putting equal sets together"
+            )
         chose = int((data.judgements_by("annotator") > 0).sum())
         if chose >= self.num_types:
             return None
+        problem = f"is not possible with {chose} annotator(s) who chose"
         return Reason(
-            "num_types",
-            self.num_types,
-            f"is not possible with {chose} annotator(s) who chose",
-            (
-                "name the column that says who chose by `annotator`, or let each choice have a"
-                " type of its own with `by`"
-            ),
-        )
-
-    def _why_not_counted(self, data: Choices) -> str | None:
-        """Refuse choices that are counted together, of which each would have a type of its own."""
-        if data.count is None or data.set_counts.max(initial=0) <= 1:
-            return None
-        return Reason(
-            "by",
-            "set",
-            "gives each choice a type of its own, and some sets stand for several choices",
-            "read the table without putting equal sets together",
+            "num_types", self.num_types, problem, "say by `annotator` who chose, or use `by`"
         )
 
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Choices
     ) -> tuple[str, ...]:
-        if responsibility is None:
-            return ()
-        size = responsibility.sum(0)
+        size = np.ones(1) if responsibility is None else responsibility.sum(0)
         empty = [f"type {code} ({size[code]:.2g})" for code in np.flatnonzero(size < 1)]
         if not empty:
             return ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,7 +13,7 @@ from jaxtyping import Array, Float
 
 from raters.distributions import ScaledNormal
 from raters.distributions.choices import Choice
-from raters.distributions.scaled_normal import ScaledMultivariateNormal
+from raters.distributions.normals import ScaledMultivariateNormal
 from raters.errors import Reason, refuse
 from raters.errors.validation import is_list
 from raters.judgements.choices import Choices
@@ -92,27 +91,16 @@ class MixedLogit(Utility):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.random is not None:
-            object.__setattr__(self, "random", _random(self.random))
-        own = _components(self.error_components)
-        object.__setattr__(self, "error_components", own)
+            names = names_of("random", self.random, 'random=("price",)', "features")
+            object.__setattr__(self, "random", names)
+        object.__setattr__(self, "error_components", _components(self.error_components))
         if self.random and not self.features:
-            refuse(
-                "random",
-                self.random,
-                "names features, and features=False leaves them out",
-                "leave one of the two out",
-            )
-        if not own and (self.random == () or not self.features):
-            refuse(
-                "random",
-                self.random,
-                "leaves nothing that differs between choosers",
-                (
-                    "name features, or groups of alternatives as error components; without"
-                    " either it is the multinomial logit"
-                ),
-                instead="rt.MultinomialLogit()",
-            )
+            problem = "names features, and features=False leaves them out"
+            refuse("random", self.random, problem, "leave one of the two out")
+        if not self.error_components and not self._varies:
+            problem = "leaves nothing that differs between choosers"
+            expected = "name features, or groups of alternatives as error components"
+            refuse("random", self.random, problem, expected, instead="rt.MultinomialLogit()")
 
     # ---------------------------------------------------------------- facts
 
@@ -122,11 +110,9 @@ class MixedLogit(Utility):
 
     @property
     def own(self) -> tuple[Own, ...]:
-        there = {
-            Own("taste", "coefficient_spread"): self._varies,
-            Own("error_component", "component_spread"): bool(self.error_components),
-        }
-        return tuple(own for own, is_there in there.items() if is_there)
+        tastes = (Own("taste", "coefficient_spread"),) if self._varies else ()
+        component = Own("error_component", "component_spread")
+        return (*tastes, component) if self.error_components else tastes
 
     @property
     def _varies(self) -> bool:
@@ -251,12 +237,8 @@ class MixedLogit(Utility):
         if reason := unknown_name("random", self.random or (), data.feature_names, "feature"):
             return reason
         if self._varies and self.correlated and len(self.places(data)) < 2:
-            return Reason(
-                "correlated",
-                True,
-                "needs two coefficients that differ between choosers",
-                "turn it off for one",
-            )
+            problem = "needs two coefficients that differ between choosers"
+            return Reason("correlated", True, problem, "turn it off for one")
         named = [name for group in self.error_components for name in group]
         return unknown_name(
             "error_components", named, data.alternatives
@@ -272,12 +254,8 @@ class MixedLogit(Utility):
             number = np.bincount(data.group, inside[:, place], data.num_units)
             if ((number > 0) & (number < size)).any():
                 continue
-            return Reason(
-                "error_components",
-                group,
-                "is a group that no set offers beside another alternative",
-                "leave it out",
-            )
+            problem = "is a group that no set offers beside another alternative"
+            return Reason("error_components", group, problem, "leave it out")
         return None
 
     def data_warnings(self, data: Choices) -> tuple[str, ...]:
@@ -322,43 +300,11 @@ class MixedLogit(Utility):
         )
 
 
-def _random(given: Any) -> tuple[str, ...]:
-    """Names of the features whose coefficients differ between choosers."""
-    if isinstance(given, Mapping):
-        refuse(
-            "random",
-            given,
-            ("is a mapping, and every random coefficient is normal, with a spread that is learned"),
-            "it must list names of features",
-            instead=f"random={tuple(map(name_text, given))}",
-        )
-    return names_of("random", given, 'random=("price",)', "features")
-
-
 def _components(groups: Any) -> tuple[tuple[str, ...], ...]:
     """Names of the alternatives of each error component."""
-    if not is_list(groups) or not all(map(is_list, groups)):
-        refuse(
-            "error_components",
-            groups,
-            expected="it must list groups, each a list of alternatives",
-            instead=_SUCH,
-        )
-    own = tuple(names_of("error_components", group, _SUCH) for group in groups)
-    if not all(own):
-        refuse(
-            "error_components",
-            groups,
-            "has a group without alternatives",
-            "name one alternative of each group at least",
-            instead=_SUCH,
-        )
-    if len(set(map(frozenset, own))) < len(own):
-        refuse(
-            "error_components",
-            groups,
-            "has one group twice, which the choices cannot tell apart",
-            "name each group once",
-            instead=_SUCH,
-        )
-    return own
+    lists = is_list(groups) and all(map(is_list, groups))
+    named = tuple(names_of("error_components", group, _SUCH) for group in groups) if lists else ()
+    if not lists or not all(named) or len(set(map(frozenset, named))) < len(named):
+        expected = "it must list groups, each once and a list of alternatives"
+        refuse("error_components", groups, expected=expected, instead=_SUCH)
+    return named

@@ -10,7 +10,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters.distributions.probit_choice import ProbitChoice
+from raters.distributions.correlated_choices import ProbitChoice
 from raters.errors import refuse
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
@@ -66,13 +66,8 @@ class MultinomialProbit(Utility):
         super().__post_init__()
         object.__setattr__(self, "shared", names_of("shared", self.shared, _SUCH))
         if len(self.shared) == 1:
-            refuse(
-                "shared",
-                self.shared,
-                "names one alternative, which has an error of its own already",
-                "name two or more that share one",
-                instead=_SUCH,
-            )
+            problem = "names one alternative, which has an error of its own already"
+            refuse("shared", self.shared, problem, "name two or more", instead=_SUCH)
 
     def generate(self, data: Choices) -> None:
         utility = utility_of(sample_terms(self, data), data)

@@ -11,7 +11,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Int
 
-from raters.distributions.nested_choice import NestedChoice
+from raters.distributions.correlated_choices import NestedChoice
 from raters.errors import Reason, refuse
 from raters.errors.validation import is_list
 from raters.judgements.choices import Choices
@@ -70,12 +70,8 @@ class NestedLogit(Utility):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not is_list(self.nests) or not all(map(is_list, self.nests)):
-            refuse(
-                "nests",
-                self.nests,
-                expected="it must list the nests, each a list of alternatives",
-                instead=_SUCH,
-            )
+            expected = "it must list the nests, each a list of alternatives"
+            refuse("nests", self.nests, expected=expected, instead=_SUCH)
         nests = tuple(names_of("nests", nest, _SUCH) for nest in self.nests)
         names_of("nests", [name for nest in nests for name in nest], _SUCH)
         object.__setattr__(self, "nests", nests)
@@ -129,6 +125,5 @@ class NestedLogit(Utility):
         if (pairs[: len(self.nests)] > 1).all():
             return None
         alone = self.nests[int(np.argmin(pairs[: len(self.nests)]))]
-        return Reason(
-            "nests", alone, "is a nest of which no set offers two alternatives", "leave it out"
-        )
+        problem = "is a nest of which no set offers two alternatives"
+        return Reason("nests", alone, problem, "leave it out")

@@ -10,7 +10,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.distributions.votes import votes_of
+from raters.distributions.rows import votes_of
 from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.separation import MIXED_ORDER, order_share
@@ -56,11 +56,9 @@ def of_one_annotator(data: Comparisons) -> tuple[str, ...]:
     if len(set(data.annotator.tolist())) > 1:
         return ()
     return (
-        (
-            "all votes are by one annotator, whose competence cannot be told from the scale of"
-            " the rewards; name the column that says who voted, or fit a model without"
-            " competences"
-        ),
+        "all votes are by one annotator, whose competence cannot be told from the scale of"
+        " the rewards; name the column that says who voted, or fit a model without"
+        " competences",
     )
 
 
@@ -94,12 +92,9 @@ def why_not_ordered(model: Any, data: Comparisons) -> str | None:
     """Explain why a position bias cannot be learned from these votes, or return None."""
     if data.ordered or not model.position_bias:
         return None
-    return Reason(
-        "position_bias",
-        True,
-        "needs the order of presentation, and these votes have none",
-        "name the columns by `first`, `second` and `outcome`, or leave it out",
-    )
+    problem = "needs the order of presentation, and these votes have none"
+    expected = "name the columns by `first`, `second` and `outcome`, or leave it out"
+    return Reason("position_bias", True, problem, expected)
 
 
 def of_one_order(model: Any, data: Comparisons) -> tuple[str, ...]:
@@ -107,11 +102,9 @@ def of_one_order(model: Any, data: Comparisons) -> tuple[str, ...]:
     if not model.position_bias or order_share(data) >= MIXED_ORDER:
         return ()
     return (
-        (
-            "nearly all pairs were shown in one order, so that a position bias cannot be told from"
-            " the rewards, and the prior divides what is chosen between them; show pairs in random"
-            " order, or fit with position_bias=False"
-        ),
+        "nearly all pairs were shown in one order, so that a position bias cannot be told from"
+        " the rewards, and the prior divides what is chosen between them; show pairs in random"
+        " order, or fit with position_bias=False",
     )
 
 

@@ -70,12 +70,8 @@ def why_not(model: Any, data: Comparisons) -> str | None:
     """Explain why these votes have no strata, or return None."""
     if not model.strata or (data.stratum is not None and data.strata):
         return None
-    return Reason(
-        "strata",
-        True,
-        "needs to know the stratum of each vote, and these votes have none",
-        "name the column of the `stratum`, or leave it out",
-    )
+    problem = "needs to know the stratum of each vote, and these votes have none"
+    return Reason("strata", True, problem, "name the column of the `stratum`, or leave it out")
 
 
 def data_warnings(model: Any, data: Comparisons) -> tuple[str, ...]:

@@ -44,13 +44,11 @@ def takeover(draws: Values, data: Comparisons) -> tuple[str, ...]:
         return ()
     name = shorten([data.annotators[judge]])
     return (
-        (
-            f"annotator {name} cast {votes[judge] / votes.sum():.0%} of the votes and has"
-            f" {information[judge] / information.sum():.0%} of the information about the rewards,"
-            " and the votes of the others point to other rewards: the ranking follows this"
-            " annotator, and all others are measured by it; fit rt.HierarchicalBTL(), in which"
-            " each annotator has rewards of their own"
-        ),
+        f"annotator {name} cast {votes[judge] / votes.sum():.0%} of the votes and has"
+        f" {information[judge] / information.sum():.0%} of the information about the rewards,"
+        " and the votes of the others point to other rewards: the ranking follows this"
+        " annotator, and all others are measured by it; fit rt.HierarchicalBTL(), in which"
+        " each annotator has rewards of their own",
     )
 
 

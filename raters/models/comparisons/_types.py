@@ -11,7 +11,7 @@ import scipy.sparse
 from jaxtyping import Array, Float
 
 from raters.distributions import GroupedMixture
-from raters.distributions.votes import votes_of
+from raters.distributions.rows import votes_of
 from raters.judgements.comparisons import Comparisons
 from raters.models import types
 from raters.models.comparisons import tied

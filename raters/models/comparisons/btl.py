@@ -10,13 +10,12 @@ import numpyro
 import numpyro.distributions as dist
 
 from raters.judgements.comparisons import Comparisons
-from raters.model import Shift, Spread, Symmetry, Values
+from raters.model import Shift, Symmetry, Values
 from raters.models.comparisons import _covariates, _sites, _strata, tied
-from raters.models.settings import CheckedModel
 
 
 @dataclass(frozen=True)
-class BTL(CheckedModel[Comparisons]):
+class BTL(tied.TermModel):
     r"""Bradley–Terry–Luce model: the item with the higher reward is preferred more often.
 
     .. math::
@@ -72,15 +71,6 @@ class BTL(CheckedModel[Comparisons]):
     reference: ClassVar[str] = "bradley1952rank luce1959individual"
 
     @property
-    def cited(self) -> tuple[str, ...]:
-        ties = "" if self.ties is None else "davidson1970extending rao1967ties"
-        return (self.reference, ties, "li2024style" if self.covariates else "")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        tied.check_settings(self)
-
-    @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
         bias = ("position_bias",) if self.position_bias else ()
         joint = ("reward", *_strata.block(self), *_covariates.block(self), *bias)
@@ -92,10 +82,6 @@ class BTL(CheckedModel[Comparisons]):
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         return (Shift("reward"), *_strata.symmetries(self))
-
-    @property
-    def spreads(self) -> tuple[Spread, ...]:
-        return _strata.spreads(self)
 
     def generate(self, data: Comparisons) -> None:
         reward_scale = _sites.reward_scale_site(self.reward_scale)
@@ -111,14 +97,6 @@ class BTL(CheckedModel[Comparisons]):
         start |= {"position_bias": jnp.asarray(0.0)} if self.position_bias else {}
         start |= _covariates.start(self, data) | _strata.start(self, data)
         return start | tied.start(self, data)
-
-    def why_not(self, data: Comparisons) -> str | None:
-        return (
-            _sites.why_not_ordered(self, data)
-            or _covariates.why_not(self, data)
-            or _strata.why_not(self, data)
-            or tied.why_not(data, self)
-        )
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
         terms = _covariates.data_warnings(self, data) + _strata.data_warnings(self, data)

@@ -10,17 +10,16 @@ import numpyro
 import numpyro.distributions as dist
 
 from raters.judgements.comparisons import Comparisons
-from raters.model import Scale, Shift, Sign, Spread, Symmetry, Values
+from raters.model import Scale, Shift, Sign, Symmetry, Values
 from raters.models import competences
 from raters.models.comparisons import _covariates, _sites, _strata, tied
 from raters.models.comparisons._reversal import open_reversal
 from raters.models.comparisons._takeover import takeover
 from raters.models.mirror import open_mirror
-from raters.models.settings import CheckedModel
 
 
 @dataclass(frozen=True)
-class ExtendedBTL(CheckedModel[Comparisons]):
+class ExtendedBTL(tied.TermModel):
     r"""Extended Bradley–Terry–Luce model: each annotator has a competence that scales the rewards.
 
     .. math::
@@ -100,15 +99,6 @@ class ExtendedBTL(CheckedModel[Comparisons]):
     reference: ClassVar[str] = "shejole_learning"
 
     @property
-    def cited(self) -> tuple[str, ...]:
-        ties = "" if self.ties is None else "davidson1970extending rao1967ties"
-        return (self.reference, ties, "li2024style" if self.covariates else "")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        tied.check_settings(self)
-
-    @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
         own = tuple((name,) for name in _covariates.block(self))
         bias = (("position_bias",),) if self.position_bias else ()
@@ -124,10 +114,6 @@ class ExtendedBTL(CheckedModel[Comparisons]):
         sign = (Sign(signed),) if self.competence == "signed" else ()
         own = _strata.symmetries(self)
         return (Shift("reward"), *own, Scale(up=up, down=("competence",)), *sign)
-
-    @property
-    def spreads(self) -> tuple[Spread, ...]:
-        return _strata.spreads(self)
 
     def generate(self, data: Comparisons) -> None:
         reward_scale = _sites.reward_scale_site(self.reward_scale)
@@ -163,14 +149,6 @@ class ExtendedBTL(CheckedModel[Comparisons]):
             high, spread = competences.HIGH[self.competence], competences.fixed_spread(self)
             mirrored = open_reversal(draws, data, self.reward_scale, spread, high)
         return mirrored or takeover(draws, data)
-
-    def why_not(self, data: Comparisons) -> str | None:
-        return (
-            _sites.why_not_ordered(self, data)
-            or _covariates.why_not(self, data)
-            or _strata.why_not(self, data)
-            or tied.why_not(data, self)
-        )
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
         terms = _covariates.data_warnings(self, data) + _strata.data_warnings(self, data)

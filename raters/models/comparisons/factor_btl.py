@@ -122,13 +122,9 @@ class FactorBTL(CheckedModel[Comparisons]):
 
     def why_not(self, data: Comparisons) -> str | None:
         if self.num_dimensions >= data.num_items:
-            most = max(data.num_items - 1, 1)
-            return Reason(
-                "num_dimensions",
-                self.num_dimensions,
-                f"is more than {data.num_items} items can differ in",
-                f"it must be {most} at most",
-            )
+            problem = f"is more than {data.num_items} items can differ in"
+            expected = f"it must be {max(data.num_items - 1, 1)} at most"
+            return Reason("num_dimensions", self.num_dimensions, problem, expected)
         return tied.why_not(data)
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:

@@ -101,12 +101,8 @@ class HierarchicalBTL(CheckedModel[Comparisons]):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.own_spread and self.taste_spread is not None:
-            refuse(
-                "taste_spread",
-                self.taste_spread,
-                "is one spread for all, and own_spread=True learns one for each annotator",
-                "leave one of the two out",
-            )
+            problem = "is one spread for all, and own_spread=True learns one for each annotator"
+            refuse("taste_spread", self.taste_spread, problem, "leave one of the two out")
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
@@ -187,13 +183,10 @@ class HierarchicalBTL(CheckedModel[Comparisons]):
             open_mirror(draws["competence"], data, "votes") if self.competence == "signed" else ()
         )
         spread, scale = (
-            float(np.median(draws[name])) if name in draws else fixed
-            for name, fixed in (
-                ("taste_spread", self.taste_spread),
-                ("reward_scale", self.reward_scale),
-            )
+            float(np.median(draws[name] if name in draws else getattr(self, name)))
+            for name in ("taste_spread", "reward_scale")
         )
-        if spread is not None and scale is not None and spread > _WIDE * scale:
+        if spread > _WIDE * scale:
             messages += (
                 f"annotators differ more from each other than items do: the spread of their tastes"
                 f" is {spread:.2g}, that of the rewards they share {scale:.2g}; one ranking does"

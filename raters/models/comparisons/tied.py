@@ -13,8 +13,9 @@ from jaxtyping import Array, Float
 from raters.distributions.ties import Davidson, RaoKupper, TiedVotes
 from raters.errors import Reason, refuse
 from raters.judgements.comparisons import Comparisons
-from raters.model import Values
-from raters.models.comparisons import _sites
+from raters.model import Spread, Values
+from raters.models.comparisons import _covariates, _sites, _strata
+from raters.models.settings import CheckedModel
 
 TieModel = Literal["davidson", "rao-kupper"]
 TiePropensity = Literal["shared", "annotator"]
@@ -23,15 +24,34 @@ _DISTRIBUTIONS = {"davidson": Davidson, "rao-kupper": RaoKupper}
 _SCALE = 2.0
 
 
-def check_settings(model: Any) -> None:
-    """Raise for settings that are none, and for a propensity without a model of ties."""
-    if model.ties is None and model.tie_propensity == "annotator":
-        refuse(
-            "tie_propensity",
-            "annotator",
-            "is of no use without a model of ties",
-            "choose one by `ties`",
-            instead=f"rt.{type(model).__name__}(ties='davidson', tie_propensity='annotator')",
+class TermModel(CheckedModel[Comparisons]):
+    """Model of votes whose settings add terms: ties, covariates, strata and a position bias."""
+
+    ties: TieModel | None
+    tie_propensity: TiePropensity
+    covariates: bool
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ties is None and self.tie_propensity == "annotator":
+            problem = "is of no use without a model of ties"
+            refuse("tie_propensity", "annotator", problem, "choose one by `ties`")
+
+    @property
+    def cited(self) -> tuple[str, ...]:
+        ties = "" if self.ties is None else "davidson1970extending rao1967ties"
+        return (self.reference, ties, "li2024style" if self.covariates else "")
+
+    @property
+    def spreads(self) -> tuple[Spread, ...]:
+        return _strata.spreads(self)
+
+    def why_not(self, data: Comparisons) -> str | None:
+        return (
+            _sites.why_not_ordered(self, data)
+            or _covariates.why_not(self, data)
+            or _strata.why_not(self, data)
+            or why_not(data, self)
         )
 
 

@@ -107,13 +107,11 @@ def open_names(shares: Mapping[Order, float], data: Labels, whose: str = "") -> 
     more = sum(share >= _LEAST_SHARE for share in shares.values()) - 1
     further = f", and in {more} further way(s); in all with {total:.2f}" if more else ""
     return (
-        (
-            f"the labels leave open which of the classes {_short(moved)} is which{whose}: by"
-            f" this model and its prior {_in_words(first, data)}, with probability"
-            f" {shares[first]:.2f}"
-            f"{further}, and adversaries are then experts; true classes of a few items, by"
-            " labels.with_truth(...), would decide it"
-        ),
+        f"the labels leave open which of the classes {_short(moved)} is which{whose}: by"
+        f" this model and its prior {_in_words(first, data)}, with probability"
+        f" {shares[first]:.2f}"
+        f"{further}, and adversaries are then experts; true classes of a few items, by"
+        " labels.with_truth(...), would decide it",
     )
 
 

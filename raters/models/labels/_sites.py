@@ -204,11 +204,8 @@ def why_not_features(data: Labels, name: str) -> str | None:
     """Explain that a classifier needs features, or return None where there are any."""
     if data.features is not None:
         return None
-    return Reason(
-        "features",
-        problem=f"is not given: {name} learns a classifier, and these labels have no features",
-        expected="name the columns of the features",
-    )
+    problem = f"is not given: {name} learns a classifier, and these labels have no features"
+    return Reason("features", problem=problem, expected="name the columns of the features")
 
 
 def few_labels(data: Labels) -> tuple[str, ...]:
@@ -218,12 +215,10 @@ def few_labels(data: Labels) -> tuple[str, ...]:
     if data.record is not None or median >= 2 * num_classes:
         return ()
     return (
-        (
-            f"half of the annotators gave at most {median:.0f} labels, and a confusion matrix of"
-            f" {num_classes} classes has {num_classes * (num_classes - 1)} numbers to learn from"
-            " them, so majority vote may do as well; HierarchicalDawidSkene() lets annotators"
-            " borrow from the crowd, OneCoin() learns one number for each"
-        ),
+        f"half of the annotators gave at most {median:.0f} labels, and a confusion matrix of"
+        f" {num_classes} classes has {num_classes * (num_classes - 1)} numbers to learn from"
+        " them, so majority vote may do as well; HierarchicalDawidSkene() lets annotators"
+        " borrow from the crowd, OneCoin() learns one number for each",
     )
 
 
@@ -304,17 +299,13 @@ def switched(
         # Known truths identify these classes, whatever the crowd calls them.
         if set(moved) <= anchored:
             return (
-                (
-                    f"the known truths contradict the crowd (chain {chain}: {listing}), and were"
-                    " believed: check them. If they are right, most of these labels are wrong"
-                ),
+                f"the known truths contradict the crowd (chain {chain}: {listing}), and were"
+                " believed: check them. If they are right, most of these labels are wrong",
             )
         return (
-            (
-                f"classes seem to be switched (chain {chain}: {listing}); do not trust labels and"
-                " confusion matrices. Put more prior mass on the diagonal, add labels, or"
-                " give the true classes of some items"
-            ),
+            f"classes seem to be switched (chain {chain}: {listing}); do not trust labels and"
+            " confusion matrices. Put more prior mass on the diagonal, add labels, or give the"
+            " true classes of some items",
         )
     return ()
 

@@ -124,18 +124,13 @@ class SharedMistakes(CheckedModel[Labels]):
 
     def why_not(self, data: Labels) -> str | None:
         if data.family is None:
-            return Reason(
-                "family",
-                problem="is not given, and SharedMistakes learns what a family gets wrong together",
-                expected="name the column of the annotators' families",
-            )
+            problem = "is not given, and SharedMistakes learns what a family gets wrong together"
+            expected = "name the column of the annotators' families"
+            return Reason("family", problem=problem, expected=expected)
         family = np.asarray(data.family)
         if np.bincount(family[family >= 0], minlength=1).max() < 2:
-            return Reason(
-                "family",
-                problem="puts each annotator into a family of one",
-                expected="annotators of one family must have the same name in it",
-            )
+            expected = "annotators of one family must have the same name in it"
+            return Reason("family", problem="has one annotator in each", expected=expected)
         return _sites.why_not_record(data, type(self).__name__)
 
     def data_warnings(self, data: Labels) -> tuple[str, ...]:

@@ -116,12 +116,10 @@ def of_unbounded(data: Rankings, scale: float | None) -> tuple[str, ...]:
     main = np.bincount(part).argmax()
     names = [data.items[code] for code in np.flatnonzero(part != main)]
     return (
-        (
-            f"{len(names)} item(s) have no most likely worth: there is no chain of rankings in"
-            " which they come before, and one in which they come behind, the rest, so that the"
-            f" wide prior alone (worth_scale={scale:g}) bounds them: {shorten(names)}; leave them"
-            " out, or learn the scale: worth_scale=None"
-        ),
+        f"{len(names)} item(s) have no most likely worth: there is no chain of rankings in"
+        " which they come before, and one in which they come behind, the rest, so that the"
+        f" wide prior alone (worth_scale={scale:g}) bounds them: {shorten(names)}; leave them"
+        " out, or learn the scale: worth_scale=None",
     )
 
 

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 from scipy.special import expit
 
 from raters.distributions import GroupedMixture
-from raters.distributions.votes import votes_of
+from raters.distributions.rows import votes_of
 from raters.judgements.patterns import Patterns
 from raters.judgements.responses import Responses
 from raters.model import Marginal, Values

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from scipy.special import logit
 
 from raters.distributions import Repeated
-from raters.distributions.ordered_normal import OrderedNormal
+from raters.distributions.normals import OrderedNormal
 from raters.judgements.graded_responses import GradedResponses
 from raters.model import Values
 from raters.models.on_nodes import Integrable

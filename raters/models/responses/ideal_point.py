@@ -10,7 +10,7 @@ import numpyro
 import numpyro.distributions as dist
 import scipy.sparse
 
-from raters.distributions.votes import votes_of
+from raters.distributions.rows import votes_of
 from raters.judgements.responses import Responses
 from raters.model import Affine, Rotation, Symmetry, Values
 from raters.models.components import components
