@@ -61,8 +61,7 @@ class Choice(OfSets):
         return constraints.independent(constraints.nonnegative, len(self.event_shape))
 
     def _log_totals(self) -> tuple[Float[Array, "set *class"], Float[Array, "set *class"]]:
-        """Return the largest utility of each set, and the log of the sum of e to the utilities less
-        it. Both are 0 for a set without rows."""
+        """Return the largest utility of each set, and the log of the sum of e to those less it."""
         top = jax.ops.segment_max(lax.stop_gradient(self.utility), self.set, self.num_sets)
         top = jnp.where(jnp.isfinite(top), top, 0.0)
         total = jax.ops.segment_sum(jnp.exp(self.utility - top[self.set]), self.set, self.num_sets)
@@ -234,8 +233,7 @@ class PlackettLuce(OfSets):
     def _log_prob_of_worst(
         self, value: Num[Array, " row"], unplaced: Bool[Array, " row"]
     ) -> Float[Array, " ranking"]:
-        """Return the log-probability of the worst among the rows without a place, and 0 for a
-        ranking that names none."""
+        """Return the log-probability of the worst among the rows without a place."""
         turned = jnp.where(unplaced & (self.utility > NOT_OFFERED), -self.utility, _NOTHING)
         total = _log_sum(turned, self.set, self.num_sets)
         chosen = jnp.where((value < 0) & unplaced, turned - total[self.set], 0.0)
@@ -300,8 +298,7 @@ def _log_sum(
 def _from_end(
     terms: Float[Array, " row"], code: Int[Array, " row"], longest: int
 ) -> Float[Array, " row"]:
-    """Return the log of the sum of e to the terms from each row to the last of its code, of which
-    there are so many rows at most."""
+    """Return the log of the sum of e to the terms from each row to the last of its code."""
     step = 1
     while step < longest:  # Twice as many rows each time; few steps compile fast.
         later = jnp.append(terms[step:], jnp.full(step, _NOTHING, terms.dtype))

@@ -18,8 +18,7 @@ _WIDEST, _HALVINGS = 40.0, 60
 
 
 def normal_score(fn: dist.Distribution, value: Any) -> Float[Array, " ..."]:
-    r"""Normal score of a value, :math:`\Phi^{-1}(F(x))`: standard normal, where the value is of a
-    distribution with the distribution function F."""
+    r"""Normal score of a value, :math:`\Phi^{-1}(F(x))`, of distribution function F."""
     one = unwrapped(fn)
     if isinstance(one, dist.Normal):
         score: Array = (value - one.loc) / one.scale
@@ -99,8 +98,7 @@ class Correlated(dist.Distribution):
 def given_scores(
     scores: list[Float[Array, " ..."]], correlation: Any
 ) -> tuple[Float[Array, " ..."], Float[Array, " ..."]]:
-    """Mean and standard deviation of a score given n others, any two of which have the same
-    correlation ρ."""
+    """Mean and standard deviation of a score given others, all of the same correlation."""
     number = len(scores)
     total = 1 + (number - 1) * correlation
     variance = 1 - number * correlation**2 / total

@@ -96,7 +96,6 @@ class TypeMixture(dist.MixtureSameFamily):
 
 
 def log_beta(concentration: Array, ndim: int) -> Array:
-    """Return the logarithm of the beta function of the last axis, summed over rows: over the
-    `ndim` last axes in all."""
+    """Return the log beta function, summed over the `ndim` last axes."""
     each = gammaln(concentration).sum(-1) - gammaln(concentration.sum(-1))
     return each if ndim == 1 else each.sum(-1)

@@ -26,8 +26,7 @@ def fixed_spread(model: Any) -> float | None:
 
 
 def competence_spread_site(fixed: float | None, median: float = 0.5, scale: float = 1.0) -> Any:
-    """Sample the spread of the competences, by default from LogNormal(log ½, 1), unless it is
-    fixed."""
+    """Sample the spread of the competences from LogNormal(log ½, 1), unless it is fixed."""
     if fixed is not None:
         return fixed
     return numpyro.sample("competence_spread", dist.LogNormal(jnp.log(median), scale))

@@ -10,8 +10,7 @@ from raters.model import OPEN_MIRROR, probability_of_mirror
 
 
 def open_mirror(competence: np.ndarray, data: Judgements, what: str) -> tuple[str, ...]:
-    """Say when the data leave open whether the crowd or its adversaries are right, in any part of
-    the crowd that shares no item with the rest."""
+    """Say when the data leave open whether the crowd or its adversaries are right, in any part."""
     parts = judges_by_part(data)
     less = [probability_of_mirror(competence[..., judges]) for judges in parts]
     place = int(np.argmax(less))
@@ -27,8 +26,7 @@ def open_mirror(competence: np.ndarray, data: Judgements, what: str) -> tuple[st
 
 
 def open_reward(competence: np.ndarray, what: str, remedy: str) -> tuple[str, ...]:
-    """Say when judgements leave open the sign of a reward that is linear in features, which all
-    annotators have in common."""
+    """Say when judgements leave open the sign of a reward that is linear in features."""
     less = probability_of_mirror(competence)
     if competence.shape[-1] < 2 or less < OPEN_MIRROR:
         return ()

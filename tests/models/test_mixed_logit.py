@@ -14,7 +14,7 @@ import scipy.stats
 
 import raters as rt
 from raters.inference import whitening
-from raters.inference.polya_gamma import panel_averages, panel_gibbs, panel_mode, panels
+from raters.inference.polya_gamma import panel_averages, panels
 from raters.program import log_joint, pointwise_log_likelihood
 
 PEOPLE, SETS = 5, 4
@@ -37,35 +37,6 @@ MODELS = {
     "correlated": rt.MixedLogit(correlated=True, constants=False),
     "components": rt.MixedLogit(random=("feature 1",), error_components=(("0", "2"), ("1",))),
 }
-
-
-def test_normals_of_vectors_whose_correlations_are_near_1(choices) -> None:
-    """The sum of both precisions has entries of 1e18 and a curvature that they drown."""
-    model = rt.MixedLogit(correlated=True, constants=False)
-    with jax.enable_x64(True):
-        panel = panels.panel_of(rt.program.Program(model, choices), model.start(choices))
-    own = np.zeros((PEOPLE, panel.num_own))
-    at = panel_gibbs.referred(panel, own, np.zeros(panel.shared.shape[2] + panel.num_own))
-    of_all = panel.shared_utilities(np.zeros(panel.shared.shape[2]))
-    for gap in (1e-1, 1e-9):
-        factor = np.array([[2.0, 0.0], [2.0 * (1 - gap), gap]])
-        found = panel_gibbs.normals(panel, at, of_all, factor)
-        covariance = np.matmul(found.root, found.root.transpose(0, 2, 1))
-        # By the lemma of Woodbury, which inverts no prior.
-        prior = factor @ factor.T
-        told = at.curvature
-        expected = prior - prior @ np.linalg.solve(np.eye(2) + told @ prior, told @ prior)
-        np.testing.assert_allclose(covariance, expected, rtol=1e-6, atol=1e-12)
-        volume = -np.log(
-            np.abs(
-                found.root[:, 0, 0] * found.root[:, 1, 1]
-                - found.root[:, 0, 1] * found.root[:, 1, 0]
-            )
-        )
-        np.testing.assert_allclose(found.log_volume, volume, rtol=1e-6)
-        if gap == 1e-1:
-            precision = np.matmul(found.factor, found.factor.transpose(0, 2, 1))
-            np.testing.assert_allclose(precision, told + np.linalg.inv(prior), rtol=1e-9)
 
 
 def somewhere(model: rt.MixedLogit, data: rt.Choices) -> dict[str, np.ndarray]:
@@ -152,23 +123,6 @@ def test_integrated_likelihood_is_that_of_quadrature() -> None:
     assert 0.002 < error < 0.02
 
 
-def test_log_likelihood_by_annotator_integrates_and_by_set_does_not(choices) -> None:
-    model = rt.MixedLogit(constants=False)
-    gibbs = rt.PGGibbs(draws=300, warmup=100, chains=2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        result = rt.fit(model, choices, gibbs, seed=0, progress=False)
-    table = rt.log_likelihood(model, result, by="annotator")["log_likelihood"]
-    assert table["chosen"].dims == ("chain", "draw", "annotator")
-    assert table.sizes["annotator"] == PEOPLE
-    assert table.sizes["chain"] * table.sizes["draw"] <= 400
-    assert 0 < table.attrs["monte_carlo_error"] < 0.5
-    by_set = rt.log_likelihood(model, result)["log_likelihood"]["chosen"]
-    assert by_set.sizes["set"] == PEOPLE * SETS
-    # Given everybody's own coefficients, choices are likelier than without.
-    assert by_set.sum("set").mean() > table["chosen"].sum("annotator").mean()
-
-
 def test_white_vectors_are_the_same_model(choices) -> None:
     for model in MODELS.values():
         values = somewhere(model, choices)
@@ -238,73 +192,6 @@ def test_mode_has_the_largest_integrated_likelihood() -> None:
     assert total[0] > total[1:].max()
     assert total[0] == pytest.approx(result.attrs["marginal_log_likelihood"], abs=0.6)
     assert result.attrs["monte_carlo_error"] < 0.5
-
-
-def test_draws_of_what_the_choices_tell_nothing_of_stay_within_reach() -> None:
-    """A curvature of the wrong sign, and one of nearly nothing."""
-    for curvature in (
-        [[0.1, 0.8], [0.8, 1.0]],
-        [[1e-12, 0.0], [0.0, 1.0]],
-        [[-1.0, 0.0], [0.0, 1.0]],
-    ):
-        root = panel_mode._root(np.array(curvature), np.full(2, 0.25))
-        assert np.linalg.norm(root, 2) < 5
-        # Yet as wide as the prior, whose standard deviation is about 1.
-        assert np.linalg.norm(root[0]) > 1.5
-    exact = np.array([[2.0, 0.3], [0.3, 1.0]])
-    root = panel_mode._root(exact, np.full(2, 0.25))
-    np.testing.assert_allclose(root @ root.T, np.linalg.inv(exact), rtol=1e-9)
-
-
-def marginal_of(people: int, sets: int, spread: float) -> panel_mode.Marginal:
-    data, _ = rt.datasets.choice_crowd(people, sets, 3, 2, seed=3, available=1, spread=spread)
-    model = rt.MixedLogit()
-    start = model.start(data) | {"coefficient_spread": np.full(2, spread)}
-    program = rt.program.Program(model, data)
-    return panel_mode.Marginal(program, panels.panel_of(program, start), start)
-
-
-def test_centred_slopes_are_those_of_the_density() -> None:
-    """In the limit of many points: with 1,024 they differ by .003."""
-    with jax.enable_x64(True):
-        marginal = marginal_of(25, 6, 1.0)
-        marginal.points = panel_averages.points_of(25, 2, 0, 1024)
-        at = marginal.drawn_at(marginal.first)
-        plain, centred = (
-            marginal.slopes(marginal.first, at, is_centred=choice)[1] for choice in (False, True)
-        )
-    assert np.abs(plain[:2]).min() > 0.5
-    np.testing.assert_allclose(centred, plain, atol=0.05)
-
-
-def from_menus(menus: dict[str, list[str]], alternatives: str) -> rt.Choices:
-    """Choices of the first alternative of each menu, by chooser."""
-    rows = [
-        (f"{who} {place}", what, float(what == menu[0]), who)
-        for who, own in menus.items()
-        for place, menu in enumerate(own)
-        for what in menu
-    ]
-    roles = ("set", "alternative", "chosen", "annotator")
-    table = dict(zip(roles, zip(*rows, strict=True), strict=True))
-    return rt.Choices.from_frame(
-        table, **dict(zip(roles, roles, strict=True)), alternatives=[*alternatives]
-    )
-
-
-def test_warns_of_a_group_beside_its_complement(choices) -> None:
-    """Of two groups, one has all that the other lacks; three have differences of their own."""
-    first, second, third, *rest = map(str, choices.alternatives)
-    others = (second, third, *rest)
-    (sentence,) = rt.MixedLogit(error_components=((first,), others)).data_warnings(choices)
-    assert f"('{first}',) and {others} make the same difference" in sentence
-    apart = rt.MixedLogit(error_components=((first,), (second,), others))
-    assert len(apart.data_warnings(choices)) == 1
-    assert not rt.MixedLogit(error_components=((first,), (second,))).data_warnings(choices)
-    # Where no set offers more, a group is the complement of another which is none by its names.
-    pairs = from_menus({"ann": ["ab", "ab"]}, "abc")
-    both = rt.MixedLogit(features=False, error_components=(("a",), ("b", "c")))
-    assert any("same difference" in sentence for sentence in both.data_warnings(pairs))
 
 
 def test_log_density_has_the_priors_of_the_page(choices) -> None:

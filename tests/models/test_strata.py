@@ -9,9 +9,6 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.errors import DataError
-from raters.families.comparisons import by_stratum, stratum_rewards
-from raters.kinds import AuditContext
 
 REWARD = np.array([-1.0, -0.3, 0.3, 1.0])
 DEVIATION = np.array([[0.6, -0.2, 0.2, -0.6], [-0.5, 1.0, -1.0, 0.5]])
@@ -51,27 +48,6 @@ def test_strata_are_read_and_kept_apart(votes) -> None:
         np.testing.assert_array_equal(getattr(votes, name), getattr(again, name))
 
 
-def test_padding_storing_and_joining_keep_strata(votes) -> None:
-    padded = votes.padded(64)
-    padded.check()
-    np.testing.assert_array_equal(padded.aggregate().stratum, votes.stratum)
-    assert rt.Comparisons.unpack(votes.packed(), votes.flags()).strata == votes.strata
-    assert votes.joined(votes).aggregate().num_rows == votes.num_rows
-    with pytest.raises(DataError, match="no stratum"):
-        votes.joined(dataclasses.replace(votes, stratum=None))
-
-
-def test_questions_are_of_a_stratum_by_its_name(votes) -> None:
-    every = rt.Candidates.pairs(votes)
-    assert np.bincount(every.stratum).tolist() == [6 * 2 * 2] * 2  # pairs, orders, annotators
-    assert len(np.unique(every.keys())) == every.num_rows
-    ask = rt.Candidates.annotators(votes, 0, 1).in_stratum("talk").recoded(votes, ["item"])
-    assert set(ask.stratum.tolist()) == {1}
-    assert set(ask.question_names()["stratum"]) == {"talk"}
-    with pytest.raises(DataError, match="poems"):
-        rt.Candidates.pairs(votes).in_stratum("poems")
-
-
 @pytest.mark.slow
 def test_orders_within_strata_are_recovered(votes, fit_quietly) -> None:
     """Each within 4.5 posterior standard deviations; false-alarm rate below 1e-4."""
@@ -95,23 +71,3 @@ def test_orders_within_strata_are_recovered(votes, fit_quietly) -> None:
         gap = reward.values[..., asked.first] - reward.values[..., asked.second]
         table = rt.predict(model, result, questions)
         np.testing.assert_allclose(table, 1 / (1 + np.exp(-gap)), atol=1e-5)
-
-
-@pytest.mark.slow
-def test_reports_rank_by_stratum_and_audits_judge_by_it(votes, fit_quietly) -> None:
-    model = rt.ExtendedBTL(competence="signed", strata=True)
-    result = fit_quietly(model, votes, rt.PGGibbs(draws=100, chains=2))
-    audit = rt.audit(model, result)
-    section = by_stratum(AuditContext(rt.program.Program(model, votes), result, audit, 0.9))
-    reward = stratum_rewards(result).mean(("chain", "draw")).values
-    for name, own in zip(("code", "talk"), reward, strict=True):
-        rows = section.table[section.table["stratum"] == name]
-        assert rows["item"].tolist() == np.argsort(-own).tolist()
-    right = np.where(
-        reward[votes.stratum, votes.first] > reward[votes.stratum, votes.second],
-        votes.wins,
-        votes.count - votes.wins,
-    )
-    share = np.bincount(votes.annotator, right) / np.bincount(votes.annotator, votes.count)
-    agreement = audit.table["agreement"].sel(annotator=list(votes.annotators))
-    np.testing.assert_allclose(agreement, share, rtol=1e-6)

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import expit, xlogy
+from scipy.special import expit
 
 import raters as rt
-from raters.acquisition import Bald, Posterior
 from raters.errors import SettingError
 from raters.inference.base import Draws
 from raters.inference.identification import identified
@@ -81,53 +80,6 @@ def quiet_fit(model, votes, backend, **options):
 
 
 # ---------------------------------------------------------------------- verbs
-
-
-def test_simulated_types_are_returned(tastes) -> None:
-    drawn = rt.simulate(MODEL, tastes.votes, seed=0)
-    assert drawn.truth["type"].shape == (30,)
-    assert set(drawn.truth["type"]) <= {0, 1}
-
-
-def test_the_score_of_a_question_is_its_mutual_information(tastes, fitted) -> None:
-    """Enumerated over draws and types: what the answer tells of the annotator's type and the
-    rewards together."""
-    draws = {name: fitted["posterior"][name].values[0, :20] for name in ("type_weight", "reward")}
-    asked = tastes.votes.take(slice(0, 6)).unanswered()
-    weight = np.full((1, 20), 1 / 20, np.float32)
-    posterior = Posterior(
-        MODEL, tastes.votes, {name: value[None] for name, value in draws.items()}, weight
-    )
-    score, p_win = (
-        Bald()(posterior, asked),
-        np.asarray(posterior.answer_probs(asked).table[0, :, 0]).mean(0),
-    )
-    first, second, who = (
-        np.asarray(codes) for codes in (asked.first, asked.second, asked.annotator)
-    )
-    chance = expit(draws["reward"][:, first] - draws["reward"][:, second])
-    votes, share = tastes.votes, []
-    for reward, weight in zip(draws["reward"], draws["type_weight"], strict=True):
-        logits = reward[np.asarray(votes.first)] - reward[np.asarray(votes.second)]
-        count = np.ones(len(logits)) if votes.count is None else np.asarray(votes.count)
-        wins = np.asarray(votes.wins)[:, None]
-        rows = wins * np.log(expit(logits)) + (count[:, None] - wins) * np.log(expit(-logits))
-        joint = weight * np.exp(
-            np.stack([np.bincount(np.asarray(votes.annotator), row) for row in rows.T], 1)
-        )
-        share.append(joint / joint.sum(1, keepdims=True))
-    share = np.stack(share)[:, who]
-
-    def entropy(p):
-        return -(xlogy(p, p) + xlogy(1 - p, 1 - p)) / np.log(2)
-
-    mean = (share * chance).sum(-1).mean(0)
-    np.testing.assert_allclose(p_win, mean, atol=1e-5)
-    np.testing.assert_allclose(
-        score, entropy(mean) - (share * entropy(chance)).sum(-1).mean(0), atol=1e-5
-    )
-    best = rt.suggest(MODEL, fitted, rt.Candidates.pairs(tastes.votes), batch_size=3)
-    assert best.sizes["suggestion"] == 3
 
 
 @pytest.mark.slow

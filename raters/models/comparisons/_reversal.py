@@ -104,8 +104,7 @@ def _sides(reward: Float[np.ndarray, "draw item"]) -> Float[np.ndarray, " draw"]
 
 
 def _is_open(density: _Marginal, mean: Float[np.ndarray, " item"]) -> bool:
-    """True if a part of the votes leaves the opposite order a chance; all of them leave it a
-    smaller one."""
+    """True if a part of the votes leaves the opposite order a chance, as all of them hardly do."""
     data = density.data
     if data.num_rows > _FIRST:
         rows = np.random.default_rng(0).choice(data.num_rows, _FIRST, replace=False)

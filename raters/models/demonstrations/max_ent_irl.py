@@ -133,8 +133,7 @@ class MaxEntIRL(CheckedModel[Demonstrations]):
         return tuple(sentences)
 
     def _warnings_of_size(self, data: Demonstrations) -> list[str]:
-        """Warn of features that differ so little that the prior rules out any preference, which
-        would make everybody look rational."""
+        """Warn of features that differ so little that the prior rules out any preference."""
         mdp = data.mdp
         steps = np.asarray(mdp.features)[np.asarray(mdp.allowed) & ~mdp.ends[:, None]]
         size = np.ptp(steps, axis=0) if len(steps) else np.zeros(data.num_features)

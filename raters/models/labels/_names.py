@@ -77,8 +77,7 @@ def _expected(
     draws: Float[np.ndarray, "draw annotator true_class label"],
     weight: Float[np.ndarray, "draw annotator true_class 1"],
 ) -> Float[np.ndarray, "draw true_class cell"]:
-    """Return the number of labels of each class that each draw expects; a cell is a label by an
-    annotator."""
+    """Return the labels of each class that each draw expects; a cell is a label by an annotator."""
     number, annotators, classes, labels = draws.shape
     expected = np.empty((number, classes, annotators, labels))
     np.multiply(draws, weight, out=expected.transpose(0, 2, 1, 3))

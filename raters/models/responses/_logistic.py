@@ -111,8 +111,7 @@ class Integrated(NodeModel):
 
 
 def _log_odds_of(data: Responses | Patterns, axis: str) -> Float[np.ndarray, " axis"]:
-    """Log-odds of the share of right responses of each name, with half a response added to both
-    sides."""
+    """Log-odds of the share of right responses of each name, with half a response on each side."""
     axis = "facet" if isinstance(data, Patterns) and axis == "item" else axis
     codes, weight = np.asarray(data.codes(axis)), np.asarray(data.weight, np.float64)
     outcome = getattr(data, data.answer)

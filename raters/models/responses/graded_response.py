@@ -105,8 +105,7 @@ class GradedResponse(Integrable[GradedResponses]):
 
 
 def level_log_probs(above: Float[Array, "*row step"]) -> Float[Array, "*row level"]:
-    """Log-probability of each level, from the descending log-odds of a response at or above each
-    step."""
+    """Log-probability of each level, from the log-odds of a response at or above each step."""
     passed, failed = jax.nn.log_sigmoid(above), jax.nn.log_sigmoid(-above)
     apart = jnp.log(-jnp.expm1(jnp.minimum(above[..., 1:] - above[..., :-1], -1e-12)))
     middle = passed[..., :-1] + failed[..., 1:] + apart
