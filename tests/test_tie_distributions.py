@@ -49,16 +49,6 @@ def test_without_ties_they_become_bernoulli_votes(kind, x) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("value", OUTCOMES)
-def test_gradients_are_finite_in_single_precision(kind, value) -> None:
-    x, nu = np.meshgrid(np.float32([-50, -5, 0, 50]), np.float32([-40, -1, 0, 5]))
-    slopes = jax.grad(lambda x, nu: kind(x, nu).log_prob(value).sum(), (0, 1))(
-        x.ravel(), nu.ravel()
-    )
-    assert all(bool(jnp.isfinite(slope).all()) for slope in slopes)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_alike_votes_have_the_density_of_single_ones(kind) -> None:
     one = kind(jnp.array([0.3, 0.3]), -0.5).log_prob(jnp.array([0.5, 1.0]))
     several = kind(jnp.array([0.3, 0.3]), -0.5, jnp.array([3.0, 0.0]))
