@@ -51,7 +51,7 @@ class BehaviouralCloning(Model[Demonstrations]):
     def generate(self, data: Demonstrations) -> None:
         with numpyro.plate("annotator", data.num_annotators):
             competence = numpyro.sample("competence", dist.Beta(2.0, 1.0))
-        prior = dist.Dirichlet(jnp.ones(data.num_actions))
+        prior = dist.Dirichlet(jnp.full(data.num_actions, 1.0))
         with numpyro.plate("state", data.num_states):
             policy = numpyro.sample("policy", prior, infer={"event_dims": ["action"]})
         allowed = jnp.asarray(data.allowed, bool)

@@ -329,12 +329,14 @@ def low_ability(
     return (CHANCE.format(chains=low),) if low else ()
 
 
-def start_ability(data: Labels) -> Values:
-    """Return abilities by the log-odds of agreement with the majority."""
+def start_ability(data: Labels, **spreads: float) -> Values:
+    """Return class frequencies, and abilities by the log-odds of agreement with the majority."""
     accuracy = np.clip(start_accuracy(data), 0.05, 0.95)
     return {
+        "prevalence": start_prevalence(data),
         "ability_mean": np.asarray(2.0),
         "ability_spread": np.asarray(1.0),
+        **{name: np.asarray(spread) for name, spread in spreads.items()},
         "ability": np.log(accuracy / (1 - accuracy)) + np.log(data.num_classes - 1),
     }
 

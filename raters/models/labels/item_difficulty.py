@@ -75,11 +75,7 @@ class ItemDifficulty(Model[Labels]):
         )
 
     def start(self, data: Labels) -> Values:
-        return _sites.start_ability(data) | {
-            "prevalence": _sites.start_prevalence(data),
-            "ease_spread": np.asarray(0.5),
-            "ease": np.ones(data.num_items),
-        }
+        return _sites.start_ability(data, ease_spread=0.5) | {"ease": np.ones(data.num_items)}
 
     def why_not(self, data: Labels) -> str | None:
         return _sites.why_not_record(data, type(self).__name__)

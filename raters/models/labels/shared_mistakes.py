@@ -113,7 +113,6 @@ class SharedMistakes(CheckedModel[Labels]):
 
     def start(self, data: Labels) -> Values:
         start = _sites.start_ability(data) | {
-            "prevalence": _sites.start_prevalence(data),
             "family_spread": np.asarray(0.5),
             "family_effect": np.zeros((data.num_families, data.num_items)),
         }
