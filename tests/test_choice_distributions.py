@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +12,8 @@ from hypothesis import strategies as st
 from jax.test_util import check_grads
 from scipy.stats import chisquare
 
-from raters.distributions import Choice, GroupedMixture, PlackettLuce
+from raters.distributions import GroupedMixture
+from raters.distributions.choices import Choice, PlackettLuce
 
 _SLIDES = jnp.array([0.0, 1.0, 2.0])  # utilities of the slides of CS329H, chapter 2
 
@@ -36,24 +35,6 @@ def test_the_ranking_of_the_slides() -> None:
     assert _one(_SLIDES, [3, 2, 1]) == pytest.approx(0.4863, abs=5e-5)
 
 
-@pytest.mark.parametrize("size", [1, 2, 4])
-def test_rankings_sum_to_one(size: int) -> None:
-    utility = np.random.default_rng(0).normal(size=size)
-    law = PlackettLuce(jnp.asarray(utility), jnp.zeros(size, int), 1)
-    every = jnp.array(list(itertools.permutations(range(1, size + 1))))
-    assert float(jnp.exp(law.log_prob(every)).sum()) == pytest.approx(1, abs=1e-5)
-
-
-def test_a_partial_ranking_is_the_sum_of_the_full_ones_that_it_leaves_open() -> None:
-    utility = np.random.default_rng(1).normal(size=4)
-    full = [
-        _one(utility, places)
-        for places in itertools.permutations(range(1, 5))
-        if places[2] == 1 and places[0] == 2
-    ]
-    assert _one(utility, [2, 0, 1, 0]) == pytest.approx(sum(full), rel=1e-5)
-
-
 def test_rows_in_any_order_and_rankings_of_any_size() -> None:
     utility = jnp.array([0.3, -1.0, 0.8, 2.0, 0.1, 0.5, -0.4])
     ranking = jnp.array([0, 0, 0, 2, 2, 2, 3])  # the second ranking is empty, the last row pads
@@ -63,26 +44,6 @@ def test_rows_in_any_order_and_rankings_of_any_size() -> None:
     by_hand.append(3 * np.log(_one(utility[3:6], places[3:6])))
     law = PlackettLuce(utility, ranking, 3, count)
     np.testing.assert_allclose(law.log_prob(places), by_hand, rtol=1e-5)
-
-
-def test_distant_utilities_keep_their_digits() -> None:
-    # The last stage, between −200 and −201, is not lost beside the first.
-    log_prob = PlackettLuce(jnp.array([0.0, -200.0, -201.0]), jnp.zeros(3, int), 1).log_prob(
-        jnp.array([1, 3, 2])
-    )
-    assert float(log_prob[0]) == pytest.approx(-1 - np.log1p(np.exp(-1)), rel=1e-5)
-
-
-@pytest.mark.parametrize("places", [[2, 0, 1, 1, 0], [1, 2, 3, 2, 1]])
-def test_slopes_are_those_of_finite_differences(places: list[int]) -> None:
-    ranking = jnp.array([0, 0, 0, 1, 1])
-
-    def total(utility):
-        return PlackettLuce(utility, ranking, 2).log_prob(jnp.array(places)).sum()
-
-    with jax.enable_x64(True):
-        utility = jnp.array([0.3, -1.0, 0.8, 2.0, 0.1])
-        check_grads(total, (utility,), 2)
 
 
 def test_counts_multiply_the_density_of_single_choices() -> None:
@@ -120,17 +81,6 @@ def test_choices_are_drawn_as_often_as_they_are_probable() -> None:
             assert chisquare(drawn, expected).pvalue > 1e-5
 
 
-def test_rankings_are_drawn_as_often_as_they_are_probable() -> None:
-    # A chi-squared test at a level of 1e-5.
-    law = PlackettLuce(_SLIDES, jnp.zeros(3, int), 1, places=jnp.array([2]))
-    drawn = np.asarray(law.sample(jax.random.key(0), (6000,)))
-    kinds, number = np.unique(drawn, axis=0, return_counts=True)
-    assert len(kinds) == 6
-    assert (np.sort(kinds, axis=1) == [0, 1, 2]).all()
-    expected = np.exp(np.asarray(law.log_prob(jnp.asarray(kinds)), float))[:, 0] * 6000
-    assert chisquare(number, expected * number.sum() / expected.sum()).pvalue > 1e-5
-
-
 def test_types_choose_from_sets() -> None:
     utility = jnp.array([[0.3, 1.0], [-1.0, 0.5], [0.8, 0.0], [2.0, -1.0]])
     sets, chooser = jnp.array([0, 0, 1, 1]), jnp.array([0, 0])
@@ -142,69 +92,7 @@ def test_types_choose_from_sets() -> None:
     assert float(mixture.log_prob(chosen)[0]) == pytest.approx(float(by_hand), rel=1e-5)
 
 
-def test_both_cross_the_border_of_a_compiled_function() -> None:
-    choice = Choice(_SLIDES, jnp.zeros(3, int), 1)
-    ranking = PlackettLuce(_SLIDES, jnp.zeros(3, int), 1)
-    value = jnp.array([0.0, 0.0, 1.0])
-    log_prob = jax.jit(lambda law, value: law.log_prob(value))
-    np.testing.assert_allclose(log_prob(choice, value), choice.log_prob(value), rtol=1e-6)
-    np.testing.assert_allclose(log_prob(ranking, value), ranking.log_prob(value), rtol=1e-6)
-
-
 # ---------------------------------------------------------------- best and worst
-
-
-def _answers(size: int, depth: int) -> np.ndarray:
-    """All answers that name the best ones, and the worst of the rest."""
-    rows = []
-    for named in itertools.permutations(range(size), depth + 1):
-        row = np.zeros(size, int)
-        row[list(named)] = [*range(1, depth + 1), -1]
-        rows.append(row)
-    return np.array(rows)
-
-
-def test_the_best_and_the_worst_by_hand() -> None:
-    """softmax(u) of the best, then softmax(−u) of the worst among the others."""
-    utility = np.array([0.3, -1.0, 0.8, 0.1])
-    best = np.exp(0.8) / np.exp(utility).sum()
-    worst = np.exp(1.0) / np.exp(-utility[[0, 1, 3]]).sum()
-    own = _one(utility, [0, -1, 1, 0], lowest=jnp.array([1]))
-    assert own == pytest.approx(best * worst, rel=1e-6)
-    # Without a worst named, or asked for, nothing changes.
-    assert _one(utility, [0, 0, 1, 0], lowest=jnp.array([0])) == pytest.approx(best, rel=1e-6)
-
-
-@pytest.mark.parametrize(("size", "depth"), [(2, 1), (3, 1), (4, 1), (4, 2)])
-def test_answers_sum_to_one(size: int, depth: int) -> None:
-    utility = np.random.default_rng(0).normal(size=size)
-    law = PlackettLuce(jnp.asarray(utility), jnp.zeros(size, int), 1, lowest=jnp.array([1]))
-    assert float(jnp.exp(law.log_prob(_answers(size, depth))).sum()) == pytest.approx(1, abs=1e-5)
-
-
-def test_of_three_the_best_and_the_worst_are_the_order() -> None:
-    utility = np.random.default_rng(1).normal(size=3)
-    for order in itertools.permutations([1, 2, 3]):
-        named = [{1: 1, 2: 0, 3: -1}[place] for place in order]
-        own = _one(utility, named, lowest=jnp.array([1]))
-        assert own == pytest.approx(_one(utility, order), rel=1e-5)
-
-
-def test_positions_without_an_item_are_not_the_worst() -> None:
-    utility = jnp.array([0.3, -1e9, -1.0, 0.8, -1e9, 0.1, 2.0, -1e9])
-    ranking, lowest = jnp.array([0, 0, 0, 0, 1, 1, 1, 2]), jnp.array([1, 1])
-    law = PlackettLuce(utility, ranking, 2, jnp.array([2.0, 1.0]), jnp.array([1, 1]), lowest)
-    value = jnp.array([0, 0, -1, 1, 0, -1, 1, 0])
-    alone = [_one([0.3, -1.0, 0.8], [0, -1, 1], lowest=lowest[:1]), _one([0.1, 2.0], [2, 1])]
-    np.testing.assert_allclose(law.log_prob(value), np.log(alone) * [2, 1], rtol=1e-5)
-    slope = jax.grad(
-        lambda u: PlackettLuce(u, ranking, 2, None, None, lowest).log_prob(value).sum()
-    )(utility)
-    assert np.isfinite(slope).all()
-    np.testing.assert_array_equal(np.asarray(slope)[[1, 4, 7]], 0)
-    drawn = np.asarray(law.sample(jax.random.key(0), (50,)))
-    assert (drawn[:, [1, 4, 7]] == 0).all()
-    assert ((drawn == -1).sum(1) == 2).all()
 
 
 def test_slopes_of_the_worst_are_those_of_finite_differences() -> None:
@@ -271,12 +159,3 @@ def test_any_answers_are_products_of_their_choices(one, other, count) -> None:
         found = _log_probs(utility, value, np.array([1.0, count]))
     expected = [_by_hand(*one), count * _by_hand(*other)]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-
-
-def test_draws_without_a_worst_are_what_they_were() -> None:
-    """The key is split where a worst is drawn alone."""
-    utility = jnp.array([0.3, -1.0, 0.8, 2.0])
-    law = PlackettLuce(utility, jnp.zeros(4, int), 1)
-    noisy = utility + jax.random.gumbel(jax.random.key(0), (4,))
-    place = np.asarray(law.sample(jax.random.key(0)))
-    np.testing.assert_array_equal(np.argsort(place), np.argsort(-noisy))

@@ -11,7 +11,8 @@ import numpyro.distributions as dist
 import pytest
 from scipy.stats import binom, norm
 
-from raters.distributions import ConfusedLabel, GroupedMixture, RightOrWrongLabel, Votes
+from raters.distributions import ConfusedLabel, GroupedMixture, Votes
+from raters.distributions.labels import RightOrWrongLabel
 
 _RNG = np.random.default_rng(0)
 _CLASSES = 3
@@ -108,12 +109,6 @@ def test_mixture_is_the_sum_over_classes(mixing: str, component: str, known) -> 
     )
 
 
-def test_a_group_without_rows_has_its_prior() -> None:
-    fn = mixture("one prevalence", "confusion matrix", None)
-    assert float(fn.log_prob(jnp.asarray(_SAID))[2]) == pytest.approx(0.0, abs=1e-12)
-    np.testing.assert_allclose(fn.responsibilities(jnp.asarray(_SAID))[2], _PREVALENCE)
-
-
 def test_rows_that_pad_change_nothing() -> None:
     fn = mixture("one prevalence", "confusion matrix", None)
     other = _SAID.copy()
@@ -165,29 +160,6 @@ def test_a_group_may_stand_for_several() -> None:
 
 
 @pytest.mark.parametrize("component", _COMPONENTS)
-def test_mixture_of_all_answers_is_one(component: str) -> None:
-    """Σ over all labels of an item's two rows."""
-    fn = _COMPONENTS[component][0]()
-    total = 0.0
-    for one, other in itertools.product(range(_CLASSES), repeat=2):
-        said = jnp.asarray(_SAID).at[4].set(one).at[5].set(other)
-        weight = jnp.zeros(10).at[jnp.array([4, 5])].set(1.0)
-        mixed = GroupedMixture(
-            dist.Categorical(probs=jnp.asarray(_PREVALENCE)), fn, jnp.asarray(_GROUP), 5, weight
-        )
-        total += float(jnp.exp(mixed.log_prob(said))[3])
-    assert total == pytest.approx(1.0, abs=1e-12)
-
-
-@pytest.mark.parametrize("component", _COMPONENTS)
-def test_labels_of_a_row_sum_to_one(component: str) -> None:
-    fn = _COMPONENTS[component][0]()
-    each = [jnp.exp(fn.log_prob(jnp.full((10, 1), label))) for label in range(_CLASSES)]
-    assert each[0].shape == (10, _CLASSES)
-    np.testing.assert_allclose(sum(each), 1.0, rtol=1e-12)
-
-
-@pytest.mark.parametrize("component", _COMPONENTS)
 def test_labels_are_drawn_as_often_as_they_are_probable(component: str) -> None:
     """20,000 draws of each row under each class; false-alarm rate 1e-6 for each of 90 counts."""
     fn = _COMPONENTS[component][0]()
@@ -225,17 +197,6 @@ def test_classes_and_labels_are_drawn_together() -> None:
                 < bound * np.sqrt(chance * (1 - chance) / len(these)) + 1e-9
             )
     assert np.array_equal(value, fn.sample(jax.random.key(1), (number,)))
-
-
-@pytest.mark.parametrize("component", _COMPONENTS)
-def test_expected_log_prob_at_drawn_classes_is_the_joint(component: str) -> None:
-    joint, fn = (
-        joint_by_hand("a prevalence for each group", component, None),
-        mixture("a prevalence for each group", component, None),
-    )
-    drawn = np.array([2, 0, 1, 2, 1])
-    found = fn.expected_log_prob(jnp.asarray(_SAID), jax.nn.one_hot(drawn, _CLASSES))
-    assert float(found) == pytest.approx(np.log(joint[np.arange(5), drawn]).sum(), rel=1e-12)
 
 
 def test_expected_log_prob_averages_over_classes_and_takes_a_zero_for_nothing() -> None:
@@ -280,19 +241,6 @@ def test_the_slope_is_finite_where_a_class_is_known(component: str) -> None:
     expected = joint_by_hand("one prevalence", component, _KNOWN)
     counts = (expected / expected.sum(1, keepdims=True)).sum(0)
     np.testing.assert_allclose(slope, counts / _PREVALENCE, rtol=1e-10)
-
-
-def test_a_known_class_that_the_labels_rule_out_has_probability_zero() -> None:
-    sure = GroupedMixture(
-        dist.Categorical(probs=jnp.array([0.5, 0.5])),
-        ConfusedLabel(jnp.eye(2)[None], jnp.zeros(1, int)),
-        jnp.zeros(1, int),
-        1,
-        None,
-        jnp.array([0]),
-    )
-    assert float(sure.log_prob(jnp.array([0]))[0]) == pytest.approx(np.log(0.5))
-    assert float(sure.log_prob(jnp.array([1]))[0]) == -np.inf
 
 
 def test_distributions_cross_the_border_of_a_compiled_function() -> None:

@@ -151,12 +151,6 @@ def test_a_file_does_not_name_functions_that_are_no_models(fitted):
         rt.fitting.result.model_of(altered)
 
 
-def test_whole_numbers_may_be_objects():
-    group = np.array([0, 1], object)
-    data = MIXED.read({"x": [[0.5], [1.0]], "group": group, "num_groups": 2, "y": [0, 1]})
-    assert data.columns["group"].dtype == np.int32
-
-
 def test_tables_are_arguments_by_column(fit_quietly):
     table = pd.DataFrame({"at_bats": [45, 45, 40], "hits": [18, 17, 9]})
     model = rt.models.numpyro_model(counted, observed="hits")
@@ -346,23 +340,6 @@ def test_blocks_are_found_anew_in_other_data() -> None:
         assert names_of(rt.program.Program(model, data)) == blocks
 
 
-def test_functions_of_one_name_are_told_apart(fit_quietly) -> None:
-    def made(width):
-        def program(x, y=None):
-            slope = numpyro.sample("slope", dist.Normal(0, width))
-            numpyro.sample("obs", dist.Bernoulli(logits=slope * x), obs=y)
-
-        return rt.models.numpyro_model(program, observed="y")
-
-    narrow, wide = made(0.1), made(10.0)
-    rng = np.random.default_rng(0)
-    data = {"x": rng.normal(size=20), "y": rng.integers(0, 2, 20)}
-    result = fit_quietly(narrow, data, rt.PGEM(draws=10), seed=0)
-    assert rt.fitting.result.model_of(result) == narrow
-    with pytest.raises(SettingError, match="start"):
-        rt.fit(wide, data, rt.PGEM(draws=10), seed=0, start=result, progress=False)
-
-
 def test_functions_are_told_apart_by_all_that_they_hold() -> None:
     def made(*held):
         def program(x):
@@ -377,24 +354,3 @@ def test_functions_are_told_apart_by_all_that_they_hold() -> None:
         assert made(one) != made(another)
     assert made(many) == made(many.copy())
     assert made(np.array(["a", None], object)) == made(np.array(["a", None], object))
-
-
-def test_axes_of_draws_are_no_plates() -> None:
-    def program(x, y=None):
-        with numpyro.plate("draw", 3):
-            effect = numpyro.sample("effect", dist.Normal(0, 1))
-        numpyro.sample("obs", dist.Bernoulli(logits=effect[0] * x), obs=y)
-
-    with pytest.raises(SettingError, match=r"program has a plate 'draw'.*another name"):
-        rt.models.numpyro_model(program, observed="y").read(
-            {"x": np.zeros(4), "y": np.zeros(4, int)}
-        )
-
-
-def test_deterministic_sites_beyond_the_limit_are_warned_of(monkeypatch) -> None:
-    monkeypatch.setattr("raters.fitting.result._MOST_DETERMINISTIC", 10)
-    with pytest.warns() as caught:
-        result = rt.fit(MIXED, DATA, rt.PGEM(draws=20), seed=0, progress=False)
-    told = [str(one.message) for one in caught if one.category is DataWarning]
-    assert any("deterministic sites effect have 160 numbers" in text for text in told)
-    assert "effect" not in result.posterior

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from raters.distributions import TypeMixture
+from raters.distributions.type_mixture import TypeMixture
 from raters.inference.polya_gamma import latent_classes
 from raters.model import Model, Values
 from raters.program import Program, skeleton, trace

@@ -13,8 +13,8 @@ import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from raters.distributions import GroupedMixture, PlackettLuce
-from raters.distributions.choices import NOT_OFFERED
+from raters.distributions import GroupedMixture
+from raters.distributions.choices import NOT_OFFERED, PlackettLuce
 from raters.errors import SettingError
 from raters.judgements.counts import standing
 from raters.model import Model, Values

@@ -11,8 +11,6 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Num
 from numpyro.distributions import constraints
 
-from raters.errors.validation import checked
-
 # The log of what is not there: −∞ has no second derivative in `jnp.logaddexp`.
 _NOTHING = -1e30
 #: A row with a lower utility is a position without an item: it is chosen at no stage.
@@ -38,31 +36,11 @@ class Choice(OfSets):
 
     Batch shape (set,); the event is all rows, since sets differ in size. A utility for each class
     gives batch shape (set, class), as a component of `GroupedMixture`, whose groups are of sets.
-
-    Parameters
-    ----------
-    utility : float array, shape (row,) or (row, class)
-        Utility of each alternative of each set.
-    set : int array, shape (row,)
-        Code of each row's set, ascending. Rows whose code is `num_sets` only pad.
-    num_sets : int
-        Number of sets.
-    count : float array, shape (set,), optional
-        Number of choices made from each set; 0 for a set that only pads. 1 unless given.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> from raters.distributions import Choice
-    >>> choice = Choice(jnp.array([0.0, 1.0, 2.0]), jnp.zeros(3, int), 1)
-    >>> choice.mean.tolist()
-    [0.090, 0.245, 0.665]
     """
 
     pytree_data_fields = ("utility", "set", "count")
     pytree_aux_fields = ("num_sets",)
 
-    @checked
     def __init__(
         self,
         utility: Float[Array, " row"] | Float[Array, "row class"],
@@ -83,8 +61,7 @@ class Choice(OfSets):
         return constraints.independent(constraints.nonnegative, len(self.event_shape))
 
     def _log_totals(self) -> tuple[Float[Array, "set *class"], Float[Array, "set *class"]]:
-        """Return the largest utility of each set, and the log of the sum of e to the utilities less
-        it. Both are 0 for a set without rows."""
+        """Return the largest utility of each set, and the log of the sum of e to those less it."""
         top = jax.ops.segment_max(lax.stop_gradient(self.utility), self.set, self.num_sets)
         top = jnp.where(jnp.isfinite(top), top, 0.0)
         total = jax.ops.segment_sum(jnp.exp(self.utility - top[self.set]), self.set, self.num_sets)
@@ -179,38 +156,11 @@ class PlackettLuce(OfSets):
     (ranking, class), as a component of `GroupedMixture`, whose groups are of rankings. `log_prob`
     takes rows in any order within their ranking: a scatter by place takes the part of a sort, which
     a compiler would carry out again on each program of which the places are constants.
-
-    Parameters
-    ----------
-    utility : float array, shape (row,) or (row, class)
-        Utility of each item offered.
-    set : int array, shape (row,)
-        Code of each row's ranking, ascending. Rows whose code is `num_sets` only pad.
-    num_sets : int
-        Number of rankings.
-    count : float array, shape (ranking,), optional
-        Number of times that each ranking was given; 0 for one that only pads. 1 unless given.
-    places : int array, shape (ranking,), optional
-        Number of places that `sample` fills of each ranking: all unless given.
-    lowest : int array, shape (ranking,), optional
-        1 for the rankings of which `sample` names the worst, too. Without it the value −1 has no
-        meaning.
-    longest : int, optional
-        Largest number of rows of a ranking, which makes `log_prob` compile faster.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> from raters.distributions import PlackettLuce
-    >>> ranking = PlackettLuce(jnp.array([0.0, 1.0, 2.0]), jnp.zeros(3, int), 1)
-    >>> jnp.exp(ranking.log_prob(jnp.array([3, 2, 1]))).tolist()
-    [0.486]
     """
 
     pytree_data_fields = ("utility", "set", "count", "places", "lowest")
     pytree_aux_fields = ("num_sets", "longest")
 
-    @checked
     def __init__(
         self,
         utility: Float[Array, " row"] | Float[Array, "row class"],
@@ -283,8 +233,7 @@ class PlackettLuce(OfSets):
     def _log_prob_of_worst(
         self, value: Num[Array, " row"], unplaced: Bool[Array, " row"]
     ) -> Float[Array, " ranking"]:
-        """Return the log-probability of the worst among the rows without a place, and 0 for a
-        ranking that names none."""
+        """Return the log-probability of the worst among the rows without a place."""
         turned = jnp.where(unplaced & (self.utility > NOT_OFFERED), -self.utility, _NOTHING)
         total = _log_sum(turned, self.set, self.num_sets)
         chosen = jnp.where((value < 0) & unplaced, turned - total[self.set], 0.0)
@@ -349,8 +298,7 @@ def _log_sum(
 def _from_end(
     terms: Float[Array, " row"], code: Int[Array, " row"], longest: int
 ) -> Float[Array, " row"]:
-    """Return the log of the sum of e to the terms from each row to the last of its code, of which
-    there are so many rows at most."""
+    """Return the log of the sum of e to the terms from each row to the last of its code."""
     step = 1
     while step < longest:  # Twice as many rows each time; few steps compile fast.
         later = jnp.append(terms[step:], jnp.full(step, _NOTHING, terms.dtype))

@@ -18,8 +18,7 @@ _WIDEST, _HALVINGS = 40.0, 60
 
 
 def normal_score(fn: dist.Distribution, value: Any) -> Float[Array, " ..."]:
-    r"""Normal score of a value, :math:`\Phi^{-1}(F(x))`: standard normal, where the value is of a
-    distribution with the distribution function F."""
+    r"""Normal score of a value, :math:`\Phi^{-1}(F(x))`, of distribution function F."""
     one = unwrapped(fn)
     if isinstance(one, dist.Normal):
         score: Array = (value - one.loc) / one.scale
@@ -67,23 +66,6 @@ class Correlated(dist.Distribution):
 
     so that x has the density f once the others are integrated out, and all together have a
     Gaussian copula (Sklar 1959; Song 2000, Scandinavian Journal of Statistics 27, 305–320).
-
-    Parameters
-    ----------
-    base : numpyro distribution
-        Distribution of the value by itself, of single numbers.
-    mean, spread : array
-        Mean μ and standard deviation s of its score, given the others.
-
-    Examples
-    --------
-    A share that goes with a standard normal ability of 1.5, at a correlation of 0.8:
-
-    >>> import jax, numpyro.distributions as dist
-    >>> from raters.distributions import Correlated
-    >>> share = Correlated(dist.Beta(2.0, 2.0), 0.8 * 1.5, 0.6)
-    >>> bool(share.sample(jax.random.key(0), (1000,)).mean() > 0.7)
-    True
     """
 
     arg_constraints: dict[str, Any] = {}
@@ -116,8 +98,7 @@ class Correlated(dist.Distribution):
 def given_scores(
     scores: list[Float[Array, " ..."]], correlation: Any
 ) -> tuple[Float[Array, " ..."], Float[Array, " ..."]]:
-    """Mean and standard deviation of a score given n others, any two of which have the same
-    correlation ρ."""
+    """Mean and standard deviation of a score given others, all of the same correlation."""
     number = len(scores)
     total = 1 + (number - 1) * correlation
     variance = 1 - number * correlation**2 / total

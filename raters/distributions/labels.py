@@ -91,32 +91,11 @@ class RightOrWrongLabel(dist.Distribution):
           \end{cases}
 
     Batch shape (row, true class): `GroupedMixture` sums the true class out.
-
-    Parameters
-    ----------
-    logits : array, shape (row, 1) or (row, true class)
-        Log-odds ψ of a right label.
-    num_classes : int
-        Number of classes, at least 2.
-    wrong : array, shape (annotator, true class, wrong label), optional
-        Probabilities m of the wrong labels, in the order of the classes without the true one;
-        uniform unless given.
-    annotator : int array, shape (row,), optional
-        Code of the annotator who gave each label, needed with `wrong`.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> from raters.distributions import RightOrWrongLabel
-    >>> label = RightOrWrongLabel(jnp.zeros((1, 1)), num_classes=3)
-    >>> jnp.exp(label.log_prob(jnp.array([[2]]))).tolist()
-    [[0.250, 0.250, 0.500]]
     """
 
     pytree_data_fields = ("logits", "wrong", "annotator")
     pytree_aux_fields = ("num_classes",)
 
-    @checked
     def __init__(
         self,
         logits: Float[Array, "row 1"] | Float[Array, "row true_class"],

@@ -10,8 +10,6 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float, Num
 from numpyro.distributions import constraints
 
-from raters.errors.validation import checked
-
 #: Outcomes of a vote, in the order of the log-probabilities: the first side, a tie, the second.
 OUTCOMES = (1.0, 0.5, 0.0)
 
@@ -22,22 +20,10 @@ class TiedVotes(dist.Distribution):
     Values are 1 for the first side, ½ for a tie and 0 for the second; ``count`` votes that are
     alike have the density of single ones. Between two sides that are alike, with log-odds of 0, a
     tie has the probability :math:`e^\nu / (2 + e^\nu)`.
-
-    Parameters
-    ----------
-    logits : array
-        Log-odds x of the first side against the second.
-    propensity : array
-        Propensity ν to call a tie: :math:`e^\nu` is the number of ties for each vote for one of two
-        sides that are alike.
-    count : array, optional
-        Number of votes that are alike, in the shape of `logits`; 0 for a row that only pads. 1
-        unless given.
     """
 
     pytree_data_fields = ("logits", "propensity", "count")
 
-    @checked
     def __init__(
         self, logits: Any, propensity: Any, count: Any = None, *, validate_args: bool | None = None
     ) -> None:
@@ -79,18 +65,6 @@ class Davidson(TiedVotes):
 
         P(\text{first}), P(\text{tie}), P(\text{second})
         \propto e^{x/2}, \; e^\nu, \; e^{-x/2}
-
-    Parameters
-    ----------
-    logits, propensity, count
-        As of `TiedVotes`.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> from raters.distributions import Davidson
-    >>> jnp.exp(Davidson(0.0, 0.0).log_probs()).round(3).tolist()
-    [0.333, 0.333, 0.333]
     """
 
     def utilities(self) -> Float[Array, "*batch outcome"]:
@@ -112,18 +86,6 @@ class RaoKupper(TiedVotes):
         t = \log(1 + e^\nu)
 
     A tie is, but for its factor, a win of each side.
-
-    Parameters
-    ----------
-    logits, propensity, count
-        As of `TiedVotes`.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> from raters.distributions import RaoKupper
-    >>> jnp.exp(RaoKupper(0.0, 0.0).log_probs()).round(3).tolist()
-    [0.333, 0.333, 0.333]
     """
 
     @property

@@ -9,8 +9,6 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 from numpyro.distributions import constraints
 
-from raters.errors.validation import checked
-
 
 class TypeMixture(dist.MixtureSameFamily):
     r"""Probabilities of a judge, drawn from one of several components, each of a type of judge.
@@ -21,39 +19,11 @@ class TypeMixture(dist.MixtureSameFamily):
 
     with :math:`\eta` for the shares of the types and :math:`s_c` for the share of component c among
     the components of its type.
-
-    Parameters
-    ----------
-    type_weight : array, shape (type,)
-        Shares of the types.
-    component : numpyro distribution, batch shape (..., component)
-        ``Beta``, or ``Dirichlet`` with ``to_event(1)``: a matrix of probabilities by row.
-    names : tuple of str
-        Names of the types, such as ``("competent", "guesser", "adversary")``.
-    type_of : tuple of int, optional
-        Type of each component; by default each type has one.
-    log_share : array, shape (..., component), optional
-        Logarithms of s; by default components of a type have equal shares. They need not sum to 1.
-    log_normaliser : array, shape (..., component), optional
-        `log_beta` of the concentrations of each component, where most of it is a constant that
-        need not be computed at every evaluation.
-
-    Examples
-    --------
-    An accuracy near one half is a guesser's:
-
-    >>> import jax.numpy as jnp, numpyro.distributions as dist
-    >>> from raters.distributions import TypeMixture
-    >>> prior = TypeMixture(jnp.array([0.8, 0.2]), dist.Beta(jnp.array([4.0, 100.0]),
-    ...                     jnp.array([1.0, 100.0])), ("competent", "guesser"))
-    >>> prior.type_probs(jnp.array([0.5, 0.9])).round(2).tolist()
-    [[0.150, 0.850], [1.0, 0.0]]
     """
 
     pytree_data_fields = ("_mixing_distribution", "_component_distribution", "log_normaliser")
     pytree_aux_fields = ("_mixture_size", "names", "type_of")
 
-    @checked
     def __init__(
         self,
         type_weight: Float[Array, " type"],
@@ -126,7 +96,6 @@ class TypeMixture(dist.MixtureSameFamily):
 
 
 def log_beta(concentration: Array, ndim: int) -> Array:
-    """Return the logarithm of the beta function of the last axis, summed over rows: over the
-    `ndim` last axes in all."""
+    """Return the log beta function, summed over the `ndim` last axes."""
     each = gammaln(concentration).sum(-1) - gammaln(concentration.sum(-1))
     return each if ndim == 1 else each.sum(-1)

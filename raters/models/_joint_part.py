@@ -8,10 +8,7 @@ from typing import Any
 
 from numpyro.primitives import CondIndepStackFrame, Messenger
 
-from raters.distributions import Correlated
-from raters.distributions.correlated import given_scores, normal_score
-from raters.errors import SettingError
-from raters.errors.validation import nearest
+from raters.distributions.correlated import Correlated, given_scores, normal_score
 
 # Sites of the parts that are one, or tied: (part, site) of each, in the order of the parts.
 Group = tuple[tuple[str, str], ...]
@@ -69,21 +66,6 @@ class PartOf(Messenger):  # type: ignore[misc]
             first, site = group[0]
             if first == self.part and msg["name"] == self.model.site_name(first, site):
                 self.drawn[group[0]] = msg["value"]
-
-
-def missing(parameter: str, part: str, site: str, sites: Any) -> SettingError:
-    """Error for a site that a part does not have."""
-    # Looser, and 'coefficient' would be offered for a competence that another part has.
-    near = nearest(site, sites, least=0.8)
-    hint = f" (did you mean {near!r}?)" if near else ""
-    return SettingError(
-        parameter=parameter,
-        value=site,
-        problem=f"is no site of part {part!r}",
-        expected=f"it has {', '.join(map(repr, sites))}{hint}; a mapping gives the name in each"
-        " part",
-        instead=f"{parameter}=[{{{part!r}: {near or next(iter(sites))!r}, ...}}]",
-    )
 
 
 def _renamed(infer: dict[str, Any], prefix: str) -> dict[str, Any]:

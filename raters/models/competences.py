@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
-
-from raters.errors.validation import one_of, positive
 
 # Where competences of annotators, by which log-odds are multiplied, are from.
 Competence = Literal["unit", "positive", "signed"]
@@ -19,37 +17,16 @@ LOW = {"unit": 0.0, "positive": 0.0, "signed": None}
 HIGH = {"unit": 1.0, "positive": None, "signed": None}
 
 
-class WithCompetences(Protocol):
-    """Model with a range of competences and the setting of their spread."""
-
-    @property
-    def competence(self) -> Competence | None: ...
-
-    @property
-    def competence_spread(self) -> Spread: ...
-
-
-def check_competence_spread(model: WithCompetences) -> None:
-    """Check the setting, and keep a number as a plain float."""
-    spread = model.competence_spread
-    if isinstance(spread, str):
-        one_of("competence_spread", spread, ("auto", "learned"))
-        return
-    positive("competence_spread", spread)
-    object.__setattr__(model, "competence_spread", float(spread))
-
-
-def fixed_spread(model: WithCompetences) -> float | None:
+def fixed_spread(model: Any) -> float | None:
     """Return the spread of the competences, or None when it is learned."""
-    spread = model.competence_spread
-    if isinstance(spread, str):
-        return 1.0 if spread == "auto" and model.competence == "signed" else None
-    return spread
+    if isinstance(model.competence_spread, str):
+        signed = model.competence_spread == "auto" and model.competence == "signed"
+        return 1.0 if signed else None
+    return float(model.competence_spread)
 
 
 def competence_spread_site(fixed: float | None, median: float = 0.5, scale: float = 1.0) -> Any:
-    """Sample the spread of the competences, by default from LogNormal(log ½, 1), unless it is
-    fixed."""
+    """Sample the spread of the competences from LogNormal(log ½, 1), unless it is fixed."""
     if fixed is not None:
         return fixed
     return numpyro.sample("competence_spread", dist.LogNormal(jnp.log(median), scale))

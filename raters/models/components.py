@@ -12,8 +12,7 @@ _DENSE = 1_000_000
 
 
 def components(table: scipy.sparse.csr_array, number: int) -> Float[np.ndarray, "person dimension"]:
-    """First left singular vectors of a table, times the square root of its rows: each entry is
-    about 1."""
+    """First left singular vectors of a table, with entries of about 1."""
     if min(table.shape) <= number or not table.count_nonzero():
         return np.zeros((table.shape[0], number))
     if table.shape[0] * table.shape[1] <= _DENSE:

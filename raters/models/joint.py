@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import ItemsView, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -10,15 +11,18 @@ from typing import Any
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from numpyro.distributions import constraints
 
 from raters.errors import refuse
-from raters.errors.validation import is_number
+from raters.errors.validation import nearest
 from raters.judgements.common_names import check_part_name
 from raters.judgements.together import Together
 from raters.model import Model, Permute, Symmetry, Values
-from raters.models import _joint_checks as checks
 from raters.models._joint_part import Drawn, Group, PartOf
 from raters.models._joint_symmetries import joint_symmetries, named
+
+Sites = Mapping[str, Mapping[str, Any]]
+_SUCH = "rt.models.JointModel({'votes': rt.ExtendedBTL(), 'labels': rt.models.OneCoin()})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,8 +65,6 @@ class JointModel(Model[Together]):
         each, such as ``{"votes": "competence", "shown": "rationality"}``.
     tied : sequence of str or mapping
         Sites with one number for each judge, in the same form.
-    correlation : float, optional
-        Correlation ρ of tied sites, at least 0 and below 1; learned unless given.
 
     Examples
     --------
@@ -85,64 +87,32 @@ class JointModel(Model[Together]):
     models: Any
     shared: Any = ()
     tied: Any = ()
-    correlation: float | None = None
-
-    @property
-    def cited(self) -> tuple[str, ...]:
-        """That of the copula, and those of all parts."""
-        of_parts = (reference for model in self.parts.values() for reference in model.cited)
-        return (*(("song2000multivariate",) if self.tied else ()), *of_parts)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "models", _models(self.models))
         for name in ("shared", "tied"):
             groups = _groups(name, getattr(self, name), tuple(self.parts))
             object.__setattr__(self, name, groups)
-        self._check_once()
-        if self.correlation is not None:
-            _check_correlation(self.correlation)
-            if not self.tied:
-                refuse(
-                    "correlation",
-                    self.correlation,
-                    "is that of tied sites, and none are tied",
-                    "tie sites of two parts, or leave it out",
-                    instead="tied=[...]",
-                )
-            object.__setattr__(self, "correlation", float(self.correlation))
+        of_group = [self.correlation_of(group) for group in self.tied]
+        names = Counter([*map(_title, self.shared), *of_group])
+        names.update(member for group in (*self.shared, *self.tied) for member in group)
+        for name, number in names.items():
+            if number > 1:
+                expected = "name each site of a part once, and begin with one of another name"
+                refuse("shared", name, "is named twice", expected)
 
     def __repr__(self) -> str:
-        written = [repr(dict(self.models))]
-        written += [
-            f"{name}={[dict(group) for group in getattr(self, name)]}"
+        groups = [
+            f", {name}={[dict(group) for group in getattr(self, name)]}"
             for name in ("shared", "tied")
             if getattr(self, name)
         ]
-        written += [f"correlation={self.correlation}"] if self.correlation is not None else []
-        return f"JointModel({', '.join(written)})"
+        return f"JointModel({dict(self.models)!r}{''.join(groups)})"
 
-    def _check_once(self) -> None:
-        """Raise where a site is in two groups, or two groups would have one name."""
-        members = [member for group in (*self.shared, *self.tied) for member in group]
-        if twice := [member for member in members if members.count(member) > 1]:
-            part, site = twice[0]
-            is_shared = any((part, site) in group for group in self.shared)
-            refuse(
-                "shared" if is_shared else "tied",
-                site,
-                f"of part {part!r} is shared or tied twice",
-                "name each site of a part once",
-            )
-        names = [_title(group) for group in self.shared] + [
-            self.correlation_of(group) for group in self.tied
-        ]
-        if twice_named := [name for name in names if names.count(name) > 1]:
-            refuse(
-                "shared",
-                twice_named[0],
-                "would be the name of two sites of the joint model",
-                "begin one of the two with a part in which the site has another name",
-            )
+    @property
+    def cited(self) -> tuple[str, ...]:
+        of_parts = (reference for model in self.parts.values() for reference in model.cited)
+        return (*(("song2000multivariate",) if self.tied else ()), *of_parts)
 
     # ---------------------------------------------------------------- parts
 
@@ -177,21 +147,12 @@ class JointModel(Model[Together]):
             for site, value in own.items()
         }
 
+    def named(self, part: str, symmetry: Symmetry) -> Symmetry:
+        """A symmetry of a part with the names that the joint model has for its sites."""
+        renamed: Symmetry = named(self, part, symmetry)
+        return renamed
+
     # ---------------------------------------------------------------- the model
-
-    def generate(self, data: Together) -> None:
-        """Run the programs of the parts, one after the other."""
-        strength = {group: self._correlation(group) for group in self.tied}
-        drawn: Drawn = {}
-        for name, model in self.models:
-            with PartOf(self, name, strength, drawn):
-                model.generate(data.part(name))
-
-    def _correlation(self, group: Group) -> Any:
-        """Sample the correlation of tied sites, unless it is given."""
-        if self.correlation is not None:
-            return self.correlation
-        return numpyro.sample(self.correlation_of(group), dist.Beta(2.0, 2.0))
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
@@ -203,27 +164,35 @@ class JointModel(Model[Together]):
         """Those of each part that no other part breaks."""
         return joint_symmetries(self)
 
-    def named(self, part: str, symmetry: Symmetry) -> Symmetry:
-        """A symmetry of a part with the names that the joint model has for its sites."""
-        renamed: Symmetry = named(self, part, symmetry)
-        return renamed
+    def generate(self, data: Together) -> None:
+        """Run the programs of the parts, one after the other."""
+        correlation = {
+            group: numpyro.sample(self.correlation_of(group), dist.Beta(2.0, 2.0))
+            for group in self.tied
+        }
+        drawn: Drawn = {}
+        for name, model in self.models:
+            with PartOf(self, name, correlation, drawn):
+                model.generate(data.part(name))
 
     def start(self, data: Together) -> Values:
         """Start where the parts do; shared sites where the first part that has them does."""
-        start: Values = {}
-        if self.correlation is None:
-            start = {self.correlation_of(group): np.asarray(0.5) for group in self.tied}
+        start: Values = {self.correlation_of(group): np.asarray(0.5) for group in self.tied}
         for name, model in self.models:
             for site, value in model.start(data.part(name)).items():
                 start.setdefault(self.site_name(name, site), value)
         return start
 
-    def check_parts(self, data: Together, sites: Mapping[str, Mapping[str, Any]]) -> None:
-        """Raise unless shared sites are there, with the same axes, names and range in each part,
-        and tied ones have a number for each of the same judges."""
-        checks.check_groups(self, data, sites)
-
-    # ---------------------------------------------------------------- sentences
+    def check_parts(self, data: Together, sites: Sites) -> None:
+        """Raise unless shared sites have the same axes, names and range in each part, and tied ones
+        a number for each of the same judges."""
+        for parameter, groups in (("shared", self.shared), ("tied", self.tied)):
+            for part, site in (member for group in groups for member in group):
+                _check_site(parameter, part, site, sites[part])
+        for group in self.shared:
+            _check_shared(group, data, sites)
+        for group in self.tied:
+            _check_tied(group, data, sites)
 
     def why_not(self, data: Together) -> str | None:
         """Refuse what the model of a part refuses."""
@@ -246,6 +215,9 @@ class JointModel(Model[Together]):
         )
 
 
+# ---------------------------------------------------------------- settings
+
+
 def _title(group: Group) -> str:
     """Name that the first part has for a site."""
     return group[0][1]
@@ -254,41 +226,23 @@ def _title(group: Group) -> str:
 def _models(models: Any) -> tuple[tuple[str, Model[Any]], ...]:
     """Models by part, in a form that has a hash."""
     pairs = models.items() if isinstance(models, Mapping) else models
-    such = "rt.models.JointModel({'votes': rt.ExtendedBTL(), 'labels': rt.models.OneCoin()})"
-    if not isinstance(pairs, (tuple, list, ItemsView)) or len(pairs) < 2:
-        refuse(
-            "models",
-            models,
-            "is no mapping of two models or more",
-            "give each part of the data its model",
-            instead=such,
-        )
-    for pair in pairs:
-        if not isinstance(pair, tuple) or len(pair) != 2:
-            refuse(
-                "models",
-                pair,
-                "is no part with its model",
-                "give each part of the data its model",
-                instead=such,
-            )
+    is_list = isinstance(pairs, (tuple, list, ItemsView))
+    if not is_list or len(pairs) < 2 or not all(map(_is_part, pairs)):
+        problem = "is no mapping of two models or more, each of one kind of judgement"
+        expected = "give each part of the data its model"
+        refuse("models", models, problem, expected, instead=_SUCH)
     names = [name for name, _ in pairs]
     for name in names:
         check_part_name("models", name)
-    if twice := [name for name in names if names.count(name) > 1]:
-        refuse(
-            "models", twice[0], "names two parts", "give each part a name of its own", instead=such
-        )
-    for name, model in pairs:
-        if not isinstance(model, Model) or isinstance(model, JointModel):
-            refuse(
-                name,
-                model,
-                "is no model of one kind of judgement",
-                "give each part of the data its model",
-                instead=such,
-            )
+    if len(set(names)) < len(names):
+        refuse("models", names, "names a part twice", "give each part a name", instead=_SUCH)
     return tuple(pairs)
+
+
+def _is_part(pair: Any) -> bool:
+    """True for a name with a model of one kind of judgement."""
+    is_pair = isinstance(pair, tuple) and len(pair) == 2
+    return is_pair and isinstance(pair[1], Model) and not isinstance(pair[1], JointModel)
 
 
 def _groups(parameter: str, groups: Any, parts: tuple[str, ...]) -> tuple[Group, ...]:
@@ -296,31 +250,15 @@ def _groups(parameter: str, groups: Any, parts: tuple[str, ...]) -> tuple[Group,
     if isinstance(groups, (str, Mapping)):
         groups = (groups,)
     if not isinstance(groups, (tuple, list)) or not all(map(_is_group, groups)):
-        refuse(
-            parameter,
-            groups,
-            "is no list of names of sites",
-            "give the name that a site has in all parts, or a mapping from parts to names",
-            instead=f"{parameter}=['coefficient']",
-        )
+        problem = "is no list of names of sites"
+        expected = "give the name that a site has in all parts, or a mapping from parts to names"
+        refuse(parameter, groups, problem, expected, instead=f"{parameter}=['coefficient']")
     found = []
     for group in groups:
         by_part = dict.fromkeys(parts, group) if isinstance(group, str) else dict(group)
-        if unknown := [part for part in by_part if part not in parts]:
-            refuse(
-                parameter,
-                unknown[0],
-                "is no part",
-                f"choose among {', '.join(map(repr, parts))}",
-                instead=f"{parameter}=[{{'{parts[0]}': 'competence', '{parts[1]}': 'competence'}}]",
-            )
-        if len(by_part) < 2:
-            refuse(
-                parameter,
-                dict(by_part),
-                "names a site of one part alone",
-                "name the sites of two parts or more",
-            )
+        if len(by_part) < 2 or not set(by_part) <= set(parts):
+            problem = "does not name sites of two parts or more"
+            refuse(parameter, by_part, problem, f"choose among {', '.join(map(repr, parts))}")
         found.append(tuple((part, by_part[part]) for part in parts if part in by_part))
     return tuple(found)
 
@@ -335,12 +273,67 @@ def _is_group(group: Any) -> bool:
     )
 
 
-def _check_correlation(correlation: Any) -> None:
-    """Raise unless a correlation is possible among any number of sites."""
-    if not is_number(correlation) or not 0 <= correlation < 1:
-        refuse(
-            "correlation",
-            correlation,
-            expected="it must be a number of at least 0 and below 1",
-            instead="correlation=0.5",
-        )
+# ---------------------------------------------------------------- parts that do not fit together
+
+
+def _check_site(parameter: str, part: str, site: str, sites: Mapping[str, Any]) -> None:
+    """Raise unless a part has a site."""
+    if site in sites:
+        return
+    # Looser, and 'coefficient' would be offered for a competence that another part has.
+    near = nearest(site, sites, least=0.8) or next(iter(sites))
+    refuse(
+        parameter,
+        site,
+        f"is no site of part {part!r}",
+        f"it has {', '.join(map(repr, sites))}; a mapping gives the name in each part",
+        instead=f"{parameter}=[{{{part!r}: {near!r}, ...}}]",
+    )
+
+
+def _axes(data: Together, part: str, site: Any) -> tuple[str, ...]:
+    """Axes of a site as results call them, without those of length 1."""
+    named = data.own_axes(part)
+    return tuple(
+        named.get(axis, f"{part}.{axis}")
+        for axis, size in zip(site.dims, site.shape, strict=True)
+        if size != 1 or axis in named
+    )
+
+
+def _bounds(support: constraints.Constraint) -> tuple[Any, Any]:
+    """Least and largest value of a support of numbers; None where there is none."""
+    if support.event_dim:
+        return type(support).__name__, None
+    ends = (getattr(support, end, None) for end in ("lower_bound", "upper_bound"))
+    low, high = (None if end is None else float(end) for end in ends)
+    return low, high
+
+
+def _check_shared(group: Group, data: Together, sites: Sites) -> None:
+    """Raise unless the sites of a group have the same axes, with the same names, and range."""
+    facts = [
+        (_axes(data, part, sites[part][site]), _bounds(sites[part][site].support))
+        for part, site in group
+    ]
+    for (part, site), own in zip(group, facts, strict=True):
+        if own != facts[0]:
+            refuse(
+                "shared",
+                site,
+                f"of part {part!r} cannot be {group[0][1]!r} of part {group[0][0]!r}: their axes"
+                f" (of names of one part alone: part.axis) and ranges are {own} and {facts[0]}",
+                "share sites along the same names and of one range, or tie them",
+            )
+
+
+def _check_tied(group: Group, data: Together, sites: Sites) -> None:
+    """Raise unless the sites of a group have one number for each of the same judges."""
+    axes = {_axes(data, part, sites[part][site]) for part, site in group}
+    judges = {(data.axis_name(part, data.part(part).judge),) for part, _ in group}
+    supports = [sites[part][site].support for part, site in group]
+    numbers = not any(support.event_dim or support.is_discrete for support in supports)
+    if axes != judges or len(judges) != 1 or not numbers:
+        problem = f"has not one number for each of the same judges: the axes are {sorted(axes)}"
+        expected = "tie sites such as a competence, an accuracy or a rationality"
+        refuse("tied", dict(group), problem, expected)

@@ -21,15 +21,12 @@ from numpyro.distributions.transforms import biject_to
 from numpyro.primitives import CondIndepStackFrame, Messenger
 
 from raters.errors import PACKAGE, DataError, DataWarning, SettingError, refuse
-from raters.errors.validation import instance
 from raters.judgements.arguments import Arguments, Fixed
 from raters.model import Model, Values
 from raters.program import skeleton
 from raters.program.functions import register_function
 
 _PLAIN = (bool, int, float, str, type(None))
-# Axes of draws.
-_OF_RESULTS = ("chain", "draw")
 # Of a start from the medians, in unconstrained coordinates.
 _JITTER = 0.5
 _TRACER_ERRORS = (
@@ -61,12 +58,10 @@ class NumpyroModel(Model[Arguments]):
         return self.outcome
 
     def generate(self, data: Arguments) -> None:
-        """Run the function, with its observed site in one row of observations."""
         with _Observing(self, data):
             self.function(**data.arguments())
 
     def read(self, data: Any, like: Any = None) -> Any:
-        """Make `Arguments` of a mapping or a table."""
         if isinstance(data, Arguments):
             return data
         values = _of_table(data)
@@ -82,66 +77,45 @@ class NumpyroModel(Model[Arguments]):
         outcomes = columns.pop(self.outcome, None)
         if outcomes is None:
             fixed.pop(self.outcome, None)
-        if like is None and outcomes is None:
-            refuse(
-                self.outcome,
-                values[self.outcome],
-                "is no array of outcomes",
-                "give what was observed",
-                instead=f"{{{self.outcome!r}: np.array([...]), ...}}",
-                error=DataError,
-            )
+            if like is None:
+                problem, expected = "is no array of outcomes", "give what was observed"
+                refuse(self.outcome, values[self.outcome], problem, expected, error=DataError)
         site = "" if like is None else like.site
-        raw = Arguments(outcomes, None, columns, Fixed(fixed), self.outcome, site)
-        if outcomes is not None:
-            raw = dataclasses.replace(raw, shape=outcomes.shape)
+        shape = () if outcomes is None else outcomes.shape
+        raw = Arguments(outcomes, None, columns, Fixed(fixed), self.outcome, site, shape=shape)
         return self._with_facts(self._with_traced(raw), like)
 
     def _check_names(self, values: Mapping[str, Any], *, needs_outcome: bool) -> None:
         """Raise unless the values are the arguments of the function."""
         parameters = inspect.signature(self.function).parameters.values()
-        named = [one.name for one in parameters if one.kind not in (one.VAR_KEYWORD,)]
-        needed = [one.name for one in parameters if one.default is one.empty]
-        if needs_outcome:
-            needed.append(self.outcome)
-        name = self.title
-        if missing := [one for one in dict.fromkeys(needed) if one in named and one not in values]:
-            if missing == [self.outcome] and not needs_outcome:
-                return
-            refuse(
-                "data",
-                problem=f"has no {', '.join(map(repr, missing))}, which {name} takes",
-                expected=f"give a value for each of {', '.join(named)}",
-                instead=f"{{{missing[0]!r}: ..., ...}}",
-                error=DataError,
-            )
         takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters)
-        if not takes_any and (unknown := [one for one in values if one not in named]):
-            refuse(
-                "data",
-                problem=f"has {', '.join(map(repr, unknown))}, which {name} does not take",
-                expected=f"its arguments are {', '.join(named)}; leave others out",
-                error=DataError,
-            )
+        named = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD]
+        needed = {one.name for one in parameters if one.default is one.empty} - {self.outcome}
+        if needs_outcome:
+            needed.add(self.outcome)
+        missing = [name for name in named if name in needed and name not in values]
+        unknown = [] if takes_any else [name for name in values if name not in named]
+        if missing or unknown:
+            problem = f"has no {', '.join(map(repr, missing))}, which {self.title} takes"
+            if unknown:
+                problem = f"has {', '.join(map(repr, unknown))}, which {self.title} does not take"
+            expected = f"its arguments are {', '.join(named)}"
+            refuse("data", problem=problem, expected=expected, error=DataError)
 
     def _with_traced(self, raw: Arguments) -> Arguments:
-        """Leave arrays whose values the function looks at, as ``len(np.unique(group))`` does,
-        untraced: whole numbers before others."""
+        """Leave arrays untraced whose values the function looks at: whole numbers before others."""
         whole = [name for name, one in raw.columns.items() if one.dtype.kind in "biu"]
-        last: Exception | None = None
-        for held in ((), whole, tuple(raw.columns)):
-            kept = {name: one for name, one in raw.columns.items() if name not in held}
-            fixed = {**raw.fixed, **{name: raw.columns[name] for name in held}}
-            tried = dataclasses.replace(raw, columns=kept, fixed=Fixed(fixed))
+        for untraced in ((), whole, tuple(raw.columns)):
+            traced = {name: one for name, one in raw.columns.items() if name not in untraced}
+            fixed = {**raw.fixed, **{name: raw.columns[name] for name in untraced}}
+            tried = dataclasses.replace(raw, columns=traced, fixed=Fixed(fixed))
             try:
                 jax.eval_shape(lambda data: (skeleton(self, data), None)[1], tried)
                 return tried
-            except _TRACER_ERRORS as error:
-                last = error
             except Exception as error:
-                raise self._cannot_run(raw, error) from error
-        assert last is not None
-        raise self._cannot_run(raw, last) from last
+                if not isinstance(error, _TRACER_ERRORS) or not traced:
+                    raise self._cannot_run(raw, error) from error
+        return raw
 
     def _cannot_run(self, raw: Arguments, error: Exception) -> DataError:
         """Return the error of a function that does not run on these arguments."""
@@ -185,33 +159,18 @@ class NumpyroModel(Model[Arguments]):
         of_site = (*shape, *fn.event_shape)
         given = np.shape(raw.outcomes)
         same = [one for one in given if one != 1] == [one for one in of_site if one != 1]
-        if not same and np.size(raw.outcomes) == int(np.prod(of_site)):
-            refuse(
-                self.outcome,
-                problem=f"has the shape {given}, and the observed site {name!r} {of_site}",
-                expected="give the outcomes in the shape of the site",
-                error=DataError,
-            )
-        if len(fn.event_shape) == 0 and np.size(raw.outcomes) != raw.number:
-            refuse(
-                self.outcome,
-                problem=(
-                    f"has {np.size(raw.outcomes):,} outcomes, and the observed site {name!r}"
-                    f" has {raw.number:,}"
-                ),
-                expected="give one outcome for each",
-                error=DataError,
-            )
+        if not same and (np.size(raw.outcomes) == np.prod(of_site) or not fn.event_shape):
+            problem = f"has the shape {given}, and the observed site {name!r} {of_site}"
+            expected = "give the outcomes in the shape of the site"
+            refuse(self.outcome, problem=problem, expected=expected, error=DataError)
         if not inside.all():
             place = np.flatnonzero(~inside.ravel())
             wrong = np.reshape(raw.outcomes, (raw.number, -1))[place[0]]
-            refuse(
-                self.outcome,
-                wrong.item() if wrong.size == 1 else wrong.tolist(),
-                f"is wrong in row {place[0]} (counted from 0; {len(place)} in all)",
-                f"it must be an outcome of {_title(fn)}",
-                error=DataError,
-            )
+            problem = f"is wrong in row {place[0]} (counted from 0; {len(place)} in all)"
+            kind = type(fn).__name__.removesuffix("Logits").removesuffix("Probs")
+            expected = f"it must be an outcome of {kind}"
+            value = wrong.item() if wrong.size == 1 else wrong.tolist()
+            refuse(self.outcome, value, problem, expected, error=DataError)
         if message := beyond.get():
             warnings.warn(
                 f"{self.title}: {message.split('. ')[0].strip('. ')}; JAX reads another entry"
@@ -222,19 +181,20 @@ class NumpyroModel(Model[Arguments]):
         return raw
 
     def _check_plates(self, sites: dict[str, Any]) -> None:
-        """Raise for a subsample, which is another one at each run, and for names of axes that each
-        result has."""
-        plates = [one for one in sites.values() if one["type"] == "plate"]
-        if taken := [one["name"] for one in plates if one["name"] in _OF_RESULTS]:
-            raise SettingError(
-                f"{self.title} has a plate {taken[0]!r}, which is an axis of the draws of every"
-                " result; give the plate another name"
-            )
-        if parts := [one["name"] for one in plates if one["args"][1] not in (None, one["args"][0])]:
-            raise SettingError(
-                f"{self.title} draws a subsample in the plate {parts[0]!r}; leave"
-                " subsample_size out, as fits read all rows"
-            )
+        """Raise for a subsample, and for names of axes that each result has."""
+        for site in sites.values():
+            if site["type"] != "plate":
+                continue
+            if site["name"] in ("chain", "draw"):
+                raise SettingError(
+                    f"{self.title} has a plate {site['name']!r}, which is an axis of the draws of"
+                    " every result; give the plate another name"
+                )
+            if site["args"][1] not in (None, site["args"][0]):
+                raise SettingError(
+                    f"{self.title} draws a subsample in the plate {site['name']!r}; leave"
+                    " subsample_size out, as fits read all rows"
+                )
 
     def _observed_site(
         self, raw: Arguments, sites: dict[str, Any], like: Arguments | None
@@ -242,34 +202,27 @@ class NumpyroModel(Model[Arguments]):
         """Return NumPyro's record of the site that observes the outcomes."""
         samples = {name: one for name, one in sites.items() if one["type"] == "sample"}
         if like is not None and raw.site:
-            found = samples.get(self.outcome)  # as `generate` calls it
-            return dict(found or {}, name=raw.site) if found else _missing(self, raw.site, sites)
+            if self.outcome not in samples:  # as `generate` calls it
+                raise SettingError(
+                    f"{self.title} has no site {raw.site!r} on these data; it has {list(sites)}"
+                )
+            return dict(samples[self.outcome], name=raw.site)
         observed = {name: one for name, one in samples.items() if one["is_observed"]}
-        if len(observed) != 1:
-            many = f"observes {', '.join(map(repr, observed)) or 'nothing'}"
+        if len(observed) != 1 or (self.outcome in sites and self.outcome not in observed):
+            names = ", ".join(map(repr, observed)) or "nothing"
             refuse(
                 "observed",
                 self.outcome,
-                f"is given, and {self.title} {many}",
-                "a model has one observed site, which takes this argument",
+                f"is given, and {self.title} observes {names}",
+                "one site observes this argument, and no other site has its name",
                 instead=f'numpyro.sample("obs", ..., obs={self.outcome})',
-            )
-        if self.outcome in sites and self.outcome not in observed:
-            refuse(
-                "observed",
-                self.outcome,
-                f"is also the name of another site of {self.title}",
-                "give that site another name",
             )
         return next(iter(observed.values()))
 
     def start(self, data: Arguments) -> Values:
-        """Medians of the prior, given those of the sites before, moved a little at random, so that
-        factors tell the starts of chains apart."""
         return {name: np.asarray(value) for name, value in _start(self, data).items()}
 
     def why_not(self, data: Arguments) -> str | None:
-        """Refuse functions with parameters to optimise."""
         kinds: dict[str, Any] = {}
         jax.eval_shape(lambda data: kinds.update(skeleton(self, data)), data)
         if params := [name for name, one in kinds.items() if one["type"] == "param"]:
@@ -285,11 +238,9 @@ def numpyro_model(function: Callable[..., Any], observed: str) -> NumpyroModel:
     r"""A plain NumPyro function as a model that NUTS, SVI and the Pólya-Gamma back-ends fit.
 
     `raters.PGGibbs`, `raters.PGEM` and `raters.HMC` need Bernoulli or Binomial outcomes with
-    logits, or (but for HMC) Categorical ones. They find the sites in which the logits are affine
-    and whose priors are normal (truncated and multivariate, too) or uniform, and update them by
-    Pólya-Gamma augmentation, several at a time where these enter the logits together; all other
-    sites, such as learned scales, are updated by slice sampling. `raters.NUTS` and `raters.SVI` fit
-    any function without discrete latent sites.
+    logits, or (but for HMC) Categorical ones. They update sites in which the logits are affine and
+    whose priors are normal or uniform by Pólya-Gamma augmentation, and all others by slice
+    sampling. `raters.NUTS` and `raters.SVI` fit any function without discrete latent sites.
 
     Parameters
     ----------
@@ -339,32 +290,19 @@ def numpyro_model(function: Callable[..., Any], observed: str) -> NumpyroModel:
     >>> result.posterior["slope"].mean(("chain", "draw")).round(1).values.tolist()
     [1.2, -0.1]
     """
-    instance("observed", observed, str, "the name of an argument", 'observed="y"')
-    if not callable(function) or isinstance(function, type):
-        refuse(
-            "function",
-            function,
-            expected="it must be a function that calls numpyro.sample",
-            instead='rt.models.numpyro_model(model, observed="y")',
-        )
-    if isinstance(function, Model):
-        refuse(
-            "function",
-            function,
-            expected="it is a model of raters already; pass it to rt.fit as it is",
-        )
+    if not callable(function) or isinstance(function, (type, Model)):
+        expected = "it must be a function that calls numpyro.sample"
+        such = 'rt.models.numpyro_model(model, observed="y")'
+        refuse("function", function, expected=expected, instead=such)
     names = [
         name
         for name, one in inspect.signature(function).parameters.items()
         if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL, one.POSITIONAL_ONLY)
     ]
     if observed not in names:
-        refuse(
-            "observed",
-            observed,
-            f"is no argument of {_name(function)}",
-            f"name the argument that holds the outcomes: {', '.join(names) or 'none'}",
-        )
+        problem = f"is no argument of {_name(function)}"
+        expected = f"name the argument that holds the outcomes: {', '.join(names) or 'none'}"
+        refuse("observed", observed, problem, expected)
     register_function(function)
     return NumpyroModel(function, observed)
 
@@ -426,8 +364,7 @@ def _plain(fn: dist.Distribution) -> dist.Distribution:
 
 
 def _median(fn: dist.Distribution) -> Array:
-    """Median of a prior, or its mean, or any value in its support, without a draw: compiling the
-    draws of some takes long."""
+    """Median of a prior, or its mean, or any value in its support, without a draw."""
     base = _plain(fn)
     for name in ("icdf", "mean"):
         try:
@@ -510,17 +447,6 @@ def _largest(fn: dist.Distribution) -> Any:
     return -1
 
 
-def _missing(model: NumpyroModel, site: str, sites: dict[str, Any]) -> dict[str, Any]:
-    raise SettingError(
-        f"{_name(model.function)} has no site {site!r} on these data; it has {list(sites)}"
-    )
-
-
-def _title(fn: dist.Distribution) -> str:
-    """Name of a distribution as one writes it."""
-    return type(fn).__name__.removesuffix("Logits").removesuffix("Probs")
-
-
 def _name(function: Callable[..., Any]) -> str:
     """Name of a function, for people."""
     return getattr(function, "__name__", repr(function))
@@ -528,11 +454,6 @@ def _name(function: Callable[..., Any]) -> str:
 
 def _is_plain_tuple(value: Any) -> bool:
     return isinstance(value, tuple) and all(isinstance(one, _PLAIN) for one in value)
-
-
-def _is_small(array: np.ndarray) -> bool:
-    """True for whole numbers that JAX holds in any precision."""
-    return bool(np.abs(array.astype(np.float64)).max(initial=0.0) < 2**31)
 
 
 def _numbers(name: str, value: Any) -> np.ndarray:
@@ -545,27 +466,15 @@ def _numbers(name: str, value: Any) -> np.ndarray:
         array = np.asarray(None)
     if array.dtype.kind == "f":
         array = array.astype(np.float32)  # as JAX has them unless it is told otherwise
-    if array.dtype.kind == "b" or (array.dtype.kind in "iu" and _is_small(array)):
+    if array.dtype.kind in "biu" and np.abs(array.astype(np.float64)).max(initial=0.0) < 2**31:
         array = array.astype(np.int32)
     if array.dtype.kind not in "iuf":
-        refuse(
-            name,
-            value,
-            "holds no numbers",
-            (
-                "an argument is an array of numbers, or a number or a text; of names, give"
-                " their codes"
-            ),
-            instead=f"{name}=pd.factorize({name})[0]",
-            error=DataError,
-        )
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        refuse(
-            name,
-            problem=f"has {int((~np.isfinite(array)).sum())} entries that are missing or infinite",
-            expected="leave such rows out",
-            error=DataError,
-        )
+        problem, expected = "holds no numbers", "give an array of numbers; of names, their codes"
+        such = f"{name}=pd.factorize({name})[0]"
+        refuse(name, value, problem, expected, instead=such, error=DataError)
+    if not np.isfinite(array).all():
+        problem = f"has {int((~np.isfinite(array)).sum())} entries that are missing or infinite"
+        refuse(name, problem=problem, expected="leave such rows out", error=DataError)
     return array
 
 
@@ -575,10 +484,6 @@ def _of_table(data: Any) -> dict[str, Any]:
         return dict(data)
     columns = getattr(data, "columns", None)
     if columns is None or callable(columns):
-        refuse(
-            "data",
-            data,
-            expected="it must be a mapping of arguments by name, or a table whose columns they are",
-            instead='{"x": x, "y": y}',
-        )
+        expected = "it must be a mapping of arguments by name, or a table whose columns they are"
+        refuse("data", data, expected=expected, instead='{"x": x, "y": y}')
     return {str(name): np.asarray(data[name]) for name in columns}

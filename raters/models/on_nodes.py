@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,21 +12,21 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.distributions import GroupedMixture, Tabulated
+from raters.distributions import GroupedMixture
+from raters.distributions.rows import Tabulated
 from raters.judgements.base import Judgements
 from raters.judgements.patterns import Patterns
 from raters.model import Marginal, Model, Values
+from raters.models.settings import CheckedModel
 
 # Nodes lie within so many standard deviations, and are at least so many.
 _REACH, _FEWEST = 6.0, 41
 # Distance of the nodes in standard deviations of what the answers to one name tell. The error of
 # the sum is about exp(−2π² / distance²) of each term (Trefethen and Weideman 2014).
 _DISTANCE = 1.25
-# Largest number of rows times nodes: arrays of this size are held at a time.
-_MOST_CELLS = 100_000_000
 
 
-class Integrable[Data: Judgements](Model[Data]):
+class Integrable[Data: Judgements](CheckedModel[Data]):
     """Model in which each answer depends on one number of its name along one axis, standard normal
     beforehand, and on sites of the other axis."""
 
@@ -58,19 +58,30 @@ class Integrable[Data: Judgements](Model[Data]):
 
 
 @dataclass(frozen=True)
-class OnNodes(Model[Patterns]):
-    """A model with the number of each name along one axis integrated out."""
+class NodeModel(Model[Patterns]):
+    """A model with one number of each name along an axis integrated out."""
 
-    model: Integrable[Any]
+    model: Any
     nodes: int
+    #: Largest number of rows times nodes: arrays of this size are held at a time.
+    most_cells: ClassVar[int] = 100_000_000
 
-    @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """None: all sites are moved by their gradient."""
-        return ()
+    def why_not(self, data: Patterns) -> str | None:
+        if (cells := data.num_rows * self.nodes) <= self.most_cells:
+            return None
+        return (
+            f"PGEM integrates on {self.nodes} nodes, and {data.num_rows:,} rows on so many are"
+            f" {cells:,} numbers (at most {self.most_cells:,}); use NUTS or SVI"
+        )
+
+
+@dataclass(frozen=True)
+class OnNodes(NodeModel):
+    """A model of graded answers on nodes."""
+
+    blocks: ClassVar[tuple[tuple[str, ...], ...]] = ()
 
     def generate(self, data: Patterns) -> None:
-        """Define the NumPyro program."""
         sites = self.model.sample_others(data.num_facets, data.num_answers)
         node, shape = spaced(self.nodes), (data.num_facets, self.nodes)
         code = jnp.broadcast_to(jnp.arange(data.num_facets)[:, None], shape)
@@ -89,18 +100,8 @@ class OnNodes(Model[Patterns]):
             numpyro.sample("given", mixture, obs=data.given, infer=facts)
 
     def start(self, data: Patterns) -> Values:
-        """Start of the sites that are left."""
-        return self.model.start_others(data.counts())
-
-    def why_not(self, data: Patterns) -> str | None:
-        """Refuse tables for which the nodes of all rows do not fit into memory."""
-        if (cells := data.num_rows * self.nodes) <= _MOST_CELLS:
-            return None
-        return (
-            f"PGEM integrates {self.model.integrated[0]} on {self.nodes} nodes, and"
-            f" {data.num_rows:,} rows on so many are {cells:,} numbers (at most {_MOST_CELLS:,});"
-            " use NUTS or SVI"
-        )
+        start: Values = self.model.start_others(data.counts())
+        return start
 
 
 def num_nodes(patterns: Patterns) -> int:

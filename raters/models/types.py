@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import abc
 import warnings
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,12 +13,11 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float, Int
 from scipy.special import entr
 
-from raters.distributions import StickBreaking
 from raters.errors import Reason
-from raters.errors.validation import one_of, plain_positive, plain_whole
-from raters.model import Permute
+from raters.judgements.base import Judgements
+from raters.model import Permute, Values
+from raters.models.settings import CheckedModel
 
-TypePrior = Literal["dirichlet", "stick_breaking"]
 # Number of clusterings, of which the tightest is used.
 _TRIES = 10
 # Types count as separated when the judgements resolve this share of the entropy of an annotator's
@@ -25,11 +25,41 @@ _TRIES = 10
 _LEAST_RESOLVED = 0.3
 
 
-def check_settings(model: Any) -> None:
-    """Check the settings that all models of types have."""
-    plain_whole(model, "num_types")
-    one_of("type_prior", model.type_prior, ("dirichlet", "stick_breaking"))
-    plain_positive(model, "concentration")
+class TypeModel[Data: Judgements](CheckedModel[Data]):
+    """Model of types of annotators, whose starts are clusters of annotators alike."""
+
+    num_types: int
+    #: What a judgement is called in sentences.
+    word: ClassVar[str] = "vote"
+
+    @abc.abstractmethod
+    def profiles(self, data: Data) -> Float[np.ndarray, "annotator feature"]:
+        """Features by which annotators are clustered."""
+
+    @abc.abstractmethod
+    def start_of_types(self, parts: list[Data]) -> Values:
+        """Start of the sites of the types from the judgements of the annotators of each."""
+
+    def start(self, data: Data) -> Values:
+        """Start from clusters of annotators with similar judgements."""
+        return self._from_clusters(data, np.random.default_rng(0), _TRIES)
+
+    def another_start(self, data: Data, rng: np.random.Generator) -> Values:
+        """Start from a single clustering with random seeds."""
+        return self._from_clusters(data, rng, tries=1)
+
+    def _from_clusters(self, data: Data, rng: np.random.Generator, tries: int) -> Values:
+        cluster = clusters(self.profiles(data), self.num_types, rng, tries)
+        of_type = cluster[np.asarray(data.codes("annotator"))]
+        parts = [data.take(of_type == code) for code in range(self.num_types)]
+        share = {"type_weight": jnp.asarray(shares(cluster, self.num_types))}
+        return share | self.start_of_types(parts)
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Data
+    ) -> tuple[str, ...]:
+        """Warn of types that are empty or not separated."""
+        return separation_warnings(responsibility, self.word)
 
 
 def permute(model: Any, site: str) -> tuple[Permute, ...]:
@@ -37,13 +67,9 @@ def permute(model: Any, site: str) -> tuple[Permute, ...]:
     return (Permute((site, "type_weight"), share="type_weight"),) if model.num_types > 1 else ()
 
 
-def sample_weight(model: Any) -> Float[Array, " type"]:
+def sample_weight(num_types: int, concentration: float) -> Float[Array, " type"]:
     """Sample the share of each type."""
-    if model.type_prior == "stick_breaking":
-        breaks = jnp.ones(model.num_types - 1)
-        prior: Any = StickBreaking(breaks, model.concentration * breaks)
-    else:
-        prior = dist.Dirichlet(jnp.full(model.num_types, model.concentration))
+    prior = dist.Dirichlet(jnp.full(num_types, concentration))
     weight: Array = numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
     return weight
 
@@ -55,7 +81,7 @@ def clusters(
     profile: Float[np.ndarray, "annotator feature"],
     num_types: int,
     rng: np.random.Generator,
-    tries: int = _TRIES,
+    tries: int,
 ) -> Int[np.ndarray, " annotator"]:
     """Assign a type to each annotator, by k-means of their profiles."""
     from scipy.cluster.vq import kmeans2
@@ -84,57 +110,39 @@ def shares(cluster: Int[np.ndarray, " annotator"], num_types: int) -> Float[np.n
 
 
 def why_not(model: Any, data: Any, word: str = "vote") -> str | None:
-    """Explain why there are too few annotators with judgements, as which `word` names each, for the
-    types, or return None."""
+    """Explain why there are too few annotators for the types, or return None."""
     voted = int(np.count_nonzero(data.judgements_by("annotator")))
     if model.num_types <= voted:
         return None
-    fewer, named = max(1, min(voted - 1, 2)), data.num_annotators > 1
-    return Reason(
-        "num_types",
-        model.num_types,
-        f"is not possible with {voted} annotator(s) with {word}s",
-        (
-            f"a type needs at least one, so write {fewer}"
-            + (
-                ""
-                if named
-                else f", and name the column that says whose {word} it is by `annotator`"
-            )
-        ),
-    )
+    problem = f"is not possible with {voted} annotator(s) with {word}s"
+    expected = f"a type needs one at least; say by `annotator` whose {word} it is"
+    return Reason("num_types", model.num_types, problem, expected)
 
 
 def data_warnings(
     model: Any, number: Int[np.ndarray, " annotator"], word: str = "vote"
 ) -> tuple[str, ...]:
-    """Warn of annotators with one vote, or choice of another name, which carries little information
-    about their type."""
+    """Warn of annotators with one judgement, which says little of their type."""
     number = number[number > 0]
     single = int(np.sum(number == 1))
     if model.num_types == 1 or single == 0:
         return ()
     if single == len(number):
         return (
-            (
-                f"every annotator has a single {word}, which says next to nothing of who is of"
-                " which type, and of the types only what one set of rewards cannot fit, such as a"
-                " cycle. Ask each annotator several questions, or fit a single type"
-            ),
+            f"every annotator has a single {word}, which says next to nothing of who is of"
+            " which type, and of the types only what one set of rewards cannot fit, such as a"
+            " cycle. Ask each annotator several questions, or fit a single type",
         )
     return (
-        (
-            f"{single} of {len(number)} annotators have a single {word}, which says next to nothing"
-            " of their type; their responsibilities stay near the shares of the types"
-        ),
+        f"{single} of {len(number)} annotators have a single {word}, which says next to nothing"
+        " of their type; their responsibilities stay near the shares of the types",
     )
 
 
-def fit_warnings(
-    responsibility: Float[np.ndarray, "annotator type"] | None, word: str = "vote"
+def separation_warnings(
+    responsibility: Float[np.ndarray, "annotator type"] | None, word: str
 ) -> tuple[str, ...]:
-    """Warn of types without annotators, and of types that the judgements, as which `word` names
-    each, do not separate."""
+    """Warn of types without annotators, and of types that the judgements do not separate."""
     if responsibility is None or (num_types := responsibility.shape[1]) == 1:
         return ()
     sentences = []

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 
-from raters.distributions import Choice, GroupedMixture, RowMixture
+from raters.distributions import GroupedMixture, RowMixture
+from raters.distributions.choices import Choice
 from raters.errors import SettingError
 from raters.model import Model, Values
 from raters.program.traces import trace

@@ -422,7 +422,7 @@ def _check_observed(name: str, site: dict[str, Any], data: Any) -> None:
         raise SettingError(
             f"{name} observes votes for one of two sides, and these votes have ties as an answer of"
             " their own; pass votes.halved(), or let the observed distribution be"
-            " raters.distributions.Davidson(logits, propensity, data.count)"
+            " raters.distributions.ties.Davidson(logits, propensity, data.count)"
         )
 
 

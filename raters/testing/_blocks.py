@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from raters.distributions import StickBreaking
 from raters.errors import NotConjugateError
 from raters.inference.polya_gamma import augmentation, joint, joint_plan, latent_classes, sweep
 from raters.inference.polya_gamma.conditionals import observation
@@ -106,13 +105,6 @@ def _slopes_in_logs(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Slopes along the log-odds, where probabilities cannot leave their simplex: of the
     conditional, and of the density."""
-    if isinstance(given, latent_classes.Breaks):
-        stick = StickBreaking(*map(jnp.asarray, given.parameters))
-        own, slope = (
-            probs * part
-            for part in (np.asarray(jax.grad(stick.log_prob)(jnp.asarray(probs))), slope)
-        )
-        return own - probs * own.sum(), slope - probs * slope.sum()
     if len(given.parameters) == 2:
         right, wrong = (parameter.ravel() - 1 for parameter in given.parameters)
         return right - (right + wrong) * probs, probs * (1 - probs) * slope

@@ -14,7 +14,8 @@ import pytest
 import raters as rt
 from raters.checking.discrepancies import Layout
 from raters.checking.orders import OrderDraw, order_draws, utility_and_places
-from raters.distributions import GroupedMixture, PlackettLuce
+from raters.distributions import GroupedMixture
+from raters.distributions.choices import PlackettLuce
 from raters.families.discrepancies import rankings as discrepancies
 from raters.program import Program, pointwise_log_likelihood
 

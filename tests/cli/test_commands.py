@@ -122,7 +122,7 @@ def test_columns_tell_the_kind_and_settings_reach_the_model(capsys) -> None:
     lines = {
         "places.csv --place p* --annotator who": "PlackettLuce",
         "ties.csv --first left --second right --outcome came --set ties=davidson": "davidson",
-        "wide.csv --person person --column q* --set ability_scale=2": "Rasch(ability_scale=2",
+        "wide.csv --person person --column q* --set difficulty_scale=2": "Rasch(difficulty_scale=2",
         "votes.csv --set num_types=2 --model mixture-btl": "num_types=2",
     }
     failed = []

@@ -57,13 +57,13 @@ MORE = {
         rt.BTL(position_bias=True),
         rt.ExtendedBTL(competence="positive"),
         rt.ExtendedBTL(competence="signed", position_bias=True),
-        rt.models.FactorBTL(num_dimensions=2, reward_scale=1.0, loading_scale=0.5),
+        rt.models.FactorBTL(num_dimensions=2),
         rt.HierarchicalBTL(competence="signed", position_bias=True),
     ),
     "tied": (rt.BTL(ties="davidson"), rt.BTL(ties="rao-kupper")),
     "stratified": (rt.ExtendedBTL(strata=True),),
     "described": (
-        rt.MixtureBTL(num_types=3, competence="unit", type_prior="stick_breaking"),
+        rt.MixtureBTL(num_types=3, competence="unit"),
         rt.models.ContextualBTL(num_types=2),
         rt.BTL(covariates=True),
     ),
@@ -77,7 +77,6 @@ MORE = {
         rt.MixedLogit(random=("price",), error_components=(("1", "3"),), interactions=True),
         rt.MixedLogit(correlated=True),
     ),
-    "demonstrated": (rt.MaxEntIRL(entropy="total"),),
 }
 GIBBS = rt.PGGibbs(draws=40, warmup=20, chains=2)
 EM = rt.PGEM(draws=40)

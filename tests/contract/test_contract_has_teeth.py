@@ -16,7 +16,8 @@ import numpyro.distributions as dist
 import pytest
 
 import raters as rt
-from raters.distributions import GroupedMixture, RightOrWrongLabel
+from raters.distributions import GroupedMixture
+from raters.distributions.labels import RightOrWrongLabel
 from raters.errors import ConvergenceWarning, SettingError
 from raters.inference import Backend, Draws, modes
 from raters.inference.polya_gamma import augmentation, label_switching

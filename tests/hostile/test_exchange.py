@@ -62,7 +62,7 @@ BAD = [
         (3, "x", [], [1], [["a"]], ["a", "b"], {"a": 1}, None),
     ),
     (
-        lambda value: formats.from_argilla([FLAT | {"id": value}]),
+        lambda value: formats.from_argilla([NESTED | {"id": value}]),
         (None, 3, [], {}, ["a3f1-1"], True),
     ),
     *(

@@ -11,7 +11,8 @@ import numpyro
 import numpyro.distributions as dist
 
 import raters as rt
-from raters.distributions import Choice, GroupedMixture
+from raters.distributions import GroupedMixture
+from raters.distributions.choices import Choice
 from raters.model import Model, Permute, Shift
 
 _NOT_OFFERED = -1e9

@@ -14,7 +14,8 @@ import numpyro.distributions as dist
 import pytest
 
 import raters as rt
-from raters.distributions import ConfusedLabel, GroupedMixture, RightOrWrongLabel
+from raters.distributions import ConfusedLabel, GroupedMixture
+from raters.distributions.labels import RightOrWrongLabel
 from raters.errors import NotConjugateError
 from raters.inference.polya_gamma import latent_classes
 

@@ -13,7 +13,7 @@ import pytest
 import scipy.optimize
 
 import raters as rt
-from raters.distributions import Choice
+from raters.distributions.choices import Choice
 from raters.inference.polya_gamma.conditionals import Gaussian, joined, prior
 from raters.models.choices._utility import choices_made, set_of
 from raters.program import log_joint

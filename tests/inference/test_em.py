@@ -25,7 +25,6 @@ _OF_VOTES = (
 )
 _OF_TYPES = (
     rt.MixtureBTL(),
-    rt.MixtureBTL(num_types=3, type_prior="stick_breaking", reward_scale=1.0),
     rt.MixtureBTL(num_types=3, concentration=0.1, reward_scale=1.0),
     rt.models.ContextualBTL(num_types=2, coefficient_scale=1.0),
 )

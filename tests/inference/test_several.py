@@ -3,7 +3,6 @@ modes and draws around them, and what is refused."""
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import jax
@@ -178,7 +177,7 @@ def test_the_mode_of_votes_and_rankings_is_that_of_another_optimiser(ranked, fit
 
 @pytest.mark.slow
 def test_the_objective_never_falls_and_is_flat_at_the_mode(labels_and_votes, fit_quietly) -> None:
-    model = dataclasses.replace(OF_LABELS, correlation=0.6)
+    model = OF_LABELS
     result = fit_quietly(model, labels_and_votes, rt.PGEM(draws=0, starts=1, tolerance=1e-10))
     rises = np.diff(result["optimisation"]["log_joint"].values)
     assert rises.min() > -1e-8

@@ -9,11 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
-from numpyro.distributions import biject_to
 
 import raters as rt
-from raters.distributions import NestedChoice, ProbitChoice, ScaledNormal
-from raters.errors import BackendError, SettingError
+from raters.distributions.correlated_choices import NestedChoice, ProbitChoice
+from raters.errors import SettingError
 from raters.program import answer_probs, log_joint, pointwise_log_likelihood
 from tests.refusals import raises_about
 
@@ -80,38 +79,6 @@ def test_units_of_a_feature_change_its_coefficient_and_nothing_else(choices) -> 
     assert two - one == pytest.approx(np.log(100.0))
 
 
-def test_samplers_move_in_units_of_their_own() -> None:
-    prior = ScaledNormal(0.0, 2.5 * jnp.array([0.01, 10.0]), jnp.array([0.01, 10.0]))
-    values = biject_to(prior.support)(jnp.array([1.0, 1.0]))
-    np.testing.assert_allclose(values, [0.01, 10.0])
-    np.testing.assert_allclose(prior.log_prob(values), prior.log_prob(-values))
-    assert prior.support == ScaledNormal(0.0, jnp.ones(2), jnp.array([0.01, 10.0])).support
-    assert prior.support != ScaledNormal(0.0, 1.0, 1.0).support
-
-
-@pytest.mark.slow
-def test_svi_of_a_second_table_moves_in_its_own_units(fit_quietly) -> None:
-    """Neither the unit of a feature matters, nor that of a table of this shape before it."""
-    model = rt.MixedLogit(constants=False, correlated=True)
-    panel, _ = rt.datasets.choice_crowd(6, 5, 3, 2, seed=0, spread=1.0)
-    posteriors = []
-    for unit in (1.0, 1e4, 1e-4):
-        table = panel.to_frame()
-        table["feature 1"] *= unit
-        data = rt.Choices.from_frame(
-            table,
-            set="set",
-            alternative="alternative",
-            chosen="chosen",
-            features=["feature 0", "feature 1"],
-            annotator="annotator",
-        )
-        fitted = fit_quietly(model, data, rt.SVI(steps=500, draws=20))
-        posteriors.append(fitted.posterior["coefficient"].values * [1.0, unit])
-    for posterior in posteriors[1:]:
-        np.testing.assert_allclose(posterior, posteriors[0], rtol=1e-2, atol=1e-3)
-
-
 def test_rows_that_pad_are_not_offered(choices) -> None:
     model = rt.MultinomialLogit(interactions=True)
     with jax.enable_x64(True):
@@ -148,27 +115,6 @@ def test_replicated_choices_are_one_of_each_set(choices, fit_quietly) -> None:
 
 
 # ---------------------------------------------------------------- what is refused
-
-
-def test_terms_without_data_are_refused(choices) -> None:
-    plain = choices.without_features()
-    for model, parameter in (
-        (rt.MultinomialLogit(), "features"),
-        (rt.MultinomialLogit(features=False, interactions=True), "interactions"),
-    ):
-        with raises_about(BackendError, parameter):
-            rt.fit(model, plain, rt.NUTS(), seed=0, progress=False)
-    with raises_about(SettingError, "features"):
-        rt.MultinomialLogit(features=False, constants=False)
-
-
-def test_constants_of_what_was_never_offered_are_refused() -> None:
-    names = ["bike", "car", "bus", "tram"]
-    choices = rt.Choices.from_frame(TABLE, **ROLES, features=["price"], alternatives=names)
-    reason = rt.MultinomialLogit().why_not(choices)
-    assert "never offered" in reason
-    assert "bike" in reason
-    assert rt.MultinomialLogit(constants=False).why_not(choices) is None
 
 
 def with_feature(make, *others) -> rt.Choices:
@@ -272,26 +218,6 @@ def test_a_type_of_each_choice(choices) -> None:
     assert rt.program.Program(model, choices).latent.names == ("look at all", "ignore price")
 
 
-def test_what_types_are_predicted_by(choices, fit_quietly) -> None:
-    """Of new choices with types of their own, nothing but the shares is known."""
-    model = rt.models.LatentClassLogit(by="set", ignored=("price",))
-    result = fit_quietly(model, choices, rt.NUTS(draws=20, warmup=20, chains=1))
-    probs = rt.predict(model, result, choices.unanswered()).mean(("chain", "draw"))
-    np.testing.assert_allclose(np.bincount(choices.group, probs), 1.0, rtol=1e-5)
-
-
-def test_types_that_cannot_be_are_refused(choices) -> None:
-    assert "name the column that says who chose" in rt.models.LatentClassLogit().why_not(choices)
-    assert "speed" in rt.models.LatentClassLogit(by="set", ignored=("speed",)).why_not(choices)
-    counted = rt.Choices.from_frame(TABLE | {"taken": [2, 0, 0, 0, 1, 0, 1]}, **ROLES, counted=True)
-    reason = rt.models.LatentClassLogit(by="set", features=False).why_not(counted)
-    assert reason.parts["parameter"] == "by"
-    with raises_about(SettingError, "num_types"):
-        rt.models.LatentClassLogit(num_types=3, ignored=("price",))
-    with raises_about(SettingError, "ignored", "price"):
-        rt.models.LatentClassLogit(ignored="price")
-
-
 # ---------------------------------------------------------------- alternatives that are alike
 
 
@@ -321,21 +247,6 @@ def test_a_nest_of_which_little_is_offered_has_a_gradient() -> None:
     assert np.isfinite(slope)
 
 
-def test_nests_that_cannot_be_are_refused(choices) -> None:
-    with raises_about(SettingError, "nests"):
-        rt.models.NestedLogit(nests=("car", "bus"))
-    with raises_about(SettingError, "nests"):
-        rt.models.NestedLogit(nests=(("car", "bus"), ("bus", "tram")))
-    assert "names no nest" in rt.models.NestedLogit().why_not(choices)
-    assert "bike" in rt.models.NestedLogit(nests=(("car", "bike"),)).why_not(choices)
-    apart = choices.take([1, 2])
-    assert "leave it out" in rt.models.NestedLogit(
-        nests=(("bus", "tram"),), constants=False
-    ).why_not(apart)
-    with pytest.raises(BackendError, match="no conjugate blocks"):
-        rt.fit(rt.models.NestedLogit(nests=(("car", "bus"),)), choices, rt.PGGibbs(), seed=0)
-
-
 def test_a_red_and_a_blue_bus() -> None:
     """Of three alternatives the car has the probability that two correlated normals are both
     negative."""
@@ -361,18 +272,3 @@ def test_two_alternatives_are_a_probit() -> None:
     with jax.enable_x64(True):
         own = ProbitChoice(jnp.asarray(utility), jnp.asarray(codes), 13, 2).log_probs()[::2]
     np.testing.assert_allclose(own, scipy.stats.norm.logcdf(gap / np.sqrt(2)), rtol=1e-5)
-
-
-def test_sets_of_several_sizes_and_rows_that_pad(choices) -> None:
-    model = rt.models.MultinomialProbit(shared=("bus", "tram"))
-    sites = {name: SITES[name] for name in ("coefficient", "constant")}
-    sites |= {"shared_scale": np.asarray(1.5)}
-    with jax.enable_x64(True):
-        whole = np.asarray(pointwise_log_likelihood(model, choices, sites))
-        padded = np.asarray(pointwise_log_likelihood(model, choices.padded(16), sites))
-        two = np.asarray(pointwise_log_likelihood(model, choices.take([1]), sites))
-    np.testing.assert_allclose(padded, whole)
-    np.testing.assert_allclose(two, whole[1:2])
-    with raises_about(SettingError, "shared"):
-        rt.models.MultinomialProbit(shared=("bus",))
-    assert "bike" in rt.models.MultinomialProbit(shared=("bus", "bike")).why_not(choices)

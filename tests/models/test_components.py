@@ -21,10 +21,3 @@ def test_components_are_the_vectors_that_made_the_table(dense: bool, monkeypatch
     found = components(scipy.sparse.csr_array(left * [5.0, 2.0] @ right.T), 2)
     found = found * np.sign((found * left).sum(0))
     np.testing.assert_allclose(found, left * np.sqrt(30), atol=1e-6)
-
-
-def test_tables_with_too_little_in_them_have_none() -> None:
-    some = np.random.default_rng(0).normal(size=(5, 3))
-    for table, number in ((some, 3), (some[:2], 2), (0 * some, 1)):
-        found = components(scipy.sparse.csr_array(table), number)
-        np.testing.assert_array_equal(found, np.zeros((len(table), number)))

@@ -7,10 +7,7 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.errors import BackendError, SettingError
 from raters.judgements.separation import free_share, order_share
-from raters.models.comparisons import _covariates
-from tests.refusals import raises_about
 
 QUALITY = np.array([-0.8, -0.3, 0.2, 0.9])
 LENGTH = np.array([1.5, 0.5, -0.5, -1.5])
@@ -56,20 +53,6 @@ def test_the_order_is_wrong_without_covariates_and_right_with_them(swayed, fit_q
 
 
 @pytest.mark.slow
-def test_coefficients_and_rewards_are_recovered(swayed, fit_quietly) -> None:
-    """Each within 4.5 posterior standard deviations; false-alarm rate below 1e-4."""
-    model = rt.BTL(covariates=True)
-    posterior = fit_quietly(model, swayed, rt.PGGibbs(draws=300, chains=2)).posterior
-    truth = {"reward": QUALITY - QUALITY.mean(), "coefficient": np.ones(1)}
-    for name, value in truth.items():
-        mean, sd = (
-            getattr(posterior[name], of)(("chain", "draw")).values for of in ("mean", "std")
-        )
-        assert np.abs((mean - value) / sd).max() < 4.5
-    assert posterior["coefficient"]["feature"].values.tolist() == ["length"]
-
-
-@pytest.mark.slow
 def test_questions_without_features_are_asked_at_equal_ones(swayed, fit_quietly) -> None:
     model = rt.BTL(covariates=True)
     result = fit_quietly(model, swayed, rt.PGEM(draws=20))
@@ -81,57 +64,11 @@ def test_questions_without_features_are_asked_at_equal_ones(swayed, fit_quietly)
     assert chosen.sizes["suggestion"] == 2
 
 
-def test_votes_without_features_are_refused(swayed) -> None:
-    with raises_about(BackendError, "covariates"):
-        rt.fit(rt.BTL(covariates=True), swayed.without_features(), rt.PGEM(), seed=0)
-
-
-def test_a_scale_must_be_positive() -> None:
-    with raises_about(SettingError, "coefficient_scale", 0.0):
-        rt.BTL(covariates=True, coefficient_scale=0.0)
-
-
 def test_features_of_items_alone_are_said_to_be_imitated(swayed) -> None:
     of_items = swayed.without_features().with_features(LENGTH[:, None], names=["length"])
     assert free_share(of_items, np.asarray(of_items.features)[:, 0]) < 1e-6
     assert "the same in every comparison" in rt.BTL(covariates=True).data_warnings(of_items)[0]
     assert rt.BTL(covariates=True).data_warnings(swayed) == ()
-
-
-def test_unlike_scales_and_constants_are_said(swayed) -> None:
-    features = np.column_stack([swayed.features, 100 * swayed.features, 0 * swayed.features])
-    votes = rt.Comparisons(
-        swayed.first,
-        swayed.second,
-        swayed.annotator,
-        swayed.wins,
-        swayed.count,
-        swayed.items,
-        swayed.annotators,
-        features=features,
-        feature_names=("length", "bytes", "none"),
-    )
-    messages = " ".join(rt.ExtendedBTL(covariates=True).data_warnings(votes))
-    assert "never differ between the sides" in messages
-    assert "differs 100 times as much" in messages
-
-
-def test_a_start_is_the_first_newton_step_by_hand() -> None:
-    """Eight of ten votes for the item with more of the first feature, and one of four for the one
-    with more of the second: (wins - votes / 2) / (votes / 4 + 1 / scale²)."""
-    table = {"a": ["x", "x", "y", "y"], "b": ["z"] * 4, "o": ["first", "second"] * 2}
-    table |= {"n": [8, 2, 1, 3], "p": [1.0, 1.0, 0, 0], "q": [0, 0, 1.0, 1.0], "none": [0.0] * 4}
-    votes = rt.Comparisons.from_frame(
-        table,
-        first="a",
-        second="b",
-        outcome="o",
-        count="n",
-        features={"p": ("p", "none"), "q": ("q", "none")},
-    )
-    for scale, prior in ((None, 1.0), (2.0, 0.25)):
-        expected = [3 / (2.5 + prior), -1 / (1 + prior)]
-        np.testing.assert_allclose(_covariates.regression(votes, scale), expected)
 
 
 def test_the_share_of_a_constant_is_that_of_the_order(swayed) -> None:

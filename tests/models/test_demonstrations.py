@@ -4,7 +4,6 @@ what is identified, and recovery."""
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import Any
 
 import jax
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.errors import BackendError
 from raters.models.demonstrations.shaping import unidentified, without_unidentified
 from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy, soft_values
 from raters.program import pointwise_log_likelihood
@@ -48,32 +46,8 @@ def demonstrated(mdp: rt.MDP, policy: np.ndarray, weight: np.ndarray) -> rt.Demo
     return dataclasses.replace(data, count=(weight[:, None] * policy)[state, action])
 
 
-def warnings_of(model: rt.MaxEntIRL, data: rt.Demonstrations) -> str:
-    """Warnings of a fit as short as it can be, as one text."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        rt.fit(model, data, rt.SVI(steps=500, draws=10), seed=0, progress=False)
-    return " ".join(str(one.message) for one in caught)
-
-
-@pytest.mark.slow
-def test_a_fit_warns_of_who_showed_nothing_and_of_features_that_the_prior_rules_out() -> None:
-    mdp = rt.MDP.grid(2, 2, slip=0, start=(0, 0), discount=0.9)
-    table = {"who": [*"aaabbb", "c"], "at": ["(0, 0)"] * 7, "do": ["right", "down", "right"] * 2}
-    table["do"] += ["right"]
-    names = {"state": "at", "action": "do", "annotator": "who"}
-    data = rt.Demonstrations.from_frame(table, mdp=mdp, annotators=[*"abcd"], **names)
-    said = warnings_of(rt.MaxEntIRL(), data)
-    assert "1 annotator(s) demonstrated nothing, and keep their prior: d" in said
-    assert "1 annotator(s) demonstrated one step, which tells next to nothing of them: c" in said
-    assert "coefficient_scale" not in said
-    small = dataclasses.replace(mdp, features=0.02 * np.asarray(mdp.features))
-    data = rt.Demonstrations.from_frame(table, mdp=small, annotators=[*"abcd"], **names)
-    assert "write MaxEntIRL(coefficient_scale=50)" in warnings_of(rt.MaxEntIRL(), data)
-
-
-def policy_of(mdp: rt.MDP, reward: Any, **options: Any) -> np.ndarray:
-    return np.exp(np.asarray(log_soft_policy(jnp.asarray(reward), Dynamics.of(mdp, **options))))
+def policy_of(mdp: rt.MDP, reward: Any) -> np.ndarray:
+    return np.exp(np.asarray(log_soft_policy(jnp.asarray(reward), Dynamics.of(mdp))))
 
 
 def occupancy(mdp: rt.MDP, policy: np.ndarray) -> np.ndarray:
@@ -88,11 +62,10 @@ def occupancy(mdp: rt.MDP, policy: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("discount", [0.9, 1.0])
-@pytest.mark.parametrize("relative", [True, False])
-def test_values_and_slopes_are_those_of_unrolled_iteration(discount: float, relative: bool) -> None:
+def test_values_and_slopes_are_those_of_unrolled_iteration(discount: float) -> None:
     with jax.enable_x64(True):
         mdp = random_mdp(discount)
-        dynamics = Dynamics.of(mdp, relative=relative)
+        dynamics = Dynamics.of(mdp)
         theta = jnp.array([0.4, -0.3, 0.2, 0.1])
 
         def implicit(theta):
@@ -130,29 +103,11 @@ def test_values_in_single_precision(discount: float) -> None:
         np.testing.assert_allclose(one, other, atol=2e-5)
 
 
-def test_policies_of_several_rewards_are_those_of_each() -> None:
-    with jax.enable_x64(True):
-        mdp = random_mdp()
-        rewards = np.random.default_rng(0).normal(size=(3, 6, 3))
-        together = policy_of(mdp, rewards)
-        for one, reward in zip(together, rewards, strict=True):
-            np.testing.assert_allclose(one, policy_of(mdp, reward), atol=1e-13)
-    np.testing.assert_allclose(together.sum(-1), 1, atol=1e-12)
-    assert (together[:, ~mdp.allowed] == 0).all()
-
-
 def test_a_rationality_of_zero_acts_at_random() -> None:
-    """Total entropy prefers states with a choice ahead, and is no random walk."""
     with jax.enable_x64(True):
         mdp = random_mdp()
         even = mdp.allowed / mdp.allowed.sum(1, keepdims=True)
         np.testing.assert_allclose(policy_of(mdp, np.zeros((6, 3))), even, atol=1e-12)
-        total = policy_of(mdp, np.zeros((6, 3)), relative=False)
-        assert np.abs(total - even).max() > 0.01
-        grid = rt.MDP.grid(2, 3, discount=0.9)
-        reward = np.random.default_rng(0).normal(size=(6, 4))
-        one, other = (policy_of(grid, reward, relative=flag) for flag in (True, False))
-        np.testing.assert_allclose(one, other, atol=1e-12)
 
 
 def test_a_reward_for_walking_on_has_no_values_without_a_discount() -> None:
@@ -166,18 +121,16 @@ def test_a_reward_for_walking_on_has_no_values_without_a_discount() -> None:
 
 
 @pytest.mark.parametrize("discount", [0.9, 1.0])
-@pytest.mark.parametrize("entropy", ["relative", "total"])
-def test_the_slope_is_the_gap_between_expected_features(discount: float, entropy: str) -> None:
+def test_the_slope_is_the_gap_between_expected_features(discount: float) -> None:
     r"""With steps in their discounted frequencies under an expert, the gradient of the
     log-likelihood is :math:`\mu_E - E_\pi[\mu]` (001-35), and 0 where the expert's policy is that
     of the reward."""
-    model = rt.MaxEntIRL(entropy=entropy)
+    model = rt.MaxEntIRL()
     with jax.enable_x64(True):
         mdp = random_mdp(discount)
-        assert model.why_not(demonstrated(mdp, 1.0 * mdp.allowed, np.ones(6))) is None
         rng = np.random.default_rng(1)
         theta, goal = rng.normal(size=(2, 4))
-        expert = policy_of(mdp, mdp.reward(goal), relative=entropy == "relative")
+        expert = policy_of(mdp, mdp.reward(goal))
         data = demonstrated(mdp, expert, occupancy(mdp, expert))
 
         def slope(theta):
@@ -191,7 +144,7 @@ def test_the_slope_is_the_gap_between_expected_features(discount: float, entropy
             visits = occupancy(mdp, policy)[:, None] * policy
             return np.einsum("sa,saf->f", visits, mdp.features)
 
-        policy = policy_of(mdp, mdp.reward(theta), relative=entropy == "relative")
+        policy = policy_of(mdp, mdp.reward(theta))
         gap = expected_features(expert) - expected_features(policy)
         np.testing.assert_allclose(slope(theta), gap, atol=1e-10)
         assert np.abs(gap).max() > 0.1
@@ -220,25 +173,6 @@ def test_directions_that_change_no_policy(discount: float) -> None:
         shortest = without_unidentified(theta, mdp)
         np.testing.assert_allclose(policy_of(mdp, mdp.reward(shortest)), policy, atol=1e-10)
         assert np.abs(policy_of(mdp, mdp.reward(theta + np.eye(5)[1])) - policy).max() > 0.01
-
-
-def test_features_that_tell_nothing_are_warned_of() -> None:
-    mdp = rt.MDP.grid(2, 2)
-    policy = np.full((2, 4, 4), 0.25)
-    data = rt.Demonstrations.rollouts(mdp, policy, trajectories=1, steps=3, seed=0)
-    (warning,) = rt.MaxEntIRL().data_warnings(data)
-    assert "1 combination(s) of the 4 features change no policy" in warning
-    alone = data.without_judges([1])
-    assert any("one annotator" in text for text in rt.MaxEntIRL().data_warnings(alone))
-
-
-def test_total_entropy_without_a_discount_is_refused_where_walks_have_no_end() -> None:
-    mdp = rt.MDP.grid(2, 2, ends=[(1, 1)], discount=1.0)
-    policy = mdp.allowed / mdp.allowed.sum(1, keepdims=True)
-    data = rt.Demonstrations.rollouts(mdp, policy, trajectories=2, steps=3, seed=0)
-    assert rt.MaxEntIRL().why_not(data) is None
-    with pytest.raises(BackendError, match="without bound"):
-        rt.fit(rt.MaxEntIRL(entropy="total"), data, rt.SVI(), seed=0)
 
 
 # ---------------------------------------------------------------- recovery

@@ -7,15 +7,11 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
-import xarray as xr
 from numpyro.infer.util import log_density
 from scipy.special import expit
 from scipy.stats import lognorm, norm
 
 import raters as rt
-from raters.auditing import tastes
-from raters.errors import BackendError, SettingError
-from tests.refusals import raises_about
 
 ITEMS, ANNOTATORS = 8, 40
 
@@ -95,45 +91,9 @@ def test_items_that_an_annotator_never_compared_are_predicted(votes, fitted, fit
     assert by_factors < 0.6 * by_tastes
 
 
-def test_annotators_are_audited_by_their_own_rewards(votes, fitted) -> None:
-    """As under tastes that are the products of positions and loadings."""
-    draws = fitted["posterior"].to_dataset()
-    taste = (draws["position"] * draws["loading"]).sum("dimension")
-    same = xr.Dataset(
-        {"reward": draws["reward"], "taste": taste.transpose(..., "annotator", "item")}
-    )
-    tree = xr.DataTree.from_dict({"posterior": same})
-    by_factors, by_tastes = (
-        tastes.quantities(rt.program.Program(model, votes[0]), result, 0.05)
-        for model, result in (
-            (rt.models.FactorBTL(), fitted),
-            (rt.HierarchicalBTL(reward_scale=1.0, taste_spread=1.0), tree),
-        )
-    )
-    for name, values in by_tastes.values.items():
-        np.testing.assert_allclose(by_factors.values[name], values, rtol=1e-4, atol=1e-5)
-    audit = rt.audit(rt.models.FactorBTL(), fitted, reference="crowd")
-    assert {"competence", "taste_agreement", "p_different_taste"} <= set(audit.table.data_vars)
-
-
 def test_predictions_are_those_of_own_rewards(votes, fitted) -> None:
     asked = dataclasses.replace(votes[0], wins=None).take(slice(0, 20))
     prob = rt.predict(rt.models.FactorBTL(), fitted, asked).mean(("chain", "draw")).values
     own = own_rewards(fitted)[np.asarray(asked.annotator)]
     gap = own[np.arange(20), asked.first] - own[np.arange(20), asked.second]
     assert np.abs(prob - expit(gap)).max() < 0.1
-
-
-def test_what_cannot_be_is_refused(tiny, votes) -> None:
-    with pytest.raises(SettingError, match="num_dimensions"):
-        rt.models.FactorBTL(num_dimensions=0)
-    with pytest.raises(SettingError, match="loading_scale"):
-        rt.models.FactorBTL(loading_scale=-1.0)
-    with raises_about(BackendError, "num_dimensions", 6):
-        rt.fit(rt.models.FactorBTL(num_dimensions=6), tiny, seed=0, progress=False)
-    with pytest.raises(BackendError, match="joint mode of positions and loadings is inconsistent"):
-        rt.fit(rt.models.FactorBTL(), tiny, rt.PGEM(), seed=0, progress=False)
-    alone = tiny.take(np.asarray(tiny.annotator) == 0)
-    assert "by one annotator" in rt.models.FactorBTL().data_warnings(alone)[0]
-    assert "4 annotators differ in at most 4" in rt.models.FactorBTL(4).data_warnings(tiny)[0]
-    assert rt.models.FactorBTL().data_warnings(tiny) == ()

@@ -13,18 +13,15 @@ from scipy.special import expit, gammaln
 from scipy.stats import norm
 
 import raters as rt
-from raters.acquisition import BestMean, Posterior
 from raters.auditing.comparisons import competences
-from raters.errors import ConvergenceWarning, SettingError
+from raters.errors import ConvergenceWarning
 from raters.fitting.result import draws_of
 from raters.model import Shift, Sign
 from raters.program import class_probs
 from raters.testing import check_model
 
-SPREAD, CONCENTRATION = 0.4, 3.0
-MODEL = rt.models.GuesserBTL(
-    concentration=CONCENTRATION, reward_scale=1.5, competence_spread=SPREAD
-)
+SPREAD = 0.4
+MODEL = rt.models.GuesserBTL(reward_scale=1.5, competence_spread=SPREAD)
 TYPES = ("competent", "guesser", "adversary")
 
 
@@ -49,7 +46,7 @@ def exact(*wins: int, of: int) -> np.ndarray:
         competent = (chance**number * (1 - chance) ** (of - number) * prior).sum(1) / prior.sum()
         parts[place] = competent, np.full(len(gap), 0.5**of), competent[::-1]
     found = np.zeros((len(wins), 3))
-    concentration = np.array([CONCENTRATION, 1.0, 1.0])
+    concentration = np.array([6.0, 1.0, 1.0])
     for types in product(range(3), repeat=len(wins)):
         share = gammaln(concentration + np.bincount(types, minlength=3)).sum()
         each = np.prod([parts[place, kind] for place, kind in enumerate(types)], axis=0)
@@ -91,11 +88,6 @@ def fitted(crowd):
         return rt.fit(rt.models.GuesserBTL(), crowd.votes, backend, seed=0, progress=False)
 
 
-def test_types_have_names_along_the_axis(fitted) -> None:
-    for table in (fitted["types"]["responsibility"], fitted["posterior"]["type_weight"]):
-        assert table["type"].values.tolist() == list(TYPES)
-
-
 def test_types_are_found(crowd, fitted) -> None:
     likeliest = fitted["types"]["responsibility"].argmax("type").values
     assert [TYPES[kind] for kind in likeliest] == crowd.truth["kind"].tolist()
@@ -130,47 +122,6 @@ def test_competences_have_the_sign_of_the_type(fitted) -> None:
     np.testing.assert_allclose(np.stack([guesser, adversary], 1), probs[:, 1:], atol=0.1)
     same = np.where(signed == 0, 0.0, draws["competence"])
     np.testing.assert_allclose(np.abs(signed), same, rtol=1e-6)
-
-
-def test_nobody_prefers_a_guesser(crowd, fitted) -> None:
-    """The competence of a guesser is that of the prior, about 1, without the type."""
-    preference = BestMean().preference(Posterior.of(rt.models.GuesserBTL(), fitted))
-    assert np.argmin(preference) == crowd.truth["kind"].tolist().index("guesser")
-
-
-@pytest.mark.slow
-def test_report_says_what_the_types_are(fitted) -> None:
-    model = rt.models.GuesserBTL()
-    page = rt.report(model, fitted, rt.audit(model, fitted, reference="crowd"))
-    codes = [one["code"] for one in page.facts["sections"]["items"]["findings"]]
-    assert codes[:2] == ["order", "directions"]
-
-
-@pytest.mark.slow
-def test_a_fit_says_that_the_order_is_open() -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        rt.fit(MODEL, votes(14, 2, of=16), rt.PGEM(draws=300), seed=0, progress=False)
-    assert any("which way round the order is" in str(one.message) for one in caught)
-
-
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("concentration", 0.0),
-        ("concentration", "many"),
-        ("reward_scale", -1.0),
-        ("competence_spread", float("nan")),
-        ("position_bias", "yes"),
-    ],
-)
-def test_impossible_settings_are_refused(setting: str, value) -> None:
-    with pytest.raises(SettingError, match=setting):
-        rt.models.GuesserBTL(**{setting: value})
-
-
-def test_one_annotator_is_warned_of() -> None:
-    assert "all votes are by one annotator" in MODEL.data_warnings(votes(5, of=6))[0]
 
 
 @pytest.mark.slow

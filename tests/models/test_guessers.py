@@ -16,9 +16,8 @@ from scipy.special import betaln, gammaln, logsumexp
 from scipy.stats import beta, dirichlet, lognorm
 
 import raters as rt
-from raters.auditing.annotator_types import type_names, type_probs, type_probs_given, type_site
-from raters.distributions import TypeMixture
-from raters.errors import SettingError
+from raters.auditing.annotator_types import type_probs, type_probs_given
+from raters.distributions.type_mixture import TypeMixture
 from raters.models.labels.guesser_dawid_skene import ways_of_guessing
 from raters.program import Program
 
@@ -62,7 +61,7 @@ def _coin(model: rt.models.GuesserOneCoin, counts: np.ndarray) -> np.ndarray:
     """Evidence under one accuracy, shape (point, type)."""
     (competence, concentration), right = _points(), np.trace(counts)
     mean = np.stack([(1 + competence) / 2, np.full_like(competence, 0.5), (1 - competence) / 2])
-    total = np.stack([concentration, np.full_like(competence, model.guess_labels), concentration])
+    total = np.stack([concentration, np.full_like(competence, 200.0), concentration])
     a, b = total * mean, total * (1 - mean)
     return (betaln(a + right, b + counts.sum() - right) - betaln(a, b)).T
 
@@ -75,7 +74,7 @@ def _matrix(model: rt.models.GuesserDawidSkene, counts: np.ndarray) -> np.ndarra
         rows = np.stack([np.stack([right, 1 - right], -1), np.stack([1 - right, right], -1)], -2)
         return _sequence(counts, concentration[:, None, None] * rows).sum(-1)
 
-    ways = model.guess_labels * ways_of_guessing(2)
+    ways = 200 * ways_of_guessing(2)
     guesses = logsumexp(_sequence(counts, ways[:, None]).sum(-1)) - np.log(len(ways))
     both = about((1 + competence) / 2), about((1 - competence) / 2)
     return np.stack([both[0], np.full_like(competence, guesses), both[1]], -1)
@@ -83,7 +82,7 @@ def _matrix(model: rt.models.GuesserDawidSkene, counts: np.ndarray) -> np.ndarra
 
 def _exact(model: Any, labels: rt.Labels, evidence_of: Evidence) -> np.ndarray:
     """P(type) of each annotator, by enumeration of classes and types and quadrature."""
-    weight = np.array([model.competent, model.guesser, model.adversary])
+    weight = np.array([8.0, 2.0, 1.0])
     item, annotator, label = (np.asarray(getattr(labels, name)) for name in _COLUMNS)
     number = labels.num_annotators
     types = np.array(list(product(range(3), repeat=number)))
@@ -92,7 +91,7 @@ def _exact(model: Any, labels: rt.Labels, evidence_of: Evidence) -> np.ndarray:
     for classes in product(range(2), repeat=labels.num_items):
         counts = np.zeros((number, 2, 2))
         np.add.at(counts, (annotator, np.array(classes)[item], label), 1)
-        prior = _sequence(np.bincount(classes, minlength=2), np.full(2, model.prevalence))
+        prior = _sequence(np.bincount(classes, minlength=2), np.ones(2))
         evidence = [evidence_of(model, each) for each in counts]
         each = sum(part[:, types[:, a]] for a, part in enumerate(evidence))
         total = np.logaddexp(total, prior + of_types + logsumexp(each, axis=0))
@@ -157,9 +156,9 @@ def _at(model: Any, counts: np.ndarray, mean: float, level: float) -> np.ndarray
     if isinstance(model, rt.models.GuesserOneCoin):
         pair = np.array([np.trace(counts), counts.sum() - np.trace(counts)])
         a, b = (_sequence(pair, level * np.array([each, 1 - each])) for each in right)
-        return np.array([a, _sequence(pair, np.full(2, model.guess_labels / 2)), b])
+        return np.array([a, _sequence(pair, np.full(2, 100.0)), b])
     a, b = (_sequence(counts, level * np.where(rows, each, 1 - each)).sum() for each in right)
-    ways = model.guess_labels * ways_of_guessing(2)
+    ways = 200 * ways_of_guessing(2)
     guess = logsumexp(_sequence(counts, ways[:, None]).sum(-1)) - np.log(len(ways))
     return np.array([a, guess, b])
 
@@ -197,40 +196,6 @@ def test_em_never_goes_down(model) -> None:
     assert len(trace) > 5
     assert np.diff(trace).min() > -1e-9 * abs(trace[-1])
     assert trace[-1] > trace[0] + 0.1
-
-
-@pytest.mark.slow
-def test_guessers_are_told_from_the_careless(fit_quietly) -> None:
-    """A guesser who prefers one class, one who is often wrong, and adversaries, by their labels of
-    items that many others label well."""
-    rng = np.random.default_rng(0)
-    classes, rows = rng.integers(2, size=120), []
-    for a in range(12):
-        right = {9: 0.7, 10: 0.1}.get(a, 0.9)
-        for i in rng.choice(120, 80, replace=False):
-            said = classes[i] if rng.random() < right else 1 - classes[i]
-            rows.append((int(i), a, int(rng.random() < 0.8) if a == 11 else int(said)))
-    labels, model = _labels(rows), rt.models.GuesserDawidSkene()
-    backend = rt.PGGibbs(draws=100, warmup=50, chains=2)
-    result = fit_quietly(model, labels, backend)
-    table = rt.audit(model, result, reference="crowd").table
-    assert table["p_spammer"].values[11] > 0.9
-    assert table["p_adversarial"].values[10] > 0.9
-    assert np.all(table["p_spammer"].values[:11] < 0.3)
-    assert np.all(np.delete(table["p_adversarial"].values, 10) < 0.1)
-    gold = dict(enumerate(classes[:40].tolist()))
-    table = rt.audit(model, result, gold).table
-    assert table["p_spammer"].values.argmax() == 11
-    assert table["p_adversarial"].values.argmax() == 10
-
-
-def test_models_without_types_have_none(polarised) -> None:
-    """Neither a site nor probabilities."""
-    program = Program(rt.DawidSkene(), polarised)
-    assert type_site(program) is None
-    assert type_probs(program, {}) == {}
-    assert type_probs_given(program, {}, np.zeros((1, 5), int)) == {}
-    assert type_names(Program(rt.models.GuesserOneCoin(), polarised), "accuracy")[1] == "guesser"
 
 
 # ---------------------------------------------------------------------- the prior
@@ -285,11 +250,3 @@ def test_ways_of_guessing_cover_the_simplex(num_classes: int) -> None:
     assert len(np.unique(ways.round(9), axis=0)) == len(ways) <= 300
     assert np.all(ways.max(0) > 0.97)
     np.testing.assert_allclose(ways.mean(0), 1 / num_classes)
-
-
-@pytest.mark.parametrize("model", [rt.models.GuesserOneCoin, rt.models.GuesserDawidSkene])
-@pytest.mark.parametrize("field", ["competent", "guesser", "adversary", "guess_labels"])
-def test_settings_are_positive(model, field: str) -> None:
-    """The error names the field."""
-    with pytest.raises(SettingError, match=field):
-        model(**{field: 0.0})

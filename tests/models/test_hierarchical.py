@@ -5,20 +5,12 @@ from __future__ import annotations
 
 import warnings
 
-import jax
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.special import expit
 from scipy.stats import kendalltau
 
 import raters as rt
-from raters.auditing import tastes
-from raters.errors import SettingError
-from raters.models.comparisons._takeover import takeover
-from raters.program import log_joint, log_prior
-from raters.reporting.facts import reason_of
 from tests import hand
 
 QUICK = rt.PGGibbs(draws=200, warmup=100, chains=2)
@@ -93,41 +85,8 @@ def test_extended_btl_warns_of_a_takeover(taken) -> None:
     assert "fit rt.HierarchicalBTL()" in sentence
 
 
-def test_a_takeover_is_seen_where_all_others_seem_careless() -> None:
-    """The reverse of most of the judge's order has competences around 0, whose score of the rewards
-    is next to nothing."""
-    (sentence,) = sentences(rt.ExtendedBTL(competence="signed"), overrun())
-    assert sentence.startswith("annotator 12 cast 89% of the votes and has ")
-
-
 def test_a_judge_who_agrees_takes_nothing_over() -> None:
     assert sentences(rt.ExtendedBTL(), beside_a_judge(judge_agrees=True)[0]) == []
-
-
-@pytest.mark.parametrize("generator", ["crowd", "separated"])
-def test_no_takeover_in_an_ordinary_crowd(generator: str) -> None:
-    votes = getattr(rt.datasets, generator)(
-        num_items=8, num_annotators=5, num_votes=600, seed=0
-    ).votes
-    assert sentences(rt.ExtendedBTL(), votes, rt.PGEM(draws=100)) == []
-
-
-def test_a_takeover_needs_both_information_and_dissent(taken) -> None:
-    """The rewards of the judge, under the judge's competence and under an equal one."""
-    votes, crowd = taken
-    judge = np.random.default_rng(1)
-    judge.normal(size=(20, 8))
-    order = judge.permutation(crowd)
-
-    def said(competence: np.ndarray, reward: np.ndarray) -> tuple[str, ...]:
-        return takeover({"competence": competence[None, None], "reward": reward[None, None]}, votes)
-
-    scale = np.append(np.full(20, 0.2), 3.0)
-    assert len(said(scale, order)) == 1
-    assert said(np.append(np.ones(20), 0.5), order) == (), "the judge has little information"
-    people = votes.take(np.asarray(votes.annotator) == 20)
-    draws = {"competence": scale[None, None], "reward": order[None, None]}
-    assert takeover(draws, people) == (), "nobody else has voted"
 
 
 # ---------------------------------------------------------------------- every verb
@@ -142,41 +101,7 @@ def test_predictions_follow_the_annotator(taken, fitted) -> None:
     assert agreement > 0.8
 
 
-def test_the_report_has_the_columns_of_tastes(tmp_path, fitted) -> None:
-    audit = rt.audit(rt.HierarchicalBTL(), fitted, reference="crowd")
-    rt.report(rt.HierarchicalBTL(), fitted, audit).save(tmp_path / "audit.html")
-    page = (tmp_path / "audit.html").read_text()
-    assert "P(careless)" in page
-    assert "P(own taste)" in page
-    row = audit.table.to_dataframe().loc[20].to_dict()
-    assert row["p_different_taste"] > 0.8
-    assert row["p_careless"] < 0.05
-    assert reason_of(row | {"verdict": "drop"}, audit)["code"] == "own_taste"
-
-
 # ---------------------------------------------------------------------- the audit
-
-
-def test_a_different_taste_and_carelessness_are_two_findings(fit_quietly) -> None:
-    """300 votes each; one guesser, one of another taste, one adversary, and seven of the crowd."""
-    crowd = np.linspace(-2, 2, 8)
-    other = crowd[[3, 7, 0, 4, 6, 1, 5, 2]]
-    assert abs(np.corrcoef(crowd, other)[0, 1]) < 0.2
-    own = np.stack([0 * crowd, other, -crowd] + [crowd] * 7)
-    votes = votes_of(own, [300] * 10, seed=0)
-    model = rt.HierarchicalBTL(competence="signed")
-    result = fit_quietly(model, votes, rt.PGGibbs(draws=400, warmup=200, chains=2))
-    audit = rt.audit(model, result, reference="crowd")
-    table = audit.table.to_dataframe()
-    guesser, taste, adversary = (table.loc[code] for code in (0, 1, 2))
-    assert guesser["p_careless"] > 0.8 > 0.2 > guesser["p_different_taste"]
-    assert taste["p_different_taste"] > 0.8 > 0.2 > taste["p_careless"]
-    assert adversary["p_adversarial"] > 0.95
-    rest = table.loc[3:, ["p_careless", "p_different_taste", "p_adversarial"]].to_numpy()
-    assert rest.max() < 0.1
-    rows = [row.to_dict() | {"verdict": "drop"} for row in (guesser, taste, adversary)]
-    codes = [reason_of(row, audit)["code"] for row in rows]
-    assert codes == ["careless", "own_taste", "adversarial"]
 
 
 VOTES = hand.votes(
@@ -224,56 +149,3 @@ def test_carelessness_is_the_weight_of_coin_flips(by_hand) -> None:
     assert float(by_hand["p_careless"].sel(annotator="bob")) == pytest.approx(expit(-gain))
     assert float(by_hand["p_adversarial"].sel(annotator="bob")) == pytest.approx(expit(gain))
     assert float(by_hand["p_careless"].sel(annotator="eve")) == 0.5, "eve has not voted"
-
-
-def test_many_pairs_of_an_annotator_are_sampled(monkeypatch) -> None:
-    monkeypatch.setattr(tastes, "_PAIRS", 1)
-    (ann, bob, eve) = tastes._pairs(VOTES, np.random.default_rng(0))
-    assert [len(one.first) for one in (ann, bob, eve)] == [1, 1, 0]
-
-
-# ---------------------------------------------------------------------- settings and warnings
-
-
-@settings(max_examples=15, deadline=None)
-@given(st.integers(0, 2**32 - 1))
-def test_only_own_rewards_count(seed: int) -> None:
-    """The likelihood is that of r + d, whatever their division and the level of each annotator."""
-    votes = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=30, seed=0).votes
-    model = rt.HierarchicalBTL(reward_scale=1.0, taste_spread=0.5)
-    rng = np.random.default_rng(seed)
-    reward, taste = rng.normal(size=4), rng.normal(size=(3, 4))
-    division, level = rng.normal(size=4), rng.normal(size=(3, 1))
-    with jax.enable_x64(True):
-        one, other = (
-            float(log_joint(model, votes, values) - log_prior(model, votes, values))
-            for values in (
-                {"reward": reward, "taste": taste},
-                {"reward": reward + division, "taste": taste - division + level},
-            )
-        )
-    assert one == pytest.approx(other, rel=1e-9)
-
-
-def test_two_spreads_are_refused() -> None:
-    with pytest.raises(SettingError):
-        rt.HierarchicalBTL(own_spread=True, taste_spread=0.5)
-
-
-def test_what_the_data_cannot_tell_is_said() -> None:
-    model = rt.HierarchicalBTL()
-    alone = hand.votes(("a", "b", "ann"), ("b", "c", "ann"))
-    assert "all votes are by one annotator" in model.data_warnings(alone)[0]
-    once = hand.votes(("a", "b", "ann"), ("b", "c", "bob"))
-    assert "no annotator voted twice" in model.data_warnings(once)[0]
-    assert model.data_warnings(VOTES) == ()
-    many = rt.datasets.separated(num_items=6000, num_annotators=100, num_votes=500, seed=0).votes
-    assert "600,000 tastes" in model.data_warnings(many)[0]
-
-
-def test_tastes_without_a_common_order_are_said() -> None:
-    draws = {"taste_spread": np.full((1, 4), 2.5), "reward_scale": np.ones((1, 4))}
-    (sentence,) = rt.HierarchicalBTL().fit_warnings(draws, None, VOTES)
-    assert "one ranking does not describe them" in sentence
-    draws["taste_spread"] = np.ones((1, 4))
-    assert rt.HierarchicalBTL().fit_warnings(draws, None, VOTES) == ()

@@ -17,8 +17,7 @@ from numpyro.infer.util import log_density
 from scipy.special import logsumexp
 
 import raters as rt
-from raters.distributions import Correlated
-from raters.distributions.correlated import given_scores, normal_score, of_score
+from raters.distributions.correlated import Correlated, given_scores, normal_score, of_score
 from raters.errors import BackendError, SettingError
 from raters.fitting.storage import from_json, to_json
 from raters.model import Exchange, Model, Scale, Shift, Sign
@@ -199,11 +198,11 @@ def test_values_by_their_scores(base) -> None:
 
 def test_draws_have_the_correlation_and_the_prior_of_each_part() -> None:
     """Kolmogorov's test and Fisher's z of 4,000 draws; false-alarm rate 1e-4 in all."""
-    model = rt.models.JointModel(dict(OF_LABELS.models), tied=OF_LABELS.tied, correlation=0.6)
     data = labelled()
+    program = handlers.substitute(OF_LABELS.generate, {"accuracy_correlation": 0.6})
 
     def drawn(key: Any) -> Any:
-        sites = handlers.trace(handlers.seed(model.generate, key)).get_trace(data)
+        sites = handlers.trace(handlers.seed(program, key)).get_trace(data)
         return [sites[name]["value"] for name in ("labels.accuracy", "votes.competence")]
 
     draws = jax.jit(jax.vmap(drawn))(jax.random.split(jax.random.key(0), 1000))
@@ -245,19 +244,6 @@ def test_a_part_without_competences_breaks_the_symmetries() -> None:
     assert one.symmetries == (Shift("reward"),)
 
 
-def test_a_site_that_only_one_part_moves_breaks_the_symmetry() -> None:
-    """Competences that two parts share, and rewards that they do not."""
-    model = rt.models.JointModel(
-        {
-            "one": rt.ExtendedBTL(competence="signed", reward_scale=1.0),
-            "two": rt.ExtendedBTL(competence="signed", reward_scale=1.0),
-            "three": rt.BTL(),
-        },
-        shared=["reward", {"one": "competence", "two": "competence"}],
-    )
-    assert model.symmetries == (Shift("reward"),)
-
-
 def test_a_part_that_moves_a_shared_site_otherwise_breaks_the_symmetry() -> None:
     """Covariates, which no competence scales, beside a reward that is linear in the same
     features."""
@@ -276,29 +262,6 @@ def test_contract(model, both) -> None:
 
 
 # ---------------------------------------------------------------------- sites
-
-
-def test_sites_have_names_axes_and_priors(both) -> None:
-    sites = rt.program.Program(TIED, both).sites
-    assert {name: site.dims for name, site in sites.items()} == {
-        "competence_correlation": (),
-        "coefficient": ("feature",),
-        "votes.competence": ("annotator",),
-        "shown.rationality": ("annotator",),
-    }
-    assert sites["shown.rationality"].distribution == "Correlated"
-
-
-def test_a_site_with_one_type_is_shared_with_one_without(both) -> None:
-    model = rt.models.JointModel(
-        {"shown": rt.MaxEntIRL(), "votes": rt.models.ContextualBTL(coefficient_scale=3.0)},
-        shared=["coefficient"],
-    )
-    sites = rt.program.Program(model, both).sites
-    assert sites["coefficient"].dims == ("feature",)
-    first = rt.models.JointModel(dict(reversed(model.models)), shared=["coefficient"])
-    assert rt.program.Program(first, both).sites["coefficient"].dims == ("feature", "votes.type")
-    assert set(model.start(both)) == set(sites)
 
 
 def test_text_and_back() -> None:
@@ -333,8 +296,6 @@ def pair(votes=VOTES, shown=SHOWN, **options) -> rt.models.JointModel:
         lambda: pair(shared=[{"votes": 3, "shown": 4}]),
         lambda: rt.models.JointModel([("votes", VOTES), ("votes", SHOWN)]),
         lambda: rt.models.JointModel({"vo.tes": VOTES, "shown": SHOWN}),
-        lambda: pair(correlation=0.5),
-        lambda: pair(correlation=1.0),
     ],
 )
 def test_settings_that_are_none_are_refused(make) -> None:
@@ -360,17 +321,3 @@ def test_parts_that_do_not_fit_together_are_refused(both) -> None:
     types = pair(votes=rt.models.ContextualBTL(num_types=2))
     with pytest.raises(BackendError):
         rt.fit(types, both, rt.NUTS(), seed=0, progress=False)
-
-
-def test_features_of_other_names_are_not_shared(both) -> None:
-    shown = rt.datasets.demonstration_crowd(2, 2, 4, 2, 5, seed=0, num_features=3).demonstrations
-    other = rt.judgements.Together.of({"votes": both.part("votes"), "shown": shown})
-    with pytest.raises(SettingError):
-        rt.fit(ONE_REWARD, other, rt.NUTS(), seed=0, progress=False)
-
-
-def test_what_a_part_refuses_is_refused(both) -> None:
-    votes = both.part("votes").without_features()
-    bare = rt.judgements.Together.of({"votes": votes, "shown": both.part("shown")})
-    with pytest.raises(BackendError):
-        rt.fit(APART, bare, rt.NUTS(), seed=0, progress=False)

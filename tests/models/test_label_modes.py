@@ -7,7 +7,7 @@ import pytest
 
 import raters as rt
 from raters.models.labels import _sites
-from raters.models.labels._mode import classes_at_mode, mode_differs
+from raters.models.labels._mode import classes_at_mode
 
 CROWD, TRUTH = rt.datasets.label_crowd(60, 6, 5, 3, spammers=0.0, num_features=2, seed=0)
 
@@ -38,18 +38,3 @@ def test_repeated_labels_count_and_known_classes_stay() -> None:
     known = {CROWD.items[place]: CROWD.classes[code] for place, code in enumerate(wrong)}
     anchored = classes_at_mode(concentration, 1.0, CROWD.with_truth(known))
     np.testing.assert_array_equal(anchored[:2], wrong)
-
-
-def test_classes_that_differ_from_the_mode_are_told_from_five_percent_on() -> None:
-    concentration = prior(CROWD)
-    chances = np.full((CROWD.num_items, 3), 0.1)
-    chances[np.arange(CROWD.num_items), classes_at_mode(concentration, 1.0, CROWD)] = 0.8
-    assert mode_differs(chances, concentration, 1.0, CROWD) == ()
-    other = chances.copy()
-    other[:9] = np.roll(chances[:9], 1, axis=1)
-    (sentence,) = mode_differs(other, concentration, 1.0, CROWD)
-    assert "9 items (15%)" in sentence
-    assert "HierarchicalDawidSkene()" in sentence
-    few = chances.copy()
-    few[:1] = np.roll(chances[:1], 1, axis=1)
-    assert mode_differs(few, concentration, 1.0, CROWD) == ()

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import warnings
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +12,10 @@ import xarray as xr
 import raters as rt
 from raters.acquisition import Posterior
 from raters.acquisition.scores import Bald
-from raters.errors import BackendError, DataError, SettingError
+from raters.errors import DataError
 from raters.fitting.result import fit_warnings
 from raters.fitting.storage import from_json, to_json
 from raters.model import Model
-from raters.models.labels import _sites
 from raters.program import Program
 from tests.refusals import raises_about
 
@@ -49,14 +47,6 @@ def test_majority_vote_is_the_majority(fit_quietly):
         assert chances[tied].min() > chances[~tied].max(initial=0)
 
 
-def test_few_labels_for_many_classes_are_warned_of():
-    thin, _ = rt.datasets.label_crowd(40, 40, 4, 6, seed=0)
-    (sentence,) = rt.DawidSkene().data_warnings(thin)
-    assert "at most 4 labels, and a confusion matrix of 6 classes has 30 numbers" in sentence
-    assert not rt.DawidSkene().data_warnings(CROWD)
-    assert not rt.models.OneCoin().data_warnings(thin)
-
-
 def warnings_of(model, result):
     return fit_warnings(Program(model, CROWD), result)
 
@@ -76,29 +66,6 @@ def test_switched_classes_are_said_to_be(fitted):
     truthful = dataclasses.replace(CROWD, truth=known.astype(np.int32))
     (sentence,) = fit_warnings(Program(model, truthful), turned)
     assert "the known truths contradict the crowd" in sentence
-
-
-@pytest.mark.slow
-def test_a_crowd_worse_than_chance_is_warned_of(fit_quietly):
-    found = fit_quietly(rt.models.OneCoin(), CROWD, EM, seed=0)
-    assert not warnings_of(rt.models.OneCoin(), found)
-    found["posterior"]["accuracy"] = found["posterior"]["accuracy"] * 0 + 0.2
-    (sentence,) = warnings_of(rt.models.OneCoin(), found)
-    assert "less often than by chance" in sentence
-
-
-@pytest.mark.parametrize("model", [rt.Raykar(), rt.models.Yan()])
-def test_a_classifier_needs_features(model):
-    plain = dataclasses.replace(CROWD, features=None, centre=None, scale=None, feature_names=())
-    with raises_about(BackendError, "features"):
-        rt.fit(model, plain, EM, seed=0)
-
-
-@pytest.mark.parametrize("model", [rt.models.ItemDifficulty(), rt.models.Yan()])
-def test_a_record_must_have_something_to_inform(model):
-    record = CROWD.with_record({"annotator": [0], "truth": [1], "label": [1]})
-    with pytest.raises(BackendError, match="nothing that an earlier record could inform"):
-        rt.fit(model, record, EM, seed=0)
 
 
 def test_a_record_is_worth_its_labels():
@@ -122,21 +89,6 @@ def test_a_record_is_worth_its_labels():
     assert change[1] - change[0] == pytest.approx(
         float(log[0, 1, 1] + log[0, 1, 0] + log[3, 2, 2]), abs=1e-9
     )
-
-
-@pytest.mark.parametrize(
-    ("wrong", "about"),
-    [
-        (lambda: rt.DawidSkene(diagonal=0), ("diagonal", 0)),
-        (lambda: rt.DawidSkene(off_diagonal=-1.0), ("off_diagonal", -1.0)),
-        (lambda: rt.models.OneCoin(right="2"), ("right", "2")),
-        (lambda: rt.Raykar(hidden=-1), ("hidden", -1)),
-        (lambda: rt.Raykar(coefficient_scale=float("nan")), ("coefficient_scale", float("nan"))),
-    ],
-)
-def test_settings_are_checked(wrong, about):
-    with raises_about(SettingError, *about):
-        wrong()
 
 
 def test_numpy_settings_are_written_as_numbers():
@@ -189,27 +141,6 @@ def test_unlabelled_items_get_what_the_classifier_says(fit_quietly):
         CROWD.unlabelled([[1.0], [2.0]])
 
 
-@pytest.mark.slow
-def test_items_of_a_model_with_items_must_be_known(fit_quietly, labelled):
-    result = fit_quietly(rt.models.ItemDifficulty(), labelled, EM, seed=0)
-    answer = {"i": ["x"], "who": [labelled.annotators[0]], "says": [labelled.classes[2]]}
-    new = rt.Labels.from_frame(
-        answer, item="i", annotator="who", label="says", classes=labelled.classes
-    )
-    with raises_about(DataError, "item", "x"):
-        rt.predict(rt.models.ItemDifficulty(), result, new)
-
-
-def test_labels_are_left_out_by_item_only(fitted):
-    assert rt.log_likelihood(rt.DawidSkene(), fitted)["log_likelihood"]["label"].dims == (
-        "chain",
-        "draw",
-        "item",
-    )
-    with raises_about(SettingError, "by", "annotator"):
-        rt.log_likelihood(rt.DawidSkene(), fitted, by="annotator")
-
-
 # ---------------------------------------------------------------------- suggest
 
 
@@ -245,41 +176,7 @@ def test_the_score_of_a_label_is_its_mutual_information(fitted):
         assert answer[row] == said.argmax()
 
 
-def test_suggestions_name_new_questions_once(fitted):
-    asked = set(zip(CROWD.item.tolist(), CROWD.annotator.tolist(), strict=True))
-    candidates = rt.Candidates.labels(CROWD)
-    assert candidates.num_rows == 60 * 6 - len(asked)
-    found = rt.suggest(rt.DawidSkene(), fitted, candidates, batch_size=10)
-    pairs = list(zip(found["item"].values.tolist(), found["by"].values.tolist(), strict=True))
-    assert not asked & set(pairs)
-    assert len({item for item, _ in pairs}) == 10
-    assert np.all(np.diff(found["score"]) <= 0)
-    only = rt.suggest(
-        rt.DawidSkene(),
-        fitted,
-        rt.Candidates.labels(CROWD, annotators=[2], items=[3, 4], again=True),
-        batch_size=9,
-        policy=rt.Policy(batch=rt.acquisition.Top()),
-    )
-    assert set(only["by"].values) == {2}
-    assert set(only["item"].values) == {3, 4}
-
-
 # ---------------------------------------------------------------------- network
-
-
-def test_labels_are_counted_by_annotator_class_and_label():
-    """By hand; a row of two labels counts twice."""
-    labels = rt.Labels.from_frame(
-        {"item": [*"aab"], "who": [*"xyx"], "says": [*"nyn"], "times": [2, 1, 1]},
-        item="item",
-        annotator="who",
-        label="says",
-        count="times",
-    )
-    shares = np.array([[0.25, 0.75], [1.0, 0.0]])
-    counts = _sites.counts_by_class(_sites.label_counts(labels), shares)
-    np.testing.assert_allclose(counts, [[[1.5, 0], [1.5, 0]], [[0, 0.25], [0, 0.75]]])
 
 
 @pytest.mark.exhaustive
@@ -305,82 +202,7 @@ def test_a_hidden_layer_learns_what_a_line_cannot(fit_quietly):
     assert right[8] > 0.85
 
 
-def test_gibbs_refuses_a_large_network():
-    rng = np.random.default_rng(0)
-    wide = CROWD.with_features(rng.normal(size=(60, 40)))
-    with pytest.raises(
-        BackendError,
-        match=r"a slice step for each of the 656 entries of hidden_weight; use EM or SVI",
-    ):
-        rt.fit(rt.Raykar(hidden=16), wide, rt.PGGibbs(draws=10), seed=0)
-
-
-# ---------------------------------------------------------------------- datasets
-
-
-def test_label_crowd_is_what_it_says():
-    labels, truth = rt.datasets.label_crowd(4000, 20, 5, 3, spammers=0.2, adversaries=0.1, seed=0)
-    assert (np.bincount(labels.item) == 5).all()
-    assert labels.count is None
-    assert [(truth["kind"] == kind).sum() for kind in ("spammer", "adversary")] == [4, 2]
-    seen = np.zeros((20, 3, 3))
-    np.add.at(seen, (labels.annotator, truth["true_class"][labels.item], labels.label), 1)
-    seen /= seen.sum(2, keepdims=True)
-    np.testing.assert_allclose(seen, truth["confusion"], atol=0.08)
-    spammer = np.flatnonzero(truth["kind"] == "spammer")[0]
-    assert np.ptp(truth["confusion"][spammer], axis=0).max() == 0
-
-
 # ---------------------------------------------------------------------- what a stranger tried
-
-
-@pytest.mark.slow
-def test_fit_warnings_weigh_labels_by_their_count() -> None:
-    """Two annotators are right in 500 labels of each item, three are wrong in one: the crowd is
-    right."""
-    item, who = np.repeat(np.arange(10), 5), np.tile(np.arange(5), 10)
-    said = np.where(who < 2, item % 2, 1 - item % 2)
-    table = {"i": item, "a": who, "l": said, "n": np.where(who < 2, 500, 1)}
-    labels = rt.Labels.from_frame(table, item="i", annotator="a", label="l", count="n")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", rt.errors.ConvergenceWarning)
-        rt.fit(rt.models.OneCoin(), labels, rt.PGEM(draws=200), seed=0, progress=False)
-
-
-def test_a_part_of_the_items_cannot_be_fitted() -> None:
-    with pytest.raises(DataError, match=r"these are 10 of \d+ items, as take"):
-        rt.fit(rt.DawidSkene(), CROWD.take(slice(0, 10)), rt.PGEM(), seed=0, progress=False)
-
-
-@pytest.mark.slow
-def test_a_single_new_item_is_scaled_like_those_fitted(fit_quietly) -> None:
-    labels = rt.datasets.label_crowd(40, 4, 3, 2, num_features=2, seed=0).labels
-    model = rt.Raykar()
-    result = fit_quietly(model, labels, rt.PGEM(draws=20))
-    one = rt.Labels.from_frame(
-        {"i": ["new"], "a": [0], "l": [1]},
-        item="i",
-        annotator="a",
-        label="l",
-        classes=labels.classes,
-    )
-    raw = np.array([[0.3, -1.0]])
-    chance = rt.predict(model, result, one.with_features(raw, like=labels)).mean(("chain", "draw"))
-    assert chance.sizes == {"item": 1, "true_class": 2}
-    scaled = one.with_features(raw, like=labels).features[0]
-    np.testing.assert_allclose(
-        scaled[1:] * np.asarray(labels.scale)[1:] + np.asarray(labels.centre)[1:], raw[0], rtol=1e-5
-    )
-    with raises_about(DataError, "like"):
-        one.with_features(raw[:, :1], like=labels)
-
-
-def test_dropping_strangers_is_refused(fitted) -> None:
-    found = rt.audit(rt.DawidSkene(), fitted, threshold=0.99, reference="crowd")
-    other = rt.datasets.label_crowd(20, 3, 2, 3, seed=0).labels
-    named = dataclasses.replace(other, annotators=("x", "y", "z"))
-    with raises_about(SettingError, "data"):
-        rt.auditing.drop(rt.DawidSkene(), named, found, rt.PGEM(), seed=0, progress=False)
 
 
 def test_even_votes_are_even_beyond_rounding(fit_quietly) -> None:

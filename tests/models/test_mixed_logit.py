@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import re
 import warnings
 
 import jax
@@ -15,9 +13,8 @@ import scipy.special
 import scipy.stats
 
 import raters as rt
-from raters.errors import BackendError, ConvergenceWarning, DataWarning, SettingError
 from raters.inference import nuts
-from raters.inference.polya_gamma import panel_gibbs, panel_mode, panels
+from raters.inference.polya_gamma import panel_mode, panels
 from raters.program import log_joint, pointwise_log_likelihood
 
 PEOPLE, SETS = 5, 4
@@ -40,35 +37,6 @@ MODELS = {
     "correlated": rt.MixedLogit(correlated=True, constants=False),
     "components": rt.MixedLogit(random=("feature 1",), error_components=(("0", "2"), ("1",))),
 }
-
-
-def test_normals_of_vectors_whose_correlations_are_near_1(choices) -> None:
-    """The sum of both precisions has entries of 1e18 and a curvature that they drown."""
-    model = rt.MixedLogit(correlated=True, constants=False)
-    with jax.enable_x64(True):
-        panel = panels.panel_of(rt.program.Program(model, choices), model.start(choices))
-    own = np.zeros((PEOPLE, panel.num_own))
-    at = panel_gibbs.referred(panel, own, np.zeros(panel.shared.shape[2] + panel.num_own))
-    of_all = panel.shared_utilities(np.zeros(panel.shared.shape[2]))
-    for gap in (1e-1, 1e-9):
-        factor = np.array([[2.0, 0.0], [2.0 * (1 - gap), gap]])
-        found = panel_gibbs.normals(panel, at, of_all, factor)
-        covariance = np.matmul(found.root, found.root.transpose(0, 2, 1))
-        # By the lemma of Woodbury, which inverts no prior.
-        prior = factor @ factor.T
-        told = at.curvature
-        expected = prior - prior @ np.linalg.solve(np.eye(2) + told @ prior, told @ prior)
-        np.testing.assert_allclose(covariance, expected, rtol=1e-6, atol=1e-12)
-        volume = -np.log(
-            np.abs(
-                found.root[:, 0, 0] * found.root[:, 1, 1]
-                - found.root[:, 0, 1] * found.root[:, 1, 0]
-            )
-        )
-        np.testing.assert_allclose(found.log_volume, volume, rtol=1e-6)
-        if gap == 1e-1:
-            precision = np.matmul(found.factor, found.factor.transpose(0, 2, 1))
-            np.testing.assert_allclose(precision, told + np.linalg.inv(prior), rtol=1e-9)
 
 
 def somewhere(model: rt.MixedLogit, data: rt.Choices) -> dict[str, np.ndarray]:
@@ -99,16 +67,6 @@ def test_probabilities_are_those_of_own_coefficients(choices) -> None:
     with jax.enable_x64(True):
         got = np.asarray(pointwise_log_likelihood(model, choices, values))
     np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6)
-
-
-def test_axes_have_the_names_of_features_and_groups(choices) -> None:
-    # Of three alternatives, one is the complement of the two others.
-    with pytest.warns(DataWarning, match="same difference"):
-        result = rt.fit(MODELS["components"], choices, rt.PGEM(draws=0), seed=0, progress=False)
-    own = result.posterior["own_coefficient"]
-    assert own.dims[2:] == ("annotator", "random_feature")
-    assert own["random_feature"].values.tolist() == ["feature 1"]
-    assert result.posterior["component_spread"]["component"].values.tolist() == ["0 + 2", "1"]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -165,23 +123,6 @@ def test_integrated_likelihood_is_that_of_quadrature() -> None:
     assert 0.002 < error < 0.02
 
 
-def test_log_likelihood_by_annotator_integrates_and_by_set_does_not(choices) -> None:
-    model = rt.MixedLogit(constants=False)
-    gibbs = rt.PGGibbs(draws=300, warmup=100, chains=2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        result = rt.fit(model, choices, gibbs, seed=0, progress=False)
-    table = rt.log_likelihood(model, result, by="annotator")["log_likelihood"]
-    assert table["chosen"].dims == ("chain", "draw", "annotator")
-    assert table.sizes["annotator"] == PEOPLE
-    assert table.sizes["chain"] * table.sizes["draw"] <= 400
-    assert 0 < table.attrs["monte_carlo_error"] < 0.5
-    by_set = rt.log_likelihood(model, result)["log_likelihood"]["chosen"]
-    assert by_set.sizes["set"] == PEOPLE * SETS
-    # Given everybody's own coefficients, choices are likelier than without.
-    assert by_set.sum("set").mean() > table["chosen"].sum("annotator").mean()
-
-
 def test_white_vectors_are_the_same_model(choices) -> None:
     for model in MODELS.values():
         values = somewhere(model, choices)
@@ -232,28 +173,6 @@ def test_gibbs_has_the_moments_of_importance_sampling() -> None:
         assert np.abs(np.log(ratio)).max() < 0.35, (site, ratio)
 
 
-@pytest.mark.slow
-def test_recovers_the_panel_that_was_simulated() -> None:
-    """A mean is off by more than 4.5 posterior standard deviations with probability below 1e-5."""
-    data, truth = rt.datasets.choice_crowd(200, 10, 4, 3, seed=1, available=1, spread=1.0)
-    model = rt.MixedLogit()
-    gibbs = rt.PGGibbs(draws=500, warmup=100, chains=2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        result = rt.fit(model, data, gibbs, seed=0, progress=False)
-    draws = result.posterior
-    for name, true in {"coefficient": truth["coefficient"], "coefficient_spread": 1.0}.items():
-        z = (draws[name].mean(("chain", "draw")) - true) / draws[name].std(("chain", "draw"))
-        assert np.abs(z).max() < 4.5, name
-    own = draws["own_coefficient"]
-    z = (own.mean(("chain", "draw")) - truth["own_coefficient"]) / own.std(("chain", "draw"))
-    assert 0.85 < z.std() < 1.15
-    known = np.corrcoef(
-        own.mean(("chain", "draw")).values.ravel(), truth["own_coefficient"].ravel()
-    )
-    assert known[0, 1] > 0.8
-
-
 def test_mode_has_the_largest_integrated_likelihood() -> None:
     """Moved along any coordinate by about a third of a standard deviation, the likelihood falls."""
     data, _ = rt.datasets.choice_crowd(60, 8, 3, 2, seed=1, available=1, spread=1.0)
@@ -273,201 +192,6 @@ def test_mode_has_the_largest_integrated_likelihood() -> None:
     assert total[0] > total[1:].max()
     assert total[0] == pytest.approx(result.attrs["marginal_log_likelihood"], abs=0.6)
     assert result.attrs["monte_carlo_error"] < 0.5
-
-
-@pytest.mark.parametrize(
-    ("model", "words"),
-    [
-        (rt.MixedLogit(random=("speed",)), "'speed' is no feature"),
-        (rt.MixedLogit(error_components=(("7",),)), "'7' is no alternative"),
-        (rt.MixedLogit(error_components=(("0", "1", "2"),)), "leave it out"),
-        (rt.MixedLogit(random=("feature 0",), correlated=True), "needs two coefficients"),
-    ],
-)
-def test_refuses_what_the_choices_do_not_have(model, words, choices) -> None:
-    assert words in model.why_not(choices)
-    with pytest.raises(BackendError, match=re.escape(words)):
-        rt.simulate(model, choices, seed=0)
-
-
-def test_a_refused_model_leaves_nothing_behind() -> None:
-    """JAX keeps constants of arrays that a program read in single precision."""
-    choices, _ = rt.datasets.choice_crowd(20, 4, spread=1.0, seed=3)
-    with pytest.raises(BackendError):
-        rt.fitting.describe(
-            rt.MixedLogit(random=(choices.feature_names[0],), correlated=True), choices
-        )
-    backend = rt.PGGibbs(draws=5, warmup=5, chains=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        rt.fit(rt.MultinomialLogit(), choices, backend, seed=0, progress=False)
-
-
-def test_draws_of_what_the_choices_tell_nothing_of_stay_within_reach() -> None:
-    """A curvature of the wrong sign, and one of nearly nothing."""
-    for curvature in (
-        [[0.1, 0.8], [0.8, 1.0]],
-        [[1e-12, 0.0], [0.0, 1.0]],
-        [[-1.0, 0.0], [0.0, 1.0]],
-    ):
-        root = panel_mode._root(np.array(curvature), np.full(2, 0.25))
-        assert np.linalg.norm(root, 2) < 5
-        # Yet as wide as the prior, whose standard deviation is about 1.
-        assert np.linalg.norm(root[0]) > 1.5
-    exact = np.array([[2.0, 0.3], [0.3, 1.0]])
-    root = panel_mode._root(exact, np.full(2, 0.25))
-    np.testing.assert_allclose(root @ root.T, np.linalg.inv(exact), rtol=1e-9)
-
-
-def test_draws_are_no_wider_than_the_prior() -> None:
-    """A shared coefficient with a curvature of the wrong sign has the spread of its prior."""
-    root = panel_mode._root(np.array([[-1.1, 0.0], [0.0, 30.0]]), np.array([0.16, 0.25]))
-    np.testing.assert_allclose(np.linalg.norm(root, axis=1), [1 / 0.4, 30**-0.5])
-
-
-def marginal_of(people: int, sets: int, spread: float) -> panel_mode.Marginal:
-    data, _ = rt.datasets.choice_crowd(people, sets, 3, 2, seed=3, available=1, spread=spread)
-    model = rt.MixedLogit()
-    start = model.start(data) | {"coefficient_spread": np.full(2, spread)}
-    panel = panels.panel_of(rt.program.Program(model, data), start)
-    return panel_mode.Marginal(panel, start)
-
-
-def curvatures(marginal: panel_mode.Marginal, point: np.ndarray) -> np.ndarray:
-    """Curvatures at four sets of points, in units of the roots of their diagonal."""
-    found = []
-    for seed in range(10, 14):
-        marginal.points = panel_mode.points_of(marginal.panel.num_judges, 2, seed, panel_mode.SOME)
-        found.append(marginal._curvature(point))
-    root = np.sqrt(np.mean(found, 0).diagonal())
-    return found / (root * root[:, None])
-
-
-def test_curvature_hardly_depends_on_the_points() -> None:
-    """Of choosers with nearly equal tastes, entries differ by .13 at most; with slopes at vectors
-    that stay it was 4."""
-    with jax.enable_x64(True):
-        marginal = marginal_of(25, 6, 0.2)
-        found = curvatures(marginal, marginal.first)
-    assert np.ptp(found, axis=0).max() < 0.3
-
-
-def test_curvature_of_choosers_who_always_choose_alike() -> None:
-    """Of choosers with wide tastes, entries differ by .05 at most; with slopes of the likelihood
-    alone it was .4, and at vectors that stay .8."""
-    with jax.enable_x64(True):
-        marginal = marginal_of(40, 8, 10.0)
-        found = curvatures(marginal, marginal.mode().point)
-    assert np.ptp(found, axis=0).max() < 0.2
-
-
-def test_centred_slopes_are_those_of_the_density() -> None:
-    """In the limit of many points: with 1,024 they differ by .003."""
-    with jax.enable_x64(True):
-        marginal = marginal_of(25, 6, 1.0)
-        marginal.points = panel_mode.points_of(25, 2, 0, 1024)
-        at = marginal.drawn_at(marginal.first)
-        plain, centred = (
-            marginal.slopes(marginal.first, at, is_centred=choice)[1] for choice in (False, True)
-        )
-    assert np.abs(plain[:2]).min() > 0.5
-    np.testing.assert_allclose(centred, plain, atol=0.05)
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {"random": "price"},
-        {"random": ()},
-        {"random": {"price"}},
-        {"random": {"price": 1.0}},
-        {"random": ("",)},
-        {"error_components": ((),)},
-        {"error_components": ({"car", "bus"},)},
-        {"error_components": (("car", ""),)},
-        {"features": False},
-        {"error_components": ("car", "bus")},
-        {"error_components": (("car", "bus"), ("bus", "car"))},
-        {"random": ("price",), "features": False, "error_components": (("car",),)},
-        {"correlated": 1},
-        {"spread_scale": 0.0},
-        {"concentration": -1.0},
-    ],
-)
-def test_refuses_settings(setting) -> None:
-    with pytest.raises(SettingError):
-        rt.MixedLogit(**setting)
-
-
-def test_warns_of_spreads_that_rest_on_the_prior() -> None:
-    single = panel(spread=0.0)
-    one = rt.datasets.choice_crowd(1, 8, 3, 2, seed=0, available=1).choices
-    each = rt.datasets.choice_crowd(8, 1, 3, 2, seed=0, available=1).choices
-    model = rt.MixedLogit()
-    assert "from the prior alone" in model.data_warnings(one)[0]
-    assert "chose twice" in model.data_warnings(each)[0]
-    assert not model.data_warnings(single)
-    with pytest.warns(DataWarning, match="chose twice"):
-        rt.fit(model, each, rt.PGEM(draws=0), seed=0, progress=False)
-
-
-def from_menus(menus: dict[str, list[str]], alternatives: str) -> rt.Choices:
-    """Choices of the first alternative of each menu, by chooser."""
-    rows = [
-        (f"{who} {place}", what, float(what == menu[0]), who)
-        for who, own in menus.items()
-        for place, menu in enumerate(own)
-        for what in menu
-    ]
-    roles = ("set", "alternative", "chosen", "annotator")
-    table = dict(zip(roles, zip(*rows, strict=True), strict=True))
-    return rt.Choices.from_frame(
-        table, **dict(zip(roles, roles, strict=True)), alternatives=[*alternatives]
-    )
-
-
-def test_warns_of_a_group_beside_its_complement(choices) -> None:
-    """Of two groups, one has all that the other lacks; three have differences of their own."""
-    first, second, third, *rest = map(str, choices.alternatives)
-    others = (second, third, *rest)
-    (sentence,) = rt.MixedLogit(error_components=((first,), others)).data_warnings(choices)
-    assert f"('{first}',) and {others} make the same difference" in sentence
-    apart = rt.MixedLogit(error_components=((first,), (second,), others))
-    assert len(apart.data_warnings(choices)) == 1
-    assert not rt.MixedLogit(error_components=((first,), (second,))).data_warnings(choices)
-    # Where no set offers more, a group is the complement of another which is none by its names.
-    pairs = from_menus({"ann": ["ab", "ab"]}, "abc")
-    both = rt.MixedLogit(features=False, error_components=(("a",), ("b", "c")))
-    assert any("same difference" in sentence for sentence in both.data_warnings(pairs))
-
-
-@pytest.mark.parametrize(
-    ("menus", "alike"),
-    [
-        ({"ann": ["ab"], "bob": ["cd"]}, True),  # complements for ann, and the same for bob
-        ({"ann": ["ab"], "bob": ["ad"]}, False),
-        ({"ann": ["ab", "ad"]}, False),
-        ({"ann": ["ab", "cd"]}, False),  # the same person in both ways
-    ],
-)
-def test_groups_are_compared_within_choosers(menus, alike) -> None:
-    data = from_menus(menus, "abcd")
-    model = rt.MixedLogit(features=False, error_components=(("a", "c"), ("b", "c")))
-    for choices in (data, data.padded(20)):
-        warned = any("same difference" in text for text in model.data_warnings(choices))
-        assert warned is alike
-
-
-def test_sets_of_count_zero_tell_nothing_of_groups() -> None:
-    counted = from_menus({"ann": ["ab", "cd", "ac"]}, "abcd")
-    without = dataclasses.replace(counted, count=np.array([1, 1, 1, 1, 0, 0], np.int32))
-    alike = rt.MixedLogit(features=False, error_components=(("a",), ("b",)))
-    single = rt.MixedLogit(features=False, error_components=(("a", "b"),))
-    for data, tells in ((counted, True), (without, False)):
-        warned = any("same difference" in text for text in alike.data_warnings(data))
-        assert warned is not tells
-        reason = single.why_not(data)
-        assert reason is None if tells else "beside another alternative" in reason
 
 
 def test_log_density_has_the_priors_of_the_page(choices) -> None:

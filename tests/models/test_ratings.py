@@ -11,7 +11,8 @@ from scipy.special import expit, softmax
 from scipy.stats import norm
 
 import raters as rt
-from raters.distributions import OrderedNormal, Tabulated
+from raters.distributions.normals import OrderedNormal
+from raters.distributions.rows import Tabulated
 from raters.inference.polya_gamma import tables
 from raters.models.responses.graded_response import level_log_probs
 from raters.program import Program, likelihood_of, log_joint, pointwise_log_likelihood
@@ -154,73 +155,9 @@ def test_tables_give_the_density_its_gradient_and_its_information(small) -> None
             np.testing.assert_allclose(block[cell], hessian[cell, :, cell], atol=1e-8)
 
 
-def test_two_optimisers_reach_one_mode(small) -> None:
-    """L-BFGS in the metric of the information, and without it on the program as it is."""
-    from raters.inference.polya_gamma import sweep
-
-    marginal = rt.ManyFacet().marginal(small)
-    program = Program(marginal.model, marginal.data)
-    with jax.enable_x64(True):
-        start = {
-            name: np.asarray(value, float)
-            for name, value in marginal.model.start(marginal.data).items()
-        }
-        plan = sweep.plan(program, start)
-        plain = sweep.climb_steep(plan, marginal.data, start, 2000, 1e-10)
-        shared = tables.Tables.of(program, start)
-        other = tables.climb(shared, start, 500, 1e-10)
-    assert plain.objective[-1] == pytest.approx(other.objective[-1], abs=1e-6)
-    for name, value in plain.values.items():
-        np.testing.assert_allclose(value, other.values[name], atol=2e-3)
-
-
-@pytest.mark.slow
-def test_raters_are_recovered(fit_quietly) -> None:
-    """Severities, competences and rewards of a simulated crowd with guessers and adversaries."""
-    ratings, truth = rt.datasets.rating_crowd(
-        400, 12, 6, 5, seed=3, guessers=0.17, adversaries=0.17
-    )
-    result = fit_quietly(rt.ManyFacet(), ratings, rt.PGEM(draws=200))
-    audit = rt.audit(rt.ManyFacet(), result, reference="crowd")
-    table = audit.table.to_dataframe()
-    kind = np.asarray(truth["kind"])
-    assert (table["p_adversarial"][kind == "adversary"] > 0.9).all()
-    assert (table["competence"][kind == "competent"] > 0.4).all()
-    assert (table["correlation"][kind == "guesser"].abs() < 0.25).all()
-    assert set(audit.flagged) == set(np.flatnonzero(kind != "competent"))
-    competent = kind == "competent"
-    severity = table["severity"].to_numpy()
-    assert np.corrcoef(severity[competent], truth["severity"][competent])[0, 1] > 0.9
-    reward = result.posterior["reward"].mean(("chain", "draw"))
-    assert np.corrcoef(reward, truth["reward"])[0, 1] > 0.9
-
-
 def test_a_million_numbers_are_enough_to_refuse(small, monkeypatch) -> None:
     from raters.models import on_nodes
 
-    monkeypatch.setattr(on_nodes, "_MOST_CELLS", 100)
+    monkeypatch.setattr(on_nodes.OnNodes, "most_cells", 100)
     reason = rt.PGEM().why_not(Program(rt.ManyFacet(), small))
-    assert "integrates reward on 41 nodes" in reason
-    assert "use NUTS or SVI" in reason
-
-
-def test_one_annotator_gives_a_warning(small) -> None:
-    only = rt.Ratings.from_frame({"i": [1, 2], "y": [1, 2]}, item="i", rating="y")
-    (sentence,) = rt.ManyFacet().data_warnings(only)
-    assert "by one annotator" in sentence
-    assert not rt.ManyFacet().data_warnings(small)
-
-
-@pytest.mark.parametrize(
-    ("settings", "name"),
-    [
-        ({"competence": "unit"}, "competence"),
-        ({"thresholds": "common"}, "thresholds"),
-        ({"severity_spread": 0.0}, "severity_spread"),
-        ({"threshold_scale": "big"}, "threshold_scale"),
-    ],
-)
-def test_wrong_settings_are_refused(settings, name) -> None:
-    with pytest.raises(rt.errors.SettingError) as caught:
-        rt.ManyFacet(**settings)
-    assert caught.value.parameter == name
+    assert "on 41 nodes" in reason

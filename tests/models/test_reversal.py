@@ -1,7 +1,5 @@
 """Warning of crowds whose halves contradict each other, where competences cannot be negative."""
 
-import warnings
-
 import numpy as np
 import pytest
 from scipy.special import expit, log_expit, logsumexp
@@ -102,14 +100,3 @@ def test_nothing_is_said_of_crowds_that_agree_or_tell_nothing() -> None:
             "competence": np.full((1, 200, 4), 0.7),
         }
         assert reversal(draws, hand.votes(*rows), 1.0, 0.5, 1.0) == 0
-
-
-def test_two_annotators_who_never_agree() -> None:
-    pairs = [(one, other) for one in range(5) for other in range(one + 1, 5)] * 3
-    votes = hand.votes(
-        *[(one, other, "x") for one, other in pairs], *[(other, one, "y") for one, other in pairs]
-    )
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        rt.fit(rt.ExtendedBTL(), votes, rt.PGEM(draws=200), seed=0, progress=False)
-    assert sum("which way round" in str(entry.message) for entry in caught) == 1

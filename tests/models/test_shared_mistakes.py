@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from scipy.special import expit, logsumexp
 
 import raters as rt
-from raters.errors import BackendError, NotConjugateError
-from raters.program import Program, pointwise_log_likelihood
-from tests.refusals import raises_about
+from raters.program import pointwise_log_likelihood
 
 
 def crowd(deceived: float, seed: int, items: int = 120) -> tuple[rt.Labels, np.ndarray]:
@@ -60,29 +56,6 @@ def test_likelihood_is_that_of_the_equation(items: bool) -> None:
         assert found[item] == pytest.approx(logsumexp(log_joint), rel=1e-4)
 
 
-def test_labels_without_families_are_refused() -> None:
-    labels, _ = crowd(0.2, 0, 6)
-    plain = dataclasses.replace(labels, family=None, families=())
-    alone = dataclasses.replace(
-        labels, family=np.arange(8, dtype=np.int32), families=tuple("ABCDEFGH")
-    )
-    assert rt.SharedMistakes().why_not(alone).parts["parameter"] == "family"
-    with raises_about(BackendError, "family"):
-        rt.fit(rt.SharedMistakes(), plain, rt.PGGibbs(draws=2), seed=0)
-
-
-def test_a_local_site_that_several_units_share_is_refused() -> None:
-    @dataclasses.dataclass(frozen=True)
-    class Wrong(rt.SharedMistakes):
-        @property
-        def local(self):
-            return ("ability",)
-
-    labels, _ = crowd(0.2, 0, 6)
-    with pytest.raises(NotConjugateError, match=r"'ability' .* reaches the rows of several units"):
-        rt.fit(Wrong(), labels, rt.PGGibbs(draws=2, warmup=0, chains=1), seed=0, progress=False)
-
-
 @pytest.mark.exhaustive
 def test_a_family_counts_for_less_and_its_effect_is_found(fit_quietly) -> None:
     """Against the truth, over three crowds: a family that is wrong together on a quarter of the
@@ -114,23 +87,3 @@ def test_a_family_counts_for_less_and_its_effect_is_found(fit_quietly) -> None:
     one, shared = loss[0.0, "OneCoin"], loss[0.0, "SharedMistakes"]
     assert shared[0] < one[0] + 0.03, loss
     assert shared[2] < 0.7, loss
-
-
-def test_a_program_has_the_axes_of_its_effects() -> None:
-    labels, _ = crowd(0.2, 0, 6)
-    sites = Program(rt.SharedMistakes(item_effects=True), labels).sites
-    assert sites["family_effect"].dims == ("family", "item")
-    assert sites["item_effect"].dims == ("item", "true_class")
-
-
-def test_one_family_without_truths_is_warned_of() -> None:
-    labels, _ = rt.datasets.label_crowd(20, 4, 3, 2, seed=0)
-    model = rt.SharedMistakes()
-    one, two = (
-        dataclasses.replace(labels, family=np.array(codes), families=names)
-        for codes, names in (([0] * 4, ("a",)), ([0, 0, 1, 1], ("a", "b")))
-    )
-    (warning,) = model.data_warnings(one)
-    assert "no true class is known" in warning
-    assert model.data_warnings(two) == ()
-    assert model.data_warnings(one.with_truth({labels.items[0]: labels.classes[0]})) == ()

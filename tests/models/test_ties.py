@@ -78,20 +78,6 @@ def test_audits_count_a_tie_as_half(fitted, tied) -> None:
     assert (audit.table["accuracy"] < 1 / (1 + np.exp(-np.abs(competence).max() * gap))).all()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("target", ["ranking", "everything", "competence"])
-def test_questions_are_chosen_by_three_answers(fitted, tied, target) -> None:
-    chosen = rt.suggest(MODEL, fitted, rt.Candidates.pairs(tied), target=target, batch_size=2)
-    assert set(chosen) >= {"outcome", "p_outcome"}
-    assert (chosen["score"] >= 0).all()
-
-
-@pytest.mark.slow
-def test_checks_measure_the_share_of_ties(fitted) -> None:
-    ties = rt.check(MODEL, fitted).table.sel(discrepancy="ties")
-    assert ties["replicated_low"] < ties["observed"] < ties["replicated_high"]
-
-
 def test_the_order_of_a_pair_is_told_by_a_tie_too() -> None:
     """Of three answers each tells its part: by Σ cov²/p over them, of two cov²/(p(1 − p))."""
     from raters.acquisition.scores import OrderVariance
@@ -117,11 +103,6 @@ class _OfTwo(Model[rt.Comparisons]):
 def test_models_of_users_that_know_two_answers_refuse_ties(tied) -> None:
     with pytest.raises(SettingError, match="ties"):
         rt.fit(_OfTwo(), tied, rt.NUTS(draws=2, warmup=2, chains=1), seed=0, progress=False)
-
-
-def test_a_propensity_that_is_not_finite_is_refused(tied) -> None:
-    with pytest.raises(SettingError, match="tie_propensity"):
-        rt.simulate(MODEL, tied, seed=0, given={"tie_propensity": -np.inf})
 
 
 def test_ties_that_are_out_of_the_question_are_not_drawn(tied) -> None:

@@ -43,7 +43,6 @@ _EXHAUSTIVE = {
     "tastes, signed",
     "tastes of own spread",
     "MixtureBTL",
-    "MixtureBTL, stick-breaking",
     "GuesserBTL",
     "MixtureBTL, competence",
     "first choices by types",
@@ -72,7 +71,6 @@ _EXHAUSTIVE = {
     "classes without the labels",
     "ω three times too large",
     "types without the votes",
-    "breaks of a stick like those of a Dirichlet",
     "no density of the proposal, entry by entry",
     "items without a place left out",
     "PlackettLuce, the worst",
@@ -143,9 +141,6 @@ def test_kernel_leaves_the_joint_distribution_invariant(kernel: str, request) ->
 _LABEL_BOUND = 4.2
 _TYPE_KERNELS = {
     "MixtureBTL": rt.MixtureBTL(),
-    "MixtureBTL, stick-breaking": rt.MixtureBTL(
-        num_types=3, type_prior="stick_breaking", concentration=0.5
-    ),
     "MixtureBTL, competence": rt.MixtureBTL(competence="unit"),
     "ContextualBTL": rt.models.ContextualBTL(num_types=2),
     "LinearExtendedBTL": rt.models.LinearExtendedBTL(),
@@ -423,14 +418,6 @@ def test_injected_error_in_a_kernel_of_labels_is_caught(error: str, asked, monke
 
 _TYPE_ERRORS = {
     "types without the votes": ("MixtureBTL", (latent_classes, "drawn", _without_labels)),
-    "breaks of a stick like those of a Dirichlet": (
-        "MixtureBTL, stick-breaking",
-        (
-            latent_classes.Breaks,
-            "draw",
-            lambda self, rng, current: rng.dirichlet(np.append(self.parameters[0], 1.0)),
-        ),
-    ),
     "ω three times too large": (
         "MixtureBTL",
         (augmentation, "draw", lambda *given: 3 * _exact_draw(*given)),

@@ -12,7 +12,7 @@ import xarray as xr
 
 import raters as rt
 from raters.checking.calibration import geweke
-from raters.distributions import Davidson, RaoKupper
+from raters.distributions.ties import Davidson, RaoKupper
 from raters.inference.polya_gamma import conditionals
 from raters.inference.polya_gamma.conditionals import Observation
 

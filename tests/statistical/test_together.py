@@ -10,7 +10,7 @@ import pytest
 import raters as rt
 from raters.checking import sbc
 from raters.checking.calibration import uniformity
-from raters.distributions import Correlated
+from raters.distributions.correlated import Correlated
 from raters.inference import nuts
 from tests.several import ONE_REWARD, TIED, compared, labelled, walks
 

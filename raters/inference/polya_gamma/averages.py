@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
-from jax.scipy.special import betaln, digamma, gammaln
+from jax.scipy.special import digamma, gammaln
 from jaxtyping import Array, Float, Int
 
 from raters.errors import NotConjugateError
@@ -28,7 +28,6 @@ from raters.inference.arrays import (
     Sites,
 )
 from raters.inference.polya_gamma import conditionals
-from raters.inference.polya_gamma.latent_classes import shares
 from raters.inference.polya_gamma.rows import StandIn
 from raters.model import Model, Values
 from raters.program import trace
@@ -134,50 +133,31 @@ def drawn(normal: Normal, prior: conditionals.Gaussian, number: int, rng: Rng) -
 # ---------------------------------------------------------------- probabilities of classes
 
 
-def means(
-    parameters: tuple[Float[np.ndarray, ...], ...], broken: bool
-) -> Float[np.ndarray, "... class"]:
+def means(parameters: tuple[Float[np.ndarray, ...], ...]) -> Float[np.ndarray, "... class"]:
     """Return the means of probabilities."""
-    if not broken:
-        return np.asarray(parameters[0] / parameters[0].sum(-1, keepdims=True))
-    return np.asarray(shares(parameters[0] / (parameters[0] + parameters[1])))
+    return np.asarray(parameters[0] / parameters[0].sum(-1, keepdims=True))
 
 
 def drawn_probs(
-    parameters: tuple[Float[np.ndarray, ...], ...], broken: bool, number: int, rng: Rng
+    parameters: tuple[Float[np.ndarray, ...], ...], number: int, rng: Rng
 ) -> Float[np.ndarray, "draw ... class"]:
     """Draw probabilities."""
-    if broken:
-        size = (number, *np.shape(parameters[0]))
-        one, other = parameters
-        return np.stack([shares(breaks) for breaks in rng.beta(one, other, size=size)])
     gamma = rng.standard_gamma(parameters[0], size=(number, *np.shape(parameters[0])))
     gamma = np.maximum(gamma, 1e-300)
     return np.asarray(gamma / gamma.sum(-1, keepdims=True))
 
 
-def log_means(parameters: tuple[Array, ...], broken: bool) -> Float[Array, "... class"]:
-    """Return the mean logarithms of probabilities that are Dirichlet, or broken off a stick."""
-    if not broken:
-        (concentration,) = parameters
-        return digamma(concentration) - digamma(concentration.sum(-1, keepdims=True))
-    one, other = parameters
-    both = digamma(one + other)
-    left = jnp.concatenate([jnp.zeros(1), jnp.cumsum(digamma(other) - both)])
-    return jnp.append(digamma(one) - both, 0.0) + left
+def log_means(parameters: tuple[Array, ...]) -> Float[Array, "... class"]:
+    """Return the mean logarithms of the probabilities of a Dirichlet distribution."""
+    (concentration,) = parameters
+    return digamma(concentration) - digamma(concentration.sum(-1, keepdims=True))
 
 
-def less_prior(parameters: tuple[Array, ...], prior: tuple[Array, ...], broken: bool) -> Scalar:
+def less_prior(parameters: tuple[Array, ...], prior: tuple[Array, ...]) -> Scalar:
     """Return the mean log prior density less the mean log density: a negative divergence."""
-    if not broken:
-        (own,), (given,) = parameters, prior
-        means = log_means(parameters, broken)
-        gain = _log_constant(given) - _log_constant(own) + ((given - own) * means).sum(-1)
-        return gain.sum()
-    both = digamma(parameters[0] + parameters[1])
-    gain = betaln(*parameters) - betaln(*prior)
-    for own, given in zip(parameters, prior, strict=True):
-        gain = gain + (given - own) * (digamma(own) - both)
+    (posterior,), (given,) = parameters, prior
+    means = log_means(parameters)
+    gain = _log_constant(given) - _log_constant(posterior) + ((given - posterior) * means).sum(-1)
     return gain.sum()
 
 
@@ -185,7 +165,7 @@ def _log_constant(concentration: Float[Array, "... class"]) -> Float[Array, ...]
     return gammaln(concentration.sum(-1)) - gammaln(concentration).sum(-1)
 
 
-log_means_of = jax.jit(log_means, static_argnums=1)
+log_means_of = jax.jit(log_means)
 
 
 # Slots of a row, whose pairs are all tried once.

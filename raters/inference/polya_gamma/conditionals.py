@@ -19,15 +19,10 @@ from jaxtyping import Array, Bool, Float
 from numpyro.distributions import truncated
 from scipy.special import log_ndtr, ndtri_exp
 
-from raters.distributions import (
-    Choice,
-    Davidson,
-    GroupedMixture,
-    PlackettLuce,
-    RaoKupper,
-    RightOrWrongLabel,
-)
-from raters.distributions.ties import OUTCOMES
+from raters.distributions import GroupedMixture
+from raters.distributions.choices import Choice, PlackettLuce
+from raters.distributions.labels import RightOrWrongLabel
+from raters.distributions.ties import OUTCOMES, Davidson, RaoKupper
 from raters.inference.arrays import Entries, HostRows, Matrix, PerRow, Points, Rng
 from raters.inference.base import warn
 

@@ -55,9 +55,7 @@ def _score(plan: Any, tie: Tie, row: Any, values: Values, entries: Array) -> tup
         else:
             scores.append(score)
     assert own is not None
-    correlation = plan.model.correlation
-    if correlation is None:
-        correlation = values[plan.model.correlation_of(tie.group)]
+    correlation = values[plan.model.correlation_of(tie.group)]
     return own[0], *given_scores(scores, correlation), own[1]
 
 
@@ -256,7 +254,6 @@ def _plan(program: Program[Any], values: Values) -> Plan:
         free=free,
         reaching=frozenset(free) & _reaching(program, values, parts),
         in_logs=named(lambda own: own.in_logs) - of_ties,
-        broken=named(lambda own: own.broken),
         moves=moves_of(symmetries),
         steep=steep,
         parts=parts,

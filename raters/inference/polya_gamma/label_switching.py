@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import gammaln
 
-from raters.distributions import StickBreaking
 from raters.distributions.type_mixture import log_beta
 from raters.inference import modes
 from raters.inference.arrays import Classes, PerDraw, Rng, Sites
@@ -29,7 +28,7 @@ Parts = list[np.ndarray]
 
 def is_collapsed(plan: Plan, move: modes.Images) -> bool:
     """Return whether classes can be drawn and then renamed: none may be known."""
-    counted = plan.classes and not plan.broken and not isinstance(plan, joint_plan.Plan)
+    counted = plan.classes and not isinstance(plan, joint_plan.Plan)
     return counted and isinstance(move.symmetry, Exchange) and not move.broken
 
 
@@ -38,9 +37,7 @@ def counted_sites(program: Program[Any], data: Any, values: Values) -> Sites | N
     if not program.latent:
         return None
     blocks = sweep.blocks_of(program, data, values)
-    sites = tuple(block.sites[0] for block in blocks if block.kind == "counts")
-    types = [latent_classes.type_of_prior(program.model, data, values, site) for site in sites]
-    return None if StickBreaking in types else sites
+    return tuple(block.sites[0] for block in blocks if block.kind == "counts")
 
 
 def step(

@@ -14,19 +14,19 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 from scipy.special import softmax
 
-from raters.distributions import RowMixture, StickBreaking, TypeMixture
-from raters.distributions.type_mixture import log_beta
+from raters.distributions import RowMixture
+from raters.distributions.type_mixture import TypeMixture, log_beta
 from raters.inference.arrays import Classes, EntryDraws, PerRow, Rng, Scalar, Sites
 from raters.model import Model, Values
 from raters.program import PooledRows, Program, trace
 
 LogLikelihood = Callable[[Array], Array]
-# Of a Dirichlet its concentration, of a Beta or of breaks of a stick both concentrations; of a
+# Of a Dirichlet its concentration, of a Beta both concentrations; of a
 # mixture over types the log-weight and the concentrations of each component, and the counts.
 Parameters = tuple[Any, ...]
 OF_MIXTURE = 3
 # Priors of probabilities that are counted: given the classes, they are conjugate.
-COUNTED = dist.Dirichlet, StickBreaking, dist.Beta, TypeMixture
+COUNTED = dist.Dirichlet, dist.Beta, TypeMixture
 # Smallest probability of a mode, so that its logarithm is finite.
 LEAST = 1e-12
 
@@ -88,7 +88,7 @@ def _number_of_each(
 def conjugate(fn: dist.Distribution, log_likelihood: LogLikelihood, at: float) -> Parameters:
     """Return the parameters of a site's full conditional."""
     raise NotImplementedError(
-        f"its prior {type(fn).__name__} is neither Dirichlet, StickBreaking, Beta nor TypeMixture"
+        f"its prior {type(fn).__name__} is neither Dirichlet, Beta nor TypeMixture"
     )
 
 
@@ -104,13 +104,6 @@ def _counts(fn: dist.Distribution, log_likelihood: LogLikelihood, at: float) -> 
 @conjugate.register
 def _(fn: dist.Dirichlet, log_likelihood: LogLikelihood, at: float) -> Parameters:
     return (fn.concentration + _counts(fn, log_likelihood, at),)
-
-
-@conjugate.register
-def _(fn: StickBreaking, log_likelihood: LogLikelihood, at: float) -> Parameters:
-    count = _counts(fn, log_likelihood, at)
-    after = jnp.flip(jnp.cumsum(jnp.flip(count)))[1:]
-    return fn.concentration1 + count[:-1], fn.concentration0 + after
 
 
 def _right_and_wrong(
@@ -185,7 +178,7 @@ def type_of_prior(model: Model[Any], data: Any, values: Values, site: str) -> ty
 def is_unbounded(model: Model[Any], data: Any, values: Values, site: str) -> bool:
     """Return whether the density of a site of probabilities may be unbounded at an edge."""
     fn = site_prior(model, data.take(slice(0, 1)), values, site)
-    if isinstance(fn, (StickBreaking, TypeMixture)):
+    if isinstance(fn, TypeMixture):
         return True
     parts = concentrations(model, data.take(slice(0, 1)), values, site)
     return any(bool(jnp.min(part) < 1) for part in parts)
@@ -222,11 +215,7 @@ def sampled(fn: Any, parameters: Parameters, key: Array) -> Array:
         component_key, key = jax.random.split(key)
         component = jax.random.categorical(component_key, component_log_probs(parameters))
         parameters = (_given(parameters, component),)
-    if isinstance(fn, StickBreaking):
-        drawn = StickBreaking(*parameters).sample(key)
-    else:
-        drawn = jax.random.dirichlet(key, *parameters)
-    probs = jnp.maximum(drawn, 1e-300)
+    probs = jnp.maximum(jax.random.dirichlet(key, *parameters), 1e-300)
     probs = probs / probs.sum(-1, keepdims=True)
     return probs if fn.event_shape else jnp.minimum(probs[..., 0], 1 - 1e-16)
 
@@ -312,25 +301,6 @@ _component_log_probs = jax.jit(component_log_probs)
 
 
 def conditional(parameters: Parameters, in_logs: bool = False) -> Counts:
-    """Return the full conditional with these parameters, unless of breaks of a stick."""
+    """Return the full conditional with these parameters."""
     kind = Mixed if len(parameters) == OF_MIXTURE else Counts
     return kind(parameters, in_logs)
-
-
-class Breaks(Counts):
-    """Full conditional of shares broken off a stick."""
-
-    def mode(self, current: np.ndarray) -> np.ndarray:
-        """Return the mode."""
-        return shares(self.parameters[0] / (self.parameters[0] + self.parameters[1]))
-
-    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
-        """Return a draw."""
-        return shares(rng.beta(*self.parameters))
-
-
-def shares(broken: Float[np.ndarray, " share-1"]) -> Float[np.ndarray, " share"]:
-    """Return the shares, all above 0, from the breaks of a stick."""
-    length = np.cumprod(np.concatenate([[1.0], 1 - broken]))
-    shares = np.maximum(np.append(broken, 1.0) * length, 1e-300)
-    return np.asarray(shares / shares.sum())

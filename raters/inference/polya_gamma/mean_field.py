@@ -92,8 +92,7 @@ class MeanField:
         """Return the mean of each site."""
         found = self.values(state)
         for name, parameters in state.counted.items():
-            broken = name in self.setting.plan.broken
-            found[name] = averages.means(tuple(map(np.asarray, parameters)), broken)
+            found[name] = averages.means(tuple(map(np.asarray, parameters)))
         return {name: np.asarray(value) for name, value in found.items()}
 
     def draws(self, state: State, number: int, rng: Rng) -> Values:
@@ -103,9 +102,8 @@ class MeanField:
         for sites, normal, prior in zip(self.setting.blocks, state.normals, priors, strict=True):
             found |= split(averages.drawn(normal, prior, number, rng), self.like, sites)
         for name, parameters in state.counted.items():
-            broken = name in self.setting.plan.broken
             own = tuple(map(np.asarray, parameters))
-            found[name] = averages.drawn_probs(own, broken, number, rng)
+            found[name] = averages.drawn_probs(own, number, rng)
         return found
 
     def values(self, state: State) -> Values:
@@ -114,8 +112,7 @@ class MeanField:
         for sites, normal in zip(self.setting.blocks, state.normals, strict=True):
             found = Block(sites).put(found, normal.mean)
         for name, parameters in state.counted.items():
-            broken = name in self.setting.plan.broken
-            found[name] = np.exp(np.asarray(averages.log_means_of(parameters, broken)))
+            found[name] = np.exp(np.asarray(averages.log_means_of(parameters)))
         return found
 
     def votes_at(self, state: State) -> tuple[Array, Array]:
@@ -416,7 +413,7 @@ def _rest(
                 total += site["fn"].log_prob(there[name]).sum()
         for name, parameters in counted.items():
             given = prior_parameters(plan.model, row, there, name)
-            total += averages.less_prior(parameters, given, name in plan.broken)
+            total += averages.less_prior(parameters, given)
         return total
 
     return jax.value_and_grad(rest)(coordinates)

@@ -15,7 +15,7 @@ import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Array, Float, Int
 
-from raters.distributions import Choice
+from raters.distributions.choices import Choice
 from raters.distributions.correlated import unwrapped
 from raters.errors import NotConjugateError
 from raters.inference.arrays import Entries, HostRows, Matrix, Sites, Vectors

@@ -13,9 +13,9 @@ import numpyro.distributions as dist
 import scipy.sparse
 from jaxtyping import Bool, Float, Int
 
-from raters.distributions import Choice, Davidson, GroupedMixture, PlackettLuce
-from raters.distributions.choices import NOT_OFFERED
-from raters.distributions.ties import OUTCOMES
+from raters.distributions import GroupedMixture
+from raters.distributions.choices import NOT_OFFERED, Choice, PlackettLuce
+from raters.distributions.ties import OUTCOMES, Davidson
 from raters.inference.arrays import Cell, Entries, Matrix, Points
 
 if TYPE_CHECKING:

@@ -23,8 +23,9 @@ import scipy.sparse
 from jaxtyping import Float
 from numpyro.distributions import constraints
 
-from raters.distributions import Choice, Davidson, PlackettLuce
-from raters.distributions.scaled_normal import ScaledReal
+from raters.distributions.choices import Choice, PlackettLuce
+from raters.distributions.normals import ScaledReal
+from raters.distributions.ties import Davidson
 from raters.inference.arrays import Entries, Matrix, Points, Rng
 from raters.inference.polya_gamma import latent_classes
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Conditional, Dense, Gaussian

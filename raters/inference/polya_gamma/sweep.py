@@ -15,7 +15,6 @@ from jaxtyping import Array
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 
-from raters.distributions import StickBreaking
 from raters.errors import NotConjugateError
 from raters.inference.arrays import Scalar, Sites
 from raters.inference.polya_gamma import (
@@ -61,7 +60,6 @@ class Plan:
     free: Sites
     reaching: frozenset[str]
     in_logs: frozenset[str]
-    broken: frozenset[str]
     moves: tuple[Move, ...] = ()
     spreads: tuple[tuple[Spread, str | None], ...] = ()
     steep: Sites = ()
@@ -162,8 +160,6 @@ def plan(program: Program[Any], values: Values) -> Plan:
     in_logs = frozenset(
         site for site in counted if latent_classes.is_unbounded(model, data, values, site)
     )
-    types = {site: latent_classes.type_of_prior(model, data, values, site) for site in counted}
-    broken = frozenset(site for site, own in types.items() if own is StickBreaking)
     of_sets = sets.chooses(program)
     integrated, collapsed_sites = collapsed.collapsed_of(program, values, blocks, free)
     return Plan(
@@ -175,7 +171,6 @@ def plan(program: Program[Any], values: Values) -> Plan:
         free=free,
         reaching=reaching,
         in_logs=in_logs,
-        broken=broken,
         moves=moves_of(model.symmetries),
         spreads=tuple((spread, column_of(program, spread)) for spread in model.spreads),
         steep=steep,
@@ -276,9 +271,8 @@ def block_conditional(
     """Assemble the full conditional of `block`, in one pass over the rows."""
     if block.kind == "counts":
         site = block.sites[0]
-        kind = latent_classes.Breaks if site in plan.broken else latent_classes.conditional
         given = latent_classes.parameters(plan.model, data, values, classes, site)
-        return kind(given, site in plan.in_logs)
+        return latent_classes.conditional(given, site in plan.in_logs)
     if plan.of_sets and block.kind != "class":
         return sets.conditional_of(plan.model, data, values, block, classes, cache, joint=joint)
     full: Conditional | None = None

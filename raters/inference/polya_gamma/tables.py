@@ -22,7 +22,8 @@ from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
 from scipy.special import logsumexp
 
-from raters.distributions import GroupedMixture, Tabulated
+from raters.distributions import GroupedMixture
+from raters.distributions.rows import Tabulated
 from raters.inference.arrays import EntryArray, Rng, Sites
 from raters.inference.base import Draws, jax_keys, warn
 from raters.inference.polya_gamma.rows import split

@@ -15,7 +15,6 @@ from numpyro.distributions.transforms import biject_to
 from scipy.special import log_ndtr, logsumexp, ndtri_exp
 from tqdm.auto import tqdm
 
-from raters.distributions import StickBreaking
 from raters.errors.validation import plain_whole, positive
 from raters.inference import base
 from raters.inference.arrays import Entries, EntryDraws, Matrix, PerDraw, Rng
@@ -454,7 +453,7 @@ def _why_not_averaged(program: Program[Any], sample: Any, start: Values) -> str 
             return f"PGVI has no averages of the classifier of {name}; use PGEM or PGGibbs"
         if block.kind == "counts":
             fn = latent_classes.site_prior(model, sample, start, site)
-            if not isinstance(fn, (dist.Dirichlet, StickBreaking)):
+            if not isinstance(fn, dist.Dirichlet):
                 kind = type(fn).__name__
                 return (
                     f"the prior of {site!r} of {name} is {kind}; PGVI needs a Dirichlet: use PGEM"

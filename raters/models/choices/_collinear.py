@@ -23,8 +23,7 @@ _MOST_ALTERNATIVES = 500
 
 
 def collinear_features(data: Choices, *, constants: bool) -> tuple[str, ...]:
-    """Sentences about features that are exactly collinear within sets, with one another or with the
-    constants of the alternatives."""
+    """Sentences about features that are exactly collinear within sets."""
     data = data.unpadded()
     begin = np.flatnonzero(np.diff(np.asarray(data.group), prepend=-1))
     size = np.diff(begin, append=data.num_rows)
@@ -63,8 +62,7 @@ def _explained(
     alternative: Int[np.ndarray, " offer"],
     number: int,
 ) -> Float[np.ndarray, "column column"]:
-    """Products of the columns' projections on the constants of the alternatives, less their means
-    within sets."""
+    """Products of the columns' projections on the constants of the alternatives within sets."""
     row = np.repeat(np.arange(len(size)), size), alternative
     offered = sparse.csr_array((1 / np.sqrt(size)[row[0]], row), shape=(len(size), number))
     between = (offered.T @ offered).toarray()

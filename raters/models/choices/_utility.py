@@ -15,15 +15,15 @@ from jaxtyping import Array, Float, Int
 
 from raters.distributions import ScaledNormal
 from raters.errors import Reason, refuse
-from raters.errors.validation import boolean, plain_positive
 from raters.judgements.choices import Choices
 from raters.judgements.names import shorten
-from raters.model import Model, Shift, Symmetry, Values
+from raters.model import Shift, Symmetry, Values
 from raters.models.choices._collinear import collinear_features
+from raters.models.settings import CheckedModel
 
 
 @dataclass(frozen=True)
-class Utility(Model[Choices]):
+class Utility(CheckedModel[Choices]):
     """Model in which the utility of an alternative is a sum of terms."""
 
     features: bool = True
@@ -33,37 +33,24 @@ class Utility(Model[Choices]):
     constant_scale: float = 2.5
 
     def __post_init__(self) -> None:
-        for name in ("features", "constants", "interactions"):
-            boolean(name, getattr(self, name))
-        plain_positive(self, "coefficient_scale", "constant_scale")
+        super().__post_init__()
         if not (self.features or self.constants or self.interactions):
-            refuse(
-                "features",
-                False,
-                "leaves no term of the utility, as `constants` and `interactions` are off",
-                "let one of the three be there",
-                instead=f"{type(self).__name__}(constants=True)",
-            )
+            problem = "leaves no term of the utility, as `constants` and `interactions` are off"
+            refuse("features", False, problem, "let one of the three be there")
 
     @property
     def terms(self) -> tuple[str, ...]:
         """Names of the sites that add up to the utility."""
-        there = {
-            "coefficient": self.features,
-            "constant": self.constants,
-            "interaction": self.interactions,
-        }
-        return tuple(name for name, is_there in there.items() if is_there)
+        terms = ("coefficient", self.features), ("constant", self.constants)
+        both = (*terms, ("interaction", self.interactions))
+        return tuple(name for name, is_there in both if is_there)
 
     @property
-    def shifts(self) -> tuple[Symmetry, ...]:
-        """A number added to all constants, or to all coefficients of a feature of the choosers:
-        only differences between alternatives count."""
-        own: tuple[Symmetry, ...] = (Shift("constant", 0),) if self.constants else ()
-        return own + ((Shift("interaction", 1),) if self.interactions else ())
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        shifts: tuple[Symmetry, ...] = (Shift("constant", 0),) if self.constants else ()
+        return shifts + ((Shift("interaction", 1),) if self.interactions else ())
 
     def start(self, data: Choices) -> Values:
-        """Start where all alternatives are chosen alike."""
         return {name: np.zeros(shape) for name, shape in self._shapes(data).items()}
 
     def _shapes(self, data: Choices) -> dict[str, tuple[int, ...]]:
@@ -77,35 +64,23 @@ class Utility(Model[Choices]):
         return {name: shapes[name] for name in self.terms}
 
     def why_not(self, data: Choices) -> str | None:
-        """Refuse terms that these choices say nothing about."""
-        if self.features and not data.feature_names:
-            return Reason(
-                "features",
-                True,
-                "needs features of the alternatives, and these choices have none",
-                "read them with the choices, or leave the term out",
-            )
-        if self.interactions and not data.chooser_names:
-            return Reason(
-                "interactions",
-                True,
-                "needs features of the choosers, and these choices have none",
-                "read them with the choices, or leave the term out",
-            )
+        needed = {
+            "features": ("alternatives", self.features and not data.feature_names),
+            "interactions": ("choosers", self.interactions and not data.chooser_names),
+        }
+        for name, (of, is_missing) in needed.items():
+            if is_missing:
+                problem = f"needs features of the {of}, and these choices have none"
+                expected = "read them with the choices, or leave the term out"
+                return Reason(name, True, problem, expected)
         never = np.bincount(np.asarray(data.alternative), minlength=len(data.alternatives)) == 0
         if (self.constants or self.interactions) and never.any():
             names = [data.alternatives[code] for code in np.flatnonzero(never)]
-            return Reason(
-                "constants",
-                True,
-                f"are known from nothing of alternatives never offered ({shorten(names)})",
-                "leave these out of `alternatives`",
-            )
+            problem = f"are known from nothing of alternatives never offered ({shorten(names)})"
+            return Reason("constants", True, problem, "leave these out of `alternatives`")
         return None
 
     def data_warnings(self, data: Choices) -> tuple[str, ...]:
-        """Warn of features of the choosers that the utility leaves out, and of collinear ones of
-        the alternatives."""
         collinear: tuple[str, ...] = ()
         if self.features:
             collinear = collinear_features(data, constants=self.constants)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -11,14 +12,15 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.distributions import Choice, GroupedMixture
+from raters.distributions import GroupedMixture
+from raters.distributions.choices import Choice
 from raters.errors import Reason, refuse
-from raters.errors.validation import is_list, one_of, plain_positive, plain_whole
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
 from raters.model import Permute, Symmetry, Values
-from raters.models.choices._names import unknown_name
+from raters.models.choices._names import names_of, unknown_name
 from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
+from raters.models.types import sample_weight
 
 # Standard deviation of a start drawn at random, in standard deviations of the features.
 _APART = 0.5
@@ -32,7 +34,7 @@ class LatentClassLogit(Utility):
     .. math::
 
         p(y_k) = \sum_t \eta_t \prod_{S \in k} \frac{e^{u_{S y_S t}}}{\sum_{j \in S} e^{u_{Sjt}}},
-        \qquad \eta \sim \mathrm{Dirichlet}(c, \dots, c)
+        \qquad \eta \sim \mathrm{Dirichlet}(1, \dots, 1)
 
     with the terms and priors of `MultinomialLogit` for the utilities of each type t. The type of
     each chooser k is summed out, so that the likelihood is a product over choosers, the unit that
@@ -41,27 +43,19 @@ class LatentClassLogit(Utility):
     ``result["types"]["responsibility"]``.
 
     With `ignored`, there are two types, who share all coefficients, but that the second does not
-    look at some features: their coefficients are 0.
-
-    Within a type, what is offered takes from all alternatives in proportion, but not over all
-    choosers: those who want the same things choose between the same alternatives.
-
-    Types are numbered by decreasing share, unless features are ignored.
+    look at some features: their coefficients are 0. Types are numbered by decreasing share, unless
+    features are ignored.
 
     Parameters
     ----------
-    features, constants, interactions : bool
-        Terms of the utility; see `MultinomialLogit`.
-    coefficient_scale, constant_scale : float
-        Standard deviations of the priors; see `MultinomialLogit`.
+    features, constants, interactions, coefficient_scale, constant_scale
+        Terms of the utility and their priors; see `MultinomialLogit`.
     num_types : int
         Number of types.
     by : {"annotator", "set"}
         Whether choosers have types, or single choices.
     ignored : sequence of str
         Features that the second of two types does not look at; none by default.
-    concentration : float
-        Concentration c of the prior on the shares of the types.
 
     Examples
     --------
@@ -75,46 +69,30 @@ class LatentClassLogit(Utility):
     ('alternative', 'type')
     """
 
-    num_types: int = 2
+    num_types: int = dataclasses.field(default=2, metadata={"least": 2})
     by: Literal["annotator", "set"] = "annotator"
     ignored: tuple[str, ...] = ()
-    concentration: float = 1.0
 
     reference: ClassVar[str] = "kamakura1989probabilistic"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        plain_whole(self, "num_types", least=2)
-        one_of("by", self.by, ("annotator", "set"))
-        plain_positive(self, "concentration")
-        if not is_list(self.ignored):
-            refuse(
-                "ignored",
-                self.ignored,
-                expected="it must be a list of features",
-                instead=f"ignored=({self.ignored!r},)",
-            )
-        object.__setattr__(self, "ignored", tuple(map(name_text, self.ignored)))
+        ignored = names_of("ignored", self.ignored, 'ignored=("price",)', "features")
+        object.__setattr__(self, "ignored", ignored)
         if self.ignored and self.num_types != 2:
+            problem = "is not possible with features that one type ignores"
             refuse(
-                "num_types",
-                self.num_types,
-                "is not possible with features that one type ignores",
-                ("there are two types then: those who look at all features, and those who do not"),
-                instead="num_types=2",
+                "num_types", self.num_types, problem, "there are two types", instead="num_types=2"
             )
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """A number added to all constants, and the numbering of the types."""
         if self.ignored:
-            return self.shifts
-        return (*self.shifts, Permute((*self.terms, "type_weight"), share="type_weight"))
+            return super().symmetries
+        return (*super().symmetries, Permute((*self.terms, "type_weight"), share="type_weight"))
 
     def generate(self, data: Choices) -> None:
-        """Define the NumPyro program."""
-        shares = dist.Dirichlet(jnp.full(self.num_types, self.concentration))
-        weight = numpyro.sample("type_weight", shares, infer={"event_dims": ["type"]})
+        weight = sample_weight(self.num_types, 1.0)
         utility = self._utility(data)
         number, group = self._groups(data)
         facts: dict[str, Any] = {"unit": self.by, "latent_class": "type"}
@@ -143,67 +121,47 @@ class LatentClassLogit(Utility):
         return len(data.annotators), own
 
     def start(self, data: Choices) -> Values:
-        """Start from random utilities of each type, the same in each run."""
         return self.another_start(data, np.random.default_rng(0))
 
     def another_start(self, data: Choices, rng: np.random.Generator) -> Values:
-        """Draw utilities of each type at random."""
         start: Values = {"type_weight": np.full(self.num_types, 1 / self.num_types)}
-        units = {
-            "coefficient": () if data.scale is None else np.asarray(data.scale)[:, None],
-            "constant": 1.0,
-            "interaction": ()
-            if data.chooser_scale is None
-            else np.asarray(data.chooser_scale)[:, None, None],
-        }
+        if self.ignored:
+            return start | super().start(data)
+        units = {"coefficient": data.scale, "interaction": data.chooser_scale}
+        axes = {"constant": 0, "interaction": 1}
         for name, shape in self._shapes(data).items():
-            if self.ignored:
-                start[name] = np.zeros(shape)
-                continue
-            drawn = rng.normal(0.0, _APART, (*shape, self.num_types)) / units[name]
-            axis = {"constant": 0, "interaction": 1}.get(name)
-            start[name] = drawn if axis is None else drawn - drawn.mean(axis, keepdims=True)
+            drawn = rng.normal(0.0, _APART, (*shape, self.num_types))
+            if name in units:
+                drawn /= np.asarray(units[name]).reshape(-1, *(1,) * (drawn.ndim - 1))
+            if name in axes:
+                drawn -= drawn.mean(axes[name], keepdims=True)
+            start[name] = drawn
         return start
 
     def why_not(self, data: Choices) -> str | None:
-        """Refuse terms without data, features that are not there, and too few choosers."""
         if reason := super().why_not(data):
             return reason
         if reason := unknown_name("ignored", self.ignored, data.feature_names, "feature"):
             return reason
         if self.by == "set":
-            return self._why_not_counted(data)
+            if data.count is None or data.set_counts.max(initial=0) <= 1:
+                return None
+            problem = "gives each choice a type of its own, and some sets stand for several choices"
+            return Reason(
+                "by", "set", problem, "read the table without putting equal sets together"
+            )
         chose = int((data.judgements_by("annotator") > 0).sum())
         if chose >= self.num_types:
             return None
+        problem = f"is not possible with {chose} annotator(s) who chose"
         return Reason(
-            "num_types",
-            self.num_types,
-            f"is not possible with {chose} annotator(s) who chose",
-            (
-                "name the column that says who chose by `annotator`, or let each choice have a"
-                " type of its own with `by`"
-            ),
-        )
-
-    def _why_not_counted(self, data: Choices) -> str | None:
-        """Refuse choices that are counted together, of which each would have a type of its own."""
-        if data.count is None or data.set_counts.max(initial=0) <= 1:
-            return None
-        return Reason(
-            "by",
-            "set",
-            "gives each choice a type of its own, and some sets stand for several choices",
-            "read the table without putting equal sets together",
+            "num_types", self.num_types, problem, "say by `annotator` who chose, or use `by`"
         )
 
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Choices
     ) -> tuple[str, ...]:
-        """Warn of types that are empty."""
-        if responsibility is None:
-            return ()
-        size = responsibility.sum(0)
+        size = np.ones(1) if responsibility is None else responsibility.sum(0)
         empty = [f"type {code} ({size[code]:.2g})" for code in np.flatnonzero(size < 1)]
         if not empty:
             return ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,12 +11,14 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.distributions import Choice, ScaledMultivariateNormal, ScaledNormal
+from raters.distributions import ScaledNormal
+from raters.distributions.choices import Choice
+from raters.distributions.normals import ScaledMultivariateNormal
 from raters.errors import Reason, refuse
-from raters.errors.validation import boolean, is_list, plain_positive
+from raters.errors.validation import is_list
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
-from raters.model import Own, Symmetry, Values
+from raters.model import Own, Values
 from raters.models.choices._names import names_of, unknown_name
 from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
 
@@ -44,27 +45,23 @@ class MixedLogit(Utility):
 
         \tau_k \sim \mathrm{Normal}(0, \mathrm{diag}(s) \, R \, \mathrm{diag}(s)), \qquad
         s_f \sim \mathrm{HalfNormal}(a / \mathrm{sd}_f), \qquad
-        e_{kc} \sim \mathrm{Normal}(0, q_c), \quad q_c \sim \mathrm{HalfNormal}(b)
+        e_{kc} \sim \mathrm{Normal}(0, q_c), \quad q_c \sim \mathrm{HalfNormal}(1.5)
 
-    R is the identity, or with `correlated` a correlation matrix, R ~ LKJ(η).
+    R is the identity, or with `correlated` a correlation matrix, R ~ LKJ(1).
 
     ``result.posterior["own_coefficient"]`` has everybody's coefficients β + τ, and ``correlation``
     the matrix R.
 
     The likelihood of `raters.log_likelihood` is a product over sets, given everybody's
-    coefficients; with ``by="annotator"`` these are integrated out, which is what leaving out a
-    whole chooser asks for.
+    coefficients; with ``by="annotator"`` these are integrated out.
 
     Identification: the likelihood is unchanged when a number is added to β and subtracted from all
-    τ; the prior of τ, whose mean is 0, determines it. A chooser who chose once tells little of
-    their own coefficients, and choosers who all did so little of the spreads.
+    τ; the prior of τ, whose mean is 0, determines it.
 
     Parameters
     ----------
-    features, constants, interactions : bool
-        Terms of the utility that all choosers share; see `MultinomialLogit`.
-    coefficient_scale, constant_scale : float
-        Standard deviations of the priors; see `MultinomialLogit`.
+    features, constants, interactions, coefficient_scale, constant_scale
+        Terms of the utility that all choosers share, and their priors; see `MultinomialLogit`.
     random : sequence of str, optional
         Features whose coefficients differ between choosers; by default all.
     correlated : bool
@@ -74,11 +71,6 @@ class MixedLogit(Utility):
         alternative, whose constant then differs between choosers.
     spread_scale : float
         Scale a of the spreads s, in changes of utility with one standard deviation of the feature.
-    component_scale : float
-        Scale b of the spreads q of the error components.
-    concentration : float
-        Concentration η of the prior on the correlation matrix: 1 is uniform, larger is nearer to
-        no correlation.
 
     Examples
     --------
@@ -93,58 +85,34 @@ class MixedLogit(Utility):
     correlated: bool = False
     error_components: tuple[tuple[str, ...], ...] = ()
     spread_scale: float = 1.5
-    component_scale: float = 1.5
-    concentration: float = 1.0
 
     reference: ClassVar[str] = "revelt1998mixed"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        boolean("correlated", self.correlated)
-        plain_positive(self, "spread_scale", "component_scale", "concentration")
         if self.random is not None:
-            object.__setattr__(self, "random", _random(self.random))
-        own = _components(self.error_components)
-        object.__setattr__(self, "error_components", own)
+            names = names_of("random", self.random, 'random=("price",)', "features")
+            object.__setattr__(self, "random", names)
+        object.__setattr__(self, "error_components", _components(self.error_components))
         if self.random and not self.features:
-            refuse(
-                "random",
-                self.random,
-                "names features, and features=False leaves them out",
-                "leave one of the two out",
-            )
-        if not own and (self.random == () or not self.features):
-            refuse(
-                "random",
-                self.random,
-                "leaves nothing that differs between choosers",
-                (
-                    "name features, or groups of alternatives as error components; without"
-                    " either it is the multinomial logit"
-                ),
-                instead="rt.MultinomialLogit()",
-            )
+            problem = "names features, and features=False leaves them out"
+            refuse("random", self.random, problem, "leave one of the two out")
+        if not self.error_components and not self._varies:
+            problem = "leaves nothing that differs between choosers"
+            expected = "name features, or groups of alternatives as error components"
+            refuse("random", self.random, problem, expected, instead="rt.MultinomialLogit()")
 
     # ---------------------------------------------------------------- facts
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """None for the sweep of Pólya-Gamma: `own` says how Gibbs draws the sites."""
         return ()
 
     @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        """A number added to all constants, or to all coefficients of a feature of the choosers."""
-        return self.shifts
-
-    @property
     def own(self) -> tuple[Own, ...]:
-        """Deviations of the choosers, and what they have as error components."""
-        there = {
-            Own("taste", "coefficient_spread"): self._varies,
-            Own("error_component", "component_spread"): bool(self.error_components),
-        }
-        return tuple(own for own, is_there in there.items() if is_there)
+        tastes = (Own("taste", "coefficient_spread"),) if self._varies else ()
+        component = Own("error_component", "component_spread")
+        return (*tastes, component) if self.error_components else tastes
 
     @property
     def _varies(self) -> bool:
@@ -178,7 +146,6 @@ class MixedLogit(Utility):
     # ---------------------------------------------------------------- program
 
     def generate(self, data: Choices) -> None:
-        """Define the NumPyro program."""
         sites = sample_terms(self, data)
         utility = utility_of(sites, data)
         annotator = jnp.asarray(data.annotator)
@@ -218,7 +185,7 @@ class MixedLogit(Utility):
     def _sample_correlations(self, number: int) -> Float[Array, "feature feature"]:
         """Sample the Cholesky factor of the correlation matrix."""
         axis = self._axis
-        lkj = dist.LKJCholesky(number, self.concentration)
+        lkj = dist.LKJCholesky(number, 1.0)
         both = {"event_dims": [axis, "other_feature"]}
         factor: Array = numpyro.sample("correlation_factor", lkj, infer=both)
         with numpyro.plate(axis, number, dim=-2), numpyro.plate("other_feature", number, dim=-1):
@@ -235,8 +202,7 @@ class MixedLogit(Utility):
         """Sample the error components and their spreads."""
         number = len(self.error_components)
         with numpyro.plate("component", number):
-            prior = dist.HalfNormal(self.component_scale)
-            spread = numpyro.sample("component_spread", prior)
+            spread = numpyro.sample("component_spread", dist.HalfNormal(1.5))
         effects = dist.Normal(0.0, spread).expand((people, number)).to_event(1)
         with numpyro.plate("annotator", people):
             facts = {"event_dims": ["component"]}
@@ -251,7 +217,6 @@ class MixedLogit(Utility):
         )
 
     def start(self, data: Choices) -> Values:
-        """Start where all alternatives are chosen alike, and choosers differ a little."""
         start, people = super().start(data), len(data.annotators)
         if self._varies:
             places = np.array(self.places(data))
@@ -267,26 +232,20 @@ class MixedLogit(Utility):
     # ---------------------------------------------------------------- refusals
 
     def why_not(self, data: Choices) -> str | None:
-        """Refuse features and alternatives that are not there, and groups that tell nothing."""
         if reason := super().why_not(data):
             return reason
         if reason := unknown_name("random", self.random or (), data.feature_names, "feature"):
             return reason
         if self._varies and self.correlated and len(self.places(data)) < 2:
-            return Reason(
-                "correlated",
-                True,
-                "needs two coefficients that differ between choosers",
-                "turn it off for one",
-            )
+            problem = "needs two coefficients that differ between choosers"
+            return Reason("correlated", True, problem, "turn it off for one")
         named = [name for group in self.error_components for name in group]
         return unknown_name(
             "error_components", named, data.alternatives
         ) or self._why_not_of_groups(data)
 
     def _why_not_of_groups(self, data: Choices) -> str | None:
-        """Refuse a group that no set offers beside another alternative: only differences of
-        utilities within a set count."""
+        """Refuse a group that no set offers beside another alternative."""
         data = data.unpadded()
         inside = self._inside(data)[np.asarray(data.alternative)]
         size = np.bincount(data.group, minlength=data.num_units)
@@ -294,18 +253,13 @@ class MixedLogit(Utility):
             number = np.bincount(data.group, inside[:, place], data.num_units)
             if ((number > 0) & (number < size)).any():
                 continue
-            return Reason(
-                "error_components",
-                group,
-                "is a group that no set offers beside another alternative",
-                "leave it out",
-            )
+            problem = "is a group that no set offers beside another alternative"
+            return Reason("error_components", group, problem, "leave it out")
         return None
 
     def data_warnings(self, data: Choices) -> tuple[str, ...]:
-        """Warn of spreads about which the choices say little."""
         number = data.judgements_by("annotator")
-        sentences = super().data_warnings(data) + self._warnings_of_groups(data)
+        sentences = super().data_warnings(data)
         if (number > 0).sum() < 2:
             return (
                 *sentences,
@@ -322,66 +276,12 @@ class MixedLogit(Utility):
             )
         return sentences
 
-    def _warnings_of_groups(self, data: Choices) -> tuple[str, ...]:
-        """Warn of two groups that make the same difference within all sets of each chooser, as a
-        group and all other alternatives do: their variances only count added up."""
-        data = data.unpadded()
-        inside = self._inside(data)[np.asarray(data.alternative)]
-        rows = np.bincount(data.group, minlength=data.num_units)[:, None]
-        mean = np.zeros((data.num_units, inside.shape[1]))
-        np.add.at(mean, np.asarray(data.group), inside)
-        centred = inside - (mean / np.maximum(rows, 1))[np.asarray(data.group)]
-        product = np.zeros((len(data.annotators), *2 * inside.shape[1:]))
-        np.add.at(product, np.asarray(data.annotator), centred[:, :, None] * centred[:, None, :])
-        size = np.sqrt(np.einsum("kcc->kc", product))
-        largest = size[:, :, None] * size[:, None, :]
-        both_or_none = (size[:, :, None] > 0) == (size[:, None, :] > 0)
-        alike = (np.abs(product) >= (1 - 1e-9) * largest) & both_or_none
-        return tuple(
-            f"the error components {self.error_components[one]} and {self.error_components[other]}"
-            " make the same difference in every set, so that the choices tell the sum of their"
-            " variances, and the prior divides it; leave one of them out"
-            for one, other in np.argwhere(np.triu(alike.all(0), 1))
-        )
-
-
-def _random(given: Any) -> tuple[str, ...]:
-    """Names of the features whose coefficients differ between choosers."""
-    if isinstance(given, Mapping):
-        refuse(
-            "random",
-            given,
-            ("is a mapping, and every random coefficient is normal, with a spread that is learned"),
-            "it must list names of features",
-            instead=f"random={tuple(map(name_text, given))}",
-        )
-    return names_of("random", given, 'random=("price",)', "features")
-
 
 def _components(groups: Any) -> tuple[tuple[str, ...], ...]:
     """Names of the alternatives of each error component."""
-    if not is_list(groups) or not all(map(is_list, groups)):
-        refuse(
-            "error_components",
-            groups,
-            expected="it must list groups, each a list of alternatives",
-            instead=_SUCH,
-        )
-    own = tuple(names_of("error_components", group, _SUCH) for group in groups)
-    if not all(own):
-        refuse(
-            "error_components",
-            groups,
-            "has a group without alternatives",
-            "name one alternative of each group at least",
-            instead=_SUCH,
-        )
-    if len(set(map(frozenset, own))) < len(own):
-        refuse(
-            "error_components",
-            groups,
-            "has one group twice, which the choices cannot tell apart",
-            "name each group once",
-            instead=_SUCH,
-        )
-    return own
+    lists = is_list(groups) and all(map(is_list, groups))
+    named = tuple(names_of("error_components", group, _SUCH) for group in groups) if lists else ()
+    if not lists or not all(named) or len(set(map(frozenset, named))) < len(named):
+        expected = "it must list groups, each once and a list of alternatives"
+        refuse("error_components", groups, expected=expected, instead=_SUCH)
+    return named

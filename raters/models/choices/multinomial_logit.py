@@ -7,9 +7,8 @@ from typing import ClassVar
 
 import numpyro
 
-from raters.distributions import Choice
+from raters.distributions.choices import Choice
 from raters.judgements.choices import Choices
-from raters.model import Symmetry
 from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
 
 
@@ -24,12 +23,8 @@ class MultinomialLogit(Utility):
         u_{Sj} = \sum_f \beta_f x_{Sjf} + \alpha_j + \sum_g \gamma_{jg} z_{Sg}
 
     with features x of the alternatives, a constant :math:`\alpha` of each, and features z of the
-    choosers. The ratio of two alternatives' probabilities does not depend on what else is offered
-    (independence from irrelevant alternatives), which `raters.check` looks into.
-
-    Coefficients are in the user's units: the change of utility with one euro, where a price is in
-    euros. Priors are in standard deviations of the features, within sets for those of the
-    alternatives, between sets for those of the choosers:
+    choosers. Coefficients are in the user's units. Priors are in standard deviations of the
+    features, within sets for those of the alternatives, between sets for those of the choosers:
 
     .. math::
 
@@ -37,18 +32,13 @@ class MultinomialLogit(Utility):
         \gamma_{jg} \sim \mathrm{Normal}(0, c / \mathrm{sd}_g), \qquad
         \alpha_j \sim \mathrm{Normal}(0, d)
 
-    Constants add up to 0, and so do the coefficients of each feature of the choosers. The constants
-    are those of a chooser with average features.
+    Constants add up to 0, and so do the coefficients of each feature of the choosers.
 
     Parameters
     ----------
-    features : bool
-        Whether the utility depends on features of the alternatives.
-    constants : bool
-        Whether each alternative has a constant. Turn it off where the names of alternatives are
-        mere places in a list.
-    interactions : bool
-        Whether each alternative has coefficients of the features of the choosers.
+    features, constants, interactions : bool
+        Terms of the utility: features of the alternatives, a constant of each (turn it off where
+        the names are mere places in a list), and coefficients of the features of the choosers.
     coefficient_scale : float
         Standard deviation c of the change of utility with one standard deviation of a feature.
     constant_scale : float
@@ -68,13 +58,7 @@ class MultinomialLogit(Utility):
 
     reference: ClassVar[str] = "mcfadden1974conditional"
 
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        """A number added to all constants, or to all coefficients of a feature of the choosers."""
-        return self.shifts
-
     def generate(self, data: Choices) -> None:
-        """Define the NumPyro program."""
         utility = utility_of(sample_terms(self, data), data)
         with numpyro.plate("set", data.num_units):
             choice = Choice(utility, set_of(data), data.num_units, choices_made(data))

@@ -11,12 +11,12 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Int
 
-from raters.distributions import NestedChoice
+from raters.distributions.correlated_choices import NestedChoice
 from raters.errors import Reason, refuse
 from raters.errors.validation import is_list
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
-from raters.model import Symmetry, Values
+from raters.model import Values
 from raters.models.choices._names import names_of, unknown_name
 from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
 
@@ -46,10 +46,8 @@ class NestedLogit(Utility):
     ----------
     nests : tuple of tuple of str
         Names of the alternatives of each nest: ``nests=(("train", "car"),)``.
-    features, constants, interactions : bool
-        Terms of the utility; see `MultinomialLogit`.
-    coefficient_scale, constant_scale : float
-        Standard deviations of the priors; see `MultinomialLogit`.
+    features, constants, interactions, coefficient_scale, constant_scale
+        Terms of the utility and their priors; see `MultinomialLogit`.
 
     Examples
     --------
@@ -72,23 +70,13 @@ class NestedLogit(Utility):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not is_list(self.nests) or not all(map(is_list, self.nests)):
-            refuse(
-                "nests",
-                self.nests,
-                expected="it must list the nests, each a list of alternatives",
-                instead=_SUCH,
-            )
+            expected = "it must list the nests, each a list of alternatives"
+            refuse("nests", self.nests, expected=expected, instead=_SUCH)
         nests = tuple(names_of("nests", nest, _SUCH) for nest in self.nests)
         names_of("nests", [name for nest in nests for name in nest], _SUCH)
         object.__setattr__(self, "nests", nests)
 
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        """A number added to all constants, or to all coefficients of a feature of the choosers."""
-        return self.shifts
-
     def generate(self, data: Choices) -> None:
-        """Define the NumPyro program."""
         utility = utility_of(sample_terms(self, data), data)
         number = len(self.nests)
         prior = dist.Uniform(jnp.zeros(number), 1.0).to_event(1)
@@ -116,11 +104,9 @@ class NestedLogit(Utility):
         return np.array([*nests], np.int32)
 
     def start(self, data: Choices) -> Values:
-        """Start where all alternatives are chosen alike, and nests matter a little."""
         return super().start(data) | {"dissimilarity": np.full(len(self.nests), _START)}
 
     def why_not(self, data: Choices) -> str | None:
-        """Refuse names of no alternatives, and nests that are never chosen from."""
         if reason := super().why_not(data):
             return reason
         if not self.nests:
@@ -139,6 +125,5 @@ class NestedLogit(Utility):
         if (pairs[: len(self.nests)] > 1).all():
             return None
         alone = self.nests[int(np.argmin(pairs[: len(self.nests)]))]
-        return Reason(
-            "nests", alone, "is a nest of which no set offers two alternatives", "leave it out"
-        )
+        problem = "is a nest of which no set offers two alternatives"
+        return Reason("nests", alone, problem, "leave it out")

@@ -11,8 +11,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.errors import Reason, refuse
-from raters.errors.validation import boolean, plain_positive
+from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.names import shorten
 from raters.judgements.separation import free_share
@@ -22,20 +21,6 @@ from raters.model import Values
 _UNLIKE = 30
 # Share of the information about a coefficient below which rewards imitate nearly all of it.
 _IMITATED = 0.01
-
-
-def check_settings(model: Any) -> None:
-    """Raise for settings of covariates that are none."""
-    boolean("covariates", model.covariates)
-    plain_positive(model, "coefficient_scale")
-    if model.coefficient_scale != 1.0 and not model.covariates:
-        refuse(
-            "coefficient_scale",
-            model.coefficient_scale,
-            "is of no use without covariates",
-            "add `covariates`",
-            instead=f"rt.{type(model).__name__}(covariates=True, coefficient_scale=...)",
-        )
 
 
 def block(model: Any) -> tuple[str, ...]:
@@ -48,7 +33,7 @@ def sample(model: Any, data: Comparisons) -> Float[Array, " comparison"] | float
     if not model.covariates:
         return 0.0
     with numpyro.plate("feature", len(data.feature_names)):
-        coefficient = numpyro.sample("coefficient", dist.Normal(0.0, model.coefficient_scale))
+        coefficient = numpyro.sample("coefficient", dist.Normal(0.0, 1.0))
     features, row = jnp.asarray(data.features), jnp.zeros(data.num_comparisons, int)
     # By an index for each row, and not as a product, of which a back-end would read a dense design.
     added: Array = sum(
@@ -66,28 +51,20 @@ def why_not(model: Any, data: Comparisons) -> str | None:
     """Explain why these votes have no covariates, or return None."""
     if not model.covariates or (data.features is not None and data.feature_names):
         return None
-    return Reason(
-        "covariates",
-        True,
-        "needs features of the two sides, and these votes have none",
-        "name the columns of the `features`, or leave it out",
-    )
+    problem = "needs features of the two sides, and these votes have none"
+    return Reason("covariates", True, problem, "name the columns of the `features`")
 
 
 def why_no_features(model: Any, data: Comparisons) -> str | None:
     """Explain why a model of features cannot be of these votes, or return None."""
     if data.features is not None and data.feature_names:
         return None
-    return Reason(
-        "features",
-        problem=f"is not given, and {model.title} learns from features of the two sides",
-        expected="name the columns of the features",
-    )
+    problem = f"is not given, and {model.title} learns from features of the two sides"
+    return Reason("features", problem=problem, expected="name the columns of the features")
 
 
 def regression(data: Comparisons, scale: float | None) -> Float[np.ndarray, " feature"]:
-    """Return the first Newton step of logistic regression from 0, under a prior of this scale; 1
-    where it is learned."""
+    """Return the first Newton step of logistic regression from 0."""
     features, count = np.asarray(data.features, float), np.asarray(data.weight, float)
     wins = count / 2 if data.wins is None else np.asarray(data.wins, float)
     precision = (features.T * count / 4) @ features
@@ -104,21 +81,18 @@ def of_features(data: Comparisons) -> tuple[str, ...]:
     """Warn of features that never differ between the sides, and of those on unlike scales."""
     messages = []
     spread = np.sqrt(np.mean(np.asarray(data.features, float) ** 2, 0))
-    names = data.feature_names
-    if constant := [repr(name) for name, size in zip(names, spread, strict=True) if size == 0]:
-        listing = ", ".join(constant[:5])
+    by_size = sorted(zip(spread, data.feature_names, strict=True), key=lambda pair: pair[0])
+    if constant := [name for size, name in by_size if size == 0]:
         messages.append(
             f"{len(constant)} feature(s) never differ between the sides and keep their prior:"
-            f" {listing}"
+            f" {shorten(constant)}"
         )
-    varies = spread > 0
-    if varies.any() and (ratio := spread[varies].max() / spread[varies].min()) > _UNLIKE:
-        large = names[int(np.argmax(spread))]
-        small = names[int(np.argmin(np.where(varies, spread, np.inf)))]
+    varying = by_size[len(constant) :]
+    if varying and (ratio := varying[-1][0] / varying[0][0]) > _UNLIKE:
         messages.append(
-            f"feature {large!r} differs {ratio:,.0f} times as much between the sides as"
-            f" {small!r}, and one prior scale serves all coefficients; divide each feature by"
-            " its standard deviation first"
+            f"feature {varying[-1][1]!r} differs {ratio:,.0f} times as much between the sides as"
+            f" {varying[0][1]!r}, and one prior scale serves all coefficients; divide each feature"
+            " by its standard deviation first"
         )
     return tuple(messages)
 

@@ -104,8 +104,7 @@ def _sides(reward: Float[np.ndarray, "draw item"]) -> Float[np.ndarray, " draw"]
 
 
 def _is_open(density: _Marginal, mean: Float[np.ndarray, " item"]) -> bool:
-    """True if a part of the votes leaves the opposite order a chance; all of them leave it a
-    smaller one."""
+    """True if a part of the votes leaves the opposite order a chance, as all of them hardly do."""
     data = density.data
     if data.num_rows > _FIRST:
         rows = np.random.default_rng(0).choice(data.num_rows, _FIRST, replace=False)
@@ -175,6 +174,6 @@ class _Marginal:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Float[np.ndarray, "point row"]]:
         """Annotator, wins and losses of each row, and the logits under each competence."""
         who, wins = np.asarray(piece.annotator), np.asarray(piece.wins, np.float64)
-        count = np.ones(len(wins)) if piece.count is None else np.asarray(piece.count, np.float64)
+        count = np.asarray(piece.weight, np.float64)
         gap = reward[np.asarray(piece.first)] - reward[np.asarray(piece.second)]
         return who, wins, count - wins, grid[:, None] * gap + self.bias[who]

@@ -10,7 +10,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.distributions import Votes
+from raters.distributions.rows import votes_of
 from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.separation import MIXED_ORDER, order_share
@@ -19,12 +19,7 @@ from raters.model import Values
 
 def observe(logits: Float[Array, " comparison"], data: Comparisons) -> None:
     """Sample the observed site: votes for the first item, out of `count`."""
-    votes = (
-        dist.Bernoulli(logits=logits)
-        if data.count is None
-        else Votes(logits=logits, total_count=data.count)
-    )
-    numpyro.sample("outcome", votes, obs=data.wins)
+    numpyro.sample("outcome", votes_of(logits, data.count), obs=data.wins)
 
 
 def reward_scale_site(fixed: float | None) -> Any:
@@ -61,17 +56,14 @@ def of_one_annotator(data: Comparisons) -> tuple[str, ...]:
     if len(set(data.annotator.tolist())) > 1:
         return ()
     return (
-        (
-            "all votes are by one annotator, whose competence cannot be told from the scale of"
-            " the rewards; name the column that says who voted, or fit a model without"
-            " competences"
-        ),
+        "all votes are by one annotator, whose competence cannot be told from the scale of"
+        " the rewards; name the column that says who voted, or fit a model without"
+        " competences",
     )
 
 
 def of_no_tastes(data: Comparisons) -> tuple[str, ...]:
-    """Warn of a single annotator, and of annotators with one vote each, whose tastes are not
-    known."""
+    """Warn of a single annotator, and of annotators with one vote each."""
     votes = np.asarray(data.judgements_by("annotator"))
     if (votes > 0).sum() < 2:
         return (
@@ -87,11 +79,7 @@ def win_rate_rewards(data: Comparisons) -> Float[np.ndarray, " item"]:
     """Return the centred log-odds of each item's win rate, with one win and one loss added."""
     won, played = np.zeros(data.num_items), np.zeros(data.num_items)
     for piece in data.halved().chunks(1 << 18):
-        count = (
-            np.ones(piece.num_comparisons)
-            if piece.count is None
-            else np.asarray(piece.count, np.float64)
-        )
+        count = np.asarray(piece.weight, np.float64)
         wins = count / 2 if piece.wins is None else np.asarray(piece.wins, np.float64)
         for side, votes in ((piece.first, wins), (piece.second, count - wins)):
             won += np.bincount(np.asarray(side), votes, data.num_items)
@@ -100,28 +88,23 @@ def win_rate_rewards(data: Comparisons) -> Float[np.ndarray, " item"]:
     return reward - reward.mean()
 
 
-def why_not_ordered(data: Comparisons) -> str | None:
+def why_not_ordered(model: Any, data: Comparisons) -> str | None:
     """Explain why a position bias cannot be learned from these votes, or return None."""
-    if data.ordered:
+    if data.ordered or not model.position_bias:
         return None
-    return Reason(
-        "position_bias",
-        True,
-        "needs the order of presentation, and these votes have none",
-        "name the columns by `first`, `second` and `outcome`, or leave it out",
-    )
+    problem = "needs the order of presentation, and these votes have none"
+    expected = "name the columns by `first`, `second` and `outcome`, or leave it out"
+    return Reason("position_bias", True, problem, expected)
 
 
-def of_one_order(data: Comparisons) -> tuple[str, ...]:
+def of_one_order(model: Any, data: Comparisons) -> tuple[str, ...]:
     """Warn of pairs that were shown in one order, whose bias rewards can imitate."""
-    if order_share(data) >= MIXED_ORDER:
+    if not model.position_bias or order_share(data) >= MIXED_ORDER:
         return ()
     return (
-        (
-            "nearly all pairs were shown in one order, so that a position bias cannot be told from"
-            " the rewards, and the prior divides what is chosen between them; show pairs in random"
-            " order, or fit with position_bias=False"
-        ),
+        "nearly all pairs were shown in one order, so that a position bias cannot be told from"
+        " the rewards, and the prior divides what is chosen between them; show pairs in random"
+        " order, or fit with position_bias=False",
     )
 
 

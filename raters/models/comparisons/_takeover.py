@@ -33,7 +33,7 @@ def takeover(draws: Values, data: Comparisons) -> tuple[str, ...]:
         bias = np.asarray(draws["position_bias"], np.float64).mean((0, 1))
     information, votes = np.zeros((2, data.num_annotators))
     for piece in data.chunks(1 << 18):
-        who, count = np.asarray(piece.annotator), _counts(piece)
+        who, count = np.asarray(piece.annotator), np.asarray(piece.weight, np.float64)
         weight, _ = _weights(piece, competence, reward, bias)
         information += np.bincount(who, competence[who] ** 2 * weight, len(bias))
         votes += np.bincount(who, count, len(bias))
@@ -44,28 +44,19 @@ def takeover(draws: Values, data: Comparisons) -> tuple[str, ...]:
         return ()
     name = shorten([data.annotators[judge]])
     return (
-        (
-            f"annotator {name} cast {votes[judge] / votes.sum():.0%} of the votes and has"
-            f" {information[judge] / information.sum():.0%} of the information about the rewards,"
-            " and the votes of the others point to other rewards: the ranking follows this"
-            " annotator, and all others are measured by it; fit rt.HierarchicalBTL(), in which"
-            " each annotator has rewards of their own"
-        ),
+        f"annotator {name} cast {votes[judge] / votes.sum():.0%} of the votes and has"
+        f" {information[judge] / information.sum():.0%} of the information about the rewards,"
+        " and the votes of the others point to other rewards: the ranking follows this"
+        " annotator, and all others are measured by it; fit rt.HierarchicalBTL(), in which"
+        " each annotator has rewards of their own",
     )
-
-
-def _counts(data: Comparisons) -> Float[np.ndarray, " comparison"]:
-    """Number of votes of each row."""
-    if data.count is None:
-        return np.ones(data.num_comparisons)
-    return np.asarray(data.count, np.float64)
 
 
 def _weights(
     data: Comparisons, competence: np.ndarray, reward: np.ndarray, bias: np.ndarray
 ) -> tuple[Float[np.ndarray, " comparison"], Float[np.ndarray, " comparison"]]:
     """Information of each row about its log-odds, and its score."""
-    who, count = np.asarray(data.annotator), _counts(data)
+    who, count = np.asarray(data.annotator), np.asarray(data.weight, np.float64)
     gap = reward[np.asarray(data.first)] - reward[np.asarray(data.second)]
     prob = expit(competence[who] * gap + bias[who])
     wins = np.asarray(data.wins, np.float64)

@@ -10,7 +10,8 @@ import numpyro.distributions as dist
 import scipy.sparse
 from jaxtyping import Array, Float
 
-from raters.distributions import GroupedMixture, Votes
+from raters.distributions import GroupedMixture
+from raters.distributions.rows import votes_of
 from raters.judgements.comparisons import Comparisons
 from raters.models import types
 from raters.models.comparisons import tied
@@ -25,11 +26,8 @@ def observe(
     data: Comparisons,
     names: tuple[str, ...] = (),
 ) -> None:
-    """Sample the observed site: votes, with the type of each annotator summed out; types may have
-    names."""
-    votes = (
-        dist.Bernoulli(logits=logits) if data.count is None else Votes(logits, data.count[:, None])
-    )
+    """Sample the observed site: votes, with the type of each annotator summed out."""
+    votes = votes_of(logits, None if data.count is None else data.count[:, None])
     with numpyro.plate("annotator", data.num_annotators):
         mixture = GroupedMixture(
             dist.Categorical(probs=weight), votes, data.annotator, data.num_annotators
@@ -42,7 +40,7 @@ def profiles(data: Comparisons, features: Any) -> Float[np.ndarray, "annotator f
     """Return the mean product of votes and features for each annotator."""
     if data.wins is None:
         return np.zeros((data.num_annotators, features.shape[1]))
-    count = np.ones(data.num_comparisons) if data.count is None else np.asarray(data.count, float)
+    count = np.asarray(data.weight, float)
     rows = np.asarray(data.annotator), np.arange(data.num_comparisons)
     member = scipy.sparse.coo_array(
         (np.asarray(data.wins) - count / 2, rows), (data.num_annotators, data.num_comparisons)
@@ -65,6 +63,5 @@ def item_design(data: Comparisons) -> scipy.sparse.csr_array:
 
 
 def why_not(model: Any, data: Comparisons) -> str | None:
-    """Explain why there are too few annotators for the types, or why ties cannot be answers of
-    their own, or return None."""
+    """Explain why the types, or ties of their own, cannot be modelled, or return None."""
     return tied.why_not(data) or types.why_not(model, data)

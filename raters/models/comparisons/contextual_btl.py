@@ -9,16 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from jaxtyping import Float
 
-from raters.errors.validation import plain_positive
 from raters.judgements.comparisons import Comparisons
-from raters.model import Model, Symmetry, Values
+from raters.model import Symmetry, Values
 from raters.models import types
 from raters.models.comparisons import _covariates, _types
 
 
 @dataclass(frozen=True)
-class ContextualBTL(Model[Comparisons]):
+class ContextualBTL(types.TypeModel[Comparisons]):
     r"""Bradley–Terry–Luce model with rewards linear in features of prompt and response.
 
     .. math::
@@ -26,20 +26,16 @@ class ContextualBTL(Model[Comparisons]):
         r_z(x, y) = \phi(x, y)^\top \theta_z, \qquad
         P(y_1 \succ y_2 \mid x, k, z_k = z) = \sigma(r_z(x, y_1) - r_z(x, y_2)), \\
         z_k \sim \mathrm{Categorical}(\eta), \qquad
-        \eta \sim \mathrm{Dirichlet}(c, \dots, c), \qquad
+        \eta \sim \mathrm{Dirichlet}(1, \dots, 1), \qquad
         \theta_{fz} \sim \mathrm{Normal}(0, s), \quad s \sim \mathrm{LogNormal}(0, 1)
 
     With one type this is the reward model of reinforcement learning from human feedback, with a
-    posterior. With several it is the mixture that EM-DPO fits: a policy :math:`\pi_z \propto
-    \pi_\mathrm{ref} \exp(r_z / \beta)` has the implicit reward
-    :math:`\beta \log(\pi_z / \pi_\mathrm{ref}) = r_z - \beta \log Z_z(x)`. Its normaliser
-    cancels in every comparison, so DPO's weighted loss in the policy is this model's expected
-    log-likelihood in θ. `raters.alignment` turns coefficients into policies.
+    posterior. With several it is the mixture that EM-DPO fits: DPO's weighted loss in the policy
+    :math:`\pi_z \propto \pi_\mathrm{ref} \exp(r_z / \beta)` is this model's expected log-likelihood
+    in θ. `raters.alignment` turns coefficients into policies.
 
-    Features are used as given, and all coefficients have one prior scale, so features should be on
-    similar scales. A feature that is equal on both sides of every comparison has no effect.
-
-    `MixtureBTL` describes how to choose the number of types, and how they are numbered.
+    All coefficients have one prior scale, so features should be on similar scales. `MixtureBTL`
+    describes how to choose the number of types, and how they are numbered.
 
     Parameters
     ----------
@@ -47,10 +43,6 @@ class ContextualBTL(Model[Comparisons]):
         Number of types.
     coefficient_scale : float, optional
         Standard deviation s of the coefficients; learned unless given.
-    type_prior : {"dirichlet", "stick_breaking"}
-        Prior of the shares of the types.
-    concentration : float
-        Concentration c of the prior on the shares.
 
     Examples
     --------
@@ -68,23 +60,15 @@ class ContextualBTL(Model[Comparisons]):
 
     num_types: int = 1
     coefficient_scale: float | None = None
-    type_prior: types.TypePrior = "dirichlet"
-    concentration: float = 1.0
 
     reference: ClassVar[str] = "chidambaram2024direct rafailov2023direct"
 
-    def __post_init__(self) -> None:
-        types.check_settings(self)
-        plain_positive(self, "coefficient_scale", optional=True)
-
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Permutation of the types."""
         return types.permute(self, "coefficient")
 
     def generate(self, data: Comparisons) -> None:
-        """Define the NumPyro program."""
-        weight = types.sample_weight(self)
+        weight = types.sample_weight(self.num_types, 1.0)
         scale = self.coefficient_scale
         if scale is None:
             scale = numpyro.sample("coefficient_scale", dist.LogNormal(0.0, 1.0))
@@ -95,35 +79,21 @@ class ContextualBTL(Model[Comparisons]):
             coefficient = numpyro.sample("coefficient", dist.Normal(0.0, scale))
         _types.observe(weight, jnp.asarray(data.features) @ coefficient, data)
 
-    def start(self, data: Comparisons) -> Values:
-        """Start from a regression within each cluster of annotators with similar votes."""
-        return self._from_clusters(data, np.random.default_rng(0), tries=10)
+    def profiles(self, data: Comparisons) -> Float[np.ndarray, "annotator feature"]:
+        return _types.profiles(data, np.asarray(data.features, float))
 
-    def another_start(self, data: Comparisons, rng: np.random.Generator) -> Values:
-        """Return a start as `start` does, from a single clustering with random seeds."""
-        return self._from_clusters(data, rng, tries=1)
-
-    def _from_clusters(self, data: Comparisons, rng: np.random.Generator, tries: int) -> Values:
-        cluster = types.clusters(
-            _types.profiles(data, np.asarray(data.features, float)), self.num_types, rng, tries
-        )
-        of_type = cluster[np.asarray(data.annotator)]
-        columns = [
-            _covariates.regression(data.take(of_type == code), self.coefficient_scale)
-            for code in range(self.num_types)
-        ]
-        start: Values = {"type_weight": jnp.asarray(types.shares(cluster, self.num_types))}
+    def start_of_types(self, parts: list[Comparisons]) -> Values:
+        columns = [_covariates.regression(part, self.coefficient_scale) for part in parts]
         coefficient = np.stack(columns, -1)
+        start: Values = {}
         if self.coefficient_scale is None:
             start["coefficient_scale"] = jnp.asarray(max(float(np.std(coefficient)), 0.1))
         return start | {"coefficient": jnp.asarray(coefficient)}
 
     def why_not(self, data: Comparisons) -> str | None:
-        """Refuse votes without features, and more types than annotators."""
         return _covariates.why_no_features(self, data) or _types.why_not(self, data)
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        """Warn of single votes, equal sides, constant features, and features on unlike scales."""
         messages = list(types.data_warnings(self, data.judgements_by("annotator")))
         if equal := int((np.asarray(data.features) == 0).all(1).sum()):
             messages.append(
@@ -131,9 +101,3 @@ class ContextualBTL(Model[Comparisons]):
                 " sides; their answers say nothing"
             )
         return (*messages, *_covariates.of_features(data))
-
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
-    ) -> tuple[str, ...]:
-        """Warn of types that are empty or not separated."""
-        return types.fit_warnings(responsibility)

@@ -9,9 +9,8 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters.errors.validation import boolean, one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
-from raters.model import Model, Scale, Shift, Sign, Spread, Symmetry, Values
+from raters.model import Scale, Shift, Sign, Symmetry, Values
 from raters.models import competences
 from raters.models.comparisons import _covariates, _sites, _strata, tied
 from raters.models.comparisons._reversal import open_reversal
@@ -20,7 +19,7 @@ from raters.models.mirror import open_mirror
 
 
 @dataclass(frozen=True)
-class ExtendedBTL(Model[Comparisons]):
+class ExtendedBTL(tied.TermModel):
     r"""Extended Bradley–Terry–Luce model: each annotator has a competence that scales the rewards.
 
     .. math::
@@ -34,19 +33,15 @@ class ExtendedBTL(Model[Comparisons]):
         \phi \sim \mathrm{LogNormal}(\log ½, 1)
 
     where B is [0, 1] (``"unit"``), [0, ∞) (``"positive"``) or the real line (``"signed"``), and γ
-    is present only with ``position_bias=True``. With `ties`, a tie is an answer of its
-    own, as in `BTL`. With ``covariates=True`` the features x of i less those of j have coefficients
-    θ, which no competence scales: a judge who cannot tell which answer is better may well prefer
-    the longer one, and a competent judge is swayed by it no more. A guesser has competence 0, the
-    reference annotator 1. An adversary has a negative competence: their votes are informative once
-    reversed.
+    is present only with ``position_bias=True``. Covariates with coefficients θ, which no competence
+    scales, ties and strata are as in `BTL`. A guesser has competence 0, the reference annotator 1.
+    An adversary has a negative competence: their votes are informative once reversed.
 
-    The competences are hierarchical: reward scale and spread are learned from all votes with the
-    crowd's centre at β = 1, which regularises annotators with few votes. With ``"signed"`` the
-    spread is 1 by default: where a few adversaries are far from the rest, a learned normal spread
-    fits the rest and hides them (on the reading-level votes of Chen et al. 2013 it finds 1 negative
-    competence instead of 13). As τ → 0 the model becomes `BTL`; as τ → ∞ with ``"unit"`` the prior
-    becomes the uniform one of the paper.
+    Reward scale and spread are learned from all votes with the crowd's centre at β = 1, which
+    regularises annotators with few votes. With ``"signed"`` the spread is 1 by default: where a few
+    adversaries are far from the rest, a learned normal spread fits the rest and hides them. As
+    τ → 0 the model becomes `BTL`; as τ → ∞ with ``"unit"`` the prior becomes the uniform one of the
+    paper.
 
     Identification: the likelihood is invariant to
 
@@ -56,14 +51,10 @@ class ExtendedBTL(Model[Comparisons]):
     - with ``"signed"``, the sign, (r, β) → (−r, −β): the prior's mean of 1 encodes that the crowd
       as a whole votes for the better item.
 
-    Departures from the paper:
-
-    - Σr = 0 with β in [0, 1] does not fix the scale (r can grow while β shrinks), so the priors
-      above are needed.
-    - The printed M-step of §4.2.2 diverges (no κ term, no sign for the loser), and the appendix's
-      has a wrong sign in Step 3; raters derives the updates from this program instead.
-    - Maximum likelihood is feasible, contrary to the paper.
-    - β in [0, 1] cannot represent an adversary; ``"signed"`` can.
+    Departures from the paper: Σr = 0 with β in [0, 1] does not fix the scale (r can grow while β
+    shrinks), so the priors above are needed; and the printed M-steps diverge (§4.2.2 lacks a κ term
+    and a sign for the loser, Step 3 of the appendix has a wrong sign), so the updates are derived
+    from this program.
 
     Parameters
     ----------
@@ -79,12 +70,8 @@ class ExtendedBTL(Model[Comparisons]):
         presentation.
     covariates : bool
         Learn coefficients of the features of the comparisons, beside the rewards.
-    coefficient_scale : float
-        Standard deviation of the coefficients, in logits for each unit of a feature.
     strata : bool
         Learn a deviation of each item in each stratum of the votes.
-    deviation_spread : float, optional
-        Standard deviation τ of the deviations, in logits; learned unless given.
     ties : {"davidson", "rao-kupper"}, optional
         Model of ties, of votes read with ``ties="keep"``, which the command line then does.
     tie_propensity : {"shared", "annotator"}
@@ -105,33 +92,14 @@ class ExtendedBTL(Model[Comparisons]):
     competence_spread: competences.Spread = "auto"
     position_bias: bool = False
     covariates: bool = False
-    coefficient_scale: float = 1.0
     strata: bool = False
-    deviation_spread: float | None = None
     ties: tied.TieModel | None = None
     tie_propensity: tied.TiePropensity = "shared"
 
     reference: ClassVar[str] = "shejole_learning"
 
     @property
-    def cited(self) -> tuple[str, ...]:
-        """Those of ties and of covariates too, where there are any."""
-        ties = "" if self.ties is None else "davidson1970extending rao1967ties"
-        return (self.reference, ties, "li2024style" if self.covariates else "")
-
-    def __post_init__(self) -> None:
-        one_of("competence", self.competence, competences.LOW)
-        plain_positive(self, "reward_scale", optional=True)
-        boolean("position_bias", self.position_bias)
-        competences.check_competence_spread(self)
-        _covariates.check_settings(self)
-        _strata.check_settings(self)
-        tied.check_settings(self)
-
-    @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Rewards with deviations, then competences, then coefficients, position biases and
-        propensities to call a tie."""
         own = tuple((name,) for name in _covariates.block(self))
         bias = (("position_bias",),) if self.position_bias else ()
         propensity = (("tie_propensity",),) if tied.in_block(self) else ()
@@ -140,9 +108,6 @@ class ExtendedBTL(Model[Comparisons]):
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Shift of the rewards, their scale against the competences, and the common sign of both
-        where competences may be negative; with strata also the shifts of the deviations, and the
-        transfer between these and the rewards."""
         scale = ("reward_scale",) if self.reward_scale is None else ()
         up = ("reward", *scale, *_strata.scaled(self))
         signed = ("reward", *_strata.block(self), "competence")
@@ -150,13 +115,7 @@ class ExtendedBTL(Model[Comparisons]):
         own = _strata.symmetries(self)
         return (Shift("reward"), *own, Scale(up=up, down=("competence",)), *sign)
 
-    @property
-    def spreads(self) -> tuple[Spread, ...]:
-        """The spread of the deviations, where it is learned."""
-        return _strata.spreads(self)
-
     def generate(self, data: Comparisons) -> None:
-        """Define the NumPyro program."""
         reward_scale = _sites.reward_scale_site(self.reward_scale)
         spread = competences.competence_spread_site(competences.fixed_spread(self))
         with numpyro.plate("item", data.num_items):
@@ -169,7 +128,6 @@ class ExtendedBTL(Model[Comparisons]):
         tied.observe(self, logits, data)
 
     def start(self, data: Comparisons) -> Values:
-        """Start from the log-odds of the win rates, with competences near that of the reference."""
         start = _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
         start |= _sites.competence_start(data, competences.fixed_spread(self))
         start |= _sites.position_bias_start(data) if self.position_bias else {}
@@ -179,8 +137,6 @@ class ExtendedBTL(Model[Comparisons]):
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
     ) -> tuple[str, ...]:
-        """Warn of votes that leave open whether the crowd or those who contradict it are right, and
-        of an annotator who has become the scale by which all others are measured."""
         # Each tie as half a vote for either side says as much about an order and who follows it.
         data = data.halved()
         signed = self.competence == "signed"
@@ -194,21 +150,6 @@ class ExtendedBTL(Model[Comparisons]):
             mirrored = open_reversal(draws, data, self.reward_scale, spread, high)
         return mirrored or takeover(draws, data)
 
-    def why_not(self, data: Comparisons) -> str | None:
-        """Refuse a position bias for votes without an order of presentation, covariates for votes
-        without features, strata for votes without such, and ties that the votes have and the model
-        has not, or the other way round."""
-        of_order = _sites.why_not_ordered(data) if self.position_bias else None
-        return (
-            of_order
-            or _covariates.why_not(self, data)
-            or _strata.why_not(self, data)
-            or tied.why_not(data, self)
-        )
-
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        """Warn of a single annotator, whose competence is confounded with the reward scale, of
-        pairs shown in one order, and of features that cannot be told from rewards."""
-        of_order = _sites.of_one_order(data) if self.position_bias else ()
         terms = _covariates.data_warnings(self, data) + _strata.data_warnings(self, data)
-        return _sites.of_one_annotator(data) + of_order + terms
+        return _sites.of_one_annotator(data) + _sites.of_one_order(self, data) + terms

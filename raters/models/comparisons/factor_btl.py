@@ -13,15 +13,15 @@ import scipy.sparse
 from scipy.special import expit
 
 from raters.errors import Reason
-from raters.errors.validation import plain_positive, plain_whole
 from raters.judgements.comparisons import Comparisons
-from raters.model import Affine, Model, Rotation, Shift, Spread, Symmetry, Values
+from raters.model import Affine, Rotation, Shift, Spread, Symmetry, Values
 from raters.models.comparisons import _sites, tied
 from raters.models.components import components
+from raters.models.settings import CheckedModel
 
 
 @dataclass(frozen=True)
-class FactorBTL(Model[Comparisons]):
+class FactorBTL(CheckedModel[Comparisons]):
     r"""Bradley–Terry–Luce model with factors: the rewards of each annotator's own are those of the
     crowd and a product of few dimensions.
 
@@ -34,31 +34,19 @@ class FactorBTL(Model[Comparisons]):
 
     The position :math:`u_k` says what annotator k looks for, the loading :math:`v_i` what item i
     offers of it. The crowd's rewards r are those of an annotator in the middle, :math:`u = 0`.
-    `HierarchicalBTL` has a taste of each annotator for each item: it learns nothing of an item that
-    an annotator never compared. Here annotators with like votes share dimensions, so that those
-    items are predicted from the votes of the others.
+    Where `HierarchicalBTL` learns nothing of an item that an annotator never compared, here it is
+    predicted from the votes of others with like votes.
 
-    A constant of an annotator cancels in every comparison, and so does what the items do not differ
-    in.
-
-    Identification: the likelihood is invariant to
-
-    - a shift of the rewards and of the loadings along each dimension: draws are centred;
-    - a rotation or reflection of positions and loadings together: draws are turned towards their
-      mean, on its principal axes, each in the direction in which the annotator furthest from 0 is
-      positive;
-    - a stretch of the positions with the loadings squeezed, and a shift of the positions with the
-      rewards moved against it: the priors say where they lie.
+    Identification: the likelihood is invariant to a shift of the rewards and of the loadings along
+    each dimension (draws are centred); to a rotation or reflection of positions and loadings (draws
+    are turned towards their mean, on its principal axes, each in the direction in which the
+    annotator furthest from 0 is positive); and to stretches and shifts of the positions, of which
+    the priors say where they lie.
 
     Parameters
     ----------
     num_dimensions : int
         Number of dimensions, at most the number of items less one.
-    reward_scale : float, optional
-        Standard deviation s of the crowd's rewards, in logits; learned unless given.
-    loading_scale : float, optional
-        Standard deviation τ of the loadings, in logits for one standard deviation of the
-        positions; learned unless given.
 
     Examples
     --------
@@ -71,24 +59,15 @@ class FactorBTL(Model[Comparisons]):
     """
 
     num_dimensions: int = 1
-    reward_scale: float | None = None
-    loading_scale: float | None = None
 
     reference: ClassVar[str] = "rendle2009bpr"
 
-    def __post_init__(self) -> None:
-        plain_whole(self, "num_dimensions")
-        plain_positive(self, "reward_scale", "loading_scale", optional=True)
-
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Positions, then rewards and loadings together."""
         return (("position",), ("reward", "loading"))
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Shifts of rewards and loadings, rotation of the space, and its stretches and shifts,
-        which the priors bound."""
         return (
             Shift("reward"),
             Shift("loading", axis=0),
@@ -98,18 +77,12 @@ class FactorBTL(Model[Comparisons]):
 
     @property
     def spreads(self) -> tuple[Spread, ...]:
-        """The scale of the loadings, which annotators of few votes leave slow without it."""
-        return () if self.loading_scale is not None else (Spread("loading", "loading_scale"),)
+        return (Spread("loading", "loading_scale"),)
 
     def generate(self, data: Comparisons) -> None:
-        """Define the NumPyro program."""
         size, facts = self.num_dimensions, {"event_dims": ["dimension"]}
-        reward_scale = _sites.reward_scale_site(self.reward_scale)
-        loading_scale = (
-            numpyro.sample("loading_scale", dist.LogNormal(jnp.log(0.5), 1.0))
-            if self.loading_scale is None
-            else self.loading_scale
-        )
+        reward_scale = _sites.reward_scale_site(None)
+        loading_scale = numpyro.sample("loading_scale", dist.LogNormal(jnp.log(0.5), 1.0))
         with numpyro.plate("annotator", data.num_annotators):
             normal = dist.Normal(0.0, 1.0).expand([size]).to_event(1)
             position = numpyro.sample("position", normal, infer=facts)
@@ -127,9 +100,7 @@ class FactorBTL(Model[Comparisons]):
             _sites.observe(logits, data)
 
     def start(self, data: Comparisons) -> Values:
-        """Start from the log-odds of the win rates, and from the principal components of the votes
-        less what these say."""
-        start = _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
+        start = _sites.standardised(_sites.win_rate_rewards(data), None)
         reward = np.asarray(start["reward"])
         first, second, who = (np.asarray(c) for c in (data.first, data.second, data.annotator))
         expected = np.asarray(data.weight, np.float64) * expit(reward[first] - reward[second])
@@ -139,8 +110,8 @@ class FactorBTL(Model[Comparisons]):
         shape = (data.num_annotators, data.num_items)
         table = scipy.sparse.coo_array((cells, codes), shape).tocsr()
         start["position"] = components(table, self.num_dimensions)
-        start["loading"] = np.full((data.num_items, self.num_dimensions), 0.1)
-        return start | ({"loading_scale": 0.5} if self.loading_scale is None else {})
+        loading = np.full((data.num_items, self.num_dimensions), 0.1)
+        return start | {"loading": loading, "loading_scale": 0.5}
 
     def marginal(self, data: Comparisons) -> str:
         """Why no mode can be found."""
@@ -150,20 +121,13 @@ class FactorBTL(Model[Comparisons]):
         )
 
     def why_not(self, data: Comparisons) -> str | None:
-        """Refuse ties as answers of their own, and more dimensions than items can differ in."""
         if self.num_dimensions >= data.num_items:
-            most = max(data.num_items - 1, 1)
-            return Reason(
-                "num_dimensions",
-                self.num_dimensions,
-                f"is more than {data.num_items} items can differ in",
-                f"it must be {most} at most",
-            )
+            problem = f"is more than {data.num_items} items can differ in"
+            expected = f"it must be {max(data.num_items - 1, 1)} at most"
+            return Reason("num_dimensions", self.num_dimensions, problem, expected)
         return tied.why_not(data)
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        """Warn of a single annotator, of annotators with one vote each, and of as many dimensions
-        as annotators."""
         annotators = int((data.judgements_by("annotator") > 0).sum())
         if messages := _sites.of_no_tastes(data):
             return messages

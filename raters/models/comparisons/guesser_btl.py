@@ -10,16 +10,18 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters.errors.validation import boolean, plain_positive
 from raters.judgements.comparisons import Comparisons
-from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
+from raters.model import Scale, Shift, Sign, Symmetry, Values
 from raters.models import competences
 from raters.models.comparisons import _sites, _types, tied
 from raters.models.comparisons._takeover import takeover
 from raters.models.comparisons.directions import DIRECTIONS, directed
 from raters.models.mirror import open_mirror
+from raters.models.settings import CheckedModel
 
 _TYPES = tuple(DIRECTIONS)
+# Prior of the shares of the types.
+_SHARES = (6.0, 1.0, 1.0)
 # Prior of the spread of the competences: median, and standard deviation of its logarithm. A spread
 # of 1 puts many competent annotators near 0, where the guessers are, and the types would not differ
 # in what they say of votes.
@@ -27,7 +29,7 @@ _SPREAD, _SPREAD_SCALE = 0.3, 0.5
 
 
 @dataclass(frozen=True)
-class GuesserBTL(Model[Comparisons]):
+class GuesserBTL(CheckedModel[Comparisons]):
     r"""Extended-BTL with guessers and adversaries as types of annotators of their own.
 
     .. math::
@@ -35,7 +37,7 @@ class GuesserBTL(Model[Comparisons]):
         z_k \sim \mathrm{Categorical}(\eta), \qquad
         P(i \succ j \mid k, z_k) = \sigma(d_{z_k} \beta_k (r_i - r_j) + \gamma_k), \qquad
         d = (1, 0, -1), \\
-        \eta \sim \mathrm{Dirichlet}(c, 1, 1), \qquad
+        \eta \sim \mathrm{Dirichlet}(6, 1, 1), \qquad
         \beta_k \sim \mathrm{Normal}(1, \tau) \text{ on } [0, \infty), \quad
         \tau \sim \mathrm{LogNormal}(\log 0.3, ½), \\
         r_i \sim \mathrm{Normal}(0, s), \quad s \sim \mathrm{LogNormal}(0, 1)
@@ -43,34 +45,24 @@ class GuesserBTL(Model[Comparisons]):
     with the types competent, guesser and adversary, and position biases γ as in `ExtendedBTL`, only
     with ``position_bias=True``: a guesser may favour a side.
 
-    In `ExtendedBTL` the competence of a guesser is a number near 0, below which it is as often as
-    above, and a few guessers and adversaries widen the spread by which all are shrunk. Here a
-    guesser has competence 0, an adversary the negative of a competence, and the share of each type
-    is learned. The posterior probability that an annotator is a guesser or an adversary is that of
-    the type, in ``result["types"]["responsibility"]``; no margin around 0 is involved. The type is
-    summed out, so the likelihood is a product over annotators, the unit that
-    `raters.log_likelihood` and ``arviz.loo`` leave out.
-
-    The prior of the spread τ keeps competent annotators away from 0: 95 % of it are between .11 and
-    .8. The price is that an annotator who knows little, with a competence near 0, is hardly in the
-    model. With few votes one looks like a guesser, and is called one.
+    The posterior probability that an annotator is a guesser or an adversary is that of the type, in
+    ``result["types"]["responsibility"]``. The type is summed out, so the likelihood is a product
+    over annotators, the unit that `raters.log_likelihood` and ``arviz.loo`` leave out. The prior of
+    the spread τ keeps competent annotators away from 0: one who knows little is hardly in the
+    model, and with few votes is called a guesser.
 
     Identification: the likelihood is invariant to
 
     - a shift of the rewards: draws are centred, Σr = 0;
     - the scale, (r, β) → (c·r, β/c): the prior, with competences about 1, determines it;
-    - the mirror, r → −r with competent annotators and adversaries exchanged in η: the prior's c > 1
-      encodes that more annotators are competent than adversarial. The odds of the mirror image are
-      :math:`(\eta_3 / \eta_1)^{c - 1}`. Before any votes, adversaries outnumber the competent with
-      probability :math:`2^{-c}`.
+    - the mirror, r → −r with competent annotators and adversaries exchanged in η: the prior encodes
+      that more annotators are competent. The odds of the mirror image are
+      :math:`(\eta_3 / \eta_1)^5`.
 
     The site ``competence`` is β, without the sign. `raters.audit` gives d·β.
 
     Parameters
     ----------
-    concentration : float
-        Concentration c of competent annotators in the prior of the shares; those of guessers and of
-        adversaries are 1.
     reward_scale : float, optional
         Standard deviation s of the rewards, in logits; learned unless given.
     competence_spread : float, optional
@@ -89,35 +81,25 @@ class GuesserBTL(Model[Comparisons]):
     [9]
     """
 
-    concentration: float = 6.0
     reward_scale: float | None = None
     competence_spread: float | None = None
     position_bias: bool = False
 
     reference: ClassVar[str] = "shejole_learning raykar2012eliminating"
 
-    def __post_init__(self) -> None:
-        plain_positive(self, "concentration")
-        plain_positive(self, "reward_scale", "competence_spread", optional=True)
-        boolean("position_bias", self.position_bias)
-
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Shares of the types, rewards, competences, and position biases where there are any."""
         bias = (("position_bias",),) if self.position_bias else ()
         return (("type_weight",), ("reward",), ("competence",), *bias)
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Shift of the rewards, their scale against the competences, and their sign, with which
-        competent annotators and adversaries change places."""
         up = ("reward", "reward_scale") if self.reward_scale is None else ("reward",)
         mirror = Sign(("reward",), exchanged=(("type_weight", (2, 1, 0)),))
         return (Shift("reward"), Scale(up=up, down=("competence",)), mirror)
 
     def generate(self, data: Comparisons) -> None:
-        """Define the NumPyro program."""
-        prior = dist.Dirichlet(jnp.array([self.concentration, 1.0, 1.0]))
+        prior = dist.Dirichlet(jnp.array(_SHARES))
         weight = numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
         reward_scale = _sites.reward_scale_site(self.reward_scale)
         spread = competences.competence_spread_site(self.competence_spread, _SPREAD, _SPREAD_SCALE)
@@ -136,10 +118,7 @@ class GuesserBTL(Model[Comparisons]):
         _types.observe(weight, logits, data, _TYPES)
 
     def start(self, data: Comparisons) -> Values:
-        """Start from the log-odds of the win rates and the prior's mean shares, with competences
-        near 1."""
-        shares = np.array([self.concentration, 1.0, 1.0])
-        start: Values = {"type_weight": jnp.asarray(shares / shares.sum())}
+        start: Values = {"type_weight": jnp.asarray(np.array(_SHARES) / sum(_SHARES))}
         start |= _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
         start |= _sites.competence_start(data, self.competence_spread)
         if self.competence_spread is None:
@@ -149,8 +128,6 @@ class GuesserBTL(Model[Comparisons]):
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
     ) -> tuple[str, ...]:
-        """Warn of votes that leave open whether the crowd or those who contradict it are right, and
-        of an annotator who has become the scale by which all others are measured."""
         flat = {name: np.asarray(value) for name, value in draws.items()}
         flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in flat.items()}
         competence = directed(self, data, flat)[None]
@@ -159,13 +136,7 @@ class GuesserBTL(Model[Comparisons]):
         return mirrored or takeover(draws | {"competence": competence}, data)
 
     def why_not(self, data: Comparisons) -> str | None:
-        """Refuse ties as answers of their own, and a position bias for votes without an order of
-        presentation."""
-        of_order = _sites.why_not_ordered(data) if self.position_bias else None
-        return of_order or tied.why_not(data)
+        return _sites.why_not_ordered(self, data) or tied.why_not(data)
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        """Warn of a single annotator, whose competence is confounded with the reward scale, and of
-        pairs shown in one order."""
-        of_order = _sites.of_one_order(data) if self.position_bias else ()
-        return _sites.of_one_annotator(data) + of_order
+        return _sites.of_one_annotator(data) + _sites.of_one_order(self, data)

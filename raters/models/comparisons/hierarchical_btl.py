@@ -12,12 +12,12 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.errors import refuse
-from raters.errors.validation import boolean, one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
-from raters.model import Model, Scale, Shift, Sign, Spread, Symmetry, Transfer, Values
+from raters.model import Scale, Shift, Sign, Spread, Symmetry, Transfer, Values
 from raters.models import competences
 from raters.models.comparisons import _sites, tied
 from raters.models.mirror import open_mirror
+from raters.models.settings import CheckedModel
 
 # Numbers of a draw from which on a warning says how much memory draws take.
 _MANY = 500_000
@@ -27,7 +27,7 @@ _WIDE = 2.0
 
 
 @dataclass(frozen=True)
-class HierarchicalBTL(Model[Comparisons]):
+class HierarchicalBTL(CheckedModel[Comparisons]):
     r"""Hierarchical Bradley–Terry–Luce model: each annotator has rewards of their own, scattered
     about those of the crowd.
 
@@ -44,30 +44,20 @@ class HierarchicalBTL(Model[Comparisons]):
     how consistently an annotator chooses by their own rewards.
 
     Under `ExtendedBTL` an annotator with many consistent votes, such as an LLM judge, becomes the
-    scale by which all others are measured: where people differ from the judge, they look
-    incompetent, and the ranking becomes the judge's. Here what a judge likes and others do not is
-    the judge's taste, and each annotator counts as one draw from the crowd, however many votes they
-    cast. As τ → 0 the model becomes `BTL`, or `ExtendedBTL` with competences.
-
-    An annotator with more votes has better known rewards, no larger share in the crowd's. The
-    crowd's rewards are those of the mean of the population that the annotators are drawn from, so
-    with few annotators they are uncertain, whatever the number of votes.
+    scale by which all others are measured. Here what a judge likes and others do not is the judge's
+    taste, and each annotator counts as one draw from the crowd, however many votes they cast: with
+    few annotators the crowd's rewards are uncertain, whatever the number of votes. As τ → 0 the
+    model becomes `BTL`, or `ExtendedBTL` with competences.
 
     Identification: the likelihood is invariant to
 
-    - a shift of the rewards: draws are centred, :math:`\sum_i r_i = 0`;
-    - a shift of the tastes of an annotator: draws are centred, :math:`\sum_i d_{ki} = 0`;
+    - a shift of the rewards, and of the tastes of an annotator: draws are centred,
+      :math:`\sum_i r_i = 0` and :math:`\sum_i d_{ki} = 0`;
     - a transfer, :math:`(r_i, d_{ki}) \to (r_i + c_i, d_{ki} - c_i)` for all k: the prior, with
-      tastes of mean 0, determines it. Annotators' own rewards :math:`r_i + d_{ki}` are identified
-      by their votes, and the crowd's by the annotators' average;
+      tastes of mean 0, determines it;
     - with competences, a change of :math:`\beta_k` in which :math:`\beta_k (r + d_k)` stays as it
-      is: the priors determine it. An adversary may be one of negative competence, or one of
-      positive competence whose taste is the reverse of the crowd's rewards;
-    - with competences, the scale, (r, d, β) → (c·r, c·d, β/c): the prior, with the reference
-      annotator at β = 1, determines it;
+      is, and the scale, (r, d, β) → (c·r, c·d, β/c): the priors determine them;
     - with ``competence="signed"``, the sign, (r, d, β) → (−r, −d, −β), as in `ExtendedBTL`.
-
-    The taste of an annotator for an item that they never compared has only its prior.
 
     Parameters
     ----------
@@ -109,32 +99,19 @@ class HierarchicalBTL(Model[Comparisons]):
     reference: ClassVar[str] = "bockenholt2001hierarchical"
 
     def __post_init__(self) -> None:
-        if self.competence is not None:
-            one_of("competence", self.competence, competences.LOW)
-        boolean("own_spread", self.own_spread)
-        boolean("position_bias", self.position_bias)
-        plain_positive(self, "reward_scale", "taste_spread", optional=True)
-        competences.check_competence_spread(self)
+        super().__post_init__()
         if self.own_spread and self.taste_spread is not None:
-            refuse(
-                "taste_spread",
-                self.taste_spread,
-                "is one spread for all, and own_spread=True learns one for each annotator",
-                "leave one of the two out",
-            )
+            problem = "is one spread for all, and own_spread=True learns one for each annotator"
+            refuse("taste_spread", self.taste_spread, problem, "leave one of the two out")
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Rewards, then tastes, then competences and position biases where there are any."""
         competence = (("competence",),) if self.competence else ()
         bias = (("position_bias",),) if self.position_bias else ()
         return (("reward",), ("taste",), *competence, *bias)
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Shifts of the rewards and of each annotator's tastes, and the transfer between the two;
-        with competences, their scale against both, and the common sign where they may be
-        negative."""
         factor = None if self.competence is None else "competence"
         shifts = (Shift("reward"), Shift("taste", axis=1), Transfer("reward", "taste", factor))
         if self.competence is None:
@@ -149,11 +126,9 @@ class HierarchicalBTL(Model[Comparisons]):
 
     @property
     def spreads(self) -> tuple[Spread, ...]:
-        """The spread of the tastes, which few votes per taste leave slow without it."""
         return () if self.taste_spread is not None else (Spread("taste", "taste_spread"),)
 
     def generate(self, data: Comparisons) -> None:
-        """Define the NumPyro program."""
         reward_scale = _sites.reward_scale_site(self.reward_scale)
         taste_spread = self._taste_spread(data)
         with numpyro.plate("item", data.num_items):
@@ -177,7 +152,6 @@ class HierarchicalBTL(Model[Comparisons]):
             _sites.observe(logits, data)
 
     def _taste_spread(self, data: Comparisons) -> Float[Array, ...] | float:
-        """Spread of the tastes: one for all, or a column with one for each annotator."""
         if self.taste_spread is not None:
             return self.taste_spread
         if not self.own_spread:
@@ -190,7 +164,6 @@ class HierarchicalBTL(Model[Comparisons]):
         return spread[:, None]
 
     def start(self, data: Comparisons) -> Values:
-        """Start from the log-odds of the win rates, without tastes."""
         start = _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
         start["taste"] = jnp.zeros((data.num_annotators, data.num_items))
         if self.own_spread:
@@ -206,19 +179,14 @@ class HierarchicalBTL(Model[Comparisons]):
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
     ) -> tuple[str, ...]:
-        """Warn of tastes that leave hardly a common order, and of votes that leave open which way
-        round the order is."""
         messages = (
             open_mirror(draws["competence"], data, "votes") if self.competence == "signed" else ()
         )
         spread, scale = (
-            float(np.median(draws[name])) if name in draws else fixed
-            for name, fixed in (
-                ("taste_spread", self.taste_spread),
-                ("reward_scale", self.reward_scale),
-            )
+            float(np.median(draws[name] if name in draws else getattr(self, name)))
+            for name in ("taste_spread", "reward_scale")
         )
-        if spread is not None and scale is not None and spread > _WIDE * scale:
+        if spread > _WIDE * scale:
             messages += (
                 f"annotators differ more from each other than items do: the spread of their tastes"
                 f" is {spread:.2g}, that of the rewards they share {scale:.2g}; one ranking does"
@@ -227,18 +195,13 @@ class HierarchicalBTL(Model[Comparisons]):
         return messages
 
     def why_not(self, data: Comparisons) -> str | None:
-        """Refuse ties as answers of their own, and a position bias for votes without an order of
-        presentation."""
-        of_order = _sites.why_not_ordered(data) if self.position_bias else None
-        return of_order or tied.why_not(data)
+        return _sites.why_not_ordered(self, data) or tied.why_not(data)
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        """Warn of a single annotator, of annotators with one vote each, of many tastes, and of
-        pairs shown in one order."""
         messages = _sites.of_no_tastes(data)
         if (np.asarray(data.judgements_by("annotator")) > 0).sum() < 2:
             return messages
-        messages = (_sites.of_one_order(data) if self.position_bias else ()) + messages
+        messages = _sites.of_one_order(self, data) + messages
         if (number := data.num_annotators * data.num_items) > _MANY:
             messages += (
                 f"a draw holds {number:,} tastes, of {data.num_annotators:,} annotators for"

@@ -11,16 +11,16 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters.errors.validation import one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
-from raters.model import Model, Scale, Sign, Symmetry, Values
+from raters.model import Scale, Sign, Symmetry, Values
 from raters.models import competences
 from raters.models.comparisons import _covariates, _sites, tied
 from raters.models.mirror import open_reward
+from raters.models.settings import CheckedModel
 
 
 @dataclass(frozen=True)
-class LinearExtendedBTL(Model[Comparisons]):
+class LinearExtendedBTL(CheckedModel[Comparisons]):
     r"""Extended-BTL model with a reward that is linear in features of what is compared.
 
     .. math::
@@ -29,19 +29,16 @@ class LinearExtendedBTL(Model[Comparisons]):
         \theta_f \sim \mathrm{Normal}(0, s), \quad s \sim \mathrm{LogNormal}(0, 1), \qquad
         \beta_k \sim \mathrm{Normal}(1, \tau) \text{ on } B
 
-    It has the competences of `ExtendedBTL` and the coefficients of `ContextualBTL`, for items of
-    which each is compared once or twice, such as trajectories: with the discounted sums of the
-    features along two trajectories for :math:`\phi`, it is the model of comparisons of
-    reward-rational choice (Jeon, Milli and Dragan 2020), in which :math:`\theta` is the reward and
-    :math:`\beta` the rationality of `MaxEntIRL`. `JointModel` fits both together.
+    It has the competences of `ExtendedBTL` and the coefficients of `ContextualBTL`. With the
+    discounted sums of the features along two trajectories for :math:`\phi`, it is the model of
+    comparisons of reward-rational choice (Jeon, Milli and Dragan 2020), in which :math:`\theta` is
+    the reward and :math:`\beta` the rationality of `MaxEntIRL`. `JointModel` fits both together.
 
     B, τ and the sign are those of `ExtendedBTL`: [0, 1] (``"unit"``), [0, ∞) (``"positive"``) or
     the real line (``"signed"``), where τ is 1 unless given.
 
     Identification: the likelihood is invariant to the scale, (θ, β) → (c·θ, β/c), and with
-    ``"signed"`` to the sign. The prior, with the crowd about β = 1, determines both: report ratios
-    of competences, and β·θ where the unit matters. A feature that is equal on both sides of every
-    comparison keeps its prior.
+    ``"signed"`` to the sign. The prior, with the crowd about β = 1, determines both.
 
     Parameters
     ----------
@@ -71,27 +68,18 @@ class LinearExtendedBTL(Model[Comparisons]):
 
     reference: ClassVar[str] = "shejole_learning jeon2020reward"
 
-    def __post_init__(self) -> None:
-        one_of("competence", self.competence, competences.LOW)
-        plain_positive(self, "coefficient_scale", optional=True)
-        competences.check_competence_spread(self)
-
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Coefficients, then competences."""
         return (("coefficient",), ("competence",))
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Scale of the coefficients against the competences, and the common sign of both where
-        competences may be negative."""
         scale = ("coefficient_scale",) if self.coefficient_scale is None else ()
         both = ("coefficient", "competence")
         sign = (Sign(both),) if self.competence == "signed" else ()
         return (Scale(up=("coefficient", *scale), down=("competence",)), *sign)
 
     def generate(self, data: Comparisons) -> None:
-        """Define the NumPyro program."""
         scale = self.coefficient_scale
         if scale is None:
             scale = numpyro.sample("coefficient_scale", dist.LogNormal(0.0, 1.0))
@@ -104,8 +92,6 @@ class LinearExtendedBTL(Model[Comparisons]):
             _sites.observe(logits, data)
 
     def start(self, data: Comparisons) -> Values:
-        """Start from the first Newton step of logistic regression, with competences near that of
-        the reference annotator: the majority of votes decides the sign."""
         coefficient = _covariates.regression(data, self.coefficient_scale)
         start: Values = {"coefficient": coefficient}
         if self.coefficient_scale is None:
@@ -113,17 +99,14 @@ class LinearExtendedBTL(Model[Comparisons]):
         return start | _sites.competence_start(data, competences.fixed_spread(self))
 
     def why_not(self, data: Comparisons) -> str | None:
-        """Refuse votes without features, and ties as an answer of their own."""
         return _covariates.why_no_features(self, data) or tied.why_not(data)
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        """Warn of a single annotator, and of constant features and those on unlike scales."""
         return _sites.of_one_annotator(data) + _covariates.of_features(data)
 
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
     ) -> tuple[str, ...]:
-        """Warn of votes that leave open whether the crowd or those who contradict it are right."""
         if self.competence != "signed":
             return ()
         remedy = "one annotator who is known to be good would decide it"

@@ -9,16 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from jaxtyping import Float
 
-from raters.errors.validation import one_of, plain_positive
 from raters.judgements.comparisons import Comparisons
-from raters.model import Model, Scale, Shift, Symmetry, Values
+from raters.model import Scale, Shift, Symmetry, Values
 from raters.models import competences, types
 from raters.models.comparisons import _sites, _types
 
 
 @dataclass(frozen=True)
-class MixtureBTL(Model[Comparisons]):
+class MixtureBTL(types.TypeModel[Comparisons]):
     r"""Mixture of Bradley–Terry–Luce models: each annotator belongs to a type with its own rewards.
 
     .. math::
@@ -37,20 +37,15 @@ class MixtureBTL(Model[Comparisons]):
     each annotator is in the result, as ``result["types"]["responsibility"]``.
 
     To choose the number of types, compare ``arviz.loo`` of several `num_types`; or give more than
-    needed with a small concentration c < 1 or ``type_prior="stick_breaking"``, which empty the
-    spare ones. With c below half of the number of rewards of a type, spare types empty as votes
-    grow (Rousseau and Mengersen 2011). Under stick-breaking, a Dirichlet process truncated at
-    `num_types`, :math:`\eta_t = v_t \prod_{u<t}(1 - v_u)` with
-    :math:`v_t \sim \mathrm{Beta}(1, c)`.
+    needed with a small concentration: with c below half of the number of rewards of a type, spare
+    types empty as votes grow (Rousseau and Mengersen 2011).
 
     Identification: rewards of each type are centred. The likelihood is invariant to permutations of
     the types, so draws are relabelled by Stephens' algorithm, under which their responsibilities
     agree best, and types are then numbered by decreasing share.
 
     Annotators with a single vote separate types only by votes that no single set of rewards fits,
-    such as a cycle. With few votes each, tastes must differ much: `raters.fit` warns where types
-    are not separated. An annotator with opposite preferences and one of low competence can only be
-    distinguished once they have voted on several pairs.
+    such as a cycle: `raters.fit` warns where types are not separated.
 
     Parameters
     ----------
@@ -61,8 +56,6 @@ class MixtureBTL(Model[Comparisons]):
         a type with reversed rewards, so there is no ``"signed"``.
     reward_scale : float, optional
         Standard deviation s of the rewards, in logits; learned unless given.
-    type_prior : {"dirichlet", "stick_breaking"}
-        Prior of the shares of the types.
     concentration : float
         Concentration c of the prior on the shares.
 
@@ -81,28 +74,18 @@ class MixtureBTL(Model[Comparisons]):
     num_types: int = 2
     competence: Literal["unit", "positive"] | None = None
     reward_scale: float | None = None
-    type_prior: types.TypePrior = "dirichlet"
     concentration: float = 1.0
 
     reference: ClassVar[str] = "chidambaram2024direct"
 
-    def __post_init__(self) -> None:
-        types.check_settings(self)
-        if self.competence is not None:
-            one_of("competence", self.competence, ("unit", "positive"))
-        plain_positive(self, "reward_scale", optional=True)
-
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Shift of each type's rewards, permutation of the types, and scale of rewards against
-        competences."""
         up = ("reward", "reward_scale") if self.reward_scale is None else ("reward",)
         scale = (Scale(up=up, down=("competence",)),) if self.competence else ()
         return (Shift("reward", axis=0), *types.permute(self, "reward"), *scale)
 
     def generate(self, data: Comparisons) -> None:
-        """Define the NumPyro program."""
-        weight = types.sample_weight(self)
+        weight = types.sample_weight(self.num_types, self.concentration)
         reward_scale = _sites.reward_scale_site(self.reward_scale)
         with (
             numpyro.plate("item", data.num_items, dim=-2),
@@ -118,38 +101,16 @@ class MixtureBTL(Model[Comparisons]):
             logits = competence[annotator] * logits
         _types.observe(weight, logits, data)
 
-    def start(self, data: Comparisons) -> Values:
-        """Start from the win rates within clusters of annotators with similar votes."""
-        return self._from_clusters(data, np.random.default_rng(0), tries=10)
+    def profiles(self, data: Comparisons) -> Float[np.ndarray, "annotator feature"]:
+        return _types.profiles(data, _types.item_design(data))
 
-    def another_start(self, data: Comparisons, rng: np.random.Generator) -> Values:
-        """Return a start as `start` does, from a single clustering with random seeds."""
-        return self._from_clusters(data, rng, tries=1)
-
-    def _from_clusters(self, data: Comparisons, rng: np.random.Generator, tries: int) -> Values:
-        cluster = types.clusters(
-            _types.profiles(data, _types.item_design(data)), self.num_types, rng, tries
-        )
-        of_type = cluster[np.asarray(data.annotator)]
-        rewards = [
-            _sites.win_rate_rewards(data.take(of_type == code)) for code in range(self.num_types)
-        ]
-        start: Values = {"type_weight": jnp.asarray(types.shares(cluster, self.num_types))}
-        start |= _sites.standardised(np.stack(rewards, -1), self.reward_scale)
-        if self.competence:
-            start |= _sites.competence_start(data, None)
-        return start
+    def start_of_types(self, parts: list[Comparisons]) -> Values:
+        rewards = [_sites.win_rate_rewards(part) for part in parts]
+        start = _sites.standardised(np.stack(rewards, -1), self.reward_scale)
+        return start | (_sites.competence_start(parts[0], None) if self.competence else {})
 
     def why_not(self, data: Comparisons) -> str | None:
-        """Refuse more types than annotators."""
         return _types.why_not(self, data)
 
     def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        """Warn of annotators with a single vote."""
         return types.data_warnings(self, data.judgements_by("annotator"))
-
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
-    ) -> tuple[str, ...]:
-        """Warn of types that are empty or not separated."""
-        return types.fit_warnings(responsibility)

@@ -10,12 +10,12 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.distributions import Davidson, RaoKupper, TiedVotes
+from raters.distributions.ties import Davidson, RaoKupper, TiedVotes
 from raters.errors import Reason, refuse
-from raters.errors.validation import one_of
 from raters.judgements.comparisons import Comparisons
-from raters.model import Values
-from raters.models.comparisons import _sites
+from raters.model import Spread, Values
+from raters.models.comparisons import _covariates, _sites, _strata
+from raters.models.settings import CheckedModel
 
 TieModel = Literal["davidson", "rao-kupper"]
 TiePropensity = Literal["shared", "annotator"]
@@ -24,18 +24,34 @@ _DISTRIBUTIONS = {"davidson": Davidson, "rao-kupper": RaoKupper}
 _SCALE = 2.0
 
 
-def check_settings(model: Any) -> None:
-    """Raise for settings of ties that are none, or of which one lacks the other."""
-    if model.ties is not None:
-        one_of("ties", model.ties, _DISTRIBUTIONS)
-    one_of("tie_propensity", model.tie_propensity, ("shared", "annotator"))
-    if model.ties is None and model.tie_propensity == "annotator":
-        refuse(
-            "tie_propensity",
-            "annotator",
-            "is of no use without a model of ties",
-            "choose one by `ties`",
-            instead=f"rt.{type(model).__name__}(ties='davidson', tie_propensity='annotator')",
+class TermModel(CheckedModel[Comparisons]):
+    """Model of votes whose settings add terms: ties, covariates, strata and a position bias."""
+
+    ties: TieModel | None
+    tie_propensity: TiePropensity
+    covariates: bool
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ties is None and self.tie_propensity == "annotator":
+            problem = "is of no use without a model of ties"
+            refuse("tie_propensity", "annotator", problem, "choose one by `ties`")
+
+    @property
+    def cited(self) -> tuple[str, ...]:
+        ties = "" if self.ties is None else "davidson1970extending rao1967ties"
+        return (self.reference, ties, "li2024style" if self.covariates else "")
+
+    @property
+    def spreads(self) -> tuple[Spread, ...]:
+        return _strata.spreads(self)
+
+    def why_not(self, data: Comparisons) -> str | None:
+        return (
+            _sites.why_not_ordered(self, data)
+            or _covariates.why_not(self, data)
+            or _strata.why_not(self, data)
+            or why_not(data, self)
         )
 
 
@@ -65,16 +81,14 @@ def _propensity(model: Any, data: Comparisons) -> Float[Array, ""] | Float[Array
 
 
 def in_block(model: Any) -> bool:
-    """Return whether the propensity has a conjugate block: it is a utility of Davidson's model, and
-    Rao and Kupper's threshold is not affine in it."""
+    """Return whether the logits are affine in the propensity: a utility of Davidson's model."""
     return bool(model.ties == "davidson")
 
 
 def votes_with_ties(
     model: Any, draws: Values, logits: Float[np.ndarray, "draw pair"], annotator: int
 ) -> TiedVotes | None:
-    """Return the distribution of one annotator's votes under each draw, or None where the model
-    knows no ties."""
+    """Return the distribution of one annotator's votes under each draw; None without ties."""
     if getattr(model, "ties", None) is None:
         return None
     propensity = np.asarray(draws["tie_propensity"])

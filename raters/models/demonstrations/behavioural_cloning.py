@@ -11,7 +11,6 @@ import numpyro
 import numpyro.distributions as dist
 
 from raters.distributions import ConfusedLabel, RowMixture
-from raters.errors.validation import plain_positive
 from raters.judgements.demonstrations import Demonstrations
 from raters.model import Model, Values
 
@@ -26,29 +25,16 @@ class BehaviouralCloning(Model[Demonstrations]):
     .. math::
 
         P(a \mid s, k) = \kappa_k \, \pi(a \mid s) + (1 - \kappa_k) \frac{1}{|A(s)|}, \qquad
-        \pi(\cdot \mid s) \sim \mathrm{Dirichlet}(c, \dots, c), \qquad
-        \kappa_k \sim \mathrm{Beta}(a, b)
+        \pi(\cdot \mid s) \sim \mathrm{Dirichlet}(1, \dots, 1), \qquad
+        \kappa_k \sim \mathrm{Beta}(2, 1)
 
     A demonstrator acts by the policy with probability κ, their competence, and otherwise at random
-    among the actions that are allowed. It takes nothing from the transitions and knows no goal: the
-    policy of a state that nobody demonstrated is that of the prior, where `MaxEntIRL` draws
-    conclusions from other states. Take it where the process is not known well, or demonstrations
-    cover it.
-
-    A competence is a statement about one policy for all: whoever knows a better way looks
-    incompetent, and so does an adversary, whose competence is not below 0.
+    among the actions that are allowed. The policy of a state that nobody demonstrated is that of
+    the prior, where `MaxEntIRL` draws conclusions from other states. Whoever knows a better way
+    than the policy of all looks incompetent, and so does an adversary.
 
     Where a state has some but not all of the actions, the policy is that among them, which is not
     counted: the Pólya-Gamma back-ends then refuse, and NUTS and SVI run.
-
-    Parameters
-    ----------
-    concentration : float
-        Concentration c of the policy in each state: number of times that each action was seen
-        before.
-    by_policy, at_random : float
-        Concentrations a and b: numbers of steps by the policy and at random that the prior of a
-        competence is worth.
 
     Examples
     --------
@@ -60,20 +46,12 @@ class BehaviouralCloning(Model[Demonstrations]):
     ('state', 'action')
     """
 
-    concentration: float = 1.0
-    by_policy: float = 2.0
-    at_random: float = 1.0
-
     reference: ClassVar[str] = "pomerleau1991efficient"
 
-    def __post_init__(self) -> None:
-        plain_positive(self, "concentration", "by_policy", "at_random")
-
     def generate(self, data: Demonstrations) -> None:
-        """Define the NumPyro program."""
         with numpyro.plate("annotator", data.num_annotators):
-            competence = numpyro.sample("competence", dist.Beta(self.by_policy, self.at_random))
-        prior = dist.Dirichlet(jnp.full(data.num_actions, self.concentration))
+            competence = numpyro.sample("competence", dist.Beta(2.0, 1.0))
+        prior = dist.Dirichlet(jnp.full(data.num_actions, 1.0))
         with numpyro.plate("state", data.num_states):
             policy = numpyro.sample("policy", prior, infer={"event_dims": ["action"]})
         allowed = jnp.asarray(data.allowed, bool)
@@ -90,10 +68,8 @@ class BehaviouralCloning(Model[Demonstrations]):
             numpyro.sample("action", steps, obs=data.action)
 
     def start(self, data: Demonstrations) -> Values:
-        """Start from how often each action was taken, and the mean of the prior."""
-        taken = data.actions_by("state") + self.concentration
-        mean = self.by_policy / (self.by_policy + self.at_random)
+        taken = data.actions_by("state") + 1.0
         return {
-            "competence": np.full(data.num_annotators, mean),
+            "competence": np.full(data.num_annotators, 2 / 3),
             "policy": taken / taken.sum(1, keepdims=True),
         }

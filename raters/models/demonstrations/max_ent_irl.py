@@ -4,9 +4,8 @@ demonstrator."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -14,14 +13,13 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.distributions import Repeated
-from raters.errors import Reason
-from raters.errors.validation import one_of, plain_positive
 from raters.judgements.demonstrations import Demonstrations
 from raters.judgements.names import shorten
-from raters.model import Model, Scale, Sign, Symmetry, Values
+from raters.model import Scale, Sign, Symmetry, Values
 from raters.models.demonstrations.shaping import unidentified
-from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy, soft_values
+from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy
 from raters.models.mirror import open_reward
+from raters.models.settings import CheckedModel
 
 # A feature of which so much lies in directions that no demonstration tells is said to be open.
 _OPEN = 0.5
@@ -31,7 +29,7 @@ _LEAST_LOGITS = 0.2
 
 
 @dataclass(frozen=True)
-class MaxEntIRL(Model[Demonstrations]):
+class MaxEntIRL(CheckedModel[Demonstrations]):
     r"""Maximum causal entropy inverse reinforcement learning with a rationality of each
     demonstrator.
 
@@ -40,7 +38,7 @@ class MaxEntIRL(Model[Demonstrations]):
         \pi_k(a \mid s) = \exp(Q_k(s, a) - V_k(s)), \qquad
         Q_k(s, a) = \beta_k \theta^\top \phi(s, a) + \gamma \sum_{s'} P(s' \mid s, a) V_k(s'), \\
         V_k(s) = \log \frac{1}{|A(s)|} \sum_{a \in A(s)} \exp Q_k(s, a), \qquad
-        \theta_f \sim \mathrm{Normal}(0, c), \qquad \beta_k \sim \mathrm{Normal}(1, \tau)
+        \theta_f \sim \mathrm{Normal}(0, c), \qquad \beta_k \sim \mathrm{Normal}(1, 1)
 
     Demonstrator k acts by the soft-optimal policy of the reward :math:`\beta_k \theta^\top \phi`.
     A rationality of 0 acts at random, a large one optimally, and one below 0 against the goal, as
@@ -48,13 +46,10 @@ class MaxEntIRL(Model[Demonstrations]):
     a vote is a choice of items, and :math:`\beta` is the competence of `ExtendedBTL`
     (reward-rational choice, Jeon, Milli and Dragan 2020).
 
-    The policy has the largest entropy among those with its expected features, of the actions given
-    the states (causal entropy; the printed :math:`\pi \propto \exp Q` holds for these soft values
-    alone, and not for the values of the policy without its entropy). Entropy is measured against
-    acting at random, so that a rationality of 0 does so also where states differ in their number of
-    actions or a process has ends. ``entropy="total"`` leaves :math:`1 / |A(s)|` out, as in Ziebart
-    et al. (2010): the same policy where all states have equally many actions, nothing ends and the
-    discount is below 1, and otherwise one that seeks states with many choices ahead.
+    The policy has the largest entropy of the actions given the states among those with its expected
+    features. Entropy is measured against acting at random, so that a rationality of 0 does so also
+    where states differ in their number of actions or a process has ends; Ziebart et al. (2010)
+    leave :math:`1 / |A(s)|` out.
 
     Identification: the likelihood is invariant to
 
@@ -66,17 +61,10 @@ class MaxEntIRL(Model[Demonstrations]):
       of this form, as is the sum of an indicator of each state, the prior alone says how large they
       are; `raters.fit` warns, and the report gives the coefficients without them.
 
-    The transitions are taken as known. A demonstrator with other transitions in mind looks less
-    rational than they are.
-
     Parameters
     ----------
     coefficient_scale : float
         Standard deviation c of the coefficients, in logits for one unit of a feature.
-    rationality_spread : float
-        Standard deviation τ of the rationalities about 1.
-    entropy : {"relative", "total"}
-        Whether entropy is measured against acting at random.
 
     Examples
     --------
@@ -89,27 +77,19 @@ class MaxEntIRL(Model[Demonstrations]):
     """
 
     coefficient_scale: float = 1.0
-    rationality_spread: float = 1.0
-    entropy: Literal["relative", "total"] = "relative"
 
     reference: ClassVar[str] = "ziebart2010modeling jeon2020reward"
 
-    def __post_init__(self) -> None:
-        plain_positive(self, "coefficient_scale", "rationality_spread")
-        one_of("entropy", self.entropy, ("relative", "total"))
-
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Scale of the coefficients against the rationalities, and their common sign."""
         both = ("coefficient", "rationality")
         return (Scale(("coefficient",), ("rationality",)), Sign(both))
 
     def generate(self, data: Demonstrations) -> None:
-        """Define the NumPyro program."""
         with numpyro.plate("feature", data.num_features):
             coefficient = numpyro.sample("coefficient", dist.Normal(0.0, self.coefficient_scale))
         with numpyro.plate("annotator", data.num_annotators):
-            rationality = numpyro.sample("rationality", dist.Normal(1.0, self.rationality_spread))
+            rationality = numpyro.sample("rationality", dist.Normal(1.0, 1.0))
         log_policy = self.log_policies(data, coefficient, rationality)
         chosen = dist.Categorical(logits=log_policy[data.annotator, data.state])
         # As it is without counts, so that back-ends can say why there is nothing to augment.
@@ -125,38 +105,15 @@ class MaxEntIRL(Model[Demonstrations]):
     ) -> Float[Array, "annotator state action"]:
         """Log-probabilities of the actions of each demonstrator in each state."""
         reward = jnp.asarray(data.features, float) @ coefficient
-        return log_soft_policy(rationality[:, None, None] * reward, self._dynamics(data))
-
-    def _dynamics(self, data: Demonstrations) -> Dynamics:
-        return Dynamics.of(data, relative=self.entropy == "relative")
+        return log_soft_policy(rationality[:, None, None] * reward, Dynamics.of(data))
 
     def start(self, data: Demonstrations) -> Values:
-        """Start from no reward, with everybody at the rationality of the crowd, which chooses the
-        sign under which the crowd acts for the goal."""
         return {
             "coefficient": np.zeros(data.num_features),
             "rationality": np.ones(data.num_annotators),
         }
 
-    def why_not(self, data: Demonstrations) -> str | None:
-        """Refuse a total entropy that grows without bound."""
-        if self.entropy == "relative" or data.discount < 1:
-            return None
-        with jax.enable_x64(True):
-            shape = (data.num_states, data.num_actions)
-            values = soft_values(jnp.zeros(shape), self._dynamics(data))
-        if np.isfinite(np.asarray(values)).all():
-            return None
-        return Reason(
-            "entropy",
-            self.entropy,
-            "grows without bound with a discount of 1, as walking on is always a choice",
-            "measure it against acting at random: relative",
-        )
-
     def data_warnings(self, data: Demonstrations) -> tuple[str, ...]:
-        """Warn of a single demonstrator, whose rationality is confounded with the scale of the
-        reward, and of features that no policy depends on."""
         sentences = []
         if len(set(np.asarray(data.annotator).tolist())) < 2:
             sentences.append(
@@ -176,8 +133,7 @@ class MaxEntIRL(Model[Demonstrations]):
         return tuple(sentences)
 
     def _warnings_of_size(self, data: Demonstrations) -> list[str]:
-        """Warn of features that differ so little that the prior rules out any preference, which
-        would make everybody look rational."""
+        """Warn of features that differ so little that the prior rules out any preference."""
         mdp = data.mdp
         steps = np.asarray(mdp.features)[np.asarray(mdp.allowed) & ~mdp.ends[:, None]]
         size = np.ptp(steps, axis=0) if len(steps) else np.zeros(data.num_features)
@@ -196,7 +152,6 @@ class MaxEntIRL(Model[Demonstrations]):
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Demonstrations
     ) -> tuple[str, ...]:
-        """Warn of demonstrations that leave open who acts for the goal, and who against it."""
         remedy = (
             "where some are known to act for the goal, a fit of their demonstrations alone would"
             " decide it"

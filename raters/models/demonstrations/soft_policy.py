@@ -25,7 +25,7 @@ class Dynamics(NamedTuple):
     bonus: Rewards
 
     @classmethod
-    def of(cls, mdp: Any, *, relative: bool = True) -> Dynamics:
+    def of(cls, mdp: Any) -> Dynamics:
         """Read the dynamics of a process."""
         allowed = jnp.asarray(mdp.allowed, bool)
         transition = jnp.asarray(mdp.transition, float) * allowed[..., None]
@@ -36,7 +36,7 @@ class Dynamics(NamedTuple):
         still = jnp.zeros_like(number, bool)
         if mdp.discount == 1:
             still = _ends(transition, allowed)[:, None]
-        bonus = jnp.where(relative | still, -jnp.log(jnp.maximum(number, 1).astype(float)), 0.0)
+        bonus = -jnp.log(jnp.maximum(number, 1).astype(float))
         return cls(
             jnp.where(still[..., None], 0.0, mdp.discount * transition),
             jnp.where(allowed, bonus, _NEVER),

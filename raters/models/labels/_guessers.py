@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.errors.validation import plain_positive
 from raters.model import Values
 
 TYPES = ("competent", "guesser", "adversary")
+# Prior of the shares of the types: numbers of annotators of each that it is worth.
+_SHARES = (8.0, 2.0, 1.0)
+# Concentration of a guesser's probabilities about those of chance: it stands for infinity.
+GUESS_LABELS = 200.0
 # Priors of the mean competence and of how alike the competent are.
 _COMPETENCE, _ALIKE = (2.0, 1.0), (10.0, 1.0)
 
 
-def check_settings(model: Any) -> None:
-    """Check the settings of a model with types of annotators."""
-    plain_positive(model, *TYPES, "guess_labels", "prevalence")
-
-
-def sample_type_weight(model: Any) -> Float[Array, " type"]:
+def sample_type_weight() -> Float[Array, " type"]:
     """Sample the share of each type."""
-    prior = dist.Dirichlet(jnp.array([getattr(model, name) for name in TYPES], float))
+    prior = dist.Dirichlet(jnp.array(_SHARES))
     weight: Array = numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
     return weight
 
 
 def sample_competent() -> tuple[Array, Array]:
-    """Sample the mean competence of those who are competent, from 0 (chance) to 1, and the
-    concentration of their probabilities about it."""
+    """Sample the mean competence of the competent, from 0 (chance) to 1, and how alike they are."""
     mean = numpyro.sample("mean_competence", dist.Beta(*_COMPETENCE))
     alike, spread = _ALIKE
     concentration = numpyro.sample("concentration", dist.LogNormal(jnp.log(alike), spread))
@@ -39,15 +34,14 @@ def sample_competent() -> tuple[Array, Array]:
 
 
 def right(competence: Array, num_classes: int) -> tuple[Array, Array]:
-    """Return the mean probability of a right label of the competent, and of adversaries, who give
-    it as rarely as the competent give each wrong one."""
+    """Return the mean probability of a right label of the competent, and of adversaries."""
     chance = 1 / num_classes
     return chance + (1 - chance) * competence, chance * (1 - competence)
 
 
-def start(model: Any) -> Values:
+def start() -> Values:
     """Start from the prior's shares, and from a competence and a concentration in the middle."""
-    share = jnp.array([getattr(model, name) for name in TYPES], float)
+    share = jnp.array(_SHARES)
     return {
         "type_weight": share / share.sum(),
         "mean_competence": jnp.array(0.6),

@@ -34,13 +34,11 @@ def mode_differs(
     if number < _FEWEST or share <= _DIFFERENT:
         return ()
     return (
-        (
-            f"the most probable classes of {number} items ({share:.0%}) are others at the mode, as"
-            " PGEM(draws=0) finds it, than over the draws: these labels say little of each"
-            " annotator, and the classes hang on the model's prior. Compare the classes of"
-            " HierarchicalDawidSkene(), which learns that prior, or find out the true classes of a"
-            " random part of the items"
-        ),
+        f"the most probable classes of {number} items ({share:.0%}) are others at the mode, as"
+        " PGEM(draws=0) finds it, than over the draws: these labels say little of each"
+        " annotator, and the classes hang on the model's prior. Compare the classes of"
+        " HierarchicalDawidSkene(), which learns that prior, or find out the true classes of a"
+        " random part of the items",
     )
 
 

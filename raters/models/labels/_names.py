@@ -40,34 +40,30 @@ def shares_of_names(
         else np.reshape(prevalence, (-1, number))
     )
     weight = np.reshape(labels, (-1, 1, 1)) * shares[:, None, :, None]
-    # Of few draws, the labels that they expect are computed once.
-    pieces = [slice(first, first + _MOST_DRAWS) for first in range(0, len(draws), _MOST_DRAWS)]
-    known = _expected(draws, weight) if len(pieces) == 1 else None
-    reference = _mean_of_one_world(draws, weight, known)
+    reference = _mean_of_one_naming(draws, weight)
 
-    def worlds(reference: Float[np.ndarray, "annotator true_class label"]) -> Counter[Order]:
-        found: Counter[Order] = Counter()
-        for part in pieces:
-            expected = _expected(draws[part], weight[part]) if known is None else known
-            found.update(map(tuple, _orders(expected, reference).tolist()))
-        return found
+    def counted(reference: Float[np.ndarray, "annotator true_class label"]) -> Counter[Order]:
+        orders: Counter[Order] = Counter()
+        for first in range(0, len(draws), _MOST_DRAWS):
+            part = slice(first, first + _MOST_DRAWS)
+            expected = _expected(draws[part], weight[part])
+            orders.update(map(tuple, _orders(expected, reference).tolist()))
+        return orders
 
-    usual = worlds(reference).most_common(1)[0][0]
-    found = worlds(reference[:, usual])
-    del found[tuple(range(number))]
-    return {order: count / len(draws) for order, count in found.most_common()}
+    usual = counted(reference).most_common(1)[0][0]
+    orders = counted(reference[:, usual])
+    del orders[tuple(range(number))]
+    return {order: count / len(draws) for order, count in orders.most_common()}
 
 
-def _mean_of_one_world(
+def _mean_of_one_naming(
     draws: Float[np.ndarray, "draw annotator true_class label"],
     weight: Float[np.ndarray, "draw annotator true_class 1"],
-    known: Float[np.ndarray, "draw true_class cell"] | None,
 ) -> Float[np.ndarray, "annotator true_class label"]:
-    """Return the mean of the draws, each with its own names; `known` is what all of them expect."""
+    """Return the mean of the draws, each with its own names."""
     number = min(len(draws), _MOST_DRAWS)
     some = np.sort(np.random.default_rng(0).choice(len(draws), number, replace=False))
-    expected = _expected(draws[some], weight[some]) if known is None else known
-    draws = draws[some] if known is None else draws
+    draws, expected = draws[some], _expected(draws[some], weight[some])
     reference: Float[np.ndarray, "annotator true_class label"] = draws[0]
     for _ in range(2):
         orders = _orders(expected, reference)
@@ -81,8 +77,7 @@ def _expected(
     draws: Float[np.ndarray, "draw annotator true_class label"],
     weight: Float[np.ndarray, "draw annotator true_class 1"],
 ) -> Float[np.ndarray, "draw true_class cell"]:
-    """Return the number of labels of each class that each draw expects; a cell is a label by an
-    annotator."""
+    """Return the labels of each class that each draw expects; a cell is a label by an annotator."""
     number, annotators, classes, labels = draws.shape
     expected = np.empty((number, classes, annotators, labels))
     np.multiply(draws, weight, out=expected.transpose(0, 2, 1, 3))
@@ -107,43 +102,28 @@ def open_names(shares: Mapping[Order, float], data: Labels, whose: str = "") -> 
     if total < OPEN_MIRROR:
         return ()
     first = max(shares, key=lambda order: shares[order])
-    moved = [place for place, other in enumerate(first) if place != other]
+    moved = [repr(data.classes[place]) for place, other in enumerate(first) if place != other]
     more = sum(share >= _LEAST_SHARE for share in shares.values()) - 1
     further = f", and in {more} further way(s); in all with {total:.2f}" if more else ""
     return (
-        (
-            f"the labels leave open which of the classes {_listed(moved, data)} is which{whose}: by"
-            f" this model and its prior {_in_words(first, data)}, with probability"
-            f" {shares[first]:.2f}"
-            f"{further}, and adversaries are then experts; true classes of a few items, by"
-            " labels.with_truth(...), would decide it"
-        ),
+        f"the labels leave open which of the classes {_short(moved)} is which{whose}: by"
+        f" this model and its prior {_in_words(first, data)}, with probability"
+        f" {shares[first]:.2f}"
+        f"{further}, and adversaries are then experts; true classes of a few items, by"
+        " labels.with_truth(...), would decide it",
     )
-
-
-def _listed(places: list[int], data: Labels) -> str:
-    """Return names of classes, the last one after "and"."""
-    names = [repr(data.classes[place]) for place in places[:_MOST_NAMES]]
-    rest = len(places) - len(names)
-    *most, last = [*names, f"{rest} more"] if rest else names
-    return f"{', '.join(most)} and {last}"
 
 
 def _in_words(order: Order, data: Labels) -> str:
     """Return what has happened to the names of the classes."""
     number = len(order)
-    moved = [place for place, other in enumerate(order) if place != other]
     if number > 2 and order == tuple(reversed(range(number))):
-        pairs = [f"{data.classes[k]}↔{data.classes[number - 1 - k]}" for k in range(number // 2)]
-        return f"the scale is reversed ({_short(pairs)})"
+        return "the scale is reversed"
+    moved = [place for place, other in enumerate(order) if place != other]
     if len(moved) == 2:
         return "they have changed places"
-    arrows = _short([f"{data.classes[place]}→{data.classes[order[place]]}" for place in moved])
-    by = order[0]
-    if by and order == tuple((place + by) % number for place in range(number)):
-        by = by if by <= number // 2 else by - number
-        return f"they are shifted by {by} ({arrows})"
-    return f"they have changed names ({arrows})"
+    arrows = [f"{data.classes[place]}→{data.classes[order[place]]}" for place in moved]
+    return f"they have changed names ({_short(arrows)})"
 
 
 def _short(parts: list[str]) -> str:

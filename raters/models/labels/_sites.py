@@ -16,11 +16,11 @@ from scipy.special import logsumexp
 
 from raters.distributions import GroupedMixture
 from raters.errors import Reason
-from raters.errors.validation import plain_positive
 from raters.judgements.connection import judges_by_part, part_of
 from raters.judgements.labels import Labels
 from raters.model import Spread, Values, probability_of_mirror
 from raters.models.labels._names import open_names, shares_of_names
+from raters.models.settings import CheckedModel
 
 
 def observe(mixing: dist.Distribution, component: dist.Distribution, data: Labels) -> None:
@@ -35,7 +35,7 @@ def observe(mixing: dist.Distribution, component: dist.Distribution, data: Label
         )
 
 
-def sample_prevalence(concentration: float, data: Labels) -> Float[Array, " true_class"]:
+def sample_prevalence(data: Labels, concentration: float = 1.0) -> Float[Array, " true_class"]:
     """Sample the frequency of each class."""
     prior = dist.Dirichlet(jnp.full(data.num_classes, concentration))
     prevalence: Array = numpyro.sample("prevalence", prior, infer={"event_dims": ["true_class"]})
@@ -95,8 +95,7 @@ def label_counts(data: Labels) -> scipy.sparse.csr_array:
 def counts_by_class(
     counts: scipy.sparse.csr_array, shares: Float[np.ndarray, "unit true_class"]
 ) -> Float[np.ndarray, "annotator true_class label"]:
-    """Count each annotator's labels of items of each class, given the shares of the classes and
-    the `label_counts`."""
+    """Count each annotator's labels of items of each class, given the shares of the classes."""
     num_classes = shares.shape[1]
     by_column = np.asarray(counts.T @ shares)
     return by_column.reshape(-1, num_classes, num_classes).transpose(0, 2, 1)
@@ -160,8 +159,7 @@ def start_coefficient(data: Labels, scale: float) -> Float[np.ndarray, "feature 
 
 
 def sample_coefficient(scale: float | None, data: Labels) -> Float[Array, "feature true_class"]:
-    """Sample the coefficients of a classifier, with a wide prior for the intercept, and their
-    scale unless it is given."""
+    """Sample the coefficients of a classifier, and their scale unless it is given."""
     learned = scale
     if scale is None:
         prior = dist.LogNormal(jnp.log(usual_scale(data)), 1.0)
@@ -182,14 +180,12 @@ def coefficient_scales(scale: Any, data: Labels) -> Float[Array, "feature 1"]:
 
 
 def usual_scale(data: Labels) -> float:
-    """Return the scale of coefficients at which the features' sum has a standard deviation of
-    1.5."""
+    """Return the scale at which the sum of the features has a standard deviation of 1.5."""
     return float(1.5 / np.sqrt(max(data.num_features - 1, 1)))
 
 
 def coefficient_spreads(scale: float | None) -> tuple[Spread, ...]:
-    """Return the joint move of a learned scale and its coefficients; it leaves the intercept
-    alone."""
+    """Return the joint move of a learned scale and its coefficients but the intercept."""
     return () if scale is not None else (Spread("coefficient", "coefficient_scale", first=1),)
 
 
@@ -208,19 +204,8 @@ def why_not_features(data: Labels, name: str) -> str | None:
     """Explain that a classifier needs features, or return None where there are any."""
     if data.features is not None:
         return None
-    return Reason(
-        "features",
-        problem=f"is not given: {name} learns a classifier, and these labels have no features",
-        expected="name the columns of the features",
-    )
-
-
-def check_concentrations(model: Any) -> None:
-    """Check the settings of a prior on confusion matrices."""
-    plain_positive(model, "diagonal")
-    plain_positive(model, "off_diagonal", optional=True)
-    if hasattr(model, "prevalence"):
-        plain_positive(model, "prevalence")
+    problem = f"is not given: {name} learns a classifier, and these labels have no features"
+    return Reason("features", problem=problem, expected="name the columns of the features")
 
 
 def few_labels(data: Labels) -> tuple[str, ...]:
@@ -230,12 +215,10 @@ def few_labels(data: Labels) -> tuple[str, ...]:
     if data.record is not None or median >= 2 * num_classes:
         return ()
     return (
-        (
-            f"half of the annotators gave at most {median:.0f} labels, and a confusion matrix of"
-            f" {num_classes} classes has {num_classes * (num_classes - 1)} numbers to learn from"
-            " them, so majority vote may do as well; HierarchicalDawidSkene() lets annotators"
-            " borrow from the crowd, OneCoin() learns one number for each"
-        ),
+        f"half of the annotators gave at most {median:.0f} labels, and a confusion matrix of"
+        f" {num_classes} classes has {num_classes * (num_classes - 1)} numbers to learn from"
+        " them, so majority vote may do as well; HierarchicalDawidSkene() lets annotators"
+        " borrow from the crowd, OneCoin() learns one number for each",
     )
 
 
@@ -255,8 +238,7 @@ CHANCE = (
 def two_open_names(
     signed: Float[np.ndarray, "chain draw annotator"], data: Labels
 ) -> tuple[str, ...]:
-    """Warn where labels leave open which of two classes is which; of more, draws with one number
-    for each annotator say nothing."""
+    """Warn where labels leave open which of two classes is which."""
     if data.num_classes != 2:
         return ()
     parts = judges_by_part(data)
@@ -270,8 +252,7 @@ def _open_names_of_a_part(
     prevalence: ArrayLike | None,
     data: Labels,
 ) -> tuple[str, ...]:
-    """Warn where labels leave open which class is which, in the part of the crowd where they most
-    do; parts share no item."""
+    """Warn where labels leave open which class is which, in the part of the crowd that is worst."""
     if confusion.shape[2] < data.num_annotators:  # All have the same.
         return open_names(shares_of_names(confusion, prevalence, [data.num_labels]), data)
     parts, labels = judges_by_part(data), data.judgements_by("annotator")
@@ -283,8 +264,7 @@ def _open_names_of_a_part(
 
 
 def worse_than_chance(draws: Values, data: Labels) -> tuple[str, ...]:
-    """Warn where, in some chain, labels are right less often than by chance, or where two classes
-    may have changed places."""
+    """Warn of labels right less often than by chance, or of two classes that may be exchanged."""
     accuracy = np.asarray(draws["accuracy"])
     if said := two_open_names(np.atleast_3d(accuracy) - 0.5, data):
         return said
@@ -296,8 +276,7 @@ def worse_than_chance(draws: Values, data: Labels) -> tuple[str, ...]:
 def switched(
     draws: Values, responsibility: Float[np.ndarray, "item true_class"] | None, data: Labels
 ) -> tuple[str, ...]:
-    """Warn where, in some chain, the crowd's labels of two classes seem to be switched, or where
-    two classes may have changed places."""
+    """Warn where the crowd's labels of two classes seem to be switched, or may be."""
     confusion = np.asarray(draws["confusion"])
     each = confusion[:, :, None] if confusion.ndim == 4 else confusion
     prevalence = draws.get("prevalence")
@@ -320,19 +299,55 @@ def switched(
         # Known truths identify these classes, whatever the crowd calls them.
         if set(moved) <= anchored:
             return (
-                (
-                    f"the known truths contradict the crowd (chain {chain}: {listing}), and were"
-                    " believed: check them. If they are right, most of these labels are wrong"
-                ),
+                f"the known truths contradict the crowd (chain {chain}: {listing}), and were"
+                " believed: check them. If they are right, most of these labels are wrong",
             )
         return (
-            (
-                f"classes seem to be switched (chain {chain}: {listing}); do not trust labels and"
-                " confusion matrices. Put more prior mass on the diagonal, add labels, or"
-                " give the true classes of some items"
-            ),
+            f"classes seem to be switched (chain {chain}: {listing}); do not trust labels and"
+            " confusion matrices. Put more prior mass on the diagonal, add labels, or give the"
+            " true classes of some items",
         )
     return ()
+
+
+class ConfusionModel(CheckedModel[Labels]):
+    """Model with confusion matrices."""
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Labels
+    ) -> tuple[str, ...]:
+        return switched(draws, responsibility, data)
+
+
+def low_ability(
+    ability: Float[np.ndarray, "chain draw annotator"], data: Labels, chance: float = 0.0
+) -> tuple[str, ...]:
+    """Warn where abilities of the crowd are below that of chance, or two classes are exchanged."""
+    if said := two_open_names(ability, data):
+        return said
+    low = np.flatnonzero(ability.mean((1, 2)) < chance).tolist()
+    return (CHANCE.format(chains=low),) if low else ()
+
+
+def start_ability(data: Labels, **spreads: float) -> Values:
+    """Return class frequencies, and abilities by the log-odds of agreement with the majority."""
+    accuracy = np.clip(start_accuracy(data), 0.05, 0.95)
+    return {
+        "prevalence": start_prevalence(data),
+        "ability_mean": np.asarray(2.0),
+        "ability_spread": np.asarray(1.0),
+        **{name: np.asarray(spread) for name, spread in spreads.items()},
+        "ability": np.log(accuracy / (1 - accuracy)) + np.log(data.num_classes - 1),
+    }
+
+
+def sample_ability(data: Labels) -> Float[Array, " annotator"]:
+    """Sample the ability of each annotator, their mean and their spread."""
+    mean = numpyro.sample("ability_mean", dist.Normal(2.0, 1.0))
+    spread = numpyro.sample("ability_spread", dist.LogNormal(0.0, 0.5))
+    with numpyro.plate("annotator", data.num_annotators):
+        ability: Array = numpyro.sample("ability", dist.Normal(mean, spread))
+        return ability
 
 
 def why_not_record(data: Labels, name: str) -> str | None:

@@ -11,13 +11,14 @@ from jaxtyping import Array, Float
 
 from raters.distributions import ConfusedLabel
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Model, Symmetry, Values
+from raters.model import Exchange, Symmetry, Values
 from raters.models.labels import _sites
 from raters.models.labels._mode import mode_differs
+from raters.models.settings import CheckedModel
 
 
 @dataclass(frozen=True)
-class DawidSkene(Model[Labels]):
+class DawidSkene(CheckedModel[Labels]):
     r"""Dawid–Skene model: each annotator has a confusion matrix.
 
     .. math::
@@ -28,13 +29,11 @@ class DawidSkene(Model[Labels]):
         \pi_{ak} \sim \mathrm{Dirichlet}(d \text{ at } k, o \text{ elsewhere})
 
     The true classes t are summed out. The likelihood is invariant to permutations of the true
-    classes (label switching). The prior's mass on the diagonal (d > o) encodes that the crowd as a
-    whole uses the classes by their names; `raters.fit` warns if they are switched nevertheless.
+    classes. The prior's mass on the diagonal (d > o) encodes that the crowd as a whole uses the
+    classes by their names; `raters.fit` warns if they are switched nevertheless.
 
     ``DawidSkene(diagonal=1, off_diagonal=1)`` is the flat prior, under which `raters.PGEM` is the
-    EM algorithm of the paper, with the class frequencies updated (some later texts print it without
-    that update). Samplers need the mass on the diagonal: with many classes they leave the mode that
-    EM finds.
+    EM algorithm of the paper.
 
     Parameters
     ----------
@@ -61,40 +60,32 @@ class DawidSkene(Model[Labels]):
 
     reference: ClassVar[str] = "dawid1979maximum"
 
-    def __post_init__(self) -> None:
-        _sites.check_concentrations(self)
-
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Names of the classes."""
         return (Exchange((("prevalence", -1), ("confusion", -2))),)
 
     def _concentration(self, data: Labels) -> Float[Array, "true_class label"]:
         return _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)
 
     def generate(self, data: Labels) -> None:
-        """Define the NumPyro program."""
-        prevalence = _sites.sample_prevalence(self.prevalence, data)
+        prevalence = _sites.sample_prevalence(data, self.prevalence)
         confusion = _sites.sample_confusion(self._concentration(data), data)
         _sites.observe(
             dist.Categorical(probs=prevalence), ConfusedLabel(confusion, data.annotator), data
         )
 
     def data_warnings(self, data: Labels) -> tuple[str, ...]:
-        """Warn of too few labels to learn a confusion matrix for each annotator."""
         return _sites.few_labels(data)
 
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Labels
     ) -> tuple[str, ...]:
-        """Warn of classes that seem to be switched, or that are others at the mode."""
         if said := _sites.switched(draws, responsibility, data):
             return said
         assert responsibility is not None  # The true classes are summed out.
         return mode_differs(responsibility, self._concentration(data), self.prevalence, data)
 
     def start(self, data: Labels) -> Values:
-        """Start from confusion matrices against the majority vote."""
         return {
             "prevalence": _sites.start_prevalence(data),
             "confusion": _sites.start_confusion(data, self._concentration(data)),

@@ -15,10 +15,10 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 from scipy.special import gammaln
 
-from raters.distributions import ConfusedLabel, TypeMixture
-from raters.distributions.type_mixture import log_beta
+from raters.distributions import ConfusedLabel
+from raters.distributions.type_mixture import TypeMixture, log_beta
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Model, Symmetry, Values
+from raters.model import Exchange, Symmetry, Values
 from raters.models.labels import _guessers, _sites
 
 # Most ways of guessing, most numbers in the matrices of all of them, and the finest steps of a
@@ -29,7 +29,7 @@ _ANY = 0.02
 
 
 @dataclass(frozen=True)
-class GuesserDawidSkene(Model[Labels]):
+class GuesserDawidSkene(_sites.ConfusionModel):
     r"""Dawid–Skene model of a crowd in which some guess, and some give wrong labels.
 
     .. math::
@@ -45,29 +45,15 @@ class GuesserDawidSkene(Model[Labels]):
         m = \tfrac1K + \left(1 - \tfrac1K\right) u, \quad m' = \frac{1 - u}{K}, \quad
         \nu' = \frac{\nu}{K - 1}, \qquad
         u \sim \mathrm{Beta}(2, 1), \quad \nu \sim \mathrm{LogNormal}(\log 10, 1), \\
-        \eta \sim \mathrm{Dirichlet}(c_1, c_2, c_3), \qquad p \sim \mathrm{Dirichlet}(c, \dots, c)
+        \eta \sim \mathrm{Dirichlet}(8, 2, 1), \qquad p \sim \mathrm{Dirichlet}(1, \dots, 1)
 
     The components of the prior are the types of annotators: competent; guessers, whose labels have
     the same probabilities whatever the class; and adversaries, who give the right label as rarely
-    as the competent give each wrong one, and may prefer one wrong label of each class.
-    `raters.audit` states the probability of each type. In `DawidSkene` all have the same smooth
-    prior, under which no matrix has equal rows.
+    as the competent give each wrong one. `raters.audit` states the probability of each type.
 
     A guesser's labels may have any probabilities. They are summed over a grid :math:`q_g` on the
     simplex, of 21 points for two classes, 286 for four, and, beyond 15 classes, of the classes one
-    by one and all alike: guessers between the points look a little more like competent annotators.
-
-    Parameters
-    ----------
-    competent, guesser, adversary : float
-        Concentrations c₁, c₂ and c₃ of the shares of the types: numbers of annotators of each that
-        the prior is worth.
-    guess_labels : float
-        Concentration κ of the rows of a guesser's matrix about their common probabilities. It
-        stands for infinity, under which a matrix has no density: choose it well above the number of
-        labels of an annotator.
-    prevalence : float
-        Concentration c of the class frequencies; 1 is flat.
+    by one and all alike. κ = 200 stands for infinity, under which a matrix has no density.
 
     Examples
     --------
@@ -79,29 +65,16 @@ class GuesserDawidSkene(Model[Labels]):
     ('annotator', 'true_class', 'label')
     """
 
-    competent: float = 8.0
-    guesser: float = 2.0
-    adversary: float = 1.0
-    guess_labels: float = 200.0
-    prevalence: float = 1.0
-
     reference: ClassVar[str] = "dawid1979maximum"
-
-    def __post_init__(self) -> None:
-        _guessers.check_settings(self)
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Names of the classes."""
         return (Exchange((("prevalence", -1), ("confusion", -2))),)
 
     def generate(self, data: Labels) -> None:
-        """Define the NumPyro program."""
-        prevalence = _sites.sample_prevalence(self.prevalence, data)
-        weight = _guessers.sample_type_weight(self)
-        concentration, log_normaliser = self._components(
-            *_guessers.sample_competent(), data.num_classes
-        )
+        prevalence = _sites.sample_prevalence(data)
+        weight = _guessers.sample_type_weight()
+        concentration, log_normaliser = _components(*_guessers.sample_competent(), data.num_classes)
         ways = len(concentration) - 2
         log_share = jnp.array([0.0, *[-np.log(ways)] * ways, 0.0])
         log_share = jnp.broadcast_to(log_share, (data.num_annotators, ways + 2))
@@ -125,46 +98,38 @@ class GuesserDawidSkene(Model[Labels]):
             dist.Categorical(probs=prevalence), ConfusedLabel(confusion, data.annotator), data
         )
 
-    def _components(
-        self, competence: Array, concentration: Array, num_classes: int
-    ) -> tuple[Float[Array, "component true_class label"], Float[Array, " component"]]:
-        """Return the concentrations of each component, which are the competent, ways of guessing,
-        and adversaries, and the logarithms of their normalisers."""
-        competent, adversary = _guessers.right(competence, num_classes)
-        diagonal, others = jnp.eye(num_classes, dtype=bool), num_classes - 1
-
-        def about(right: Array) -> Float[Array, "1 true_class label"]:
-            return jnp.where(diagonal, right, (1 - right) / others)[None]
-
-        guesses = self.guess_labels * ways_of_guessing(num_classes)
-        # Computed once: of NumPy, they are no part of the program.
-        of_guesses = num_classes * (gammaln(guesses).sum(-1) - gammaln(self.guess_labels))
-        guesses = np.broadcast_to(guesses[:, None], (len(guesses), num_classes, num_classes))
-        parts = (
-            concentration * about(competent),
-            jnp.asarray(guesses),
-            concentration / others * about(adversary),
-        )
-        log_normalisers = log_beta(parts[0], 2), jnp.asarray(of_guesses), log_beta(parts[2], 2)
-        return jnp.concatenate(parts), jnp.concatenate(log_normalisers)
-
     def data_warnings(self, data: Labels) -> tuple[str, ...]:
-        """Warn of too few labels to learn a confusion matrix for each annotator."""
         return _sites.few_labels(data)
 
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Labels
-    ) -> tuple[str, ...]:
-        """Warn of classes that seem to be switched."""
-        return _sites.switched(draws, responsibility, data)
-
     def start(self, data: Labels) -> Values:
-        """Start from confusion matrices against the majority vote."""
         prior = _sites.concentration(1.0, None, data.num_classes)
-        return _guessers.start(self) | {
+        return _guessers.start() | {
             "prevalence": _sites.start_prevalence(data),
             "confusion": _sites.start_confusion(data, prior),
         }
+
+
+def _components(
+    competence: Array, concentration: Array, num_classes: int
+) -> tuple[Float[Array, "component true_class label"], Float[Array, " component"]]:
+    """Return the concentrations of each component, and the logarithms of their normalisers."""
+    competent, adversary = _guessers.right(competence, num_classes)
+    diagonal, others = jnp.eye(num_classes, dtype=bool), num_classes - 1
+
+    def about(right: Array) -> Float[Array, "1 true_class label"]:
+        return jnp.where(diagonal, right, (1 - right) / others)[None]
+
+    guesses = _guessers.GUESS_LABELS * ways_of_guessing(num_classes)
+    # Computed once: of NumPy, they are no part of the program.
+    of_guesses = num_classes * (gammaln(guesses).sum(-1) - gammaln(_guessers.GUESS_LABELS))
+    guesses = np.broadcast_to(guesses[:, None], (len(guesses), num_classes, num_classes))
+    parts = (
+        concentration * about(competent),
+        jnp.asarray(guesses),
+        concentration / others * about(adversary),
+    )
+    log_normalisers = log_beta(parts[0], 2), jnp.asarray(of_guesses), log_beta(parts[2], 2)
+    return jnp.concatenate(parts), jnp.concatenate(log_normalisers)
 
 
 @lru_cache

@@ -11,8 +11,8 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.distributions import RightOrWrongLabel, TypeMixture
-from raters.distributions.type_mixture import log_beta
+from raters.distributions.labels import RightOrWrongLabel
+from raters.distributions.type_mixture import TypeMixture, log_beta
 from raters.judgements.labels import Labels
 from raters.model import Exchange, Model, Symmetry, Values
 from raters.models.labels import _guessers, _sites
@@ -33,27 +33,13 @@ class GuesserOneCoin(Model[Labels]):
         + \eta_3 \, \mathrm{Beta}(\nu m', \nu (1 - m')), \\
         m = \tfrac1K + \left(1 - \tfrac1K\right) u, \qquad m' = \frac{1 - u}{K}, \qquad
         u \sim \mathrm{Beta}(2, 1), \quad \nu \sim \mathrm{LogNormal}(\log 10, 1), \\
-        \eta \sim \mathrm{Dirichlet}(c_1, c_2, c_3), \qquad p \sim \mathrm{Dirichlet}(c, \dots, c)
+        \eta \sim \mathrm{Dirichlet}(8, 2, 1), \qquad p \sim \mathrm{Dirichlet}(1, \dots, 1)
 
     The components of the prior are the types of annotators: competent, guessers, whose accuracy is
     that of chance, and adversaries, who give the right label as rarely as the competent give each
-    wrong one. `raters.audit` states the probability of each type. In `OneCoin` everybody's accuracy
-    has the same smooth prior, so that the probability of guessing can only be that of an interval
-    about chance.
-
-    A guesser who prefers some classes is right more or less often than by chance where these are
-    frequent or rare: `GuesserDawidSkene` describes them.
-
-    Parameters
-    ----------
-    competent, guesser, adversary : float
-        Concentrations c₁, c₂ and c₃ of the shares of the types: numbers of annotators of each that
-        the prior is worth.
-    guess_labels : float
-        Concentration κ of a guesser's accuracy about chance. It stands for infinity, under which an
-        accuracy has no density: choose it well above the number of labels of an annotator.
-    prevalence : float
-        Concentration c of the class frequencies; 1 is flat.
+    wrong one. `raters.audit` states the probability of each type. κ = 200 stands for infinity,
+    under which an accuracy has no density. `GuesserDawidSkene` describes guessers who prefer some
+    classes.
 
     Examples
     --------
@@ -66,27 +52,16 @@ class GuesserOneCoin(Model[Labels]):
     0.35
     """
 
-    competent: float = 8.0
-    guesser: float = 2.0
-    adversary: float = 1.0
-    guess_labels: float = 200.0
-    prevalence: float = 1.0
-
     reference: ClassVar[str] = "zhang2016spectral"
-
-    def __post_init__(self) -> None:
-        _guessers.check_settings(self)
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Names of two classes."""
         return (Exchange((("prevalence", -1),), complemented=("accuracy",)),)
 
     def generate(self, data: Labels) -> None:
-        """Define the NumPyro program."""
-        prevalence = _sites.sample_prevalence(self.prevalence, data)
-        weight = _guessers.sample_type_weight(self)
-        concentration = self._concentration(*_guessers.sample_competent(), data.num_classes)
+        prevalence = _sites.sample_prevalence(data)
+        weight = _guessers.sample_type_weight()
+        concentration = _concentration(*_guessers.sample_competent(), data.num_classes)
         record = jnp.stack(_sites.beta_record(data), -1)[:, None]
         given = concentration + record
         log_share = log_beta(given, 1) - log_beta(concentration, 1)
@@ -99,20 +74,8 @@ class GuesserOneCoin(Model[Labels]):
             dist.Categorical(probs=prevalence), RightOrWrongLabel(logits, data.num_classes), data
         )
 
-    def _concentration(
-        self, competence: Array, concentration: Array, num_classes: int
-    ) -> Float[Array, "type 2"]:
-        """Return concentrations of right and wrong labels of each type."""
-        competent, adversary = _guessers.right(competence, num_classes)
-        right = jnp.stack([competent, jnp.full_like(competent, 1 / num_classes), adversary])
-        total = jnp.stack(
-            [concentration, jnp.full_like(concentration, self.guess_labels), concentration]
-        )
-        return jnp.stack([total * right, total * (1 - right)], -1)
-
     def start(self, data: Labels) -> Values:
-        """Start from each annotator's agreement with the majority."""
-        return _guessers.start(self) | {
+        return _guessers.start() | {
             "prevalence": _sites.start_prevalence(data),
             "accuracy": _sites.start_accuracy(data),
         }
@@ -120,5 +83,15 @@ class GuesserOneCoin(Model[Labels]):
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Labels
     ) -> tuple[str, ...]:
-        """Warn of a crowd that is right less often than by chance."""
         return _sites.worse_than_chance(draws, data)
+
+
+def _concentration(
+    competence: Array, concentration: Array, num_classes: int
+) -> Float[Array, "type 2"]:
+    """Return concentrations of right and wrong labels of each type."""
+    competent, adversary = _guessers.right(competence, num_classes)
+    right = jnp.stack([competent, jnp.full_like(competent, 1 / num_classes), adversary])
+    guesses = jnp.full_like(concentration, _guessers.GUESS_LABELS)
+    total = jnp.stack([concentration, guesses, concentration])
+    return jnp.stack([total * right, total * (1 - right)], -1)

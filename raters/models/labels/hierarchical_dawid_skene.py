@@ -12,12 +12,12 @@ import numpyro.distributions as dist
 
 from raters.distributions import ConfusedLabel
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Model, Symmetry, Values
+from raters.model import Exchange, Symmetry, Values
 from raters.models.labels import _sites
 
 
 @dataclass(frozen=True)
-class HierarchicalDawidSkene(Model[Labels]):
+class HierarchicalDawidSkene(_sites.ConfusionModel):
     r"""Hierarchical Dawid–Skene model: annotators' confusion matrices vary around the crowd's.
 
     .. math::
@@ -25,20 +25,13 @@ class HierarchicalDawidSkene(Model[Labels]):
         t_i \sim \mathrm{Categorical}(p), \qquad
         y_{ia} \mid t_i = k \sim \mathrm{Categorical}(\pi_{ak}), \\
         \pi_{ak} \sim \mathrm{Dirichlet}(\nu_k m_k), \qquad
-        m_k \sim \mathrm{Dirichlet}(d \text{ at } k, o \text{ elsewhere}), \\
+        m_k \sim \mathrm{Dirichlet}(3 \text{ at } k, 1 \text{ elsewhere}), \\
         \nu_k \sim \mathrm{LogNormal}(\log 4, 1), \qquad
-        p \sim \mathrm{Dirichlet}(c, \dots, c)
+        p \sim \mathrm{Dirichlet}(1, \dots, 1)
 
     with `crowd` m the crowd's confusion matrix, and `concentration` ν the similarity of its
     members: the crowd counts as ν labels of each annotator, which regularises annotators with few
     labels. As ν → ∞ the model becomes `Pooled`.
-
-    Parameters
-    ----------
-    diagonal, off_diagonal : float
-        Concentrations d and o of the crowd's confusion matrix.
-    prevalence : float
-        Concentration c of the class frequencies; 1 is flat.
 
     Examples
     --------
@@ -50,25 +43,16 @@ class HierarchicalDawidSkene(Model[Labels]):
     ('true_class', 'label')
     """
 
-    diagonal: float = 3.0
-    off_diagonal: float | None = 1.0
-    prevalence: float = 1.0
-
     reference: ClassVar[str] = "paun2018comparing"
-
-    def __post_init__(self) -> None:
-        _sites.check_concentrations(self)
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Names of the classes."""
         of_class = ("prevalence", -1), ("crowd", -2), ("concentration", -1), ("confusion", -2)
         return (Exchange(of_class),)
 
     def generate(self, data: Labels) -> None:
-        """Define the NumPyro program."""
-        prevalence = _sites.sample_prevalence(self.prevalence, data)
-        prior = _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)
+        prevalence = _sites.sample_prevalence(data)
+        prior = _sites.concentration(3.0, 1.0, data.num_classes)
         with numpyro.plate("true_class", data.num_classes):
             crowd = numpyro.sample("crowd", dist.Dirichlet(prior), infer={"event_dims": ["label"]})
             concentration = numpyro.sample("concentration", dist.LogNormal(jnp.log(4.0), 1.0))
@@ -78,7 +62,6 @@ class HierarchicalDawidSkene(Model[Labels]):
         )
 
     def start(self, data: Labels) -> Values:
-        """Start from confusion matrices of annotators and crowd against the majority vote."""
         num_classes = data.num_classes
         total = _sites.vote_counts(data).sum(0) + np.eye(num_classes) + 0.1
         crowd = total / total.sum(-1, keepdims=True)
@@ -88,9 +71,3 @@ class HierarchicalDawidSkene(Model[Labels]):
             "concentration": np.full(num_classes, 4.0),
             "confusion": _sites.start_confusion(data, 400 * crowd),
         }
-
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Labels
-    ) -> tuple[str, ...]:
-        """Warn of classes that seem to be switched."""
-        return _sites.switched(draws, responsibility, data)

@@ -10,8 +10,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters.distributions import RightOrWrongLabel
-from raters.errors.validation import plain_positive
+from raters.distributions.labels import RightOrWrongLabel
 from raters.judgements.labels import Labels
 from raters.model import Exchange, Model, Scale, Symmetry, Values
 from raters.models.labels import _sites
@@ -30,7 +29,7 @@ class ItemDifficulty(Model[Labels]):
         \alpha_a \sim \mathrm{Normal}(\bar\alpha, \phi), \quad
         \beta_i \sim \mathrm{Normal}(1, \tau) \text{ on } [0, \infty), \\
         \bar\alpha \sim \mathrm{Normal}(2, 1), \quad \phi \sim \mathrm{LogNormal}(0, ½), \quad
-        \tau \sim \mathrm{LogNormal}(\log ½, ½), \quad p \sim \mathrm{Dirichlet}(c, \dots, c)
+        \tau \sim \mathrm{LogNormal}(\log ½, ½), \quad p \sim \mathrm{Dirichlet}(1, \dots, 1)
 
     A guesser has ability 0, an adversary a negative one. On an item of ease 0 everyone guesses; 1/β
     is GLAD's difficulty. Departures from GLAD: with K > 2 classes a guesser is right with
@@ -39,11 +38,6 @@ class ItemDifficulty(Model[Labels]):
 
     Identification: the likelihood is invariant to the scale, (α, β) → (c·α, β/c); the prior
     determines it, with the reference item at β = 1.
-
-    Parameters
-    ----------
-    prevalence : float
-        Concentration c of the class frequencies; 1 is flat.
 
     Examples
     --------
@@ -55,24 +49,17 @@ class ItemDifficulty(Model[Labels]):
     ('item',)
     """
 
-    prevalence: float = 1.0
-
     reference: ClassVar[str] = "whitehill2009whose"
-
-    def __post_init__(self) -> None:
-        plain_positive(self, "prevalence")
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Scale of the abilities against that of the eases; names of two classes."""
         return (
             Scale(up=("ability", "ability_mean", "ability_spread"), down=("ease",)),
             Exchange((("prevalence", -1),), negated=("ability", "ability_mean")),
         )
 
     def generate(self, data: Labels) -> None:
-        """Define the NumPyro program."""
-        prevalence = _sites.sample_prevalence(self.prevalence, data)
+        prevalence = _sites.sample_prevalence(data)
         mean = numpyro.sample("ability_mean", dist.Normal(2.0, 1.0))
         spread = numpyro.sample("ability_spread", dist.LogNormal(0.0, 0.5))
         ease_spread = numpyro.sample("ease_spread", dist.LogNormal(jnp.log(0.5), 0.5))
@@ -88,27 +75,12 @@ class ItemDifficulty(Model[Labels]):
         )
 
     def start(self, data: Labels) -> Values:
-        """Start from the log-odds of agreement with the majority, and equal items."""
-        accuracy = np.clip(_sites.start_accuracy(data), 0.05, 0.95)
-        return {
-            "prevalence": _sites.start_prevalence(data),
-            "ability_mean": np.asarray(2.0),
-            "ability_spread": np.asarray(1.0),
-            "ease_spread": np.asarray(0.5),
-            "ability": np.log(accuracy / (1 - accuracy)) + np.log(data.num_classes - 1),
-            "ease": np.ones(data.num_items),
-        }
+        return _sites.start_ability(data, ease_spread=0.5) | {"ease": np.ones(data.num_items)}
 
     def why_not(self, data: Labels) -> str | None:
-        """Refuse an earlier record, which this model cannot use."""
         return _sites.why_not_record(data, type(self).__name__)
 
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Labels
     ) -> tuple[str, ...]:
-        """Warn of a crowd that is right less often than by chance."""
-        ability = np.asarray(draws["ability"])
-        if said := _sites.two_open_names(ability, data):
-            return said
-        low = np.flatnonzero(ability.mean((1, 2)) < 0).tolist()
-        return (_sites.CHANCE.format(chains=low),) if low else ()
+        return _sites.low_ability(np.asarray(draws["ability"]), data)

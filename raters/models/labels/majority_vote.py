@@ -10,7 +10,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters.distributions import RightOrWrongLabel
+from raters.distributions.labels import RightOrWrongLabel
 from raters.judgements.labels import Labels
 from raters.model import Model, Values
 from raters.models.labels import _sites
@@ -46,16 +46,13 @@ class MajorityVote(Model[Labels]):
     reference: ClassVar[str] = "sheng2008get"
 
     def generate(self, data: Labels) -> None:
-        """Define the NumPyro program."""
         ability = numpyro.sample("ability", dist.TruncatedNormal(1.5, 1.0, low=0.0))
         logits = jnp.broadcast_to(ability - jnp.log(data.num_classes - 1.0), (data.num_rows, 1))
         uniform = dist.Categorical(probs=jnp.full(data.num_classes, 1 / data.num_classes))
         _sites.observe(uniform, RightOrWrongLabel(logits, data.num_classes), data)
 
     def start(self, data: Labels) -> Values:
-        """Start from the centre of the prior."""
         return {"ability": np.asarray(1.5)}
 
     def why_not(self, data: Labels) -> str | None:
-        """Refuse an earlier record, which this model cannot use."""
         return _sites.why_not_record(data, type(self).__name__)

@@ -10,15 +10,15 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters.distributions import RightOrWrongLabel
-from raters.errors.validation import plain_positive
+from raters.distributions.labels import RightOrWrongLabel
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Model, Symmetry, Values
+from raters.model import Exchange, Symmetry, Values
 from raters.models.labels import _sites
+from raters.models.settings import CheckedModel
 
 
 @dataclass(frozen=True)
-class OneCoin(Model[Labels]):
+class OneCoin(CheckedModel[Labels]):
     r"""One-coin Dawid–Skene model: each annotator has one accuracy, the same for all classes.
 
     .. math::
@@ -26,7 +26,7 @@ class OneCoin(Model[Labels]):
         t_i \sim \mathrm{Categorical}(p), \qquad
         P(y_{ia} = j \mid t_i = k)
         = \begin{cases} \alpha_a & j = k \\ (1 - \alpha_a)/(K - 1) & j \ne k \end{cases}, \\
-        p \sim \mathrm{Dirichlet}(c, \dots, c), \qquad \alpha_a \sim \mathrm{Beta}(a, b)
+        p \sim \mathrm{Dirichlet}(1, \dots, 1), \qquad \alpha_a \sim \mathrm{Beta}(a, b)
 
     It has one parameter per annotator where `DawidSkene` has K(K − 1), for few labels per annotator
     or many classes. It fails where mistakes depend on the class, as when half of the crowd does not
@@ -36,8 +36,6 @@ class OneCoin(Model[Labels]):
     ----------
     right, wrong : float
         Concentrations a and b: numbers of right and wrong labels that the prior is worth.
-    prevalence : float
-        Concentration c of the class frequencies; 1 is flat.
 
     Examples
     --------
@@ -50,21 +48,15 @@ class OneCoin(Model[Labels]):
 
     right: float = 2.0
     wrong: float = 1.0
-    prevalence: float = 1.0
 
     reference: ClassVar[str] = "zhang2016spectral"
 
-    def __post_init__(self) -> None:
-        plain_positive(self, "right", "wrong", "prevalence")
-
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Names of two classes."""
         return (Exchange((("prevalence", -1),), complemented=("accuracy",)),)
 
     def generate(self, data: Labels) -> None:
-        """Define the NumPyro program."""
-        prevalence = _sites.sample_prevalence(self.prevalence, data)
+        prevalence = _sites.sample_prevalence(data)
         right, wrong = _sites.beta_record(data)
         with numpyro.plate("annotator", data.num_annotators):
             accuracy = numpyro.sample("accuracy", dist.Beta(self.right + right, self.wrong + wrong))
@@ -74,7 +66,6 @@ class OneCoin(Model[Labels]):
         )
 
     def start(self, data: Labels) -> Values:
-        """Start from each annotator's agreement with the majority."""
         return {
             "prevalence": _sites.start_prevalence(data),
             "accuracy": _sites.start_accuracy(data),
@@ -83,5 +74,4 @@ class OneCoin(Model[Labels]):
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Labels
     ) -> tuple[str, ...]:
-        """Warn of a crowd that is right less often than by chance."""
         return _sites.worse_than_chance(draws, data)

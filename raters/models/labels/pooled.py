@@ -13,19 +13,19 @@ from jaxtyping import Array, Float
 
 from raters.distributions import ConfusedLabel
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Model, Symmetry, Values
+from raters.model import Exchange, Symmetry, Values
 from raters.models.labels import _sites
 
 
 @dataclass(frozen=True)
-class Pooled(Model[Labels]):
+class Pooled(_sites.ConfusionModel):
     r"""Pooled multinomial model: all annotators share one confusion matrix.
 
     .. math::
 
         t_i \sim \mathrm{Categorical}(p), \qquad
         y_{ia} \mid t_i = k \sim \mathrm{Categorical}(\pi_k), \\
-        p \sim \mathrm{Dirichlet}(c, \dots, c), \qquad
+        p \sim \mathrm{Dirichlet}(1, \dots, 1), \qquad
         \pi_k \sim \mathrm{Dirichlet}(d \text{ at } k, o \text{ elsewhere})
 
     It is `DawidSkene` with equal matrices: it learns which classes the crowd confuses, but not
@@ -37,8 +37,6 @@ class Pooled(Model[Labels]):
         Concentration d: number of right labels that the prior is worth, for each true class.
     off_diagonal : float, optional
         Concentration o of each wrong label; 1/K for K classes by default.
-    prevalence : float
-        Concentration c of the class frequencies; 1 is flat.
 
     Examples
     --------
@@ -51,16 +49,11 @@ class Pooled(Model[Labels]):
 
     diagonal: float = 1.0
     off_diagonal: float | None = None
-    prevalence: float = 1.0
 
     reference: ClassVar[str] = "paun2018comparing"
 
-    def __post_init__(self) -> None:
-        _sites.check_concentrations(self)
-
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Names of the classes."""
         return (Exchange((("prevalence", -1), ("confusion", -2))),)
 
     def _concentration(self, data: Labels) -> Float[Array, "true_class label"]:
@@ -68,8 +61,7 @@ class Pooled(Model[Labels]):
         return prior if data.record is None else prior + data.record.sum(0)
 
     def generate(self, data: Labels) -> None:
-        """Define the NumPyro program."""
-        prevalence = _sites.sample_prevalence(self.prevalence, data)
+        prevalence = _sites.sample_prevalence(data)
         with numpyro.plate("true_class", data.num_classes):
             confusion = numpyro.sample(
                 "confusion",
@@ -80,7 +72,6 @@ class Pooled(Model[Labels]):
         _sites.observe(dist.Categorical(probs=prevalence), label, data)
 
     def start(self, data: Labels) -> Values:
-        """Start from the confusion matrix against the majority vote."""
         counts = _sites.vote_counts(data).sum(0) + 0.01 * (
             self._concentration(data) + np.eye(data.num_classes)
         )
@@ -88,9 +79,3 @@ class Pooled(Model[Labels]):
             "prevalence": _sites.start_prevalence(data),
             "confusion": np.asarray(counts / counts.sum(-1, keepdims=True)),
         }
-
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Labels
-    ) -> tuple[str, ...]:
-        """Warn of classes that seem to be switched."""
-        return _sites.switched(draws, responsibility, data)

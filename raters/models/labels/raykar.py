@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,14 +13,13 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.distributions import ConfusedLabel
-from raters.errors.validation import plain_positive, plain_whole
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Model, Spread, Symmetry, Values
+from raters.model import Exchange, Spread, Symmetry, Values
 from raters.models.labels import _sites
 
 
 @dataclass(frozen=True)
-class Raykar(Model[Labels]):
+class Raykar(_sites.ConfusionModel):
     r"""Raykar et al.'s model: a classifier of the items, and a confusion matrix for each annotator.
 
     .. math::
@@ -32,19 +32,11 @@ class Raykar(Model[Labels]):
         \pi_{ak} \sim \mathrm{Dirichlet}(d \text{ at } k, o \text{ elsewhere})
 
     `raters.Labels.with_features` standardises the features. Items without labels may be included:
-    the classifier predicts their class, as `raters.predict` does for new items.
-
-    The true classes are summed out, with the classifier as their prior. Some printed versions of
-    the EM algorithm weight the confusion counts by the classifier's prediction in place of the
-    posterior of the truth, and leave the classifier out of the E-step; those do not increase any
-    likelihood.
+    the classifier predicts their class. The true classes are summed out, with the classifier as
+    their prior.
 
     ``Raykar(hidden=16)`` adds a hidden layer to the classifier, :math:`W^\top x + U^\top
-    \tanh(V^\top x)` with normal priors on V and U too, for `raters.SVI` and `raters.PGEM`: samplers
-    do not visit the many modes of a posterior over networks.
-
-    There are coefficients for all classes, not all but one, so that the prior is symmetric. Their
-    common part does not change the likelihood, and follows the prior.
+    \tanh(V^\top x)` with normal priors on V and U too, for `raters.SVI` and `raters.PGEM`.
 
     Parameters
     ----------
@@ -69,30 +61,22 @@ class Raykar(Model[Labels]):
     """
 
     coefficient_scale: float | None = None
-    hidden: int = 0
+    hidden: int = dataclasses.field(default=0, metadata={"least": 0})
     diagonal: float = 1.0
     off_diagonal: float | None = None
 
     reference: ClassVar[str] = "raykar2010learning"
 
-    def __post_init__(self) -> None:
-        _sites.check_concentrations(self)
-        plain_positive(self, "coefficient_scale", optional=True)
-        plain_whole(self, "hidden", least=0)
-
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Names of the classes."""
         layer = (("output_weight", -1),) if self.hidden else ()
         return (Exchange((("coefficient", -1), *layer, ("confusion", -2))),)
 
     @property
     def spreads(self) -> tuple[Spread, ...]:
-        """Scale of the coefficients."""
         return _sites.coefficient_spreads(self.coefficient_scale)
 
     def generate(self, data: Labels) -> None:
-        """Define the NumPyro program."""
         coefficient = _sites.sample_coefficient(self.coefficient_scale, data)
         log_odds = data.features @ coefficient
         if self.hidden:
@@ -118,8 +102,6 @@ class Raykar(Model[Labels]):
         return log_odds
 
     def start(self, data: Labels) -> Values:
-        """Start from confusion matrices against the majority vote, and a classifier trained on the
-        votes."""
         prior = _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)
         start = _sites.start_classifier(data, self.coefficient_scale)
         start["confusion"] = _sites.start_confusion(data, prior)
@@ -133,11 +115,4 @@ class Raykar(Model[Labels]):
         return start
 
     def why_not(self, data: Labels) -> str | None:
-        """Refuse labels without features, which the classifier needs."""
         return _sites.why_not_features(data, type(self).__name__)
-
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Labels
-    ) -> tuple[str, ...]:
-        """Warn of classes that seem to be switched."""
-        return _sites.switched(draws, responsibility, data)

@@ -11,16 +11,16 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float
 
-from raters.distributions import RightOrWrongLabel
+from raters.distributions.labels import RightOrWrongLabel
 from raters.errors import Reason
-from raters.errors.validation import boolean, plain_positive
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Model, Spread, Symmetry, Values
+from raters.model import Exchange, Spread, Symmetry, Values
 from raters.models.labels import _sites
+from raters.models.settings import CheckedModel
 
 
 @dataclass(frozen=True)
-class SharedMistakes(Model[Labels]):
+class SharedMistakes(CheckedModel[Labels]):
     r"""Model of families of annotators, such as LLM judges with one base model, that are right and
     wrong together.
 
@@ -29,7 +29,7 @@ class SharedMistakes(Model[Labels]):
         P(y_{ia} = j \mid t_i = k) = \begin{cases} \sigma(\psi_{iak}) & j = k \\
         (1 - \sigma(\psi_{iak})) / (K - 1) & j \ne k \end{cases}, \qquad
         \psi_{iak} = \alpha_a + u_{f(a), i} + v_{ik} - \log(K - 1), \\
-        t_i \sim \mathrm{Categorical}(p), \quad p \sim \mathrm{Dirichlet}(c, \dots, c), \\
+        t_i \sim \mathrm{Categorical}(p), \quad p \sim \mathrm{Dirichlet}(1, \dots, 1), \\
         \alpha_a \sim \mathrm{Normal}(\bar\alpha, \phi), \quad
         u_{fi} \sim \mathrm{Normal}(0, \tau), \quad v_{ik} \sim \mathrm{Normal}(0, \omega), \\
         \bar\alpha \sim \mathrm{Normal}(2, 1), \quad \phi \sim \mathrm{LogNormal}(0, ½), \quad
@@ -40,10 +40,9 @@ class SharedMistakes(Model[Labels]):
     is k: an item may look like another class to everybody. At τ = 0, and without v, this is
     `OneCoin` with another prior.
 
-    An annotator without a family, or alone in one, has no effect u: the effect of a single label
-    cannot be told from chance. With two classes a family that is wrong together says the same wrong
-    class. With more, the wrong labels of a family are independent of each other, so labels that
-    agree on a wrong class still count as more evidence than they are.
+    An annotator without a family, or alone in one, has no effect u. With more than two classes, the
+    wrong labels of a family are independent of each other, so labels that agree on a wrong class
+    still count as more evidence than they are.
 
     Known truths (`raters.Labels.with_truth`) inform τ and ω; without them the crowd outside the
     family does. What all families get wrong together no label shows.
@@ -52,8 +51,6 @@ class SharedMistakes(Model[Labels]):
     ----------
     item_effects : bool
         Learn the effects v of items.
-    prevalence : float
-        Concentration c of the class frequencies; 1 is flat.
 
     Examples
     --------
@@ -70,45 +67,32 @@ class SharedMistakes(Model[Labels]):
     """
 
     item_effects: bool = False
-    prevalence: float = 1.0
 
     reference: ClassVar[str] = "paun2018comparing"
 
-    def __post_init__(self) -> None:
-        boolean("item_effects", self.item_effects)
-        plain_positive(self, "prevalence")
-
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Class frequencies, abilities, effects of families, then those of items."""
         items = (("item_effect",),) if self.item_effects else ()
         return (("prevalence",), ("ability",), ("family_effect",), *items)
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Names of two classes."""
         items = ("item_effect",) if self.item_effects else ()
         sites = (("prevalence", -1), *((name, -1) for name in items))
         return (Exchange(sites, negated=("ability", "ability_mean", "family_effect", *items)),)
 
     @property
     def spreads(self) -> tuple[Spread, ...]:
-        """Sizes of the effects, of which each label tells little."""
         items = (Spread("item_effect", "item_spread"),) if self.item_effects else ()
         return (Spread("family_effect", "family_spread"), *items)
 
     @property
     def local(self) -> tuple[str, ...]:
-        """Effects on an item, which are drawn together with its class."""
         return ("family_effect", *(("item_effect",) if self.item_effects else ()))
 
     def generate(self, data: Labels) -> None:
-        """Define the NumPyro program."""
-        prevalence = _sites.sample_prevalence(self.prevalence, data)
-        mean = numpyro.sample("ability_mean", dist.Normal(2.0, 1.0))
-        spread = numpyro.sample("ability_spread", dist.LogNormal(0.0, 0.5))
-        with numpyro.plate("annotator", data.num_annotators):
-            ability = numpyro.sample("ability", dist.Normal(mean, spread))
+        prevalence = _sites.sample_prevalence(data)
+        ability = _sites.sample_ability(data)
         chance = jnp.log(data.num_classes - 1.0)
         logits = ability[data.annotator] + _family_effects(data) - chance
         label_logits = self._with_item_effects(logits, data)
@@ -128,13 +112,7 @@ class SharedMistakes(Model[Labels]):
         return logits[:, None] + effect[data.item[:, None], jnp.arange(data.num_classes)]
 
     def start(self, data: Labels) -> Values:
-        """Start from the log-odds of agreement with the majority, without effects."""
-        accuracy = np.clip(_sites.start_accuracy(data), 0.05, 0.95)
-        start: Values = {
-            "prevalence": _sites.start_prevalence(data),
-            "ability_mean": np.asarray(2.0),
-            "ability_spread": np.asarray(1.0),
-            "ability": np.log(accuracy / (1 - accuracy)) + np.log(data.num_classes - 1),
+        start = _sites.start_ability(data) | {
             "family_spread": np.asarray(0.5),
             "family_effect": np.zeros((data.num_families, data.num_items)),
         }
@@ -144,24 +122,17 @@ class SharedMistakes(Model[Labels]):
         return start
 
     def why_not(self, data: Labels) -> str | None:
-        """Refuse labels without families of two annotators or more, and an earlier record."""
         if data.family is None:
-            return Reason(
-                "family",
-                problem="is not given, and SharedMistakes learns what a family gets wrong together",
-                expected="name the column of the annotators' families",
-            )
+            problem = "is not given, and SharedMistakes learns what a family gets wrong together"
+            expected = "name the column of the annotators' families"
+            return Reason("family", problem=problem, expected=expected)
         family = np.asarray(data.family)
         if np.bincount(family[family >= 0], minlength=1).max() < 2:
-            return Reason(
-                "family",
-                problem="puts each annotator into a family of one",
-                expected="annotators of one family must have the same name in it",
-            )
+            expected = "annotators of one family must have the same name in it"
+            return Reason("family", problem="has one annotator in each", expected=expected)
         return _sites.why_not_record(data, type(self).__name__)
 
     def data_warnings(self, data: Labels) -> tuple[str, ...]:
-        """Warn of a single family without known truths."""
         family = np.asarray(data.family)[np.asarray(data.judgements_by("annotator")) > 0]
         if data.num_known or len(family) == 0 or family[0] < 0 or (family != family[0]).any():
             return ()
@@ -174,12 +145,7 @@ class SharedMistakes(Model[Labels]):
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Labels
     ) -> tuple[str, ...]:
-        """Warn of a crowd that is right less often than by chance."""
-        ability = np.asarray(draws["ability"])
-        if said := _sites.two_open_names(ability, data):
-            return said
-        low = np.flatnonzero(ability.mean((1, 2)) < 0).tolist()
-        return (_sites.CHANCE.format(chains=low),) if low else ()
+        return _sites.low_ability(np.asarray(draws["ability"]), data)
 
 
 def _effects(axis: str, size: int, event: str, width: int) -> Float[Array, "group event"]:

@@ -10,8 +10,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters.distributions import RightOrWrongLabel
-from raters.errors.validation import plain_positive
+from raters.distributions.labels import RightOrWrongLabel
 from raters.judgements.labels import Labels
 from raters.model import Exchange, Model, Spread, Symmetry, Values
 from raters.models.labels import _sites
@@ -33,15 +32,9 @@ class Yan(Model[Labels]):
 
     `sensitivity` c is the log-odds of a right label for each true class, `tilt` v its slope in the
     features, and `wrong` m the distribution of the mistakes (over the classes other than the true
-    one, in order; absent with two classes). At v = 0 these are confusion matrices, and the model is
-    `Raykar` with another prior on them. The paper has two classes and one sensitivity for both;
-    this model has confusion matrices in its place.
-
-    Parameters
-    ----------
-    coefficient_scale : float, optional
-        Standard deviation of the classifier's coefficients, with the prior of `Raykar`; learned
-        unless given.
+    one, in order; absent with two classes). At v = 0 the model is `Raykar` with another prior on
+    the confusion matrices. The paper has two classes and one sensitivity for both. The coefficients
+    W of the classifier have the prior of `Raykar`.
 
     Examples
     --------
@@ -52,27 +45,19 @@ class Yan(Model[Labels]):
     ('annotator', 'feature')
     """
 
-    coefficient_scale: float | None = None
-
     reference: ClassVar[str] = "yan2010modeling"
-
-    def __post_init__(self) -> None:
-        plain_positive(self, "coefficient_scale", optional=True)
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Names of two classes."""
         sites = ("coefficient", -1), ("sensitivity", -1)
         return (Exchange(sites, negated=("sensitivity", "sensitivity_mean", "tilt")),)
 
     @property
     def spreads(self) -> tuple[Spread, ...]:
-        """Scales of the classifier's coefficients and of the annotators' slopes."""
-        return (*_sites.coefficient_spreads(self.coefficient_scale), Spread("tilt", "tilt_spread"))
+        return (*_sites.coefficient_spreads(None), Spread("tilt", "tilt_spread"))
 
     def generate(self, data: Labels) -> None:
-        """Define the NumPyro program."""
-        coefficient = _sites.sample_coefficient(self.coefficient_scale, data)
+        coefficient = _sites.sample_coefficient(None, data)
         mean = numpyro.sample("sensitivity_mean", dist.Normal(1.0, 1.0))
         spread = numpyro.sample("sensitivity_spread", dist.LogNormal(0.0, 0.5))
         tilt_spread = numpyro.sample("tilt_spread", dist.LogNormal(jnp.log(0.3), 0.5))
@@ -99,11 +84,10 @@ class Yan(Model[Labels]):
         _sites.observe(dist.Categorical(logits=data.features @ coefficient), label, data)
 
     def start(self, data: Labels) -> Values:
-        """Start from the log-odds of agreement with the majority, the same for all items."""
         confusion = _sites.start_confusion(data, np.ones((data.num_classes, data.num_classes)))
         right = np.clip(np.einsum("akk->ak", confusion), 0.1, 0.9)
         shape = (data.num_annotators, data.num_classes, data.num_classes - 1)
-        return _sites.start_classifier(data, self.coefficient_scale) | {
+        return _sites.start_classifier(data, None) | {
             "sensitivity_mean": np.asarray(1.0),
             "sensitivity_spread": np.asarray(1.0),
             "tilt_spread": np.asarray(0.3),
@@ -113,17 +97,11 @@ class Yan(Model[Labels]):
         }
 
     def why_not(self, data: Labels) -> str | None:
-        """Refuse labels without features, or with an earlier record, which has no use here."""
         name = type(self).__name__
         return _sites.why_not_features(data, name) or _sites.why_not_record(data, name)
 
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Labels
     ) -> tuple[str, ...]:
-        """Warn of a crowd that is right less often than by chance."""
-        sensitivity = np.asarray(draws["sensitivity"])
-        if said := _sites.two_open_names(sensitivity.mean(-1), data):
-            return said
-        right = sensitivity.mean((1, 2, 3))
-        low = np.flatnonzero(right < -np.log(data.num_classes - 1)).tolist()
-        return (_sites.CHANCE.format(chains=low),) if low else ()
+        sensitivity = np.asarray(draws["sensitivity"]).mean(-1)
+        return _sites.low_ability(sensitivity, data, -np.log(data.num_classes - 1))

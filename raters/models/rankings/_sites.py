@@ -12,7 +12,7 @@ import scipy.sparse
 import scipy.sparse.csgraph
 from jaxtyping import Array, Float, Int
 
-from raters.distributions import PlackettLuce
+from raters.distributions.choices import PlackettLuce
 from raters.judgements.names import shorten
 from raters.judgements.rankings import Rankings
 from raters.model import Values
@@ -43,8 +43,7 @@ def item_of(data: Rankings) -> Int[Array, "ranking position"]:
 def orders(
     utility: Float[Array, "ranking position *type"], data: Rankings
 ) -> tuple[PlackettLuce, Int[Array, " row"] | None]:
-    """Return the distribution of the place of each item offered, and of the worst where it is asked
-    for, and the places that were given."""
+    """Return the distribution of the places of the items offered, and those that were given."""
     utility = jnp.asarray(utility)
     rankings, positions = utility.shape[:2]
     there = (jnp.asarray(data.offered) >= 0).reshape(-1, *(1,) * (utility.ndim - 2))
@@ -61,8 +60,7 @@ def orders(
 
 
 def observe(utility: Float[Array, "ranking position"], data: Rankings) -> None:
-    """Sample the observed site: the place of each item offered, and the worst where it is asked
-    for."""
+    """Sample the observed site: the place of each item offered."""
     order, place = orders(utility, data)
     with numpyro.plate("ranking", data.num_rows):
         numpyro.sample("place", order, obs=place)
@@ -96,8 +94,7 @@ def _won_and_lost(data: Rankings) -> tuple[Float[np.ndarray, " item"], Float[np.
 
 
 def num_choices(data: Rankings) -> Float[np.ndarray, " ranking"]:
-    """Return the number of choices that each ranking is made of, times its count: one for each
-    place that leaves a choice, and one of the worst."""
+    """Return the number of choices that each ranking is made of, times its count."""
     depth, size = np.asarray(data.depth), (np.asarray(data.offered) >= 0).sum(1)
     number = np.minimum(depth, np.maximum(size - 1, 0))
     if data.lowest is not None:
@@ -116,12 +113,10 @@ def of_unbounded(data: Rankings, scale: float | None) -> tuple[str, ...]:
     main = np.bincount(part).argmax()
     names = [data.items[code] for code in np.flatnonzero(part != main)]
     return (
-        (
-            f"{len(names)} item(s) have no most likely worth: there is no chain of rankings in"
-            " which they come before, and one in which they come behind, the rest, so that the"
-            f" wide prior alone (worth_scale={scale:g}) bounds them: {shorten(names)}; leave them"
-            " out, or learn the scale: worth_scale=None"
-        ),
+        f"{len(names)} item(s) have no most likely worth: there is no chain of rankings in"
+        " which they come before, and one in which they come behind, the rest, so that the"
+        f" wide prior alone (worth_scale={scale:g}) bounds them: {shorten(names)}; leave them"
+        " out, or learn the scale: worth_scale=None",
     )
 
 

@@ -8,16 +8,16 @@ from typing import ClassVar
 import jax.numpy as jnp
 import numpy as np
 
-from raters.errors.validation import one_of, plain_positive
 from raters.judgements.rankings import Rankings
-from raters.model import Model, Scale, Shift, Sign, Symmetry, Values
+from raters.model import Scale, Shift, Sign, Symmetry, Values
 from raters.models import competences
 from raters.models.mirror import open_mirror
 from raters.models.rankings import _sites
+from raters.models.settings import CheckedModel
 
 
 @dataclass(frozen=True)
-class ExtendedPlackettLuce(Model[Rankings]):
+class ExtendedPlackettLuce(CheckedModel[Rankings]):
     r"""Plackett–Luce model in which each annotator has a competence that scales the worths.
 
     .. math::
@@ -69,21 +69,13 @@ class ExtendedPlackettLuce(Model[Rankings]):
 
     reference: ClassVar[str] = "shejole_learning plackett1975analysis"
 
-    def __post_init__(self) -> None:
-        one_of("competence", self.competence, competences.LOW)
-        plain_positive(self, "worth_scale", optional=True)
-        competences.check_competence_spread(self)
-
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Shift of the worths, their scale against the competences, and the common sign of both
-        where competences may be negative."""
         up = ("worth", "worth_scale") if self.worth_scale is None else ("worth",)
         sign = (Sign(("worth", "competence")),) if self.competence == "signed" else ()
         return (Shift("worth"), Scale(up=up, down=("competence",)), *sign)
 
     def generate(self, data: Rankings) -> None:
-        """Define the NumPyro program."""
         scale = _sites.worth_scale_site(self.worth_scale)
         spread = competences.competence_spread_site(competences.fixed_spread(self))
         worth = _sites.worth_site(scale, data.num_items)
@@ -94,8 +86,6 @@ class ExtendedPlackettLuce(Model[Rankings]):
         _sites.observe(competence[annotator] * worth[item], data)
 
     def start(self, data: Rankings) -> Values:
-        """Start from the log-odds of coming before another item, with competences near that of the
-        reference."""
         start = _sites.worth_start(data, self.worth_scale)
         start["competence"] = jnp.full(data.num_annotators, 0.8)
         if competences.fixed_spread(self) is None:
@@ -103,7 +93,6 @@ class ExtendedPlackettLuce(Model[Rankings]):
         return start
 
     def data_warnings(self, data: Rankings) -> tuple[str, ...]:
-        """Warn of a single annotator, and of items whose worths only a wide prior bounds."""
         single = len(set(np.asarray(data.annotator).tolist())) < 2
         alone = (
             "all rankings are by one annotator, whose competence cannot be told from the scale of"
@@ -114,7 +103,6 @@ class ExtendedPlackettLuce(Model[Rankings]):
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Rankings
     ) -> tuple[str, ...]:
-        """Warn of rankings that leave open which way round the order is."""
         if self.competence != "signed":
             return ()
         return open_mirror(draws["competence"], data, "rankings")

@@ -13,16 +13,15 @@ import scipy.sparse
 from jaxtyping import Float
 
 from raters.distributions import GroupedMixture
-from raters.errors.validation import plain_positive
 from raters.judgements.counts import mean_ranks
 from raters.judgements.rankings import Rankings
-from raters.model import Model, Shift, Symmetry, Values
+from raters.model import Shift, Symmetry, Values
 from raters.models import types
 from raters.models.rankings import _sites
 
 
 @dataclass(frozen=True)
-class MixturePlackettLuce(Model[Rankings]):
+class MixturePlackettLuce(types.TypeModel[Rankings]):
     r"""Mixture of Plackett–Luce models: each annotator belongs to a type with its own worths.
 
     .. math::
@@ -30,7 +29,7 @@ class MixturePlackettLuce(Model[Rankings]):
         z_a \sim \mathrm{Categorical}(\eta), \qquad
         P(i_1 \succ \dots \succ i_K \mid a, z_a = z)
         = \prod_{k=1}^{K} \frac{e^{u_{i_k z}}}{\sum_{j \in R_k} e^{u_{jz}}}, \\
-        \eta \sim \mathrm{Dirichlet}(c, \dots, c), \qquad
+        \eta \sim \mathrm{Dirichlet}(1, \dots, 1), \qquad
         u_{iz} \sim \mathrm{Normal}(0, s), \quad s \sim \mathrm{LogNormal}(0, 1)
 
     in the notation of `PlackettLuce`, with the worst named by the utilities turned round. Of two
@@ -51,10 +50,6 @@ class MixturePlackettLuce(Model[Rankings]):
         Number of types.
     worth_scale : float, optional
         Standard deviation s of the worths; learned unless given.
-    type_prior : {"dirichlet", "stick_breaking"}
-        Prior of the shares of the types.
-    concentration : float
-        Concentration c of the prior on the shares.
 
     Examples
     --------
@@ -69,23 +64,16 @@ class MixturePlackettLuce(Model[Rankings]):
 
     num_types: int = 2
     worth_scale: float | None = None
-    type_prior: types.TypePrior = "dirichlet"
-    concentration: float = 1.0
 
+    word: ClassVar[str] = "ranking"
     reference: ClassVar[str] = "gormley2006analysis mollica2017bayesian"
-
-    def __post_init__(self) -> None:
-        types.check_settings(self)
-        plain_positive(self, "worth_scale", optional=True)
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Shift of each type's worths, and permutation of the types."""
         return (Shift("worth", axis=0), *types.permute(self, "worth"))
 
     def generate(self, data: Rankings) -> None:
-        """Define the NumPyro program."""
-        weight = types.sample_weight(self)
+        weight = types.sample_weight(self.num_types, 1.0)
         scale = _sites.worth_scale_site(self.worth_scale)
         with (
             numpyro.plate("item", data.num_items, dim=-2),
@@ -100,64 +88,35 @@ class MixturePlackettLuce(Model[Rankings]):
             facts = {"unit": "annotator", "latent_class": "type"}
             numpyro.sample("place", mixture, obs=place, infer=facts)
 
-    def start(self, data: Rankings) -> Values:
-        """Start from the log-odds of coming before another item within clusters of annotators with
-        similar rankings."""
-        return self._from_clusters(data, np.random.default_rng(0), tries=10)
+    def profiles(self, data: Rankings) -> Float[np.ndarray, "annotator item"]:
+        """Return the mean place of each item: 1 the first of all, −1 the last, 0 not offered."""
+        shape = data.num_annotators, data.num_items
+        if data.place is None:
+            return np.zeros(shape)
+        offered, weight = np.asarray(data.offered), np.asarray(data.weight, float)[:, None]
+        there = (offered >= 0) & (weight > 0)
+        size = there.sum(1, keepdims=True)
+        score = 1 - 2 * (mean_ranks(np.asarray(data.place), there) - 1) / np.maximum(size - 1, 1)
+        row, position = np.nonzero(there)
+        cells = np.asarray(data.annotator)[row], offered[row, position]
+        times = np.broadcast_to(weight, offered.shape)[row, position]
+        total, number = (
+            scipy.sparse.coo_array((part, cells), shape=shape).toarray()
+            for part in (score[row, position] * times, times)
+        )
+        return np.asarray(total / (number + 1))
 
-    def another_start(self, data: Rankings, rng: np.random.Generator) -> Values:
-        """Return a start as `start` does, from a single clustering with random seeds."""
-        return self._from_clusters(data, rng, tries=1)
-
-    def _from_clusters(self, data: Rankings, rng: np.random.Generator, tries: int) -> Values:
-        cluster = types.clusters(_profiles(data), self.num_types, rng, tries)
-        of_type = cluster[np.asarray(data.annotator)]
-        starts = [
-            _sites.worth_start(data.take(of_type == code), self.worth_scale)
-            for code in range(self.num_types)
-        ]
-        return {"type_weight": jnp.asarray(types.shares(cluster, self.num_types))} | {
-            name: jnp.stack([start[name] for start in starts], -1)
-            if name == "worth"
-            else jnp.mean(jnp.stack([start[name] for start in starts]))
-            for name in starts[0]
-        }
+    def start_of_types(self, parts: list[Rankings]) -> Values:
+        starts = [_sites.worth_start(part, self.worth_scale) for part in parts]
+        joined = {name: jnp.stack([start[name] for start in starts], -1) for name in starts[0]}
+        return {name: jnp.mean(one) if one.ndim == 1 else one for name, one in joined.items()}
 
     def why_not(self, data: Rankings) -> str | None:
-        """Refuse more types than annotators."""
         return types.why_not(self, data, "ranking")
 
     def data_warnings(self, data: Rankings) -> tuple[str, ...]:
-        """Warn of annotators who made a single choice, and of items whose worths only a wide prior
-        bounds."""
         number = np.bincount(
             np.asarray(data.annotator), _sites.num_choices(data), data.num_annotators
         )
         unbounded = _sites.of_unbounded(data, self.worth_scale)
         return (*types.data_warnings(self, number, "choice"), *unbounded)
-
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Rankings
-    ) -> tuple[str, ...]:
-        """Warn of types that are empty or not separated."""
-        return types.fit_warnings(responsibility, "ranking")
-
-
-def _profiles(data: Rankings) -> Float[np.ndarray, "annotator item"]:
-    """Return the mean place of each item in the rankings of each annotator, from 1 for the first of
-    all to −1 for the last, and 0 for items that were not offered."""
-    shape = data.num_annotators, data.num_items
-    if data.place is None:
-        return np.zeros(shape)
-    offered, weight = np.asarray(data.offered), np.asarray(data.weight, float)[:, None]
-    there = (offered >= 0) & (weight > 0)
-    size = there.sum(1, keepdims=True)
-    score = 1 - 2 * (mean_ranks(np.asarray(data.place), there) - 1) / np.maximum(size - 1, 1)
-    row, position = np.nonzero(there)
-    cells = np.asarray(data.annotator)[row], offered[row, position]
-    times = np.broadcast_to(weight, offered.shape)[row, position]
-    total, number = (
-        scipy.sparse.coo_array((part, cells), shape=shape).toarray()
-        for part in (score[row, position] * times, times)
-    )
-    return np.asarray(total / (number + 1))

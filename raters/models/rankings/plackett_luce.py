@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raters.errors.validation import plain_positive
 from raters.judgements.rankings import Rankings
-from raters.model import Model, Shift, Symmetry, Values
+from raters.model import Shift, Symmetry, Values
 from raters.models.rankings import _sites
+from raters.models.settings import CheckedModel
 
 
 @dataclass(frozen=True)
-class PlackettLuce(Model[Rankings]):
+class PlackettLuce(CheckedModel[Rankings]):
     r"""Plackett–Luce model: the best item is chosen by its worth, then the best of the rest.
 
     .. math::
@@ -56,23 +56,16 @@ class PlackettLuce(Model[Rankings]):
 
     reference: ClassVar[str] = "plackett1975analysis luce1959individual"
 
-    def __post_init__(self) -> None:
-        plain_positive(self, "worth_scale", optional=True)
-
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Common shift of the worths."""
         return (Shift("worth"),)
 
     def generate(self, data: Rankings) -> None:
-        """Define the NumPyro program."""
         worth = _sites.worth_site(_sites.worth_scale_site(self.worth_scale), data.num_items)
         _sites.observe(worth[_sites.item_of(data)], data)
 
     def start(self, data: Rankings) -> Values:
-        """Start from the log-odds of coming before another item."""
         return _sites.worth_start(data, self.worth_scale)
 
     def data_warnings(self, data: Rankings) -> tuple[str, ...]:
-        """Warn of items whose worths only a wide prior bounds."""
         return _sites.of_unbounded(data, self.worth_scale)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +12,6 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.distributions import Repeated
-from raters.errors.validation import one_of, plain_positive
 from raters.judgements.ratings import Ratings
 from raters.model import Sign, Symmetry, Values
 from raters.models import competences
@@ -34,9 +33,9 @@ class ManyFacet(Integrable[Ratings]):
             (\alpha \beta_k r_i - \rho_k) - \sum_{j \le l} (\tau_j + \delta_{jk}) \Big),
             \qquad l = 0, \dots, L - 1 \\
         r_i \sim \mathrm{Normal}(0, 1), \quad \alpha \sim \mathrm{LogNormal}(0, 1), \quad
-        \beta_k \sim \mathrm{Normal}(1, s) \text{ on } B, \\
-        \rho_k \sim \mathrm{Normal}(0, v), \quad \tau_j \sim \mathrm{Normal}(0, t), \quad
-        \delta_{jk} \sim \mathrm{Normal}(0, d)
+        \beta_k \sim \mathrm{Normal}(1, 1) \text{ on } B, \\
+        \rho_k \sim \mathrm{Normal}(0, 1), \quad \tau_j \sim \mathrm{Normal}(0, 3), \quad
+        \delta_{jk} \sim \mathrm{Normal}(0, ½)
 
     where B is the real line (``"signed"``) or [0, ∞) (``"positive"``). Of two neighbouring levels,
     the log-odds of the upper one are :math:`\alpha \beta_k r_i - \rho_k - \tau_j - \delta_{jk}`
@@ -64,14 +63,6 @@ class ManyFacet(Integrable[Ratings]):
         Range of the competences.
     thresholds : {"own", "shared"}
         Thresholds of each annotator's own, or the same for all, as in the rating scale model.
-    competence_spread : float
-        Standard deviation s of the competences about 1, before truncation.
-    severity_spread : float
-        Standard deviation v of the severities, in logits.
-    threshold_scale : float
-        Standard deviation t of the thresholds, in logits.
-    threshold_spread : float
-        Standard deviation d of an annotator's thresholds about those of all, in logits.
 
     Examples
     --------
@@ -85,27 +76,14 @@ class ManyFacet(Integrable[Ratings]):
 
     competence: Competence = "signed"
     thresholds: Thresholds = "own"
-    competence_spread: float = 1.0
-    severity_spread: float = 1.0
-    threshold_scale: float = 3.0
-    threshold_spread: float = 0.5
 
     reference: ClassVar[str] = "linacre1989many uto2020generalized"
 
-    def __post_init__(self) -> None:
-        one_of("competence", self.competence, get_args(Competence))
-        one_of("thresholds", self.thresholds, get_args(Thresholds))
-        plain_positive(
-            self, "competence_spread", "severity_spread", "threshold_scale", "threshold_spread"
-        )
-
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Common sign of rewards and competences, where competences may be negative."""
         return (Sign(("reward", "competence")),) if self.competence == "signed" else ()
 
     def generate(self, data: Ratings) -> None:
-        """Define the NumPyro program."""
         with numpyro.plate("item", data.num_items):
             reward = numpyro.sample("reward", dist.Normal(0.0, 1.0))
         sites = self.sample_others(data.num_annotators, data.num_levels)
@@ -115,25 +93,20 @@ class ManyFacet(Integrable[Ratings]):
 
     @property
     def integrated(self) -> tuple[str, str, str]:
-        """The rewards of the items; the other sites are those of the annotators."""
         return "reward", "item", "annotator"
 
     def sample_others(self, number: int, num_levels: int) -> Values:
-        """Sample the sites of so many annotators, and what they share."""
         size = num_levels - 1
         sites: Values = {
             "discrimination": numpyro.sample("discrimination", dist.LogNormal(0, 1)),
-            "competence": competences.competence_site(
-                self.competence, self.competence_spread, number
-            ),
+            "competence": competences.competence_site(self.competence, 1.0, number),
         }
         with numpyro.plate("annotator", number):
-            severity = dist.Normal(0.0, self.severity_spread)
-            sites["severity"] = numpyro.sample("severity", severity)
+            sites["severity"] = numpyro.sample("severity", dist.Normal(0.0, 1.0))
         with numpyro.plate("step", size):
-            sites["threshold"] = numpyro.sample("threshold", dist.Normal(0.0, self.threshold_scale))
+            sites["threshold"] = numpyro.sample("threshold", dist.Normal(0.0, 3.0))
         if self.thresholds == "own":
-            deviation = dist.Normal(0.0, self.threshold_spread).expand([size]).to_event(1)
+            deviation = dist.Normal(0.0, 0.5).expand([size]).to_event(1)
             with numpyro.plate("annotator", number):
                 sites["threshold_deviation"] = numpyro.sample(
                     "threshold_deviation", deviation, infer={"event_dims": ["step"]}
@@ -143,7 +116,6 @@ class ManyFacet(Integrable[Ratings]):
     def answers_at(
         self, value: Float[Array, " *row"], other: Array, sites: Values
     ) -> dist.Distribution:
-        """Distribution of the ratings of rewards by annotators."""
         competence, severity = sites["competence"], sites["severity"]
         slope = sites["discrimination"] * competence[other]
         location = slope * value - severity[other]
@@ -152,13 +124,11 @@ class ManyFacet(Integrable[Ratings]):
         return dist.Categorical(logits=level * location[..., None] - below[other])
 
     def start(self, data: Ratings) -> Values:
-        """Start from the items' mean ratings, and from the frequencies of the levels."""
         return {"reward": data.standard_levels("item")} | self.start_others(
             data.levels_by("annotator")
         )
 
     def start_others(self, counts: Float[np.ndarray, "other level"]) -> Values:
-        """Start from equal annotators, and from the frequencies of the levels."""
         number, size = counts.shape[0], counts.shape[1] - 1
         used = counts.sum(0) + 1.0
         start: Values = {
@@ -172,7 +142,6 @@ class ManyFacet(Integrable[Ratings]):
         )
 
     def data_warnings(self, data: Ratings) -> tuple[str, ...]:
-        """Warn of a single annotator, whose competence is confounded with the discrimination."""
         if len(np.unique(np.asarray(data.annotator))) > 1:
             return ()
         return (
@@ -183,8 +152,6 @@ class ManyFacet(Integrable[Ratings]):
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Ratings
     ) -> tuple[str, ...]:
-        """Warn of ratings that leave open whether the crowd or those who contradict it are
-        right."""
         if self.competence != "signed":
             return ()
         return open_mirror(draws["competence"], data, "ratings")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,19 +14,19 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float, Int
 from scipy.special import expit
 
-from raters.distributions import GroupedMixture, Votes
+from raters.distributions import GroupedMixture
+from raters.distributions.rows import votes_of
 from raters.judgements.patterns import Patterns
 from raters.judgements.responses import Responses
-from raters.model import Marginal, Model, Values
-from raters.models.on_nodes import number_at, spaced
+from raters.model import Marginal, Values
+from raters.models.on_nodes import NodeModel, number_at, spaced
+from raters.models.settings import CheckedModel
 
 # Logits per standard deviation of the ability for which the nodes lie close enough.
 _STEEPEST = 2.0
-# Largest number of rows times nodes: arrays of this size are held at a time.
-_MOST_CELLS = 30_000_000
 
 
-class Logistic(Model[Responses]):
+class Logistic(CheckedModel[Responses]):
     """Model in which the log-odds of a right response follow from the person's ability and from
     parameters of the item."""
 
@@ -50,23 +50,23 @@ class Logistic(Model[Responses]):
         """Log-odds of a right response."""
 
     def generate(self, data: Responses) -> None:
-        """Define the NumPyro program."""
         sites = self.sample_items(data.num_items)
         with numpyro.plate("person", data.num_persons):
             ability = numpyro.sample("ability", dist.Normal(0.0, self.ability_spread(sites)))
         logits = self.log_odds(ability[data.person], data.item, sites)
         with numpyro.plate("response", data.num_rows):
-            numpyro.sample("correct", _right(logits, data.count), obs=data.correct)
+            numpyro.sample("correct", votes_of(logits, data.count), obs=data.correct)
 
     def marginal(self, data: Responses) -> Marginal:
         """This model with the abilities integrated out, on the patterns of the responses."""
         patterns = Patterns.of(data, "person", "item")
-        nodes = num_nodes(patterns)
+        weight = np.asarray(patterns.weight, np.float64)
+        most = np.bincount(np.asarray(patterns.group), weight, minlength=1).max(initial=0.0)
+        nodes = number_at(1 / np.sqrt(1 + _STEEPEST**2 * most / 4))
         finer = Integrated(self, 2 * nodes - 1)
         return Marginal(Integrated(self, nodes), patterns, "ability", finer)
 
     def start(self, data: Responses) -> Values:
-        """Start from the log-odds of the shares of right responses."""
         return self.start_items(data) | {"ability": _log_odds_of(data, "person")}
 
     @abc.abstractmethod
@@ -75,19 +75,17 @@ class Logistic(Model[Responses]):
 
 
 @dataclass(frozen=True)
-class Integrated(Model[Patterns]):
+class Integrated(NodeModel):
     """A logistic model with the abilities integrated out."""
 
-    model: Logistic
-    nodes: int
+    most_cells: ClassVar[int] = 30_000_000
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Blocks of the items."""
-        return self.model.item_blocks
+        blocks: tuple[tuple[str, ...], ...] = self.model.item_blocks
+        return blocks
 
     def generate(self, data: Patterns) -> None:
-        """Define the NumPyro program."""
         sites = self.model.sample_items(data.num_facets)
         node = spaced(self.nodes)
         shape = (data.num_rows, self.nodes)
@@ -99,7 +97,7 @@ class Integrated(Model[Patterns]):
         with numpyro.plate("pattern", data.num_units):
             mixture = GroupedMixture(
                 dist.Categorical(logits=-(node**2) / 2),
-                _right(logits, count),
+                votes_of(logits, count),
                 data.group,
                 data.num_units,
                 repeats=data.repeats,
@@ -108,34 +106,12 @@ class Integrated(Model[Patterns]):
             numpyro.sample("given", mixture, obs=data.given, infer=facts)
 
     def start(self, data: Patterns) -> Values:
-        """Start of the items."""
-        return self.model.start_items(data)
-
-    def why_not(self, data: Patterns) -> str | None:
-        """Refuse tables for which the nodes of all responses do not fit into memory."""
-        if (cells := data.num_rows * self.nodes) <= _MOST_CELLS:
-            return None
-        return (
-            f"PGEM integrates the abilities on {self.nodes} nodes, and {data.num_rows:,} responses"
-            f" on so many are {cells:,} numbers (at most {_MOST_CELLS:,}); use PGGibbs, NUTS or SVI"
-        )
-
-
-def num_nodes(patterns: Patterns) -> int:
-    """Number of nodes that lie as close as the responses of any person tell their ability."""
-    weight = np.asarray(patterns.weight, np.float64)
-    most = np.bincount(np.asarray(patterns.group), weight, minlength=1).max(initial=0.0)
-    return number_at(1 / np.sqrt(1 + _STEEPEST**2 * most / 4))
-
-
-def _right(logits: Any, count: Any) -> dist.Distribution:
-    """Distribution of the number of right responses out of `count`."""
-    return dist.Bernoulli(logits=logits) if count is None else Votes(logits, count)
+        start: Values = self.model.start_items(data)
+        return start
 
 
 def _log_odds_of(data: Responses | Patterns, axis: str) -> Float[np.ndarray, " axis"]:
-    """Log-odds of the share of right responses of each name, with half a response added to both
-    sides."""
+    """Log-odds of the share of right responses of each name, with half a response on each side."""
     axis = "facet" if isinstance(data, Patterns) and axis == "item" else axis
     codes, weight = np.asarray(data.codes(axis)), np.asarray(data.weight, np.float64)
     outcome = getattr(data, data.answer)

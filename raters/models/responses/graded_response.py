@@ -13,8 +13,8 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 from scipy.special import logit
 
-from raters.distributions import OrderedNormal, Repeated
-from raters.errors.validation import plain_positive
+from raters.distributions import Repeated
+from raters.distributions.normals import OrderedNormal
 from raters.judgements.graded_responses import GradedResponses
 from raters.model import Values
 from raters.models.on_nodes import Integrable
@@ -64,16 +64,11 @@ class GradedResponse(Integrable[GradedResponses]):
 
     reference: ClassVar[str] = "samejima1969estimation"
 
-    def __post_init__(self) -> None:
-        plain_positive(self, "difficulty_scale", "discrimination_scale")
-
     @property
     def integrated(self) -> tuple[str, str, str]:
-        """The abilities of the persons; the other sites are those of the items."""
         return "ability", "person", "item"
 
     def generate(self, data: GradedResponses) -> None:
-        """Define the NumPyro program."""
         with numpyro.plate("person", data.num_persons):
             ability = numpyro.sample("ability", dist.Normal(0.0, 1.0))
         sites = self.sample_others(data.num_items, data.num_levels)
@@ -82,7 +77,6 @@ class GradedResponse(Integrable[GradedResponses]):
             numpyro.sample("response", Repeated(response, data.count), obs=data.response)
 
     def sample_others(self, number: int, num_levels: int) -> Values:
-        """Sample the discriminations and the difficulties of so many items."""
         difficulty = OrderedNormal(num_levels - 1, 0.0, self.difficulty_scale)
         discrimination = dist.TruncatedNormal(1.0, self.discrimination_scale, low=0.0)
         with numpyro.plate("item", number):
@@ -96,27 +90,22 @@ class GradedResponse(Integrable[GradedResponses]):
     def answers_at(
         self, value: Float[Array, " *row"], other: Array, sites: Values
     ) -> dist.Distribution:
-        """Distribution of the responses of abilities to items."""
         discrimination, difficulty = sites["discrimination"][other], sites["difficulty"][other]
         above = discrimination[..., None] * (value[..., None] - difficulty)
         return dist.Categorical(logits=level_log_probs(above))
 
     def start(self, data: GradedResponses) -> Values:
-        """Start from the mean levels of the persons, and from the frequencies of the levels of each
-        item."""
         others = self.start_others(data.levels_by("item"))
         return {"ability": data.standard_levels("person")} | others
 
     def start_others(self, counts: Float[np.ndarray, "other level"]) -> Values:
-        """Start from equal discriminations, and from the frequencies of the levels."""
         shares = (counts + 0.5) / (counts + 0.5).sum(1, keepdims=True)
         above = np.cumsum(shares[:, ::-1], axis=1)[:, ::-1][:, 1:]
         return {"discrimination": np.ones(len(counts)), "difficulty": -logit(above)}
 
 
 def level_log_probs(above: Float[Array, "*row step"]) -> Float[Array, "*row level"]:
-    """Log-probability of each level, from the descending log-odds of a response at or above each
-    step."""
+    """Log-probability of each level, from the log-odds of a response at or above each step."""
     passed, failed = jax.nn.log_sigmoid(above), jax.nn.log_sigmoid(-above)
     apart = jnp.log(-jnp.expm1(jnp.minimum(above[..., 1:] - above[..., :-1], -1e-12)))
     middle = passed[..., :-1] + failed[..., 1:] + apart

@@ -10,28 +10,26 @@ import numpyro
 import numpyro.distributions as dist
 import scipy.sparse
 
-from raters.distributions import Votes
-from raters.errors.validation import plain_positive, plain_whole
+from raters.distributions.rows import votes_of
 from raters.judgements.responses import Responses
-from raters.model import Affine, Model, Rotation, Symmetry, Values
+from raters.model import Affine, Rotation, Symmetry, Values
 from raters.models.components import components
+from raters.models.settings import CheckedModel
 
 
 @dataclass(frozen=True)
-class IdealPoint(Model[Responses]):
+class IdealPoint(CheckedModel[Responses]):
     r"""Ideal-point model: persons have positions, and each item divides them along a direction.
 
     .. math::
 
         P(\text{yes} \mid p, i) = \sigma\Big(c_i + \sum_d b_{id} \, x_{pd}\Big), \qquad
-        x_{pd} \sim \mathrm{Normal}(0, 1), \quad b_{id} \sim \mathrm{Normal}(0, s), \quad
-        c_i \sim \mathrm{Normal}(0, t)
+        x_{pd} \sim \mathrm{Normal}(0, 1), \quad b_{id} \sim \mathrm{Normal}(0, 2), \quad
+        c_i \sim \mathrm{Normal}(0, 5)
 
     It follows from utilities that fall with the squared distance between a person's ideal point
-    and what a vote of yes, and one of no, would bring about (Clinton, Jackman and Rivers 2004), and
-    is the logistic factor model with positions as factors and slopes as loadings. Of legislators,
-    the first dimension is usually that from left to right. Of a test it is `TwoPL` with slopes of
-    either sign.
+    and what a vote of yes, and one of no, would bring about (Clinton, Jackman and Rivers 2004). Of
+    a test it is `TwoPL` with slopes of either sign.
 
     Positions are known up to a rotation or reflection: draws are turned towards their mean, on its
     principal axes, each in the direction in which the person furthest from 0 is positive. With one
@@ -41,10 +39,6 @@ class IdealPoint(Model[Responses]):
     ----------
     num_dimensions : int
         Number of dimensions.
-    slope_scale : float
-        Standard deviation s of the slopes, in logits for one standard deviation of the positions.
-    intercept_scale : float
-        Standard deviation t of the intercepts, in logits.
 
     Examples
     --------
@@ -57,46 +51,35 @@ class IdealPoint(Model[Responses]):
     """
 
     num_dimensions: int = 1
-    slope_scale: float = 2.0
-    intercept_scale: float = 5.0
 
     reference: ClassVar[str] = "clinton2004statistical"
 
-    def __post_init__(self) -> None:
-        plain_whole(self, "num_dimensions")
-        plain_positive(self, "slope_scale", "intercept_scale")
-
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Positions, then intercepts and slopes together."""
         return (("position",), ("intercept", "slope"))
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Rotation of the space, and its stretches and shifts, which the priors bound."""
         return (Rotation(("position", "slope")), Affine("position", "slope", "intercept"))
 
     def generate(self, data: Responses) -> None:
-        """Define the NumPyro program."""
         size, facts = self.num_dimensions, {"event_dims": ["dimension"]}
         with numpyro.plate("person", data.num_persons):
             normal = dist.Normal(0.0, 1.0).expand([size]).to_event(1)
             position = numpyro.sample("position", normal, infer=facts)
         with numpyro.plate("item", data.num_items):
-            intercept = numpyro.sample("intercept", dist.Normal(0.0, self.intercept_scale))
-            normal = dist.Normal(0.0, self.slope_scale).expand([size]).to_event(1)
+            intercept = numpyro.sample("intercept", dist.Normal(0.0, 5.0))
+            normal = dist.Normal(0.0, 2.0).expand([size]).to_event(1)
             slope = numpyro.sample("slope", normal, infer=facts)
         logits = intercept[data.item]
         for place in range(size):
             # One index for each row, as the conjugate updates read it.
             column = np.full(data.num_rows, place)
             logits = logits + slope[data.item, column] * position[data.person, column]
-        votes = dist.Bernoulli(logits=logits) if data.count is None else Votes(logits, data.count)
         with numpyro.plate("response", data.num_rows):
-            numpyro.sample("correct", votes, obs=data.correct)
+            numpyro.sample("correct", votes_of(logits, data.count), obs=data.correct)
 
     def start(self, data: Responses) -> Values:
-        """Start from the principal components of the responses less the share of each item."""
         asked = np.maximum(data.judgements_by("item"), 1)
         share = (data.right_by("item") + 0.5) / (asked + 1)
         weight = np.asarray(data.weight, np.float64)

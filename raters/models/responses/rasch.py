@@ -10,7 +10,6 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float, Int
 
-from raters.errors.validation import plain_positive
 from raters.judgements.patterns import Patterns
 from raters.judgements.responses import Responses
 from raters.model import CommonShift, Spread, Symmetry, Values
@@ -28,9 +27,7 @@ class Rasch(Logistic):
         s \sim \mathrm{HalfNormal}(h)
 
     Abilities and difficulties are in logits on one scale, with the mean of the population of
-    persons at 0: a person answers an item of their own ability right with probability one half. The
-    model with abilities of standard deviation 1 and one slope s for all items is the same, with
-    abilities and difficulties divided by s.
+    persons at 0.
 
     `raters.PGEM` maximises the marginal likelihood, in which the abilities are integrated out, and
     then draws the abilities given the items. With large `difficulty_scale` and
@@ -38,12 +35,10 @@ class Rasch(Logistic):
 
     Parameters
     ----------
-    ability_scale : float, optional
-        Standard deviation s of the abilities, in logits; learned unless given.
     difficulty_scale : float
         Standard deviation d of the difficulties, in logits.
     ability_scale_prior : float
-        Scale h of the half-normal prior of a learned `ability_scale`.
+        Scale h of the half-normal prior of the standard deviation of the abilities.
 
     Examples
     --------
@@ -55,59 +50,43 @@ class Rasch(Logistic):
     ('chain', 'draw', 'person')
     """
 
-    ability_scale: float | None = None
     difficulty_scale: float = 3.0
     ability_scale_prior: float = 2.0
 
     reference: ClassVar[str] = "rasch1960probabilistic"
 
-    def __post_init__(self) -> None:
-        plain_positive(self, "ability_scale", optional=True)
-        plain_positive(self, "difficulty_scale", "ability_scale_prior")
-
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Abilities, then difficulties."""
         return (("ability",), ("difficulty",))
 
     @property
     def item_blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Difficulties, and the spread of the abilities, in which the logits are affine."""
-        return (("difficulty",), *((("ability_scale",),) if self.ability_scale is None else ()))
+        return (("difficulty",), ("ability_scale",))
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """A number that is added to all abilities and all difficulties."""
         return (CommonShift(("ability", "difficulty")),)
 
     @property
     def spreads(self) -> tuple[Spread, ...]:
-        """Abilities that move together with their spread, where that is learned."""
-        return (Spread("ability", "ability_scale"),) if self.ability_scale is None else ()
+        return (Spread("ability", "ability_scale"),)
 
     def sample_items(self, num_items: int) -> Values:
-        """Sample the difficulties, and the spread of the abilities unless it is given."""
-        sites: Values = {}
-        if self.ability_scale is None:
-            # A half-normal prior, in the form that Pólya-Gamma back-ends read.
-            prior = dist.TruncatedNormal(0.0, self.ability_scale_prior, low=0.0)
-            sites["ability_scale"] = numpyro.sample("ability_scale", prior)
+        # A half-normal prior, in the form that Pólya-Gamma back-ends read.
+        prior = dist.TruncatedNormal(0.0, self.ability_scale_prior, low=0.0)
+        ability_scale = numpyro.sample("ability_scale", prior)
         with numpyro.plate("item", num_items):
             difficulty = numpyro.sample("difficulty", dist.Normal(0.0, self.difficulty_scale))
-        return sites | {"difficulty": difficulty}
+        return {"ability_scale": ability_scale, "difficulty": difficulty}
 
     def ability_spread(self, sites: Values) -> Any:
-        """Return the spread given, or the site."""
-        return sites["ability_scale"] if self.ability_scale is None else self.ability_scale
+        return sites["ability_scale"]
 
     def log_odds(
         self, ability: Float[Array, " *row"], item: Int[Array, " *row"], sites: Values
     ) -> Float[Array, " *row"]:
-        """Return ability less difficulty."""
         log_odds: Array = ability - sites["difficulty"][item]
         return log_odds
 
     def start_items(self, data: Responses | Patterns) -> Values:
-        """Start from the shares of right responses to each item."""
-        start: Values = {"difficulty": start_difficulty(data)}
-        return start | ({"ability_scale": np.asarray(1.0)} if self.ability_scale is None else {})
+        return {"difficulty": start_difficulty(data), "ability_scale": np.asarray(1.0)}

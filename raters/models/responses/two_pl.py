@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float, Int
 
-from raters.errors.validation import one_of, plain_positive
 from raters.judgements.patterns import Patterns
 from raters.judgements.responses import Responses
 from raters.model import CommonShift, Scale, Sign, Symmetry, Values
@@ -69,30 +68,21 @@ class TwoPL(Logistic):
 
     reference: ClassVar[str] = "birnbaum1968some"
 
-    def __post_init__(self) -> None:
-        plain_positive(self, "difficulty_scale", "discrimination_scale")
-        one_of("discrimination", self.discrimination, get_args(Discrimination))
-
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Abilities, difficulties, discriminations."""
         return (("ability",), *self.item_blocks)
 
     @property
     def item_blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Difficulties, then discriminations."""
         return (("difficulty",), ("discrimination",))
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """A number that is added to all abilities and all difficulties, a factor of both that
-        divides the discriminations, and the sign of all where discriminations may be negative."""
         sites = ("ability", "difficulty", "discrimination")
         sign = (Sign(sites),) if self.discrimination == "signed" else ()
         return (CommonShift(sites[:2]), Scale(up=sites[:2], down=sites[2:]), *sign)
 
     def sample_items(self, num_items: int) -> Values:
-        """Sample the difficulties and the discriminations."""
         with numpyro.plate("item", num_items):
             difficulty = numpyro.sample("difficulty", dist.Normal(0.0, self.difficulty_scale))
             low = competences.LOW[self.discrimination]
@@ -101,19 +91,15 @@ class TwoPL(Logistic):
         return {"difficulty": difficulty, "discrimination": discrimination}
 
     def ability_spread(self, sites: Values) -> Any:
-        """Return 1: abilities are in standard deviations."""
         return 1.0
 
     def log_odds(
         self, ability: Float[Array, " *row"], item: Int[Array, " *row"], sites: Values
     ) -> Float[Array, " *row"]:
-        """Return ability less difficulty, times discrimination."""
         log_odds: Array = sites["discrimination"][item] * (ability - sites["difficulty"][item])
         return log_odds
 
     def start_items(self, data: Responses | Patterns) -> Values:
-        """Start from the shares of right responses to each item, and equal discriminations: signed
-        ones are negative where those who are right elsewhere are wrong."""
         difficulty = start_difficulty(data)
         sign = np.ones(len(difficulty))
         if self.discrimination == "signed":
@@ -123,7 +109,6 @@ class TwoPL(Logistic):
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Responses
     ) -> tuple[str, ...]:
-        """Warn of responses that leave open which way round the abilities are."""
         if self.discrimination != "signed":
             return ()
         return open_mirror(draws["ability"], data, "responses")

@@ -1,17 +1,53 @@
-"""Normal distributions whose samplers and optimisers move in units of their own."""
+"""Normal distributions in ascending order, and in units of their own."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
-from jaxtyping import Array, Bool
+from jax.scipy.special import gammaln
+from jaxtyping import Array, Bool, Float
 from numpyro.distributions import biject_to, constraints
 from numpyro.distributions.transforms import AffineTransform, Transform
 
 from raters.errors.validation import checked
+
+
+class OrderedNormal(dist.Distribution):
+    r"""Independent normals in ascending order, such as the thresholds of a scale.
+
+    .. math:: p(x) = L! \prod_l \mathrm{Normal}(x_l; m, s), \qquad x_1 < \dots < x_L
+
+    With a large scale it is flat in the values themselves, not in the logarithms of their
+    differences, so that a mode is then the one of the likelihood.
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.ordered_vector
+    pytree_data_fields = ("loc", "scale")
+    pytree_aux_fields = ("size",)
+
+    def __init__(
+        self, size: int, loc: Any = 0.0, scale: Any = 1.0, *, validate_args: bool | None = None
+    ) -> None:
+        self.size, self.loc, self.scale = size, loc, scale
+        batch = jnp.broadcast_shapes(jnp.shape(loc), jnp.shape(scale))
+        super().__init__(batch, (size,), validate_args=validate_args)
+
+    def log_prob(self, value: Float[Array, "*batch size"]) -> Array:
+        """Log density of ascending values."""
+        loc, scale = (jnp.asarray(part)[..., None] for part in (self.loc, self.scale))
+        density: Array = dist.Normal(loc, scale).log_prob(value).sum(-1)
+        return density + gammaln(self.size + 1.0)
+
+    def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:
+        """Draw values, in ascending order."""
+        loc, scale = (jnp.asarray(part)[..., None] for part in (self.loc, self.scale))
+        normal = jax.random.normal(key, (*sample_shape, *self.batch_shape, self.size))
+        return jnp.sort(loc + scale * normal, axis=-1)
 
 
 class ScaledReal(constraints.Constraint):
@@ -94,29 +130,10 @@ class ScaledMultivariateNormal(dist.MultivariateNormal):
     """Multivariate normal distribution in units in which its entries are of size 1.
 
     See `ScaledNormal`.
-
-    Parameters
-    ----------
-    loc : array, shape (..., entry)
-        Mean.
-    scale_tril : array, shape (..., entry, entry)
-        Cholesky factor of the covariance.
-    unit : array, shape (entry,)
-        Values over this are what samplers and optimisers move in.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> from numpyro.distributions import biject_to
-    >>> from raters.distributions import ScaledMultivariateNormal
-    >>> taste = ScaledMultivariateNormal(jnp.zeros(2), jnp.eye(2), jnp.array([1.0, 0.25]))
-    >>> biject_to(taste.support)(jnp.ones(2)).tolist()
-    [1.0, 0.25]
     """
 
     pytree_data_fields = ("unit",)
 
-    @checked
     def __init__(
         self, loc: Any, scale_tril: Any, unit: Any, *, validate_args: bool | None = None
     ) -> None:

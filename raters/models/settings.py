@@ -1,0 +1,39 @@
+"""Checks of the settings of models by their annotations."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from typing import Any, Literal
+
+from raters.errors.validation import boolean, one_of, plain_positive, plain_whole
+from raters.judgements.base import Judgements
+from raters.model import Model
+
+
+class CheckedModel[Data: Judgements](Model[Data]):
+    """Model whose settings are numbers above 0, whole numbers, flags or words."""
+
+    def __post_init__(self) -> None:
+        hints = typing.get_type_hints(type(self))
+        for field in dataclasses.fields(self):
+            hint = hints[field.name]
+            is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+            kinds = typing.get_args(hint) if is_union else (hint,)
+            if getattr(self, field.name) is not None or type(None) not in kinds:
+                _check(self, field, kinds)
+
+
+def _check(model: Any, field: dataclasses.Field[Any], kinds: tuple[Any, ...]) -> None:
+    """Raise unless a setting is of one of these kinds."""
+    name, value = field.name, getattr(model, field.name)
+    words = [kind for kind in kinds if typing.get_origin(kind) is Literal]
+    if words and (isinstance(value, str) or float not in kinds):
+        one_of(name, value, typing.get_args(words[0]))
+    elif bool in kinds:
+        boolean(name, value)
+    elif int in kinds:
+        plain_whole(model, name, least=field.metadata.get("least", 1))
+    elif float in kinds:
+        plain_positive(model, name, optional=type(None) in kinds)
