@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float
 from scipy.special import softmax
 
-from raters.alignment._checks import ROUNDING, as_array, as_reference
+from raters.alignment.checks import ROUNDING, as_array, as_reference
 from raters.errors import refuse_data
 from raters.errors.validation import checked, numbers, positive
 

@@ -13,7 +13,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from raters.alignment._checks import as_array
+from raters.alignment.checks import as_array
 from raters.alignment.regret import RATE
 from raters.alignment.saddle import Costs, FairPolicy
 from raters.errors import refuse, refuse_data

@@ -7,7 +7,7 @@ import xarray as xr
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from raters.alignment._checks import as_array
+from raters.alignment.checks import as_array
 from raters.errors import refuse_data
 from raters.errors.validation import checked, whole
 from raters.fitting.draws import check_finite

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from raters.alignment._checks import as_reward
+from raters.alignment.checks import as_reward
 from raters.alignment._programme import least_worst, warn_of_gap
 from raters.errors import refuse_data
 from raters.errors.validation import checked

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
-from raters.alignment._checks import ROUNDING, as_array
+from raters.alignment.checks import ROUNDING, as_array
 from raters.errors import refuse_data
 from raters.judgements import MDP
 
