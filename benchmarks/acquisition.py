@@ -24,17 +24,16 @@ from scipy.stats import bootstrap
 
 import raters as rt
 from raters.acquisition import (
-    About,
     BestMean,
     Entropy,
-    Oracle,
     OrderEntropy,
     Random,
     SpanningTree,
     Top,
-    area_under_curve,
     simulate_campaign,
 )
+from raters.acquisition.policy import Oracle
+from raters.acquisition.scores import About
 
 ITEMS, ANNOTATORS, BATCH = 20, 10, 19
 BATCHES = {"ten": 40, "one": 50}
@@ -126,7 +125,7 @@ def to_enough(tau: np.ndarray) -> float:
 
 def section(crowd: str, curves: xr.Dataset) -> str:
     """One table: gains with bootstrap intervals over replicates, paired with random."""
-    area = area_under_curve(curves)
+    area = curves["tau"].mean("batch")
     base = area.sel(policy="random")
     enough = {
         name: to_enough(curves["tau"].sel(policy=name).values) for name in curves["policy"].values

@@ -14,7 +14,9 @@ from _common import child, options, peak_megabytes, report, table, timed
 from scipy.special import entr, expit
 
 import raters as rt
-from raters.acquisition import Bald, BatchBald, Posterior, VarianceReduction
+from raters.acquisition import Posterior
+from raters.acquisition.batches import BatchBald
+from raters.acquisition.scores import Bald, VarianceReduction
 
 DRAWS = 200
 

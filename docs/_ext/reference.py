@@ -19,7 +19,10 @@ MODULES = {
     "raters.reporting": "Reports.",
     "raters.figures": "Figures: each function returns an ArviZ plot collection.",
     "raters.acquisition": "Policies, scores, stopping rules and simulations.",
-    "raters.acquisition.campaign.formats": "Questions and answers of Label Studio and Argilla.",
+    "raters.acquisition.scores": "Further scores of questions.",
+    "raters.acquisition.batches": "Further rules for batches.",
+    "raters.acquisition.formats": "Questions and answers of Label Studio and Argilla.",
+    "raters.acquisition.noisy_labels": "Training on noisy labels.",
     "raters.alignment": "Policies from rewards, and regrets of types.",
     "raters.imitation": "Imitation learning on tables.",
     "raters.datasets": "Generators with known truth, and one small real table.",
@@ -31,7 +34,14 @@ MODULES = {
     "raters.errors": "Errors and warnings.",
 }
 # Modules of which users reach these names alone.
-_ALONE = {"raters.program": ["LatentClass", "Program", "Site"]}
+_ALONE = {
+    "raters.program": ["LatentClass", "Program", "Site"],
+    "raters.acquisition.batches": ["BatchBald", "Power", "SparseSubset"],
+    "raters.acquisition.scores": [
+        *("About", "Bald", "CommitteeDivergence", "Epig", "LeastConfidence"),
+        *("VarianceReduction", "VoteEntropy"),
+    ],
+}
 # Modules whose functions are for the package.
 _CLASSES = {"raters.model"}
 

@@ -97,14 +97,8 @@ class Unique(Batch):
 @dataclass(frozen=True)
 class Power(Batch):
     r"""Stochastic batches: each pair (or item) once, drawn without replacement with probability
-    proportional to
-    :math:`\mathrm{score}^{\alpha}` (Kirsch et al. 2023, Stochastic Batch Acquisition, TMLR).
-
-    Parameters
-    ----------
-    exponent : float
-        α; 1 draws in proportion to the scores, and large values come close to the highest.
-    """
+    proportional to the score to the power `exponent` (Kirsch et al. 2023, Stochastic Batch
+    Acquisition, TMLR)."""
 
     exponent: float = 1.0
 
@@ -220,12 +214,8 @@ class Sequential(Batch):
     far leave of a quantity q the variance around its best linear predictor: covariances with the
     next answer become
     :math:`\mathrm{Cov}(p, q) - \mathrm{Cov}(p, y)\,\mathrm{Cov}(y, y)^{-1}\,\mathrm{Cov}(y, q)`.
-    Only the 20,000 candidates of highest score are considered.
-
-    Parameters
-    ----------
-    once : bool
-        Whether each pair comes once in a batch.
+    Only the 20,000 candidates of highest score are considered; `once` says whether each pair comes
+    once in a batch.
     """
 
     once: bool = True
@@ -294,10 +284,6 @@ class BatchBald(Batch):
     of highest score are considered. Each item is labelled once in a batch, and models of types are
     refused: answers that share a class which the likelihood sums out are not independent given a
     draw.
-
-    Parameters
-    ----------
-    configurations : int
 
     References
     ----------
@@ -384,16 +370,11 @@ def _conditional_entropy(
 @dataclass(frozen=True)
 class SparseSubset(Batch):
     r"""Batch whose expected log-likelihood is near that of all candidates together (Frank–Wolfe;
-    Pinsler et al. 2019).
+    Pinsler et al. 2019, arXiv:1908.02144).
 
     Each question is a vector: its expected log-likelihood under every draw, centred. Steps of the
     Frank–Wolfe algorithm move a sparse weighted sum of questions towards the sum of all; a question
-    enters the batch at the first step towards it. Scores only shorten the list to 20,000
-    candidates.
-
-    References
-    ----------
-    Pinsler, Gordon, Nalisnick and Hernández-Lobato (2019), NeurIPS, arXiv:1908.02144.
+    enters the batch at the first step towards it. Scores only shorten the list.
     """
 
     def chooser(self, task: Task) -> Chooser:

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 
 from raters.acquisition.batches import Batch, Chooser, Sequential, Task, Unique
 from raters.acquisition.posterior import Posterior
-from raters.acquisition.questions.arguments import check_askable
+from raters.acquisition.questions.pool import check_askable
 from raters.acquisition.scores import (
     Bald,
     Criterion,
@@ -43,12 +43,9 @@ PerQuestion = Float[np.ndarray, " question"]
 
 @dataclass(frozen=True)
 class AnnotatorRule(abc.ABC):
-    """Preference among annotators, whatever the question; divided by cost where annotators have
-    costs.
-
-    Competences count by their size: the answer of an adversary is as informative as that of a
-    competent annotator. A subclass is a frozen dataclass that writes `preference`.
-    """
+    """Preference among annotators, whatever the question; a frozen dataclass with `preference`.
+    It is divided by costs. Competences count by their size: the answer of an adversary is as
+    informative as that of a competent annotator."""
 
     @abc.abstractmethod
     def preference(self, posterior: Posterior) -> PerAnnotator:
@@ -68,13 +65,8 @@ class BestMean(AnnotatorRule):
 
 @dataclass(frozen=True)
 class Oracle(AnnotatorRule):
-    """Choice of the annotator that is truly the most competent, for simulations.
-
-    Parameters
-    ----------
-    competence : mapping
-        From the name of every annotator to their competence.
-    """
+    """Choice of the annotator that is truly the most competent, for simulations: `competence` maps
+    the name of every annotator to it."""
 
     competence: Any
 
@@ -191,14 +183,12 @@ class Policy:
         if self.target is not None:
             one_of("target", self.target, get_args(Target))
         for name, kind, such in (
-            ("score", Criterion, "rt.acquisition.Bald()"),
+            ("score", Criterion, "rt.acquisition.Entropy()"),
             ("batch", Batch, "rt.acquisition.Top()"),
             ("annotator", AnnotatorRule, "rt.acquisition.BestMean()"),
         ):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, kind):
-                expected = "it must be an object that says how, or left out"
-                refuse(name, value, expected=expected, instead=f"{name}={such}")
+            if getattr(self, name) is not None:
+                instance(name, getattr(self, name), kind, "an object that says how", such)
         if self.target is not None and self.score is not None:
             refuse("score", self.score, "and `target` both say what is wanted", "give one of them")
         whole("k", self.k)
@@ -211,8 +201,7 @@ class Policy:
         else:
             object.__setattr__(self, "quota", _pairs("quota", self.quota, positive=False))
         if not is_number(self.least_share) or not 0 <= self.least_share <= 1:
-            expected = "it must lie between 0 and 1, such as 0.02"
-            refuse("least_share", self.least_share, expected=expected)
+            refuse("least_share", self.least_share, expected="it must lie between 0 and 1")
         object.__setattr__(self, "least_share", float(self.least_share))
 
     def criterion(self, posterior: Posterior) -> Criterion:
@@ -220,28 +209,14 @@ class Policy:
         given."""
         if self.score is not None:
             return self.score
-        match self._target(posterior):
-            case "truth":
-                return TruthVariance()
-            case "predictive":
-                return Epig()
-            case "everything":
-                return Bald()
-            case "ranking" if posterior.data.listed:
-                return OrderVariance()
-            case "ranking":  # A question is about the order of a set.
-                return VarianceReduction("rank")
-            case target:
-                return VarianceReduction(cast(Quantity, target), k=self.k)
-
-    def _target(self, posterior: Posterior) -> str:
-        if self.target is not None:
-            return self.target
-        if posterior.has_truth:
-            return "truth"
-        of_order = posterior.data.pair or not posterior.data.listed
-        has_order = order_site(posterior) in posterior.draws
-        return "ranking" if has_order and of_order else "everything"
+        data, target = posterior.data, self.target
+        if target is None:
+            has_order = order_site(posterior) in posterior.draws and (data.pair or not data.listed)
+            target = "truth" if posterior.has_truth else "ranking" if has_order else "everything"
+        if target == "ranking":  # Without a list of answers a question is about the order of a set.
+            return OrderVariance() if data.listed else VarianceReduction("rank")
+        others = {"truth": TruthVariance(), "predictive": Epig(), "everything": Bald()}
+        return others.get(target) or VarianceReduction(cast(Quantity, target), k=self.k)
 
     @checked
     def choose(
@@ -254,22 +229,9 @@ class Policy:
         asked: Any = None,
         pending: Any = None,
     ) -> Chosen:
-        """Choose questions.
-
-        Parameters
-        ----------
-        posterior : Posterior
-        candidates : Judgements
-            Questions in the codes of ``posterior.data``.
-        number : int
-            Number of questions to choose; fewer are chosen when no more are left.
-        seed : int
-        asked : int array, shape (annotator,), optional
-            Number of answers that each annotator was asked for so far; by default those of
-            ``posterior.data``.
-        pending : Judgements, optional
-            Questions that wait for an answer. The batch takes account of them as of its own.
-        """
+        """Choose so many questions, or fewer when no more are left, in the codes of
+        ``posterior.data``, beside those that wait for an answer (`pending`), where each annotator
+        was asked for so many answers so far."""
         for name, questions in (("candidates", candidates), ("pending", pending)):
             if name == "candidates" or questions is not None:
                 what, such = "questions in the codes of the draws", "rt.Candidates.of(data)"
@@ -279,42 +241,32 @@ class Policy:
         if not candidates.num_rows:
             expected = "give at least one"
             refuse("candidates", problem="holds no question", expected=expected, error=DataError)
-        rng = np.random.default_rng(seed)
         data = posterior.data
         asked = data.judgements_by(data.judge) if asked is None else numbers("asked", asked)
         if np.shape(asked) != (len(data.judges),):
             expected = f"give a number for each of the {len(data.judges)} judges"
             refuse("asked", problem=f"has shape {np.shape(asked)}", expected=expected)
-        asked = np.array(asked, float)
-        chooser, score, questions, num_pending = self._prepared(
-            posterior, candidates, pending, rng, seed
-        )
-        if not chooser.open[num_pending:].any():
+        chooser, score, questions = self._chooser(posterior, candidates, pending, seed)
+        first = len(score) - candidates.num_rows
+        if not chooser.open[first:].any():
             # Every pair is among those that wait: a new batch of them begins.
-            chooser.open[num_pending:] = True
-        chooser.open[:num_pending] = False
-        judge = np.asarray(questions.codes(questions.judge))
-        rows = self._take(number, chooser, posterior, judge, questions.about(), asked)
-        return Chosen(rows - num_pending, score[rows], float(score[num_pending:].max()))
+            chooser.open[first:] = True
+        chooser.open[:first] = False
+        rows = self._take(number, chooser, posterior, questions, np.array(asked, float))
+        return Chosen(rows - first, score[rows], float(score[first:].max()))
 
     def values(
         self, posterior: Posterior, candidates: Any, *, seed: int, pending: Any = None
     ) -> PerQuestion:
         """Score each question by itself, per cost, given that the pending ones are asked."""
-        rng = np.random.default_rng(seed)
-        chooser, *_, num_pending = self._prepared(posterior, candidates, pending, rng, seed)
-        return chooser.values()[num_pending:]
+        chooser, *_ = self._chooser(posterior, candidates, pending, seed)
+        return chooser.values()[-candidates.num_rows :]
 
-    def _prepared(
-        self,
-        posterior: Posterior,
-        candidates: Any,
-        pending: Any,
-        rng: np.random.Generator,
-        seed: int,
-    ) -> tuple[Chooser, PerQuestion, Any, int]:
-        """Chooser that has taken the pending questions, the scores of all questions, all questions,
-        and how many of them are pending."""
+    def _chooser(
+        self, posterior: Posterior, candidates: Any, pending: Any, seed: int
+    ) -> tuple[Chooser, PerQuestion, Any]:
+        """Chooser that has taken the pending questions, the scores of these and the candidates, and
+        all these questions."""
         num_pending = 0 if pending is None else pending.num_rows
         if num_pending:
             candidates = pending.unanswered().joined(candidates.unanswered())
@@ -330,23 +282,22 @@ class Policy:
                 refuse("costs", problem=problem, expected="leave it out")
             price = self.cost_of(posterior.data.judges)[candidates.codes(candidates.judge)]
             value = np.asarray(score / price)
-        batch = self.batch or self._batch(criterion, posterior)
+        batch = self.batch or Unique()
+        given_draw = posterior.data.pair and posterior.program.latent is None
+        if self.batch is None and given_draw and isinstance(criterion, OfVariance):
+            batch = Sequential(once=self.target != "competence")
+        rng = np.random.default_rng(seed)
         chooser = batch.chooser(Task(criterion, value, posterior, candidates, rng, price))
         for row in range(num_pending):
             chooser.take(row)
-        return chooser, score, candidates, num_pending
+        return chooser, score, candidates
 
     def _take(
-        self,
-        size: int,
-        chooser: Chooser,
-        posterior: Posterior,
-        judge: Int[np.ndarray, " question"],
-        about: Int[np.ndarray, " question"],
-        asked: PerAnnotator,
+        self, size: int, chooser: Chooser, posterior: Posterior, questions: Any, asked: PerAnnotator
     ) -> Int[np.ndarray, " chosen"]:
         """Take one row after another, with the annotator by the annotator rule."""
-        names = posterior.data.judges
+        names, about = posterior.data.judges, questions.about()
+        judge = np.asarray(questions.codes(questions.judge))
         cost, quota = self.cost_of(names), self.quota_of(names)
         preference = None if self.annotator is None else self.annotator.preference(posterior) / cost
         rows: list[int] = []
@@ -362,13 +313,6 @@ class Policy:
             asked[judge[row]] += 1
             rows.append(row)
         return np.array(rows, int)
-
-    def _batch(self, criterion: Criterion, posterior: Posterior) -> Batch:
-        """Batch rule where none is given."""
-        of_types = posterior.program.latent is not None
-        if isinstance(criterion, OfVariance) and posterior.data.pair and not of_types:
-            return Sequential(once=self.target != "competence")
-        return Unique()
 
     def cost_of(self, annotators: tuple[Any, ...]) -> PerAnnotator:
         """Cost of an answer of each annotator, in code order."""

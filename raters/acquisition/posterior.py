@@ -71,7 +71,8 @@ class Posterior:
     Examples
     --------
     >>> import raters as rt
-    >>> from raters.acquisition import Bald, Posterior
+    >>> from raters.acquisition import Posterior
+    >>> from raters.acquisition.scores import Bald
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
     >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
     >>> posterior = Posterior.of(rt.BTL(), result, draws=100)
@@ -155,7 +156,7 @@ class Posterior:
 
     def _log_likelihood(self, data: Judgements) -> Float[np.ndarray, " draw"]:
         return np.asarray(
-            log_likelihoods(self.model, jax.tree.map(jnp.asarray, data), self._flat), np.float64
+            log_likelihoods(self.model, jax.tree.map(jnp.asarray, data), self.flat), np.float64
         )
 
     def _check_names(self, data: Judgements) -> None:
@@ -169,7 +170,7 @@ class Posterior:
                 )
 
     @property
-    def _flat(self) -> Values:
+    def flat(self) -> Values:
         return {
             name: jnp.asarray(value.reshape(-1, *value.shape[2:]))
             for name, value in self.draws.items()
@@ -185,7 +186,7 @@ class Posterior:
         if self.weight.size > most:
             problem = "of the classes do not fit in memory"
             refuse("draws", self.weight.size, problem, f"it must be at most {most}")
-        probs: jax.Array = class_probs(self.model, jax.tree.map(jnp.asarray, self.data), self._flat)
+        probs: jax.Array = class_probs(self.model, jax.tree.map(jnp.asarray, self.data), self.flat)
         return probs
 
     def responsibility(self) -> Float[np.ndarray, "unit class"]:
@@ -206,7 +207,7 @@ class Posterior:
             return self._responsibilities
         share = np.asarray(self.weight, float).ravel()
         share, chances = share / share.sum(), self.responsibility()
-        return jnp.asarray(truths.classes(self.program, self._flat, share, chances))
+        return jnp.asarray(truths.classes(self.program, self.flat, share, chances))
 
     def true_classes(self) -> Float[np.ndarray, "unit class"]:
         """Probability of each true class of each unit, which allows for mistakes that the crowd
@@ -231,19 +232,11 @@ class Posterior:
     def answer_probs(
         self, questions: Judgements, *, by_class: bool = False, calibrated: bool = False
     ) -> AnswerProbs:
-        """Probability of each answer to each question under each draw; see
-        `raters.program.answer_probs`.
+        """Probability of each answer to each question, in the codes of `data`, under each draw.
 
-        Parameters
-        ----------
-        questions : Judgements
-            Questions in the codes of `data`; outcomes are ignored.
-        by_class : bool
-            What to do where the likelihood sums out a class (the true class of an item, the type of
-            an annotator). By default the probabilities sum it out too; with True the axis draw
-            holds each draw once for each class, weighted by its probability.
-        calibrated : bool
-            Weight the classes by the probabilities behind `true_classes`.
+        Where the likelihood sums out a class (the true class of an item, the type of an annotator),
+        the probabilities sum it out too; with `by_class` the axis draw holds each draw once for
+        each class, weighted by its probability: with `calibrated` that behind `true_classes`.
         """
         self._check_names(questions)
         asked = jax.tree.map(jnp.asarray, questions.unanswered())
@@ -251,7 +244,7 @@ class Posterior:
         classes = self._true_classes if calibrated else self._responsibilities
         unit = None if classes is None else asked.codes(self.program.unit)
         probs: AnswerProbs = _answer_probs(
-            self.model, by_class, asked, self._flat, weight, classes, unit
+            self.model, by_class, asked, self.flat, weight, classes, unit
         )
         return probs
 

@@ -19,7 +19,7 @@ import numpy as np
 from jax.scipy.special import xlogy
 from jaxtyping import Array, Float, Int
 
-from raters.acquisition.posterior import AnswerProbs, Posterior, Weight, sample_of
+from raters.acquisition.posterior import Posterior, Weight, sample_of
 from raters.errors import refuse
 from raters.errors.validation import one_of, whole
 from raters.judgements.counts import pad_to
@@ -56,10 +56,8 @@ def bits(probs: Float[Array, " ..."], axis: int = -2) -> Float[Array, " ..."]:
 
 @dataclass(frozen=True)
 class Criterion(abc.ABC):
-    """Score of questions: the higher, the more an answer is worth.
-
-    A subclass is a frozen dataclass that writes `reader`.
-    """
+    """Score of questions, the higher the more an answer is worth: a frozen dataclass with
+    `reader`."""
 
     def __call__(
         self, posterior: Posterior, questions: Any, *, seed: int = 0
@@ -74,10 +72,8 @@ class Criterion(abc.ABC):
 
     @abc.abstractmethod
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Return the function that scores a piece of the questions, one number for each row.
-
-        It raises `SettingError` when the criterion has no meaning for the model or the questions.
-        """
+        """Return the function that scores a piece of the questions, one number for each row;
+        `SettingError` when the criterion has no meaning for the model or the questions."""
 
 
 # ---------------------------------------------------------------- of the answer alone
@@ -173,19 +169,16 @@ class CommitteeDivergence(Uncertainty):
 
 @dataclass(frozen=True)
 class About(Criterion):
-    """Information about some parameters, with the others integrated out.
-
-    ``About("reward")`` scores by the information about the rewards, whatever an answer tells about
-    the competences. Draws of the other parameters are independent of those of the chosen ones,
-    after all draws have been brought to one scale. That is exact when the two are independent given
-    the data, and an approximation otherwise.
+    """Information about some parameters, such as ``About("reward")``, with the others integrated
+    out. All pairs of their draws are computed, which is exact when the two are independent given
+    the data.
 
     Parameters
     ----------
     *sites : str
         Names of the chosen parameters.
     draws : int
-        Number of draws of each of the two; all pairs of them are computed.
+        Number of draws of each of the two.
     """
 
     sites: tuple[str, ...]
@@ -259,8 +252,12 @@ def joint(probs: Probs, targets: Targets, weight: Weight | None = None) -> Joint
 
 
 @dataclass(frozen=True)
-class Predictive(Criterion):
-    """Base of the scores of an answer against the answers to other questions.
+class Epig(Criterion):
+    r"""Information about the answers to other questions, drawn at random from the candidates. The
+    expected log-loss on them after the answer (Roy and McCallum 2001) is the same up to a constant.
+
+    .. math:: \frac1M \sum_m I(y; y_m)
+              = \frac1M \sum_m \bigl[H(y_m) - \mathbb{E}_y\, H(y_m \mid y)\bigr]
 
     Answers that share a class which the likelihood sums out (labels of one item, votes of one
     annotator of some type) inform about each other through that class, too.
@@ -268,83 +265,18 @@ class Predictive(Criterion):
     Parameters
     ----------
     targets : int
-        Number of candidates, drawn at random, that are the other questions. A question that is
-        among them counts as if it were asked a second time.
+        Number of the other questions. A question that is among them counts as if it were asked a
+        second time.
+
+    References
+    ----------
+    Bickford Smith, Kirsch, Farquhar, Gal, Foster and Rainforth (2023), AISTATS, arXiv:2304.08151.
     """
 
     targets: int = 500
 
     def __post_init__(self) -> None:
         whole("targets", self.targets)
-
-    @staticmethod
-    @abc.abstractmethod
-    def formula(
-        probs: Probs, targets: Targets, weight: Weight | None = None, together: Joint | None = None
-    ) -> Scores:
-        """Scores from the probabilities, and from those of both answers together."""
-
-    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Sample the targets."""
-        targets = sample_of(questions, self.targets, rng)
-        table = posterior.answer_probs(targets).table
-        latent = posterior.program.latent
-        if latent is None:
-            return lambda piece: self._against(posterior.answer_probs(piece), table)
-        by_class = posterior.answer_probs(targets, by_class=True).table
-        target_unit = np.asarray(targets.codes(latent.unit))
-
-        def score(piece: Any) -> Scores:
-            summed, classes = (posterior.answer_probs(piece, by_class=by) for by in (False, True))
-            unit = np.asarray(piece.codes(latent.unit))
-
-            def together(rows: slice) -> Joint:
-                """Joint probabilities; those of questions and targets of one unit by its class."""
-                independent: jax.Array = joint(summed.table[..., rows], table, summed.weight)
-                same = np.flatnonzero(np.isin(target_unit, unit[rows]))
-                if not len(same):
-                    return independent
-                # Padded with the last one, for few shapes to compile.
-                same = same[np.minimum(np.arange(pad_to(len(same), 1)), len(same) - 1)]
-                through_class = joint(
-                    classes.table[..., rows], by_class[..., same], classes.weight[..., rows]
-                )
-                shared = (unit[rows, None] == target_unit[same])[:, None, :]
-                by_target = jnp.where(shared, through_class, independent[..., same])
-                return jnp.asarray(independent.at[..., same].set(by_target))
-
-            return self._against(summed, table, together)
-
-        return score
-
-    def _against(
-        self, probs: AnswerProbs, targets: Targets, together: Callable[[slice], Joint] | None = None
-    ) -> Scores:
-        """Scores, in slices: the joint table is as large as questions × others."""
-        parts = []
-        for start in range(0, probs.table.shape[-1], _SLICE):
-            rows = slice(start, start + _SLICE)
-            more = () if together is None else (together(rows),)
-            parts.append(self.formula(probs.table[..., rows], targets, probs.weight, *more))
-        return jnp.concatenate(parts)
-
-
-@dataclass(frozen=True)
-class Epig(Predictive):
-    r"""Information about the answers to other questions, drawn at random from the candidates.
-
-    .. math:: \frac1M \sum_m I(y; y_m)
-              = \frac1M \sum_m \bigl[H(y_m) - \mathbb{E}_y\, H(y_m \mid y)\bigr]
-
-    Parameters
-    ----------
-    targets : int
-        Number of the other questions.
-
-    References
-    ----------
-    Bickford Smith, Kirsch, Farquhar, Gal, Foster and Rainforth (2023), AISTATS, arXiv:2304.08151.
-    """
 
     @staticmethod
     @jax.jit
@@ -357,30 +289,44 @@ class Epig(Predictive):
         gain = bits(mean(probs, weight))[:, None] + bits(mean(targets, weight))[None, :] - both
         return jnp.maximum(gain.mean(-1), 0.0)
 
+    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
+        """Sample the targets."""
+        targets = sample_of(questions, self.targets, rng)
+        table = posterior.answer_probs(targets).table
+        latent = posterior.program.latent
+        by_class = posterior.answer_probs(targets, by_class=True).table
+        target_unit = None if latent is None else np.asarray(targets.codes(latent.unit))
 
-@dataclass(frozen=True)
-class ErrorReduction(Predictive):
-    r"""Negative expected log-loss on other questions, drawn as in `Epig`, once the answer is known
-    (Roy and McCallum 2001): EPIG less the entropies of their answers.
+        def score(piece: Any) -> Scores:
+            summed, classes = (posterior.answer_probs(piece, by_class=by) for by in (False, True))
+            unit = None if latent is None else np.asarray(piece.codes(latent.unit))
 
-    Often the inner expectation is printed under the *old* model; that is largest for a question
-    which changes *nothing*.
+            def together(rows: slice) -> Joint:
+                """Joint probabilities; those of questions and targets of one unit by its class."""
+                independent: jax.Array = joint(summed.table[..., rows], table, summed.weight)
+                if unit is None or target_unit is None:
+                    return independent
+                same = np.flatnonzero(np.isin(target_unit, unit[rows]))
+                if not len(same):
+                    return independent
+                # Padded with the last one, for few shapes to compile.
+                same = same[np.minimum(np.arange(pad_to(len(same), 1)), len(same) - 1)]
+                through_class = joint(
+                    classes.table[..., rows], by_class[..., same], classes.weight[..., rows]
+                )
+                shared = (unit[rows, None] == target_unit[same])[:, None, :]
+                by_target = jnp.where(shared, through_class, independent[..., same])
+                return jnp.asarray(independent.at[..., same].set(by_target))
 
-    Parameters
-    ----------
-    targets : int
-        Number of the other questions.
-    """
+            # In slices: the joint table is as large as questions × targets.
+            parts = []
+            for start in range(0, summed.table.shape[-1], _SLICE):
+                rows = slice(start, start + _SLICE)
+                probs = summed.table[..., rows]
+                parts.append(self.formula(probs, table, summed.weight, together(rows)))
+            return jnp.concatenate(parts)
 
-    @staticmethod
-    @jax.jit
-    def formula(
-        probs: Probs, targets: Targets, weight: Weight | None = None, together: Joint | None = None
-    ) -> Scores:
-        """Expected log-loss, negative."""
-        pairs = joint(probs, targets, weight) if together is None else together
-        answer = jnp.maximum(mean(probs, weight), _TINY)[:, :, None, None]
-        return (pairs * jnp.log2(jnp.maximum(pairs / answer, _TINY))).sum((0, 2)).mean(-1)
+        return score
 
 
 # ---------------------------------------------------------------- the order
@@ -388,14 +334,8 @@ class ErrorReduction(Predictive):
 
 @dataclass(frozen=True)
 class OrderEntropy(Criterion):
-    """Uncertainty of the order of the two items under a committee of draws, which is chosen anew
-    each time. It does not depend on the annotator.
-
-    Parameters
-    ----------
-    draws : int
-        Size of the committee.
-    """
+    """Uncertainty of the order of the two items under a committee of so many draws, which is chosen
+    anew each time. It does not depend on the annotator."""
 
     draws: int = 10
 
@@ -442,22 +382,41 @@ class OfVariance(Criterion):
         """Quantities under each draw, shape (draw, quantity, question), or (draw, quantity, 1)
         where they are the same for all questions."""
 
+    @staticmethod
+    @jax.jit
+    def formula(
+        probs: Probs,
+        quantity: Float[Array, "draw quantity _"],
+        weight: Float[Array, "chain draw"] | None = None,
+    ) -> Scores:
+        """Expected reduction of the variance, summed over the quantities."""
+        draws = probs.shape[0] * probs.shape[1]
+        flat = jnp.full(draws, 1 / draws) if weight is None else weight.reshape(-1)
+        centred = (quantity - jnp.tensordot(flat, quantity, 1)) * flat[:, None, None]
+        answer, table = mean(probs, weight), probs.reshape(draws, *probs.shape[2:])
+        if quantity.shape[2] == 1:
+            covariance = jnp.tensordot(table, centred[..., 0], ((0,), (0,)))
+        else:
+            covariance = jnp.einsum("saq,snq->aqn", table, centred)
+        return ((covariance**2).sum(-1) / jnp.maximum(answer, _TINY)).sum(0)
+
+    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
+        """Read the quantities."""
+        quantity = jnp.asarray(self.quantity(posterior, questions.rows(slice(0, 1))))
+        by_question = not isinstance(self, VarianceReduction)
+
+        def score(piece: Any) -> Any:
+            probs = posterior.answer_probs(piece)
+            each = jnp.asarray(self.quantity(posterior, piece)) if by_question else quantity
+            return self.formula(probs.table, each, probs.weight)
+
+        return score
+
 
 @dataclass(frozen=True)
 class OrderVariance(OfVariance):
     """Expected reduction of the variance of the order of the two items by an answer about them,
     summed over types where there are several."""
-
-    @staticmethod
-    @jax.jit
-    def formula(
-        probs: Probs, difference: Float[Array, "chain draw question"], weight: Weight | None = None
-    ) -> Scores:
-        """Expected reduction of the variance of the sign of the difference."""
-        above = (difference > 0).astype(probs.dtype)
-        p_answer, p_above = mean(probs, weight), mean(above, weight)
-        covariance = mean(probs * above[:, :, None], weight) - p_answer * p_above
-        return (covariance**2 / jnp.maximum(p_answer, _TINY)).sum(0)
 
     def quantity(self, posterior: Posterior, questions: Any) -> Float[np.ndarray, "draw _ _"]:
         """1 where the first item is the better, and 0 elsewhere, for each type."""
@@ -468,23 +427,6 @@ class OrderVariance(OfVariance):
         first, second = _sides(questions)
         better: np.ndarray = by_type[:, :, first] > by_type[:, :, second]
         return better.astype(np.float32)
-
-    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Read the rewards."""
-        reward = rewards(posterior)
-        _check_pairs(questions)
-        by_type = reward.reshape(*reward.shape[:3], -1)
-
-        def score(piece: Any) -> Any:
-            probs = posterior.answer_probs(piece)
-            first, second = _sides(piece)
-            difference = by_type[:, :, first] - by_type[:, :, second]
-            return sum(
-                self.formula(probs.table, difference[..., column], probs.weight)
-                for column in range(difference.shape[-1])
-            )
-
-        return score
 
 
 Quantity = Literal["rank", "reward", "competence", "coefficient", "top_k"]
@@ -512,52 +454,24 @@ class VarianceReduction(OfVariance):
         one_of("of", self.of, get_args(Quantity))
         whole("k", self.k)
 
-    @staticmethod
-    @jax.jit
-    def formula(
-        probs: Probs,
-        quantity: Float[Array, "chain draw quantity"],
-        weight: Float[Array, "chain draw"] | None = None,
-    ) -> Scores:
-        """Expected reduction of the variance, summed over the quantities."""
-        draws = probs.shape[0] * probs.shape[1]
-        flat = jnp.full(draws, 1 / draws) if weight is None else weight.reshape(-1)
-        values = quantity.reshape(draws, -1)
-        centred = (values - flat @ values) * flat[:, None]
-        answer = mean(probs, weight)
-        covariance = jnp.tensordot(probs.reshape(draws, *probs.shape[2:]), centred, ((0,), (0,)))
-        return ((covariance**2).sum(-1) / jnp.maximum(answer, _TINY)).sum(0)
-
-    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Read the quantities."""
-        quantity = self._by_draw(posterior)
-
-        def score(piece: Any) -> Any:
-            probs = posterior.answer_probs(piece)
-            return self.formula(probs.table, quantity, probs.weight)
-
-        return score
-
     def quantity(self, posterior: Posterior, questions: Any) -> Float[np.ndarray, "draw _ 1"]:
         """Quantities under each draw."""
-        quantity = self._by_draw(posterior)
-        return np.asarray(quantity, np.float32).reshape(-1, quantity.shape[-1], 1)
+        quantity = np.asarray(self._by_draw(posterior), np.float32)
+        return quantity.reshape(posterior.weight.size, -1, 1)
 
-    def _by_draw(self, posterior: Posterior) -> Float[Array, "chain draw quantity"]:
-        """Quantities under each draw, shape (chain, draw, quantity)."""
+    def _by_draw(self, posterior: Posterior) -> Float[Array, "chain draw ..."]:
         if self.of == "competence":
-            values = posterior.site(competence_site(posterior))
-            return values.reshape(*values.shape[:2], -1)
+            return posterior.site(competence_site(posterior))
         if self.of == "coefficient":
             return _coefficients(posterior)
         reward = rewards(posterior)
         if self.of == "reward":
-            return (reward - reward.mean(2, keepdims=True)).reshape(*reward.shape[:2], -1)
+            return reward - reward.mean(2, keepdims=True)
         num_items = reward.shape[2]
         if self.of == "top_k" and self.k >= num_items:
             refuse("k", self.k, expected=f"it must be less than the number of items, {num_items}")
-        rank = reward.argsort(2).argsort(2).reshape(*reward.shape[:2], -1)
-        return (rank if self.of == "rank" else rank >= num_items - self.k).astype(jnp.float32)
+        rank = reward.argsort(2).argsort(2)
+        return rank if self.of == "rank" else rank >= num_items - self.k
 
 
 def _coefficients(posterior: Posterior) -> Float[Array, "chain draw quantity"]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float, Int
@@ -14,14 +13,14 @@ from raters.acquisition.campaign.fits import Fits, check_several_draws
 from raters.acquisition.policy import Policy, check_names
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
-from raters.acquisition.scores import competence_site, mean
+from raters.acquisition.scores import competence_site
 from raters.errors import DataError, SettingError, refuse
-from raters.errors.validation import checked, numbers, one_of, whole
+from raters.errors.validation import checked, numbers, whole
 from raters.fitting.result import check_data, check_model
 from raters.inference import Backend, PGGibbs
 from raters.inference.base import progress_bar
 from raters.judgements.base import Judgements
-from raters.model import Model, Values
+from raters.model import Model
 from raters.program import Program
 
 _QUICK = PGGibbs(draws=200, warmup=50, chains=1)
@@ -51,8 +50,7 @@ def simulate_campaign(
     model : Model
         Model of the answers under `truth`, and of the fits between batches.
     truth : mapping
-        Values of the sites that the likelihood reads, as `raters.simulate` returns them; for labels
-        also ``true_class``, and for models of types ``type``.
+        Values of the sites that the likelihood reads, as `raters.simulate` returns them.
     pool : Judgements
         Questions that may be asked, repeatedly for comparisons, once for labels.
     policy : Policy, or mapping of names to policies
@@ -112,27 +110,19 @@ def replay_campaign(
 
     Parameters
     ----------
-    model : Model
     votes : Judgements
         The record. Several answers of an annotator to one question come in a random order, the same
         for every policy.
-    policy : Policy, or mapping of names to policies
     truth : mapping, optional
         Known part of the truth, for `measure`: for example ``{"reward": grades}``, in the order of
         the items.
-    backend, batch_size : Backend, int
-        As in `simulate_campaign`.
     batches : int, optional
         Number of batches; by default until the record is used up.
     measure : callable, optional
         From a `Posterior` and the truth to numbers by name, in place of those of
         `simulate_campaign`.
-    seed, progress : int, bool
-
-    Returns
-    -------
-    xarray.Dataset
-        As in `simulate_campaign`.
+    model, policy, backend, batch_size, seed, progress
+        As in `simulate_campaign`, as is what is returned.
 
     Examples
     --------
@@ -245,7 +235,13 @@ def measures(posterior: Posterior, truth: Mapping[str, Any]) -> dict[str, float]
     if "reward" in truth and "reward" in posterior.draws and np.ndim(truth["reward"]) == 1:
         real, drawn = np.asarray(truth["reward"], float), posterior.draws["reward"]
         values["tau"] = float(kendalltau(np.tensordot(weight, drawn, 2), real).statistic)
-        values["coverage"] = _coverage(drawn, weight, real)
+        first, second = np.triu_indices(len(real), 1)
+        if len(first) > 2000:
+            rows = np.random.default_rng(0).choice(len(first), 2000, replace=False)
+            first, second = first[rows], second[rows]
+        is_below = drawn[..., first] - drawn[..., second] < real[first] - real[second]
+        below = np.tensordot(weight, is_below.astype(np.float32), 2)
+        values["coverage"] = float(((below > 0.05) & (below < 0.95)).mean())
     site = competence_site(posterior)
     real = np.asarray(truth.get(site, 0.0), float)
     if site in posterior.draws and real.ndim == 1 and len(real) > 1:
@@ -257,44 +253,6 @@ def measures(posterior: Posterior, truth: Mapping[str, Any]) -> dict[str, float]
         right = posterior.responsibility().argmax(-1) == np.asarray(truth["true_class"])
         values["accuracy"] = float(right.mean())
     return values
-
-
-def _coverage(
-    drawn: Float[np.ndarray, "chain draw item"],
-    weight: Float[np.ndarray, "chain draw"],
-    real: Float[np.ndarray, " item"],
-) -> float:
-    """Share of pairs whose true difference lies within the central 90 % of its draws."""
-    first, second = np.triu_indices(len(real), 1)
-    if len(first) > 2000:
-        rows = np.random.default_rng(0).choice(len(first), 2000, replace=False)
-        first, second = first[rows], second[rows]
-    gap = jnp.asarray(drawn)[:, :, first] - jnp.asarray(drawn)[:, :, second]
-    is_below = (gap < (real[first] - real[second])).astype(jnp.float32)
-    below = np.asarray(mean(is_below, jnp.asarray(weight)))
-    return float(((below > 0.05) & (below < 0.95)).mean())
-
-
-@checked
-def area_under_curve(curves: xr.Dataset, name: str = "tau") -> xr.DataArray:
-    """Mean of a curve over the batches, for each policy.
-
-    Parameters
-    ----------
-    curves : xarray.Dataset
-        As `simulate_campaign` returns it.
-    name : str
-        Name of the curve.
-
-    Examples
-    --------
-    >>> import xarray as xr
-    >>> from raters.acquisition import area_under_curve
-    >>> float(area_under_curve(xr.Dataset({"tau": ("batch", [0.5, 0.7])})))
-    0.6
-    """
-    one_of("name", name, [str(key) for key in curves if "batch" in curves[key].dims])
-    return curves[name].mean("batch")
 
 
 # ---------------------------------------------------------------- answers
@@ -351,8 +309,23 @@ def probs_under(
     """Probability of each answer under the truth."""
     pool.check_listed()
     prior = Posterior.prior(model, pool, draws=1)
-    latent = prior.program.latent
-    values = _values(prior, truth, pool)
+    sites, latent = prior.program.sites, prior.program.latent
+    classes = set() if latent is None else {latent.name}
+    if unknown := sorted(set(map(str, truth)) - set(sites) - classes):
+        refuse("truth", problem=f"has {unknown}", expected=f"the model has {sorted(sites)}")
+    # Sites that only govern others, such as scales or the prevalence of classes, need not be known.
+    asked = set(pool.question_axes()) - classes
+    needed = {name for name in prior.draws if asked & set(sites[name].dims)} | classes
+    if missing := sorted(needed - set(truth)):
+        refuse("truth", problem=f"has no {missing[0]!r}", expected="answers depend on it; add it")
+    values = {}
+    for name, drawn in prior.draws.items():
+        value = numbers("truth", truth.get(name, drawn[0, 0])).astype(np.float32)[None, None]
+        if value.shape != drawn.shape or not np.isfinite(value).all():
+            problem = f"has {name!r} of shape {value.shape[2:]}"
+            expected = f"it must hold finite numbers of shape {drawn.shape[2:]}"
+            refuse("truth", problem=problem, expected=expected)
+        values[name] = value
     known = Posterior(model, prior.data, values, np.ones((1, 1), np.float32))
     parts = []
     for piece, size in known.pieces(pool):
@@ -363,27 +336,3 @@ def probs_under(
             of = np.asarray(truth[latent.name])[np.asarray(piece.codes(latent.unit))]
         parts.append(table[of, :, np.arange(len(of))].T[:, :size])
     return np.concatenate(parts, 1)
-
-
-def _values(prior: Posterior, truth: Mapping[str, Any], pool: Judgements) -> Values:
-    """Value of each site under the truth, shape (1, 1, ...); drawn where answers do not depend on
-    it."""
-    sites, latent = prior.program.sites, prior.program.latent
-    classes = set() if latent is None else {latent.name}
-    model = type(prior.model).__name__
-    if unknown := sorted(set(map(str, truth)) - set(sites) - classes):
-        refuse("truth", problem=f"has {unknown}", expected=f"{model} has {sorted(sites)}")
-    # Sites that only govern others, such as scales or the prevalence of classes, need not be known.
-    asked = set(pool.question_axes()) - classes
-    needed = {name for name in prior.draws if asked & set(sites[name].dims)} | classes
-    if missing := sorted(needed - set(truth)):
-        refuse("truth", problem=f"has no {missing[0]!r}", expected=f"{model} answers by it; add it")
-    values = {}
-    for name, drawn in prior.draws.items():
-        value = numbers("truth", truth.get(name, drawn[0, 0])).astype(np.float32)[None, None]
-        if value.shape != drawn.shape or not np.isfinite(value).all():
-            problem = f"has {name!r} of shape {value.shape[2:]}"
-            expected = f"it must hold finite numbers of shape {drawn.shape[2:]}"
-            refuse("truth", problem=problem, expected=expected)
-        values[name] = value
-    return values

@@ -53,9 +53,8 @@ def suggest(
         The model that was fitted.
     result : xarray.DataTree
     candidates : Judgements
-        Questions to choose from: ``Candidates.pairs(votes)``, ``Candidates.annotators(votes, first,
-        second)``, ``Candidates.labels(labels)``, or any comparisons without regard to their
-        outcomes.
+        Questions to choose from: ``Candidates.pairs(votes)``, ``Candidates.labels(labels)``, or any
+        comparisons without regard to their outcomes.
     target : str, optional
         Short for ``policy=rt.Policy(target=...)``.
     policy : Policy, optional
@@ -98,7 +97,10 @@ def suggest(
         draws = int(np.clip(_PROBABILITIES // answers, _FEWEST_DRAWS, _MOST_DRAWS))
     posterior = Posterior.of(model, result, draws=draws, seed=seed)
     check_names(policy, posterior.data.judges)
-    questions = in_codes_of(posterior, candidates)
+    if candidates.unit == candidates.row:
+        questions: Any = recode(posterior.program, candidates.unanswered())
+    else:
+        questions = candidates.asked_of(posterior.data)
     chosen = policy.choose(posterior, questions, batch_size, seed=seed)
     if abs(chosen.highest) < _NOTHING:
         sentence = "all questions score 0: no answer would change anything of what is wanted"
@@ -109,13 +111,6 @@ def suggest(
     table["score"] = chosen.score
     order = dict.fromkeys([*candidates.question_names(), "score", *table])
     return xr.Dataset({name: ("suggestion", table[name]) for name in order})
-
-
-def in_codes_of(posterior: Posterior, candidates: Any) -> Any:
-    """Return candidates in the codes of the fitted data; `DataError` for other names."""
-    if candidates.unit == candidates.row:
-        return recode(posterior.program, candidates.unanswered())
-    return candidates.asked_of(posterior.data)
 
 
 def _predicted(posterior: Posterior, questions: Any) -> dict[str, Shaped[np.ndarray, " question"]]:

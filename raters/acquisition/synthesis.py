@@ -14,24 +14,16 @@ import xarray as xr
 from jaxtyping import Array, Float, Int
 from scipy.optimize import minimize
 
-from raters.acquisition.posterior import Posterior, sample_of
-from raters.acquisition.scores import Bald, Criterion, Epig, Predictive, Random
-from raters.acquisition.suggestions import in_codes_of
-from raters.errors import DataError, SettingError, refuse
-from raters.errors.validation import checked, instance, is_list, numbers, whole
-from raters.fitting.result import check_data
-from raters.judgements.base import Judgements
+from raters.acquisition.posterior import Posterior
+from raters.acquisition.scores import Bald
+from raters.errors import DataError, refuse
+from raters.errors.validation import checked, is_list, numbers, whole
 from raters.judgements.names import match_names, name_list, names_array
 from raters.model import Model
 from raters.program import answer_probs, class_weights
 
 # Points of a Sobol sequence that are scored before the climbs, and how many at a time.
 _SCREENED, _AT_ONCE = 2048, 512
-_UNTRACED = (
-    jax.errors.ConcretizationTypeError,
-    jax.errors.TracerArrayConversionError,
-    jax.errors.UnexpectedTracerError,
-)
 
 Point = Float[np.ndarray, " feature"]
 Points = Float[Array, "question feature"]
@@ -41,11 +33,9 @@ Points = Float[Array, "question feature"]
 def synthesize(
     model: Model[Any],
     result: xr.DataTree,
-    questions: Judgements | None = None,
     *,
     bounds: Any = None,
     annotators: Any = None,
-    criterion: Criterion | None = None,
     starts: int = 8,
     draws: int = 200,
     seed: int = 0,
@@ -53,29 +43,23 @@ def synthesize(
     r"""Find the features of the question whose answer would tell most (membership query synthesis).
 
     Not one of a list of questions, but any point of a box of features is possible, such as a text
-    that is yet to be written. The information is differentiated through the answer probabilities of
-    the posterior draws, and climbed by L-BFGS-B within the box, from the best of a Sobol sequence
-    and the best real question. The score of a made-up item leaves out the information about its own
-    true class, which nobody wants to know.
+    that is yet to be written. The information about all parameters (`Bald`) is differentiated
+    through the answer probabilities of the posterior draws, and climbed by L-BFGS-B within the box,
+    from the best of a Sobol sequence and the best real question. The score of a made-up item leaves
+    out the information about its own true class, which nobody wants to know.
 
     Parameters
     ----------
     model : Model
         One that reads features of questions, such as `ContextualBTL`, or of items, such as `Raykar`
-        and `Yan`.
+        and `Yan`, and has no values of each item beside them.
     result : xarray.DataTree
-    questions : Comparisons, optional
-        Of comparisons the pairs whose features are sought, each with its annotator; needed for
-        models that have rewards of items beside the features.
     bounds : array (feature, 2), or mapping, optional
         The lowest and highest value of each feature, in a mapping by name. Features of comparisons
         are differences of the first item and the second. Those without bounds stay within the range
         of the data.
     annotators : name or list, optional
         Who would be asked; everybody by default, each with a question of their own.
-    criterion : Criterion, optional
-        ``Bald()`` by default, or ``Epig()`` for the information about the answers to the questions
-        of the data; for models without classes of items any with a gradient.
     starts : int
         Number of climbs for each annotator.
     draws : int
@@ -88,8 +72,7 @@ def synthesize(
         With axes ``suggestion`` (best first) and ``feature``: ``features``, ``by``, ``score``, and
         of the nearest real question or item ``nearest`` (its features), ``nearest_item`` (or
         ``nearest_first`` and ``nearest_second``), ``distance`` (root mean square of the differences
-        of the features, each per standard deviation of the real ones) and ``nearest_score``. With
-        `questions` also ``first`` and ``second``.
+        of the features, each per standard deviation of the real ones) and ``nearest_score``.
 
     Examples
     --------
@@ -106,13 +89,8 @@ def synthesize(
 
     whole("starts", starts)
     whole("draws", draws, least=2)
-    criterion = Bald() if criterion is None else criterion
-    instance("criterion", criterion, Criterion, "a criterion", "rt.acquisition.Epig()")
     posterior = Posterior.of(model, result, draws=draws, seed=seed)
-    if questions is not None:
-        check_data(questions, "questions", model)
-        questions = in_codes_of(posterior, questions)
-    asked = _described(posterior, questions, _codes(posterior, annotators))
+    asked = _described(posterior, _codes(posterior, annotators))
     low, high = _box(asked, bounds)
     screened = low + (high - low) * qmc.Sobol(len(low), rng=seed).random(_SCREENED)
     points = np.concatenate([screened, np.clip(asked.real, low, high)])
@@ -120,19 +98,28 @@ def synthesize(
     scale = np.where(spread > 0, spread, 1.0)
     rows = []
     with jax.enable_x64(True):
-        score = _score_of(posterior, asked, criterion, seed)
+        score = score_of(posterior, asked)
         for place in range(asked.templates.num_rows):
             values, slope = score(asked.templates.rows([place]))
-            try:
-                best, value = _climbed(values, slope, points, low, high, starts)
-            except _UNTRACED as error:  # A criterion computes with NumPy.
-                raise _no_gradient(criterion) from error
+            best, value = _climbed(values, slope, points, low, high, starts)
             distance = np.sqrt(np.square((asked.real - best) / scale).mean(1))
             near = int(distance.argmin())
             nearest_score = float(values(jnp.asarray(asked.real[[near]]))[0])
             rows.append((value, best, place, near, distance[near], nearest_score))
     rows.sort(key=lambda row: -row[0])
-    return _table(asked, [np.array(column) for column in zip(*rows, strict=True)])
+    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    scores, features, places, nears, distances, nearest_scores = columns
+    templates, axes = asked.templates, ("suggestion", "feature")
+    by_question = {
+        "by": names_array(templates.judges)[np.asarray(templates.codes(templates.judge))[places]],
+        "score": scores,
+        **{name: names[nears] for name, names in asked.nearest.items()},
+        "distance": distances,
+        "nearest_score": nearest_scores,
+    }
+    table = {name: ("suggestion", column) for name, column in by_question.items()}
+    both = {"features": (axes, features), "nearest": (axes, asked.real[nears])}
+    return xr.Dataset(both | table, {"feature": list(asked.names)})
 
 
 def _codes(posterior: Posterior, annotators: Any) -> Int[np.ndarray, " annotator"]:
@@ -173,9 +160,8 @@ def _box(asked: _Described, bounds: Any) -> tuple[Point, Point]:
 class _Described(NamedTuple):
     """Questions with features that can be chosen.
 
-    `templates` are one for each annotator or pair, `with_features` gives the questions of one
-    template for points, `real` are the features of real questions or items and `nearest` their
-    names by column; `given` names the pairs of the templates.
+    `templates` are one for each annotator, `with_features` gives the questions of one template for
+    points, `real` are the features of real questions or items and `nearest` their names by column.
     """
 
     templates: Any
@@ -183,30 +169,24 @@ class _Described(NamedTuple):
     real: Float[np.ndarray, "real feature"]
     with_features: Callable[[Any, Points], Any]
     nearest: dict[str, np.ndarray]
-    given: dict[str, np.ndarray]
 
 
-def _described(
-    posterior: Posterior, questions: Any | None, judges: Int[np.ndarray, " annotator"]
-) -> _Described:
+def _described(posterior: Posterior, judges: Int[np.ndarray, " annotator"]) -> _Described:
     """Questions of the fitted kind with features to be chosen."""
     data, sites = posterior.data, posterior.program.sites
     axes = data.arrays().get("features", ())
     known = getattr(data, "features", None) if axes else None
     reads = any("feature" in site.dims for site in sites.values())
     of_items, of_rows = axes[:1] == ("unit",), axes[:1] == (data.row,) and data.pair is not None
+    of_each = [site for site in sites.values() if {"item", data.unit} & set(site.dims)]
+    instead = "rt.models.ContextualBTL() or rt.Raykar()"
     if known is None or not reads or not (of_rows or of_items):
         problem, expected = "reads no features of questions", "fit one that does"
-        such = "rt.models.ContextualBTL() or rt.Raykar()"
-        refuse("model", posterior.model, problem, expected, instead=such)
-    of_each = [site for site in sites.values() if {"item", data.unit} & set(site.dims)]
-    if any(data.judge not in site.dims for site in of_each) and (of_items or questions is None):
-        name = "model" if of_items else "questions"
+        refuse("model", posterior.model, problem, expected, instead=instead)
+    if any(data.judge not in site.dims for site in of_each):
         problem = "has values of each item, which a made-up item has not"
-        expected = "choose a model of features alone" if of_items else "give the pairs"
-        such = "rt.Raykar()" if of_items else "questions=rt.Candidates.pairs(votes)"
-        refuse(name, posterior.model if of_items else None, problem, expected, instead=such)
-    return _of_items(data, judges) if of_items else _of_rows(data, questions, judges)
+        refuse("model", posterior.model, problem, "choose one of features alone", instead=instead)
+    return _of_items(data, judges) if of_items else _of_rows(data, judges)
 
 
 def _of_items(data: Any, judges: Int[np.ndarray, " annotator"]) -> _Described:
@@ -235,27 +215,17 @@ def _of_items(data: Any, judges: Int[np.ndarray, " annotator"]) -> _Described:
         )
 
     nearest = {"nearest_item": names_array(data.items)}
-    names = tuple(data.feature_names[1:])
-    return _Described(templates, names, real[:, 1:], with_features, nearest, {})
+    return _Described(templates, data.feature_names[1:], real[:, 1:], with_features, nearest)
 
 
-def _of_rows(data: Any, questions: Any | None, judges: Int[np.ndarray, " annotator"]) -> _Described:
-    """A comparison for each annotator, or for each of the questions to these annotators."""
-    asked, given = data.questions(), {}
+def _of_rows(data: Any, judges: Int[np.ndarray, " annotator"]) -> _Described:
+    """A comparison for each annotator."""
+    asked = data.questions()
     real = np.asarray(asked.features, float)
     if asked.exchangeable:  # A pair and its mirror image are one question.
         real, asked = np.concatenate([real, -real]), asked.joined(asked)
-    if questions is None:
-        first = data.unanswered().rows(np.zeros(len(judges), int))
-        who = np.asarray(judges, np.int32)
-        templates = dataclasses.replace(first, count=None, annotator=who)
-    else:
-        rows = np.flatnonzero(np.isin(np.asarray(questions.annotator), judges))
-        if not len(rows):
-            problem, expected = "has none to these annotators", "give at least one"
-            refuse("questions", problem=problem, expected=expected, error=DataError)
-        templates = questions.unanswered().rows(rows)
-        given = {side: templates.question_names()[side] for side in templates.pair}
+    first = data.unanswered().rows(np.zeros(len(judges), int))
+    templates = dataclasses.replace(first, count=None, annotator=np.asarray(judges, np.int32))
 
     def with_features(template: Any, features: Points) -> Any:
         columns = {
@@ -266,45 +236,33 @@ def _of_rows(data: Any, questions: Any | None, judges: Int[np.ndarray, " annotat
         return dataclasses.replace(template, **columns | {"features": features})
 
     nearest = {f"nearest_{side}": asked.question_names()[side] for side in asked.pair}
-    return _Described(templates, tuple(data.feature_names), real, with_features, nearest, given)
+    return _Described(templates, data.feature_names, real, with_features, nearest)
 
 
 def _repeated(column: Any, number: int) -> Any:
-    """The first row so many times; in NumPy if it is no argument of what is traced."""
-    xp: Any = jnp if isinstance(column, jax.Array) else np
-    return xp.broadcast_to(column[0], (number, *column.shape[1:]))
+    """The first row so many times."""
+    return jnp.broadcast_to(column[0], (number, *column.shape[1:]))
 
 
 # ---------------------------------------------------------------- the score and its climb
 
 
-def _score_of(
-    posterior: Posterior, asked: _Described, criterion: Criterion, seed: int
-) -> Callable[[Any], tuple[Any, Any]]:
+def score_of(posterior: Posterior, asked: _Described) -> Callable[[Any], tuple[Any, Any]]:
     """Function that gives the score of questions like a template by their features, and its value
     and slope at one point, both compiled."""
-    if isinstance(criterion, Random):
-        raise _no_gradient(criterion)
-    rng = np.random.default_rng(seed)
     if posterior.has_truth:
-        function = _of_new_items(posterior, asked, criterion, rng)
+        function = _of_new_items(posterior, asked)
     else:
         if posterior.program.latent is not None:
             posterior.responsibility()  # Computed once, and not while something is traced.
-        reader = criterion.reader(posterior, posterior.data.questions(), rng)
 
         def function(template: Any, features: Points) -> Any:
-            return reader(asked.with_features(template, features))
+            questions = asked.with_features(template, features)
+            return Bald.formula(*posterior.answer_probs(questions, by_class=True))
 
     def at_one(template: Any, features: Float[Array, " feature"]) -> Any:
         return function(template, features[None])[0]
 
-    if isinstance(criterion, Predictive) and not posterior.has_truth:
-        # It looks at who is asked, which is then no argument of what is compiled.
-        return lambda template: (
-            jax.jit(partial(function, template)),
-            jax.jit(jax.value_and_grad(partial(at_one, template))),
-        )
     values, slope = jax.jit(function), jax.jit(jax.value_and_grad(at_one, argnums=1))
 
     def of_template(template: Any) -> tuple[Any, Any]:
@@ -315,22 +273,11 @@ def _score_of(
 
 
 def _of_new_items(
-    posterior: Posterior, asked: _Described, criterion: Criterion, rng: np.random.Generator
+    posterior: Posterior, asked: _Described
 ) -> Callable[[Any, Points], Float[Array, " question"]]:
     """Score of labels of items that are made up: their class is known by the features alone."""
-    if not isinstance(criterion, Bald | Epig):
-        problem = "is about items that there are, and this one is made up"
-        refuse("criterion", criterion, problem, "choose Bald() or Epig()")
-    draws = {
-        name: jnp.asarray(np.reshape(value, (-1, *np.shape(value)[2:])))
-        for name, value in posterior.draws.items()
-    }
+    draws = posterior.flat
     weight = jnp.asarray(posterior.weight)
-    formula: Any = partial(Bald.formula, weight=weight)
-    if isinstance(criterion, Epig):
-        others = sample_of(posterior.data.questions(), criterion.targets, rng)
-        targets = posterior.answer_probs(others).table
-        formula = partial(Epig.formula, targets=targets, weight=weight)
 
     def score(template: Any, features: Points) -> Any:
         new = asked.with_features(template, features)
@@ -341,16 +288,9 @@ def _of_new_items(
             return (share * answer_probs(posterior.model, new, values)).sum(0)
 
         table = jax.lax.map(under, draws)
-        return formula(table.reshape(*weight.shape, *table.shape[1:]))
+        return Bald.formula(table.reshape(*weight.shape, *table.shape[1:]), weight)
 
     return score
-
-
-def _no_gradient(criterion: Criterion) -> SettingError:
-    expected = "choose one that is computed from the answer probabilities, such as Bald()"
-    return SettingError(
-        parameter="criterion", value=criterion, problem="has no gradient", expected=expected
-    )
 
 
 def _climbed(
@@ -388,20 +328,3 @@ def _climbed(
         if -end.fun > highest:
             best, highest = np.clip(low + width * end.x, low, high), float(-end.fun)
     return best, highest
-
-
-def _table(asked: _Described, columns: list[np.ndarray]) -> xr.Dataset:
-    """Table of the questions that were made up, best first."""
-    score, features, place, near, distance, nearest_score = columns
-    data, axes = asked.templates, ("suggestion", "feature")
-    by_question = {
-        "by": names_array(data.judges)[np.asarray(data.codes(data.judge))[place]],
-        "score": score,
-        **{name: names[near] for name, names in asked.nearest.items()},
-        "distance": distance,
-        "nearest_score": nearest_score,
-        **{name: names[place] for name, names in asked.given.items()},
-    }
-    table = {name: ("suggestion", column) for name, column in by_question.items()}
-    both = {"features": (axes, features), "nearest": (axes, asked.real[near])}
-    return xr.Dataset(both | table, {"feature": list(asked.names)})

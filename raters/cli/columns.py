@@ -7,7 +7,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from raters.kinds import Kind, Reader, kind_named, register, registered_kinds
 
 # Usual names of the column of those who judge.
 _JUDGES = ("annotator", "worker", "judge", "rater")
-_SCALARS = (str, int, float, bool, pd.DataFrame)
+_COLLECTIONS = ("Sequence", "Mapping", "Iterable", "Literal")
 
 
 def kind_asked(text: str | None) -> Kind | None:
@@ -39,12 +39,9 @@ def kind_asked(text: str | None) -> Kind | None:
     try:
         kind = getattr(importlib.import_module(module), name)
     except Exception as error:  # The user's code may raise anything.
-        problem = f"cannot be imported ({type(error).__name__}: {error})"
         raise SettingError(
-            parameter="kind",
-            value=text,
-            problem=problem,
-            expected="write MODULE:NAME, such as school:KIND for the KIND of school.py",
+            f"--kind {text} cannot be imported ({type(error).__name__}: {error}); write"
+            " MODULE:NAME, such as school:KIND for the KIND of school.py"
         ) from error
     return kind if kind in registered_kinds() else register(kind)
 
@@ -69,16 +66,6 @@ class Role(NamedTuple):
         return getattr(getattr(self.part, "__origin__", None), "__name__", "")
 
     @property
-    def writable(self) -> bool:
-        """True for what an option can say."""
-        return self.part in _SCALARS or self.origin in (
-            "Sequence",
-            "Mapping",
-            "Iterable",
-            "Literal",
-        )
-
-    @property
     def is_column(self) -> bool:
         """True for the name of a column, or of several."""
         return self.part is str or self.origin == "Sequence"
@@ -89,7 +76,12 @@ def roles_of(function: Callable[..., Any]) -> dict[str, Role]:
     every = inspect.signature(function, eval_str=True).parameters.values()
     keywords = [one for one in every if one.kind is inspect.Parameter.KEYWORD_ONLY]
     roles = {one.name: Role(one.annotation, one.default) for one in keywords}
-    return {name: role for name, role in roles.items() if role.writable}
+    scalars = (str, int, float, bool, pd.DataFrame)
+    return {
+        name: role
+        for name, role in roles.items()
+        if role.part in scalars or role.origin in _COLLECTIONS
+    }
 
 
 class Shape(NamedTuple):
@@ -102,17 +94,26 @@ class Shape(NamedTuple):
     @property
     def roles(self) -> dict[str, Role]:
         """What the reader, and the steps that follow, can be given."""
-        steps = [roles_of(step) for step in self.reader.steps]
-        return {
-            name: role
-            for some in (*steps, roles_of(self.reader.read))
-            for name, role in some.items()
-        }
+        roles: dict[str, Role] = {}
+        for function in (*self.reader.steps, self.reader.read):
+            roles |= roles_of(function)
+        return roles
 
     @property
     def judge(self) -> str:
         """Role of those who judge; empty where the reader has none."""
         return self.kind.data.judge if self.kind.data.judge in self.roles else ""
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """Usual names of the judges' column: a person who answers items is no annotator."""
+        return (self.judge, *_JUDGES) if self.judge in _JUDGES else (self.judge,)
+
+    @property
+    def options(self) -> str:
+        """The options that name the required columns."""
+        roles = self.roles
+        return " ".join(f"{flag_of(name, roles[name])} COLUMN" for name in self.required)
 
 
 def shapes_of(kinds: Iterable[Kind], wanted: Iterable[Kind] = ()) -> list[Shape]:
@@ -122,10 +123,8 @@ def shapes_of(kinds: Iterable[Kind], wanted: Iterable[Kind] = ()) -> list[Shape]
         for reader in kind.readers:
             if reader.on_request and kind not in wanted:
                 continue
-            roles = roles_of(reader.read)
-            needed = tuple(
-                n for n, role in roles.items() if role.default is inspect.Parameter.empty
-            )
+            roles, empty = roles_of(reader.read), inspect.Parameter.empty
+            needed = tuple(name for name, role in roles.items() if role.default is empty)
             shapes += [Shape(kind, reader, required) for required in reader.shapes or (needed,)]
     return shapes
 
@@ -174,69 +173,47 @@ def given_roles(words: Sequence[str]) -> tuple[Path | None, dict[str, list[str]]
 def _shape(shapes: Sequence[Shape], given: Mapping[str, Any], names: Sequence[str]) -> Shape:
     """The shape that the options describe, or the only one whose roles are columns."""
     judges = {shape.judge for shape in shapes}
-    sides = {name for shape in shapes for name in shape.required} & set(given) - judges
-    if not sides:
-        return _guessed(shapes, given, names)
-    fitting = [one for one in shapes if set(one.required) <= set(given) <= set(one.roles)]
-    if fitting:
-        return max(fitting, key=lambda shape: len(shape.required))
-    nearest = max(shapes, key=lambda one: _likeness(one, sides, given))
-    known = nearest.roles
-    if missing := [name for name in nearest.required if name not in given]:
-        problem = f"is one column of several that say what was judged, as {nearest.kind.name}"
-        expected = " and ".join(f"{flag_of(one, known[one])} COLUMN" for one in missing)
-        role = sorted(sides)[0]
-        refuse(
-            role, given[role], problem, f"add {expected}, or see raters models {nearest.kind.name}"
+    if {name for shape in shapes for name in shape.required} & set(given) - judges:
+        whole = [one for one in shapes if set(one.required) <= set(given)]
+        whole.sort(key=lambda shape: -len(shape.required))
+        possible = [one for one in whole if set(given) <= set(one.roles)]
+        if whole and not possible:
+            extra = min(set(given) - set(whole[0].roles))
+            refuse(extra, given[extra], f"does not go with {whole[0].options}", "leave it out")
+        problem = f"{', '.join(given)} are not the columns of one kind of judgement"
+    else:
+        possible = [one for one in shapes if _is_there(one, given, {one.lower() for one in names})]
+        problem = "the table has no usual column names"
+        if len(possible) > 1:
+            possible, problem = [], "the table can be read in several ways"
+    if not possible:
+        some = dict.fromkeys(shape.options for shape in shapes)
+        raise DataError(
+            f"{problem}; say which columns to read: {', or '.join(some)}. It has {sorted(names)}"
         )
-    extra = next(name for name in given if name not in known)
-    columns = " ".join(flag_of(one, known[one]) for one in nearest.required)
-    return refuse(extra, given[extra], f"does not go with {columns}", "leave it out")
+    return possible[0]
 
 
-def _likeness(shape: Shape, sides: set[str], given: Mapping[str, Any]) -> tuple[int, int, int]:
-    """How many of the roles given a shape has, how few it lacks, and how few are left over."""
-    required = set(shape.required)
-    return len(sides & required), -len(required - set(given)), -len(set(given) - set(shape.roles))
-
-
-def _guessed(shapes: Sequence[Shape], given: Mapping[str, Any], names: Sequence[str]) -> Shape:
-    """The only shape whose roles are columns of the table by their usual names."""
-    lower = {name.lower() for name in names}
-
-    def is_there(shape: Shape) -> bool:
-        roles = shape.roles
-        return all(
-            (roles[name].part is str and name in lower)
-            or (name == shape.judge and (name in given or lower & set(_judge_words(name))))
-            for name in shape.required
-        )
-
-    possible = [shape for shape in shapes if shape.required and is_there(shape)]
-    if len(possible) == 1:
-        return possible[0]
-    some = [" ".join(f"{flag_of(n, one.roles[n])} COLUMN" for n in one.required) for one in shapes]
-    raise DataError(
-        f"the table {'can be read in several ways' if possible else 'has no usual column names'};"
-        f" say which columns to read: {', or '.join(dict.fromkeys(some))}. It has {sorted(names)}"
-    )
-
-
-def _judge_words(judge: str) -> tuple[str, ...]:
-    """Usual names of the column of a judge: a person who answers items is no annotator."""
-    return tuple(dict.fromkeys((judge, *_JUDGES))) if judge in _JUDGES else (judge,)
+def _is_there(shape: Shape, given: Mapping[str, Any], names: set[str]) -> bool:
+    """True if the required roles are columns by their usual names."""
+    for name in shape.required:
+        by_name = shape.roles[name].part is str and name in names
+        is_judge = name == shape.judge and (name in given or names & set(shape.judges))
+        if not by_name and not is_judge:
+            return False
+    return bool(shape.required)
 
 
 def _usual_roles(shape: Shape, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
     """Columns of the roles of a guessed shape, by their usual names."""
     by_lower = {name.lower(): name for name in names}
     roles = {role: by_lower[role] for role in shape.required if role != shape.judge}
-    who = [by_lower[word] for word in _judge_words(shape.judge) if word in by_lower]
-    if shape.judge and shape.judge not in given:
+    who = [by_lower[word] for word in dict.fromkeys(shape.judges) if word in by_lower]
+    if shape.judge and shape.judge not in given and who:
         if len(who) > 1:
             flag = flag_of(shape.judge, shape.roles[shape.judge])
             raise DataError(f"the columns {who} may each say who judged; write {flag} {who[0]}")
-        roles |= {shape.judge: who[0]} if who else {}
+        roles[shape.judge] = who[0]
     return roles
 
 
@@ -264,7 +241,6 @@ class Source:
     shape: Shape
     given: dict[str, Any]
     notes: tuple[str, ...]
-    scanned: bool = False
 
     @property
     def kind(self) -> Kind:
@@ -285,7 +261,8 @@ def source_of(
     model: str | None = None,
 ) -> Source:
     """The table, and how to read it."""
-    wanted = [kind] if kind else [one for one in registered_kinds() if _has(one, model)]
+    named = models().get(model or "")
+    wanted = [kind] if kind else [one for one in registered_kinds() if named in one.models]
     shapes = shapes_of(registered_kinds() if kind is None else (kind,), wanted)
     large = tables.is_large(file)
     table = pd.DataFrame() if large else tables.read_table(file)
@@ -293,28 +270,19 @@ def source_of(
     shape = _shape(shapes, given, names)
     roles, notes = shape.roles, []
     values = {name: values_of(texts, roles[name].annotation, name) for name, texts in given.items()}
-    guessed = not set(shape.required) <= set(values)
-    if guessed:
+    if set(shape.required) <= set(values):
+        for name, column in _beside(shape, values, names).items():
+            flag = f"--{dashed(name)} {column}"
+            notes.append(f"the column {column!r} is not read; to read it, add {flag}")
+    else:
         values = _usual_roles(shape, values, names) | values
-    beside = _beside(shape, values, names)
-    if guessed:
-        values = beside | values
+        values = _beside(shape, values, names) | values
         shown = {name: one for name, one in values.items() if roles[name].is_column}
         written = " ".join(f"{flag_of(name, roles[name])} {one}" for name, one in shown.items())
         notes.append(f"no columns were named; reading {written}")
-    else:
-        notes += [
-            f"the column {column!r} is not read; to read it, add --{dashed(name)} {column}"
-            for name, column in beside.items()
-        ]
     notes += [shape.reader.on_request] if shape.reader.on_request else []
     source = Source(table, shape, values, tuple(notes))
     return _scanned(source, file) if large else source
-
-
-def _has(kind: Kind, model: str | None) -> bool:
-    """True for a kind that has the model of this name."""
-    return any(one in kind.models for name, one in models().items() if name == model)
 
 
 def _scanned(source: Source, file: Path) -> Source:
@@ -327,12 +295,12 @@ def _scanned(source: Source, file: Path) -> Source:
         and source.given.get("repeats") != "drop"
     )
     if not counted:
-        return Source(tables.read_table(file), source.shape, source.given, source.notes)
+        return replace(source, table=tables.read_table(file))
     keys = {role: name for role, name in columns.items() if role != "count"}
     table = scan.grouped(file, keys, source.given.get("count"))
     note = f"{scan.num_rows(file):,} rows, of which {len(table):,} are different"
     given = source.given | {"count": table.columns[-1]}
-    return Source(table, source.shape, given, (*source.notes, note), scanned=True)
+    return Source(table, source.shape, given, (*source.notes, note))
 
 
 def read(
@@ -340,27 +308,24 @@ def read(
 ) -> tuple[Judgements, tuple[str, ...]]:
     """The judgements in the table, and notes on how they were read."""
     table, notes = _usable_rows(source, drop_bad_rows)
-    given = more | source.given
-    reader = source.shape.reader
-    accepted = roles_of(reader.read)
-    data = reader.read(table, **{name: given[name] for name in given if name in accepted})
+    given, reader = more | source.given, source.shape.reader
+
+    def accepted(function: Callable[..., Any]) -> dict[str, Any]:
+        return {name: given[name] for name in given if name in roles_of(function)}
+
+    data = reader.read(table, **accepted(reader.read))
     for step in reader.steps:
-        accepted = roles_of(step)
-        data = step(data, table, **{name: given[name] for name in given if name in accepted})
+        data = step(data, table, **accepted(step))
     return data, (*source.notes, *notes)
 
 
 def _usable_rows(source: Source, drop: bool) -> tuple[pd.DataFrame, list[str]]:
     """Rows that hold a judgement, and a note on those that do not."""
     table, reader = source.table.reset_index(drop=True), source.shape.reader
-    columns = source.columns
-    used = [
-        name
-        for role, listed in columns.items()
-        if role in roles_of(reader.read) and role not in reader.may_be_empty
-        for name in (listed if is_list(listed) else [listed])
-        if name in table.columns
-    ]
+    columns, used = source.columns, list[str]()
+    for role, listed in columns.items():
+        if role in roles_of(reader.read) and role not in reader.may_be_empty:
+            used += [name for name in (listed if is_list(listed) else [listed]) if name in table]
     bad = (table[used].isna() | (table[used] == "")).any(axis=1).to_numpy(bool)
     reason = "a missing value"
     if reader.bad_rows is not None:
@@ -371,11 +336,11 @@ def _usable_rows(source: Source, drop: bool) -> tuple[pd.DataFrame, list[str]]:
     if not bad.any():
         return table, []
     if not drop:
-        where = "a row" if source.scanned else f"data row {int(np.flatnonzero(bad)[0]) + 1}"
         what = f"{plural(reader.part_of)} with such rows" if reader.part_of else "such rows"
         raise DataError(
-            f"{where} has {reason} ({int(bad.sum())} such row(s), columns {', '.join(used)});"
-            f" correct the table, or leave {what} out with --drop-bad-rows"
+            f"data row {int(np.flatnonzero(bad)[0]) + 1} has {reason} ({int(bad.sum())} such"
+            f" row(s), columns {', '.join(used)}); correct the table, or leave {what} out with"
+            " --drop-bad-rows"
         )
     if reader.part_of:
         of = table[columns[reader.part_of]]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,98 +15,61 @@ import pandas as pd
 from raters.acquisition import Policy
 from raters.cli import outputs, tables
 from raters.cli.asking import pool_of, questions
-from raters.cli.columns import Shape, flag_of, shapes_of
+from raters.cli.columns import flag_of, shapes_of
 from raters.cli.console import collected_warnings, note, show
-from raters.cli.fitting import Typed, task_of
-from raters.cli.settings import backends, chosen, dashed, designs, fields, models, pairs, value_of
+from raters.cli.fitting import settings_of, task_of
+from raters.cli.settings import backends, chosen, dashed, designs, fields, value_of
+from raters.cli.settings import models as models_by_name
 from raters.errors import refuse
 from raters.kinds import kind_of, registered_kinds
 from raters.reporting.facts import as_json
 
-# Axes of truths that are not of the judges.
-_AXES = {
-    "reward": "item",
-    "worth": "item",
-    "difficulty": "item",
-    "discrimination": "item",
-    "true_class": "item",
-    "prevalence": "true_class",
-    "coefficient": "feature",
-    "constant": "alternative",
-}
 
-
-def suggest(
-    typed: Typed,
-    policy: Policy,
-    only: Sequence[str],
-    batch_size: int,
-    again: bool | None,
-    size: int | None,
-    out: Path | None,
-    force: bool,
-) -> None:
+def suggest(given: Namespace) -> None:
     """Choose questions under a fit."""
-    if out is not None:
-        tables.table_format(out)
-        outputs.check_writable(out, force=force, inputs=[typed.file])
-    names: dict[str, list[str]] = {}
-    for text in only:
-        for axis, name in pairs([text], "only", "annotator=ann").items():
-            names.setdefault(axis, []).append(name)
+    outputs.check_table(given.out, given.force)
     with collected_warnings():
-        task = task_of(typed)
-        pool = pool_of(task.program, names, typed.seed, again=again, size=size)
+        task, (policy,) = task_of(given, Policy())
+        pool = pool_of(task.program, size=given.size)
         result = task.fit(log_likelihood=False)
-        table = questions(
-            task.program, result, pool, policy, batch_size=batch_size, seed=typed.seed
-        )
-    if out is not None:
-        outputs.write_file(out, partial(tables.write_for_people, table), force=force)
-        note([f"wrote {len(table)} question(s) to {out}"], typed.quiet)
+        options = {"batch_size": given.batch_size, "seed": given.seed}
+        table = questions(task.program, result, pool, policy, **options)
+    outputs.write_table(table, given)
     show(table)
 
 
 # ---------------------------------------------------------------- simulate
 
 
-def simulate(
-    out: Path, design: str, settings: Sequence[str], seed: int, quiet: bool, force: bool
-) -> None:
+def simulate(given: Namespace) -> None:
     """Draw judgements from a known truth, and write them with it."""
-    tables.table_format(out)
+    out, seed = given.out, given.seed
     truth_file = tables.companion(out, "-truth.json")
     for path in (out, truth_file):
-        outputs.check_writable(path, force=force)
-    generator = chosen("design", design, designs())
+        outputs.check_writable(path, given.force)
+    tables.table_format(out)
+    generator = chosen("design", given.design, designs())
     known = inspect.signature(generator, eval_str=True).parameters
-    given = {}
-    for name, text in pairs(settings, "set").items():
+    settings = {}
+    for name, text in settings_of(given).items():
         if name not in known or name == "seed":
-            refuse("set", name, f"is no setting of {design}", f"it has {', '.join(known)}")
-        given[name] = value_of(text, known[name].annotation)
-    data, truth = generator(**given, seed=seed)
-    names = {
-        name: dict(zip(data.coords[_AXES.get(name, data.judge)], values.tolist(), strict=True))
-        for name, values in truth.items()
+            refuse("set", name, f"is no setting of {given.design}", f"it has {', '.join(known)}")
+        settings[name] = value_of(text, known[name].annotation)
+    data, truth = generator(**settings, seed=seed)
+    names = {axis: list(names) for axis, names in data.coords.items()}
+    text = as_json({"design": given.design, "seed": seed, "names": names, "truth": truth})
+    files: dict[str, Callable[[Path], object]] = {
+        out.name: partial(tables.write_table, _table(data)),
+        truth_file.name: lambda path: path.write_text(text, "utf-8"),
     }
-
-    def write(folder: Path) -> None:
-        tables.write_table(_table(data, seed), folder / out.name)
-        text = as_json({"design": design, "seed": seed} | names)
-        (folder / truth_file.name).write_text(text, "utf-8")
-
-    outputs.write_folder(out.parent, write, force=force, whole=False)
+    outputs.write_folder(out.parent, files, given.force)
     many = kind_of(data).words.many
-    note([f"wrote {data.num_judgements} {many} to {out}, their truth to {truth_file}"], quiet)
+    note([f"wrote {data.num_judgements} {many} to {out}, their truth to {truth_file}"], given.quiet)
 
 
-def _table(data: Any, seed: int) -> pd.DataFrame:
-    """Judgements one a row: votes in random order, labels with their features before scaling."""
+def _table(data: Any) -> pd.DataFrame:
+    """Judgements one a row, labels with their features before scaling."""
     table = pd.DataFrame(data.to_frame())
-    if kind_of(data).name == "comparisons":
-        return _votes(data, seed)
-    table = table.drop(columns="count", errors="ignore")
     if getattr(data, "feature_names", ()) and kind_of(data).name == "labels":
         raw = (np.asarray(data.features) * data.scale + data.centre)[:, 1:]
         columns = raw[np.asarray(data.item)].T
@@ -113,29 +77,12 @@ def _table(data: Any, seed: int) -> pd.DataFrame:
     return table
 
 
-def _votes(votes: Any, seed: int) -> pd.DataFrame:
-    """Aggregated votes spread out again, in random order."""
-    count = np.ones(votes.num_comparisons) if votes.count is None else votes.count
-    times = np.concatenate([votes.wins, count - votes.wins]).astype(int)
-    won = np.repeat([True, False], votes.num_comparisons).repeat(times)
-    row = np.tile(np.arange(votes.num_comparisons), 2).repeat(times)
-    mixed = np.random.default_rng(seed).permutation(len(row))
-    won, row = won[mixed], row[mixed]
-    items, who = np.asarray(votes.items), np.asarray(votes.annotators)
-    first, second = items[votes.first[row]], items[votes.second[row]]
-    if votes.ordered:
-        sides = {"first": first, "second": second, "outcome": np.where(won, "first", "second")}
-    else:
-        sides = {"winner": np.where(won, first, second), "loser": np.where(won, second, first)}
-    return pd.DataFrame({"annotator": who[votes.annotator[row]]} | sides)
-
-
 # ---------------------------------------------------------------- models
 
 
-def list_models(name: str | None) -> None:
+def models(given: Namespace) -> None:
     """List kinds with their columns and models, and back-ends; or one of them in full."""
-    kinds = {kind.name: kind for kind in registered_kinds()}
+    name, kinds = given.name, {kind.name: kind for kind in registered_kinds()}
     if name is None:
         for kind in kinds.values():
             print(f"{kind.name}: {', '.join(dashed(one.__name__) for one in kind.models)}")
@@ -145,26 +92,16 @@ def list_models(name: str | None) -> None:
     elif name in kinds:
         print(f"{name}; by default {kinds[name].default!r}")
         for shape in shapes_of([kinds[name]], [kinds[name]]):
-            _print_shape(shape)
+            roles = shape.roles
+            others = [flag_of(one, roles[one]) for one in roles if one not in shape.required]
+            print(f"\n{shape.options}\n  also {' '.join(others)}")
     else:
-        every: Mapping[str, Any] = {**models(), **backends(), **designs()}
-        _print_settings(chosen("name", name, every))
-
-
-def _print_shape(shape: Shape) -> None:
-    """Columns and settings of one way of reading a table, those that it needs first."""
-    roles, needed = shape.roles, shape.required
-    print(f"\n{' '.join(flag_of(name, roles[name]) + ' COLUMN' for name in needed)}")
-    others = [flag_of(name, role) for name, role in roles.items() if name not in needed]
-    print(f"  also {' '.join(others)}")
-
-
-def _print_settings(owner: Any) -> None:
-    """The first line of its documentation, and each setting with its default."""
-    print(f"{owner.__name__}: {(owner.__doc__ or '').strip().splitlines()[0]}")
-    for name, (annotation, default) in _settings(owner).items():
-        kind = getattr(annotation, "__name__", str(annotation))
-        print(f"  --set {name}={default}  ({kind.replace('typing.', '')})")
+        every: Mapping[str, Any] = {**models_by_name(), **backends(), **designs()}
+        owner = chosen("name", name, every)
+        print(f"{owner.__name__}: {(owner.__doc__ or '').strip().splitlines()[0]}")
+        for one, (annotation, default) in _settings(owner).items():
+            kind_name = getattr(annotation, "__name__", str(annotation)).replace("typing.", "")
+            print(f"  --set {one}={default}  ({kind_name})")
 
 
 def _settings(owner: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:

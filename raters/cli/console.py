@@ -40,7 +40,7 @@ def collected_warnings() -> Iterator[list[str]]:
         text = visible(" ".join(str(message).split()))
         if text not in seen:
             seen.append(text)
-            print(f"raters: warning: {text}", file=sys.stderr)
+            note([f"warning: {text}"])
 
     with warnings.catch_warnings():
         for category in (DataWarning, ConvergenceWarning):

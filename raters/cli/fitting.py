@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from argparse import Namespace
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,49 +20,62 @@ from raters.fitting.result import data_of
 from raters.fitting.result import model_of as fitted_model
 from raters.inference import Backend
 from raters.inference.defaults import default_backend
+from raters.judgements.base import Judgements
 from raters.kinds import Kind, kind_of
+from raters.model import Model
 from raters.program import Program
 
 
-@dataclass(frozen=True)
-class Typed:
-    """What was typed about a table, or a saved result, and how to fit it."""
+def roles_given(given: Namespace) -> tuple[Path | None, dict[str, list[str]]]:
+    """The file, and what was given for each role; ``--set`` may name the column of sets."""
+    file, roles = given_roles(given.words)
+    columns = [text for text in given.set if "=" not in text]
+    return file, roles | ({"set": columns} if columns else {})
 
-    words: Sequence[str]
-    kind: str | None = None
-    model: str | None = None
-    backend: str | None = None
-    settings: Sequence[str] = ()
-    drop_bad_rows: bool = False
-    seed: int = 0
-    quiet: bool = False
 
-    @property
-    def set(self) -> dict[str, str]:
-        """Settings by name; ``--set`` without an equals sign names the column of sets."""
-        return pairs([text for text in self.settings if "=" in text], "set")
+def file_of(given: Namespace) -> Path:
+    """The file that is read."""
+    file, _ = roles_given(given)
+    if file is None:
+        raise SettingError("name a FILE to read: a table, or RESULT.nc")
+    return file
 
-    @property
-    def roles(self) -> tuple[Path | None, dict[str, list[str]]]:
-        """The file, and what was given for each role."""
-        file, given = given_roles(self.words)
-        columns = [text for text in self.settings if "=" not in text]
-        return file, given | ({"set": columns} if columns else {})
 
-    @property
-    def file(self) -> Path:
-        """The file that is read."""
-        file, _ = self.roles
-        if file is None:
-            raise SettingError("name a file to read: a table, or RESULT.nc")
-        return file
+def settings_of(given: Namespace) -> dict[str, str]:
+    """Settings by name."""
+    return pairs([text for text in given.set if "=" in text], "set")
+
+
+def model_given(given: Namespace, kind: Kind) -> Model[Any]:
+    """The model of a kind that is asked for, with its settings."""
+    owner, texts = model_of(given.model, kind), settings_of(given)
+    known = fields(owner)
+    model: Model[Any] = built(owner, {name: texts[name] for name in texts if name in known})
+    return model
+
+
+def read_given(given: Namespace) -> tuple[Model[Any], Judgements]:
+    """A model, and the judgements of a table."""
+    _, roles = roles_given(given)
+    source = source_of(file_of(given), roles, kind_asked(given.kind), given.model)
+    model = model_given(given, source.kind)
+    implied = source.kind.implied(model)
+    data, notes = read(source, drop_bad_rows=given.drop_bad_rows, **implied)
+    note(notes, given.quiet)
+    return model, data
+
+
+def with_settings(given: Namespace, *owners: Any) -> list[Any]:
+    """Objects, each with those of the settings that are its own."""
+    parts = split(settings_of(given), *owners)
+    return [built(owner, part) for owner, part in zip(owners, parts, strict=True)]
 
 
 @dataclass(frozen=True)
 class Task:
     """A model with its judgements, and its fit, stored or still to be made."""
 
-    typed: Typed
+    given: Namespace
     program: Program[Any]
     backend: Backend | None = None
     stored: xr.DataTree | None = field(default=None, repr=False)
@@ -75,7 +88,7 @@ class Task:
     @property
     def bars(self) -> bool:
         """True if progress bars are shown: in a log they are noise."""
-        return not self.typed.quiet and sys.stderr.isatty()
+        return not self.given.quiet and sys.stderr.isatty()
 
     def fit(self, *, log_likelihood: bool | None = None) -> xr.DataTree:
         """The stored result, or a fit."""
@@ -85,56 +98,42 @@ class Task:
             self.program.model,
             self.program.data,
             self.backend,
-            seed=self.typed.seed,
+            seed=self.given.seed,
             progress=self.bars,
             log_likelihood=log_likelihood,
         )
 
 
-def task_of(typed: Typed) -> Task:
-    """Read a table or a result, and say what to fit."""
-    file, given = typed.roles
-    if not tables.is_result(typed.file):
-        return _from_table(typed)
-    if given or typed.model or typed.backend or typed.settings:
-        raise SettingError(
-            f"{str(file)!r} is a saved result, which has its data and its fit; leave out the"
-            " options of columns, models and back-ends"
-        )
-    asked = kind_asked(typed.kind)
-    result = outputs.read_result(typed.file)
-    program = Program(fitted_model(result), data_of(result))
-    if asked is not None and asked is not kind_of(program.data):
-        stored = kind_of(program.data).name
-        refuse("kind", asked.name, f"is not the kind of what is stored, {stored}", "leave it out")
-    return Task(typed, program, stored=result)
-
-
-def _from_table(typed: Typed) -> Task:
-    _, given = typed.roles
-    source = source_of(typed.file, given, kind_asked(typed.kind), typed.model)
-    owner = model_of(typed.model, source.kind)
-    named = chosen("backend", typed.backend, backends()) if typed.backend else None
-    known = fields(owner)
-    model = built(owner, {name: text for name, text in typed.set.items() if name in known})
-    implied = source.kind.implied(model)
-    data, notes = read(source, drop_bad_rows=typed.drop_bad_rows, **implied)
-    note(notes, typed.quiet)
+def task_of(given: Namespace, *owners: Any) -> tuple[Task, list[Any]]:
+    """Read a table or a result, and say what to fit; with other objects that have settings."""
+    file, others = file_of(given), list(owners)
+    if tables.is_result(file):
+        settings = given.set and not others
+        if roles_given(given)[1] or given.model or given.backend or settings:
+            raise SettingError(
+                f"{str(file)!r} is a saved result, which has its data and its fit; leave out the"
+                " options of columns, models and back-ends"
+            )
+        kind_asked(given.kind)  # imports it
+        result = outputs.read_result(file)
+        program = Program(fitted_model(result), data_of(result))
+        return Task(given, program, stored=result), with_settings(given, *others)
+    named = chosen("backend", given.backend, backends()) if given.backend else None
+    model, data = read_given(given)
     program = Program(model, data)
-    _check_features(program, given)
+    _check_features(program, roles_given(given)[1])
     backend = named or default_backend(model, data)
-    _, of_backend = split(typed.set, owner, backend)
-    return Task(typed, program, built(backend, of_backend))
+    _, backend, *others = with_settings(given, model, backend, *others)
+    return Task(given, program, backend), others
 
 
 def _check_features(program: Program[Any], given: dict[str, Any]) -> None:
     """`SettingError` when features or families are given that the model does not read."""
     for role, axis in (("features", "feature"), ("family", "family")):
         if role in given and axis not in program.axes:
-            needs = kind_of(program.data).needs.items()
             users = [
                 f"--set {one}=yes" if isinstance(one, str) else f"--model {dashed(one.__name__)}"
-                for one, roles in needs
+                for one, roles in kind_of(program.data).needs.items()
                 if role in roles
             ]
             problem = f"is of no use to {dashed(type(program.model).__name__)}"

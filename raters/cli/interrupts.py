@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-INTERRUPTED = 130
-
-
-def _end(*_: object) -> None:
-    os.write(2, b"\nraters: interrupted\n")
-    os._exit(INTERRUPTED)
+from typing import Any
 
 
 @contextmanager
 def ending() -> Iterator[None]:
     """Let an interrupt end the process: an exception could be lost in a callback of JAX."""
-    with _handled(_end):
+
+    def end(*_: object) -> None:
+        os.write(2, b"\nraters: interrupted\n")
+        os._exit(130)
+
+    with _handled(end):
         yield
 
 
@@ -34,13 +33,11 @@ def deferred() -> Iterator[None]:
 
 
 @contextmanager
-def _handled(handler: object) -> Iterator[None]:
-    before = signal.getsignal(signal.SIGINT)
-    here = threading.current_thread() is threading.main_thread()
-    if not here or before not in (signal.default_int_handler, _end):  # Another program's.
+def _handled(handler: Callable[..., Any]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    signal.signal(signal.SIGINT, handler)  # type: ignore[arg-type]
+    before = signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:

@@ -8,95 +8,88 @@ import json
 import os
 import shutil
 import tempfile
+from argparse import Namespace
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
+import pandas as pd
 import xarray as xr
 
+from raters.cli.console import note
 from raters.cli.interrupts import deferred
+from raters.cli.tables import must_be_file, table_format, write_for_people
 from raters.errors import DataError, SettingError
 
-# In each folder, the files that raters wrote there, by name.
+# In each folder, checksums of the files that raters wrote there, by name.
 MANIFEST = ".raters-files.json"
-_STAGE = ".raters-"
 
 
 def check_writable(
-    path: Path,
-    *,
-    folder: bool = False,
-    option: str = "--out",
-    force: bool = False,
-    inputs: Sequence[Path | None] = (),
-    names: Sequence[str] = (),
+    path: Path, force: bool = False, *, option: str = "--out", names: Sequence[str] = ()
 ) -> None:
-    """Raise unless `path` can be written, before hours are spent on what should go there."""
-    here = path if folder else path.parent
-    if folder and path.exists() and not path.is_dir():
-        raise SettingError(f"{option} {str(path)!r} is a file; name a folder")
-    if not folder and (path.is_dir() or not path.name):
-        raise SettingError(f"{option} {str(path)!r} is a folder; name a file")
-    if not folder and not here.is_dir():
-        raise SettingError(
-            f"{option} {str(path)!r} cannot be written: there is no folder {str(here)!r}"
-        )
-    for read in inputs:
-        if read is not None and path.exists() and read.exists() and path.samefile(read):
-            raise SettingError(f"{option} {str(path)!r} is the file that is read; name another")
-    _check_replaceable(here, names if folder else [path.name], force)
-    holder = _nearest_folder(here)
-    try:
-        os.rmdir(tempfile.mkdtemp(prefix=_STAGE, dir=holder))
-    except OSError as error:
-        raise SettingError(
-            f"{option} {str(path)!r} cannot be written: {error.strerror} in {str(holder)!r}"
-        ) from error
+    """Raise unless a file, or a folder with files of these names, can be written, before hours are
+    spent on what should go there."""
+    folder, problem = path if names else path.parent, ""
+    if names and path.is_file():
+        problem = "is a file; name a folder"
+    elif not names and not folder.is_dir():
+        problem = f"cannot be written: there is no folder {str(folder)!r}"
+    elif not names and (path.is_dir() or not path.name):
+        problem = "is a folder; name a file"
+    if problem:
+        raise SettingError(f"{option} {str(path)!r} {problem}")
+    _check_replaceable(folder, names or [path.name], force)
+    holder = _nearest_folder(folder)
+    if not os.access(holder, os.W_OK):
+        raise SettingError(f"{option} {str(path)!r} cannot be written: {str(holder)!r} is not ours")
 
 
-def write_file(path: Path, write: Callable[[Path], object], *, force: bool = False) -> None:
+def check_table(path: Path | None, force: bool) -> None:
+    """Raise unless a table can be written, where one is asked for."""
+    if path is not None:
+        table_format(path)
+        check_writable(path, force)
+
+
+def write_table(table: pd.DataFrame, given: Namespace) -> None:
+    """Write a table where one is asked for."""
+    if given.out is not None:
+        write_file(given.out, partial(write_for_people, table), given.force)
+        note([f"wrote {len(table)} rows to {given.out}"], given.quiet)
+
+
+def write_file(path: Path, write: Callable[[Path], object], force: bool = False) -> None:
     """Write one file whole, or not at all."""
-    write_folder(path.parent, lambda stage: write(stage / path.name), force=force, whole=False)
+    write_folder(path.parent, {path.name: write}, force)
 
 
 def write_folder(
-    folder: Path, write: Callable[[Path], object], *, force: bool = False, whole: bool = True
+    folder: Path, files: dict[str, Callable[[Path], object]], force: bool = False
 ) -> list[str]:
-    """Write several files into a folder, all or none; those of an earlier run that are not written
-    again go where the folder is `whole`."""
+    """Write several files into a folder, all or none."""
     stage = None
     try:
         with deferred():
-            stage = Path(tempfile.mkdtemp(prefix=_STAGE, dir=_nearest_folder(folder)))
-            write(stage)
-            names = sorted(file.name for file in stage.iterdir())
-            for name in names:
-                _sync(stage / name)
+            stage = Path(tempfile.mkdtemp(prefix=".raters-", dir=_nearest_folder(folder)))
+            for name, write in files.items():
+                write(stage / name)
+                with (stage / name).open("r+b") as file:
+                    os.fsync(file)  # some file systems find only then that there is no room
             folder.mkdir(parents=True, exist_ok=True)
-            _check_replaceable(folder, names, force)
-            _move(stage, folder, names, whole)
+            _check_replaceable(folder, list(files), force)
+            sums = manifest(folder) | {name: _checksum(stage / name) for name in files}
+            text = json.dumps({"files": sums}, indent=1, ensure_ascii=False)
+            (stage / MANIFEST).write_text(text, "utf-8")
+            for name in (*files, MANIFEST):
+                os.replace(stage / name, folder / name)
     except OSError as error:
         reason = error.strerror or error
         raise SettingError(f"nothing was written to {str(folder)!r}: {reason}") from error
     finally:
         if stage is not None:
             shutil.rmtree(stage, ignore_errors=True)
-    return names
-
-
-def _move(stage: Path, folder: Path, names: Sequence[str], whole: bool) -> None:
-    """Note what is written, put files in their place, and remove those of an earlier run."""
-    known = manifest(folder)
-    entries = {name: {"sha256": _digest(stage / name), "whole": whole} for name in names}
-    old = [name for name, entry in known.items() if whole and entry["whole"]]
-    gone = [name for name in old if name not in entries and _is_own(folder / name, known)]
-    left = {name: entry for name, entry in known.items() if name not in gone}
-    text = json.dumps({"files": left | entries}, indent=1, ensure_ascii=False)
-    (stage / MANIFEST).write_text(text, "utf-8")
-    for name in (*names, MANIFEST):
-        os.replace(stage / name, folder / name)
-    for name in gone:
-        (folder / name).unlink()
+    return sorted(files)
 
 
 def to_netcdf(result: xr.DataTree, path: Path) -> None:
@@ -109,11 +102,10 @@ def to_netcdf(result: xr.DataTree, path: Path) -> None:
 
 def read_result(path: Path) -> xr.DataTree:
     """A result that was saved."""
-    from raters.cli.tables import must_be_file
-
     must_be_file(path)
     known = manifest(path.parent)
-    if path.name in known and not _is_own(path, known):  # netCDF may hang on a damaged file.
+    if path.name in known and known[path.name] != _checksum(path):
+        # netCDF may hang on a damaged file.
         raise DataError(
             f"{str(path)!r} is not as raters wrote it: it is damaged or was changed; write it again"
             " with raters fit, or, if it was changed on purpose, give a copy of another name"
@@ -144,44 +136,25 @@ def _check_replaceable(folder: Path, names: Sequence[str], force: bool) -> None:
                 f"{str(path)!r} is a link, a folder or a device, and is not replaced; choose"
                 " another name"
             )
-        if not force and not _is_own(path, known):
+        if not force and known.get(name) != _checksum(path):
             raise SettingError(
                 f"{str(path)!r} is there already, and was not written by raters or has changed"
                 " since; choose another name, or replace it with --force"
             )
 
 
-def manifest(folder: Path) -> dict[str, dict[str, Any]]:
-    """Files that raters wrote into the folder; none where nothing can be read."""
+def manifest(folder: Path) -> dict[str, str]:
+    """Checksums of the files that raters wrote into the folder; none where nothing can be read."""
     try:
         files = json.loads((folder / MANIFEST).read_text("utf-8"))["files"]
-        return {
-            str(name): {"sha256": str(entry["sha256"]), "whole": bool(entry["whole"])}
-            for name, entry in files.items()
-        }
+        return {str(name): str(checksum) for name, checksum in files.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 
 
-def _is_own(path: Path, known: dict[str, dict[str, Any]]) -> bool:
-    """True for a file that is as raters wrote it."""
-    if path.name not in known or not path.is_file():
-        return False
-    return _digest(path) == str(known[path.name]["sha256"])
-
-
-def _digest(path: Path) -> str:
+def _checksum(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync(file: Path) -> None:
-    """Have a file on the disk: some file systems find only then that there is no room for it."""
-    handle = os.open(file, os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _nearest_folder(path: Path) -> Path:

@@ -9,16 +9,15 @@ import io
 import json
 import re
 import shlex
-import warnings
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from pyarrow import parquet
 
-from raters.errors import DataError, DataWarning
+from raters.errors import DataError
 from raters.reporting.facts import plain
 from raters.reporting.files import for_people, quoting_of
 
@@ -84,15 +83,15 @@ def read_table(path: Path) -> pd.DataFrame:
     """Read a table from CSV, TSV, Parquet or JSON lines; of text, every cell is text."""
     must_be_file(path)
     kind = table_format(path)
-    if path.stat().st_size == 0:
-        raise DataError(f"{str(path)!r} is empty; expected a {kind} table")
     try:
+        if path.stat().st_size == 0:
+            raise ValueError("it is empty")
         if kind == "Parquet":
             with path.open("rb") as file:
                 table: pd.DataFrame = parquet.read_table(file).to_pandas(integer_object_nulls=True)
                 return table
         text = _text(path)
-        return _json_lines(text) if kind == "JSON lines" else _separated(text, path, kind == "TSV")
+        return _json_lines(text) if kind == "JSON lines" else _separated(text, kind == "TSV")
     except (ValueError, EOFError, OSError, zlib.error, csv.Error) as error:
         reason = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
         raise DataError(f"{str(path)!r} is not a readable {kind} table: {reason}") from error
@@ -103,34 +102,38 @@ def _text(path: Path) -> str:
     content = path.read_bytes()
     if path.suffix.lower() == ".gz":
         content = gzip.decompress(content)
-    if content.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):  # Begins as UTF-16 does.
-        text = content.decode("utf-32")
-    elif content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        text = content.decode("utf-16")
-    else:
-        try:
-            text = content.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = f"iconv -f WINDOWS-1252 -t UTF-8 {shlex.quote(str(path))}"
-            raise ValueError(f"it is not UTF-8 text; save it as UTF-8, or write {line}") from error
+    wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        text = content.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = f"iconv -f WINDOWS-1252 -t UTF-8 {shlex.quote(str(path))}"
+        raise ValueError(f"it is not UTF-8 text; save it as UTF-8, or write {line}") from error
     if "\0" in text:
         raise ValueError("it holds the character NUL, so it is binary or damaged, not UTF-8 text")
     return text
 
 
-def _separated(text: str, path: Path, by_tab: bool) -> pd.DataFrame:
+def _separated(text: str, by_tab: bool) -> pd.DataFrame:
     """A table of text, with columns apart by the mark that its header shows."""
     text = text.lstrip("\r\n")
     first = text.split("\n", 1)[0].rstrip("\r")
-    if told := re.fullmatch(r'"?sep=(.)"?', first):  # Which Excel writes before the header.
-        mark, text = told[1], text.partition("\n")[2]
-    else:
-        mark = _mark(first, "\t" if by_tab else ",")
-    if '"' in text:
-        rows = _quoted_rows(text, mark, path)
-    else:
-        rows = [line.split(mark) for line in re.split("\r\n|\r|\n", text)]
-    rows = [row for row in rows if any(row[1:]) or (row and row[0].strip())]
+    marks = "\t,;|" if by_tab else ",;\t|"
+    mark = max(marks, key=lambda mark: len(next(csv.reader([first], delimiter=mark), [])))
+    if named := re.fullmatch(r'"?sep=(.)"?', first):  # Which Excel writes before the header.
+        mark, text = named[1], text.partition("\n")[2]
+    csv.field_size_limit(2**31 - 1)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True)
+    rows, line = [], 1
+    try:
+        for row in reader:
+            line = reader.line_num + 1
+            if any(row[1:]) or (row and row[0].strip()):
+                rows.append(row)
+    except csv.Error as error:
+        raise ValueError(
+            f"the quotation marks of the cell that begins in line {line} are not in pairs"
+            f' ({error}); double a mark inside of a quoted cell, such as "5"" disk"'
+        ) from error
     if not rows:
         raise ValueError("it has no row with the names of its columns")
     names = [name or f"column {place}" for place, name in enumerate(rows[0], 1)]
@@ -146,40 +149,7 @@ def _separated(text: str, path: Path, by_tab: bool) -> pd.DataFrame:
     return pd.DataFrame(rows[1:], columns=names, dtype=object)
 
 
-def _quoted_rows(text: str, mark: str, path: Path) -> list[list[str]]:
-    """Rows some of whose cells are in quotation marks."""
-    csv.field_size_limit(2**31 - 1)
-    lines = io.StringIO(text, newline="").readlines()
-    reader = csv.reader(lines, delimiter=mark, strict=True)
-    rows: list[list[str]] = []
-    before = 0
-    try:
-        for row in reader:
-            rows.append(row)
-            own, before = lines[before : reader.line_num], reader.line_num
-            if len(own) > 1 and {line.count(mark) for line in own} == {len(rows[0]) - 1} != {0}:
-                warnings.warn(
-                    f"{str(path)!r}: lines {before - len(own) + 1} to {before} are read as one row,"
-                    " because a quoted cell goes over their ends; if they are rows, a"
-                    " quotation mark is missing or too many there",
-                    DataWarning,
-                    stacklevel=2,
-                )
-    except csv.Error as error:
-        raise ValueError(
-            f"the quotation marks of the cell that begins in line {before + 1} are not in pairs"
-            f' ({error}); double a mark inside of a quoted cell, such as "5"" disk"'
-        ) from error
-    return rows
-
-
-def _mark(header: str, usual: str) -> str:
-    """The mark that splits the header into most columns; the usual one, if it does."""
-    marks = (usual, *(mark for mark in ",;\t|" if mark != usual))
-    return max(marks, key=lambda mark: len(next(csv.reader([header], delimiter=mark), [])))
-
-
-def _check_distinct(names: Sequence[str]) -> None:
+def _check_distinct(names: list[str]) -> None:
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
         raise ValueError(f"{names.count(twice[0])} columns are called {twice[0]!r}; rename them")
 
@@ -191,9 +161,7 @@ def _json_lines(text: str) -> pd.DataFrame:
         if not line.strip():
             continue
         try:
-            row = json.loads(line, object_pairs_hook=_object, parse_float=str, parse_int=_whole)
-            if "\\u" in line:  # Half of a pair of surrogates is no character.
-                json.dumps(row, ensure_ascii=False).encode()
+            row = json.loads(line, object_pairs_hook=_object, parse_float=str)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"line {number}: {error}") from error
         cells = row.values() if isinstance(row, dict) else [[]]
@@ -210,30 +178,18 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _whole(text: str) -> int | str:
-    """A whole number, or its text where a number has another, such as -0."""
-    number = int(text)
-    return number if str(number) == text else text
-
-
 def names_in(text: str) -> list[str]:
     """Names separated by commas, or from a file with one a line."""
     path = Path(text)
-    try:
-        is_file = path.is_file()
-    except OSError:  # Too long for a path.
-        is_file = False
-    if is_file:
-        if _ENDING.search(path.name):
-            raise DataError(f"{text!r} is a table by its name; give a .txt file, one name a line")
+    if re.search(r"\.txt\s*$|/", text) and "," not in text:
+        must_be_file(path)
         try:
             lines = re.split("\r?\n", _text(path))
         except (ValueError, OSError) as error:
             raise DataError(f"{text!r} is no text with one name a line: {error}") from error
         return [line for line in lines if line.strip()]
-    if re.search(r"\.(csv|tsv|txt|jsonl?|parquet|xlsx?)\s*$|/", text) and "," not in text:
-        quoted = shlex.quote(f'"{text}"')
-        raise DataError(f"there is no file {text!r}; if this is a name itself, write {quoted}")
+    if _ENDING.search(text) and "," not in text:
+        raise DataError(f"{text!r} is a table by its name; give a .txt file, one name a line")
     try:
         names = next(csv.reader([text], skipinitialspace=True, strict=True))
     except csv.Error as error:

@@ -25,7 +25,7 @@ _OBJECTS = {
     "Audit": ("an audit", "rt.audit(model, result)"),
     "Backend": ("a back-end", "rt.PGGibbs(), or rt.NUTS()"),
     "Comparisons": ("comparisons", "rt.Comparisons.from_frame(table, ...)"),
-    "Criterion": ("a criterion", "rt.acquisition.Epig()"),
+    "Criterion": ("a criterion", "rt.acquisition.scores.Epig()"),
     "DataFrame": ("a table of pandas", "pandas.DataFrame(...)"),
     "Dataset": ("a dataset of xarray", "xarray.Dataset(...)"),
     "MDP": ("a Markov decision process", "rt.MDP.from_arrays(transition)"),

@@ -8,7 +8,6 @@ import json
 import sqlite3
 import sys
 import tempfile
-import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -23,26 +22,21 @@ from hypothesis import strategies as st
 
 import raters as rt
 from raters.acquisition import (
-    About,
-    BatchBald,
-    ErrorReduction,
     ExpectedAccuracy,
     ExpectedTau,
     GainBelow,
-    Oracle,
     OrderIsRight,
     Policy,
     Random,
-    SpanningTree,
     Top,
-    TopIsRight,
+    formats,
 )
-from raters.acquisition.batches import Unique
-from raters.acquisition.campaign import formats
+from raters.acquisition.batches import BatchBald, Unique
 from raters.acquisition.campaign import settings as settings_of
 from raters.acquisition.campaign.campaign import Campaign
 from raters.acquisition.campaign.stopping import Stop
-from raters.acquisition.scores import TruthVariance
+from raters.acquisition.policy import Oracle
+from raters.acquisition.scores import About, TruthVariance
 from raters.distributions import Votes
 from raters.errors import BackendError, DataError, SettingError
 from raters.fitting.storage import to_json
@@ -132,25 +126,6 @@ def test_an_open_question_is_not_handed_out_again(start):
     assert triplets(campaign.ask()) == [asked[0]]
 
 
-def test_answered_questions_come_again_if_they_may(start, votes, labels):
-    once = start(again=False)
-    once.tell(dict.fromkeys(ids(once.ask(6)), "first"))
-    assert once.done
-    assert once.ask().sizes["id"] == 0
-    assert not once.outstanding().sizes["id"]
-    before = start(again=False, data=votes, path="before.db")
-    found = {(*sorted(pair), by) for *pair, by in triplets(before.ask(6))}
-    assert found == {("milk", "tea", "bob"), ("beer", "tea", "bob"), ("beer", "milk", "ann")}
-    of_labels = start(
-        rt.Candidates.labels(labels), model=rt.DawidSkene(), path="labels.db", data=labels
-    )
-    asked = of_labels.ask(6)
-    assert set(zip(asked["item"].values.tolist(), asked["by"].values, strict=True)) == {
-        (2, "bob"),
-        (3, "ann"),
-    }
-
-
 def test_only_those_who_are_there_are_asked(start):
     campaign = start()
     assert set(campaign.ask(6, annotator="bob")["by"].values) == {"bob"}
@@ -162,17 +137,6 @@ def test_only_those_who_are_there_are_asked(start):
         campaign.ask(annotator=[])
     with raises_about(DataError, "annotator", "bobby"):
         campaign.ask(annotator="bobby")
-
-
-def test_questions_one_by_one_are_about_different_pairs(start):
-    """The batch of the policy goes on: what waits for an answer is in it."""
-    campaign = start(
-        rt.Candidates.pairs(items=range(4), annotators=["ann", "bob"]),
-        policy=Policy(score=Random()),
-    )
-    asked = [one for _ in range(6) for one in triplets(campaign.ask(1))]
-    assert len({frozenset(pair) for *pair, _ in asked}) == 6
-    assert campaign.ask(1).sizes["id"] == 1  # and then they begin anew
 
 
 def test_either_item_comes_first(start, votes):
@@ -206,116 +170,7 @@ def test_two_processes_do_not_ask_the_same(start, votes):
     assert len(set(asked)) == 6
 
 
-def test_threads_may_share_a_campaign(start):
-    campaign, asked = start(again=False), []
-    threads = [
-        threading.Thread(target=lambda: asked.extend(triplets(campaign.ask(1)))) for _ in range(6)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(set(asked)) == 6
-
-
-def test_rows_that_come_twice_in_the_pool_are_one_question(start, votes):
-    pairs = rt.Candidates.pairs(votes)
-    assert start(pairs.take([0, 1, 0, 1])).ask(6).sizes["id"] == 2
-    turned = rt.Comparisons(
-        pairs.second, pairs.first, pairs.annotator, None, None, pairs.items, pairs.annotators
-    )
-    both = jax.tree.map(lambda *parts: np.concatenate(parts), pairs, turned)
-    assert start(both, path="both.db").ask(20).sizes["id"] == 6
-    ordered = dataclasses.replace(both, ordered=True)
-    assert start(ordered, path="ordered.db").ask(20).sizes["id"] == 12
-
-
 # ---------------------------------------------------------------- tell
-
-
-def test_words_for_an_answer(start, votes):
-    campaign = start(rt.Candidates.pairs(votes, items=["beer", "milk"], annotators=["ann"]))
-    (one,) = ids(campaign.ask())
-    assert campaign.tell(one, "milk").new == (one,)
-    with raises_about(DataError, "correct"):
-        campaign.tell(one, "tie")
-    for word, wins in [
-        ("tie", 0.5),
-        ("milk", 0.0),
-        ("beer", 1.0),
-        ("Second", 0.0),
-        ("first", 1.0),
-        ("right", 0.0),
-        (" left", 1.0),
-    ]:
-        assert campaign.tell(one, word, correct=True).corrected == (one,)
-        assert campaign.data.wins.tolist() == [wins]
-        assert campaign.tell(one, word).again == (one,)
-
-
-def test_a_word_that_is_also_a_name(start):
-    pool = rt.Comparisons([0, 0], [1, 2], [0, 0], None, None, ("second", "tie", "3"), ("ann",))
-    campaign = start(dataclasses.replace(pool, ordered=True))
-    one, other = sorted(
-        ids(campaign.ask()),
-        key=lambda one: campaign.outstanding().sel(id=one)["second"].item() != "tie",
-    )
-    with pytest.raises(DataError, match="write 'left' for 'second' or 'right' for 'tie'"):
-        campaign.tell(one, "second")
-    campaign.tell({one: "right", other: 3})
-    assert campaign.data.wins.tolist() == [0.0, 0.0]
-
-
-@pytest.mark.parametrize("tool", ["label-studio", "choices", "argilla"])
-@pytest.mark.parametrize(
-    ("word", "wins"), [("left", [1.0]), ("right", [0.0]), ("tie", [0.5])], ids=["l", "r", "tie"]
-)
-@pytest.mark.parametrize("names", [("second", "first"), ("right", "left"), ("tie", "first")])
-def test_answers_of_other_tools_are_sides_whatever_items_are_called(start, tool, word, wins, names):
-    pool = rt.Comparisons([0], [1], [0], None, None, names, ("ann",))
-    campaign = start(dataclasses.replace(pool, ordered=True))
-    (one,) = ids(campaign.ask())
-    if tool == "label-studio" and word == "tie":
-        return  # A choice of two sides has no tie.
-    side = {"left": "first", "right": "second"}.get(word, word)
-    value = {"selected": word} if tool == "label-studio" else {"choices": [side]}
-    kind = "pairwise" if tool == "label-studio" else "choices"
-    done = {"completed_by": 7, "result": [{"type": kind, "value": value}]}
-    tasks = [{"data": {"question_id": one, "by": "ann"}, "annotations": [done]}]
-    records = [{"id": one, "by": "ann", "answer.responses": [side]}]
-    read = formats.from_argilla(records) if tool == "argilla" else formats.from_label_studio(tasks)
-    campaign.tell(read.answers)
-    assert campaign.data.wins.tolist() == wins
-
-
-def test_labels_are_told_by_class(start, labels):
-    campaign = start(rt.Candidates.labels(labels, again=True), model=rt.DawidSkene())
-    asked = ids(campaign.ask(3))
-    with raises_about(DataError, "answers", "egg"):
-        campaign.tell({asked[0]: "ham", asked[1]: "egg"})
-    assert campaign.data.num_rows == 0
-    campaign.tell(dict.fromkeys(asked, "spam"))
-    assert campaign.data.votes().sum(0).tolist() == [0, 3]
-    assert same(Campaign.open(campaign.path).data, campaign.data)
-
-
-def test_classes_that_are_true_and_false(start):
-    pool = rt.Candidates.labels(items=[1, 2], annotators=["ann"], classes=[False, True])
-    campaign = start(pool, model=rt.DawidSkene())
-    one, other = ids(campaign.ask(np.int64(2)))
-    campaign.tell({one: True, other: np.False_})
-    assert campaign.data.label.sum() == 1
-    with raises_about(DataError, "answers", 1):
-        campaign.tell(one, 1)
-
-
-def test_calls_that_cannot_be_meant(start):
-    campaign = start()
-    (one, _), told = ids(campaign.ask()), campaign.tell
-    with raises_about(DataError, "answers", {one: "first"}):
-        told({one: "first"}, "second")
-    with pytest.raises(DataError, match="comes twice"):
-        told({one: "first", f" {one}": "second"})
 
 
 def test_a_withdrawn_question_may_be_asked_anew_and_answered_late(start):
@@ -365,6 +220,18 @@ def test_however_answers_arrive_the_data_are_the_same(data):
         assert campaign.spent == 8.0
 
 
+@pytest.mark.parametrize(("word", "wins"), [("first", 1.0), ("second", 0.0), ("tie", 0.5)])
+def test_answers_of_other_tools_are_sides_whatever_items_are_called(start, word, wins):
+    pool = rt.Comparisons([0], [1], [0], None, None, ("second", "first"), ("ann",))
+    campaign = start(dataclasses.replace(pool, ordered=True))
+    (one,) = ids(campaign.ask())
+    result = [{"type": "choices", "value": {"choices": [word]}}]
+    done = {"completed_by": 7, "result": result}
+    tasks = [{"data": {"question_id": one, "by": "ann"}, "annotations": [done]}]
+    campaign.tell(formats.from_label_studio(tasks).answers)
+    assert campaign.data.wins.tolist() == [wins]
+
+
 # ---------------------------------------------------------------- what is known
 
 
@@ -391,32 +258,6 @@ def test_everything_that_labels_carry_is_kept(start, labels):
     assert np.array_equal(found.truth, known.truth)
     assert np.array_equal(found.features, known.features)
     assert found.feature_names == known.feature_names
-
-
-def test_features_of_comparisons_tell_questions_apart(start, votes):
-    described = votes.with_features(np.arange(3.0)[:, None], names=["warmth"])
-    pool = rt.Candidates.pairs(votes).with_features(np.arange(3.0)[:, None], names=["warmth"])
-    campaign = start(pool, model=rt.models.ContextualBTL(), data=described, again=False)
-    assert campaign.ask(10).sizes["id"] == 3
-    campaign.tell(dict.fromkeys(ids(campaign.outstanding()), "first"))
-    assert Campaign.open(campaign.path).data.features.shape == (6, 1)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:no vote contradicts another:raters.errors.DataWarning")
-@pytest.mark.filterwarnings("ignore:50 draws are too few:raters.errors.ConvergenceWarning")
-def test_the_result_is_fitted_once_for_each_state(start, votes):
-    campaign = start(data=votes, backend=rt.PGEM(draws=50))
-    first = campaign.result
-    assert campaign.result is first
-    assert first.attrs["backend"] == to_json(rt.PGEM(draws=50))
-    campaign.tell(dict.fromkeys(ids(campaign.ask(1)), "first"))
-    assert rt.Comparisons.from_result(campaign.result).num_votes == 10
-
-
-def test_there_is_no_result_of_nothing(start):
-    with pytest.raises(DataError, match="there is no answer yet"):
-        _ = start().result
 
 
 @pytest.mark.slow
@@ -447,21 +288,6 @@ def test_fits_are_made_when_enough_is_new(start, votes):
     assert fits() == 2
 
 
-@pytest.mark.slow
-def test_weighted_draws_that_are_worth_little_are_replaced(start, votes, monkeypatch):
-    campaign = start(
-        policy=Policy(target="everything", batch=Top()),
-        backend=rt.PGEM(draws=100),
-        batch_size=5,
-        data=votes,
-    )
-    campaign.tell(ids(campaign.ask(2))[0], "first")
-    monkeypatch.setattr("raters.acquisition.campaign.fits._LEAST_SHARE", 1.1)
-    assert campaign._fits.number == 1
-    assert campaign.posterior.effective_draws == pytest.approx(100)
-    assert campaign._fits.number == 2
-
-
 # ---------------------------------------------------------------- when it is done
 
 
@@ -477,33 +303,14 @@ def test_a_budget_is_never_passed(start):
     status = campaign.status(probability=False)
     assert (status.spent, status.committed, status.budget) == (campaign.spent, 0.0, 3.5)
     assert status.why_done == campaign.why_done
-    more = Campaign.open(campaign.path, budget=100.0)
-    assert not more.done
+    more = Campaign.open(campaign.path, budget=100.0, stop=GainBelow(1e-9))
+    assert more.budget == 100.0
     assert campaign.budget == 100.0
-
-
-def test_a_budget_of_many_small_costs(start):
-    campaign = start(
-        policy=Policy(score=Random(), batch=Top(), costs={"ann": 0.1, "bob": 0.1}), budget=0.6
-    )
-    assert campaign.ask(10).sizes["id"] == 6
-
-
-def test_open_questions_count_against_the_budget(start):
-    campaign = start(budget=3.0)
-    asked = ids(campaign.ask(10))
-    assert len(asked) == 3
-    assert campaign.why_done == "the budget is used up: 3 of 3, open questions included"
-    campaign.withdraw(asked[:1])
-    assert campaign.ask(10).sizes["id"] == 1
-
-
-def test_quotas_end_a_campaign(start):
-    campaign = start(policy=Policy(score=Random(), batch=Top(), quota=1))
-    asked = campaign.ask(10)
-    assert sorted(asked["by"].values) == ["ann", "bob"]
-    campaign.tell(dict.fromkeys(ids(asked), "first"))
-    assert campaign.done
+    again = Campaign.open(campaign.path)
+    assert (again.budget, again.stop, again.batch_size) == (100.0, GainBelow(1e-9), 2)
+    changed = Campaign.open(campaign.path, budget=np.inf, stop=False)
+    assert (changed.budget, changed.stop) == (None, None)
+    assert Campaign.open(campaign.path).stop is None
 
 
 def test_a_rule_stops(start):
@@ -526,14 +333,6 @@ def test_a_rule_stops(start):
     assert Campaign.open(campaign.path, stop=rule).done
 
 
-def test_a_rule_is_looked_at_before_the_first_answer(start, votes):
-    campaign = start(
-        data=votes, stop=lambda posterior: posterior.data.num_votes >= 9, backend=rt.PGEM(draws=50)
-    )
-    assert campaign.ask().sizes["id"] == 0
-    assert campaign.why_done.startswith("the stopping rule is met")
-
-
 @pytest.mark.slow
 def test_rules_that_cannot_be(start, votes, labels, folder):
     of_labels = {"pool": rt.Candidates.labels(labels), "model": rt.DawidSkene()}
@@ -542,9 +341,8 @@ def test_rules_that_cannot_be(start, votes, labels, folder):
         ({"stop": ExpectedTau(0.9), **of_labels}, "stop"),
         ({"stop": OrderIsRight(0.9), "model": rt.MixtureBTL(num_types=2)}, "stop"),
         ({"stop": OrderIsRight(0.999)}, "at_least", 0.999),
-        ({"stop": TopIsRight(4, 0.9)}, "k", 4),
+        ({"stop": OrderIsRight(0.9, top=4)}, "top", 4),
         ({"stop": GainBelow(0.1, score=TruthVariance())}, "target"),
-        ({"stop": GainBelow(0.1, score=ErrorReduction())}, "score", ErrorReduction()),
     ]:
         with raises_about(SettingError, *about):
             start(**wrong)
@@ -553,17 +351,6 @@ def test_rules_that_cannot_be(start, votes, labels, folder):
     with raises_about(SettingError, "at_least", 0.999):
         Campaign.open(campaign.path, stop=OrderIsRight(0.999))
     assert Campaign.open(campaign.path).stop is None
-
-
-def test_what_is_not_given_again_stays(start):
-    rule = GainBelow(1e-9)
-    campaign = start(budget=20, stop=rule, batch_size=7)
-    again = start(batch_size=None)
-    assert (again.budget, again.stop, again.batch_size) == (20.0, rule, 7)
-    assert start(budget=30.0).budget == 30.0
-    changed = Campaign.open(campaign.path, budget=np.inf, stop=False)
-    assert (changed.budget, changed.stop) == (None, None)
-    assert Campaign.open(campaign.path).stop is start().stop is None
 
 
 def test_status_counts(start, votes):
@@ -581,22 +368,6 @@ def test_status_counts(start, votes):
     assert -1 < status.expected_tau <= 1
     assert status.expected_accuracy is None
     assert status.why_done is None
-
-
-@pytest.mark.slow
-def test_what_cannot_be_asked_keeps_no_campaign_going(start):
-    """The better of tea and beer is known; a question about milk would still have a gain, and is
-    not in the pool."""
-    rows = [("tea", "beer")] * 60 + [("milk", "tea")] * 15 + [("milk", "beer")] * 15
-    known = hand.votes(*((*row, ("ann", "bob")[n % 2]) for n, row in enumerate(rows)))
-    pool = rt.Candidates.pairs(known, items=["tea", "beer"])
-    campaign = start(pool=pool, data=known, stop=GainBelow(1e-6))
-    everywhere = GainBelow(1e-6).value(campaign.posterior)
-    here = GainBelow(1e-6).value(dataclasses.replace(campaign.posterior, pool=campaign.pool))
-    assert 0 < here < 0.9 * everywhere
-    assert campaign.why_done is None
-    between = GainBelow((here + everywhere) / 2)
-    assert Campaign.open(campaign.path, stop=between).why_done.startswith("the stopping rule")
 
 
 def test_a_question_that_waits_is_not_yet_without_gain(start):
@@ -617,25 +388,6 @@ def test_a_question_that_waits_is_not_yet_without_gain(start):
     )
     campaign.withdraw(ids(asked))
     assert campaign.why_done is None
-
-
-def test_what_cannot_be_paid_takes_no_place_in_a_batch(start):
-    campaign = start(policy=Policy(score=Random(), batch=Top(), costs={"bob": 50.0}), budget=20.0)
-    assert campaign.ask(3)["by"].values.tolist() == ["ann"] * 3
-
-
-@pytest.mark.slow
-def test_gains_are_those_that_can_be_paid_at_their_price(start):
-    """Of ann all is known about this pair; what pro would say tells more, costs fifty, and there
-    are twenty."""
-    rows = [("tea", "milk", "ann")] * 200 + [("milk", "tea", "ann")]
-    known = hand.votes(*rows, annotators=["ann", "pro"])
-    settings = {"model": rt.ExtendedBTL(), "pool": rt.Candidates.pairs(known), "data": known}
-    priced = Policy(score=Random(), costs={"pro": 50.0})
-    campaign = start(policy=priced, stop=GainBelow(0.02), **settings)
-    assert campaign.why_done.startswith("the stopping rule is met")  # .067 bits for 50
-    free = Campaign(campaign.path.with_name("free.db"), stop=GainBelow(0.02), **settings)
-    assert free.why_done is None
 
 
 # ---------------------------------------------------------------- going on
@@ -664,22 +416,13 @@ def test_going_on_takes_the_path_alone(start, votes):
 @pytest.mark.parametrize(
     ("what", "thing"),
     [
-        ("backend", rt.PGGibbs(draws=250, warmup=100, chains=2)),
-        ("model", rt.DawidSkene(diagonal=2.0)),
-        (
-            "policy",
-            Policy(
-                score=About("reward", draws=7),
-                batch=BatchBald(configurations=64),
-                annotator=Oracle({"ann": 0.5, 3: 1.0}),
-            ),
-        ),
+        ("policy", Policy(score=About("reward"), batch=BatchBald(64), annotator=Oracle({3: 0.5}))),
         ("stop", GainBelow(0.01) & ExpectedAccuracy(0.9)),
-        ("policy", Policy(target="top_k", k=2, batch=SpanningTree(), quota={"a'b": 2})),
+        ("policy", Policy(target="top_k", k=2, quota={"a'b": 2})),
     ],
 )
 def test_settings_come_back_from_their_text(what, thing):
-    kinds = {"backend": Backend, "model": rt.Model, "policy": Policy, "stop": Stop}
+    kinds = {"backend": Backend, "policy": Policy, "stop": Stop}
     assert settings_of.rebuilt(to_json(thing), kinds.pop(what), what) == thing
     for name, kind in kinds.items():
         with raises_about(SettingError, name):
@@ -705,29 +448,6 @@ def test_another_campaign_is_refused(start, votes, labels):
 # ---------------------------------------------------------------- bad input
 
 
-def test_a_pool_that_the_data_do_not_cover(start, votes, labels):
-    other = rt.Comparisons([0], [1], [0], None, None, ("tea", "wine"), ("ann",))
-    with raises_about(DataError, "item", "wine"):
-        start(other, data=votes)
-    other = rt.Comparisons([0], [1], [0], None, None, ("tea", "milk"), ("eve",))
-    with raises_about(DataError, "annotator", "eve"):
-        start(other, data=votes)
-    table = {"page": [1, 2], "who": ["ann", "bob"], "says": ["ham", "egg"]}
-    other = rt.Labels.from_frame(table, item="page", annotator="who", label="says")
-    with raises_about(DataError, "data"):
-        start(other, model=rt.DawidSkene(), data=labels)
-    part = rt.Comparisons([0], [1], [0], None, None, ("milk", "tea"), ("bob",))
-    assert triplets(start(part, data=votes).ask()) == [
-        ("milk", "tea", "bob")
-    ]  # named in another order
-
-
-def test_costs_of_somebody_who_is_not_asked(start, folder):
-    with raises_about(DataError, "costs", "eve"):
-        start(policy=Policy(score=Random(), costs={"eve": 1.0}))
-    assert not list(folder.iterdir())
-
-
 def test_pools_and_votes_that_cannot_be(start, votes, labels):
     names = ("a", "b"), ("x",)
     for wrong in [
@@ -745,20 +465,14 @@ def test_pools_and_votes_that_cannot_be(start, votes, labels):
 def test_a_policy_that_the_model_cannot_serve(start, labels, folder):
     with raises_about(SettingError, "target"):
         start(rt.Candidates.labels(labels), model=rt.DawidSkene(), policy=Policy(target="ranking"))
+    with raises_about(BackendError, "position_bias", True):
+        start(model=rt.BTL(position_bias=True))
+    with raises_about(DataError, "costs", "eve"):
+        start(policy=Policy(score=Random(), costs={"eve": 1.0}))
     assert not list(folder.iterdir())
 
 
-def test_a_model_that_the_backend_cannot_run(start, votes):
-    with raises_about(BackendError, "position_bias", True):
-        start(model=rt.BTL(position_bias=True))
-
-
 # ---------------------------------------------------------------- classes of other packages
-
-
-@dataclasses.dataclass(frozen=True)
-class OwnScore(Random):
-    """A criterion that raters does not know."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -794,12 +508,6 @@ def rewritten(campaign: Campaign, name: str, change) -> Path:
     return campaign.path
 
 
-def test_a_campaign_with_a_criterion_of_ones_own(start):
-    campaign = start(policy=Policy(score=OwnScore()))
-    assert start(policy=Policy(score=OwnScore())).path == campaign.path
-    assert Campaign.open(campaign.path).policy == Policy(score=OwnScore())
-
-
 @pytest.mark.slow
 def test_a_campaign_with_a_model_of_ones_own_is_reopened(start, votes):
     model = OwnModel(spread=2.0)
@@ -811,10 +519,10 @@ def test_a_campaign_with_a_model_of_ones_own_is_reopened(start, votes):
     assert again.ask(1).sizes["id"] == 1
 
 
-@pytest.mark.parametrize("name", ["os:system", "antigravity:fly", "this:Model"])
-@pytest.mark.parametrize("what", ["model", "backend", "policy", "kind"])
-def test_a_journal_imports_and_calls_nothing(start, name, what):
+@pytest.mark.parametrize("what", ["model", "kind"])
+def test_a_journal_imports_and_calls_nothing(start, what):
     def changed(text: str) -> str:
+        name = "antigravity:fly"
         return name if what == "kind" else json.dumps({"class": name, "fields": {}})
 
     imported = set(sys.modules)
@@ -822,45 +530,3 @@ def test_a_journal_imports_and_calls_nothing(start, name, what):
     with raises_about(SettingError, what):
         Campaign.open(path)
     assert set(sys.modules) == imported
-
-
-@pytest.mark.parametrize(
-    ("what", "before", "after"),
-    [
-        ("model", "reward_scale", "reward_size"),
-        ("model", ":BTL", ":Nobody"),
-        ("backend", "PGGibbs", "BTL"),
-        ("backend", '"draws": 250', '"draws": -1'),
-        ("policy", '"least_share": 0.0', '"least_share": 7'),
-        ("policy", "Policy", "Chosen"),
-    ],
-)
-def test_an_altered_journal_is_refused(start, what, before, after):
-    def changed(text: str) -> str:
-        assert before in text
-        return text.replace(before, after)
-
-    path = rewritten(start(), what, changed)
-    with raises_about(SettingError, what):
-        Campaign.open(path)
-
-
-@pytest.mark.slow
-def test_a_mixture_begins_with_its_prior(tmp_path):
-    """Types cannot be fitted before as many annotators have voted; until then questions come from
-    draws of the prior."""
-    pool = rt.Candidates.pairs(items=range(4), annotators=range(3))
-    campaign = rt.Campaign(
-        tmp_path / "types.db",
-        rt.MixtureBTL(num_types=2),
-        pool,
-        backend=rt.PGEM(draws=50),
-        batch_size=2,
-    )
-    first = campaign.ask(1)
-    campaign.tell(first["id"].values[0], "first")
-    for _ in range(3):
-        questions = campaign.ask(4)
-        campaign.tell(dict.fromkeys(questions["id"].values, "first"))
-    assert campaign.data.num_votes == 13
-    assert campaign.status(probability=False).fits >= 1

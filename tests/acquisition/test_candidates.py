@@ -37,39 +37,6 @@ def pairs_of(pool: rt.Comparisons) -> set[tuple]:
 # ------------------------------------------------------------------ pairs
 
 
-def test_candidates_among_some_names():
-    found = rt.Candidates.pairs(VOTES, items=[5, 2, 0], annotators=[3])
-    assert asked(found) == {(0, 2, 3), (0, 5, 3), (2, 5, 3)}
-    assert found.wins is None
-
-
-def test_every_pair_is_put_to_everybody():
-    assert asked(PAIRS) == {(*pair, who) for pair in EVERY_PAIR for who in range(ANNOTATORS)}
-    assert PAIRS.annotator[:ANNOTATORS].tolist() == list(
-        range(ANNOTATORS)
-    )  # all annotators of a pair come together
-
-
-def test_whom_to_ask_about_one_pair():
-    assert asked(rt.Candidates.annotators(VOTES, 5, 1)) == {
-        (5, 1, who) for who in range(ANNOTATORS)
-    }
-
-
-def test_a_sample_of_candidates_is_distinct_and_uniform():
-    votes, _ = rt.datasets.separated(100, 20, 300, seed=0)
-    found = rt.Candidates.pairs(votes, limit=5000, seed=1)
-    rows = np.stack([found.first, found.second, found.annotator], axis=1)
-    assert len(np.unique(rows, axis=0)) == len(rows) == 5000
-    assert (found.first < found.second).all()
-    # Each annotator gets 250 ± 15 (the standard deviation of a share of 1/20); false alarm below
-    # 1e-6 at 6 deviations.
-    assert np.abs(np.bincount(found.annotator, minlength=20) - 250).max() < 90
-    again = rt.Candidates.pairs(votes, limit=5000, seed=1)
-    assert np.array_equal(found.first, again.first)
-    assert not np.array_equal(found.first, rt.Candidates.pairs(votes, limit=5000, seed=2).first)
-
-
 def test_both_ways_where_the_order_counts():
     ordered = dataclasses.replace(VOTES, ordered=True)
     found = asked(
@@ -78,20 +45,6 @@ def test_both_ways_where_the_order_counts():
     assert found == {(0, 5, 3), (5, 0, 3), (2, 5, 3), (5, 2, 3)}
     assert rt.Candidates.pairs(ordered).num_comparisons == 2 * PAIRS.num_comparisons
     assert rt.Candidates.pairs(ordered, limit=7).num_comparisons == 7
-
-
-@pytest.mark.slow
-def test_a_sample_from_very_many_candidates_is_made_of_pairs():
-    many = 2_000_000
-    votes = rt.Comparisons(
-        np.array([0]), np.array([1]), np.array([0]), np.array([1.0]), None, range(many), range(1000)
-    )
-    found = rt.Candidates.pairs(votes, limit=20_000)
-    assert (found.first >= 0).all()
-    assert (found.first < found.second).all()
-    assert found.second.max() < many
-    assert found.second.max() > 0.99 * many  # uniform pairs: P(all below) = .99^40000
-    assert len(np.unique(found.first.astype(np.int64) * many + found.second)) > 19_990
 
 
 # ------------------------------------------------------------------ masks
@@ -238,7 +191,7 @@ def test_candidates_that_cannot_be():
         (of_labels, {"items": [1], "annotators": [1]}, "classes"),
         (of_labels, {"items": [1], "annotators": [1], "classes": ["a"]}, "classes", ["a"]),
         (of_labels, {"labels": LABELS, "classes": ["a", "b"]}, "classes", ["a", "b"]),
-        (rt.Candidates.annotators, {"votes": VOTES, "first": 1, "second": 1}, "second", 1),
+        (ONE, {"votes": VOTES, "items": [1]}, "items", [1]),
     ]:
         with raises_about(DataError, *about):
             make(**options)

@@ -10,22 +10,18 @@ import pytest
 from scipy.special import expit
 
 import raters as rt
-from raters.acquisition import (
+from raters.acquisition import Entropy, OrderEntropy, Posterior, Random
+from raters.acquisition.scores import (
     About,
     Bald,
     CommitteeDivergence,
-    Entropy,
     Epig,
-    ErrorReduction,
     LeastConfidence,
-    OrderEntropy,
-    Posterior,
-    Random,
+    OrderVariance,
+    TruthVariance,
     VarianceReduction,
     VoteEntropy,
 )
-from raters.acquisition.batches import Sequential
-from raters.acquisition.scores import OrderVariance, TruthVariance
 from raters.errors import SettingError
 from tests.acquisition.crowd import COMPETENCE, MODEL, PAIRS, POSTERIOR, REWARD, VOTES, wins
 from tests.refusals import raises_about
@@ -40,7 +36,6 @@ EVERY = [
     About("reward"),
     About("competence"),
     Epig(),
-    ErrorReduction(),
     OrderVariance(),
     VarianceReduction("rank"),
     VarianceReduction("reward"),
@@ -197,26 +192,6 @@ def epig_by_brute_force(
     return found
 
 
-@pytest.mark.slow
-def test_what_a_label_tells_of_other_labels(by_label, labels):
-    """Of labels of the same item through its class, too, which draws do not fix."""
-    posterior = weighted(by_label[1])
-    questions = rt.Candidates.labels(labels, again=True)
-    share = np.asarray(posterior._responsibilities, float)[:, questions.item]
-    chance = np.asarray(posterior.draws["confusion"][0], float)[:, questions.annotator]
-    unit, everything = np.asarray(questions.item), np.arange(len(questions.annotator))
-    expected = epig_by_brute_force(posterior.weight, share, chance, unit, everything)
-    np.testing.assert_allclose(Epig()(posterior, questions), expected, atol=2e-5)
-    entropy = Entropy()(posterior, questions)
-    assert (Epig()(posterior, questions) <= entropy).all()
-    loss = ErrorReduction()(posterior, questions)
-    np.testing.assert_allclose(loss, expected - entropy.mean(), atol=2e-4)
-    asked = rt.Policy(target="predictive").choose(
-        posterior, rt.Candidates.labels(labels), 4, seed=0
-    )
-    assert (asked.score > 0).all()
-
-
 @pytest.fixture(scope="module")
 def by_type(fit_quietly):
     """Votes of two types of annotators, and draws of a mixture."""
@@ -245,49 +220,6 @@ def test_what_a_vote_tells_of_the_votes_of_its_annotator(by_type, monkeypatch):
     np.testing.assert_allclose(Epig(targets=7)(posterior, questions, seed=3), of_few, atol=2e-5)
 
 
-def test_labels_are_asked_where_the_class_is_open(by_label, labels):
-    """Items that nobody has labelled tell most of the truth; a policy for the truth asks about each
-    item once."""
-    _, posterior = by_label
-    questions = rt.Candidates.labels(labels)
-    chosen = rt.Policy().choose(posterior, questions, 6, seed=0)
-    assert isinstance(rt.Policy().criterion(posterior), TruthVariance)
-    assert len(set(questions.about()[chosen.rows].tolist())) == 6
-    assert (rt.Policy(target="competence").choose(posterior, questions, 3, seed=0).score > 0).all()
-
-
-@pytest.mark.slow
-def test_types_are_weighted_by_the_votes(by_type):
-    """One type's rewards for each annotator: chances by type, weighted by responsibilities."""
-    questions, posterior = by_type
-    reward = posterior.draws["reward"][0]
-    gap = reward[:, questions.first] - reward[:, questions.second]
-    share = np.asarray(posterior._responsibilities)[:, questions.annotator]
-    np.testing.assert_allclose(
-        posterior.answer_probs(questions).table[0, :, 0], (share * expit(gap)).sum(-1), atol=1e-5
-    )
-    for target in ("ranking", "everything"):
-        assert (rt.Policy(target=target).choose(posterior, questions, 4, seed=0).score > 0).all()
-    for criterion in EVERY:
-        if isinstance(criterion, OrderEntropy):
-            with raises_about(SettingError, "target"):
-                criterion(posterior, questions)
-        elif "competence" not in repr(criterion):
-            assert np.isfinite(criterion(posterior, questions)).all()
-    for batch in (Sequential(), rt.acquisition.BatchBald()):
-        with raises_about(SettingError, "batch"):
-            rt.Policy(target="ranking", batch=batch).choose(posterior, questions, 2, seed=0)
-
-
-def test_prior_draws_before_any_answer():
-    prior = Posterior.prior(MODEL, PAIRS, draws=400, seed=0)
-    assert prior.data.num_votes == 0
-    assert prior.draws["reward"].shape == (1, 400, 6)
-    # Normal(0, 1): the largest of 6 means over 400 draws is off by .25 with probability 3e-6.
-    assert np.abs(prior.draws["reward"][0].mean(0)).max() < 0.25
-    assert rt.Policy().choose(prior, PAIRS, 5, seed=0).rows.shape == (5,)
-
-
 def test_weights_after_further_answers_are_their_likelihood():
     names = VOTES.items, VOTES.annotators
     more = rt.Comparisons([0, 1], [5, 2], [0, 3], [1.0, 0.0], np.ones(2), *names)
@@ -311,9 +243,3 @@ def test_models_without_what_is_asked(by_label):
     )
     with raises_about(SettingError, "target"):
         VarianceReduction("competence")(btl, PAIRS)
-
-
-@pytest.mark.parametrize("criterion", [OrderEntropy(), OrderVariance()])
-def test_criteria_of_an_order_need_questions_about_two_items(criterion, labels):
-    with raises_about(SettingError, "target"):
-        criterion.reader(POSTERIOR, labels.unanswered(), np.random.default_rng(0))

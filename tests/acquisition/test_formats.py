@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from raters.acquisition.campaign import formats
+from raters.acquisition import formats
 from raters.errors import DataError, DataWarning, SettingError
 
 PAIRS = xr.Dataset(
@@ -67,14 +67,10 @@ def task(*annotations, question="a3f1-1", by="ann"):
 
 
 def record(*responses, question="a3f1-1", by="ann"):
-    """As argilla 2.8 exports it with flatten=True; responses are (value, user, status)."""
-    values, users, states = (
-        (list(part) for part in zip(*responses, strict=True)) if responses else (None, None, None)
-    )
-    names = ("answer.responses", "answer.responses.users", "answer.responses.status")
-    return {"id": question, "by": by, "first": "a cup of tea"} | dict(
-        zip(names, (values, users, states), strict=True)
-    )
+    """As argilla 2.8 exports it; responses are (value, user, status)."""
+    keys = ("value", "user_id", "status")
+    answer = [dict(zip(keys, response, strict=True)) for response in responses]
+    return {"id": question, "metadata": {"by": by}, "responses": {"answer": answer}}
 
 
 # ---------------------------------------------------------------- writing
@@ -148,11 +144,6 @@ def test_what_cannot_be_written():
         assert caught.value.parameter == parameter
 
 
-def test_two_texts_of_one_item_are_refused():
-    with pytest.raises(DataError, match="comes twice"):
-        formats.to_argilla(ITEMS, {7: "seven", 8: "eight", "7": "VII"})
-
-
 def test_each_question_has_its_own_answers():
     data = json.loads(json.dumps(formats.to_label_studio(MENUS, DRINKS)))[1]["data"]
     assert data["answers"] == [{"value": "tea"}, {"value": "oat"}]
@@ -202,23 +193,6 @@ def test_annotations_of_one_task(done, expected):
     assert sum(len(part) for part in found) == 1
 
 
-@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
-def test_the_last_annotation_counts_also_where_a_question_is_in_several_tasks(order):
-    tasks = [task(annotation("left", at="2024-01-02")), task(annotation("right", at="2024-01-01"))]
-    assert formats.from_label_studio(tasks[order]).answers == {"a3f1-1": "first"}
-
-
-def test_an_annotation_with_two_answers_is_refused():
-    with pytest.raises(DataError, match="holds the answers"):
-        formats.from_label_studio([task(both_sides("left", "right"))])
-
-
-def test_nobody_in_particular_was_not_asked():
-    with pytest.warns(DataWarning, match="7: no such user"):
-        found = formats.from_label_studio([task(annotation("left", None), by="None")], {7: "None"})
-    assert found.by_others == [("a3f1-1", None, "first")]
-
-
 def test_annotations_by_others_are_reported():
     people = {7: "ann", "bob@site.org": "bob"}
     by_bob = annotation("right", {"id": 8, "email": "bob@site.org"})
@@ -245,21 +219,3 @@ def test_annotations_by_others_are_reported():
 def test_responses_to_one_record(responses, expected):
     found = formats.from_argilla([record(*responses)])
     assert getattr(found, expected[0]) == expected[1]
-    keys = ("value", "user_id", "status")
-    answer = [dict(zip(keys, response, strict=True)) for response in responses]
-    nested = {"id": "a3f1-1", "metadata": {"by": "ann"}, "responses": {"answer": answer}}
-    assert formats.from_argilla([nested]) == found
-
-
-def test_responses_without_users_are_of_different_people():
-    one = record(("first", None, None), ("second", None, None))
-    del one["answer.responses.users"]
-    assert formats.from_argilla([one]).disputed == {"a3f1-1": ["first", "second"]}
-
-
-def test_responses_by_others_are_reported():
-    found = formats.from_argilla(
-        [record(("first", "u", "submitted"), ("second", "v", "submitted"))],
-        {"u": "ann", "v": "bob"},
-    )
-    assert found == ({"a3f1-1": "first"}, [], [], [("a3f1-1", "bob", "second")], {})

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.acquisition import Bald, BestMean, Entropy, Oracle, OrderEntropy, Random, Top
+from raters.acquisition import BestMean, Entropy, OrderEntropy, Top
 from raters.acquisition.batches import Unique
+from raters.acquisition.policy import Oracle
+from raters.acquisition.scores import Bald
 from raters.errors import DataError, SettingError
 from tests.acquisition.crowd import ANNOTATORS, COMPETENCE, MODEL, PAIRS, POSTERIOR, RESULT
 from tests.refusals import raises_about
@@ -44,16 +46,6 @@ def test_entropy_asks_the_worst_annotators_and_the_default_does_not():
     assert asked(rt.Policy(target="everything")) > 0.7
 
 
-def test_what_is_good_for_the_ranking_is_bad_for_the_audit():
-    """Annotator 0 is known well and competent, annotator 3 is hardly known."""
-    ranking, audit = (
-        np.bincount(WHO[choose(20, target=target, batch=Top()).rows], minlength=4)
-        for target in ("ranking", "competence")
-    )
-    assert audit[3] > ranking[3]
-    assert ranking[0] > audit[0]
-
-
 @pytest.mark.parametrize(
     "target", ["ranking", "reward", "top_k", "competence", "predictive", "everything"]
 )
@@ -65,12 +57,6 @@ def test_every_target_chooses(target):
     assert not (WHO[rows] == 2).any()  # the guesser
 
 
-def test_the_top_k_concern_the_items_at_the_border():
-    """Item 5, of the widest draws, is in or out of the best one most often."""
-    rows, _, _ = choose(5, target="top_k", k=1, batch=Top())
-    assert all(5 in (PAIRS.first[row], PAIRS.second[row]) for row in rows)
-
-
 def test_best_by_mean_and_by_oracle():
     mean = np.abs(COMPETENCE.mean(0)).argmax()
     oracle = Oracle(dict(zip(range(ANNOTATORS), [0.1, 0.2, 0.9, 0.3], strict=True)))
@@ -78,26 +64,6 @@ def test_best_by_mean_and_by_oracle():
         rows = choose(8, score=OrderEntropy(), annotator=whom).rows
         assert set(WHO[rows].tolist()) == {expected}
         assert len(set(PAIRS.about()[rows].tolist())) == 8
-
-
-def test_an_adversary_is_worth_asking():
-    """Competences of .3, −3 and .1 that are known: everybody's choice is the adversary, whose
-    answers tell most."""
-    draws = {
-        "reward": POSTERIOR.draws["reward"],
-        "competence": np.broadcast_to(np.array([0.3, -3.0, 0.1, 0.0], np.float32), (1, 200, 4)),
-    }
-    posterior = rt.acquisition.Posterior(MODEL, POSTERIOR.data, draws, POSTERIOR.weight)
-    for whom in (None, BestMean(), Oracle(dict(enumerate([0.3, -3.0, 0.1, 0.0])))):
-        rows = rt.Policy(annotator=whom, score=Bald()).choose(posterior, PAIRS, 4, seed=0).rows
-        assert set(WHO[rows].tolist()) == {1}
-
-
-def test_costs_count_in_the_choice_of_annotators():
-    """The best is a thousand times as dear as the second best."""
-    whom = Oracle(dict(enumerate([0.3, 0.9, 0.8, 0.2])))
-    rows = choose(4, score=OrderEntropy(), annotator=whom, costs={1: 1000.0}).rows
-    assert set(WHO[rows].tolist()) == {2}
 
 
 def test_questions_that_wait_count_as_part_of_the_batch():
@@ -126,11 +92,6 @@ def test_a_share_for_somebody_who_cannot_be_asked_more_stops_nobody():
     assert (
         len(rt.Policy(least_share=0.3).choose(POSTERIOR, three, 3, seed=0).rows) == 3
     )  # of those who are there
-
-
-def test_scores_are_given_without_the_costs():
-    free, dear = (choose(60, batch=Top(), costs=costs) for costs in ({}, {0: 1000.0}))
-    np.testing.assert_allclose(np.sort(dear.score), np.sort(free.score))
 
 
 def test_quotas_count_what_was_asked():
@@ -165,28 +126,6 @@ def test_draws_of_no_weight_do_not_count():
         np.testing.assert_allclose(one.score, other.score, rtol=2e-3, atol=1e-6)
 
 
-def test_the_same_seed_gives_the_same_questions():
-    for score in (Random(), OrderEntropy()):
-        one, other, third = (choose(10, seed=seed, score=score) for seed in (1, 1, 2))
-        assert one.rows.tolist() == other.rows.tolist() != third.rows.tolist()
-
-
-@pytest.mark.parametrize(
-    ("parameter", "named"),
-    [
-        ("costs", lambda names: rt.Policy(costs=names)),
-        ("costs", lambda names: rt.Policy(costs=tuple(names.items()))),
-        ("quota", lambda names: rt.Policy(quota=names)),
-        ("competence", rt.acquisition.Oracle),
-        ("people", lambda names: rt.acquisition.formats.from_argilla([], names)),
-        ("available", lambda names: rt.Candidates.pairs(PAIRS, available=names)),
-    ],
-)
-def test_a_name_that_comes_twice_in_a_mapping_is_refused(parameter, named):
-    with raises_about(DataError, parameter, "1"):
-        named({1: 2, "1": 3})
-
-
 def test_what_only_the_crowd_can_say():
     with raises_about(SettingError, "least_share", 0.3):
         choose(3, least_share=0.3)
@@ -198,7 +137,5 @@ def test_what_only_the_crowd_can_say():
         choose(3, target="top_k", k=6)
     with raises_about(SettingError, "target"):
         choose(3, target="truth")
-    with raises_about(SettingError, "costs"):
-        choose(3, score=rt.acquisition.ErrorReduction(), costs={0: 2.0})
     with raises_about(DataError, "candidates"):
         rt.Policy().choose(POSTERIOR, PAIRS.take(slice(0, 0)), 3, seed=0)

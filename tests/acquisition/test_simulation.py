@@ -11,14 +11,8 @@ from scipy.special import expit
 from scipy.stats import kendalltau
 
 import raters as rt
-from raters.acquisition import (
-    Oracle,
-    Random,
-    Top,
-    area_under_curve,
-    replay_campaign,
-    simulate_campaign,
-)
+from raters.acquisition import Random, Top, simulate_campaign
+from raters.acquisition.policy import Oracle
 from raters.acquisition.simulation import Recorded, Simulated, measures, probs_under
 from raters.errors import SettingError
 from tests.refusals import raises_about
@@ -75,20 +69,6 @@ def test_labels_and_types_are_answered_by_their_class():
     np.testing.assert_allclose(probs_under(types, truth, pool)[0], expected, atol=1e-6)
 
 
-def test_every_policy_gets_the_same_answers():
-    """The n-th answer to a question does not depend on when it was asked, nor on what else was."""
-    answers = [Simulated(POOL, probs_under(MODEL, TRUTH, POOL), seed) for seed in (0, 0, 1)]
-    rng = np.random.default_rng(0)
-    asked = rng.permutation([(row, number) for row in range(30) for number in range(4)]).tolist()
-    one, other, third = (
-        [of.answer(row, number) for row, number in sorted(asked)] for of in answers
-    )
-    assert one == other
-    assert one != third
-    backwards = {(row, number): answers[0].answer(row, number) for row, number in asked}
-    assert [backwards[row, number] for row, number in sorted(asked)] == one
-
-
 @pytest.mark.slow
 def test_curves_of_several_policies():
     oracle = Oracle(dict(zip(["ann", "bob", "eve"], TRUTH["competence"].tolist(), strict=True)))
@@ -105,16 +85,8 @@ def test_curves_of_several_policies():
     assert ((curves["coverage"] >= 0) & (curves["coverage"] <= 1)).all()
     np.testing.assert_allclose(curves["competence_asked"].sel(policy="oracle"), 0.9)
     assert curves["competence_asked"].sel(policy="random").mean() < 0.6
-    np.testing.assert_allclose(area_under_curve(curves), curves["tau"].mean("batch"))
     again = simulate({"random": RANDOM})
     np.testing.assert_array_equal(again["tau"].values[0], curves["tau"].sel(policy="random").values)
-
-
-@pytest.mark.slow
-def test_costs_and_quotas_hold_to_the_end():
-    policy = rt.Policy(costs={"ann": 3.0}, quota={"bob": 4}, least_share=0.2)
-    curve = simulate(policy, batch_size=8)
-    assert curve["cost"].values[0, -1] > curve["answers"].values[0, -1]
 
 
 def test_measures_by_hand():
@@ -127,37 +99,6 @@ def test_measures_by_hand():
     low, high = np.quantile(gap, [0.05, 0.95], axis=0)
     first, second = np.triu_indices(5, 1)
     assert found["coverage"] == pytest.approx(((low < real) & (real < high))[first, second].mean())
-
-
-def test_a_replay_uses_every_answer_once():
-    votes = rt.datasets.paper(5, 3, 60, seed=0).votes
-    record = Recorded(votes, seed=0)
-    assert record.total == votes.num_votes == 60
-    asked = np.zeros(len(record.queues), int)
-    answers = [[] for _ in record.queues]
-    while record.left(asked).any():
-        row = int(np.flatnonzero(record.left(asked))[0])
-        answers[row].append(record.answer(row, int(asked[row])))
-        asked[row] += 1
-    assert list(map(sorted, answers)) == list(map(sorted, record.queues))
-    assert asked.sum() == 60
-
-
-@pytest.mark.slow
-def test_a_replay_ends_where_the_fit_of_the_record_does():
-    """Whatever the order of the answers, the last posterior is that of all of them."""
-    votes = rt.datasets.separated(5, 3, 60, seed=0).votes
-    truth = {"reward": np.arange(5.0)}
-    backend = rt.PGGibbs(draws=500, warmup=50, chains=1)
-    settings = {"truth": truth, "backend": backend, "batch_size": 20, "progress": False}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        curves = replay_campaign(
-            MODEL, votes, {"random": RANDOM, "ranking": rt.Policy(batch=Top())}, **settings
-        )
-    assert np.nanmax(curves["answers"].values, axis=1).tolist() == [60, 60]
-    last = [curve[np.isfinite(curve)][-1] for curve in curves["tau"].values]
-    assert abs(last[0] - last[1]) <= 0.21  # one neighbouring pair at most
 
 
 def test_ties_and_turned_rows_in_a_record():

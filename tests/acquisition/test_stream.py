@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.acquisition import Bald, Policy, Random, Top
-from raters.acquisition.batches import Sequential
+from raters.acquisition import Policy, Random, Top
 from raters.acquisition.campaign import stream
 from raters.acquisition.campaign.campaign import Campaign
 from raters.acquisition.campaign.journal import Journal
+from raters.acquisition.scores import Bald
 from raters.errors import DataError, SettingError
 from tests.acquisition import crowd
 
@@ -113,20 +113,6 @@ def test_questions_of_high_scores_are_asked(crowded):
     assert np.quantile(asked[3:], 0.2) > np.quantile(left, 0.8)
 
 
-def test_open_questions_are_taken_into_account():
-    """A second answer to a question that waits tells less; of one by itself the score is that of
-    the criterion."""
-    policy = Policy(target="reward", batch=Sequential(once=False))
-    pairs = crowd.PAIRS.rows(np.arange(12))
-    alone = policy.values(crowd.POSTERIOR, pairs, seed=0)
-    score = policy.criterion(crowd.POSTERIOR)(crowd.POSTERIOR, pairs)
-    np.testing.assert_allclose(alone, score, rtol=1e-3, atol=1e-6)
-    best = int(alone.argmax())
-    given = policy.values(crowd.POSTERIOR, pairs, seed=0, pending=pairs.rows([best]))
-    assert given.shape == alone.shape
-    assert given[best] < 0.7 * alone[best]
-
-
 # ---------------------------------------------------------------- the journal
 
 
@@ -215,17 +201,6 @@ def test_a_decision_is_written_with_its_question_or_not_at_all(start, monkeypatc
     assert again.consider(TEA, rate=0.999).ask
 
 
-def test_another_process_in_between(start):
-    """A decision without knowledge of its questions is made anew."""
-    campaign = start()
-    campaign.consider(TEA, rate=0.999)
-    journal = Journal(campaign.path)
-    (last,), number = journal.read_seen(1)
-    assert journal.consider(last, None, known=0, known_seen=number) is None
-    assert journal.consider(last, None, known=1, known_seen=number - 1) is None
-    assert journal.consider(last, None, known=1, known_seen=number) == ""
-
-
 # ---------------------------------------------------------------- the question
 
 
@@ -242,16 +217,6 @@ def test_a_question_is_found_however_it_is_written(start):
     (row,) = rows
     names = {name: column[row] for name, column in pool.question_names().items()}
     assert ({names["first"], names["second"]}, names["by"]) == ({"tea", "milk"}, "ann")
-
-
-def test_labels_arrive_too(tmp_path):
-    pool = rt.Candidates.labels(items=[1, 2], annotators=["ann", "bob"], classes=["ham", "spam"])
-    campaign = Campaign(tmp_path / "a.db", rt.DawidSkene(), pool, policy=BY_CHANCE)
-    decision = campaign.consider({"item": 2, "by": "bob"}, rate=0.999)
-    campaign.tell(decision.id, "spam")
-    assert campaign.data.num_labels == 1
-    assert campaign.consider({"item": 2, "by": "bob"}).reason == "it has been answered already"
-    assert math.isnan(campaign.consider({"item": 1, "by": "bob"}).best)  # At random.
 
 
 def test_questions_that_are_none(start):

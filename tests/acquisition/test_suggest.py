@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.acquisition import Bald, Top
-from raters.errors import DataError, DataWarning
+from raters.acquisition import Top
+from raters.errors import DataWarning
 from tests import hand
-from tests.acquisition.crowd import DRAWS, MODEL, PAIRS, POSTERIOR, RESULT, RNG, VOTES, wins
-from tests.refusals import raises_about
+from tests.acquisition.crowd import DRAWS, MODEL, PAIRS, RESULT, RNG, VOTES, wins
 
 EVERY = rt.Policy(target="everything", batch=Top())
 
@@ -37,13 +36,6 @@ def test_probabilities_are_means_over_the_draws():
     asked = list(zip(PAIRS.first, PAIRS.second, PAIRS.annotator, strict=True))
     assert len(found) == len(asked) == 60
     np.testing.assert_allclose([found[key] for key in asked], wins().mean(0), atol=1e-5)
-
-
-def test_scores_in_pieces_are_those_of_the_whole(monkeypatch):
-    whole = Bald()(POSTERIOR, PAIRS)
-    monkeypatch.setattr("raters.acquisition.posterior._FEWEST_ROWS", 8)
-    monkeypatch.setattr("raters.acquisition.posterior._MOST_ROWS", 8)
-    np.testing.assert_allclose(whole, Bald()(POSTERIOR, PAIRS), atol=1e-6)
 
 
 def test_settled_data_leave_nothing_to_ask():
@@ -71,15 +63,3 @@ def test_a_pair_shown_the_other_way_round_is_the_same_pair():
     flipped = rt.Comparisons([0, 1, 2], [1, 0, 0], [0, 1, 0], None, None, *names, True)
     assert ask(candidates=flipped, batch_size=10).sizes["suggestion"] == 2
     assert ask(candidates=flipped, batch_size=10, policy=EVERY).sizes["suggestion"] == 3
-
-
-def test_the_same_seed_gives_the_same_questions():
-    few = {"batch_size": 5, "seed": 3}
-    one, other = (rt.suggest(MODEL, RESULT, PAIRS, draws=20, **few) for _ in range(2))
-    assert one.equals(other)
-    assert not one.equals(rt.suggest(MODEL, RESULT, PAIRS, draws=20, batch_size=5, seed=4))
-
-
-def test_unknown_names_in_candidates():
-    with raises_about(DataError, "item", "zebra"):
-        ask(candidates=hand.votes((0, "zebra", 1)).unanswered())

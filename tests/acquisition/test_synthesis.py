@@ -10,9 +10,8 @@ import pytest
 from scipy.special import expit, softmax, xlogy
 
 import raters as rt
-from raters.acquisition import About, Bald, Entropy, Epig, Posterior, Random, synthesize
-from raters.acquisition.scores import TruthVariance
-from raters.acquisition.synthesis import _described, _score_of
+from raters.acquisition import Posterior, synthesize
+from raters.acquisition.synthesis import _described, score_of
 from raters.errors import DataError, SettingError
 from tests.refusals import raises_about
 
@@ -104,17 +103,14 @@ def test_no_point_of_a_dense_search_is_better(name, model, by_hand, request):
     assert set(found["by"].values) == set(who)
 
 
-@pytest.mark.parametrize(
-    "criterion", [Bald(), pytest.param(Epig(targets=20), marks=pytest.mark.slow)], ids=repr
-)
 @pytest.mark.parametrize(("name", "model", "by_hand"), CASES)
-def test_the_gradient_is_that_of_finite_differences(name, model, by_hand, criterion, request):
+def test_the_gradient_is_that_of_finite_differences(name, model, by_hand, request):
     _, result = request.getfixturevalue(name)
     posterior = Posterior.of(model, result, draws=60, seed=0)
-    asked = _described(posterior, None, np.array([1]))
+    asked = _described(posterior, np.array([1]))
     scale = asked.real.std(0)
     with jax.enable_x64(True):
-        values, slope = _score_of(posterior, asked, criterion, 0)(asked.templates.rows([0]))
+        values, slope = score_of(posterior, asked)(asked.templates.rows([0]))
         for point in np.random.default_rng(0).normal(size=(4, 2)) * scale:
             step = 1e-4 * scale * np.eye(2)
             ends = [np.asarray(values(jnp.asarray(point + sign * step))) for sign in (1, -1)]
@@ -144,25 +140,6 @@ def test_what_is_nearest(labels):
     assert ((free >= raw.min(0) - 1e-6) & (free <= raw.max(0) + 1e-6)).all()
 
 
-@pytest.mark.slow
-def test_pairs_whose_features_are_sought(votes):
-    """A model with a reward for each item, beside the features."""
-    data, _ = votes
-    model = rt.BTL(covariates=True)
-    result = rt.fit(model, data, rt.PGEM(draws=150), seed=0, progress=False)
-    with raises_about(SettingError, "questions"):
-        synthesize(model, result)
-    pairs = data.questions().rows([0, 3])
-    found = synthesize(model, result, pairs, starts=2)
-    names = pairs.question_names()
-    told = {tuple(found[side].values[one] for side in ("first", "second", "by")) for one in (0, 1)}
-    assert told == {tuple(names[side][one] for side in ("first", "second", "by")) for one in (0, 1)}
-    assert (found["score"] >= found["nearest_score"] - 1e-9).all()
-    with raises_about(DataError, "questions"):
-        others = set(data.annotators) - set(names["by"].tolist())
-        synthesize(model, result, pairs, annotators=[others.pop()])
-
-
 # ---------------------------------------------------------------- what is refused
 
 
@@ -173,28 +150,19 @@ def test_bounds_that_are_none(labels):
             synthesize(RAYKAR, labels[1], bounds=bounds)
 
 
-@pytest.mark.parametrize("bounds", ["ab", [("a", "b")], {"x1": ("a", "b")}, {"x2": None}])
-def test_the_line_that_a_refusal_of_bounds_proposes_is_accepted(labels, bounds):
-    with pytest.raises(DataError, match=": write bounds=") as caught:
-        synthesize(RAYKAR, labels[1], bounds=bounds)
-    line = eval(str(caught.value).partition(": write bounds=")[2], {"np": np})
-    synthesize(RAYKAR, labels[1], bounds=line, annotators=0, starts=1, draws=20)
-
-
 def test_models_without_features(votes):
     data, _ = votes
     plain = data.without_features()
     result = rt.fit(rt.BTL(), plain, rt.PGEM(draws=100), seed=0, progress=False)
     with raises_about(SettingError, "model"):
         synthesize(rt.BTL(), result)
+    model = rt.BTL(covariates=True)  # which has a reward for each item
+    result = rt.fit(model, data, rt.PGEM(draws=100), seed=0, progress=False)
+    with raises_about(SettingError, "model"):
+        synthesize(model, result)
 
 
-def test_criteria_and_settings_that_cannot_be(votes, labels):
-    for criterion in (TruthVariance(), Entropy(), Random(), "bald"):
-        with raises_about(SettingError, "criterion"):
-            synthesize(RAYKAR, labels[1], criterion=criterion)
-    with raises_about(SettingError, "criterion"):
-        synthesize(CONTEXTUAL, votes[1], criterion=About("coefficient"), starts=1, draws=20)
+def test_settings_that_cannot_be(labels):
     for name, value in {"starts": 0, "draws": 1, "seed": -1}.items():
         with raises_about(SettingError, name, value):
             synthesize(RAYKAR, labels[1], **{name: value})

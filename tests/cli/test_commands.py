@@ -16,11 +16,10 @@ import pytest
 import raters as rt
 from raters.cli import tables
 from raters.cli.app import main
-from raters.cli.outputs import MANIFEST, read_result
+from raters.cli.outputs import read_result
 
 EM = ("--backend", "em", "--set", "draws=50")
 VOTES = ("votes.csv", "--winner", "winner", "--loser", "loser", "--annotator", "worker")
-SETS = "sets.csv --set set --alternative mode --chosen taken"
 LABELS = ("labels.csv", "--item", "text", "--label", "says", "--annotator", "worker")
 
 
@@ -49,7 +48,7 @@ def run(capsys, *arguments: object, code: int = 0) -> tuple[str, str]:
 
 def test_audit_writes_a_folder_prints_the_facts_and_says_more(capsys) -> None:
     more = ("--with", "agreement,check,types", "--report", "page.html", "--report", "page.json")
-    printed, err = run(capsys, "audit", *VOTES, *EM, *more, "--drop", "--cost", "drop_good=5")
+    printed, _ = run(capsys, "audit", *VOTES, *EM, *more, "--drop", "--cost", "drop_good=5")
     names = {path.name for path in Path("raters-audit").iterdir()}
     wanted = {"result.nc", "summary.json", "annotators.csv", "items.csv", "agreement.csv"}
     assert wanted | {"checks.csv", "types.csv", "profiles.png"} <= names
@@ -57,12 +56,11 @@ def test_audit_writes_a_folder_prints_the_facts_and_says_more(capsys) -> None:
     summary = json.loads(Path("raters-audit/summary.json").read_text())
     assert summary["answer"] == facts["answer"]
     assert facts["asked"]["costs"] == {"keep_bad": 1.0, "drop_good": 5.0, "review": 0.2}
-    assert summary["settings"]["settings"] == ["draws=50"]
+    assert summary["settings"]["set"] == ["draws=50"]
     assert set(summary["with"]) == {"agreement", "check", "types"}
     assert "<html" in Path("page.html").read_text()
     for text in ("AGREEMENT", "krippendorff_alpha", "CHECK", "TYPES", "RANKING"):
         assert text in printed, text
-    assert "\x1b" not in printed + err
     items = pd.read_csv("raters-audit/items.csv")
     assert items["rank"].tolist() == [1, 2, 3, 4, 5]
 
@@ -74,12 +72,6 @@ def test_audit_of_labels_stands_on_known_truths(capsys) -> None:
     run(capsys, "audit", *LABELS, *EM, "--gold", "gold.csv", "--out", "there", "--quiet")
     summary = json.loads(Path("there/summary.json").read_text())
     assert summary["answer"]["anchored"]
-    assert {"items.csv", "annotators.csv"} <= {path.name for path in Path("there").iterdir()}
-    _, err = run(capsys, "audit", *LABELS, "--gold", "gold.csv", "--trust-crowd", code=2)
-    assert "--trust-crowd" in err
-    gold.assign(item="nobody").to_csv("wrong.csv", index=False)
-    _, err = run(capsys, "audit", *LABELS, "--gold", "wrong.csv", code=2)
-    assert "nobody" in err or "item" in err
 
 
 def test_a_saved_fit_is_ranked_suggested_from_and_reported(capsys) -> None:
@@ -88,73 +80,54 @@ def test_a_saved_fit_is_ranked_suggested_from_and_reported(capsys) -> None:
     assert result.attrs["seed"] == 3
     assert "log_likelihood" in result.children
     assert result["posterior"].sizes["draw"] == 50
-    printed, _ = run(capsys, "rank", "fit.nc", "--rows", 3, "--out", "ranking.csv")
+    printed, _ = run(capsys, "rank", "fit.nc", "--out", "ranking.csv")
     ranking = pd.read_csv("ranking.csv")
     means = result["posterior"]["reward"].mean(("chain", "draw")).values
     np.testing.assert_allclose(ranking["reward"], np.sort(means)[::-1], rtol=1e-6)
     assert ranking["p_best"].sum() == pytest.approx(1)
-    assert len(printed.splitlines()) == 4
-    first, second = ranking["item"].iloc[:2]
-    only = ("--only", f"item={first}", "--only", f"item={second}", "--target", "reward")
-    run(capsys, "suggest", "fit.nc", *only, "--batch-size", 2, "--out", "questions.csv")
-    questions = pd.read_csv("questions.csv")
-    assert len(questions) == 1  # Of one pair, in one batch.
-    assert set(questions["first"]) | set(questions["second"]) == {first, second}
-    printed, _ = run(capsys, "report", "fit.nc", "--with", "agreement")
-    assert "RANKING" in printed
-    assert "AGREEMENT" in printed
+    assert len(printed.splitlines()) == 6
+    wanted = ("--set", "target=top_k", "--set", "k=2", "--batch-size", 2)
+    run(capsys, "suggest", "fit.nc", *wanted, "--out", "questions.csv")
+    assert len(pd.read_csv("questions.csv")) == 2
     run(capsys, "report", "fit.nc", "--out", "page.md")
     assert Path("page.md").read_text().startswith("#")
 
 
-def test_models_lists_what_there_is(capsys) -> None:
+def test_simulate_writes_judgements_and_their_truth_and_models_says_what_there_is(capsys) -> None:
+    for design in ("crowd", "label-crowd", "ranking-crowd", "rating-crowd"):
+        out = ("--set", "num_items=6", "--out", f"{design}.jsonl")
+        run(capsys, "simulate", "--design", design, *out)
+        assert tables.read_table(Path(f"{design}.jsonl"))["annotator"].nunique() > 1
+        truth = json.loads(Path(f"{design}-truth.json").read_text())
+        assert len(truth["names"]["item"]) == 6
+        assert 6 in map(len, truth["truth"].values())
     printed, _ = run(capsys, "models")
     for name in ("comparisons", "mixture-btl", "hierarchical-dawid-skene", "svi", "label-crowd"):
         assert name in printed, name
-    assert "--set num_types=2" in run(capsys, "models", "MixtureBTL")[0]
-    assert "--set warmup=300" in run(capsys, "models", "gibbs")[0]
-    assert "--set num_items" in run(capsys, "models", "crowd")[0]
-    assert "--classes" in run(capsys, "models", "labels")[0]
-
-
-@pytest.mark.parametrize("design", ["crowd", "label-crowd", "ranking-crowd", "rating-crowd"])
-def test_simulate_writes_judgements_and_their_truth(capsys, design) -> None:
-    run(capsys, "simulate", "--design", design, "--set", "num_items=6", "--out", "drawn.jsonl")
-    table = tables.read_table(Path("drawn.jsonl"))
-    truth = json.loads(Path("drawn-truth.json").read_text())
-    assert truth["design"] == design
-    assert table["annotator"].nunique() > 1
-    assert max(map(len, (one for one in truth.values() if isinstance(one, dict)))) >= 6
+    wanted = {"MixtureBTL": "--set num_types=2", "crowd": "--set num_items", "labels": "--classes"}
+    for name, setting in wanted.items():
+        assert setting in run(capsys, "models", name)[0]
 
 
 def test_columns_tell_the_kind_and_settings_reach_the_model(capsys) -> None:
-    """Every shape of table in one loop, by what is noted and written."""
+    """Shapes of tables in one loop, by what is noted and written."""
     rng = np.random.default_rng(0)
     orders = np.array([rng.permutation(list("abc")) for _ in range(12)])
-    pd.DataFrame(orders, columns=["p1", "p2", "p3"]).assign(who=[*"xyz"] * 4).to_csv(
-        "places.csv", index=False
-    )
-    sets = pd.DataFrame({"set": np.repeat(range(20), 3), "mode": [*"cbt"] * 20})
-    sets["taken"] = rng.permuted(np.tile([1, 0, 0], (20, 1)), axis=1).ravel()
-    sets.to_csv("sets.csv", index=False)
-    votes = pd.read_csv("votes.csv")
-    halves = votes.rename(columns={"winner": "left", "loser": "right"})
-    halves.assign(came=["left", "right", "tie"] * 40).to_csv("ties.csv", index=False)
+    places = pd.DataFrame(orders, columns=["p1", "p2", "p3"]).assign(who=[*"xyz"] * 4)
+    places.to_csv("places.csv", index=False)
+    votes = pd.read_csv("votes.csv").rename(columns={"winner": "left", "loser": "right"})
+    votes.assign(came=["left", "right", "tie"] * 40).to_csv("ties.csv", index=False)
     wide = pd.DataFrame(rng.integers(0, 2, (8, 4)), columns=["q1", "q2", "q3", "q4"])
     wide.rename_axis("person").to_csv("wide.csv")
     lines = {
         "places.csv --place p* --annotator who": "PlackettLuce",
-        "places.csv --place p1 --place p2 --annotator who --model btl": "BTL(reward_scale",
-        f"{SETS} --set features=no": "MultinomialLogit",
         "ties.csv --first left --second right --outcome came --set ties=davidson": "davidson",
-        "ties.csv --first left --second right --outcome came --ties half": "ExtendedBTL",
         "wide.csv --person person --column q* --set ability_scale=2": "Rasch(ability_scale=2",
         "votes.csv --set num_types=2 --model mixture-btl": "num_types=2",
     }
     failed = []
     for place, (line, wanted) in enumerate(lines.items()):
-        words = line.split()
-        code = main(["fit", *words, *EM, "--out", f"{place}.nc"])
+        code = main(["fit", *line.split(), *EM, "--out", f"{place}.nc"])
         err = capsys.readouterr().err
         if code or wanted not in err:
             failed.append((line, err))
@@ -176,17 +149,11 @@ def test_bad_rows_are_refused_or_left_out(capsys) -> None:
 # ---------------------------------------------------------------- campaigns
 
 
-def start(capsys, *more: object) -> Path:
-    """A campaign about three items."""
-    names = ("--items", "tea,milk,beer", "--annotators", "ann,bob", "--until", 0.99)
-    run(capsys, "campaign", "start", *names, "--out", "c.db", *more)
-    return Path("c.db")
-
-
 def test_a_campaign_goes_from_names_to_judgements(capsys, monkeypatch) -> None:
-    journal = start(capsys, "--batch-size", 3, "--set", "quota=30", "--cost", "ann=2")
-    campaign = rt.Campaign.open(journal)
-    assert (campaign.policy.quota, dict(campaign.policy.costs)) == (30, {"ann": 2.0})
+    names, journal = ("--items", "tea,milk,beer", "--annotators", "ann,bob"), "c.db"
+    more = ("--until", 0.99, "--batch-size", 3, "--set", "quota=30", "--out", journal)
+    run(capsys, "campaign", "start", *names, *more)
+    assert rt.Campaign.open(journal).policy.quota == 30
     run(capsys, "campaign", "ask", journal, "--out", "q.csv")
     table = pd.read_csv("q.csv")
     table["answer"] = table["first"]
@@ -195,7 +162,8 @@ def test_a_campaign_goes_from_names_to_judgements(capsys, monkeypatch) -> None:
     assert "3" in run(capsys, "campaign", "status", journal, "--quick")[0]
     run(capsys, "campaign", "ask", journal, "--number", 2)
     first, second = rt.Campaign.open(journal).outstanding()["id"].values
-    run(capsys, "campaign", "tell", journal, "--id", first, "--answer", "tie")
+    pd.DataFrame({"id": [first], "answer": ["tie"]}).to_csv("one.csv", index=False)
+    run(capsys, "campaign", "tell", journal, "one.csv")
     run(capsys, "campaign", "withdraw", journal, second)
     run(capsys, "campaign", "ask", journal, "--number", 2)
     typed = iter(["perhaps", "second", "quit"])
@@ -216,15 +184,13 @@ def test_a_campaign_goes_from_names_to_judgements(capsys, monkeypatch) -> None:
 
 
 def test_a_campaign_from_a_table_takes_new_names_and_arriving_questions(capsys) -> None:
-    new = ("--annotators", "0,1,eve", "--out", "t.db", "--target", "random")
+    new = ("--annotators", "0,1,2,3,4,5,eve", "--out", "t.db")
     run(capsys, "campaign", "start", *VOTES, *new)
     assert "eve" in map(str, rt.Campaign.open("t.db").pool.judges)
-    one = ("--question", "first=0", "--question", "second=1", "--question", "by=eve")
-    printed, err = run(capsys, "campaign", "consider", "t.db", *one, "--rate", 0.5)
+    pd.DataFrame({"first": [0], "second": [1], "by": ["eve"]}).to_csv("came.csv", index=False)
+    printed, _ = run(capsys, "campaign", "consider", "t.db", "came.csv", "--rate", 0.99)
     assert printed.startswith("ask ")
-    assert "1 of 1" in err
-    _, err = run(capsys, "campaign", "start", *VOTES, "--out", "t.db", code=2)
-    assert "is there already" in err
+    run(capsys, "campaign", "start", *VOTES, "--out", "t.db", code=2)
 
 
 # ---------------------------------------------------------------- outputs
@@ -254,10 +220,8 @@ def test_a_run_that_fails_while_writing_leaves_the_folder_as_it_was(capsys, monk
     monkeypatch.setattr("raters.cli.audits._write_text", full)
     _, err = run(capsys, "audit", *VOTES, *EM, "--seed", 9, code=2)
     assert "No space left" in err
-    assert len(err.splitlines()) < 5
     after = {path.name: path.read_bytes() for path in Path("raters-audit").iterdir()}
     assert after == before
-    assert MANIFEST in before
     assert not list(Path().glob(".raters-*"))
 
 

@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import raters
-from raters.cli.app import COLUMNS, app, main
+from raters.cli.app import COLUMNS, main
 from raters.cli.columns import flags
 
 COMMANDS = {
@@ -27,22 +26,18 @@ COMMANDS = {
 }
 
 
-def test_help_of_each_command_fits_on_a_screen() -> None:
+def test_help_of_each_command_fits_on_a_screen(capsys) -> None:
     large = []
     for command, parts in COMMANDS.items():
         for part in ("", *parts):
             words = [word for word in (command, part) if word]
-            done = CliRunner().invoke(app, [*words, "--help"], terminal_width=80)
-            lines = done.output.splitlines()
-            if done.exit_code or len(lines) > 40 or max(map(len, lines)) > 80:
-                large.append((words, done.exit_code, len(lines), max(map(len, lines))))
+            assert main([*words, "--help"]) == 0
+            printed = capsys.readouterr().out
+            assert all(one in printed for one in (COMMANDS if not words else parts * (not part)))
+            lines = printed.splitlines()
+            if len(lines) > 40 or max(map(len, lines)) > 80:
+                large.append((words, len(lines), max(map(len, lines))))
     assert not large
-
-
-def test_every_command_is_in_the_help(capsys) -> None:
-    assert main([]) == 0
-    printed = capsys.readouterr().out
-    assert all(command in printed for command in COMMANDS)
 
 
 def test_columns_in_the_help_are_options() -> None:
@@ -52,7 +47,7 @@ def test_columns_in_the_help_are_options() -> None:
 
 @pytest.mark.parametrize("words", [["--help"], ["audit", "--help"], ["--version"]])
 def test_help_imports_nothing_that_computes(words) -> None:
-    heavy = "jax numpyro arviz matplotlib pandas xarray numpy scipy pyarrow rich"
+    heavy = "jax numpyro arviz matplotlib pandas xarray numpy scipy pyarrow"
     script = f"""
 import sys
 from raters.cli.app import main

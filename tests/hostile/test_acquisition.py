@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import xarray as xr
 
 import raters as rt
 from raters import acquisition as acq
 from raters.errors import DataError, RatersError
 from tests import hand
-from tests.hostile.table import HALF, HUGE, NO_COUNT, NO_FLAG, NO_LIST, NO_OBJECT, NO_SEED, NO_SHARE
+from tests.hostile.table import HALF, HUGE, NO_COUNT, NO_FLAG, NO_LIST, NO_SEED, NO_SHARE
 
 VOTES = hand.votes(("a", "b", "x"), ("b", "c", "x"), ("a", "c", "y"))
 LABELS = rt.Labels.from_frame(
@@ -70,18 +69,13 @@ CALLS: Calls = [
         },
     ),
     (rt.Candidates.labels, NEW_LABELS, {"again": NO_FLAG, "limit": (0, None), "seed": NO_SEED[:4]}),
-    (
-        rt.Candidates.annotators,
-        {"votes": VOTES, "first": "a", "second": "b"},
-        {"votes": (*NO_OBJECT, LABELS)},
-    ),
     (rt.Candidates.of, {"data": VOTES}, {"seed": (-1, None), "limit": (0,)}),
     (
         rt.Policy,
         {},
         {
             "target": ("rank", 3, [], np.zeros(2)),
-            "score": (3, "bald", acq.Bald, rt.Policy()),
+            "score": (3, "bald", acq.scores.Bald, rt.Policy()),
             "batch": (3, acq.Top),
             "annotator": ("joint", 3),
             "costs": (3, [1], {"x": -1.0}, {"x": 0}, {"x": float("nan")}),
@@ -90,11 +84,11 @@ CALLS: Calls = [
             "k": (0,),
         },
     ),
-    (rt.Policy, {"target": "ranking"}, {"score": (acq.Bald(),), "k": (3,)}),
-    (acq.BatchBald, {}, {"configurations": (0, None, 1.5)}),
-    (acq.Power, {}, {"exponent": (0, -1, "x", None)}),
-    (acq.Epig, {}, {"targets": (0, None, "x")}),
-    (acq.VarianceReduction, {}, {"of": ("ranks", None, 3)}),
+    (rt.Policy, {"target": "ranking"}, {"score": (acq.scores.Bald(),), "k": (3,)}),
+    (acq.batches.BatchBald, {}, {"configurations": (0, None, 1.5)}),
+    (acq.batches.Power, {}, {"exponent": (0, -1, "x", None)}),
+    (acq.scores.Epig, {}, {"targets": (0, None, "x")}),
+    (acq.scores.VarianceReduction, {}, {"of": ("ranks", None, 3)}),
     (acq.OrderIsRight, {}, {"at_least": NO_SHARE}),
     (acq.ExpectedTau, {}, {"at_least": ("x", None, 2)}),
     (acq.GainBelow, {}, {"bits_per_cost": (0, -1, "x", None)}),
@@ -158,11 +152,6 @@ CALLS: Calls = [
             "votes": (None, POOL),
             "measure": (3, "tau"),
         },
-    ),
-    (
-        acq.area_under_curve,
-        {"curves": xr.Dataset({"tau": 1.0})},
-        {"name": ("tau", "zz", 3, None), "curves": (None, {}, 3)},
     ),
 ]
 

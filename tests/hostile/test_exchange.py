@@ -20,13 +20,6 @@ QUESTIONS = xr.Dataset(
 CHOICE = {"type": "choices", "value": {"choices": ["first"]}}
 ANNOTATION = {"completed_by": 1, "result": [CHOICE], "was_cancelled": False}
 TASK = {"id": 1, "data": {"question_id": "a3f1-1", "by": "x"}, "annotations": [ANNOTATION]}
-FLAT = {
-    "id": "a3f1-1",
-    "by": "x",
-    "answer.responses": ["first"],
-    "answer.responses.users": ["u"],
-    "answer.responses.status": ["submitted"],
-}
 RESPONSE = {"value": "first", "user_id": "u", "status": "submitted"}
 NESTED = {"id": "a3f1-1", "metadata": {"by": "x"}, "responses": {"answer": [RESPONSE]}}
 NO_PEOPLE = (3, "x", [], [1], {"u": ["x"]}, {"u": None}, {1: {}})
@@ -44,13 +37,9 @@ def of_response(**changes):
     return formats.from_argilla([NESTED | {"responses": {"answer": [RESPONSE | changes]}}])
 
 
-def of_flat(**changes):
-    return formats.from_argilla([FLAT | {name.replace("_", "."): v for name, v in changes.items()}])
-
-
 # Readers, and for each the bad values of one part.
 BAD = [
-    (formats.from_label_studio, (None, {}, [1], "x", [{"id": 1}], 3, [[]], [FLAT])),
+    (formats.from_label_studio, (None, {}, [1], "x", [{"id": 1}], 3, [[]], [NESTED])),
     (formats.from_argilla, (None, {}, [1], "x", 3, [[]], [{"a": 1}], [TASK])),
     *(
         (lambda value, name=name: formats.from_label_studio([TASK | {name: value}]), values)
@@ -78,16 +67,8 @@ BAD = [
         ({}, {"selected": "up"}, {"selected": ["left"]}, {"selected": 1}),
     ),
     (
-        lambda value: formats.from_argilla([FLAT | {"id": value}]),
+        lambda value: formats.from_argilla([NESTED | {"id": value}]),
         (None, 3, [], {}, ["a3f1-1"], True),
-    ),
-    *(
-        (lambda value, name=name: of_flat(**{name: value}), values)
-        for name, values in {
-            "answer_responses": (3, "first", {"a": 1}, ["a", "b"], [3], [["a"]], [{}], [True]),
-            "answer_responses_users": (3, "u", ["u", "v"], [["u"]], [{"id": 1}]),
-            "answer_responses_status": (3, ["submitted"] * 2, [3], ["done"], [{}]),
-        }.items()
     ),
     *(
         (lambda value, name=name: of_response(**{name: value}), values)
@@ -133,12 +114,12 @@ def test_writing():
     calls += [(write, {"questions": QUESTIONS}, {"ties": NO_FLAG}) for write in writers[2:]]
     people = {"people": NO_PEOPLE}
     calls += [(partial(formats.from_label_studio, [TASK]), {}, people)]
-    calls += [(partial(formats.from_argilla, [FLAT]), {}, people)]
+    calls += [(partial(formats.from_argilla, [NESTED]), {}, people)]
     assert not (wrong := not_refused(calls)), "\n".join(wrong)
 
 
 def test_what_is_good_is_read():
-    for read in (of_annotation, of_flat, of_response):
+    for read in (of_annotation, of_response):
         assert read().answers == {"a3f1-1": "first"}
     assert formats.from_argilla([]).answers == {}
     with pytest.raises(RatersError):

@@ -11,7 +11,8 @@ import pytest
 import xarray as xr
 
 import raters as rt
-from raters.acquisition import Bald, Posterior
+from raters.acquisition import Posterior
+from raters.acquisition.scores import Bald
 from raters.errors import BackendError, DataError, SettingError
 from raters.fitting.result import fit_warnings
 from raters.fitting.storage import from_json, to_json

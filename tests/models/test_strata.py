@@ -72,7 +72,7 @@ def test_questions_are_of_a_stratum_by_its_name(votes) -> None:
     every = rt.Candidates.pairs(votes)
     assert np.bincount(every.stratum).tolist() == [6 * 2 * 2] * 2  # pairs, orders, annotators
     assert len(np.unique(every.keys())) == every.num_rows
-    ask = rt.Candidates.annotators(votes, 0, 1).in_stratum("talk").recoded(votes, ["item"])
+    ask = rt.Candidates.pairs(votes, items=[0, 1]).in_stratum("talk").recoded(votes, ["item"])
     assert set(ask.stratum.tolist()) == {1}
     assert set(ask.question_names()["stratum"]) == {"talk"}
     with pytest.raises(DataError, match="poems"):

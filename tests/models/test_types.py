@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from scipy.special import expit, xlogy
 
 import raters as rt
-from raters.acquisition import Bald, Posterior
+from raters.acquisition import Posterior
+from raters.acquisition.scores import Bald
 from raters.distributions import StickBreaking
 from raters.errors import BackendError, ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.inference.base import Draws

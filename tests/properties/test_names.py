@@ -11,6 +11,7 @@ import tempfile
 import unicodedata
 import warnings
 import xml.etree.ElementTree as ET
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -28,8 +29,8 @@ from hypothesis import strategies as st
 
 import raters as rt
 from raters import kinds
+from raters.acquisition import formats
 from raters.acquisition.campaign import campaign as campaigns
-from raters.acquisition.campaign import formats
 from raters.cli import campaign as campaign_files
 from raters.cli import outputs, tables
 from raters.cli.outputs import read_result
@@ -392,13 +393,13 @@ def by_table(asked: Asked, ending: str) -> dict[str, Any]:
     if tables.table_format(file) in ("CSV", "TSV"):
         filled = for_people(filled)
     tables.write_table(table.assign(answer=filled["answer"]), file)
-    return campaign_files.answers_in(file, asked.campaign)
+    return campaign_files.answers_in(Namespace(file=file), asked.campaign)
 
 
 def exported(asked: Asked, tool: str) -> tuple[list[dict[str, Any]], Path]:
     """Tasks or records in the file for a tool, and the file with its interface."""
     file = asked.campaign.path.with_name("tasks.json")
-    _, beside = campaign_files.write_for(tool, file, asked.questions, None, ties=False, force=False)
+    beside = campaign_files.write_for(tool, file, asked.questions, None, ties=False, force=False)
     return campaign_files.read_json(file), beside
 
 

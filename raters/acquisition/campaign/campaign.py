@@ -21,6 +21,7 @@ from raters.acquisition.campaign.journal import (
     Question,
     Snapshot,
     TellResult,
+    is_new,
     journal_path,
 )
 from raters.acquisition.campaign.ledger import Ledger
@@ -60,31 +61,15 @@ _CERTAINTIES: dict[str, Stop] = {
 
 @dataclass(frozen=True)
 class Status:
-    """Status of a campaign.
+    """Status of a campaign: numbers of questions with an answer, waiting for one, and withdrawn
+    without one, and of batches; the costs of those answered, and of the open ones; and the number
+    of questions answered by each annotator.
 
-    Parameters
-    ----------
-    answered, open, withdrawn : int
-        Number of questions with an answer, waiting for one, and withdrawn without one.
-    batches : int
-        Number of batches handed out.
-    spent, committed : float
-        Costs of the questions answered, and of the open ones.
-    budget : float or None
-    by_annotator : dict
-        Number of questions answered by each annotator.
-    fits : int
-        Number of fits between batches since the campaign was opened.
-    max_rhat, min_ess : float
-        Diagnostics of the worst of those fits (NaN before the first). They are short on purpose;
-        `Campaign.result` is not.
-    order_probability, expected_tau, expected_accuracy : float or None
-        The posterior probability that the items are ordered as their mean rewards are, the expected
-        Kendall's τ of that order with the true one; of labels, the expected share of items whose
-        most probable class is right. None where the model has none, before any answer, and with
-        ``probability=False``.
-    why_done : str or None
-        Reason why there is nothing more to ask; None when there is.
+    ``max_rhat`` and ``min_ess`` are diagnostics of the worst of the ``fits`` between batches, which
+    are short on purpose; `Campaign.result` is not. The posterior probability that the items are
+    ordered as their mean rewards are, the expected Kendall's τ of that order with the true one, and
+    of labels the expected share of items whose most probable class is right, are None where the
+    model has none, before any answer, and with ``probability=False``.
     """
 
     answered: int
@@ -173,7 +158,7 @@ class Campaign:
         policy = Policy() if policy is None else policy
         setup = Setup.given(model, pool, data, backend, policy, again, seed)
         identity, settings = setup.identity(), stored_settings(batch_size, budget, stop)
-        if not journal_path(path).exists():
+        if is_new(journal_path(path)):
             check_possible(setup)
             settings = DEFAULT_SETTINGS | settings
         elif data is None:
@@ -193,18 +178,9 @@ class Campaign:
         budget: float | None = None,
         stop: Rule | Literal[False] | None = None,
     ) -> Campaign:
-        """Reopen a campaign, with everything read from its journal.
-
-        Models, back-ends and policies of other packages can be reopened once the module that
-        defines them is imported; a journal never imports one.
-
-        Parameters
-        ----------
-        path : path
-        batch_size, budget, stop : optional
-            New values in place of those in the journal; ``budget=math.inf`` and ``stop=False``
-            remove them.
-        """
+        """Reopen a campaign, with everything read from its journal, and maybe new values of these
+        settings; ``budget=math.inf`` and ``stop=False`` remove them. Models, back-ends and policies
+        of other packages can be reopened once the module that defines them is imported."""
         journal = Journal(path)
         setup = Setup.stored(journal)
         settings, rule = stored_settings(batch_size, budget, stop), rule_of(journal, stop)
@@ -342,25 +318,24 @@ class Campaign:
         with self._lock:
             while True:
                 snapshot, stream = self._journal.read(), streams.Stream.of(self._journal, rate)
-                seen, asked, best = self._decided(snapshot, stream, row)
+                free, asked, best = self._ledger.free(snapshot), None, math.nan
+                if reason := self._why_done(snapshot, free):
+                    reason = f"there is nothing more to ask: {reason}"
+                    seen = stream.let_go(row, reason, moves=False)
+                elif reason := self._ledger.why_not(snapshot, free, row, self.budget):
+                    seen = stream.let_go(row, reason)
+                else:
+                    draws = self._posterior(snapshot)
+                    seen, asked, best = stream.decide(
+                        row, snapshot, self._ledger, self.policy, draws, self.seed
+                    )
                 known = {"known": len(snapshot), "known_seen": stream.place}
                 name = self._journal.consider(seen, asked, **known)
                 # None when another process has written since: the decision may be another now.
                 if name is not None:
                     score = math.nan if seen.score is None else seen.score
-                    return Decision(
-                        bool(name), name or None, score, seen.threshold, seen.reason, best
-                    )
-
-    def _decided(self, snapshot: Snapshot, stream: streams.Stream, row: int) -> streams.Decided:
-        """Decide on the question in a row."""
-        free = self._ledger.free(snapshot)
-        if reason := self._why_done(snapshot, free):
-            return stream.let_go(row, f"there is nothing more to ask: {reason}", moves=False)
-        if reason := self._ledger.why_not(snapshot, free, row, self.budget):
-            return stream.let_go(row, reason)
-        posterior = self._posterior(snapshot)
-        return stream.decide(row, snapshot, self._ledger, self.policy, posterior, self.seed)
+                    reason, threshold = seen.reason, seen.threshold
+                    return Decision(bool(name), name or None, score, threshold, reason, best)
 
     def tell(
         self, answers: Mapping[str, Any] | str, answer: Any = None, *, correct: bool = False
@@ -391,13 +366,12 @@ class Campaign:
         elif not isinstance(answers, Mapping) or answer is not None:
             expected, such = "give an id and an answer, or a mapping", "{'a3f1-1': 'first'}"
             refuse("answers", answers, expected=expected, instead=such, error=DataError)
-        row, outcomes = self._journal.read().row, {}
+        row, outcomes = self._journal.read().row, dict[int, float]()
         for question, words in answers.items():
             place = self._journal.place_of(question, len(row))
-            name = self._journal.id_of(place)
-            if name in outcomes:
-                raise DataError(f"the id {name} comes twice, as {question!r}; nothing was written")
-            outcomes[name] = self._outcome_of(int(row[place - 1]), words, name)
+            if place in outcomes:
+                raise DataError(f"the id {question!r} comes twice; nothing was written")
+            outcomes[place] = self._outcome_of(int(row[place - 1]), words, question)
 
         def words_of(place: int, outcome: float) -> str:
             return repr(self.pool.words_of(int(row[place - 1]), outcome))
@@ -415,28 +389,18 @@ class Campaign:
             problem = f"is no answer to question {question}"
             expected = f"it must be one of {words}; nothing was written"
             refuse("answers", answer, problem, expected, error=DataError)
-        return outcome
+        return float(outcome)
 
     def withdraw(self, ids: str | Iterable[str]) -> tuple[str, ...]:
         """Withdraw open questions, and return the ids of those that were open: their cost is free
-        again, and they may be asked anew. Answers that come later still count.
-
-        Parameters
-        ----------
-        ids : str, or iterable of str
-        """
+        again, and they may be asked anew. Answers that come later still count."""
         if not isinstance(ids, str) and not is_list(ids):
             expected = "give the id of a question, or several"
             refuse("ids", ids, expected=expected, instead="['a3f1-1']", error=DataError)
         return self._journal.withdraw([ids] if isinstance(ids, str) else list(ids))
 
     def outstanding(self, *, annotator: Any = None) -> xr.Dataset:
-        """Open questions as `ask` returned them, of one annotator, of several, or of all.
-
-        Parameters
-        ----------
-        annotator : name or list of names, optional
-        """
+        """Open questions as `ask` returned them, of one annotator, of several, or of all."""
         snapshot, judges = self._journal.read(), self._ledger.codes_of(annotator)
         places = np.flatnonzero(snapshot.open & np.isin(snapshot.annotator, judges))
         ids = [self._journal.id_of(place + 1) for place in places.tolist()]
@@ -551,14 +515,8 @@ class Campaign:
 
     @checked
     def status(self, *, probability: bool = True) -> Status:
-        """Status of the campaign: counts, costs, certainty, and whether it is done.
-
-        Parameters
-        ----------
-        probability : bool
-            Whether to compute how certain the order or the classes are, which needs a fit when
-            answers are new.
-        """
+        """Status of the campaign: counts, costs, and whether it is done; with `probability` also
+        how certain the order or the classes are, which needs a fit when answers are new."""
         with self._lock:
             snapshot = self._journal.read()
             answered, judges = snapshot.answered, self.pool.judges

@@ -8,7 +8,7 @@ import sqlite3
 import uuid
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -39,7 +39,6 @@ CREATE TABLE seen (number INTEGER PRIMARY KEY, row INTEGER NOT NULL, score REAL,
     threshold REAL NOT NULL, level REAL NOT NULL, rate REAL NOT NULL, question INTEGER,
     reason TEXT NOT NULL, seen TEXT NOT NULL);
 """
-_UNUSABLE = ("SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_PERM")
 
 Arrays = Mapping[str, Shaped[np.ndarray, " ..."]]
 
@@ -146,12 +145,11 @@ class Journal:
         parts: Arrays,
     ) -> Journal:
         """Make a journal, or open an existing one that has this identity."""
-        path = journal_path(path)
-        if not path.exists():
-            # The tag tells ids of this campaign from those of others.
-            facts = {f"identity/{name}": value for name, value in identity.items()}
-            facts |= {f"setting/{name}": value for name, value in settings.items()}
-            _create(path, facts | {"tag": uuid.uuid4().hex[:4], "started": _now()}, parts)
+        # The tag tells ids of this campaign from those of others.
+        facts = {f"identity/{name}": value for name, value in identity.items()}
+        facts |= {f"setting/{name}": value for name, value in settings.items()}
+        facts |= {"tag": uuid.uuid4().hex[:4], "started": _now()}
+        _create(journal_path(path), facts, parts)
         journal = cls(path)
         for name, value in identity.items():
             if (theirs := journal.identity.get(name)) != value:
@@ -169,32 +167,14 @@ class Journal:
         of SQLite become `DataError`."""
         try:
             # Never created here: a journal that has gone must not come back empty.
-            address = f"{self.path.resolve().as_uri()}?mode=rw"
-            with closing(
-                sqlite3.connect(address, uri=True, timeout=_PATIENCE, isolation_level=None)
-            ) as db:
-                db.execute("PRAGMA synchronous=EXTRA")
-                db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-                try:
-                    yield db
-                except BaseException:
-                    if db.in_transaction:  # SQLite has rolled back already when the disk is full
-                        db.execute("ROLLBACK")
-                    raise
-                db.execute("COMMIT")
-        except UnicodeDecodeError as error:  # in a message about a broken name
-            raise self.damaged(str(error)) from error
-        except sqlite3.Error as error:
-            name, kind = repr(str(self.path)), getattr(error, "sqlite_errorname", "") or ""
-            if kind.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-                message = f"the journal {name} is locked by another process; try again"
-            elif kind.startswith(_UNUSABLE):
-                message = f"the journal {name} cannot be read or written: {error}"
-            elif kind.startswith("SQLITE_NOTADB"):
-                message = f"{name} is no journal of a campaign ({error}); name another file"
-            else:
-                raise self.damaged(str(error)) from error
-            raise DataError(f"{message}. Nothing was written") from error
+            with _transaction(self.path, "rw", write) as db:
+                yield db
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of a broken name
+            raise DataError(
+                f"the journal {str(self.path)!r} cannot be used: {error}; try again where another"
+                " process has locked it, and put a copy in its place where it is damaged. Nothing"
+                " was written"
+            ) from error
 
     def damaged(self, why: object) -> DataError:
         """Error for a journal whose content cannot be right."""
@@ -241,27 +221,13 @@ class Journal:
                 return self._last[1]
             # Of several answers to a question the last counts.
             rows = db.execute(
-                "SELECT number, row, annotator, batch, score, cost, withdrawn IS NOT NULL,"
+                "SELECT row, annotator, batch, score, cost, withdrawn IS NOT NULL,"
                 " (SELECT value FROM answer WHERE question = number"
                 " ORDER BY revision DESC LIMIT 1) FROM question ORDER BY number"
             ).fetchall()
-        number, row, annotator, batch, score, cost, withdrawn, value = (
-            zip(*rows, strict=True) if rows else [()] * 8
-        )
-        try:
-            snapshot = Snapshot(
-                row=np.array(row, np.int64),
-                annotator=np.array(annotator, np.int64),
-                batch=np.array(batch, np.int64),
-                score=np.array(score, float),
-                cost=np.array(cost, float),
-                withdrawn=np.array(withdrawn, bool),
-                value=np.array(value, float),
-            )
-        except (ValueError, TypeError, OverflowError) as error:
-            raise self.damaged(error) from error
-        if list(number) != list(range(1, len(number) + 1)):
-            raise self.damaged("questions are missing from it")
+        types = (np.int64, np.int64, np.int64, float, float, bool, float)
+        columns = zip(*rows, strict=True) if rows else [()] * len(types)
+        snapshot = Snapshot(*(np.array(one, of) for one, of in zip(columns, types, strict=True)))
         self._last = stamp, snapshot
         return snapshot
 
@@ -323,19 +289,14 @@ class Journal:
         return "" if place is None else self.id_of(place)
 
     def tell(
-        self,
-        answers: Mapping[str, float],
-        *,
-        correct: bool = False,
-        words_of: Callable[[int, float], str] = lambda place, outcome: repr(outcome),
+        self, answers: Mapping[int, float], *, correct: bool, words_of: Callable[[int, float], str]
     ) -> TellResult:
-        """Write answers, all or none."""
+        """Write answers to the questions in these places, all or none."""
         ids: dict[str, list[str]] = {name: [] for name in TellResult._fields}
         with self.transaction(write=True) as db:
-            known, now = _num_questions(db), _now()
-            for question, value in answers.items():
-                place = self.place_of(question, known)
-                name, value = self.id_of(place), float(value)
+            now = _now()
+            for place, value in answers.items():
+                name = self.id_of(place)
                 revision, stored, moment = db.execute(
                     "SELECT revision, value, told FROM answer WHERE question = ?"
                     " UNION ALL SELECT -1, NULL, NULL ORDER BY revision DESC LIMIT 1",
@@ -347,16 +308,11 @@ class Journal:
                 if stored is not None and not correct:
                     before, after = (words_of(place, outcome) for outcome in (stored, value))
                     problem = (
-                        f"question {name} has the answer {before} (told {moment}), now {after}"
+                        f"does not do: question {name} has the answer {before} (told {moment}), now"
+                        f" {after}; nothing was written"
                     )
-                    refuse(
-                        "correct",
-                        False,
-                        f"does not do: {problem}; nothing was written",
-                        "write it when the new answer is right",
-                        instead="correct=True",
-                        error=DataError,
-                    )
+                    expected, such = "write it when the new answer is right", "correct=True"
+                    refuse("correct", False, problem, expected, instead=such, error=DataError)
                 row = (place, revision + 1, value, now)
                 db.execute("INSERT INTO answer VALUES (?, ?, ?, ?)", row)
                 ids["new" if stored is None else "corrected"].append(name)
@@ -411,44 +367,41 @@ def _packed(array: Shaped[np.ndarray, " ..."]) -> bytes:
     return zlib.compress(out.getvalue(), 1)
 
 
+@contextmanager
+def _transaction(path: Path, mode: str, write: bool) -> Iterator[sqlite3.Connection]:
+    """A connection and a transaction, which is committed at the end or rolled back."""
+    address = f"{path.resolve().as_uri()}?mode={mode}"
+    settings: dict[str, Any] = {"uri": True, "timeout": _PATIENCE, "isolation_level": None}
+    with closing(sqlite3.connect(address, **settings)) as db:
+        db.execute("PRAGMA synchronous=EXTRA")
+        db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        try:
+            yield db
+        except BaseException:
+            if db.in_transaction:  # SQLite has rolled back already when the disk is full
+                db.execute("ROLLBACK")
+            raise
+        db.execute("COMMIT")
+
+
+def is_new(path: Path) -> bool:
+    """True where there is no file, or one that a process was about to fill when it was killed."""
+    return not path.exists() or (path.is_file() and path.stat().st_size == 0)
+
+
 def _create(path: Path, facts: Mapping[str, str], parts: Arrays) -> None:
-    """Create the file of a journal, unless another process creates it meanwhile."""
-    # Made beside its place and linked there once it is whole, so that a journal is never seen half
-    # made, and an empty file under its name is always an error.
-    if not path.parent.is_dir():
-        raise DataError(f"{str(path)!r} cannot be written: there is no folder {str(path.parent)!r}")
-    stage = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
+    """Fill a new journal, in one transaction, unless another process does so meanwhile."""
+    if not is_new(path):
+        return
     try:
-        with closing(sqlite3.connect(stage, isolation_level=None)) as db:
-            db.execute(f"PRAGMA application_id={_APPLICATION}")
-            db.execute(f"PRAGMA user_version={_FORMAT}")
-            db.execute("PRAGMA synchronous=EXTRA")
-            db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA}")
-            db.executemany("INSERT INTO fact VALUES (?, ?)", facts.items())
-            packed = ((name, _packed(array)) for name, array in parts.items())
-            db.executemany("INSERT INTO part VALUES (?, ?)", packed)
-            db.execute("COMMIT")
-        _link(stage, path)
+        with _transaction(path, "rwc", write=True) as db:
+            if db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
+                db.execute(f"PRAGMA application_id={_APPLICATION}")
+                db.execute(f"PRAGMA user_version={_FORMAT}")
+                for statement in _SCHEMA.split(";")[:-1]:
+                    db.execute(statement)
+                db.executemany("INSERT INTO fact VALUES (?, ?)", facts.items())
+                packed = ((name, _packed(array)) for name, array in parts.items())
+                db.executemany("INSERT INTO part VALUES (?, ?)", packed)
     except (sqlite3.Error, OSError) as error:
         raise DataError(f"{str(path)!r} cannot be written: {error}") from error
-    finally:
-        for left in (stage, stage.with_name(f"{stage.name}-journal")):
-            with suppress(OSError):
-                left.unlink(missing_ok=True)
-
-
-def _link(stage: Path, path: Path) -> None:
-    """Give a whole file its name, unless another has taken it meanwhile."""
-    try:
-        os.link(stage, path)
-    except FileExistsError:
-        return
-    except OSError:  # a file system without links
-        if not path.exists():
-            os.replace(stage, path)
-    if hasattr(os, "O_DIRECTORY"):
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from raters.acquisition.policy import Policy
 from raters.acquisition.posterior import Posterior, sample_of
@@ -122,6 +122,8 @@ class OrderIsRight(_AtLeast):
     ----------
     at_least : float
         Between 0 and 1. With n effective draws at most 1 − 1/(n + 1) is ever met.
+    top : int, optional
+        Only whether so many items of the highest posterior means are the best, in any order.
 
     Examples
     --------
@@ -135,62 +137,40 @@ class OrderIsRight(_AtLeast):
     """
 
     at_least: float
+    top: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.top is not None:
+            whole("top", self.top)
 
     def value(self, posterior: Posterior) -> float:
         """Share of draws with the order of the means, with one further draw that disagrees."""
         reward, weight = _rewards(posterior)
-        return _share_right(_order(reward), _order(weight @ reward), weight, posterior)
-
-    def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise unless the model has one order, and so many draws show the probability."""
-        _check_shown(self.at_least, draws)
-        self.value(posterior)
-
-
-@dataclass(frozen=True)
-class TopIsRight(_AtLeast):
-    """Stop when the k items of the highest posterior means are the k best, in any order, with at
-    least this probability.
-
-    Parameters
-    ----------
-    k : int
-    at_least : float
-        Between 0 and 1. With n effective draws at most 1 − 1/(n + 1) is ever met.
-    """
-
-    k: int
-    at_least: float
-
-    def __post_init__(self) -> None:
-        whole("k", self.k)
-        super().__post_init__()
-
-    def value(self, posterior: Posterior) -> float:
-        """Share of draws with these best items, with one further draw that disagrees."""
-        reward, weight = _rewards(posterior)
-        at_most("k", self.k, reward.shape[1], "items")
         drawn, estimate = (
-            np.sort(_order(values)[..., : self.k], -1) for values in (reward, weight @ reward)
+            np.argsort(-values, axis=-1, kind="stable") for values in (reward, weight @ reward)
         )
-        return _share_right(drawn, estimate, weight, posterior)
+        if self.top is not None:
+            at_most("top", self.top, reward.shape[1], "items")
+            drawn, estimate = (np.sort(order[..., : self.top], -1) for order in (drawn, estimate))
+        number = posterior.independent_draws
+        return float(weight[(drawn == estimate).all(1)].sum()) * number / (number + 1)
 
     def check(self, posterior: Posterior, draws: int) -> None:
         """Raise unless the model has one order, and so many draws show the probability."""
-        _check_shown(self.at_least, draws)
+        if self.at_least > 1 - 1 / (draws + 1):
+            most = np.floor(1e3 * (1 - 1 / (draws + 1))) / 1e3
+            problem = f"would never be met: the {draws} draws of a fit show at most {most:g}"
+            such = "rt.acquisition.ExpectedTau(0.99)"
+            refuse("at_least", self.at_least, problem, "ask for less", instead=such)
         self.value(posterior)
 
 
 @dataclass(frozen=True)
 class ExpectedTau(_AtLeast):
     """Stop when the expected Kendall's τ between the order of posterior means and the true order is
-    at least this.
-
-    Parameters
-    ----------
-    at_least : float
-        Between 0 and 1. It is a mean over pairs and draws, so few draws suffice.
-    """
+       at least this.
+    It is a mean over pairs and draws, so few draws suffice."""
 
     at_least: float
 
@@ -225,11 +205,6 @@ class ExpectedAccuracy(_AtLeast):
     together. Without known classes some labels are always expected to be wrong, however many agree:
     to stop above that, give classes of items that were drawn at random
     (`raters.Labels.with_truth`).
-
-    Parameters
-    ----------
-    at_least : float
-        Between 0 and 1.
     """
 
     at_least: float
@@ -289,11 +264,6 @@ class GainBelow(Stop):
         """Describe the value and its threshold in words."""
         return f"{self!r}, and the best question gains {value:.3g} bits per cost"
 
-    def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise unless the score has a meaning for the model."""
-        if self.value(posterior) < 0:
-            refuse("score", self.score, "can be negative", "choose a score of at least 0")
-
     def _questions(self, posterior: Posterior) -> Any:
         """Questions over which the maximum is taken; None when nothing is left."""
         if posterior.pool is not None:
@@ -317,28 +287,3 @@ def _rewards(
         such = "stop=rt.acquisition.GainBelow(0.01)"
         refuse("stop", problem=problem, expected="choose another rule", instead=such)
     return reward.reshape(-1, reward.shape[-1]), flat_weight(posterior)
-
-
-def _order(values: Float[np.ndarray, "... item"]) -> Int[np.ndarray, "... item"]:
-    """Items, best first."""
-    return np.argsort(-values, axis=-1, kind="stable")
-
-
-def _share_right(
-    drawn: Int[np.ndarray, "draw place"],
-    estimate: Int[np.ndarray, " place"],
-    weight: Float[np.ndarray, " draw"],
-    posterior: Posterior,
-) -> float:
-    """Share of the draws that equal the estimate, with one further draw that disagrees."""
-    num_draws = posterior.independent_draws
-    return float(weight[(drawn == estimate).all(1)].sum()) * num_draws / (num_draws + 1)
-
-
-def _check_shown(probability: float, draws: int) -> None:
-    """Raise for a probability that is never met, though all of so many draws agreed."""
-    most = np.floor(1e3 * (1 - 1 / (draws + 1))) / 1e3
-    if probability > 1 - 1 / (draws + 1):
-        problem = f"would never be met: the {draws} draws of a fit show at most {most:g}"
-        such = "rt.acquisition.ExpectedTau(0.99)"
-        refuse("at_least", probability, problem, "ask for less", instead=such)

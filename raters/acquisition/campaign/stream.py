@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from raters.acquisition.campaign.journal import Journal, Question, Seen, Snapshot
 from raters.acquisition.campaign.ledger import Ledger
@@ -37,24 +36,12 @@ PerSeen = Float[np.ndarray, " seen"]
 
 
 class Decision(NamedTuple):
-    """Decision on a question that arrived.
+    """Decision on a question that arrived, with its id for `Campaign.tell`, and a reason in words.
 
-    Attributes
-    ----------
-    ask : bool
-    id : str or None
-        Id of the question, for `Campaign.tell`; None where it is let go.
-    score : float
-        Score by the policy, per cost; NaN where the question could not be asked anyway.
-    threshold : float
-        Score from which it is asked: the point that the wanted share of the questions seen lately
-        exceeds by the same draws. Infinite where the lot decides alone, as for the first questions.
-    reason : str
-        The decision in words.
-    best : float
-        Highest score among this question and those seen lately, by the same draws: the regret
-        against a pool of them is ``best - score``. NaN where the question could not be asked, or
-        the policy asks at random.
+    `score` is by the policy, per cost; it is asked from `threshold` on, which is infinite where the
+    lot decides, as for the first questions. `best` is the highest score among this question and
+    those seen lately: the regret against a pool of them is ``best - score``. NaN where the question
+    could not be asked, or the policy asks at random.
     """
 
     ask: bool
@@ -62,14 +49,6 @@ class Decision(NamedTuple):
     score: float
     threshold: float
     reason: str
-    best: float = math.nan
-
-
-class Decided(NamedTuple):
-    """Decision for the journal, the question where it is asked, and `Decision.best`."""
-
-    seen: Seen
-    question: Question | None = None
     best: float = math.nan
 
 
@@ -90,17 +69,14 @@ def next_level(level: float, rate: float, asked: bool) -> float:
     return level + STEP * rate * (rate - float(asked))
 
 
-def lots(seed: int, place: int) -> tuple[float, float]:
-    """Lot and chance of the question in this place of the stream, both uniform on [0, 1]."""
-    lot, chance = _block(seed, place // _BLOCK)[place % _BLOCK]
-    return float(lot), float(chance)
-
-
-@lru_cache(maxsize=8)
-def _block(seed: int, number: int) -> Float[np.ndarray, "place 2"]:
-    """Random numbers of so many places together, since a generator takes longer to make than to
-    use."""
-    return np.random.default_rng([seed, 2, number]).random((_BLOCK, 2))
+def lots(seed: int, begin: int, end: int) -> Float[np.ndarray, "place 2"]:
+    """Lot and chance of the questions in these places of the stream, all uniform on [0, 1]."""
+    first, last = begin // _BLOCK, (end - 1) // _BLOCK
+    blocks = [
+        np.random.default_rng([seed, 2, number]).random((_BLOCK, 2))
+        for number in range(first, last + 1)
+    ]
+    return np.concatenate(blocks)[begin - first * _BLOCK : end - first * _BLOCK]
 
 
 class Stream(NamedTuple):
@@ -122,10 +98,10 @@ class Stream(NamedTuple):
             rate = before if recent else DEFAULT_RATE
         return cls(recent, place, level if rate == before else rate, float(rate))
 
-    def let_go(self, row: int, reason: str, *, moves: bool = True) -> Decided:
+    def let_go(self, row: int, reason: str, *, moves: bool = True) -> Seen:
         """Decision on a question that cannot be asked; without `moves` the level stays."""
         level = next_level(self.level, self.rate, False) if moves else self.level
-        return Decided(Seen(row, None, math.inf, level, self.rate, None, reason))
+        return Seen(row, None, math.inf, level, self.rate, None, reason)
 
     def decide(
         self,
@@ -135,55 +111,34 @@ class Stream(NamedTuple):
         policy: Policy,
         posterior: Posterior,
         seed: int,
-    ) -> Decided:
+    ) -> tuple[Seen, Question | None, float]:
         """Decision on a question that can be asked, by scores of the same draws, given that the
-        open questions are asked."""
-        judge, asked = int(ledger.judge[row]), ledger.asked(snapshot)
-        is_short = bool(asked[judge] < policy.least_share * (asked.sum() + 1))
-        begin = self.place - len(self.recent)
-        before = [
-            (place, seen.row)
-            for place, seen in enumerate(self.recent, begin)
-            if seen.score is not None
-        ]
-        rows = [*(one for _, one in before), row]
-        score = self._scores(policy, posterior, ledger.pool, rows, snapshot, seed)
-        lot, chance = lots(seed, self.place)
-        lot_of_each = np.array([*(lots(seed, place)[0] for place, _ in before), lot])
-        ask, threshold = rank(score, lot_of_each, chance, self.level)
-        own = float(score[-1])
-        if is_short:
-            name = display_name(ledger.pool.judges[judge])
-            reason = f"{name} is short of the least share of the questions"
-        elif math.isinf(threshold):
-            drawn = "asks it" if ask else "lets it go"
-            reason = f"the lot {drawn}: too few questions to compare it with ({len(before)})"
-        else:
-            side = "above" if own > threshold else "below" if own < threshold else "at"
-            reason = f"its score {own:.3g} is {side} the threshold {threshold:.3g}"
-        ask = ask or is_short
-        level = next_level(self.level, self.rate, ask)
-        decision = Seen(row, own, threshold, level, self.rate, None, reason)
-        question = Question(row, judge, own, float(ledger.cost[judge])) if ask else None
-        # By chance nothing is better than anything else.
-        best = math.nan if chooses_at_random(policy) else float(score.max())
-        return Decided(decision, question, best)
-
-    def _scores(
-        self,
-        policy: Policy,
-        posterior: Posterior,
-        pool: Judgements,
-        rows: list[int],
-        snapshot: Snapshot,
-        seed: int,
-    ) -> PerSeen:
-        seed, pending = seed_of(seed, 3, self.place), np.sort(snapshot.row[snapshot.open])
-        size = min(_OTHERS, pool.num_rows)
-        others = np.random.default_rng(seed).choice(pool.num_rows, size, replace=False)
+        open questions are asked; the question where it is asked, and `Decision.best`."""
+        scored = [place for place, seen in enumerate(self.recent) if seen.score is not None]
+        rows = [*(self.recent[place].row for place in scored), row]
+        new, pool = seed_of(seed, 3, self.place), ledger.pool
+        size, pending = min(_OTHERS, pool.num_rows), np.sort(snapshot.row[snapshot.open])
+        others = np.random.default_rng(new).choice(pool.num_rows, size, replace=False)
         questions = pool.rows(np.concatenate([rows, others]))
         waiting = pool.rows(pending) if len(pending) else None
-        return policy.values(posterior, questions, seed=seed, pending=waiting)[: len(rows)]
+        score = policy.values(posterior, questions, seed=new, pending=waiting)[: len(rows)]
+        lot = lots(seed, self.place - len(self.recent), self.place + 1)[[*scored, -1]]
+        ask, threshold = rank(score, lot[:, 0], float(lot[-1, 1]), self.level)
+        value, judge, asked = float(score[-1]), int(ledger.judge[row]), ledger.asked(snapshot)
+        if asked[judge] < policy.least_share * (asked.sum() + 1):
+            name = display_name(pool.judges[judge])
+            ask, reason = True, f"{name} is short of the least share of the questions"
+        elif math.isinf(threshold):
+            drawn = "asks it" if ask else "lets it go"
+            reason = f"the lot {drawn}: too few questions to compare it with ({len(scored)})"
+        else:
+            side = "above" if value > threshold else "below" if value < threshold else "at"
+            reason = f"its score {value:.3g} is {side} the threshold {threshold:.3g}"
+        level = next_level(self.level, self.rate, ask)
+        question = Question(row, judge, value, float(ledger.cost[judge])) if ask else None
+        # By chance nothing is better than anything else.
+        best = math.nan if chooses_at_random(policy) else float(score.max())
+        return Seen(row, value, threshold, level, self.rate, None, reason), question, best
 
 
 def row_of(pool: Judgements, question: Any) -> int:
@@ -195,7 +150,14 @@ def row_of(pool: Judgements, question: Any) -> int:
         if set(question) != set(columns):
             expected = f"give a name for each of {', '.join(columns)}"
             refuse("question", question, expected=expected, instead=such, error=DataError)
-        matches = _named(pool, dict(question))
+        by = [code for code, name in enumerate(pool.judges) if name == question["by"]]
+        rows = np.flatnonzero(np.isin(judge, by))
+        table, ways = pool.rows(rows).question_names(), [dict(question)]
+        if pool.pair is not None and pool.exchangeable:
+            first, second = pool.pair
+            ways.append({**question, first: question[second], second: question[first]})
+        each = [np.all([table[name] == way[name] for name in table], axis=0) for way in ways]
+        matches = rows[np.any(each, axis=0)]
     else:
         instance("question", question, type(pool), "a question", such)
         if question.num_rows != 1:
@@ -203,25 +165,10 @@ def row_of(pool: Judgements, question: Any) -> int:
             refuse("question", problem=problem, expected=expected, error=DataError)
         asked = question.asked_of(pool)
         rows = np.flatnonzero(judge == int(asked.codes(pool.judge)[0]))
-        own, key = np.split(pool.rows(rows).keys(asked), [len(rows)])
-        matches = rows[own == key[0]]
+        keys, key = np.split(pool.rows(rows).keys(asked), [len(rows)])
+        matches = rows[keys == key[0]]
     if not len(matches):
         expected = "start a campaign whose pool has every question that may arrive"
         shown = question if isinstance(question, Mapping) else type(question).__name__
         refuse("question", shown, "is none of this campaign's pool", expected, error=DataError)
     return int(matches[0])
-
-
-def _named(pool: Judgements, question: dict[str, Any]) -> Int[np.ndarray, " match"]:
-    """Rows of the pool with these names; a pair without an order in either."""
-    by = [code for code, name in enumerate(pool.judges) if name == question["by"]]
-    rows = np.flatnonzero(np.isin(pool.codes(pool.judge), by))
-    table = pool.rows(rows).question_names()
-    ways = [question]
-    if pool.pair is not None and pool.exchangeable:
-        first, second = pool.pair
-        ways.append(question | {first: question[second], second: question[first]})
-    matches = [
-        np.all([table[name] == value for name, value in way.items()], axis=0) for way in ways
-    ]
-    return rows[np.any(matches, axis=0)]

@@ -5,29 +5,32 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NoReturn
 
 import numpy as np
 from jaxtyping import Bool, Int, Num
 
-from raters.acquisition.questions.arguments import (
-    Available,
-    abilities_given,
-    check_askable,
-    codes_given,
-    names_given,
-)
-from raters.acquisition.questions.numbered import Pairs, sample
+from raters.acquisition.questions.numbered import Abilities, Pairs, sample
+from raters.acquisition.questions.pool import check_askable
 from raters.acquisition.questions.sets import sets_of
 from raters.errors import DataError, refuse
-from raters.errors.validation import boolean, checked, one_of, seed_number, whole
+from raters.errors.validation import boolean, is_list, one_of, seed_number, whole
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels
+from raters.judgements.names import (
+    check_once,
+    check_ordered,
+    encode_names,
+    match_names,
+    name_list,
+    plural,
+)
 from raters.judgements.rankings import Rankings
 from raters.kinds import kind_of
 
+Available = Mapping[Any, Iterable[Any] | None]
 Codes = Int[np.ndarray, " question"]
 
 
@@ -166,27 +169,6 @@ class Candidates:
         return dataclasses.replace(asked, stratum=stratum.astype(np.int32), strata=votes.strata)
 
     @staticmethod
-    @checked
-    def annotators(votes: Comparisons, first: Any, second: Any) -> Comparisons:
-        """One pair, put to every annotator, to choose the annotator.
-
-        Examples
-        --------
-        >>> import raters as rt
-        >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
-        >>> rt.Candidates.annotators(votes, 0, 1).num_comparisons
-        3
-        """
-        _check_kind(votes, Comparisons)
-        one, other = (codes_given([side], votes.items, "item") for side in (first, second))
-        if one == other:
-            expected = "a question needs two different items"
-            refuse("second", second, expected=expected, error=DataError)
-        judges = np.arange(votes.num_annotators)
-        size = len(judges)
-        return _questions(votes, np.repeat(one, size), np.repeat(other, size), judges)
-
-    @staticmethod
     def labels(
         labels: Labels | None = None,
         *,
@@ -241,13 +223,18 @@ class Candidates:
         item = codes_given(items, labels.items, "item")
         annotator = codes_given(annotators, labels.annotators, "annotator")
         abilities = abilities_given(available, item, annotator, labels.items, labels.annotators)
-        labelled = np.zeros(0, np.int64) if again else abilities.answered(labels.unpadded())
-        left = abilities.total - len(labelled)
-        if left == 0:
+        width = len(labels.annotators)
+        real = labels.unpadded()
+        answered = np.asarray(real.item, np.int64) * width + np.asarray(real.annotator)
+
+        def keep(number: Codes) -> Bool[np.ndarray, " question"]:
+            asked, who = abilities.of_numbers(number)
+            return ~np.isin(asked * width + who, answered)
+
+        rng = np.random.default_rng(seed)
+        place = sample(rng, abilities.total, limit, None if again else keep)
+        if not len(place):
             _refuse_all("again" if abilities.total else "available")
-        place = sample(np.random.default_rng(seed), left, limit, None)
-        # Number n of the questions left is at place n + how many before it were answered.
-        place = place + np.searchsorted(labelled - np.arange(len(labelled)), place, side="right")
         group, judge = abilities.of_numbers(place)
         order = np.lexsort((judge, group))
         group, judge = group[order].astype(np.int32), judge[order].astype(np.int32)
@@ -442,3 +429,63 @@ def _check_kind(data: Any, container: type) -> None:
         check_askable(data, "data")
         expected, such = f"it must be {container.__name__}", "rt.Candidates.of(data)"
         refuse("data", data, expected=expected, instead=such, error=DataError)
+
+
+# ---------------------------------------------------------------- names and abilities
+
+
+def names_given(names: Iterable[Any] | None, role: str) -> tuple[Any, ...]:
+    """Return the names where there are no judgements to take them from."""
+    if names is None:
+        problem = "is not given, and there are no judgements to take names from"
+        refuse(plural(role), problem=problem, expected="give a list of names", error=DataError)
+    _, encoded = encode_names([], _some(names, role), role)
+    return encoded
+
+
+def _some(names: Iterable[Any], role: str) -> tuple[Any, ...]:
+    """Return a list of names, at least one."""
+    check_ordered(names, plural(role))
+    names = tuple(name_list(names, plural(role)))
+    if not names:
+        problem, expected = "names nobody and nothing", f"give at least one {role}"
+        refuse(plural(role), problem=problem, expected=expected, error=DataError)
+    return names
+
+
+def codes_given(
+    names: Iterable[Any] | None, known: tuple[Any, ...], role: str
+) -> Int[np.ndarray, " name"]:
+    """Return the codes of names, ascending; all codes for None."""
+    if names is None:
+        return np.arange(len(known))
+    names = _some(names, role)
+    codes = match_names(np.arange(len(names)), names, known, role, plural(role))
+    return np.unique(np.asarray(codes, np.int64))
+
+
+def abilities_given(
+    available: Available | None,
+    items: Int[np.ndarray, " item"],
+    judges: Int[np.ndarray, " annotator"],
+    names: tuple[Any, ...],
+    annotators: tuple[Any, ...],
+) -> Abilities:
+    """Items that each of some annotators can judge, among some items."""
+    if available is None:
+        return Abilities.of(items, judges, {})
+    if not isinstance(available, Mapping):
+        expected, such = "it must map names of annotators to lists of items", "{'ann': [...]}"
+        refuse("available", available, expected=expected, instead=such, error=DataError)
+    check_once(available, "available")
+    given = tuple(name for name in available if available[name] is not None)
+    whose = match_names(np.arange(len(given)), given, annotators, "annotator", "available")
+    lists = {}
+    for code, name in zip(whose.tolist(), given, strict=True):
+        if not is_list(available[name]):
+            problem, expected = f"is no list of items for {name!r}", "give a list of items"
+            refuse("available", available[name], problem, expected, error=DataError)
+        able = tuple(name_list(available[name] or (), "available"))
+        codes = match_names(np.arange(len(able)), able, names, "item", "available")
+        lists[int(code)] = np.intersect1d(codes.astype(np.int64), items)
+    return Abilities.of(items, judges, lists)

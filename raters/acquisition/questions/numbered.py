@@ -1,5 +1,4 @@
-"""Numbered questions, and samples of numbers: no array is longer than what was asked for and a
-chunk."""
+"""Numbered questions, and samples of numbers."""
 
 from __future__ import annotations
 
@@ -9,12 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int
 
-from raters.judgements.labels import Labels
-
 # Questions looked at at a time.
 _CHUNK = 1 << 16
-# So many questions are looked at one by one, or drawn at random, before the search for some that
-# may be asked is given up.
+# Of more questions than these so many are drawn at random, in search of some that may be asked.
 _MOST = 1 << 25
 
 Codes = Int[np.ndarray, " question"]
@@ -60,21 +56,6 @@ class Abilities(NamedTuple):
         place = np.searchsorted(before, number, side="right") - 1
         return self.items[self.start[place] + number - before[place]], self.judges[place]
 
-    def answered(self, labels: Labels) -> Codes:
-        """Numbers of the questions that labels have answered, ascending."""
-        numbers = [np.zeros(0, np.int64)]
-        labelled, by = np.asarray(labels.item), np.asarray(labels.annotator)
-        before = np.cumsum(self.size) - self.size
-        order = np.argsort(by, kind="stable")
-        ends = np.searchsorted(by[order], self.judges), np.searchsorted(by[order], self.judges + 1)
-        for place, (begin, end) in enumerate(zip(*ends, strict=True)):
-            able = self.items[self.start[place] : self.start[place] + self.size[place]]
-            items = np.unique(labelled[order[begin:end]])
-            at = np.searchsorted(able, items)
-            at, items = at[at < len(able)], items[at < len(able)]
-            numbers.append(before[place] + at[able[at] == items])
-        return np.concatenate(numbers)
-
 
 class Pairs(NamedTuple):
     """Every pair of the items that each annotator can judge, numbered."""
@@ -106,44 +87,17 @@ class Pairs(NamedTuple):
 def sample(rng: np.random.Generator, total: int, limit: int, keep: Keep | None) -> Codes:
     """Return the numbers below `total` that `keep` allows, in order; beyond `limit` of them, a
     uniform sample of that size."""
-    if keep is None and total <= limit:
-        return np.arange(total)
-    if total > 4 * limit + _CHUNK:
-        drawn = _drawn(rng, total, limit, keep)
-        if len(drawn) == limit or total > _MOST:
-            return drawn
-    return _passed(rng, total, limit, keep)
-
-
-def _drawn(rng: np.random.Generator, total: int, limit: int, keep: Keep | None) -> Codes:
-    """Draw at random and reject; fewer than `limit` when it takes too long."""
+    if keep is None:
+        if total <= limit:
+            return np.arange(total)
+        return np.sort(rng.choice(total, limit, replace=False, shuffle=False))
     kept = np.zeros(0, np.int64)
-    fresh: list[np.ndarray] = []
-    for _ in range(-(-min(total, max(_MOST, 4 * limit)) // _CHUNK)):
-        number = rng.integers(total, size=_CHUNK)
-        fresh.append(number if keep is None else number[keep(number)])
-        # So many that numbers drawn twice seldom call for another round: each sorts all that
-        # are kept.
-        if sum(map(len, fresh)) >= limit - len(kept) + limit // 4:
-            kept, fresh = np.unique(np.concatenate([kept, *fresh])), []
-            if len(kept) >= limit:
-                return np.sort(rng.choice(kept, limit, replace=False))
-    kept = np.unique(np.concatenate([kept, *fresh]))
-    return kept if len(kept) <= limit else np.sort(rng.choice(kept, limit, replace=False))
-
-
-def _passed(rng: np.random.Generator, total: int, limit: int, keep: Keep | None) -> Codes:
-    """Pass over all numbers: each gets a random rank, and the `limit` lowest ranks stay."""
-    kept, ranks, highest = np.zeros(0, np.int64), np.zeros(0), np.inf
-    for begin in range(0, total, _CHUNK):
+    for begin in range(0, min(total, _MOST), _CHUNK):
         number = np.arange(begin, min(begin + _CHUNK, total))
-        if keep is not None:
-            number = number[keep(number)]
-        rank = rng.random(len(number))
-        low = rank < highest
-        kept, ranks = np.concatenate([kept, number[low]]), np.concatenate([ranks, rank[low]])
-        if len(kept) > limit:
-            lowest = np.argpartition(ranks, limit - 1)[:limit]
-            kept, ranks = kept[lowest], ranks[lowest]
-            highest = ranks.max()
-    return np.sort(kept)
+        if total > _MOST:
+            number = rng.integers(total, size=_CHUNK)
+        kept = np.concatenate([kept, number[keep(number)]])
+        if total > _MOST and len(kept) > 2 * limit:
+            break
+    kept = np.unique(kept)
+    return kept if len(kept) <= limit else np.sort(rng.choice(kept, limit, replace=False))

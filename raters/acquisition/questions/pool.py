@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from raters.acquisition.questions.arguments import check_askable
-from raters.errors import DataError, refuse
+from raters.errors import DataError, SettingError, refuse
 from raters.judgements.base import Judgements
-from raters.judgements.names import names_from_json, names_to_json
+from raters.judgements.names import names_from_json, names_to_json, plural
 from raters.judgements.stored import imported_class, qualified_name
 
 
@@ -21,6 +20,16 @@ def seed_of(*numbers: int) -> int:
     """Return a seed that depends on these numbers, such as the seed of a campaign and the number of
     its questions so far."""
     return int(np.random.SeedSequence(numbers).generate_state(1)[0])
+
+
+def check_askable(data: Judgements | type[Judgements], name: str) -> None:
+    """Raise unless the rows of the data are questions by themselves."""
+    if data.together:
+        raise SettingError(
+            f"raters does not suggest which {plural(data.unit)} to offer next; where each is of two"
+            " things, read the answers as rt.Comparisons",
+            parameter=name,
+        )
 
 
 def prepared(pool: Any, data: Any | None) -> tuple[Any, Any]:

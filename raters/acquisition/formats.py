@@ -1,0 +1,365 @@
+"""Questions and answers in the formats of Label Studio and Argilla, so that people can answer
+there.
+
+Neither package is needed: the formats are JSON. They were checked against label-studio-sdk 2.1 and
+argilla 2.8, and are documented at https://labelstud.io/guide/tasks (tasks),
+https://labelstud.io/guide/task_format (annotations), https://labelstud.io/tags/pairwise and
+https://labelstud.io/tags/choices (interfaces), and
+https://docs.argilla.io/latest/how_to_guides/import_export/ (records and settings).
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+from xml.sax.saxutils import quoteattr
+
+import xarray as xr
+
+from raters.errors import DataError, DataWarning, refuse
+from raters.errors.validation import boolean, checked, instance
+from raters.judgements.names import check_once, name_list, name_text, shorten, shown
+from raters.judgements.pairs import Side
+
+__all__ = [
+    "Imported",
+    "argilla_settings",
+    "from_argilla",
+    "from_label_studio",
+    "label_studio_config",
+    "to_argilla",
+    "to_label_studio",
+]
+
+# Columns of questions that are not names of what is asked about.
+_BESIDE = {"by", "score", "answers", "batch", "status", "answer"}
+# Choices of the interfaces about pairs, which are also possible names of classes.
+_SIDES = ("first", "second", "tie")
+# Characters that XML cannot hold, in whatever spelling (https://www.w3.org/TR/xml/#charsets).
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+# Moment of a response, its question, its person, and the answer, None where it was skipped.
+_Response = tuple[str, str, Any, Any]
+
+
+class Imported(NamedTuple):
+    """Content of an export: `answers` is for `Campaign.tell`, the rest for a person to look at."""
+
+    answers: dict[str, Any]
+    skipped: list[str]
+    open: list[str]
+    by_others: list[tuple[str, Any, Any]]
+    disputed: dict[str, list[Any]]
+
+
+# ---------------------------------------------------------------- questions
+
+
+def roles_of(questions: xr.Dataset, ties: bool = False) -> list[str]:
+    """Columns with the names that questions are about."""
+    roles = [str(name) for name in questions.data_vars if name not in _BESIDE]
+    if "id" not in questions.coords or "by" not in questions or not roles:
+        expected, such = "give a table of questions", "campaign.ask()"
+        refuse("questions", questions, expected=expected, instead=such, error=DataError)
+    boolean("ties", ties)
+    if ties and "pair" not in questions.attrs:
+        refuse("ties", ties, expected="it is for questions about two items; leave it out")
+    return roles
+
+
+def all_answers(questions: xr.Dataset) -> list[str]:
+    """Possible answers as text."""
+    answers = questions.attrs.get("answers")
+    if "answers" in questions:
+        each = questions["answers"].values.ravel()
+        answers = list(dict.fromkeys(answer for some in each for answer in some))
+    if not answers or questions.attrs.get("ordered"):
+        problem = "have no list of answers to choose from"
+        expected = "write the answers into a table, such as 'tea > milk > beer', the best first"
+        refuse("questions", problem=problem, expected=expected, error=DataError)
+    return [name_text(name) for name in answers]
+
+
+def _options(questions: xr.Dataset, ties: bool) -> list[str]:
+    """Answers to choose from."""
+    if "pair" not in questions.attrs:
+        return all_answers(questions)
+    return list(_SIDES if ties else _SIDES[:2])
+
+
+def _title_of(questions: xr.Dataset) -> str:
+    """An instruction that suits the questions."""
+    if "pair" in questions.attrs:
+        return "Which of the two is better?"
+    return str(questions.attrs.get("title", "Which of these is right?"))
+
+
+class _Row(NamedTuple):
+    """A question: the names that it is about, the texts to show for them, and its own answers."""
+
+    id: str
+    names: dict[str, Any]
+    texts: dict[str, str]
+    answers: Sequence[str]
+
+
+def _rows(questions: xr.Dataset, texts: Mapping[Any, str] | None) -> Iterator[_Row]:
+    roles = roles_of(questions)
+    _options(questions, ties=False)
+    check_once(texts or {}, "texts")
+    lookup = {name_text(name): text for name, text in (texts or {}).items()}
+    for name, text in lookup.items():
+        if not isinstance(text, str) or not text.strip():
+            problem, expected = f"has {text!r} for {name!r}", "every text must be one to read"
+            refuse("texts", problem=problem, expected=expected, error=DataError)
+    columns = {name: questions[name].values.tolist() for name in (*roles, "by", "id")}
+    for place, question in enumerate(columns["id"]):
+        answers = questions["answers"].values[place] if "answers" in questions else ()
+        names = {f"{role}_name": columns[role][place] for role in roles}
+        shown = {role: name_text(columns[role][place]) for role in roles}
+        if texts is not None:
+            for role in set(roles) - set(questions.attrs.get("plain", ())):
+                shown[role] = _text_of(shown[role], answers, lookup)
+        yield _Row(str(question), {"by": columns["by"][place], **names}, shown, answers)
+
+
+def _text_of(name: str, answers: Sequence[str], lookup: Mapping[str, str]) -> str:
+    """Text to show for a name; for a set to choose from, those of its members."""
+    if name in lookup:
+        return lookup[name]
+    missing = [answer for answer in answers if answer not in lookup] or [name] * (not answers)
+    if missing:
+        problem, expected = f"has none for {missing[0]!r}", "give one for every name"
+        refuse("texts", problem=problem, expected=expected, error=DataError)
+    return "\n\n".join(f"{answer}: {lookup[answer]}" for answer in answers)
+
+
+# ---------------------------------------------------------------- Label Studio
+
+
+@checked
+def to_label_studio(
+    questions: xr.Dataset, texts: Mapping[Any, str] | None = None
+) -> list[dict[str, Any]]:
+    """Questions as tasks of Label Studio, with a text to show for each name; write them as JSON and
+    import that file."""
+    tasks = []
+    for row in _rows(questions, texts):
+        data = {"question_id": row.id, **row.names, **row.texts}
+        if row.answers:
+            data["answers"] = [{"value": answer} for answer in row.answers]
+        tasks.append({"data": data, "meta": {"question_id": row.id}})
+    return tasks
+
+
+@checked
+def label_studio_config(questions: xr.Dataset, *, ties: bool = False) -> str:
+    """Labelling interface for the tasks: two texts side by side, or a text with a choice of
+    answers."""
+    roles, pair = roles_of(questions, ties), questions.attrs.get("pair", ())
+    options = _options(questions, ties)
+    texts = {role: f'<Text name="{role}" value="${role}"/>' for role in roles}
+    lines = [texts[role] for role in roles if role not in pair]
+    if pair:
+        sides = "".join(f'<View style="flex: 1">{texts[side]}</View>' for side in pair)
+        lines.append(f'<View style="display: flex; gap: 2em">{sides}</View>')
+    about = pair[0] if pair else roles[0]
+    choices = f'<Choices name="answer" toName="{about}" choice="single" required="true"'
+    if pair and not ties:
+        lines.append(f'<Pairwise name="answer" toName="{",".join(pair)}"/>')
+    elif "answers" in questions:  # each task brings its own
+        lines.append(f'{choices} value="$answers"/>')
+    else:
+        each = [f"<Choice value={_quoted(value)}/>" for value in options]
+        lines += [f"{choices}>", *each, "</Choices>"]
+    header = f"<Header value={_quoted(_title_of(questions))}/>"
+    return "\n".join(["<View>", header, *lines, "</View>"])
+
+
+def _quoted(text: str) -> str:
+    """Text as an attribute of XML."""
+    if wrong := _NO_XML.search(text):
+        problem = f"has an answer with the character {wrong[0]!r}, which XML cannot hold"
+        refuse("questions", problem=problem, expected="leave it out", error=DataError)
+    return quoteattr(text)
+
+
+def from_label_studio(
+    export: Sequence[Mapping[str, Any]], people: Mapping[Any, Any] | None = None
+) -> Imported:
+    """Read answers from the JSON export of Label Studio (not JSON-MIN, which does not say who
+    skipped a task); `people` maps its users to annotators."""
+    asked: dict[str, Any] = {}
+    responses: list[_Response] = []
+    for task in _entries(export, "annotations"):
+        data, meta = (_part(task, name, Mapping) or {} for name in ("data", "meta"))
+        question = _part(data if "question_id" in data else meta, "question_id", str)
+        if not question:
+            raise DataError(f"a task has no 'question_id' in its data: {shown(task)}")
+        asked.setdefault(question, data.get("by"))
+        for annotation in _part(task, "annotations", list) or []:
+            skipped = _part(annotation, "was_cancelled", bool)
+            answer = None if skipped else _chosen(_part(annotation, "result", list) or [])
+            if answer is not None or skipped:
+                moment = annotation.get("updated_at") or annotation.get("created_at")
+                user = annotation.get("completed_by")
+                several = isinstance(user, Mapping)
+                users = [user.get("email"), user.get("id")] if several else [user]
+                responses.append((str(moment or ""), question, users, answer))
+    return _collected(asked, responses, people)
+
+
+def _chosen(result: list[Any]) -> Any:
+    """Return the answer in the regions of one annotation; None when nothing was chosen."""
+    answers: list[Any] = []
+    for region in result:
+        value = _part(region, "value", Mapping) or {}
+        if region.get("type") == "pairwise":
+            sides = {"left": Side("first"), "right": Side("second")}
+            answers.append(sides.get(str(value.get("selected"))))
+        elif region.get("type") == "choices":
+            answers += _part(value, "choices", list) or [None]
+    if result and not (answers and all(_is_answer(one, answers[0]) for one in answers)):
+        raise DataError(f"an annotation holds the answers {shown(answers)}; expected a single one")
+    return _answer(answers[0]) if answers else None
+
+
+def _is_answer(one: Any, first: Any) -> bool:
+    return isinstance(one, str) and one == first
+
+
+# ---------------------------------------------------------------- Argilla
+
+
+@checked
+def to_argilla(
+    questions: xr.Dataset, texts: Mapping[Any, str] | None = None
+) -> list[dict[str, Any]]:
+    """Questions as records of Argilla 2, with a text to show for each name:
+    ``dataset.records.log([rg.Record.from_dict(record) for record in records])``."""
+    records = []
+    for row in _rows(questions, texts):
+        metadata = {key: name_text(name) for key, name in row.names.items()}
+        record = {"id": row.id, "fields": row.texts, "metadata": metadata}
+        records.append(record | {"suggestions": {}, "responses": {}, "vectors": {}})
+    return records
+
+
+@checked
+def argilla_settings(questions: xr.Dataset, *, ties: bool = False) -> dict[str, Any]:
+    """Settings of the dataset for these records: write them as JSON, and read that with
+    ``rg.Settings.from_json``."""
+    roles, options = roles_of(questions, ties), _options(questions, ties)
+    question = {"name": "answer", "title": _title_of(questions), "required": True}
+    choices = [{"value": option, "text": option} for option in options]
+    select = {"type": "label_selection", "visible_options": None, "options": choices}
+    plain, terms = {"type": "text", "use_markdown": False}, {"type": "terms", "values": None}
+    names = ["by", *(f"{role}_name" for role in roles)]
+    return {
+        "guidelines": None,
+        "fields": [
+            {"name": role, "title": role, "required": True, "settings": plain} for role in roles
+        ],
+        "questions": [question | {"description": None, "settings": select}],
+        "vectors": [],
+        "metadata": [
+            {"name": name, "title": name, "settings": terms, "visible_for_annotators": name == "by"}
+            for name in names
+        ],
+        "allow_extra_metadata": True,
+    }
+
+
+def from_argilla(
+    records: Sequence[Mapping[str, Any]], people: Mapping[Any, Any] | None = None
+) -> Imported:
+    """Read answers from records of Argilla 2, as ``dataset.records.to_list()`` or ``to_json`` gives
+    them; `people` maps its users to annotators."""
+    asked: dict[str, Any] = {}
+    responses: list[_Response] = []
+    for record in _entries(records, "responses"):
+        question = _part(record, "id", str)
+        if not question:
+            raise DataError(f"a record has no 'id': {shown(record)}")
+        asked.setdefault(question, (_part(record, "metadata", Mapping) or {}).get("by"))
+        for response in _part(_part(record, "responses", Mapping) or {}, "answer", list) or []:
+            status = _part(response, "status", str) or "submitted"
+            if status not in ("submitted", "discarded", "draft"):
+                raise DataError(f"a response to {question!r} has the status {shown(status)}")
+            answer = None if status == "discarded" else _part(response, "value", str)
+            if status == "submitted" and answer is None:
+                raise DataError(f"a response to {question!r} has no 'value'")
+            if status != "draft":
+                responses.append(("", question, [response.get("user_id")], _answer(answer)))
+    return _collected(asked, responses, people)
+
+
+# ---------------------------------------------------------------- content of an export
+
+
+def _part(whole: Any, key: str, kind: type) -> Any:
+    """Return a part of an export, or None; `DataError` when it is of another type."""
+    value = whole.get(key) if isinstance(whole, Mapping) else whole
+    if not isinstance(whole, Mapping) or (value is not None and not isinstance(value, kind)):
+        raise DataError(f"{key!r} in the export is {shown(value)}; expected {kind.__name__}")
+    return value
+
+
+def _entries(export: Any, key: str) -> Any:
+    """Return the entries of an export, which all have `key`."""
+    whole = isinstance(export, (list, tuple))
+    if not whole or not all(isinstance(entry, Mapping) and key in entry for entry in export):
+        problem, expected = "is another tool's, or none", f"it must be a list, each with {key!r}"
+        refuse("source", problem=problem, expected=expected, error=DataError)
+    return export
+
+
+def _answer(value: Any) -> Any:
+    """An answer that was chosen in an interface of raters, where sides are never names of items."""
+    return Side(value) if value in _SIDES else value
+
+
+def _person(users: Sequence[Any], people: Mapping[str, Any]) -> Any:
+    """Annotator behind a user, who may have a number and an address."""
+    for user in users:
+        if not isinstance(user, (str, int, float, type(None))):
+            raise DataError(f"a user of the export is {shown(user)}; expected a name or a number")
+        if str(user) in people:
+            return people[str(user)]
+    return next((user for user in users if user is not None), None)
+
+
+def _collected(asked: Mapping[str, Any], responses: list[_Response], people: Any) -> Imported:
+    """Sort the responses to each question, given with the annotator who was asked."""
+    if people is not None:
+        instance("people", people, Mapping, "a mapping of users to annotators", "people={1: 'ann'}")
+        check_once(people, "people")
+        people = dict(zip(map(str, people), name_list(people.values(), "people"), strict=True))
+    lookup: Mapping[str, Any] = people or {}
+    last: dict[str, dict[Hashable, tuple[Any, Any]]] = {question: {} for question in asked}
+    for _, question, users, answer in sorted(responses, key=lambda response: response[0]):
+        person = _person(users, lookup)
+        # Of one person the last counts; those who are not named are different people.
+        last[question][object() if person in (None, "") else person] = person, answer
+    there = {name_text(who) for answers in last.values() for who in answers}
+    if absent := [user for user, who in lookup.items() if name_text(who) not in there]:
+        sentence = f"{shorten(absent)}: no such user gave a response in this export"
+        warnings.warn(sentence, DataWarning, stacklevel=3)
+    result = Imported({}, [], [], [], {})
+    for question, answers in last.items():
+        theirs, by = [], name_text(asked[question])
+        for person, answer in answers.values():
+            if not lookup or (person is not None and name_text(person) == by):
+                theirs.append(answer)
+            elif answer is not None:
+                result.by_others.append((question, person, answer))
+        different = list(dict.fromkeys(answer for answer in theirs if answer is not None))
+        if len(different) == 1:
+            result.answers[question] = different[0]
+        elif different:
+            result.disputed[question] = different
+        else:
+            (result.skipped if theirs else result.open).append(question)
+    return result
