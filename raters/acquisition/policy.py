@@ -130,10 +130,6 @@ class Chosen(NamedTuple):
 class Policy:
     """Choice of the next questions.
 
-    What serves one purpose harms another: asking for the *ranking* goes to the annotators who are
-    best already and leaves the others unknown; asking for the *competence* spends votes on
-    everybody. State what the answers are for.
-
     Parameters
     ----------
     target : str, optional
@@ -146,9 +142,9 @@ class Policy:
     score : Criterion, optional
         In place of a target: a score such as ``Bald()`` or ``OrderEntropy()``.
     batch : Batch, optional
-        By default each pair, or item to label, comes once in a batch, and scores that are
-        reductions of a variance are conditional on the questions chosen before. With
-        ``target="competence"`` a pair may be put to several annotators.
+        By default each pair, or item to label, comes once in a batch (but for
+        ``target="competence"``), and reductions of a variance are given the questions chosen
+        before.
     annotator : AnnotatorRule, optional
         Such as ``BestMean()``; by default the annotator of the highest score.
     costs : mapping, optional

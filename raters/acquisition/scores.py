@@ -488,8 +488,8 @@ def _coefficients(posterior: Posterior) -> Float[Array, "chain draw quantity"]:
 
 @dataclass(frozen=True)
 class TruthVariance(Criterion):
-    """Expected reduction of the posterior variance (the Gini index) of an item's true class by a
-    label; class probabilities allow for mistakes that the crowd makes together."""
+    """Expected reduction of the posterior variance of an item's true class by a label; class
+    probabilities allow for mistakes that the crowd makes together."""
 
     @staticmethod
     @partial(jax.jit, static_argnums=2)

@@ -41,11 +41,10 @@ def suggest(
 ) -> xr.Dataset:
     r"""Suggest the questions to ask next, and the annotators to ask.
 
-    By default the target is the ranking of the items: the score is the expected reduction, by an
-    answer, of the posterior variance of the order of its two items. A guesser's answer is uncertain
-    but not informative: it scores 0. Within a batch the score is conditional on the questions
-    chosen before. For labels the target is the true classes. `Policy` has further targets, rules
-    for batches, and rules for annotators.
+    By default the score is the expected reduction, by an answer, of the posterior variance of the
+    order of its two items, or for labels of the true class: a guesser's answer scores 0. Within a
+    batch the score is conditional on the questions chosen before. `Policy` has further targets,
+    rules for batches, and rules for annotators.
 
     Parameters
     ----------
@@ -59,7 +58,6 @@ def suggest(
         Short for ``policy=rt.Policy(target=...)``.
     policy : Policy, optional
     batch_size : int
-        Number of questions.
     draws : int, optional
         Number of posterior draws to use. Without it, up to 4,000, and fewer for more than some
         thousand candidates: 200 at least.

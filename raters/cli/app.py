@@ -168,7 +168,9 @@ def parser_of_all() -> ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the value is the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    _ready_streams()
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # Show as code points what its encoding lacks.
+            stream.reconfigure(errors="backslashreplace")
     try:
         with ending():
             _run(*parser_of_all().parse_known_args(given))
@@ -227,16 +229,6 @@ def _worded(error: RatersError, given: Sequence[str]) -> str:
         return names.get(name) or by_role.get(name) or f"--{name.replace('_', '-')}"
 
     return error.worded(option)
-
-
-def _ready_streams() -> None:
-    """Let output show what its encoding lacks as code points, and a closed stream be empty."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        stream = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
-        elif mode == "w" and hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _stop(message: str) -> int:

@@ -121,25 +121,6 @@ def test_memory_is_that_of_the_sample_and_a_chunk(options):
 # ------------------------------------------------------------------ before any vote
 
 
-def test_names_make_a_pool_before_any_vote():
-    pool = rt.Candidates.pairs(items=["tea", "milk", "beer"], annotators=["bob", "ann"])
-    assert (pool.items, pool.annotators, pool.num_comparisons) == (
-        ("tea", "milk", "beer"),
-        ("bob", "ann"),
-        6,
-    )
-    simulated = rt.simulate(rt.BTL(), pool, seed=0).data
-    assert simulated.num_votes == 6
-    labels = rt.Candidates.labels(items=[3, 1], annotators=["ann"], classes=["ham", "spam"])
-    assert (labels.items, labels.classes, labels.num_rows, labels.num_units) == (
-        (3, 1),
-        ("ham", "spam"),
-        2,
-        2,
-    )
-    assert rt.simulate(rt.DawidSkene(), labels, seed=0).data.num_labels == 2
-
-
 # ------------------------------------------------------------------ labels
 
 

@@ -88,13 +88,6 @@ def test_the_fall_of_the_variance_of_ranks_by_brute_force():
     np.testing.assert_allclose(VarianceReduction("rank")(POSTERIOR, PAIRS), expected, atol=1e-4)
 
 
-def test_order_entropy_of_all_draws():
-    above = (REWARD[:, PAIRS.first] > REWARD[:, PAIRS.second]).mean(0)
-    expected = -(above * np.log2(above) + (1 - above) * np.log2(1 - above))
-    found = np.mean([OrderEntropy(draws=150)(POSTERIOR, PAIRS, seed=seed) for seed in range(20)], 0)
-    np.testing.assert_allclose(found, expected, atol=0.02)
-
-
 @pytest.mark.slow
 def test_information_about_some_parameters_is_part_of_that_about_all():
     """Draws of rewards and competences that are independent and on one scale, crossed in full: no

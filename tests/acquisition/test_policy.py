@@ -7,7 +7,6 @@ import pytest
 
 import raters as rt
 from raters.acquisition import BestMean, Entropy, OrderEntropy, Top
-from raters.acquisition.batches import Unique
 from raters.acquisition.policy import Oracle
 from raters.acquisition.scores import Bald
 from raters.errors import DataError, SettingError
@@ -110,20 +109,6 @@ def test_everybody_gets_the_least_share():
     count = asked + np.bincount(WHO[rows], minlength=4)
     assert (count >= 0.05 * (count.sum() - 1)).all()
     assert set(WHO[rows[:4]].tolist()) == {2, 3}  # those who are short come first
-
-
-def test_draws_of_no_weight_do_not_count():
-    posterior = rt.acquisition.Posterior.of(MODEL, RESULT, draws=200)
-    half = np.zeros((1, 200), np.float32)
-    half[0, :100] = 0.01
-    rest = {name: value[:, :100] for name, value in posterior.draws.items()}
-    few = rt.acquisition.Posterior(MODEL, posterior.data, rest, np.full((1, 100), 0.01, np.float32))
-    weighted = rt.acquisition.Posterior(MODEL, posterior.data, posterior.draws, half)
-    assert weighted.effective_draws == pytest.approx(100, rel=1e-4)
-    for target in ("ranking", "competence", "predictive", "everything"):
-        policy = rt.Policy(target=target, batch=Unique())
-        one, other = (policy.choose(of, PAIRS, 15, seed=0) for of in (few, weighted))
-        np.testing.assert_allclose(one.score, other.score, rtol=2e-3, atol=1e-6)
 
 
 def test_what_only_the_crowd_can_say():

@@ -108,14 +108,6 @@ def test_sets_are_all_combinations_for_every_annotator(ranked) -> None:
     assert rt.Candidates.of(ranked, size=3, again=True).num_rows == sets.num_rows
 
 
-def test_sets_before_any_ranking() -> None:
-    sets = rt.Candidates.sets(items=["a", "b", "c"], annotators=["x"], size=2, depth=1)
-    assert sets.num_rows == 3
-    assert sets.depth.tolist() == [1, 1, 1]
-    with pytest.raises(DataError, match="items"):
-        rt.Candidates.sets(annotators=["x"])
-
-
 def test_the_worst_is_asked_for_where_it_mostly_is(best_worst, ranked) -> None:
     usual = rt.Candidates.sets(best_worst, size=4, again=True)
     assert set(usual.depth.tolist()) == {1}
@@ -184,13 +176,3 @@ def test_sets_of_more_orders_than_a_number_holds_begin_no_campaign(tmp_path) -> 
     pool = rt.Candidates.sets(items=range(20), annotators=["x"])
     with pytest.raises(DataError, match="more orders than a journal can hold"):
         rt.Campaign(tmp_path / "many.db", rt.PlackettLuce(), pool)
-
-
-def test_of_a_race_of_dozens_sets_of_ten_are_asked_for() -> None:
-    names = [f"d{number}" for number in range(30)]
-    races = rt.Rankings.from_wide(
-        {f"pos{place}": [names[place]] for place in range(30)}, places=["pos*"]
-    )
-    pool = rt.Candidates.sets(races, again=True)
-    assert (pool.offered >= 0).sum(1).max() == 10
-    assert set(pool.depth.tolist()) == {10}

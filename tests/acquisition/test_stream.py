@@ -49,19 +49,6 @@ def arrivals(pool: rt.Comparisons, number: int, seed: int = 0) -> list[rt.Compar
 # ---------------------------------------------------------------- the rule
 
 
-@pytest.mark.parametrize("levels", [2, 10**9])
-@pytest.mark.parametrize("others", [0, 1, 7, 60])
-@pytest.mark.parametrize("level", [0.05, 0.3, 0.9])
-def test_of_exchangeable_questions_the_level_is_asked(level, others, levels):
-    """Ties or none, from the first question on: 5,000 of them, within 4.5 standard deviations
-    (a false alarm once in 10⁵ for each of 24)."""
-    rng = np.random.default_rng([others, levels])
-    size = (5000, others + 1)
-    scores, lots = rng.integers(levels, size=size).astype(float), rng.random(size)
-    asked = [stream.rank(*row, rng.random(), level)[0] for row in zip(scores, lots, strict=True)]
-    assert abs(np.mean(asked) - level) < 4.5 * math.sqrt(level * (1 - level) / 5000)
-
-
 def test_the_rank_is_that_of_the_p_value():
     rng = np.random.default_rng(0)
     for _ in range(500):
@@ -74,7 +61,7 @@ def test_the_rank_is_that_of_the_p_value():
             assert ask == (score[-1] > threshold)
 
 
-@pytest.mark.parametrize("rate", [0.04, 0.3, 0.8])
+@pytest.mark.parametrize("rate", [0.04, 0.3])
 @pytest.mark.parametrize("order", ["rising", "falling", "even", "random"])
 def test_the_rate_is_kept_in_whatever_order_questions_come(order, rate):
     number, rng = 1500, np.random.default_rng(0)

@@ -24,7 +24,7 @@ from raters.acquisition.campaign.journal import (
     is_new,
     journal_path,
 )
-from raters.acquisition.campaign.ledger import Ledger
+from raters.acquisition.campaign.ledger import Ledger, history_table, question_table, stream_table
 from raters.acquisition.campaign.settings import (
     DEFAULT_SETTINGS,
     Rule,
@@ -38,13 +38,13 @@ from raters.acquisition.campaign.settings import (
 )
 from raters.acquisition.campaign.stopping import ExpectedAccuracy, ExpectedTau, OrderIsRight, Stop
 from raters.acquisition.campaign.stream import Decision
-from raters.acquisition.campaign.tables import history_table, question_table, stream_table
 from raters.acquisition.policy import Policy
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
 from raters.errors import DataError, SettingError, refuse
-from raters.errors.validation import boolean, checked, is_list, share, whole
+from raters.errors.validation import boolean, checked, instance, is_list, seed_number, share, whole
 from raters.fitting.fit import fit
+from raters.fitting.result import check_data, check_model
 from raters.inference import Backend
 from raters.inference.defaults import default_backend
 from raters.judgements.base import Judgements
@@ -154,9 +154,17 @@ class Campaign:
         stop: Rule | Literal[False] | None = None,
         seed: int = 0,
     ) -> None:
+        check_model(model)
+        check_data(pool, "pool", model)
         backend = default_backend(model, pool, quick=True) if backend is None else backend
         policy = Policy() if policy is None else policy
-        setup = Setup.given(model, pool, data, backend, policy, again, seed)
+        instance("backend", backend, Backend, "a back-end", "rt.PGGibbs(draws=250)")
+        instance("policy", policy, Policy, "a policy", "rt.Policy(target='ranking')")
+        seed_number(seed)
+        again = type(pool).again if again is None else again
+        boolean("again", again)
+        pool, base = pools.prepared(pool, data)
+        setup = Setup(model, pool.shuffled(seed), base, backend, policy, again, int(seed))
         identity, settings = setup.identity(), stored_settings(batch_size, budget, stop)
         if is_new(journal_path(path)):
             check_possible(setup)

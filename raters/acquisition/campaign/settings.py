@@ -21,8 +21,7 @@ from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
 from raters.acquisition.scores import Criterion, Random
 from raters.errors import BackendError, RatersError, SettingError, refuse
-from raters.errors.validation import boolean, instance, positive, seed_number, whole
-from raters.fitting.result import check_data, check_model
+from raters.errors.validation import positive, whole
 from raters.fitting.storage import from_json, to_json
 from raters.inference import Backend
 from raters.judgements.base import Judgements
@@ -45,28 +44,6 @@ class Setup(NamedTuple):
     policy: Policy
     again: bool
     seed: int
-
-    @classmethod
-    def given(
-        cls,
-        model: Model[Any],
-        pool: Judgements,
-        data: Judgements | None,
-        backend: Backend,
-        policy: Policy,
-        again: bool | None,
-        seed: int,
-    ) -> Setup:
-        """Check the arguments of a campaign, and prepare its pool."""
-        check_model(model)
-        check_data(pool, "pool", model)
-        instance("backend", backend, Backend, "a back-end", "rt.PGGibbs(draws=250)")
-        instance("policy", policy, Policy, "a policy", "rt.Policy(target='ranking')")
-        seed_number(seed)
-        again = type(pool).again if again is None else again
-        boolean("again", again)
-        pool, base = pools.prepared(pool, data)
-        return cls(model, pool.shuffled(seed), base, backend, policy, again, int(seed))
 
     @classmethod
     def stored(cls, journal: Journal) -> Setup:

@@ -88,16 +88,13 @@ class Candidates:
         """Every pair of items, put to every annotator.
 
         Where the order of presentation counts (``votes.ordered``), each pair comes both ways round,
-        as two questions, so that a preference for the first item shown can be told from one for an
-        item. Where votes have strata, it comes in each of them.
+        as two questions. Where votes have strata, it comes in each of them.
 
         Parameters
         ----------
         votes : Comparisons, optional
             Source of the names. Without votes, for a campaign that begins, they are `items` and
-            `annotators`.
-        items, annotators : iterable, optional
-            Restrict the questions to these names.
+            `annotators`, which otherwise restrict the questions.
         mask : callable, optional
             Says which pairs may be asked about: from two arrays of codes (into the ``items`` of the
             result), up to 65,536 at a time, to a boolean array.
@@ -105,8 +102,7 @@ class Candidates:
             From the name of an annotator to the items that they can judge (None for all). A pair is
             put to annotators who can judge both items. Other annotators can judge all items.
         ties : {"keep"}, optional
-            Whether a tie is an answer of its own, for a model with ``ties``; by default as
-            `votes` have it.
+            Whether a tie is an answer of its own; by default as `votes` have it.
         limit : int
             Number of questions beyond which a uniform sample of this size is returned; of more than
             33 million so many are tried.
@@ -132,8 +128,7 @@ class Candidates:
         if ties is not None:
             one_of("ties", ties, ("keep",))
             votes = votes.with_ties()
-        whole("limit", limit)
-        seed_number(seed)
+        _check_options(True, limit, seed)
         if mask is not None and not callable(mask):
             refuse("mask", mask, expected="it must be a function of two arrays", error=DataError)
         chosen = codes_given(items, votes.items, "item")
@@ -186,20 +181,11 @@ class Candidates:
         ----------
         labels : Labels, optional
             Labels so far. Without labels, for a campaign that begins, the names are `items`,
-            `annotators` and `classes`.
-        items, annotators : iterable, optional
-            Restrict the questions to these names.
-        classes : iterable, optional
-            Classes, where there are no labels to take them from.
-        available : mapping, optional
-            From the name of an annotator to the items that they can label (None for all).
-            Other annotators can label all items.
+            `annotators` and `classes`; otherwise the first two restrict the questions.
+        available, limit, seed : optional
+            As in `pairs`.
         again : bool
             Whether an annotator may be asked about an item that they have labelled.
-        limit : int
-            Number of questions beyond which a uniform sample of this size is returned.
-        seed : int
-            For the sample.
 
         Examples
         --------
@@ -217,9 +203,7 @@ class Candidates:
             problem = "is for questions before there are labels, and these labels have classes"
             refuse("classes", classes, problem, "leave it out", error=DataError)
         _check_kind(labels, Labels)
-        whole("limit", limit)
-        boolean("again", again)
-        seed_number(seed)
+        _check_options(again, limit, seed)
         item = codes_given(items, labels.items, "item")
         annotator = codes_given(annotators, labels.annotators, "annotator")
         abilities = abilities_given(available, item, annotator, labels.items, labels.annotators)
@@ -262,18 +246,14 @@ class Candidates:
         ----------
         rankings : Rankings, optional
             Source of the names. Without rankings, for a campaign that begins, they are `items` and
-            `annotators`.
+            `annotators`, which otherwise restrict the questions.
         size : int, optional
-            Number of items of a set; by default the most frequent one of `rankings`, but ten at
-            most.
+            Number of items of a set; by default the most frequent one, but ten at most.
         depth : int, optional
             Number of places to fill; by default all, or as many as `rankings` mostly fill.
         lowest : bool, optional
-            Whether the worst is to be named as well, of the items that have no place; by default as
-            in most of `rankings`. With a `depth` of 1, its default then, the best and the worst are
-            asked for. Scores of `raters.suggest` are of the first place alone.
-        items, annotators : iterable, optional
-            Restrict the questions to these names.
+            Whether the worst is to be named as well, with a `depth` of 1 by default. Scores of
+            `raters.suggest` are of the first place alone.
         again : bool
             Whether an annotator may be given a set again that they have ranked.
         limit : int
@@ -296,9 +276,7 @@ class Candidates:
             none, nothing = np.zeros(0, np.int32), np.zeros((0, 0), np.int32)
             rankings = Rankings(none, none, None, nothing, nothing, *names)
         _check_kind(rankings, Rankings)
-        boolean("again", again)
-        whole("limit", limit)
-        seed_number(seed)
+        _check_options(again, limit, seed)
         codes = codes_given(items, rankings.items, "item")
         judges = codes_given(annotators, rankings.annotators, "annotator")
         rng = np.random.default_rng(seed)
@@ -308,6 +286,12 @@ class Candidates:
         if not pool.num_rows:
             _refuse_all("again")
         return pool
+
+
+def _check_options(again: bool, limit: int, seed: int) -> None:
+    boolean("again", again)
+    whole("limit", limit)
+    seed_number(seed)
 
 
 def _combinations[Data: Judgements](
@@ -321,9 +305,7 @@ def _combinations[Data: Judgements](
     """Every combination of names where a question has one of each axis, and otherwise every
     question that somebody was asked, put to every judge; without those that each has answered."""
     again = type(data).again if again is None else again
-    boolean("again", again)
-    whole("limit", limit)
-    seed_number(seed)
+    _check_options(again, limit, seed)
     real = data.unpadded()
     asked = dataclasses.replace(real, **{real.answer: None, "count": None})
     judge = data.code_columns(data.judge)[0]
