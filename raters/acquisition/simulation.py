@@ -40,10 +40,8 @@ def simulate_campaign(
     seed: int = 0,
     progress: bool = True,
 ) -> xr.Dataset:
-    """Run a campaign on simulated annotators, to compare policies.
-
-    All policies share their random numbers: the n-th answer to the same question by the same
-    annotator is the same for each, so that differences between policies are not due to chance.
+    """Run a campaign on simulated annotators, to compare policies, which share their random
+    numbers: the n-th answer to the same question by the same annotator is the same for each.
 
     Parameters
     ----------
@@ -52,7 +50,6 @@ def simulate_campaign(
     truth : mapping
         Values of the sites that the likelihood reads, as `raters.simulate` returns them.
     pool : Judgements
-        Questions that may be asked, repeatedly for comparisons, once for labels.
     policy : Policy, or mapping of names to policies
     backend : Backend, optional
         Short Gibbs runs by default, each started where the last ended.
@@ -187,22 +184,19 @@ class _Loop(NamedTuple):
         answers, pool = self.answers, self.answers.pool
         fits = Fits(self.model, self.backend, pool, self.seed)
         asked = np.zeros(pool.num_rows, int)
-        judge = np.asarray(pool.codes(pool.judge))
-        cost = policy.cost_of(pool.judges)
+        judge, cost = np.asarray(pool.codes(pool.judge)), policy.cost_of(pool.judges)
         rows, values = np.zeros(0, int), np.zeros(0)
-        measured: list[dict[str, float]] = []
+        competence = np.asarray(self.truth.get("competence", 0.0))
         posterior = fits.posterior(values, pools.answers(pool, rows, values), self.batch_size)
+        measured: list[dict[str, float]] = []
         for step in range(self.batches):
             free = np.flatnonzero(answers.left(asked))
             if not len(free):
                 break
-            chosen = policy.choose(
-                posterior,
-                pool.rows(free),
-                self.batch_size,
-                seed=pools.seed_of(self.seed, step),
-                asked=np.bincount(judge[rows], minlength=len(pool.judges)),
-            )
+            seed = pools.seed_of(self.seed, step)
+            counts = np.bincount(judge[rows], minlength=len(pool.judges))
+            number = self.batch_size
+            chosen = policy.choose(posterior, pool.rows(free), number, seed=seed, asked=counts)
             batch = free[chosen.rows]
             if not len(batch):
                 break
@@ -214,7 +208,6 @@ class _Loop(NamedTuple):
             posterior = fits.posterior(values, pools.answers(pool, rows, values), 1)
             numbers_so_far = {"answers": len(rows), "cost": float(cost[judge[rows]].sum())}
             numbers_so_far |= self.measure(posterior, self.truth)
-            competence = np.asarray(self.truth.get("competence", 0.0))
             if competence.ndim == 1:
                 numbers_so_far["competence_asked"] = float(competence[judge[batch]].mean())
             measured.append(numbers_so_far)

@@ -70,9 +70,8 @@ def synthesize(
     -------
     xarray.Dataset
         With axes ``suggestion`` (best first) and ``feature``: ``features``, ``by``, ``score``, and
-        of the nearest real question or item ``nearest`` (its features), ``nearest_item`` (or
-        ``nearest_first`` and ``nearest_second``), ``distance`` (root mean square of the differences
-        of the features, each per standard deviation of the real ones) and ``nearest_score``.
+        of the nearest real question or item ``nearest`` (its features), its names, ``distance``
+        (in standard deviations) and ``nearest_score``.
 
     Examples
     --------

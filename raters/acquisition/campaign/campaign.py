@@ -296,12 +296,11 @@ class Campaign:
     ) -> Decision:
         """Decide whether to ask a question that arrives, or to let it go (stream-based sampling).
 
-        The question is scored by the policy and compared with the 300 that arrived last, scored
-        by the same draws. It is asked if its score is in the upper part of them, whose size follows
-        the rate: in whatever order questions come, at most 11 + rate · n of n are asked (more where
-        the policy has a `least_share`, and an annotator is short of it), and never more than the
-        budget pays. The first questions are asked by lot. Decisions are in the journal when this
-        returns, with the question if it is asked: it then waits for `tell` as one of `ask` does.
+        The question is scored by the policy together with the 300 that arrived last, and asked if
+        its score is in the upper part of them, whose size follows the rate: at most 11 + rate · n
+        of n are asked (more where an annotator is short of the policy's `least_share`). The first
+        are asked by lot. Decisions are in the journal when this returns, with the question if it
+        is asked: it then waits for `tell` as one of `ask` does.
 
         Parameters
         ----------
@@ -348,8 +347,7 @@ class Campaign:
     def tell(
         self, answers: Mapping[str, Any] | str, answer: Any = None, *, correct: bool = False
     ) -> TellResult:
-        """Store answers; they are on disk when this returns. All of them, or none when one is
-        wrong.
+        """Store answers, all or none; they are on disk when this returns.
 
         Parameters
         ----------
@@ -365,8 +363,7 @@ class Campaign:
         Returns
         -------
         TellResult
-            Ids: ``new``, ``again`` (stored before, and ignored), ``corrected``, and ``late``
-            (after they were withdrawn).
+            Ids: ``new``, ``again`` (stored before), ``corrected``, ``late`` (withdrawn before).
         """
         boolean("correct", correct)
         if isinstance(answers, str) and answer is not None:
@@ -417,8 +414,7 @@ class Campaign:
     @property
     def asked(self) -> xr.Dataset:
         """All questions ever handed out, as `outstanding` returns them, with ``batch``, ``status``
-        (``"answered"``, ``"open"`` or ``"withdrawn"``) and ``answer`` (the name of an item or a
-        class, or ``"tie"``; empty where there is none).
+        (``"answered"``, ``"open"`` or ``"withdrawn"``) and ``answer`` (empty where there is none).
         """
         snapshot = self._journal.read()
         ids = [self._journal.id_of(place + 1) for place in range(len(snapshot))]
@@ -449,9 +445,7 @@ class Campaign:
 
     @property
     def result(self) -> xr.DataTree:
-        """Fit of all judgements so far, by the default back-end or the one that was given; kept
-        until another answer comes.
-        """
+        """Fit of all judgements so far, kept until another answer comes."""
         with self._lock:
             snapshot = self._journal.read()
             if self._result is None or not np.array_equal(
@@ -468,8 +462,7 @@ class Campaign:
 
     @property
     def posterior(self) -> Posterior:
-        """Posterior by which the next question is chosen: draws of the last short fit, weighted by
-        the answers since."""
+        """Posterior by which the next question is chosen."""
         with self._lock:
             return self._posterior(self._journal.read(), always=True)
 
@@ -488,9 +481,7 @@ class Campaign:
 
     @property
     def done(self) -> bool:
-        """True if there is nothing more to ask: the budget is used up, the stopping rule is met, or
-        all questions were asked. Open questions may still be answered.
-        """
+        """True if there is nothing more to ask. Open questions may still be answered."""
         return self.why_done is not None
 
     @property

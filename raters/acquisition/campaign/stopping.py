@@ -1,9 +1,7 @@
 """Stopping rules, which read a `Posterior`.
 
-A share of draws resolves no more than one draw. The rules on probabilities count one further draw
-that disagrees, so that a threshold beyond the resolution is not met by accident: ``OrderIsRight(
-0.999)`` needs a thousand effective draws. The effective number of draws is that of the diagnostics
-of the fit.
+Rules on probabilities count one further draw that disagrees, so that a threshold beyond the
+resolution of the effective draws is not met by accident.
 """
 
 from __future__ import annotations
