@@ -182,7 +182,7 @@ def _shape(shapes: Sequence[Shape], given: Mapping[str, Any], names: Sequence[st
             refuse(extra, given[extra], f"does not go with {whole[0].options}", "leave it out")
         problem = f"{', '.join(given)} are not the columns of one kind of judgement"
     else:
-        possible = [one for one in shapes if _is_there(one, given, {one.lower() for one in names})]
+        possible = [one for one in shapes if _usual_roles(one, given, names) is not None]
         problem = "the table has no usual column names"
         if len(possible) > 1:
             possible, problem = [], "the table can be read in several ways"
@@ -194,27 +194,24 @@ def _shape(shapes: Sequence[Shape], given: Mapping[str, Any], names: Sequence[st
     return possible[0]
 
 
-def _is_there(shape: Shape, given: Mapping[str, Any], names: set[str]) -> bool:
-    """True if the required roles are columns by their usual names."""
-    for name in shape.required:
-        by_name = shape.roles[name].part is str and name in names
-        is_judge = name == shape.judge and (name in given or names & set(shape.judges))
-        if not by_name and not is_judge:
-            return False
-    return bool(shape.required)
-
-
-def _usual_roles(shape: Shape, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
-    """Columns of the roles of a guessed shape, by their usual names."""
-    by_lower = {name.lower(): name for name in names}
-    roles = {role: by_lower[role] for role in shape.required if role != shape.judge}
-    who = [by_lower[word] for word in dict.fromkeys(shape.judges) if word in by_lower]
-    if shape.judge and shape.judge not in given and who:
-        if len(who) > 1:
-            flag = flag_of(shape.judge, shape.roles[shape.judge])
-            raise DataError(f"the columns {who} may each say who judged; write {flag} {who[0]}")
-        roles[shape.judge] = who[0]
-    return roles
+def _usual_roles(
+    shape: Shape, given: Mapping[str, Any], names: Sequence[str]
+) -> dict[str, str] | None:
+    """Columns of the required roles and of the judge by their usual names; None without them."""
+    by_lower, roles = {name.lower(): name for name in names}, dict[str, str]()
+    for role in dict.fromkeys((*shape.required, shape.judge)):
+        if not role or role in given:
+            continue
+        words = shape.judges if role == shape.judge else (role,)
+        columns = [by_lower[word] for word in dict.fromkeys(words) if word in by_lower]
+        if len(columns) > 1:
+            flag = flag_of(role, shape.roles[role])
+            raise DataError(f"the columns {columns} may each say who judged; write {flag} NAME")
+        if columns and shape.roles[role].part is str:
+            roles[role] = columns[0]
+        elif role in shape.required:
+            return None
+    return roles if shape.required else None
 
 
 def _beside(shape: Shape, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
@@ -275,7 +272,7 @@ def source_of(
             flag = f"--{dashed(name)} {column}"
             notes.append(f"the column {column!r} is not read; to read it, add {flag}")
     else:
-        values = _usual_roles(shape, values, names) | values
+        values = (_usual_roles(shape, values, names) or {}) | values
         values = _beside(shape, values, names) | values
         shown = {name: one for name, one in values.items() if roles[name].is_column}
         written = " ".join(f"{flag_of(name, roles[name])} {one}" for name, one in shown.items())
