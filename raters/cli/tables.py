@@ -31,8 +31,6 @@ _FORMATS = {
 _ENDING = re.compile(r"(?<=.)(\.csv|\.tsv|\.jsonl|\.ndjson|\.parquet)((?<!\.parquet)\.gz)?$", re.I)
 # Files of Parquet with more rows are read batch by batch.
 _MOST_ROWS = 1_000_000
-# Beginning of HDF 5, and so of netCDF 4.
-_NETCDF = b"\x89HDF\r\n\x1a\n"
 
 
 def table_format(path: Path) -> str:
@@ -46,11 +44,8 @@ def table_format(path: Path) -> str:
 
 
 def is_result(path: Path) -> bool:
-    """True for a file that is called as a result is, or begins as netCDF 4 does."""
-    if path.suffix == ".nc" or not path.is_file():
-        return path.suffix == ".nc"
-    with path.open("rb") as file:
-        return file.read(len(_NETCDF)) == _NETCDF
+    """True for a file that is called as a result is."""
+    return path.suffix == ".nc"
 
 
 def is_large(path: Path) -> bool:
