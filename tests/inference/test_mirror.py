@@ -18,7 +18,7 @@ import raters as rt
 from raters.errors import ConvergenceWarning, DataWarning
 from raters.inference import modes
 from raters.inference.polya_gamma import label_switching, latent_classes
-from raters.program import log_prior, pointwise_log_likelihood, scattered
+from raters.program import log_prior, pointwise_log_likelihood, scattered, trace
 
 MODEL = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
 
@@ -253,7 +253,8 @@ def test_counts_after_a_change_of_names(model, number):
 def log_evidence(model, data, values, classes, sites) -> float:
     """Log p(φ, z, y): the joint density over that of the counted sites given the rest."""
     total = float(log_prior(model, data, values))
-    total += float(latent_classes._complete_log_likelihood(model, data, values, classes))
+    observed = trace(model, data, values)[model.observed]
+    total += float(observed["fn"].expected_log_prob(observed["value"], classes))
     for site in sites:
         parameters = latent_classes.parameters(model, data, values, classes, site)
         kind = dist.Dirichlet if len(parameters) == 1 else dist.Beta

@@ -248,9 +248,8 @@ class Marginal:
     def at(self, point: FlatPoint) -> Values:
         """Return the values at a point, the vectors as they were."""
         shared = self.panel.put(self.values, shared=point[: self.num_shared])
-        other = _placed(
-            self.program.supports, self.names, _shapes(self), jnp.asarray(point[self.num_shared :])
-        )
+        hyper = jnp.asarray(point[self.num_shared :])
+        other = _placed(self.program.supports, self.names, _shapes(self), hyper)[0]
         return shared | {name: np.asarray(value) for name, value in other.items()}
 
     def drawn_at(self, point: np.ndarray) -> Drawn:
