@@ -359,8 +359,6 @@ def test_what_does_not_belong_together_is_refused(tmp_path):
     for wrong in (None, audit.table, judged(names[:2])[2], rt.audit(wider, result)):
         with raises_about(SettingError, "audit"):
             rt.report(model, result, wrong)
-    with raises_about(SettingError, "model"):
-        rt.report(rt.BTL(), result, audit)
     with raises_about(SettingError, "result"):
         rt.report(model, result.isel(draw=[0]), audit)
     for name in ("report.pdf", "report"):
