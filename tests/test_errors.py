@@ -131,7 +131,7 @@ def test_texts_of_values(value, python, typed):
 
 def test_an_error_without_a_value_names_the_parameter():
     error = DataError(parameter="names", problem="is empty", expected="give a name")
-    assert (str(error), error.value) == ("names= is empty; give a name", None)
+    assert (str(error), error.value) == ("names is empty; give a name", None)
 
 
 def test_an_error_without_a_parameter_is_the_same_everywhere():

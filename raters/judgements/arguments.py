@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -142,29 +142,15 @@ class Arguments(Judgements):
 
     # ---------------------------------------------------------------- parts: there are none
 
-    def take(self, units: Any) -> Self:
+    def _whole(self, *_: Any, **__: Any) -> Self:
         """The whole."""
         return self
 
-    def rows(self, index: Any) -> Self:
-        """The whole."""
-        return self
-
-    def first_unit(self) -> Self:
-        """The whole."""
-        return self
-
-    def unpadded(self) -> Self:
-        """The whole."""
-        return self
+    take = rows = first_unit = unpadded = recoded = _whole
 
     def chunks(self, size: int) -> Iterator[Self]:
         """The whole, in one piece."""
         yield self
-
-    def recoded(self, like: Self, axes: Iterable[str]) -> Self:
-        """The same: there are no names."""
-        return self
 
     def check(self) -> None:
         """Nothing is left to check: `raters.models.numpyro_model` has run the function."""

@@ -8,6 +8,7 @@ import keyword
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 from jaxtyping import Int
 
@@ -146,6 +147,15 @@ def check_part_name(parameter: str, name: Any) -> None:
             "is no name of a part",
             "a name of a part must be letters, digits and _, such as 'votes'",
         )
+
+
+def check_twice(parts: Mapping[str, Any]) -> None:
+    """Raise where two parts are the same judgements, which would count twice."""
+    for (one, left), (other, right) in itertools.combinations(parts.items(), 2):
+        same = jax.tree.structure(left) == jax.tree.structure(right)
+        if same and all(map(np.array_equal, jax.tree.leaves(left), jax.tree.leaves(right))):
+            problem = f"holds the same judgements as {one!r}"
+            refuse_data(other, problem=problem, expected="give each judgement once")
 
 
 def check_common(names: Sequence[str], parts: Sequence[Any]) -> None:

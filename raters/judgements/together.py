@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -16,12 +16,23 @@ from jaxtyping import Num, Shaped
 from raters.errors import refuse
 from raters.judgements.arguments import Arguments
 from raters.judgements.base import Judgements
-from raters.judgements.common_names import aligned, check_common, check_containers
+from raters.judgements.common_names import aligned, check_common, check_containers, check_twice
 from raters.judgements.names import warn_of_each
 from raters.judgements.roles import static
 from raters.judgements.stored import PARTS, imported_class, part_of_tree, qualified_name
 
 Groups = dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]]
+
+
+def _of_each(name: str) -> Callable[..., Any]:
+    """Method that does the same with each part."""
+
+    def method(self: Together, *args: Any) -> Together:
+        changed = tuple(getattr(part, name)(*args) for part in self.parts)
+        return dataclasses.replace(self, parts=changed)
+
+    method.__doc__ = f"As `Judgements.{name}`, of each part."
+    return method
 
 
 @jax.tree_util.register_dataclass
@@ -93,6 +104,7 @@ class Together(Judgements):
             When names differ by case or space only.
         """
         check_containers(parts, (Together, Arguments))
+        check_twice(parts)
         names, containers = tuple(parts), list(parts.values())
         check_common(names, containers)
         return cls(tuple(aligned(containers)), names)
@@ -284,41 +296,17 @@ class Together(Judgements):
         """Name and judgements of each part."""
         return list(zip(self.part_names, self.parts, strict=True))
 
-    def _each(self, change: Any) -> Self:
-        return dataclasses.replace(self, parts=tuple(change(part) for part in self.parts))
-
-    def first_unit(self) -> Self:
-        """The first unit of each part."""
-        return self._each(lambda part: part.first_unit())
-
-    def unpadded(self) -> Self:
-        """The judgements without rows of count 0."""
-        return self._each(lambda part: part.unpadded())
-
-    def unanswered(self) -> Self:
-        """The questions without the answers."""
-        return self._each(lambda part: part.unanswered())
-
-    def aggregate(self) -> Self:
-        """Equal rows of each part as one row with a count."""
-        return self._each(lambda part: part.aggregate())
-
-    def without_judges(self, names: Iterable[Any]) -> Self:
-        """The judgements of everybody else, in every part; see `Judgements.without_judges`."""
-        gone = tuple(names)
-        return self._each(lambda part: part.without_judges(gone))
-
-    def without_truth(self) -> Self:
-        """Without the latent classes that are known."""
-        return self._each(lambda part: part.without_truth())
+    first_unit = _of_each("first_unit")
+    unpadded = _of_each("unpadded")
+    unanswered = _of_each("unanswered")
+    aggregate = _of_each("aggregate")
+    without_judges = _of_each("without_judges")
+    without_truth = _of_each("without_truth")
+    take = _of_each("take")
 
     def some_outcomes(self) -> dict[str, Any]:
         """Outcomes that the questions of each part can have, as `answered` takes them."""
         return {name: part.some_outcomes() for name, part in self.by_name()}
-
-    def take(self, units: Any) -> Self:
-        """The given units of each part; see `Judgements.take`."""
-        return self._each(lambda part: part.take(units))
 
     def answered(self, outcomes: Any) -> Self:
         """These questions with outcomes."""

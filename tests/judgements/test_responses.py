@@ -90,8 +90,8 @@ def test_what_the_data_cannot_tell_is_said() -> None:
     with pytest.warns(DataWarning) as caught:
         responses.warn()
     text = " | ".join(str(one.message) for one in caught)
-    assert "1 person(s) gave no response, and keep their prior: zoe" in text
-    assert "1 item(s) have no response, and keep their prior: q3" in text
+    assert "1 person(s) have no judgement, and keep their prior: zoe" in text
+    assert "1 item(s) have no judgement, and keep their prior: q3" in text
     assert "answered right by all, or by nobody" in text
     assert "q2" in text.split("nobody")[1]
 

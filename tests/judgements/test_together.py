@@ -115,7 +115,7 @@ ONE = votes_of("ab", "x")
         ({"one": ONE, 2: votes_of("abbc", "xx")}, SettingError),
         ({"one": ONE, "two": {"winner": "a"}}, SettingError),
         ({"one": ONE, "two": dataclasses.replace(ONE)}, DataError),
-        ({"one": ONE, "two": ONE.rows(slice(0, 0))}, DataError),
+        ({"one": ONE, "two": ONE.rows(slice(0, 0))}, SettingError),
         ({"votes": votes_of("ab", "x"), "shown": WALKS.shown}, DataError),
         ({"one": ONE, "two": WALKS.together}, SettingError),
     ],

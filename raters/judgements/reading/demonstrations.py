@@ -148,20 +148,16 @@ def policies(
     """Policies that are checked, and the names of the demonstrators."""
     probs = numbers("policy", policy)
     shape = (mdp.num_states, mdp.num_actions)
-    if probs.ndim not in (2, 3) or probs.shape[-2:] != shape or not len(probs):
-        refuse_data(
-            "policy",
-            problem=f"has the shape {probs.shape}",
-            expected=f"it must be (state, action) = {shape}, or one such table for each annotator",
-        )
+    if probs.ndim not in (2, 3) or probs.shape[-2:] != shape:
+        probs = np.zeros((0, *shape))
     every = probs.reshape(-1, *shape)
-    forbidden = (every * ~np.asarray(mdp.allowed, bool)).any()
-    if forbidden or (every < 0).any() or (np.abs(every.sum(-1) - 1) > _ROUNDING).any():
+    wrong = (every < 0).any() or (np.abs(every.sum(-1) - 1) > _ROUNDING).any()
+    if wrong or not len(every) or (every * ~np.asarray(mdp.allowed, bool)).any():
         refuse_data(
             "policy",
             problem="is no probability over the actions that are allowed in each state",
-            expected="it must not be negative, 0 for actions that are not allowed, and add up to 1"
-            " in each state",
+            expected=f"it must be (state, action) = {shape}, or one such table for each annotator,"
+            " not negative, 0 for actions that are not allowed, and add up to 1 in each state",
         )
     default = ("all",) if probs.ndim == 2 else tuple(range(len(every)))
     names = default if annotators is None else tuple(name_list(annotators, "annotators"))
