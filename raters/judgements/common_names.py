@@ -152,8 +152,9 @@ def check_part_name(parameter: str, name: Any) -> None:
 def check_twice(parts: Mapping[str, Any]) -> None:
     """Raise where two parts are the same judgements, which would count twice."""
     for (one, left), (other, right) in itertools.combinations(parts.items(), 2):
-        same = jax.tree.structure(left) == jax.tree.structure(right)
-        if same and all(map(np.array_equal, jax.tree.leaves(left), jax.tree.leaves(right))):
+        same = type(left) is type(right) and left.flags() == right.flags()
+        arrays = jax.tree.leaves(left), jax.tree.leaves(right)
+        if same and len(arrays[0]) == len(arrays[1]) and all(map(np.array_equal, *arrays)):
             problem = f"holds the same judgements as {one!r}"
             refuse_data(other, problem=problem, expected="give each judgement once")
 
