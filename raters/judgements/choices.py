@@ -170,10 +170,6 @@ class Choices(Grouped):
             Choices that a model was fitted with: alternatives have their codes, and features are
             centred and scaled as theirs were. For new sets, of which there may be one only.
 
-        Returns
-        -------
-        Choices
-
         Raises
         ------
         DataError

@@ -163,10 +163,6 @@ class Comparisons(Scanned, Pairs):
         aggregate : bool
             Put equal (pair, annotator) rows together into one row with a count.
 
-        Returns
-        -------
-        Comparisons
-
         Raises
         ------
         DataError

@@ -207,10 +207,6 @@ class Demonstrations(Judgements):
         annotators : iterable, optional
             Names of the demonstrators; by default numbers from 0, and ``all`` of one.
 
-        Returns
-        -------
-        Demonstrations
-
         Raises
         ------
         DataError

@@ -93,10 +93,6 @@ class GradedResponses(OnScale):
         aggregate : bool
             Put equal (person, item, response) rows together into one row with a count.
 
-        Returns
-        -------
-        GradedResponses
-
         Raises
         ------
         DataError

@@ -157,10 +157,6 @@ class Labels(Scanned, Grouped):
         aggregate : bool
             Put equal (item, annotator, label) rows together into one row with a count.
 
-        Returns
-        -------
-        Labels
-
         Raises
         ------
         DataError
@@ -343,10 +339,6 @@ class Labels(Scanned, Grouped):
             Columns of the table with the item and its true class. A missing class is one that is
             not known.
 
-        Returns
-        -------
-        Labels
-
         Raises
         ------
         DataError
@@ -390,10 +382,6 @@ class Labels(Scanned, Grouped):
         like : Labels, optional
             Centre and scale as these labels were, which have the same features. For labels of new
             items that a fitted model is to judge, of which there may be one only.
-
-        Returns
-        -------
-        Labels
 
         Raises
         ------
@@ -503,10 +491,6 @@ class Labels(Scanned, Grouped):
             Columns with who gave the label, the true class of the item, and the class said.
         count : str, optional
             Column with the number of equal labels that a row stands for.
-
-        Returns
-        -------
-        Labels
 
         Raises
         ------

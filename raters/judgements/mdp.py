@@ -120,10 +120,6 @@ class MDP:
             Names in code order; by default numbers from 0, and the names of the states for the
             default features.
 
-        Returns
-        -------
-        MDP
-
         Raises
         ------
         DataError, SettingError
@@ -189,10 +185,6 @@ class MDP:
         states, actions : iterable, optional
             All names in the order wanted.
 
-        Returns
-        -------
-        MDP
-
         Examples
         --------
         >>> import raters as rt
@@ -232,10 +224,6 @@ class MDP:
         features : array, shape (state, feature) or (state, action, feature), optional
             Of the environment's states. By default one, the expected reward, named ``"reward"``.
             Features of ends are 0.
-
-        Returns
-        -------
-        MDP
 
         Examples
         --------

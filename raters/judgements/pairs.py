@@ -320,10 +320,6 @@ class Pairs(Judgements):
         item : str, optional
             Column of the table that names the items.
 
-        Returns
-        -------
-        Comparisons
-
         Raises
         ------
         DataError

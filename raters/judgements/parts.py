@@ -57,10 +57,6 @@ class Parts(Roles):
         ----------
         index : slice, int array or bool array
             Rows to take, in the order of the result.
-
-        Returns
-        -------
-        Judgements
         """
         return dataclasses.replace(self, **self._at_rows(places("index", index, self.num_rows)))
 
@@ -149,10 +145,6 @@ class Parts(Roles):
         ----------
         names : iterable
             Names of the judges to leave out.
-
-        Returns
-        -------
-        Judgements
 
         Raises
         ------

@@ -187,10 +187,6 @@ class Rankings(Judgements):
         aggregate : bool
             Put equal rankings of one annotator together into one row with a count.
 
-        Returns
-        -------
-        Rankings
-
         Raises
         ------
         DataError
@@ -271,10 +267,6 @@ class Rankings(Judgements):
         aggregate : bool
             Put equal rankings of one annotator together into one row with a count.
 
-        Returns
-        -------
-        Rankings
-
         Raises
         ------
         DataError
@@ -336,10 +328,6 @@ class Rankings(Judgements):
             All names in the order wanted, also of those that the table does not mention.
         aggregate : bool
             Put equal answers of one annotator together into one row with a count.
-
-        Returns
-        -------
-        Rankings
 
         Raises
         ------

@@ -104,10 +104,6 @@ class Ratings(OnScale):
         aggregate : bool
             Put equal rows together into one row with a count.
 
-        Returns
-        -------
-        Ratings
-
         Raises
         ------
         DataError

@@ -96,10 +96,6 @@ class Responses(OfItems):
         aggregate : bool
             Put equal (person, item) rows together into one row with a count.
 
-        Returns
-        -------
-        Responses
-
         Raises
         ------
         DataError

@@ -86,10 +86,6 @@ class Together(Judgements):
         parts : mapping of str to Judgements
             Two containers or more by name, such as ``{"votes": votes, "shown": demonstrations}``.
 
-        Returns
-        -------
-        Together
-
         Raises
         ------
         DataError
@@ -117,10 +113,6 @@ class Together(Judgements):
         Parameters
         ----------
         name : str
-
-        Returns
-        -------
-        Judgements
 
         Raises
         ------
