@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -292,9 +292,14 @@ class Together(Judgements):
     unpadded = _of_each("unpadded")
     unanswered = _of_each("unanswered")
     aggregate = _of_each("aggregate")
-    without_judges = _of_each("without_judges")
     without_truth = _of_each("without_truth")
     take = _of_each("take")
+
+    def without_judges(self, names: Iterable[Any]) -> Self:
+        """The judgements of everybody else, in every part."""
+        gone = tuple(names)
+        changed = tuple(part.without_judges(gone) for part in self.parts)
+        return dataclasses.replace(self, parts=changed)
 
     def some_outcomes(self) -> dict[str, Any]:
         """Outcomes that the questions of each part can have, as `answered` takes them."""
