@@ -207,7 +207,7 @@ def bent(x, y=None):
         ({"x": None}, None),
         ({"group": GROUP[:-1]}, r"cannot be run on these data: .*group 239.*length of 'y'"),
         ({"y": Y * 2}, r"y=2 is wrong in row \d+ .* it must be an outcome of Bernoulli"),
-        ({"z": 1}, "data= has 'z', which mixed does not take; its arguments are x, group"),
+        ({"z": 1}, "data has 'z', which mixed does not take; its arguments are x, group"),
         ({"group": np.array(["a"] * 240)}, "holds no numbers.*pd.factorize"),
         ({"x": np.where(X > 2, np.nan, X)}, "entries that are missing or infinite"),
         ({"y": None}, "y=None is no array of outcomes"),

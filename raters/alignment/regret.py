@@ -10,8 +10,8 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import softmax
 
-from raters.alignment.checks import as_array, as_policy, as_reference, as_reward, with_prompts
 from raters.alignment._programme import least_worst, warn_of_gap
+from raters.alignment.checks import as_array, as_policy, as_reference, as_reward, with_prompts
 from raters.errors import PACKAGE, ConvergenceWarning, refuse_data
 from raters.errors.validation import checked, positive, whole
 

@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from raters.alignment.checks import as_reward
 from raters.alignment._programme import least_worst, warn_of_gap
+from raters.alignment.checks import as_reward
 from raters.errors import refuse_data
 from raters.errors.validation import checked
 
