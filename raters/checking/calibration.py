@@ -1,24 +1,20 @@
-"""Simulation-based calibration: a test that a back-end samples the right posterior.
-
-It takes any back-end and shows, per quantity, in which direction its posterior is wrong. Geweke's
-test (`raters.checking.geweke`) is for the Gibbs kernel: it needs no converged chains, so it detects
-much smaller errors in the same time.
-"""
+"""Simulation-based calibration: a test that a back-end samples the right posterior."""
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
+from scipy.stats import binom
 
-from raters.checking.joint import geweke, with_any_outcomes
+from raters.checking.joint import with_any_outcomes
 from raters.errors import BackendError, ConvergenceWarning, DataWarning, refuse
-from raters.errors.validation import checked, share, whole
+from raters.errors.validation import checked, whole
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data
 from raters.fitting.simulate import simulate
@@ -27,13 +23,6 @@ from raters.inference.base import progress_bar
 from raters.judgements.base import Judgements
 from raters.model import Model, identify
 from raters.program import Program, log_likelihoods
-
-if TYPE_CHECKING:
-    from raters.figures.base import Plots
-
-__all__ = ["geweke", "plot_ranks", "rank_bands", "sbc", "uniformity"]
-
-# --------------------------------------------------------------------- simulation-based calibration
 
 
 @checked
@@ -206,9 +195,14 @@ def uniformity(ranks: xr.Dataset) -> xr.Dataset:
     >>> float(uniformity(even // 2)["reward"]) < 1e-6          # all in the lower half
     True
     """
-    from scipy.stats import binom
-
-    points = _points(ranks)
+    points = int(ranks.attrs.get("draws", 0)) + 1
+    if points < 2 or "replicate" not in ranks.sizes:
+        refuse(
+            "ranks",
+            problem="does not say among how many draws, or has no replicates",
+            expected="pass the ranks of a simulation-based calibration",
+            instead="raters.checking.sbc(...)",
+        )
 
     def p_value(values: Int[np.ndarray, " replicate"]) -> float:
         replicates = len(values)
@@ -221,31 +215,10 @@ def uniformity(ranks: xr.Dataset) -> xr.Dataset:
         # counts the observed case.
         return 1 - _coverage(replicates, points, tail.min() * (1 + 1e-9))
 
-    return xr.Dataset(
-        {
-            name: (
-                array.dims[1:],
-                np.apply_along_axis(p_value, 0, array.transpose("replicate", ...).values),
-            )
-            for name, array in ranks.data_vars.items()
-        },
-        coords={
-            name: coord for name, coord in ranks.coords.items() if "replicate" not in coord.dims
-        },
+    p_values: xr.Dataset = xr.apply_ufunc(
+        p_value, ranks, input_core_dims=[["replicate"]], vectorize=True
     )
-
-
-def _points(ranks: xr.Dataset) -> int:
-    """Number of ranks that there can be."""
-    points = int(ranks.attrs.get("draws", 0)) + 1
-    if points < 2 or "replicate" not in ranks.sizes:
-        refuse(
-            "ranks",
-            problem="does not say among how many draws, or has no replicates",
-            expected="pass the ranks of a simulation-based calibration",
-            instead="raters.checking.sbc(...)",
-        )
-    return points
+    return p_values
 
 
 def _bands(
@@ -253,8 +226,6 @@ def _bands(
 ) -> tuple[Int[np.ndarray, " draw"], Int[np.ndarray, " draw"]]:
     """Smallest and largest counts of ranks below 1, …, points − 1 whose binomial tails are both
     above `tail`."""
-    from scipy.stats import binom
-
     share_below = np.arange(1, points) / points
     counts = np.arange(replicates + 1)[:, None]
     inside = (binom.cdf(counts, replicates, share_below) > tail) & (
@@ -266,8 +237,6 @@ def _bands(
 def _coverage(replicates: int, points: int, tail: float) -> float:
     """Probability that uniform ranks stay within `_bands` everywhere: counts are a Markov chain in
     the rank."""
-    from scipy.stats import binom
-
     low, high = _bands(replicates, points, tail)
     if np.any(low > high):
         return 0.0
@@ -278,84 +247,3 @@ def _coverage(replicates: int, points: int, tail: float) -> float:
         move = binom.pmf(following[:, None] - state, replicates - state, 1 / (points - step))
         state, prob = following, move @ prob
     return float(prob.sum())
-
-
-@checked
-def rank_bands(
-    replicates: int, draws: int, level: float = 0.95
-) -> tuple[Float[np.ndarray, " draw"], Float[np.ndarray, " draw"], Float[np.ndarray, " draw"]]:
-    """Simultaneous bands for the empirical distribution function of uniform ranks."""
-    whole("replicates", replicates)
-    whole("draws", draws)
-    share("level", level)
-    points = draws + 1
-    low, high = _bands(replicates, points, _tail(replicates, points, level))
-    return np.arange(1, points) / points, low / replicates, high / replicates
-
-
-def _tail(replicates: int, points: int, level: float) -> float:
-    """Largest tail whose bands cover with probability `level`, by bisection."""
-    wide, narrow = 0.0, 1 - level
-    for _ in range(30):
-        middle = (wide + narrow) / 2
-        wide, narrow = (
-            (middle, narrow) if _coverage(replicates, points, middle) >= level else (wide, middle)
-        )
-    return wide
-
-
-@checked
-def plot_ranks(ranks: xr.Dataset, *, level: float = 0.95) -> Plots:
-    """Plot the difference of each quantity's empirical distribution function of ranks from a
-    uniform one.
-
-    Curves of calibrated ranks lie inside the shaded band, which covers a single curve.
-
-    Parameters
-    ----------
-    ranks : xarray.Dataset
-        As `sbc` returns them.
-    level : float
-        Simultaneous coverage of the band.
-
-    Returns
-    -------
-    arviz_plots.PlotCollection
-        Its ``data`` are the ranks; panels are picked by ``quantity``.
-
-    Examples
-    --------
-    >>> import numpy as np, xarray as xr
-    >>> from raters.checking import plot_ranks
-    >>> plots = plot_ranks(xr.Dataset({"reward": ("replicate", np.arange(40) % 20)},
-    ...                               attrs={"draws": 19}))
-    >>> plots.get_viz("plot", quantity="reward").get_title()
-    'reward'
-    """
-    from matplotlib.figure import Figure
-
-    from raters.figures.base import collected_over
-
-    points, replicates = _points(ranks), ranks.sizes["replicate"]
-    place, low, high = rank_bands(replicates, points - 1, level)
-    columns = min(3, len(ranks.data_vars))
-    lines = -(-len(ranks.data_vars) // columns)
-    figure = Figure(figsize=(4 * columns, 2.6 * lines), layout="constrained")
-    axes = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
-    for panel, (name, array) in zip(axes.flat, ranks.data_vars.items(), strict=False):
-        panel.fill_between(place, low - place, high - place, color="0.85", step="mid", lw=0)
-        values = np.sort(array.transpose("replicate", ...).values.reshape(replicates, -1), axis=0)
-        for column in values.T:
-            panel.plot(
-                place,
-                np.searchsorted(column, np.arange(1, points)) / replicates - place,
-                lw=1,
-                alpha=0.8,
-            )
-        panel.set_title(name)
-    for panel in axes.flat[len(ranks.data_vars) :]:
-        panel.set_axis_off()
-    figure.supxlabel("fractional rank of the truth among the draws")
-    figure.supylabel("ECDF less uniform")
-    names = list(ranks.data_vars)
-    return collected_over(ranks, figure, list(axes.flat)[: len(names)], "quantity", names, columns)

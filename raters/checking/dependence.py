@@ -49,24 +49,15 @@ class Dependence:
     correlation : xarray.Dataset
         For each pair of judges (axes those of the judges and ``other``) the ``correlation`` of
         their mistakes, with ``correlation_low`` and ``correlation_high``, and ``questions``, the
-        number that both answered; NaN where there is none, or one of the two never errs. Of more
-        than 200 judges, those with most answers.
+        number that both answered. Of more than 200 judges, those with most answers.
     mean : float
         Mean correlation of two judges about a question that both answered.
     effective : float
         Number of independent judges who would err as much together as these do.
-    mean_interval, effective_interval : tuple of float
-    judges : int
-        Number of judges with an answer to one of the questions.
-    judge : str
-        What they are called.
     known : int
         Number of questions of known truth that it stands on; 0 where truths drawn from the
-        posterior stand for them, or there are none.
-    of_truth : bool
-        Whether the judgements have truths. Otherwise mistakes are departures from the model.
-    level : float
-        Probability of the intervals.
+        posterior stand for them, or there are none (``of_truth`` is False), and mistakes are
+        departures from the model.
     """
 
     correlation: xr.Dataset
@@ -220,12 +211,13 @@ def dependence(
         )
     effective = crossed.num_judges / (1 + (crossed.num_judges - 1) * np.maximum(means, 0))
     tails = ((1 - level) / 2, (1 + level) / 2)
+    intervals = [np.quantile(values, tails).tolist() for values in (means, effective)]
     return Dependence(
         crossed.table(layout, np.array(tables), tails),
         mean=float(np.mean(means)),
-        mean_interval=_interval(np.array(means), tails),
+        mean_interval=tuple(intervals[0]),
         effective=float(np.median(effective)),
-        effective_interval=_interval(effective, tails),
+        effective_interval=tuple(intervals[1]),
         judges=crossed.num_judges,
         judge=program.data.judge,
         known=crossed.num_questions if by_truth else 0,
@@ -255,13 +247,6 @@ def _too_few(known: int, judge: str) -> DataError:
         problem=f"and the fit hold {known} known truths of items that two {plural(judge)} answered",
         expected=f"give at least {ENOUGH}, drawn at random",
     )
-
-
-def _interval(
-    values: Float[np.ndarray, " draw"], tails: tuple[float, float]
-) -> tuple[float, float]:
-    low, high = np.quantile(values, tails)
-    return float(low), float(high)
 
 
 @dataclass(frozen=True)

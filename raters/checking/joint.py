@@ -106,14 +106,10 @@ def geweke(
     with jax.enable_x64(True):
         asked = with_whole_counts(jax.tree.map(jnp.asarray, questions.unanswered()))
         prior_key, start_key, chain_key = jax.random.split(jax.random.key(seed), 3)
-        direct = _in_pieces(
-            partial(_direct, model, asked), jax.random.split(prior_key, prior_draws)
-        )
-        starts = _in_pieces(partial(_starts, model, asked), jax.random.split(start_key, chains))
+        direct = _mapped(_of_key, model, asked, jax.random.split(prior_key, prior_draws))
+        starts = _mapped(_start, model, asked, jax.random.split(start_key, chains))
         states = _alternating(model, asked, starts, chain_key, sweeps, progress)
-        at_start, after = (
-            _in_pieces(partial(_statistics_of, model, asked), pairs) for pairs in (starts, states)
-        )
+        at_start, after = (_mapped(_of_state, model, asked, pairs) for pairs in (starts, states))
     table = np.array(
         [
             _compare(*(np.asarray(part[name]) for part in (direct, at_start, after)))
@@ -180,32 +176,24 @@ def _with(asked: Any, outcomes: Outcomes) -> Any:
     return answered.with_truth_of(asked, outcomes[1]) if len(outcomes) > 1 else answered
 
 
-def _in_pieces(function: Any, table: Any) -> Any:
-    """Apply a function to a table of any length in pieces of one shape, so that it is compiled
-    once."""
-    num_rows = len(jax.tree.leaves(table)[0])
-    pieces = []
-    for begin in range(0, num_rows, _PIECE):
-        rows = np.minimum(np.arange(begin, begin + _PIECE), num_rows - 1)
-        pieces.append(
-            jax.tree.map(
-                np.asarray, function(jax.tree.map(lambda column, rows=rows: column[rows], table))
-            )
-        )
-    return jax.tree.map(lambda *parts: np.concatenate(parts)[:num_rows], *pieces)
+@partial(jax.jit, static_argnums=(0, 1))
+def _mapped(function: Callable[..., Any], model: Model[Any], asked: Any, rows: Any) -> Any:
+    """A function of each row, of many at a time."""
+    return jax.lax.map(partial(function, model, asked), rows, batch_size=_PIECE)
 
 
-def _direct(
-    model: Model[Any], asked: Any, keys: Key[Array, " draw"]
-) -> dict[str, Float[Array, " draw"]]:
-    """Statistics of draws of the first sampler."""
-    statistics: dict[str, jax.Array] = _statistics_of(model, asked, _starts(model, asked, keys))
-    return statistics
+def _start(model: Model[Any], asked: Any, key: Key[Array, ""]) -> tuple[Values, Outcomes]:
+    return _drawn(model, asked, key, {})
 
 
-@partial(jax.jit, static_argnums=0)
-def _starts(model: Model[Any], asked: Any, keys: Key[Array, " draw"]) -> tuple[Values, Outcomes]:
-    return jax.vmap(lambda key: _drawn(model, asked, key, {}))(keys)
+def _of_state(
+    model: Model[Any], asked: Any, state: tuple[Values, Outcomes]
+) -> dict[str, Float[Array, ""]]:
+    return _statistics(model, _with(asked, state[1]), state[0])
+
+
+def _of_key(model: Model[Any], asked: Any, key: Key[Array, ""]) -> dict[str, Float[Array, ""]]:
+    return _of_state(model, asked, _start(model, asked, key))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -223,12 +211,9 @@ def _alternating(
 ) -> tuple[Values, Outcomes]:
     """Run all chains, one after the other, and return the parameters after each sweep and the
     outcomes that it was given."""
-    values, outcomes = initial
+    values, outcomes = jax.tree.map(np.asarray, initial)
     chains = len(jax.tree.leaves(outcomes)[0])
-    starts = [
-        {name: np.asarray(value[chain]) for name, value in values.items()}
-        for chain in range(chains)
-    ]
+    starts = [{name: value[chain] for name, value in values.items()} for chain in range(chains)]
     any_answers = _with(asked, jax.tree.map(lambda part: part[0], outcomes))
     program = Program(model, any_answers)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
@@ -264,15 +249,6 @@ def _kernel_of_panel(program: Program[Any], start: Values, rng: np.random.Genera
         return sampler.sweep(rng)
 
     return sweep_once
-
-
-@partial(jax.jit, static_argnums=0)
-def _statistics_of(
-    model: Model[Any], asked: Any, states: tuple[Values, Outcomes]
-) -> dict[str, Float[Array, " state"]]:
-    return jax.vmap(lambda values, outcomes: _statistics(model, _with(asked, outcomes), values))(
-        *states
-    )
 
 
 def _statistics(model: Any, data: Any, values: Values) -> dict[str, Float[Array, ""]]:

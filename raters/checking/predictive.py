@@ -103,49 +103,16 @@ def check(
     level : float
         Largest probability of finding any failure if the model is right.
     time : array, shape (row,), optional
-        When each row of the fitted data was made, as numbers, to check for drift. Containers keep
-        no times, and by default put equal rows together: read the table with ``aggregate=False``.
-        Rows of comparisons and demonstrations are then those of the table; rows of labels are
-        sorted by item, stably, and those of choices by set and alternative, as
-        ``choices.to_frame()`` has them.
+        When each row of the fitted data was made, as numbers, to check for drift: read the table
+        with ``aggregate=False``. Rows of comparisons and demonstrations are then those of the
+        table; those of labels are sorted by item, stably, and of choices by set and alternative.
 
     Returns
     -------
     Check
-        Of comparisons, it has
-
-        - ``agreement``: of pairs of votes of two annotators on one pair of items, the share that
-          agree, less its expectation;
-        - ``competence``: the variance between annotators of how well their votes are predicted (of
-          the log-probability of the votes less its expectation), over what the model says;
-        - ``judge_items``: of pairs of votes of one annotator on one item, the share that are
-          alike, for or against it, less its expectation;
-        - ``intransitivity``: the share of cycles among three items, by majority of the votes;
-        - ``position``: the share of votes for what was shown first, less its expectation, where the
-          order of presentation is known;
-        - ``drift``, where times are given: the change along each annotator's time of the
-          log-probability of the votes.
-
-        Of labels, ``agreement`` on one item, ``competence``, ``drift``, and
-
-        - ``judge_pairs``: the standard deviation between pairs of annotators of their agreement
-          beyond the model, on item after item;
-        - ``judge_answers``: the variance of the number of each annotator's labels of each
-          class, over what the model says.
-
-        Of rankings, ``competence``, ``drift``, and
-
-        - ``first_places``: the squared differences between how often each item is first and what
-          the model expects, over its variance;
-        - ``worst``: the same of how often each item is named as the worst, where it is asked for;
-        - ``late_places``: the slope, along the places of a ranking, of the log-probability of which
-          item is given the place, less its expectation: the consistency of late places with
-          early ones;
-        - ``tastes``: the squared differences between the places that an annotator gives an item
-          and what the model expects, over its variance;
-        - ``concordance``: Kendall's W of the rankings of the same items.
-
-        Other kinds have those of labels, and what their `raters.kinds.Kind` declares.
+        With what the kind of judgement declares, such as the agreement of two annotators on one
+        question, how well each is predicted, and the drift along times: the guide on checking a
+        model lists them, and what to try where one fails.
 
     Notes
     -----

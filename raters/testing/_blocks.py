@@ -11,19 +11,17 @@ import numpy as np
 
 from raters.errors import NotConjugateError
 from raters.inference.polya_gamma import augmentation, joint, joint_plan, latent_classes, sweep
-from raters.inference.polya_gamma.conditionals import observation
-from raters.inference.polya_gamma.rows import Block, rows_of, split
-from raters.model import Model, Values
-from raters.program import Program, trace
+from raters.inference.polya_gamma.rows import Block
+from raters.model import Values
+from raters.program import Program
 from raters.testing._densities import densities
 
 _TOLERANCE = 1e-8
 
 
 def check_blocks(program: Program[Any], values: Values) -> None:
-    """Blocks are conjugate; recorded rows are the derivatives of the logits; and each conditional,
-    given the expected weights and classes, has the slope of the joint density (Fisher's
-    identity)."""
+    """Blocks are conjugate; and each conditional, given the expected weights and classes, has the
+    slope of the joint density (Fisher's identity)."""
     model = program.model
     if program.parts and joint_plan.why_not(program):
         return
@@ -42,40 +40,7 @@ def check_blocks(program: Program[Any], values: Values) -> None:
     classes = joint.expected_classes(plan, data, values)
     slope = densities(model, data, values).slope
     for block in plan.blocks:
-        if block.kind == "rows" and not program.parts:  # Those of a part are those of its model.
-            _check_rows(model, data, values, block, classes)
         _check_slope(plan, data, values, block, classes, slope)
-
-
-def _check_rows(model: Model[Any], data: Any, values: Values, block: Block, classes: Any) -> None:
-    rows = rows_of(model, data, values, block, classes)
-    current = block.current(values)
-    design = np.asarray(rows.weight)
-    if rows.entry is not None:
-        design = np.zeros((len(rows.offset), len(current)))
-        for entry, weight in zip(np.asarray(rows.entry), np.asarray(rows.weight), strict=True):
-            np.add.at(design, (np.arange(len(design)), entry), weight)
-
-    @jax.jit
-    def logits(entries: jax.Array) -> Any:
-        site = trace(model, data, values | split(entries, values, block.sites))[model.observed]
-        return observation(site["fn"], site["value"], classes).logits.ravel()
-
-    wrong = np.max(
-        np.abs(design - np.asarray(jax.jacfwd(logits)(jnp.asarray(current)))), initial=0.0
-    )
-    assert wrong <= _TOLERANCE, (
-        f"recorded weights of block {block.sites} differ by {wrong:.3g} from the derivative of the"
-        " logits"
-    )
-    wrong = np.max(
-        np.abs(np.asarray(rows.offset) + design @ current - np.asarray(logits(current))),
-        initial=0.0,
-    )
-    assert wrong <= _TOLERANCE, (
-        f"logits from recorded rows of block {block.sites} differ by {wrong:.3g} from the traced"
-        " ones"
-    )
 
 
 def _check_slope(

@@ -19,17 +19,6 @@ def outcomes(data: Judgements) -> np.ndarray:
     return np.asarray(getattr(data, data.answer))
 
 
-def highest(data: Judgements) -> np.ndarray:
-    """Highest outcome that each row can have."""
-    most = np.full(data.num_rows, float(data.answers().max()))
-    return most * np.asarray(data.weight) if data.summed else most
-
-
-def lowest(data: Judgements) -> float:
-    """Lowest outcome that a row can have."""
-    return float(data.answers().min())
-
-
 def renamed(data: Any, new: NewCodes) -> Any:
     """The same judgements with other codes along some axes."""
     if isinstance(data, Together):
@@ -144,9 +133,9 @@ def answered_otherwise(data: Any) -> Any:
         first = np.searchsorted(group, group)
         return data.answered(outcomes(data)[np.where(last, first, order + 1)])
     if data.summed:
-        return dataclasses.replace(
-            data, **{data.answer: (highest(data) - outcomes(data)).astype(np.float32)}
-        )
+        highest = float(data.answers().max()) * np.asarray(data.weight)
+        column = (highest - outcomes(data)).astype(np.float32)
+        return dataclasses.replace(data, **{data.answer: column})
     if outcomes(data).ndim > 1:  # Places, of which the last becomes the first.
         place = outcomes(data)
         return data.answered(np.where(place > 0, place.max(1, keepdims=True) + 1 - place, place))

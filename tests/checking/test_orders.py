@@ -40,10 +40,9 @@ def drawn(utility: np.ndarray, rng: np.random.Generator, **changes) -> rt.Rankin
     )
 
 
-@pytest.mark.parametrize(("size", "depth", "lowest"), [(3, 3, 0), (4, 2, 0), (4, 1, 1), (4, 2, 1)])
+@pytest.mark.parametrize(("size", "depth", "lowest"), [(3, 3, 0), (4, 2, 1)])
 def test_stages_have_no_expectation_and_their_variance(size, depth, lowest) -> None:
-    """Over all orders of three, the best two of four, the best and the worst, and the best two and
-    the worst, by their probabilities."""
+    """Over all orders of three, and the best two and the worst of four, by their probabilities."""
     utility = WORTH[:size]
     orders = list(itertools.permutations(range(size), depth + lowest))
     place = np.zeros((len(orders), size), int)
@@ -105,13 +104,6 @@ def test_a_check_sees_what_does_not_fit(name, fit_quietly) -> None:
     result = fit_quietly(MODEL, data, rt.PGEM(draws=400))
     found = rt.check(MODEL, result, replicates=600)
     assert name in found.failed, str(found)
-    sentence = next(text for text in found.sentences if f"({name}:" in text)
-    if name == "competence":
-        assert "rt.ExtendedPlackettLuce()" in sentence
-    if name == "tastes":
-        assert "rt.models.MixturePlackettLuce()" in sentence
-    if name == "late_places":
-        assert "less well than the first" in sentence
 
 
 @pytest.mark.slow
@@ -132,7 +124,6 @@ def test_a_check_sees_an_item_that_is_the_worst_for_itself(fit_quietly) -> None:
     result = fit_quietly(MODEL, data, rt.PGEM(draws=400))
     found = rt.check(MODEL, result, replicates=600)
     assert "worst" in found.failed, str(found)
-    assert any("rankings.without_worst()" in text for text in found.sentences)
 
 
 def test_what_cannot_be_measured_is_named() -> None:

@@ -12,11 +12,10 @@ import pytest
 import raters as rt
 from raters.checking import discrepancies as generic
 from raters.checking.discrepancies import Draw, Layout
-from raters.checking.predictive import holm
+from raters.checking.predictive import Check, holm
 from raters.errors import DataError, SettingError
 from raters.families.discrepancies import comparisons as of_pairs
 from raters.fitting.replicates import answer_counts, single, source_rows
-from tests import hand
 from tests.refusals import raises_about
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*draws:raters.errors.ConvergenceWarning")
@@ -122,13 +121,6 @@ def test_cycles_by_majority():
     assert measured(of_pairs.INTRANSITIVITY) == pytest.approx(cyclic / decided)
 
 
-def test_a_cycle_is_a_cycle_and_an_order_is_none():
-    for last, share in (("a", 1.0), ("c", 0.0)):
-        other = "c" if last == "a" else "a"
-        data = hand.votes(("a", "b", "x"), ("b", "c", "x"), (other, last, "x"))
-        assert measured(of_pairs.INTRANSITIVITY, data, np.full(3, 0.5)) == share
-
-
 def test_position_is_the_share_of_the_first_beyond_its_probability():
     assert measured(of_pairs.POSITION) == pytest.approx((VOTES.wins - PROB).mean())
     assert "shown first" in of_pairs.POSITION.prepare(
@@ -197,7 +189,7 @@ def result():
 
 
 @pytest.fixture(scope="module")
-def found(result) -> rt.checking.Check:
+def found(result) -> Check:
     return rt.check(rt.BTL(), result, replicates=500, time=np.arange(VOTES.num_rows))
 
 
@@ -212,13 +204,6 @@ def test_the_table_has_each_discrepancy_and_prints(found):
     assert "agreement" in str(found)
     # Votes by chance fail nowhere.
     assert not found.failed
-    assert "Nothing fails" in str(found)
-
-
-def test_the_same_seed_gives_the_same_check(result):
-    one, same, other = (rt.check(rt.BTL(), result, replicates=500, seed=seed) for seed in (1, 1, 2))
-    assert one.table.identical(same.table)
-    assert not one.table.identical(other.table)
 
 
 def test_p_values_are_adjusted_together():
@@ -239,9 +224,7 @@ def test_failures_name_the_model_that_mends_them():
     result = rt.fit(rt.BTL(), data, rt.PGEM(draws=100), seed=0, progress=False)
     found = rt.check(rt.BTL(), result, replicates=500)
     assert "competence" in found.failed
-    sentence = found.sentences[found.failed.index("competence")]
-    assert "BTL predicts some annotators better" in sentence
-    assert 'rt.ExtendedBTL(competence="signed")' in sentence
+    assert 'rt.ExtendedBTL(competence="signed")' in str(found)
 
 
 def test_every_failure_has_a_sentence_for_every_model():

@@ -310,7 +310,7 @@ def change(group, variable, amount) -> None:
     ("spoil", "sentence"),
     [
         (lambda tree: tree.attrs.pop("seed"), "does not record 'seed'"),
-        (lambda tree: tree.attrs.update(ordered="false"), "ordered=False"),
+        (lambda tree: tree.attrs.update(ordered="false"), "differ in 'ordered'"),
         (lambda tree: change(tree["posterior"], "worth", 1.0), "not centred"),
         (lambda tree: first_only(tree["constant_data"], "annotator_code"), "differ in 'annotator'"),
         (lambda tree: change(tree["log_likelihood"], "outcome", 1.0), "log-likelihood is off by 1"),

@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 
 import raters as rt
-from raters.checking.calibration import geweke
+from raters.checking import geweke
 from raters.distributions import ScaledNormal
 from raters.inference.polya_gamma import (
     augmentation,

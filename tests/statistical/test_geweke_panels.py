@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import raters as rt
-from raters.checking.calibration import geweke
+from raters.checking import geweke
 from raters.errors import BackendError
 from raters.inference.polya_gamma import panel_gibbs, panels
 

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import raters as rt
-from raters.checking.calibration import geweke
+from raters.checking import geweke
 from raters.inference.polya_gamma import joint, joint_plan
 from tests.inference.test_several import rankings_of, votes_of
 from tests.several import labelled

@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 import raters as rt
-from raters.checking.calibration import geweke
+from raters.checking import geweke
 from raters.distributions.ties import Davidson, RaoKupper
 from raters.inference.polya_gamma import conditionals
 from raters.inference.polya_gamma.conditionals import Observation

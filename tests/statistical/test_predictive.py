@@ -16,6 +16,7 @@ from scipy.stats import binom
 import raters as rt
 from raters.checking import predictive
 from raters.checking.discrepancies import Layout
+from raters.checking.predictive import Check
 from raters.fitting import groups, replicates
 from raters.fitting.replicates import single
 from raters.kinds import kind_of
@@ -133,7 +134,7 @@ QUIET = pytest.mark.filterwarnings(
 )
 
 
-def checked(model: rt.Model, data: Any, seed: int = 0, **options: Any) -> rt.checking.Check:
+def checked(model: rt.Model, data: Any, seed: int = 0, **options: Any) -> Check:
     result = rt.fit(model, data, BACKEND, seed=seed, progress=False, log_likelihood=False)
     return rt.check(model, result, replicates=500, seed=seed, **options)
 
