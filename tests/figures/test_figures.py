@@ -15,6 +15,7 @@ from scipy.stats import t as student
 
 import raters as rt
 from raters import figures
+from raters.checking.predictive import Check
 from raters.errors import DataError, SettingError
 from raters.figures.base import VERDICTS, ends, short
 from raters.figures.fits import cell
@@ -159,7 +160,7 @@ def test_each_discrepancy_has_a_panel():
     draws = xr.Dataset({"observed": (axes, observed), "replicated": (axes, drawn)}, coords)
     columns = {"p_adjusted": np.full(5, 0.01), "fails": np.arange(5) == 4}
     table = xr.Dataset({name: ("discrepancy", value) for name, value in columns.items()}, coords)
-    plots = figures.checks(rt.checking.Check(table, draws, ()))
+    plots = figures.checks(Check(table, draws, ()))
     for place, name in enumerate(names):
         panel = plots.get_viz("plot", discrepancy=name)
         assert panel.get_title(loc="right").endswith("fails") == (place == 4)
