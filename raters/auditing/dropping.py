@@ -26,7 +26,6 @@ def drop(
     *,
     seed: int,
     progress: bool = True,
-    log_likelihood: bool | None = None,
 ) -> xr.DataTree:
     """Fit again without the annotators that an audit flagged.
 
@@ -38,8 +37,8 @@ def drop(
     audit : Audit
     backend : Backend, optional
     seed : int
-    progress, log_likelihood : bool
-        As of `raters.fit`.
+    progress : bool
+        Show a progress bar on standard error.
 
     Returns
     -------
@@ -61,5 +60,4 @@ def drop(
         problem = f"has no {plural(data.judge)} {shorten(unknown)}, whom the audit flagged"
         refuse("data", data, problem, "pass the data that were audited")
     names = [name for name in data.judges if str(name) in flagged]
-    left = data.without_judges(names)
-    return fit(model, left, backend, seed=seed, progress=progress, log_likelihood=log_likelihood)
+    return fit(model, data.without_judges(names), backend, seed=seed, progress=progress)

@@ -24,12 +24,6 @@ class PositionBias(NamedTuple):
     first_share: Float[np.ndarray, "draw judge"]
     shared: bool
 
-    def crowd_share(self, judgements: Float[np.ndarray, " judge"]) -> Float[np.ndarray, " draw"]:
-        """Mean of the share over the judges with answers, or over all without any."""
-        if self.shared or not judgements.any():
-            return np.asarray(self.first_share.mean(1))
-        return np.asarray(self.first_share[:, judgements > 0].mean(1))
-
 
 def position_bias(program: Program[Any], result: xr.DataTree) -> PositionBias | None:
     """Read the position bias of a fit off its site ``position_bias``."""

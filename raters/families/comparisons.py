@@ -66,7 +66,9 @@ def position(context: kinds.AuditContext) -> kinds.Section | None:
     if bias is None:
         return None
     data, audit, level = context.program.data, context.audit, context.level
-    share = bias.crowd_share(data.judgements_by(data.judge).astype(float))[:, None]
+    voted = data.judgements_by(data.judge) > 0
+    of_all = bias.shared or not voted.any()
+    share = bias.first_share[:, slice(None) if of_all else voted].mean(1, keepdims=True)
     crowd = {name: x[0] for name, x in mean_and_interval("first_share", share, level).items()}
     votes, separate = data.halved(), order_share(data) >= MIXED_ORDER
     observed = float(np.sum(votes.wins) / np.sum(votes.weight))

@@ -148,23 +148,6 @@ def test_known_classes_move_an_accuracy_away_from_the_crowd():
 # ---------------------------------------------------------------- the verb
 
 
-def test_a_crowd_that_is_wrong_together_is_seen_by_known_classes(shared):
-    """The model expects next to no wrong label of 600, and 120 are wrong."""
-    _data, result, truth = shared
-    of_model = rt.audit(MODEL, result, reference="crowd")
-    wrong = int((of_model.items["label"].values != truth.values).sum())
-    by_model = of_model.expected_wrong
-    assert by_model < 10 < 100 < wrong
-    gold = truth.sample(60, random_state=1)
-    found = rt.calibrate(MODEL, result, gold)
-    rest = int((found.items["label"].values != truth.values).sum())
-    low, high = found.wrong_interval
-    assert low <= rest <= high
-    assert high < 200
-    own = found.annotators["accuracy"].values
-    assert (np.abs(own - 0.74) < 0.1).all()
-
-
 def test_classes_that_the_fit_knew_are_looked_at_as_if_it_had_not(shared):
     data, result, truth = shared
     gold = truth.sample(60, random_state=1)

@@ -181,20 +181,6 @@ def test_every_column_follows_from_the_draws(classes, fit_quietly_module):
 
 
 @pytest.mark.slow
-def test_one_coin_by_its_accuracies(crowd, fit_quietly_module):
-    result = fit_quietly_module(rt.models.OneCoin(), crowd.labels, rt.PGEM(draws=50))
-    audit = rt.audit(rt.models.OneCoin(), result, reference="crowd")
-    accuracy = result.posterior["accuracy"].mean(("chain", "draw")).values
-    for true_class in range(3):
-        for label in range(3):
-            of_cell = audit.confusion["mean"].sel(true_class=true_class, label=label)
-            np.testing.assert_allclose(
-                of_cell, accuracy if label == true_class else (1 - accuracy) / 2, atol=1e-5
-            )
-    np.testing.assert_allclose(audit.table["accuracy"], accuracy, atol=1e-5)
-
-
-@pytest.mark.slow
 def test_items_of_a_class_are_averaged_where_difficulty_differs(difficult, monkeypatch):
     monkeypatch.setattr(label_audit, "_ITEMS", 1000)  # all of them, so that the average is known
     audit = rt.audit(rt.models.ItemDifficulty(), difficult, reference="crowd")

@@ -185,21 +185,3 @@ def test_known_orders_settle_a_mirrored_crowd(misled):
     found = rt.calibrate(MODEL, both, truth.iloc[6:])
     assert found.p_above(11, 6) > 0.99
     assert rt.calibrate(MODEL, both).p_above(11, 6) == pytest.approx(0.5, abs=0.15)
-
-
-@pytest.mark.slow
-def test_known_orders_do_not_turn_guessers_into_adversaries(fit_quietly):
-    """Orders of pairs tell of the truth, and not who votes at random: the probabilities of types
-    stay those of types, within the error of 400 draws (standard error .025 at most)."""
-    votes, truth = rt.datasets.crowd(8, 10, 1500, seed=0)
-    model = rt.models.GuesserBTL()
-    result = fit_quietly(model, votes, rt.PGEM(draws=400))
-    values = dict(zip(votes.items, np.asarray(truth["reward"]), strict=True))
-    alone, known = (rt.audit(model, result, gold).table for gold in (None, values))
-    for name in ("p_guessing", "p_adversarial"):
-        assert np.abs(alone[name].values - known[name].values).max() < 0.15
-    with pytest.warns(DataWarning, match="contradict the crowd"):
-        turned = rt.audit(model, result, {name: -value for name, value in values.items()}).table
-    assert np.abs(alone["p_guessing"].values - turned["p_guessing"].values).max() < 0.15
-    competent = 1 - alone["p_guessing"].values - alone["p_adversarial"].values
-    assert np.abs(turned["p_adversarial"].values - competent).max() < 0.15

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.auditing.position import position_bias
-from raters.program import Program
 from tests import hand
 
 MODEL = rt.ExtendedBTL(
@@ -55,14 +53,3 @@ def test_the_audit_has_the_bias_of_each_annotator():
     assert column(audit, "position_bias_high")[0] == pytest.approx(math.log(9))
     assert column(audit, "p_position_bias") == [1.0, 0.25, 0.75, 1.0]
     assert "p_position_bias" in str(audit)
-
-
-def test_the_crowd_is_the_mean_over_those_who_voted():
-    found = position_bias(Program(MODEL, VOTES), RESULT)
-    assert not found.shared
-    votes = VOTES.judgements_by("annotator").astype(float)
-    last = 1.3 / 2.3
-    expected = [(0.75 + 0.5 + 0.25) / 3, (0.9 + 0.5 + 0.5) / 3, (0.9 + 0.5 + 0.25) / 3]
-    expected.append((0.75 + last + 0.25) / 3)
-    np.testing.assert_allclose(np.unique(found.crowd_share(votes)), np.unique(expected))
-    np.testing.assert_allclose(found.crowd_share(0 * votes), found.first_share.mean(1))

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.auditing.choices import coefficients
 from raters.checking.discrepancies import Draw, Layout
 from raters.errors import DataError, SettingError
 from raters.families import choices as family
@@ -137,21 +136,6 @@ def test_tables_of_coefficients_and_shares(fitted) -> None:
     assert abs(value.sum()) < 1e-4
     assert shares.findings[0]["menus"] == 3
     assert shares.table.groupby("menu")["observed"].sum().round(9).eq(1).all()
-
-
-def test_correlations_are_in_the_table_in_place_of_their_factor(fit_quietly) -> None:
-    """The mean of each pair is that of the correlations of the result; a short run tells it."""
-    choices, _ = rt.datasets.choice_crowd(30, 4, num_features=3, spread=1.0, seed=0)
-    model = rt.MixedLogit(correlated=True)
-    result = fit_quietly(model, choices, rt.PGGibbs(draws=20, warmup=10, chains=2))
-    table = coefficients(program_of(model, result), result, 0.9).to_dataframe()
-    own = table[table["parameter"] == "correlation"]
-    assert "correlation_factor" not in set(table["parameter"])
-    mean = result.posterior["correlation"].mean(("chain", "draw")).values
-    pairs = {
-        f"feature {low} × feature {high}": mean[low, high] for low, high in ((0, 1), (0, 2), (1, 2))
-    }
-    assert own["value"].to_dict() == pytest.approx(pairs, abs=1e-6)
 
 
 def test_nobody_is_judged_by_what_they_choose(fitted, tmp_path) -> None:

@@ -114,13 +114,6 @@ def test_the_same_seed_gives_the_same_draws(fitted):
     assert not other.posterior.equals(fitted.posterior)
 
 
-def test_log_likelihoods_are_left_out_on_request():
-    result = rt.fit(rt.BTL(), VOTES, EM, seed=0, progress=False, log_likelihood=False)
-    assert "log_likelihood" not in result
-    assert "log_likelihood" in rt.log_likelihood(rt.BTL(), result)
-    assert "log_likelihood" not in result
-
-
 # 100 draws are few for Pareto-smoothed importance sampling, which says so.
 few_draws = pytest.mark.filterwarnings("ignore:Estimated shape parameter of Pareto distribution")
 

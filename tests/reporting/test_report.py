@@ -335,20 +335,6 @@ def test_every_form_shows_the_same_facts_whole_and_escaped(audited, tmp_path):
     assert (tmp_path / "competences.png").stat().st_size > 1000
 
 
-def test_questions_are_listed(of_votes):
-    model, result, audit = of_votes
-    pool = rt.Candidates.pairs(rt.Comparisons.from_result(result))
-    asked = rt.suggest(model, result, pool, batch_size=3)
-    report = rt.report(model, result, audit, questions=asked, questions_note="Three of many.")
-    first = [row["first"] for row in report.facts["next"]["questions"]]
-    assert first == asked["first"].values.tolist()
-    for text in (report.to_markdown(), report.to_html(), report.to_text()):
-        assert "Three of many." in text
-        assert "P(first wins)" in text
-    with raises_about(SettingError, "questions"):
-        rt.report(model, result, audit, questions="what next?")
-
-
 # ---------------------------------------------------------------- mistakes
 
 
