@@ -198,8 +198,8 @@ class Arguments(Judgements):
         constant = result["constant_data"] if "constant_data" in result.children else {}
 
         def fixed(name: str) -> Any:
-            own = facts["plain"]
-            value = own[name] if name in own else np.asarray(constant[name].values)
+            plain = facts["plain"]
+            value = plain[name] if name in plain else np.asarray(constant[name].values)
             return tuple(value) if isinstance(value, list) else value
 
         return cls(

@@ -209,8 +209,8 @@ class Judgements(Parts, Storing):
     @checked
     def without(self, more: Self) -> Bool[np.ndarray, " row"]:
         """Mask of the rows that ask what `more` does not."""
-        own, other = np.split(self.keys(more), [self.num_rows])
-        return ~np.isin(own, other)
+        these, other = np.split(self.keys(more), [self.num_rows])
+        return ~np.isin(these, other)
 
     @checked
     def joined(self, more: Self) -> Self:
@@ -241,12 +241,12 @@ class Judgements(Parts, Storing):
             one_of("axes", axis, {*self.names, *self.axes.values()})
             if axis not in self.names:
                 continue
-            known, own = tuple(like.coords[axis]), tuple(self.coords[axis])
+            known, present = tuple(like.coords[axis]), tuple(self.coords[axis])
             for column in self.code_columns(axis):
                 if self.of_judges(column):
                     continue
                 if (codes := getattr(self, column)) is not None:
-                    changes[column] = matched_codes(np.asarray(codes), own, known, axis)
+                    changes[column] = matched_codes(np.asarray(codes), present, known, axis)
             changes[self.names[axis]] = known
         if self.judge in axes:
             columns = [name for name in self.arrays() if self.of_judges(name)]
@@ -283,9 +283,9 @@ class Judgements(Parts, Storing):
         for name in self.statics():
             if isinstance(self.__dataclass_fields__[name].default, bool):
                 boolean(name, getattr(self, name))
-        own = self.arrays()
-        for name in (*self.code_columns(self.judge), *own):
-            self._check_column(name, own[name])
+        arrays = self.arrays()
+        for name in (*self.code_columns(self.judge), *arrays):
+            self._check_column(name, arrays[name])
         for column, axis in self.axes.items():
             if (codes := getattr(self, column)) is not None:
                 # Only sets, known classes and what is known of judges have places for none.

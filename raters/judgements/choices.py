@@ -205,7 +205,7 @@ class Choices(Grouped):
             place(columns["alternative"], known, "alternatives that were fitted", advice)
         (what,), names = encode_names([columns["alternative"]], known, "alternative")
         size = len(group)
-        who, own = annotators_of(columns.get("annotator"), annotators, size, "chose once")
+        who, people = annotators_of(columns.get("annotator"), annotators, size, "chose once")
         if annotator is not None:
             who = one_each(group, columns["annotator"], who, sets)[group]
         times = None
@@ -218,7 +218,7 @@ class Choices(Grouped):
         table = reading.Offers(group, what, who, times, reading.matrix(values, size))
         each = reading.of_sets(about, group, sets)
         terms = reading.Terms(described, specific, of_chooser, like)
-        choices = cls._of(table, reading.SetNames(sets, names), own, each, terms, counted)
+        choices = cls._of(table, reading.SetNames(sets, names), people, each, terms, counted)
         return choices.aggregate() if aggregate and not choices.has_features else choices
 
     @classmethod
@@ -298,7 +298,7 @@ class Choices(Grouped):
         by_place = reading.columns_by_alternative("available", "available", there, names)
         described = reading.wide_names(features, names)
         named = [("available", name) for _, name in by_place]
-        named += [("features", name) for own in described.values() for _, name in own]
+        named += [("features", name) for columns_of in described.values() for _, name in columns_of]
         rows = reading.rows_of(frame, columns, named)
         offered = reading.availability(frame, by_place, names, rows)
         code = None
@@ -307,7 +307,7 @@ class Choices(Grouped):
             code = place(columns["choice"], tuple(values), "alternatives", advice)
             reading.check_available(offered, code, names)
         wide = reading.wide_features(frame, described, offered)
-        who, own = annotators_of(columns.get("annotator"), annotators, rows, "chose once")
+        who, people = annotators_of(columns.get("annotator"), annotators, rows, "chose once")
         group, what = np.nonzero(offered)
         times = None if code is None else (code[group] == what).astype(float)
         table = reading.Offers(group, what, who[group], times, wide[group, what])
@@ -316,7 +316,7 @@ class Choices(Grouped):
         each = reading.matrix(about, rows)
         sets = reading.SetNames(tuple(range(rows)), tuple(names))
         terms = reading.Terms(tuple(described), specific, of_chooser, like)
-        choices = cls._of(table, sets, own, each, terms, counted=False)
+        choices = cls._of(table, sets, people, each, terms, counted=False)
         return choices.aggregate() if aggregate and not choices.has_features else choices
 
     @classmethod
@@ -472,17 +472,17 @@ class Choices(Grouped):
 
     def same_question(self) -> Int[np.ndarray, " row"]:
         """Number of each row that equal alternatives of equal sets share, whoever chooses."""
-        own = self.canonical()._set_keys()
-        return ranks([own[np.asarray(self.group)], np.asarray(self.alternative)])
+        set_keys = self.canonical()._set_keys()
+        return ranks([set_keys[np.asarray(self.group)], np.asarray(self.alternative)])
 
     def _set_keys(self) -> Int[np.ndarray, " set"]:
         """Number of each set that equal ones share: the same alternatives with the same
         features."""
-        group, own = np.asarray(self.group), [np.asarray(self.alternative)]
-        own += [] if self.features is None else [np.asarray(self.features)]
+        group, columns = np.asarray(self.group), [np.asarray(self.alternative)]
+        columns += [] if self.features is None else [np.asarray(self.features)]
         place = place_within(group)
         table = np.full((self.num_units, int(place.max(initial=0)) + 1), -1)
-        table[group, place] = ranks(own)
+        table[group, place] = ranks(columns)
         choosers = [] if self.chooser_features is None else [np.asarray(self.chooser_features)]
         return ranks([table, *choosers])
 
@@ -564,14 +564,14 @@ class Choices(Grouped):
         """With features centred and scaled as those of other choices."""
         changes: dict[str, Any] = {}
         for names, values, centre, scale in _FEATURES:
-            own, known = getattr(self, names), getattr(like, names)
+            present, known = getattr(self, names), getattr(like, names)
             if not known:
                 changes |= {names: (), values: None, centre: None, scale: None}
                 continue
-            if own != known:  # Their order is that of the coefficients.
+            if present != known:  # Their order is that of the coefficients.
                 refuse_data(
                     "features" if names == "feature_names" else "choosers",
-                    list(own),
+                    list(present),
                     f"differ from those of the fit ({shorten(known)})",
                     "give the same ones, in the same order",
                 )
@@ -609,8 +609,8 @@ class Choices(Grouped):
         if real.chosen is not None:
             columns["chosen"] = np.asarray(real.chosen).astype(np.int64)
         for names, values, centre, scale in _FEATURES:
-            if own := getattr(real, names):
+            if present := getattr(real, names):
                 raw = real._raw(values, centre, scale)
                 raw = raw if values == "features" else raw[group]
-                columns |= {name: raw[:, place] for place, name in enumerate(own)}
+                columns |= {name: raw[:, place] for place, name in enumerate(present)}
         return pd.DataFrame(columns)

@@ -32,10 +32,10 @@ def takes_names(data: Judgements, axis: str, names: tuple[Any, ...]) -> bool:
 
 def with_names(data: Any, axis: str, names: tuple[Any, ...]) -> Any:
     """The same judgements in the codes of other names."""
-    own = tuple(data.coords[axis])
-    if own == tuple(names):
+    present = tuple(data.coords[axis])
+    if present == tuple(names):
         return data
-    place = match_names(np.arange(len(own)), own, names, axis)
+    place = match_names(np.arange(len(present)), present, names, axis)
     changes: dict[str, Any] = {data.names[axis]: tuple(names)}
     grouped = isinstance(data, Grouped) and axis == data.unit
     for name, axes in data.arrays().items():
@@ -87,10 +87,10 @@ def _is_open(axis: str, parts: Sequence[Judgements]) -> bool:
 
 def aligned(parts: Sequence[Any]) -> list[Any]:
     """Parts with the same names along an axis, in the same order, where they can have them."""
-    found = list(parts)
+    changed = list(parts)
     for axis in dict.fromkeys(axis for part in parts for axis in _named(part)):
-        found = _aligned_along(axis, found)
-    return found
+        changed = _aligned_along(axis, changed)
+    return changed
 
 
 def _aligned_along(axis: str, parts: list[Any]) -> list[Any]:

@@ -66,11 +66,11 @@ def _linked(
 
 def judges_by_part(data: Judgements) -> list[Int[np.ndarray, " judge"]]:
     """Codes of the judges of each part of two rows and more; of one part, of all judges."""
-    found = connected(data)
-    part = found.part[str(data.judge)]
-    if found.number < 2:
+    components = connected(data)
+    part = components.part[str(data.judge)]
+    if components.number < 2:
         return [np.arange(len(part))]
-    return [np.flatnonzero(part == place) for place in range(found.number)]
+    return [np.flatnonzero(part == place) for place in range(components.number)]
 
 
 def listed_parts(data: Judgements, parts: Sequence[Int[np.ndarray, " judge"]]) -> str:

@@ -80,11 +80,11 @@ def ordered_pairs(
     ahead = standing(place)
     keys, counts = [], []
     for first, second in zip(*np.triu_indices(offered.shape[1], 1), strict=True):
-        told = (offered[:, second] >= 0) & (ahead[:, first] != ahead[:, second])
+        decided = (offered[:, second] >= 0) & (ahead[:, first] != ahead[:, second])
         pair = offered[:, first] * num_items + offered[:, second]
         answer = ahead[:, first] < ahead[:, second]
-        keys.append(np.stack([judge, pair, answer], axis=1)[told])
-        counts.append(count[told])
+        keys.append(np.stack([judge, pair, answer], axis=1)[decided])
+        counts.append(count[decided])
     every = np.concatenate([*keys, np.zeros((0, 3), np.int64)])
     each, place_of = np.unique(every, axis=0, return_inverse=True)
     total = np.bincount(place_of.ravel(), np.concatenate([*counts, np.zeros(0)]), len(each))

@@ -316,11 +316,8 @@ class Demonstrations(Judgements):
         [{'trajectory': 'w', 'sun': 3.0}]
         """
         known = np.asarray(-1 if self.trajectory is None else self.trajectory) >= 0
-        if (
-            self.trajectory is None
-            or self.action is None
-            or (np.asarray(self.weight)[known] != 1).any()
-        ):
+        lacking = self.trajectory is None or self.action is None
+        if lacking or (np.asarray(self.weight)[known] != 1).any():
             refuse_data(
                 "data",
                 problem="has no trajectories, no actions, or counts of steps",

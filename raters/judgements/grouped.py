@@ -78,8 +78,8 @@ class Grouped(Judgements):
 
     def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:
         """Names of the group of each row, of what else it asks about, and of the judge."""
-        own = names_array(self.coords[self.unit])[np.asarray(self.codes(self.unit))]
-        return {self.unit: own} | super().question_names()
+        unit_names = names_array(self.coords[self.unit])[np.asarray(self.codes(self.unit))]
+        return {self.unit: unit_names} | super().question_names()
 
     def rows(self, index: Any) -> Self:
         """The given rows in their order; all groups stay."""
@@ -132,11 +132,11 @@ class Grouped(Judgements):
         last = jnp.searchsorted(group, end) + jnp.searchsorted(group, end - self.num_units)
         place = (first + jnp.arange(rows)) % self.num_rows
         there = jnp.arange(rows) < last - first
-        own = jnp.where(there, (group[place] - begin) % self.num_units, units - 1)
+        unit = jnp.where(there, (group[place] - begin) % self.num_units, units - 1)
         count = 1.0 if self.count is None else jnp.asarray(self.count)[place]
         of_units = (begin + jnp.arange(units)) % self.num_units
         return self._at(
-            place, of_units, jnp, group=own.astype(group.dtype), count=jnp.where(there, count, 0.0)
+            place, of_units, jnp, group=unit.astype(group.dtype), count=jnp.where(there, count, 0.0)
         )
 
     def window_rows(self, units: int) -> int:

@@ -357,12 +357,12 @@ class MDP:
 
     def warn(self) -> None:
         """Warn of states that are never reached from the start."""
-        found = reached(edges_of(self), np.asarray(self.start) > 0)
+        seen = reached(edges_of(self), np.asarray(self.start) > 0)
         sentence = (
             "state(s) are never reached from the start, so that no demonstration passes through"
             " them"
         )
-        warn_of_each({sentence: (self.states, ~found)})
+        warn_of_each({sentence: (self.states, ~seen)})
 
     def __repr__(self) -> str:
         if not hasattr(self.transition, "shape"):  # a tree of something else

@@ -41,12 +41,12 @@ def reached(
     edges: Bool[np.ndarray, "state next_state"], first: Bool[np.ndarray, " state"]
 ) -> Bool[np.ndarray, " state"]:
     """Mask of the states that edges lead to from the first ones, themselves included."""
-    found = first.copy()
+    seen = first.copy()
     frontier = first
     while frontier.any():
-        frontier = edges[frontier].any(0) & ~found
-        found |= frontier
-    return found
+        frontier = edges[frontier].any(0) & ~seen
+        seen |= frontier
+    return seen
 
 
 def edges_of(process: MDP) -> Bool[np.ndarray, "state next_state"]:

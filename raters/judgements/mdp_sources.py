@@ -179,13 +179,13 @@ def _tables_of(env: Any) -> tuple[list[Mapping[int, Any]], Float[np.ndarray, " s
                 "install Gymnasium, and name one of its tabular environments, or pass one",
                 instead="pip install gymnasium, and env='FrozenLake-v1'",
             )
-    own = getattr(env, "unwrapped", env)
-    outcomes = getattr(own, "P", None)
-    start = getattr(own, "initial_state_distrib", None)
+    environment = getattr(env, "unwrapped", env)
+    outcomes = getattr(environment, "P", None)
+    start = getattr(environment, "initial_state_distrib", None)
     if not isinstance(outcomes, Mapping) or not outcomes or start is None:
         refuse_data(
             "env",
-            type(own).__name__,
+            type(environment).__name__,
             "has no tables P and initial_state_distrib",
             "pass one of Gymnasium's tabular environments",
             instead="rt.MDP.from_gymnasium(gymnasium.make('FrozenLake-v1'))",

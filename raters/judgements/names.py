@@ -238,14 +238,14 @@ def match_names(
 
 
 def matched_codes(
-    codes: Int[np.ndarray, " ..."], own: tuple[Any, ...], known: tuple[Any, ...], role: str
+    codes: Int[np.ndarray, " ..."], names: tuple[Any, ...], known: tuple[Any, ...], role: str
 ) -> Int[np.ndarray, " ..."]:
     """Codes among the known names; −1 stays."""
     there = codes >= 0
     if there.all():
-        return match_names(codes, own, known, role.removeprefix("true_"))
+        return match_names(codes, names, known, role.removeprefix("true_"))
     matched = np.full(codes.shape, -1, np.int32)
-    matched[there] = match_names(codes[there], own, known, role.removeprefix("true_"))
+    matched[there] = match_names(codes[there], names, known, role.removeprefix("true_"))
     return matched
 
 

@@ -126,12 +126,12 @@ class Roles(abc.ABC):
     def words_of(self, row: int, outcome: float) -> str:
         """The last of the words for an outcome: a name, where there is one."""
         finite("outcome", outcome, 1.0)
-        own = [word for word, value in self.answer_words(row).items() if value == outcome]
-        if not own:
+        words = [word for word, value in self.answer_words(row).items() if value == outcome]
+        if not words:
             possible = sorted(set(self.answer_words(row).values()))
             problem = f"is no outcome of question {row}"
             refuse_data("outcome", outcome, problem, f"it must be one of {possible}")
-        return own[-1]
+        return words[-1]
 
     def listed_word(self, row: int, answer: float) -> str:
         """Word for one of the `listed_answers` of a question."""
@@ -178,7 +178,7 @@ class Roles(abc.ABC):
     @classmethod
     def code_columns(cls, axis: str) -> tuple[str, ...]:
         """Columns of codes along an axis."""
-        return tuple(column for column, own in cls.axes.items() if own == axis)
+        return tuple(column for column, other in cls.axes.items() if other == axis)
 
     @classmethod
     def axis_of(cls, column: str) -> str | None:
@@ -192,9 +192,9 @@ class Roles(abc.ABC):
         return cls.arrays()[column][0] == cls.judge
 
     def __repr__(self) -> str:
-        own = getattr(self, self.code_columns(self.judge)[0])
+        codes = getattr(self, self.code_columns(self.judge)[0])
         axes = self.arrays()
-        if own is None or not all(_has_axes(getattr(self, name), axes[name]) for name in axes):
+        if codes is None or not all(_has_axes(getattr(self, name), axes[name]) for name in axes):
             return f"{type(self).__name__}(...)"  # a tree of something else, or traced
         number = self.num_units if self.together else self.num_rows
         if self.has_answers:

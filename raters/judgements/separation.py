@@ -63,13 +63,13 @@ def free_share(votes: Comparisons, values: Float[np.ndarray, " comparison"] | No
     across = scipy.sparse.csr_array((number, number))
     for piece in votes.chunks(_FEW):
         count = np.asarray(piece.weight, float)
-        own = np.ones(len(count)) if values is None else values[begin : begin + len(count)]
+        value = np.ones(len(count)) if values is None else values[begin : begin + len(count)]
         begin += len(count)
         sides = np.asarray(piece.first), np.asarray(piece.second)
-        moment += np.bincount(sides[0], count * own, number)
-        moment -= np.bincount(sides[1], count * own, number)
+        moment += np.bincount(sides[0], count * value, number)
+        moment -= np.bincount(sides[1], count * value, number)
         across = across + scipy.sparse.csr_array((count, sides), shape=(number, number))
-        total += (count * own**2).sum()
+        total += (count * value**2).sum()
     across = across + across.T
     laplacian = scipy.sparse.diags_array(np.asarray(across.sum(1)).ravel()) - across
     # The moment is orthogonal to the constant rewards that the Laplacian does not see.

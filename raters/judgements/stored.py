@@ -46,12 +46,12 @@ def part_of_tree(result: xr.DataTree, part: str) -> xr.DataTree:
     prefix = f"{part}."
     groups = {}
     for group in ("observed_data", "constant_data"):
-        own = {
+        arrays = {
             str(name).removeprefix(prefix): array.variable
             for name, array in result[group].data_vars.items()
             if str(name).startswith(prefix)
         }
-        groups[group] = xr.Dataset(own)
+        groups[group] = xr.Dataset(arrays)
     tree = xr.DataTree.from_dict(groups)
     tree.attrs.update(
         {

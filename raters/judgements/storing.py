@@ -91,10 +91,10 @@ class Storing(Roles):
 
     def groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]]:
         """Arrays as a result stores them."""
-        own = self.arrays()
+        axes = self.arrays()
         constant = {}
         for name, array in self.packed().items():
-            constant[self._stored(name)] = own[name], array
+            constant[self._stored(name)] = axes[name], array
         observed = constant.pop(self._stored(self.answer))
         return {"observed_data": {self._stored(self.answer): observed}, "constant_data": constant}
 

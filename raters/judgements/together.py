@@ -155,8 +155,8 @@ class Together(Judgements):
         """Names along each axis, as results call it."""
         return {
             name: part.coords[axis]
-            for own, part in self.by_name()
-            for axis, name in self.own_axes(own).items()
+            for part_name, part in self.by_name()
+            for axis, name in self.own_axes(part_name).items()
             if len(part.coords[axis]) or name != axis
         }
 
@@ -203,9 +203,9 @@ class Together(Judgements):
     def judgements_by(self, axis: str) -> Any:
         """Number of judgements of each name of an axis, in all parts that have it."""
         of_parts = [
-            part.judgements_by(own)
+            part.judgements_by(part_axis)
             for name, part in self.by_name()
-            for own, called in self.own_axes(name).items()
+            for part_axis, called in self.own_axes(name).items()
             if called == axis
         ]
         return np.sum(of_parts, axis=0).astype(np.int64)
@@ -255,11 +255,11 @@ class Together(Judgements):
         """Arrays as a result stores them, by group and ``part.name``."""
         groups: Groups = {"observed_data": {}, "constant_data": {}}
         for part, data in self.by_name():
-            own = self.own_axes(part)
+            axis_names = self.own_axes(part)
             for group, variables in data.groups().items():
                 groups[group] |= {
                     f"{part}.{name}": (
-                        tuple(own.get(axis, f"{part}.{axis}") for axis in axes),
+                        tuple(axis_names.get(axis, f"{part}.{axis}") for axis in axes),
                         array,
                     )
                     for name, (axes, array) in variables.items()
@@ -298,8 +298,9 @@ class Together(Judgements):
     def without_judges(self, names: Iterable[Any]) -> Self:
         """The judgements of everybody else, in every part."""
         gone = tuple(names)
-        changed = tuple(part.without_judges(gone) for part in self.parts)
-        return dataclasses.replace(self, parts=changed)
+        return dataclasses.replace(
+            self, parts=tuple(part.without_judges(gone) for part in self.parts)
+        )
 
     def some_outcomes(self) -> dict[str, Any]:
         """Outcomes that the questions of each part can have, as `answered` takes them."""

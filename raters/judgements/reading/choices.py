@@ -72,7 +72,9 @@ def wide_names(features: Any, names: Sequence[Any]) -> dict[str, list[tuple[int,
             instead=EXAMPLES["features"],
         )
     texts = feature_names(listed, "features")
-    columns = [columns_by_alternative("features", name, own, names) for name, own in listed.items()]
+    columns = [
+        columns_by_alternative("features", name, given, names) for name, given in listed.items()
+    ]
     return dict(zip(texts, columns, strict=True))
 
 

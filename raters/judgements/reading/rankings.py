@@ -147,22 +147,22 @@ def placed(
         )
     line = np.flatnonzero(~np.isnan(score))
     order = line[np.lexsort((score[line], ranking[line]))]
-    own, level = ranking[order], score[order]
-    tied = (own[1:] == own[:-1]) & (level[1:] == level[:-1])
+    sorted_codes, level = ranking[order], score[order]
+    tied = (sorted_codes[1:] == sorted_codes[:-1]) & (level[1:] == level[:-1])
     if tied.any():
         at = int(np.argmax(tied))
         pair = ", ".join(
             repr(item.values[item.code[row]]) for row in sorted(order[at : at + 2].tolist())
         )
         column.refuse(
-            f"gives {pair} the same rank in the ranking {names[own[at]]!r}"
-            f" ({len(np.unique(own[1:][tied]))} such rankings)",
+            f"gives {pair} the same rank in the ranking {names[sorted_codes[at]]!r}"
+            f" ({len(np.unique(sorted_codes[1:][tied]))} such rankings)",
             "raters has no likelihood of ties in rankings: leave those rankings out, or compare"
             " ratings in pairs, where a tie is half a vote",
             "rt.Comparisons.from_ratings(...)",
         )
     place = np.zeros(len(ranking), np.int32)
-    place[order] = place_within(own) + 1
+    place[order] = place_within(sorted_codes) + 1
     return place
 
 
