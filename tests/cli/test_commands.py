@@ -134,18 +134,6 @@ def test_columns_tell_the_kind_and_settings_reach_the_model(capsys) -> None:
     assert not failed
 
 
-def test_bad_rows_are_refused_or_left_out(capsys) -> None:
-    table = pd.read_csv("votes.csv", dtype=str)
-    table.loc[3, "winner"] = ""
-    table.loc[5, "loser"] = table.loc[5, "winner"]
-    table.to_csv("votes.csv", index=False)
-    _, err = run(capsys, "fit", *VOTES, *EM, "--out", "a.nc", code=2)
-    assert "data row 4" in err
-    assert "--drop-bad-rows" in err
-    _, err = run(capsys, "fit", *VOTES, *EM, "--out", "a.nc", "--drop-bad-rows")
-    assert "left out 2 of 120 rows" in err
-
-
 # ---------------------------------------------------------------- campaigns
 
 
