@@ -386,7 +386,14 @@ def _transaction(path: Path, mode: str, write: bool) -> Iterator[sqlite3.Connect
 
 def is_new(path: Path) -> bool:
     """True where there is no file, or one that a process was about to fill when it was killed."""
-    return not path.exists() or (path.is_file() and path.stat().st_size == 0)
+    if not path.is_file():
+        return not path.exists()
+    try:
+        with _transaction(path, "rw", write=False) as db:
+            tables: tuple[int] = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            return tables == (0,)
+    except sqlite3.Error:  # Opening the journal says what is wrong.
+        return False
 
 
 def _create(path: Path, facts: Mapping[str, str], parts: Arrays) -> None:
