@@ -59,8 +59,9 @@ def start(given: Namespace) -> None:
             data = None
         else:
             model, data = read_given(given)
-            size = {} if given.size is None else {"size": given.size}
-            pool = rt.Candidates.of(data, **size)
+            options = {"size": given.size, "again": given.again or None}
+            given_options = {name: value for name, value in options.items() if value is not None}
+            pool = rt.Candidates.of(data, **given_options)
         owners: list[Any] = [model, Policy()]
         if given.backend:
             owners.append(chosen("backend", given.backend, backends()))
@@ -71,6 +72,7 @@ def start(given: Namespace) -> None:
             model,
             pool,
             data=data,
+            again=given.again or None,
             backend=backend[0] if backend else None,
             policy=policy,
             stop=None if given.until is None else rule(given.until),
@@ -79,7 +81,8 @@ def start(given: Namespace) -> None:
             seed=given.seed,
         )
     note([f"wrote {out} ({pool.num_rows:,} questions; {model!r})"], given.quiet)
-    note([f"ask with: raters campaign ask {out}"], given.quiet)
+    kind = f" --kind {given.kind}" if given.kind else ""
+    note([f"ask with: raters campaign ask {out}{kind}"], given.quiet)
 
 
 def _from_names(

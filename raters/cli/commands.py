@@ -30,7 +30,7 @@ def suggest(given: Namespace) -> None:
     outputs.check_table(given.out, given.force)
     with collected_warnings():
         task, (policy,) = task_of(given, Policy())
-        pool = pool_of(task.program, size=given.size)
+        pool = pool_of(task.program, size=given.size, again=given.again or None)
         result = task.fit(log_likelihood=False)
         options = {"batch_size": given.batch_size, "seed": given.seed}
         table = questions(task.program, result, pool, policy, **options)

@@ -329,19 +329,19 @@ def test_the_command_line_audits_and_suggests(case, file, capsys):
     assert summary["asked"]["threshold"] == case.kind.threshold
     assert summary["settings"]["backend"] == case.flags[1]
     assert case.kind.words.many in report.read_text()
-    name = case.data.judges[0]
-    asked = (*case.named[:2], "--only", f"{judge}={name}", "--batch-size", 2)
     again = () if case.kind.data.again else ("--again",)
-    code, printed, err = run(capsys, "suggest", out / "result.nc", *asked, *again)
+    asked = (*case.named[:2], "--batch-size", 2, *again)
+    code, printed, err = run(capsys, "suggest", out / "result.nc", *asked)
     assert code == 0, err
-    assert len(re.findall(rf"\b{name}\b", printed)) == 2
+    assert sum(printed.count(str(name)) for name in case.data.judges) >= 2
     code, _, err = run(capsys, "suggest", out / "result.nc", "--kind", "labels")
     assert (code, err.startswith("raters: --kind labels is not the kind of")) == (2, True)
 
 
 def test_a_campaign_on_the_command_line(case, file, capsys, monkeypatch):
     journal, kind = file.parent / "a.db", case.named[:2]
-    start = ("campaign", "start", file, *case.named, "--again", "--target", "random", *case.flags)
+    again = () if case.kind.data.again else ("--again",)
+    start = ("campaign", "start", file, *case.named, *again, *case.flags)
     code, _, err = run(capsys, *start, "--out", journal)
     assert code == 0
     assert f"raters campaign ask {journal} --kind {kind[1]}" in err
@@ -357,7 +357,7 @@ def test_a_campaign_on_the_command_line(case, file, capsys, monkeypatch):
     export = ("campaign", "export", journal, *kind, "--to", "label-studio")
     assert run(capsys, *export, "--out", tasks)[0] == 0
     assert len(json.loads(tasks.read_text())) == 1
-    assert "--ties is not possible" in run(capsys, *export, "--ties", "--out", tasks)[2]
+    assert "unknown: --ties" in run(capsys, *export, "--ties", "--out", tasks)[2]
     table = file.parent / "all.csv"
     run(capsys, "campaign", "export", journal, *kind, "--to", "judgements", "--out", table)
     assert pd.read_csv(table)["count"].sum() >= case.data.num_judgements
