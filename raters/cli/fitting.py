@@ -118,7 +118,9 @@ def task_of(given: Namespace, *owners: Any) -> tuple[Task, list[Any]]:
         result = outputs.read_result(file)
         program = Program(fitted_model(result), data_of(result))
         if asked not in (None, kind_of(program.data)):
-            raise SettingError(f"--kind {given.kind} is not the kind of {str(file)!r}; leave it out")
+            raise SettingError(
+                f"--kind {given.kind} is not the kind of {str(file)!r}; leave it out"
+            )
         return Task(given, program, stored=result), with_settings(given, *others)
     named = chosen("backend", given.backend, backends()) if given.backend else None
     model, data = read_given(given)

@@ -112,7 +112,6 @@ def test_a_prediction_is_a_distribution_over_the_answers(case, model, result):
     probability = rt.predict(model, result)
     assert probability.dims == ("chain", "draw", "answer", case.data.row)
     np.testing.assert_allclose(probability.sum("answer"), 1, atol=1e-5)
-    judge = case.data.judge
     pointwise = rt.log_likelihood(model, result, by=judge).log_likelihood[case.data.observed]
     assert pointwise.sizes[judge] == len(case.data.judges)
     again = rt.simulate(model, case.data.unanswered(), seed=0)
@@ -319,7 +318,6 @@ def test_the_command_line_audits_and_suggests(case, file, capsys):
     arguments = (file, *case.named, *case.flags, "--out", out, "--report", report)
     code, printed, err = run(capsys, "audit", *arguments)
     assert code == 0, err
-    judge = case.data.judge
     nothing = "has answered every question"
     assert ("NEXT QUESTIONS" if case.kind.data.again else nothing) in printed
     written = {path.name for path in out.iterdir()}
