@@ -112,8 +112,10 @@ def test_a_prediction_is_a_distribution_over_the_answers(case, model, result):
     probability = rt.predict(model, result)
     assert probability.dims == ("chain", "draw", "answer", case.data.row)
     np.testing.assert_allclose(probability.sum("answer"), 1, atol=1e-5)
-    pointwise = rt.log_likelihood(model, result, by=judge).log_likelihood[case.data.observed]
-    assert pointwise.sizes[judge] == len(case.data.judges)
+    pointwise = rt.log_likelihood(model, result, by=case.data.judge).log_likelihood[
+        case.data.observed
+    ]
+    assert pointwise.sizes[case.data.judge] == len(case.data.judges)
     again = rt.simulate(model, case.data.unanswered(), seed=0)
     assert again.data.num_judgements == case.data.num_judgements
 
