@@ -83,8 +83,8 @@ def test_the_order_of_a_pair_is_told_by_a_tie_too() -> None:
     from raters.acquisition.scores import OrderVariance
 
     probs = np.array([[[[0.8], [0.2], [0.0]], [[0.0], [0.2], [0.8]]]], np.float32)
-    difference = np.array([[[1.0]], [[-1.0]]], np.float32)
-    score = float(OrderVariance.formula(probs, difference)[0])
+    is_above = np.array([[[1.0]], [[0.0]]], np.float32)
+    score = float(OrderVariance.formula(probs, is_above)[0])
     assert score == pytest.approx(2 * 0.2**2 / 0.4, rel=1e-5)
 
 
