@@ -153,7 +153,6 @@ def test_whole_numbers_of_numpy_are_whole_numbers(number):
     for made in (
         rt.NUTS(draws=number, max_tree_depth=number),
         rt.HMC(sweeps=number),
-        rt.PGVI(starts=number),
         rt.SVI(batch_size=number),
         rt.models.FactorBTL(num_dimensions=number),
         rt.models.IdealPoint(num_dimensions=number),

@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy  # `scipy.stats` takes a second to load: only when it is asked for
 import xarray as xr
 from jaxtyping import Float, Int
-from scipy.stats import binom
 
 from raters.checking.joint import with_any_outcomes
 from raters.errors import BackendError, ConvergenceWarning, DataWarning, refuse
@@ -209,7 +209,8 @@ def uniformity(ranks: xr.Dataset) -> xr.Dataset:
         count = np.searchsorted(np.sort(values), np.arange(1, points))
         share_below = np.arange(1, points) / points
         tail = np.minimum(
-            binom.cdf(count, replicates, share_below), binom.sf(count - 1, replicates, share_below)
+            scipy.stats.binom.cdf(count, replicates, share_below),
+            scipy.stats.binom.sf(count - 1, replicates, share_below),
         )
         # Bands slightly narrower than those that touch the observed count, so that the p-value
         # counts the observed case.
@@ -228,8 +229,8 @@ def _bands(
     above `tail`."""
     share_below = np.arange(1, points) / points
     counts = np.arange(replicates + 1)[:, None]
-    inside = (binom.cdf(counts, replicates, share_below) > tail) & (
-        binom.sf(counts - 1, replicates, share_below) > tail
+    inside = (scipy.stats.binom.cdf(counts, replicates, share_below) > tail) & (
+        scipy.stats.binom.sf(counts - 1, replicates, share_below) > tail
     )
     return inside.argmax(0), replicates - inside[::-1].argmax(0)
 
@@ -241,9 +242,11 @@ def _coverage(replicates: int, points: int, tail: float) -> float:
     if np.any(low > high):
         return 0.0
     state = np.arange(low[0], high[0] + 1)
-    prob = binom.pmf(state, replicates, 1 / points)
+    prob = scipy.stats.binom.pmf(state, replicates, 1 / points)
     for step in range(1, points - 1):
         following = np.arange(low[step], high[step] + 1)
-        move = binom.pmf(following[:, None] - state, replicates - state, 1 / (points - step))
+        move = scipy.stats.binom.pmf(
+            following[:, None] - state, replicates - state, 1 / (points - step)
+        )
         state, prob = following, move @ prob
     return float(prob.sum())
