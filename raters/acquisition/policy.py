@@ -12,7 +12,6 @@ from jaxtyping import Bool, Float, Int
 
 from raters.acquisition.batches import Batch, Chooser, Sequential, Task, Unique
 from raters.acquisition.posterior import Posterior
-from raters.acquisition.questions.pool import check_askable
 from raters.acquisition.scores import (
     Bald,
     Criterion,
@@ -26,7 +25,7 @@ from raters.acquisition.scores import (
     order_site,
 )
 from raters.errors import DataError, refuse
-from raters.errors.validation import checked, instance, is_number, numbers, one_of, whole
+from raters.errors.validation import instance, is_number, one_of, whole
 from raters.judgements.names import check_once, match_names, shorten
 from raters.models.comparisons.directions import directed, has_directions
 
@@ -214,7 +213,6 @@ class Policy:
         others = {"truth": TruthVariance(), "predictive": Epig(), "everything": Bald()}
         return others.get(target) or VarianceReduction(cast(Quantity, target), k=self.k)
 
-    @checked
     def choose(
         self,
         posterior: Posterior,
@@ -228,20 +226,11 @@ class Policy:
         """Choose so many questions, or fewer when no more are left, in the codes of
         ``posterior.data``, beside those that wait for an answer (`pending`), where each annotator
         was asked for so many answers so far."""
-        for name, questions in (("candidates", candidates), ("pending", pending)):
-            if name == "candidates" or questions is not None:
-                what, such = "questions in the codes of the draws", "rt.Candidates.of(data)"
-                instance(name, questions, posterior.model.data_type, what, such)
-                check_askable(questions, name)
-        whole("number", number, least=0)
         if not candidates.num_rows:
             expected = "give at least one"
             refuse("candidates", problem="holds no question", expected=expected, error=DataError)
         data = posterior.data
-        asked = data.judgements_by(data.judge) if asked is None else numbers("asked", asked)
-        if np.shape(asked) != (len(data.judges),):
-            expected = f"give a number for each of the {len(data.judges)} judges"
-            refuse("asked", problem=f"has shape {np.shape(asked)}", expected=expected)
+        asked = data.judgements_by(data.judge) if asked is None else asked
         chooser, score, questions = self._chooser(posterior, candidates, pending, seed)
         first = len(score) - candidates.num_rows
         if not chooser.open[first:].any():

@@ -31,8 +31,6 @@ Weight = Float[Array, "chain draw"] | Float[Array, "chain draw question"]
 # numbers (16 MB, which caches hold).
 _NUMBERS = 1 << 22
 _MOST_ROWS, _FEWEST_ROWS = 1 << 14, 1 << 8
-# Probabilities of classes are kept for all draws up to this many numbers (0.8 GB).
-_MOST_UNITS = 200_000_000
 # What to write in place of a target or a rule that needs what the model has not, by `has_truth`.
 _INSTEAD = {
     "target": ("'everything'", "'truth'"),
@@ -182,10 +180,6 @@ class Posterior:
         for a model without."""
         if self.program.latent is None:
             return None
-        most = max(2, _MOST_UNITS // self.program.num_units)
-        if self.weight.size > most:
-            problem = "of the classes do not fit in memory"
-            refuse("draws", self.weight.size, problem, f"it must be at most {most}")
         probs: jax.Array = class_probs(self.model, jax.tree.map(jnp.asarray, self.data), self.flat)
         return probs
 

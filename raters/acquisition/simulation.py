@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,6 @@ from raters.model import Model
 from raters.program import Program
 
 _QUICK = PGGibbs(draws=200, warmup=50, chains=1)
-Measure = Callable[[Posterior, Mapping[str, Any]], dict[str, float]]
 
 
 @checked
@@ -85,7 +84,7 @@ def simulate_campaign(
     check_data(pool, "pool", model)
     pool, _ = pools.prepared(pool, None)
     answers = Simulated(pool, probs_under(model, truth, pool), seed)
-    loop = _Loop(model, answers, truth, backend or _QUICK, batch_size, batches, measures, seed)
+    loop = _Loop(model, answers, truth, backend or _QUICK, batch_size, batches, seed)
     return loop.curves(policy, progress)
 
 
@@ -99,7 +98,6 @@ def replay_campaign(
     backend: Backend | None = None,
     batch_size: int = 10,
     batches: int | None = None,
-    measure: Measure | None = None,
     seed: int = 0,
     progress: bool = True,
 ) -> xr.Dataset:
@@ -111,13 +109,9 @@ def replay_campaign(
         The record. Several answers of an annotator to one question come in a random order, the same
         for every policy.
     truth : mapping, optional
-        Known part of the truth, for `measure`: for example ``{"reward": grades}``, in the order of
-        the items.
+        Known part of the truth: for example ``{"reward": grades}``, in the order of the items.
     batches : int, optional
         Number of batches; by default until the record is used up.
-    measure : callable, optional
-        From a `Posterior` and the truth to numbers by name, in place of those of
-        `simulate_campaign`.
     model, policy, backend, batch_size, seed, progress
         As in `simulate_campaign`, as is what is returned.
 
@@ -142,8 +136,7 @@ def replay_campaign(
             problem, expected = f"has {name!r} of shape {shape}", f"it must be {site.shape}"
             refuse("truth", problem=problem, expected=expected)
     number = answers.total if batches is None else batches
-    measure = measure or measures
-    loop = _Loop(model, answers, truth, backend or _QUICK, batch_size, number, measure, seed)
+    loop = _Loop(model, answers, truth, backend or _QUICK, batch_size, number, seed)
     return loop.curves(policy, progress)
 
 
@@ -159,7 +152,6 @@ class _Loop(NamedTuple):
     backend: Backend
     batch_size: int
     batches: int
-    measure: Measure
     seed: int
 
     def curves(self, policy: Policy | Mapping[str, Policy], progress: bool) -> xr.Dataset:
@@ -207,7 +199,7 @@ class _Loop(NamedTuple):
             rows, values = np.concatenate([rows, batch]), np.concatenate([values, outcomes])
             posterior = fits.posterior(values, pools.answers(pool, rows, values), 1)
             numbers_so_far = {"answers": len(rows), "cost": float(cost[judge[rows]].sum())}
-            numbers_so_far |= self.measure(posterior, self.truth)
+            numbers_so_far |= measures(posterior, self.truth)
             if competence.ndim == 1:
                 numbers_so_far["competence_asked"] = float(competence[judge[batch]].mean())
             measured.append(numbers_so_far)

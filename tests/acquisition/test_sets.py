@@ -122,14 +122,12 @@ def test_the_worst_is_asked_for_where_it_mostly_is(best_worst, ranked) -> None:
     assert (first.depth.tolist(), first.lowest.tolist()) == ([1], [1])
     assert first.instruction == "Which of these is the best, and which is the worst?"
     assert "in order" in ranked.instruction
-    with raises_about(SettingError, "depth", 4):
-        rt.Candidates.sets(ranked, size=4, depth=4, lowest=True)
     with pytest.raises(SettingError, match="lowest"):
         rt.Candidates.sets(ranked, size=4, lowest="yes")
 
 
 def test_impossible_sets_are_refused(ranked) -> None:
-    for options in ({"size": 6}, {"size": 1}, {"size": 3, "depth": 4}):
+    for options in ({"size": 6}, {"size": 1}):
         with pytest.raises(SettingError):
             rt.Candidates.sets(ranked, **options)
     for items in (["item 0"], ["item 0", "item 9"]):
@@ -149,7 +147,7 @@ def test_suggestions_name_the_set_and_the_likely_first(ranked_fit, ranked) -> No
 
 
 def test_campaigns_take_orders(tmp_path, ranked) -> None:
-    pool = rt.Candidates.sets(ranked, size=3, depth=3, annotators=["who 0"])
+    pool = rt.Candidates.sets(ranked, size=3, annotators=["who 0"])
     by_chance = Policy(score=Random())
     campaign = rt.Campaign(tmp_path / "orders.db", MODEL, pool, data=ranked, policy=by_chance)
     asked = campaign.ask(3)

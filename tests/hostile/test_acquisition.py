@@ -51,7 +51,6 @@ def not_refused(calls: Calls, kind: type[RatersError] = RatersError) -> list[str
 
 NEW = {"items": ["a", "b"], "annotators": ["x"]}
 NEW_LABELS = {"items": [1, 2], "annotators": ["x"], "classes": ["p", "q"]}
-CHOOSE = {"posterior": POSTERIOR, "candidates": POOL, "number": 1, "seed": 0}
 ASK = {"model": MODEL, "result": RESULT, "candidates": POOL, "policy": RANDOM}
 LOOP = {"model": MODEL, "policy": RANDOM, "backend": rt.PGEM(), "progress": False}
 SIMULATE = LOOP | {"truth": {"reward": np.zeros(3)}, "pool": POOL}
@@ -86,18 +85,6 @@ CALLS: Calls = [
     ),
     (acq.ExpectedTau, {}, {"at_least": ("x", None, 2)}),
     (
-        RANDOM.choose,
-        CHOOSE,
-        {
-            "posterior": (None, RESULT),
-            "candidates": (None, LABELS, 3),
-            "pending": (3, LABELS),
-            "number": (-1, None, "x"),
-            "seed": NO_SEED[:4],
-            "asked": (3, [1], "xy", [[1, 2]], [1, "x"]),
-        },
-    ),
-    (
         rt.suggest,
         ASK,
         {
@@ -130,11 +117,7 @@ CALLS: Calls = [
     (
         acq.replay_campaign,
         LOOP | {"votes": VOTES},
-        {
-            "truth": ({"reward": [1, 2]}, {"reward": "abc"}, 3),
-            "votes": (None, POOL),
-            "measure": (3, "tau"),
-        },
+        {"truth": ({"reward": [1, 2]}, {"reward": "abc"}, 3), "votes": (None, POOL)},
     ),
 ]
 
