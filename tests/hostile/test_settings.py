@@ -58,7 +58,7 @@ MODELS = [
     *settings(rt.BTL, rt.ExtendedBTL, reward_scale=(*without(NO_NUMBER, None), *OUT_OF_REACH)),
     *settings(rt.BTL, position_bias=NO_FLAG),
     *settings(rt.ExtendedBTL, competence=("sign", None, 1, np.zeros(2))),
-    *settings(rt.DawidSkene, rt.models.OneCoin, prevalence=(0, -1, "x", None)),
+    *settings(rt.DawidSkene, prevalence=(0, -1, "x", None)),
     *settings(rt.Raykar, hidden=(-1, 1.5, None, "x")),
 ]
 
@@ -102,7 +102,7 @@ DATASETS = [
         rt.datasets.label_crowd,
         {"seed": 0},
         SettingError,
-        num_classes=(1, None, 10**8),
+        num_classes=(1, None),
         labels_per_item=(0, 99),
         num_items=(0, 10**9),
     ),
