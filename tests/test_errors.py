@@ -164,11 +164,3 @@ def test_whole_numbers_of_numpy_are_whole_numbers(number):
         assert eval(repr(made), names) == made
     for backend in (rt.PGGibbs(draws=number), rt.PGEM(draws=number)):
         assert backend.draws == 3
-
-
-@pytest.mark.parametrize("number", [True, np.bool_(True), np.float64(3.0), 3.0, "3", None])
-def test_other_values_are_no_whole_numbers(number):
-    with pytest.raises(SettingError, match="it must be a whole number"):
-        rt.NUTS(draws=number)
-    with pytest.raises(SettingError, match="it must be a whole number"):
-        check.whole("draws", number)

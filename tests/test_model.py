@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
-import sys
-
 import numpy as np
 import pytest
 
 import raters as rt
-from raters.errors import SettingError
 from raters.fitting.storage import from_json, shown, to_json
 from raters.model import Model, Scale, Shift, Sign, identify
 
@@ -29,31 +25,6 @@ def test_a_model_is_rebuilt_from_its_text(model):
     assert again == model
     assert hash(again) == hash(model)
     assert shown(to_json(model)) == repr(model)
-
-
-BTL_TEXT = to_json(rt.BTL())
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "BTL()",
-        "[" * 2000,
-        '{"class": 1}',
-        BTL_TEXT.replace(":BTL", ":Nothing"),
-        BTL_TEXT.replace("reward_scale", "colour"),
-        BTL_TEXT.replace("null", '"wide"'),
-        '{"class": "os:system", "fields": {}}',
-        '{"class": "antigravity:fly", "fields": {}}',
-        to_json(rt.PGEM()),
-        to_json(rt.BTL(reward_scale=2.0)).replace("2.0", to_json(rt.PGEM())),
-    ],
-)
-def test_what_is_no_text_of_a_model_is_refused(text):
-    with pytest.raises(SettingError, match=re.escape("cannot rebuild the model")):
-        from_json(text, (Model,), "model")
-    assert "antigravity" not in sys.modules
 
 
 def test_models_that_differ_are_told_apart():

@@ -190,44 +190,9 @@ def optimised(x, y=None):
     numpyro.sample("obs", dist.Bernoulli(logits=slope * x), obs=y)
 
 
-def two_outcomes(x, y=None):
-    slope = numpyro.sample("slope", dist.Normal(0.0, 1.0))
-    numpyro.sample("one", dist.Bernoulli(logits=slope * x), obs=y)
-    numpyro.sample("two", dist.Bernoulli(logits=-slope * x), obs=y)
-
-
 def bent(x, y=None):
     slope = numpyro.sample("slope", dist.Normal(0.0, 1.0))
     numpyro.sample("obs", dist.Bernoulli(logits=slope**2 * x), obs=y)
-
-
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        ({"x": None}, None),
-        ({"group": GROUP[:-1]}, r"cannot be run on these data: .*group 239.*length of 'y'"),
-        ({"y": Y * 2}, r"y=2 is wrong in row \d+ .* it must be an outcome of Bernoulli"),
-        ({"z": 1}, "data has 'z', which mixed does not take; its arguments are x, group"),
-        ({"group": np.array(["a"] * 240)}, "holds no numbers.*pd.factorize"),
-        ({"x": np.where(X > 2, np.nan, X)}, "entries that are missing or infinite"),
-        ({"y": None}, "y=None is no array of outcomes"),
-    ],
-)
-def test_wrong_data(change, text):
-    data = {name: value for name, value in (DATA | change).items() if text or name != "x"}
-    with pytest.raises(DataError, match=text or "has no 'x', which mixed takes"):
-        rt.fit(MIXED, data, seed=0)
-
-
-def test_wrong_functions():
-    with pytest.raises(SettingError, match="is no argument of mixed; name the argument that holds"):
-        rt.models.numpyro_model(mixed, observed="obs")
-    with pytest.raises(SettingError, match="must be a function that calls"):
-        rt.models.numpyro_model("mixed", observed="y")
-    with pytest.raises(SettingError, match="it must be a mapping of arguments by name"):
-        rt.fit(MIXED, 3, seed=0)
-    with pytest.raises(SettingError, match="two_outcomes observes 'one', 'two'"):
-        rt.fit(rt.models.numpyro_model(two_outcomes, "y"), {"x": X[:, 0], "y": Y}, seed=0)
 
 
 @pytest.mark.parametrize(

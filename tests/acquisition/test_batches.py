@@ -9,15 +9,11 @@ import numpy as np
 import pytest
 from scipy.special import xlogy
 
-import raters as rt
 from raters.acquisition import Policy, SpanningTree, Top
 from raters.acquisition.batches import BatchBald, Power, Sequential, SparseSubset, Task, Unique
 from raters.acquisition.scores import Bald, OrderVariance, VarianceReduction
-from raters.errors import SettingError
 from tests.acquisition.crowd import PAIRS, POSTERIOR, REWARD, wins
-from tests.refusals import raises_about
 
-RNG = np.random.default_rng(0)
 BALD = Bald()
 SCORE = np.asarray(BALD(POSTERIOR, PAIRS))
 
@@ -145,16 +141,3 @@ def test_a_sparse_subset_steps_where_the_rest_of_the_pool_is():
         distance.append(np.linalg.norm(chooser.all - chooser.sum))
     assert (np.diff(distance) < 0).all()
     assert distance[-1] < 0.5 * distance[0]
-
-
-def test_batches_that_cannot_be():
-    labels = rt.Candidates.labels(rt.datasets.label_crowd(5, 3, 2, seed=0).labels)
-    for make in (
-        lambda: SpanningTree().chooser(task(score=np.ones(3), questions=labels)),
-        lambda: Power().chooser(task(score=np.array([-1.0, 2.0]))),
-        lambda: choose(Sequential()),
-    ):
-        with raises_about(SettingError, "batch"):
-            make()
-    with raises_about(SettingError, "once", "no"):
-        Sequential(once="no")

@@ -12,35 +12,16 @@ from contextlib import closing
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import raters as rt
-from raters.acquisition import (
-    ExpectedAccuracy,
-    ExpectedTau,
-    GainBelow,
-    OrderIsRight,
-    Policy,
-    Random,
-    Top,
-    formats,
-)
-from raters.acquisition.batches import BatchBald, Unique
-from raters.acquisition.campaign import settings as settings_of
+from raters.acquisition import GainBelow, Policy, Random, Top, formats
+from raters.acquisition.batches import Unique
 from raters.acquisition.campaign.campaign import Campaign
-from raters.acquisition.campaign.stopping import Stop
-from raters.acquisition.policy import Oracle
-from raters.acquisition.scores import About, TruthVariance
-from raters.distributions import Votes
 from raters.errors import BackendError, DataError, SettingError
-from raters.fitting.storage import to_json
-from raters.inference import Backend
 from tests import hand
 from tests.acquisition import crashing
 from tests.refusals import raises_about
@@ -331,26 +312,6 @@ def test_a_rule_stops(start):
     assert Campaign.open(campaign.path, stop=rule).done
 
 
-@pytest.mark.slow
-def test_rules_that_cannot_be(start, votes, labels, folder):
-    of_labels = {"pool": rt.Candidates.labels(labels), "model": rt.DawidSkene()}
-    for wrong, *about in [
-        ({"stop": ExpectedAccuracy(0.9)}, "at_least", 0.9),
-        ({"stop": ExpectedTau(0.9), **of_labels}, "stop"),
-        ({"stop": OrderIsRight(0.9), "model": rt.MixtureBTL(num_types=2)}, "stop"),
-        ({"stop": OrderIsRight(0.999)}, "at_least", 0.999),
-        ({"stop": OrderIsRight(0.9, top=4)}, "top", 4),
-        ({"stop": GainBelow(0.1, score=TruthVariance())}, "target"),
-    ]:
-        with raises_about(SettingError, *about):
-            start(**wrong)
-    assert not list(folder.iterdir())
-    campaign = start()
-    with raises_about(SettingError, "at_least", 0.999):
-        Campaign.open(campaign.path, stop=OrderIsRight(0.999))
-    assert Campaign.open(campaign.path).stop is None
-
-
 def test_status_counts(start, votes):
     campaign = start(data=votes, backend=rt.PGGibbs(draws=40, warmup=10, chains=2))
     asked = ids(campaign.ask(4))
@@ -411,22 +372,6 @@ def test_going_on_takes_the_path_alone(start, votes):
     assert Campaign.open(campaign.path, batch_size=7).batch_size == campaign.batch_size == 7
 
 
-@pytest.mark.parametrize(
-    ("what", "thing"),
-    [
-        ("policy", Policy(score=About("reward"), batch=BatchBald(64), annotator=Oracle({3: 0.5}))),
-        ("stop", GainBelow(0.01) & ExpectedAccuracy(0.9)),
-        ("policy", Policy(target="top_k", k=2, quota={"a'b": 2})),
-    ],
-)
-def test_settings_come_back_from_their_text(what, thing):
-    kinds = {"backend": Backend, "policy": Policy, "stop": Stop}
-    assert settings_of.rebuilt(to_json(thing), kinds.pop(what), what) == thing
-    for name, kind in kinds.items():
-        with raises_about(SettingError, name):
-            settings_of.rebuilt(to_json(thing), kind, name)
-
-
 def test_another_campaign_is_refused(start, votes, labels):
     start(data=votes)
     for changed in [
@@ -473,29 +418,6 @@ def test_a_policy_that_the_model_cannot_serve(start, labels, folder):
 # ---------------------------------------------------------------- classes of other packages
 
 
-@dataclasses.dataclass(frozen=True)
-class OwnModel(rt.Model[rt.Comparisons]):
-    """A model that raters does not know: rewards alone, every annotator alike."""
-
-    spread: float = 1.0
-
-    def generate(self, data: rt.Comparisons) -> None:
-        with numpyro.plate("item", data.num_items):
-            reward = numpyro.sample("reward", dist.Normal(0.0, self.spread))
-        with numpyro.plate("comparison", data.num_rows):
-            logits = reward[data.first] - reward[data.second]
-            votes = (
-                dist.Bernoulli(logits=logits) if data.count is None else Votes(logits, data.count)
-            )
-            numpyro.sample(data.observed, votes, obs=data.wins)
-
-    def start(self, data: rt.Comparisons) -> dict[str, jax.Array]:
-        return {"reward": jnp.zeros(data.num_items)}
-
-
-NUTS = rt.NUTS(draws=20, warmup=20, chains=1)
-
-
 def rewritten(campaign: Campaign, name: str, change) -> Path:
     """The journal with one of its facts changed."""
     with closing(sqlite3.connect(campaign.path)) as db, db:
@@ -504,17 +426,6 @@ def rewritten(campaign: Campaign, name: str, change) -> Path:
         db.execute("DELETE FROM fact WHERE name = ?", (f"identity/{name}",))
         db.execute("INSERT INTO fact VALUES (?, ?)", (f"identity/{name}", change(text)))
     return campaign.path
-
-
-@pytest.mark.slow
-def test_a_campaign_with_a_model_of_ones_own_is_reopened(start, votes):
-    model = OwnModel(spread=2.0)
-    campaign = start(model=model, data=votes, backend=NUTS, policy=Policy(target="everything"))
-    campaign.tell(dict.fromkeys(ids(campaign.ask(2)), "first"))
-    again = Campaign.open(campaign.path)
-    assert (again.model, again.backend) == (model, NUTS)
-    assert same(again.data, campaign.data)
-    assert again.ask(1).sizes["id"] == 1
 
 
 @pytest.mark.parametrize("what", ["model", "kind"])

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.errors import DataError
-from tests.refusals import raises_about
 
 ITEMS, ANNOTATORS = 6, 4
 VOTES, _ = rt.datasets.separated(ITEMS, ANNOTATORS, 60, seed=0)
@@ -28,10 +26,6 @@ def asked(pool: rt.Comparisons) -> set[tuple]:
     ]
     assert len(set(found)) == len(found)
     return set(found)
-
-
-def pairs_of(pool: rt.Comparisons) -> set[tuple]:
-    return {(first, second) for first, second, _ in asked(pool)}
 
 
 # ------------------------------------------------------------------ pairs
@@ -118,9 +112,6 @@ def test_memory_is_that_of_the_sample_and_a_chunk(options):
     assert peak < (60e6 if "available" in options else 20e6)  # the lists given are 5 × 50,000 names
 
 
-# ------------------------------------------------------------------ before any vote
-
-
 # ------------------------------------------------------------------ labels
 
 
@@ -148,31 +139,3 @@ def test_labels_that_are_not_there_yet():
     assert len(set(few)) == 7
     assert set(few) <= allowed - there
     assert few == sorted(few)
-
-
-# ------------------------------------------------------------------ what is refused
-
-
-ONE = rt.Candidates.pairs
-LABELS = rt.datasets.label_crowd(20, 5, 5, seed=0).labels
-
-
-def test_candidates_that_cannot_be():
-    of_labels = rt.Candidates.labels
-    for make, options, *about in [
-        (ONE, {"items": ["a", float("nan"), "b"], "annotators": [1]}, "items"),
-        (ONE, {"votes": VOTES, "items": [0, 1, 77]}, "items", 77),
-        (ONE, {"votes": VOTES, "annotators": "eve"}, "annotators", "eve"),
-        (ONE, {"items": ["a", "b"]}, "annotators"),
-        (ONE, {"annotators": ["a", "b"]}, "items"),
-        (ONE, {"votes": VOTES, "mask": lambda i, j: i > j}, "mask"),
-        (ONE, {"votes": VOTES, "available": {0: [1], 1: [], 2: [2], 3: []}}, "available"),
-        (of_labels, {"labels": LABELS}, "again"),
-        (of_labels, {"labels": LABELS, "annotators": [0], "available": {0: []}}, "available"),
-        (of_labels, {"items": [1], "annotators": [1]}, "classes"),
-        (of_labels, {"items": [1], "annotators": [1], "classes": ["a"]}, "classes", ["a"]),
-        (of_labels, {"labels": LABELS, "classes": ["a", "b"]}, "classes", ["a", "b"]),
-        (ONE, {"votes": VOTES, "items": [1]}, "items", [1]),
-    ]:
-        with raises_about(DataError, *about):
-            make(**options)

@@ -10,39 +10,16 @@ import pytest
 from scipy.special import expit
 
 import raters as rt
-from raters.acquisition import Entropy, OrderEntropy, Posterior, Random
+from raters.acquisition import Posterior
 from raters.acquisition.scores import (
     About,
     Bald,
-    CommitteeDivergence,
     Epig,
-    LeastConfidence,
     OrderVariance,
     TruthVariance,
     VarianceReduction,
-    VoteEntropy,
 )
-from raters.errors import SettingError
 from tests.acquisition.crowd import COMPETENCE, MODEL, PAIRS, POSTERIOR, REWARD, VOTES, wins
-from tests.refusals import raises_about
-
-EVERY = [
-    Bald(),
-    Entropy(),
-    LeastConfidence(),
-    VoteEntropy(),
-    CommitteeDivergence(),
-    OrderEntropy(),
-    About("reward"),
-    About("competence"),
-    Epig(),
-    OrderVariance(),
-    VarianceReduction("rank"),
-    VarianceReduction("reward"),
-    VarianceReduction("competence"),
-    VarianceReduction("top_k", k=2),
-    Random(),
-]
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +31,6 @@ def labels():
 def by_label(labels, fit_quietly):
     result = fit_quietly(rt.DawidSkene(), labels, rt.PGEM(draws=60))
     return result, Posterior.of(rt.DawidSkene(), result, draws=50)
-
-
-@pytest.mark.parametrize("criterion", EVERY, ids=repr)
-def test_one_finite_score_for_each_question(criterion):
-    score = criterion(POSTERIOR, PAIRS, seed=0)
-    assert score.shape == (60,)
-    assert np.isfinite(score).all()
-    np.testing.assert_array_equal(score, criterion(POSTERIOR, PAIRS, seed=0))
 
 
 def test_the_default_criterion_by_brute_force():
@@ -222,17 +191,3 @@ def test_weights_after_further_answers_are_their_likelihood():
     likelihood = p[:, 0] * (1 - p[:, 1])
     np.testing.assert_allclose(after.weight[0], likelihood / likelihood.sum(), rtol=1e-3)
     assert after.effective_draws < POSTERIOR.effective_draws
-
-
-def test_models_without_what_is_asked(by_label):
-    _, posterior = by_label
-    with raises_about(SettingError, "target"):
-        VarianceReduction("rank")(posterior, rt.Candidates.labels(posterior.data))
-    with raises_about(SettingError, "sites", ("skill",)):
-        About("skill")(POSTERIOR, PAIRS)
-    votes = POSTERIOR.data
-    btl = Posterior(
-        rt.BTL(reward_scale=1.0), votes, {"reward": POSTERIOR.draws["reward"]}, POSTERIOR.weight
-    )
-    with raises_about(SettingError, "target"):
-        VarianceReduction("competence")(btl, PAIRS)

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 from raters.acquisition import formats
-from raters.errors import DataError, DataWarning, SettingError
+from raters.errors import DataWarning
 
 PAIRS = xr.Dataset(
     {
@@ -117,20 +117,6 @@ def test_records_and_settings_of_argilla():
         assert {one["name"] for one in settings["metadata"]} == set(record["metadata"])
         choices = settings["questions"][0]["settings"]["options"]
         assert [choice["value"] for choice in choices] == options
-
-
-def test_what_cannot_be_written():
-    unwritable = ITEMS.assign_attrs(answers=["no", "\x0b"])
-    for parameter, write in [
-        ("texts", lambda: formats.to_label_studio(PAIRS, {"milk": "m"})),
-        ("texts", lambda: formats.to_argilla(MENUS, {"tea": "t", "rye": "r"})),
-        ("questions", lambda: formats.label_studio_config(ITEMS.drop_attrs())),
-        ("ties", lambda: formats.label_studio_config(ITEMS, ties=True)),
-        ("questions", lambda: formats.label_studio_config(unwritable)),
-    ]:
-        with pytest.raises((DataError, SettingError)) as caught:
-            write()
-        assert caught.value.parameter == parameter
 
 
 def test_each_question_has_its_own_answers():

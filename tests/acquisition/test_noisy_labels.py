@@ -8,8 +8,6 @@ import pytest
 import raters as rt
 from raters.acquisition.noisy_labels import Inferred, simulate_labelling, truths
 from raters.datasets.crowds import GeneratedLabels
-from raters.errors import DataError, SettingError
-from tests.refusals import raises_about
 
 COLUMNS = {"item": "i", "annotator": "a", "label": "l"}
 TABLE = {"i": [0, 0, 0, 1, 1], "a": [*"xyzxy"], "l": [0, 1, 1, 1, 0]}
@@ -85,17 +83,3 @@ def test_the_best_labeller_labels_more_items_and_random_numbers_are_common() -> 
     for name in alone.data_vars:
         steps_taken = majority[name].values[: alone.sizes["step"]]
         assert np.array_equal(alone[name].values, steps_taken)
-
-
-def test_what_cannot_be() -> None:
-    people = crowd(0, 30)
-    for name, value in {
-        "ways": ["anew"],
-        "labels_per_item": 13,
-        "budget": 10,
-        "items_per_step": 0,
-    }.items():
-        with raises_about(SettingError, name):
-            simulate_labelling(people, **{"seed": 0, name: value})
-    with raises_about(DataError, "crowd"):
-        simulate_labelling(GeneratedLabels(people.labels, {}), seed=0)

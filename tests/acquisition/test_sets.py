@@ -11,7 +11,6 @@ import raters as rt
 from raters.acquisition import Policy, Posterior, Random, formats
 from raters.errors import DataError, SettingError
 from raters.program import pointwise_log_likelihood
-from tests.refusals import raises_about
 
 MODEL = rt.ExtendedPlackettLuce(worth_scale=1.5)
 ITEMS, DRAWS = 8, 400
@@ -126,24 +125,7 @@ def test_the_worst_is_asked_for_where_it_mostly_is(best_worst, ranked) -> None:
         rt.Candidates.sets(ranked, size=4, lowest="yes")
 
 
-def test_impossible_sets_are_refused(ranked) -> None:
-    for options in ({"size": 6}, {"size": 1}):
-        with pytest.raises(SettingError):
-            rt.Candidates.sets(ranked, **options)
-    for items in (["item 0"], ["item 0", "item 9"]):
-        with raises_about(DataError, "items"):
-            rt.Candidates.sets(ranked, items=items)
-
-
 # ---------------------------------------------------------------- the verbs
-
-
-def test_suggestions_name_the_set_and_the_likely_first(ranked_fit, ranked) -> None:
-    model, result = ranked_fit
-    table = rt.suggest(model, result, rt.Candidates.sets(ranked, size=3), batch_size=2)
-    assert list(table) == ["by", "offered", "depth", "score", "first", "p_first"]
-    for offered, first in zip(table["offered"].values, table["first"].values, strict=True):
-        assert first in offered.split(", ")
 
 
 def test_campaigns_take_orders(tmp_path, ranked) -> None:

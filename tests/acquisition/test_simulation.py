@@ -109,21 +109,6 @@ def test_ties_and_turned_rows_in_a_record():
     assert sorted(map(sorted, record.queues)) == [[0.0, 1.0, 1.0], [0.5, 1.0]]
 
 
-def test_what_cannot_be_simulated():
-    competence = np.ones(3)
-    for truth in (
-        TRUTH | {"skill": 1},
-        {"reward": np.zeros(5)},
-        {"reward": np.full(5, np.nan), "competence": competence},
-        {"reward": np.zeros(3), "competence": competence},
-    ):
-        with raises_about(SettingError, "truth"):
-            simulate(RANDOM, truth)
-    for policy in (rt.Policy(quota=0), {}, {"a": "random"}):
-        with raises_about(SettingError, "policy"):
-            simulate(policy)
-
-
 @pytest.mark.slow
 def test_intervals_hold_although_the_answers_chose_the_questions():
     """Two aims, two crowds of ten: 90 % intervals of differences of rewards hold about as often as

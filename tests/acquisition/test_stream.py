@@ -14,7 +14,7 @@ from raters.acquisition.campaign import stream
 from raters.acquisition.campaign.campaign import Campaign
 from raters.acquisition.campaign.journal import Journal
 from raters.acquisition.scores import Bald
-from raters.errors import DataError, SettingError
+from raters.errors import DataError
 from tests.acquisition import crowd
 
 BY_CHANCE = Policy(score=Random(), batch=Top())
@@ -204,20 +204,3 @@ def test_a_question_is_found_however_it_is_written(start):
     (row,) = rows
     names = {name: column[row] for name, column in pool.question_names().items()}
     assert ({names["first"], names["second"]}, names["by"]) == ({"tea", "milk"}, "ann")
-
-
-def test_questions_that_are_none(start):
-    campaign, pool = start(), rt.Candidates.pairs(**NAMES)
-    label = rt.Candidates.labels(items=[1], annotators=["a"], classes=["x", "y"])
-    for wrong in (
-        {"first": "tea"},
-        TEA | {"by": "eve"},
-        TEA | {"second": "wine"},
-        TEA | {"score": 1.0},
-        pool.rows(np.zeros(0, int)),
-        rt.Candidates.pairs(items=["tea", "wine"], annotators=["ann"]),
-        label,
-    ):
-        with pytest.raises((DataError, SettingError)):
-            campaign.consider(wrong)
-    assert campaign.considered.sizes["seen"] == 0

@@ -12,8 +12,6 @@ from scipy.special import expit, softmax, xlogy
 import raters as rt
 from raters.acquisition import Posterior, synthesize
 from raters.acquisition.synthesis import _described, score_of
-from raters.errors import DataError, SettingError
-from tests.refusals import raises_about
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::raters.errors.ConvergenceWarning"),
@@ -138,34 +136,3 @@ def test_what_is_nearest(labels):
     # Without bounds features stay within those of the data.
     free = synthesize(RAYKAR, result, annotators=[0], starts=1, draws=60)["features"].values[0]
     assert ((free >= raw.min(0) - 1e-6) & (free <= raw.max(0) + 1e-6)).all()
-
-
-# ---------------------------------------------------------------- what is refused
-
-
-def test_bounds_that_are_none(labels):
-    named = {"weight": (0, 1)}, {"x1": (1.0, 0.0)}, {"x1": (0.0, np.inf)}, {"x1": 1.0}
-    for bounds in (*named, np.zeros((3, 2)), np.zeros(2), [[0.0, 1.0], [np.nan, 1.0]]):
-        with raises_about(DataError, "bounds"):
-            synthesize(RAYKAR, labels[1], bounds=bounds)
-
-
-def test_models_without_features(votes):
-    data, _ = votes
-    plain = data.without_features()
-    result = rt.fit(rt.BTL(), plain, rt.PGEM(draws=100), seed=0, progress=False)
-    with raises_about(SettingError, "model"):
-        synthesize(rt.BTL(), result)
-    model = rt.BTL(covariates=True)  # which has a reward for each item
-    result = rt.fit(model, data, rt.PGEM(draws=100), seed=0, progress=False)
-    with raises_about(SettingError, "model"):
-        synthesize(model, result)
-
-
-def test_settings_that_cannot_be(labels):
-    for name, value in {"starts": 0, "draws": 1, "seed": -1}.items():
-        with raises_about(SettingError, name, value):
-            synthesize(RAYKAR, labels[1], **{name: value})
-    for nobody in (["eve"], []):
-        with pytest.raises(DataError):
-            synthesize(RAYKAR, labels[1], annotators=nobody)

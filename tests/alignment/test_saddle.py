@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,12 +16,9 @@ from raters.alignment import (
     minmax_policy,
     policy,
     policy_gradient,
-    regret_matrix,
     regrets,
     type_rewards,
 )
-from raters.errors import DataError, SettingError
-from tests.refusals import raises_about
 
 RNG = np.random.default_rng(7)
 REWARD = RNG.normal(size=(3, 4, 3))
@@ -213,62 +209,3 @@ def test_rewards_of_features():
     assert found.dims == ("draw", "type", "prompt", "response")
     np.testing.assert_allclose(found, reward - reward.mean(-1, keepdims=True), atol=1e-12)
     np.testing.assert_allclose(policy(found), policy(reward))
-
-
-# ---------------------------------------------------------------- what is refused
-
-HALF = np.full((2, 3), 0.5)
-FEATURES = np.zeros((4, 3, 2))
-OF_ITEMS = fitted(reward=(("chain", "draw", "item"), np.zeros((1, 2, 3))))
-OF_FEATURES = fitted(coefficient=(("chain", "draw", "feature"), np.zeros((1, 2, 3))))
-HUGE = [[1e308, -1e308], [-1e308, 1e308]]
-FAILED = fitted(reward=(("chain", "draw", "item"), np.full((1, 2, 3), np.nan)))
-
-
-@pytest.mark.parametrize(
-    ("kind", "about", "call"),
-    [
-        (DataError, "reward", lambda: minmax_policy([1.0, 2.0])),
-        (DataError, "reward", lambda: minmax_policy([[np.nan, 1.0]])),
-        (DataError, "reward", lambda: minmax_policy(HUGE)),
-        (DataError, "features", lambda: policy_gradient(REWARD, features=FEATURES[:, :2])),
-        (
-            DataError,
-            "logits",
-            lambda: policy_gradient(REWARD, logits=lambda one: one[:2], start=HALF),
-        ),
-        (SettingError, "logits", lambda: policy_gradient(REWARD)),
-        (SettingError, "logits", lambda: policy_gradient(REWARD, logits=lambda one: one)),
-        (SettingError, "steps", lambda: policy_gradient(REWARD, features=FEATURES, steps=0)),
-        (DataError, "result", lambda: type_rewards(fitted(ability=(("draw",), np.zeros(2))))),
-        (DataError, "result", lambda: type_rewards(FAILED)),
-        (DataError, "result", lambda: type_rewards(None)),
-        (DataError, "features", lambda: type_rewards(OF_ITEMS, FEATURES)),
-        (DataError, "features", lambda: type_rewards(OF_FEATURES)),
-        (DataError, "features", lambda: type_rewards(OF_FEATURES, FEATURES)),
-    ],
-)
-def test_what_does_not_fit_is_refused(kind, about, call):
-    with raises_about(kind, about):
-        call()
-
-
-@pytest.mark.parametrize(
-    ("function", "given"),
-    [
-        (minmax_policy, {"reward": [1.0, 2.0]}),
-        (minmax_policy, {"reward": np.zeros((0, 3))}),
-        (minmax_policy, {"reward": HUGE}),
-        (regrets, {"policy": [], "reward": np.eye(2)}),
-        (regret_matrix, {"policies": [0.5, 0.5]}),
-        (regret_matrix, {"policies": np.full((2, 4, 3), 1 / 3), "reference": "a"}),
-        (policy_gradient, {"reward": np.eye(2), "features": []}),
-        (type_rewards, {"result": OF_FEATURES, "features": []}),
-    ],
-)
-def test_the_line_that_a_refusal_proposes_is_accepted(function, given):
-    with pytest.raises(DataError, match=r": write \w+=") as caught:
-        function(**given)
-    proposed = re.search(r": write (\w+)=(.+?)( for one \w+)?$", str(caught.value))
-    line = eval(proposed[2], {"np": np}, given)
-    function(**given | {proposed[1]: line})

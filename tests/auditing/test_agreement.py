@@ -12,8 +12,7 @@ from scipy import stats
 
 import raters as rt
 from raters.auditing.agreement import agreement
-from raters.errors import DataError, DataWarning, SettingError
-from tests.refusals import raises_about
+from raters.errors import DataWarning
 
 # One text per annotator, one character per item; "." where the annotator gave no label.
 # Krippendorff (2011), four observers, and the three of his Wikipedia example: only items with two
@@ -227,16 +226,3 @@ def test_one_item():
         table = agreement(labels_of([(0, 0, 0), (0, 1, 1), (0, 2, 0), (1, 0, 0)]))
     assert table.loc["observed_agreement", "estimate"] == pytest.approx(1 / 3)
     assert table[["low", "high"]].isna().all(axis=None)
-
-
-def test_refusals(tiny):
-    labels = labels_of(rows_of(FOUR))
-    for wrong in (tiny.unanswered(), labels.unanswered(), labels.to_frame()):
-        with raises_about(DataError, "data") as refusal:
-            agreement(wrong)
-        assert refusal.value.parameter == "data"
-    with raises_about(SettingError, "level", 90):
-        agreement(labels, level=90)
-
-
-# ---------------------------------------------------------------- coverage

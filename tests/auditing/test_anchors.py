@@ -148,6 +148,3 @@ def test_classes_the_other_way_round_give_a_warning(plain):
     _, result, truth = plain
     with pytest.warns(DataWarning, match=r"of 40 known classes contradict the crowd.*gold names"):
         rt.calibrate(rt.DawidSkene(), result, 1 - truth.sample(40, random_state=0))
-
-
-# ---------------------------------------------------------------- limits of an anchor

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.errors import SettingError
 from tests import hand
-from tests.refusals import raises_about
 
 MODEL = rt.ExtendedBTL(competence="signed", reward_scale=1.0, competence_spread=0.5)
 
@@ -132,13 +130,6 @@ def test_costs_decide(costs, verdict, wrong):
     audit = rt.audit(MODEL, RESULT, costs=costs, reference="crowd")
     assert {name: column(audit, "verdict")[name] for name in verdict} == verdict
     assert audit.wrong_drops == pytest.approx(wrong)
-
-
-def test_a_model_without_competences_is_refused():
-    with raises_about(SettingError, "model"):
-        rt.audit(rt.BTL(reward_scale=1.0), hand.result(VOTES, reward=REWARD), reference="crowd")
-    with raises_about(SettingError, "result"):
-        rt.audit(MODEL, hand.result(VOTES, reward=REWARD), reference="crowd")
 
 
 def test_drop_refits_without_the_flagged(audit):

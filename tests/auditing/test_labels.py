@@ -192,6 +192,3 @@ def test_items_of_a_class_are_averaged_where_difficulty_differs(difficult, monke
     mean = np.einsum("akk->ak", audit.confusion["mean"].values)
     np.testing.assert_allclose(mean, expected, atol=1e-4)
     np.testing.assert_allclose(audit.confusion["mean"].sum("label"), 1.0, atol=1e-5)
-
-
-# ---------------------------------------------------------------------------------------- the rest

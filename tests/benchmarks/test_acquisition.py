@@ -126,54 +126,6 @@ def test_batch_in_numpy_is_that_of_the_default_policy(greedy) -> None:
     assert [tuple(row) for row in batch.to_dataframe()[["first", "second", "by"]].values] == own
 
 
-def test_batch_in_numpy_is_of_most_fall_of_variance_given_the_questions_before(greedy) -> None:
-    """Each question has the highest score of all that are open, by the definition: covariances of
-    its answer, given the best linear predictor from the answers before it."""
-    module, scores = greedy
-    draws, quota = scores.draws, np.zeros(module.ANNOTATORS, int)
-    quota[:2] = module.SIZE
-    chosen, gain, told = scores.choose(quota)
-
-    gap = draws.reward[:, module.FIRST] - draws.reward[:, module.SECOND]
-    answer = expit(draws.competence[:, :2, None] * gap[:, None]).reshape(len(gap), -1)
-    mean = answer.mean(0)
-    order, answers = np.tile(gap > 0, 2).astype(float), answer - mean
-    order, worth = order - order.mean(0), scores.worth() - scores.worth().mean(0)
-    columns, total = [], 0.0
-    for pair, who in chosen:
-        score = _scores(answers, mean, order, columns)
-        asked = np.array(columns, int) % module.PAIRS
-        score[asked] = score[asked + module.PAIRS] = -1.0
-        columns.append(who * module.PAIRS + pair)
-        assert score[columns[-1]] == pytest.approx(score.max(), rel=1e-3)
-        total += score[columns[-1]]
-    assert gain == pytest.approx(total, rel=1e-3)
-    # What the answers tell of the worth of each annotator.
-    among, cross = _among(answers, mean, columns), answers[:, columns].T @ worth / len(gap)
-    explained = cross.T @ np.linalg.solve(among, cross)
-    np.testing.assert_allclose(told, explained, rtol=2e-3, atol=1e-4 * explained.max())
-
-
-def _among(answers: np.ndarray, mean: np.ndarray, columns: list[int]) -> np.ndarray:
-    """Covariance of some answers."""
-    among = answers[:, columns].T @ answers[:, columns] / len(answers)
-    np.fill_diagonal(among, mean[columns] * (1 - mean[columns]))
-    return among
-
-
-def _scores(answers, mean, order, columns: list[int]) -> np.ndarray:
-    """Squared covariance of answer and order over the variance of the answer, given some."""
-    own, variance = (answers * order).mean(0), mean * (1 - mean)
-    if columns:
-        to_answer, to_order = (
-            answers[:, columns].T @ each / len(each) for each in (answers, order)
-        )
-        solved = np.linalg.solve(_among(answers, mean, columns), to_answer)
-        variance = variance - (to_answer * solved).sum(0)
-        own = own - (to_order * solved).sum(0)
-    return own**2 / variance
-
-
 # ---------------------------------------------------------------------- what the tables count
 
 

@@ -126,14 +126,6 @@ def test_a_check_sees_an_item_that_is_the_worst_for_itself(fit_quietly) -> None:
     assert "worst" in found.failed, str(found)
 
 
-def test_what_cannot_be_measured_is_named() -> None:
-    alone = drawn(WORTH[None, :2], np.random.default_rng(0))
-    layout = Layout(Program(MODEL, alone))
-    reasons = {one.name: one.prepare(layout) for one in discrepancies.DISCREPANCIES}
-    assert all(isinstance(reasons[name], str) for name in reasons if name != "first_places")
-    assert callable(reasons["first_places"])
-
-
 def test_concordance_is_kendalls_w() -> None:
     data = drawn(np.tile(WORTH, (30, 1)), np.random.default_rng(0))
     measure = discrepancies.CONCORDANCE.prepare(Layout(Program(MODEL, data)))

@@ -13,10 +13,8 @@ import raters as rt
 from raters.checking import discrepancies as generic
 from raters.checking.discrepancies import Draw, Layout
 from raters.checking.predictive import Check, holm
-from raters.errors import DataError, SettingError
 from raters.families.discrepancies import comparisons as of_pairs
 from raters.fitting.replicates import answer_counts, single, source_rows
-from tests.refusals import raises_about
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*draws:raters.errors.ConvergenceWarning")
 RNG = np.random.default_rng(0)
@@ -237,15 +235,3 @@ def test_every_failure_has_a_sentence_for_every_model():
                 for is_high in (True, *([False] if one.low else [])):
                     assert isinstance(one.mend(program, is_high), str)
                     assert f"rt.{model.__name__}()" not in one.mend(program, is_high)
-
-
-def test_refusals(result):
-    with raises_about(SettingError, "replicates"):
-        rt.check(rt.BTL(), result, replicates=50)
-    with raises_about(SettingError, "level"):
-        rt.check(rt.BTL(), result, level=2.0)
-    with raises_about(SettingError, "model"):
-        rt.check(rt.ExtendedBTL(), result)
-    for time in (np.arange(5), np.full(VOTES.num_rows, np.nan), ["x"] * VOTES.num_rows):
-        with raises_about(DataError, "time"):
-            rt.check(rt.BTL(), result, time=time)

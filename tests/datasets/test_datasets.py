@@ -9,7 +9,6 @@ from scipy.stats import chi2
 
 import raters as rt
 from raters.checking.orders import OrderDraw
-from raters.errors import SettingError
 
 VOTES = [rt.datasets.paper, rt.datasets.separated, rt.datasets.crowd, rt.datasets.position_biased]
 TYPES = [rt.datasets.preference_types, rt.datasets.preference_bandit]
@@ -144,25 +143,3 @@ def test_responses_follow_the_truth() -> None:
     assert abs((frame["correct"] - p).sum()) < 5 * np.sqrt((p * (1 - p)).sum())
     assert 0.4 < len(frame) / 3000 < 0.6
     assert (rt.datasets.response_crowd(5, 4, seed=0, slopes=0).truth["discrimination"] == 1).all()
-
-
-def test_settings_that_cannot_be():
-    wrong = [
-        (rt.datasets.paper, {"num_items": 1}),
-        (rt.datasets.paper, {"num_annotators": 0}),
-        (rt.datasets.crowd, {"guessers": 0.9}),
-        (rt.datasets.preference_types, {"weights": (1.0, 1.0, 0.0)}),
-        (rt.datasets.preference_types, {"reward_scale": 0.0}),
-        (rt.datasets.preference_bandit, {"weights": (1.0,)}),
-        (rt.datasets.label_crowd, {"labels_per_item": 21}),
-        (rt.datasets.rating_crowd, {"num_levels": 21}),
-        (rt.datasets.ranking_crowd, {"set_size": 21}),
-        (rt.datasets.ranking_crowd, {"places": 5, "best_worst": True}),
-        (rt.datasets.choice_crowd, {"num_alternatives": 1}),
-        (rt.datasets.choice_crowd, {"available": 0.0}),
-        (rt.datasets.response_crowd, {"slopes": -1.0}),
-    ]
-    for generate, options in wrong:
-        with pytest.raises(SettingError) as caught:
-            generate(**options, seed=0)
-        assert caught.value.parameter == next(iter(options)), (generate.__name__, options)

@@ -13,14 +13,11 @@ import xarray as xr
 from arviz_plots import PlotCollection
 from scipy.stats import t as student
 
-import raters as rt
 from raters import figures
 from raters.checking.predictive import Check
-from raters.errors import DataError, SettingError
 from raters.figures.base import VERDICTS, ends, short
 from raters.figures.fits import cell
 from tests.figures.made import check_readable, curves, fitted, judged, judged_labels, typed
-from tests.refusals import raises_about
 
 HOSTILE = {
     "$x^2$ and $y$": "$x^2$ and $y$",
@@ -71,29 +68,6 @@ def test_both_ends_of_many_rows_are_shown():
     ):
         shown, first, left_out = ends(number, most, head)
         assert (shown.tolist(), first, left_out) == expected
-
-
-def test_what_cannot_be_drawn_is_refused(tiny, fit_quietly):
-    of_types = xr.Dataset({"reward": (("chain", "draw", "item", "type"), np.ones((1, 2, 3, 2)))})
-    of_types = xr.DataTree.from_dict({"posterior": of_types})
-    for draw, name, wrong in (
-        (figures.competences, "audit", fitted(3)),
-        (figures.confusions, "audit", judged(3)),
-        (figures.checks, "check", "a check"),
-        (figures.learning_curves, "curves", xr.Dataset({"tau": ("draw", [1.0])})),
-        (figures.ranks, "result", xr.DataTree()),
-        (figures.ranks, "result", of_types),
-        (figures.item_person_map, "result", fitted(3)),
-        (figures.profiles, "result", fitted(3)),
-    ):
-        with raises_about(SettingError, name):
-            draw(wrong)
-    with raises_about(SettingError, "name"):
-        figures.learning_curves(curves(), "accuracy")
-    altered = fit_quietly(rt.BTL(), tiny, rt.PGEM(draws=20)).copy(deep=True)
-    altered["posterior"]["reward"][0, 3, 1] = np.nan
-    with pytest.raises(DataError):
-        figures.ranks(altered)
 
 
 # ---------------------------------------------------------------- audits

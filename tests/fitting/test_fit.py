@@ -3,8 +3,6 @@ through files."""
 
 from __future__ import annotations
 
-import re
-
 import arviz as az
 import matplotlib as mpl
 import numpy as np
@@ -14,7 +12,7 @@ from scipy.special import expit
 from scipy.stats import binom
 
 import raters as rt
-from raters.errors import DataError, DataWarning, SettingError
+from raters.errors import DataError
 from raters.fitting.storage import shown
 from tests import hand
 from tests.refusals import raises_about
@@ -49,44 +47,6 @@ def test_data_without_rows_are_refused():
             verb(rt.BTL(), nothing, seed=0)
 
 
-# ------------------------------------------------------------------ difficult data
-
-DIFFICULT = hand.votes(
-    *[("winner", name, "ann") for name in "abc"],  # won everything
-    *[(name, "loser", "bob") for name in "abc"],  # lost everything
-    ("a", "b", "once"),  # one vote
-    ("x", "y", "ann"),  # apart from the rest
-    items=["winner", "loser", "a", "b", "c", "x", "y", "never"],
-    annotators=["ann", "bob", "once", "silent"],
-)
-
-
-@pytest.mark.parametrize("model", [rt.BTL(), SIGNED])
-def test_difficult_data_are_fitted_with_warnings(model):
-    with pytest.warns(DataWarning) as caught:
-        result = rt.fit(model, DIFFICULT, EM, seed=0, progress=False)
-    messages = [str(warning.message) for warning in caught]
-    assert any(
-        re.search(r"1 item\(s\) are never compared and keep their prior: never", message)
-        for message in messages
-    )
-    assert any(
-        "2 components: 5 items (winner, loser, a, b, c); 2 items (x, y)" in message
-        for message in messages
-    )
-    assert all(np.isfinite(values.values).all() for values in result.posterior.data_vars.values())
-    reward = result.posterior["reward"].mean(("chain", "draw"))
-    others = reward.sel(item=["a", "b", "c"])
-    assert float(reward.sel(item="winner")) > float(others.max())
-    assert float(reward.sel(item="loser")) < float(others.min())
-    if "competence" in result.posterior:
-        found = rt.audit(model, result, reference="crowd").table
-        assert (
-            found["verdict"].sel(annotator=["once", "silent"]).values.tolist()
-            == ["too few judgements"] * 2
-        )
-
-
 # ------------------------------------------------------------------ the result
 
 
@@ -105,13 +65,6 @@ def test_attributes_say_how_it_was_fitted(fitted):
     assert attrs["seconds"] > 0
     assert attrs["raters_version"] == rt.__version__
     assert {"numpyro_version", "jax_version"} <= set(attrs)
-
-
-def test_the_same_seed_gives_the_same_draws(fitted):
-    again = rt.fit(rt.BTL(), VOTES, EM, seed=0, progress=False)
-    assert again.posterior.equals(fitted.posterior)
-    other = rt.fit(rt.BTL(), VOTES, EM, seed=1, progress=False)
-    assert not other.posterior.equals(fitted.posterior)
 
 
 # 100 draws are few for Pareto-smoothed importance sampling, which says so.
@@ -188,22 +141,6 @@ def test_simulate_follows_the_probabilities(count):
         expected * (1 - expected) / 40_000
     )  # false alarm 6e-7
     np.testing.assert_allclose(truth["reward"], given["reward"])
-
-
-@pytest.mark.parametrize(
-    ("given", "about"),
-    [
-        ({"rewards": [1]}, ("given", "rewards")),
-        ({"reward": [1.0, 2.0]}, ("given",)),
-        ({"reward": "abcde"}, ("given", "abcde")),
-        ({"reward_scale": -1.0}, ("given",)),
-        ({"reward": [0, 0, 0, 0, np.nan]}, ("given",)),
-        ([1, 2], ("given", [1, 2])),
-    ],
-)
-def test_simulate_refuses_what_cannot_be_held(given, about):
-    with raises_about(SettingError, *about):
-        rt.simulate(rt.BTL(), VOTES, seed=0, given=given)
 
 
 # ------------------------------------------------------------------ log-likelihoods

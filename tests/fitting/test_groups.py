@@ -9,9 +9,7 @@ import pytest
 import xarray as xr
 
 import raters as rt
-from raters.errors import SettingError
 from raters.program import log_prior
-from tests.refusals import raises_about
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*draws:raters.errors.ConvergenceWarning"),
@@ -122,12 +120,3 @@ def test_prior_has_the_sites_and_names_of_the_posterior(trees):
     wins = trees["votes", None]["prior_predictive"]["outcome"].values
     assert (wins >= 0).all()
     assert (wins <= VOTES.count).all()
-
-
-def test_refusals(results):
-    with raises_about(SettingError, "groups"):
-        rt.fitting.with_groups(rt.BTL(), results["votes"], "posterior")
-    with raises_about(SettingError, "by"):
-        rt.fitting.with_groups(rt.BTL(), results["votes"], by="annotator")
-    with raises_about(SettingError, "model"):
-        rt.fitting.with_groups(rt.ExtendedBTL(), results["votes"])

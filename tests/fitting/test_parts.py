@@ -10,9 +10,7 @@ import pytest
 import xarray as xr
 
 import raters as rt
-from raters import figures
-from raters.errors import SettingError
-from tests.several import OF_LABELS, ONE_REWARD, TIED, FromPrior, labelled, walks
+from tests.several import OF_LABELS, TIED, FromPrior, labelled, walks
 
 SHORT = FromPrior()
 
@@ -115,28 +113,3 @@ def test_the_parts_of_an_audit_are_audits_of_the_parts(of_walks) -> None:
     np.testing.assert_allclose(audit.table["shown.rationality"], own.table["rationality"])
     np.testing.assert_allclose(audit.tables["shown"]["p_below"], own.table["p_below"])
     assert set(audit.table["verdict"].values) <= {"keep", "review", "drop", "too few draws"}
-
-
-def test_what_is_asked_of_one_kind_says_so(result, of_walks, both) -> None:
-    pairs = rt.Candidates.pairs(both.part("votes"))
-    for ask in (
-        lambda: rt.suggest(OF_LABELS, result, pairs),
-        lambda: rt.predict(OF_LABELS, result),
-        lambda: rt.check(OF_LABELS, result),
-        lambda: rt.report(OF_LABELS, result, rt.audit(OF_LABELS, result)),
-        lambda: rt.fitting.with_groups(OF_LABELS, result),
-        lambda: rt.log_likelihood(OF_LABELS, result, by="annotator"),
-    ):
-        with pytest.raises(SettingError, match=r"write rt.fitting.part\(model, result, 'labels'\)"):
-            ask()
-    part = rt.fitting.part(OF_LABELS, result, "votes")
-    for ask in (
-        lambda: rt.fitting.part(rt.BTL(), result, "votes"),
-        lambda: rt.fitting.part(OF_LABELS, result, "shown"),
-        lambda: rt.fitting.part(ONE_REWARD, of_walks, "votes"),
-        lambda: rt.fitting.with_groups(*part, "prior"),
-        lambda: rt.audit(*part, influence=True),
-        lambda: figures.competences(rt.audit(OF_LABELS, result)),
-    ):
-        with pytest.raises(SettingError):
-            ask()

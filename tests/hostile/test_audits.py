@@ -37,7 +37,6 @@ AUDIT = rt.audit(MODEL, RESULT, min_judgements=1, reference="crowd")
 LABELS = rt.Labels.from_frame(
     {"i": [1, 1, 2, 2], "k": [*"xyxy"], "l": [*"pqqq"]}, item="i", annotator="k", label="l"
 )
-RANKS = xr.Dataset({"reward": ("replicate", np.arange(20) % 10)}, attrs={"draws": 9})
 AUDITED = {"model": MODEL, "result": RESULT}
 NO_RESULT = (*NO_OBJECT, VOTES, AUDIT, xr.DataTree(), xr.Dataset())
 REPORTED = {"model": MODEL, "result": RESULT, "audit": AUDIT}

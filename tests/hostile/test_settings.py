@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 
 import jax.numpy as jnp
 import numpy as np
@@ -29,9 +28,6 @@ from tests.hostile.table import (
 
 VOTES = rt.Comparisons.from_frame(
     {"w": [*"abca"], "l": [*"bcab"], "k": [*"xyxy"]}, winner="w", loser="l", annotator="k"
-)
-LABELS = rt.Labels.from_frame(
-    {"i": [1, 1, 2, 2], "k": [*"xyxy"], "l": [*"pqqq"]}, item="i", annotator="k", label="l"
 )
 MODEL = rt.BTL(reward_scale=1.0)
 REGRET = np.array([[0.0, 1.0], [1.0, 0.0]])
@@ -145,25 +141,6 @@ DISTRIBUTIONS = [
 @pytest.mark.parametrize(TABLE, [*MODELS, *BACKENDS, *VERBS, *DATASETS, *ALIGNMENT, *DISTRIBUTIONS])
 def test_settings(function, arguments, kind, parameter):
     check_refused(function, arguments, kind, parameter)
-
-
-def test_features_that_a_model_does_not_use():
-    labels = LABELS.with_features(np.array([[1.0], [2.0]]), names=["length"])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        rt.fit(rt.models.MajorityVote(), labels, rt.PGEM(draws=5), seed=0, progress=False)
-        rt.fit(
-            rt.models.MajorityVote(),
-            labels.without_features(),
-            rt.PGEM(draws=5),
-            seed=0,
-            progress=False,
-        )
-    said = [str(one.message) for one in caught if "features" in str(one.message)]
-    assert said == [
-        "rt.models.MajorityVote() does not use the features of these data (length), as rt.Raykar()"
-        " or rt.models.Yan() would. To fit without them on purpose, pass data.without_features()"
-    ]
 
 
 @pytest.mark.parametrize(

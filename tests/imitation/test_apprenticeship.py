@@ -12,11 +12,10 @@ from scipy.optimize import linprog
 
 import raters as rt
 from raters import imitation
-from raters.errors import ConvergenceWarning, DataError, SettingError
+from raters.errors import ConvergenceWarning
 from raters.imitation.rollouts import sums_of
 from raters.imitation.values import values_of
 from tests.imitation.worlds import SETTINGS, features, world, worlds
-from tests.refusals import raises_about
 
 
 def deterministic_features(mdp):
@@ -137,24 +136,3 @@ def test_it_is_said_when_rounds_are_few():
     with pytest.warns(ConvergenceWarning) as caught:
         imitation.gail(mdp, shown, steps=1)
     assert caught[0].filename == __file__
-
-
-WALKING = rt.MDP.grid(1, 2, ends=[(0, 1)], discount=1.0, features=np.ones((1, 2, 1)))
-WORLD = world(0).mdp
-
-
-@pytest.mark.parametrize(
-    ("kind", "parameter", "call"),
-    [
-        (DataError, "demonstrator", lambda: imitation.feature_matching(WORLD, [1.0, 2.0])),
-        (DataError, "demonstrator", lambda: imitation.feature_matching(WORLD, [np.nan, 2.0, 1.0])),
-        (DataError, "demonstrator", lambda: imitation.feature_matching(WORLD, np.ones((1, 1)))),
-        (SettingError, "rounds", lambda: imitation.feature_matching(WORLD, np.zeros(3), rounds=0)),
-        (DataError, "demonstrator", lambda: imitation.syed_schapire(WALKING, [0.0])),
-        (DataError, "demonstrator", lambda: imitation.gail(WORLD, np.zeros(WORLD.allowed.shape))),
-        (SettingError, "tolerance", lambda: imitation.gail(WORLD, WORLD.allowed, tolerance=-1)),
-    ],
-)
-def test_what_does_not_fit_is_refused(kind, parameter, call):
-    with raises_about(kind, parameter):
-        call()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import raters as rt
 from raters import imitation
-from raters.errors import DataError, SettingError
+from raters.errors import DataError
 from raters.imitation.cloning import cliff
 from raters.imitation.values import uniform_policy, values_of
 from tests.imitation.worlds import SETTINGS, beginning, discounted_worlds, world, worlds
@@ -132,42 +132,3 @@ def test_a_person_may_be_asked():
     for wrong in (lambda asked: [0], lambda asked: asked * 0 + 3, lambda asked: asked * 0.5):
         with raises_about(DataError, "ask"):
             imitation.dagger(mdp, best, rounds=1, episodes=1, steps=3, seed=0, ask=wrong)
-
-
-TWO = rt.MDP.from_arrays(np.ones((2, 3, 2)) / 2, allowed=[[True, True, False], [True] * 3])
-ENDED = rt.MDP.grid(1, 2, ends=[(0, 1)], start=(0, 0), discount=1.0)
-ASKED = {"episodes": 1, "steps": 1, "seed": 0}
-
-
-@pytest.mark.parametrize(
-    ("kind", "parameter", "call"),
-    [
-        (DataError, "demonstrations", lambda: imitation.clone(TWO, [[1, 2]])),
-        (DataError, "demonstrations", lambda: imitation.clone(TWO, [[1, 2, 0], [1, 2, -1]])),
-        (DataError, "demonstrations", lambda: imitation.clone(TWO, [[0, 0, 1], [0, 0, 1]])),
-        (
-            SettingError,
-            "pseudo_counts",
-            lambda: imitation.clone(TWO, [[1, 2, 0], [0, 0, 0]], pseudo_counts=-1),
-        ),
-        (
-            SettingError,
-            "discount",
-            lambda: imitation.cloning_bound(ENDED, [0, 1], np.eye(4)[[0, 0, 0]], [[1]]),
-        ),
-        (
-            SettingError,
-            "rounds",
-            lambda: imitation.dagger(ENDED, uniform_policy(ENDED), rounds=0, **ASKED),
-        ),
-        (
-            DataError,
-            "demonstrator",
-            lambda: imitation.dagger(ENDED, uniform_policy(ENDED)[:2], rounds=1, **ASKED),
-        ),
-        (SettingError, "num_actions", lambda: cliff(num_actions=2)),
-    ],
-)
-def test_what_does_not_fit_is_refused(kind, parameter, call):
-    with raises_about(kind, parameter):
-        call()

@@ -14,10 +14,9 @@ from scipy.special import logsumexp
 
 import raters as rt
 from raters import imitation
-from raters.errors import ConvergenceWarning, DataError, SettingError
+from raters.errors import ConvergenceWarning
 from raters.imitation.entropy import maxent_objective
 from tests.imitation.worlds import SETTINGS, discounted_worlds, features, seeds, soft, world
-from tests.refusals import raises_about
 
 
 def unrolled(mdp, weights, target, rounds=400):
@@ -111,17 +110,6 @@ def test_a_demonstrator_who_never_errs_needs_a_penalty():
     assert imitation.maxent_irl(mdp, shown, penalty=0.01).weights.argmax() == 3
     with pytest.warns(ConvergenceWarning):
         imitation.maxent_irl(mdp, [100.0, 0, 0, 0])
-
-
-def test_what_does_not_fit_is_refused():
-    mdp = world(0).mdp
-    with raises_about(DataError, "demonstrator"):
-        imitation.maxent_irl(mdp, np.zeros(2))
-    with raises_about(SettingError, "penalty"):
-        imitation.maxent_irl(mdp, np.zeros(3), penalty=-1.0)
-    mud_alone = rt.MDP.grid(3, 3, ends=[(2, 2)], discount=1.0, features={"mud": np.eye(3)[::-1]})
-    with raises_about(DataError, "discount"):
-        imitation.maxent_irl(mud_alone, [1.0])
 
 
 # ---------------------------------------------------------------- walks weighed by their return

@@ -77,8 +77,3 @@ def test_tastes_are_solved_in_parts(tiny) -> None:
     assert isinstance(reward, conditionals.Dense)
     assert isinstance(taste, components.ByComponent)
     assert plan.moves == (Transfer("reward", "taste"),)
-
-
-# ---------------------------------------------------------------------- the division of a sum
-
-TRANSFER = Transfer("reward", "taste")

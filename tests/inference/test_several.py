@@ -93,9 +93,6 @@ def planned(model: rt.models.JointModel, data: rt.judgements.Together) -> Any:
     return joint_plan.plan(rt.program.Program(model, data), start_of(model, data))
 
 
-# ------------------------------------------------------------------------------------ blocks
-
-
 # ------------------------------------------------------------------------------- conditionals
 
 
@@ -145,9 +142,6 @@ def test_conditionals_have_the_slope_of_the_joint_density(
         "labels and votes": (OF_LABELS, labels_and_votes),
     }[model]
     rt.testing.check_model(model, data)
-
-
-# ---------------------------------------------------------------------------------------- ties
 
 
 # --------------------------------------------------------------------------------------- modes
@@ -252,6 +246,3 @@ def test_weights_of_draws_across_an_orbit_give_the_evidence() -> None:
     of_two = (difference * likelihood(expit(gap), data.part("two"))).sum() * (gap[1] - gap[0])
     assert found == pytest.approx(np.log(of_one * of_two), abs=5 * error)
     assert error < 0.05
-
-
-# ------------------------------------------------------------------------------------ refusals

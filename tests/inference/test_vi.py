@@ -184,20 +184,3 @@ def test_spreads_of_the_mean_field_are_too_small_and_corrected(votes) -> None:
     joint = np.sqrt(np.diag(np.linalg.inv(full)))[6:]
     alone = np.sqrt(state.normals[1].variance)
     assert np.all(joint > 1.15 * alone)
-
-
-def test_what_it_refuses(tiny, labelled, ranked, described) -> None:
-    def reason(model, data):
-        return rt.PGVI().why_not(rt.program.Program(model, data))
-
-    assert "no averages of choices from sets" in reason(rt.PlackettLuce(), ranked)
-    assert "the prior of 'accuracy' of OneCoin is Beta" in reason(rt.models.OneCoin(), labelled)
-    assert "classifier" in reason(rt.Raykar(), labelled)
-    assert "otherwise than by its index" in reason(rt.models.ContextualBTL(), described)
-    assert "which turn together, as independent" in reason(rt.models.FactorBTL(), tiny)
-    first = np.tile(np.arange(2600), 2)
-    second = (first + np.repeat([1, 2], 2600)) % 2600
-    ring = {"winner": first, "loser": second}
-    wide = rt.Comparisons.from_frame(ring, winner="winner", loser="loser")
-    assert "covariances of the 2,600 entries of reward" in reason(rt.BTL(), wide)
-    assert reason(rt.BTL(), tiny) is None

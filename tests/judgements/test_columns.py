@@ -191,6 +191,3 @@ def test_classes_that_are_one_number_are_named_in_a_warning(one, two):
             {"i": [1, 1], "k": ["x", "y"], "l": [one, two]}, item="i", annotator="k", label="l"
         )
     assert labels.num_classes == 2
-
-
-# ------------------------------------------------------------------ names given

@@ -3,15 +3,13 @@ what the rows say."""
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
 import raters as rt
-from raters.errors import DataError, DataWarning
+from raters.errors import DataError
 from raters.judgements import separation
 from tests.refusals import raises_about
 
@@ -167,46 +165,6 @@ def test_counts_are_exact():
         rt.Comparisons.from_frame(table, winner="w", loser="l", count="n")
 
 
-# ------------------------------------------------------------------ mistakes of size
-
-
-# ------------------------------------------------------------------ what the data cannot tell
-
-
-def test_components_are_warned_of_with_their_names():
-    votes = rt.Comparisons.from_frame(
-        {"w": ["a", "b", "x", "b"], "l": ["b", "c", "y", "a"]}, winner="w", loser="l"
-    )
-    assert votes.components() == [("a", "b", "c"), ("x", "y")]
-    with pytest.warns(
-        DataWarning, match=r"falls into 2 components: 3 items \(a, b, c\); 2 items \(x, y\)"
-    ):
-        votes.warn()
-
-
-@pytest.mark.parametrize(
-    ("rows", "separated"),
-    [
-        ("ab bc", True),
-        ("ab bc ac cd ad", True),
-        ("ab", False),  # A single pair has nothing to contradict.
-        ("ab ba", False),
-        ("ab bc ca", False),
-        ("ab bc cd db", False),
-    ],
-)
-def test_votes_without_a_contradiction_are_warned_of(rows, separated, monkeypatch):
-    winner, loser = zip(*rows.split(), strict=True)
-    votes = rt.Comparisons.from_frame({"w": winner, "l": loser}, winner="w", loser="l")
-    padded = votes.aggregate().padded(16)
-    monkeypatch.setattr(separation, "_FEW", 2)
-    for data in (votes, padded):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            data.warn()
-        assert sum("perfect separation" in str(entry.message) for entry in caught) == separated
-
-
 # ------------------------------------------------------------------ ratings
 
 
@@ -225,12 +183,6 @@ def test_ratings_without_a_pair_are_refused(annotator):
     with raises_about(DataError, "rating"):
         table = {"film": ["A", "A"], "stars": [3, 4], "who": ["x", "x"]}
         rt.Comparisons.from_ratings(table, item="film", rating="stars", annotator=annotator)
-
-
-# ------------------------------------------------------------------ the container
-
-
-# ------------------------------------------------------------------ padding
 
 
 # ---------------------------------------------------------------- order of presentation

@@ -4,7 +4,6 @@ parts of the data."""
 from __future__ import annotations
 
 import re
-import warnings
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +16,6 @@ from hypothesis import strategies as st
 import raters as rt
 from raters.errors import DataError, DataWarning
 from raters.judgements.labels import Labels
-from tests.real import data_folder
 from tests.refusals import raises_about
 
 TABLE = {
@@ -358,37 +356,6 @@ def test_votes_are_the_sums_of_the_counts(given_rows, aggregate):
     assert same(labels.aggregate().aggregate(), labels.aggregate())
 
 
-# ------------------------------------------------------------------ public data
-
-
-def public(name: str) -> tuple[Labels, float]:
-    """The labels of a data set with its truth, and how often a majority (ties shared) is right."""
-    folder = data_folder(name)
-    labels = Labels.from_frame(
-        pd.read_csv(folder / "labels.csv"), item="item", annotator="annotator", label="label"
-    )
-    labels = labels.with_truth(pd.read_csv(folder / "truth.csv"), truth="label")
-    votes = labels.votes()
-    top = votes == votes.max(1, keepdims=True)
-    known = np.flatnonzero(labels.truth >= 0)
-    return labels, float((top / top.sum(1, keepdims=True))[known, labels.truth[known]].mean())
-
-
-@pytest.mark.parametrize(
-    ("name", "size", "majority"),
-    [
-        ("rte", (8000, 164, 800, 2), 0.8969),
-        ("d_product", (24_945, 176, 8315, 2), 0.8966),
-        ("labelme", (2547, 59, 1000, 8), 0.766),
-    ],
-)
-def test_public_labels(name, size, majority):
-    labels, right = public(name)
-    assert (labels.num_labels, labels.num_annotators, labels.num_items, labels.num_classes) == size
-    assert (labels.truth >= 0).all()
-    assert right == pytest.approx(majority, abs=5e-4)
-
-
 # ------------------------------------------------------------------ padding
 
 
@@ -409,25 +376,3 @@ def test_padding_adds_rows_that_count_for_nothing(count):
     for bare in (padded.unpadded(), padded.aggregate(), padded.padded(128).unpadded()):
         assert same(bare, labels)
     assert labels.unpadded() is labels
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ("1ax 2ay 3ax", True),  # one annotator
-        ("1ax 2by 3ax", True),  # two, who share no item
-        ("1ax 1ay 2by", True),  # an item twice by one
-        ("1ax 1by 2ay", False),
-    ],
-)
-def test_labels_that_nothing_can_be_compared_with_are_warned_of(rows, said):
-    item, who, label = zip(*rows.split(), strict=True)
-    table = {"i": item, "a": who, "l": label, "gold": ["x", *[None] * (len(item) - 1)]}
-    columns = {"item": "i", "annotator": "a", "label": "l"}
-    for truth in (None, "gold"):
-        labels = rt.Labels.from_frame(table, **columns, truth=truth)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            labels.warn()
-        told = ["by two annotators" in str(entry.message) for entry in caught]
-        assert sum(told) == (said and truth is None)

@@ -184,24 +184,6 @@ def test_what_an_end_is_worth_is_had_once():
     assert mdp.start.tolist() == [1, 0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ("parameter", "kind", "options"),
-    [
-        ("walls", DataError, {"walls": [(2, 0)]}),
-        ("walls", DataError, {"walls": [(0, 0), (0, 1), (1, 0), (1, 1)]}),
-        ("ends", DataError, {"ends": [(0, 0)], "walls": [(0, 0)]}),
-        ("ends", DataError, {"ends": [(-1, 0)]}),
-        ("start", DataError, {"start": [(0.5, 0)]}),
-        ("slip", SettingError, {"slip": 1.5}),
-        ("rows", SettingError, {"rows": 0}),
-        ("discount", DataError, {"discount": 1.0}),
-    ],
-)
-def test_grids_that_are_none(parameter, kind, options):
-    with raises_about(kind, parameter):
-        rt.MDP.grid(**{"rows": 2, "columns": 2} | options)
-
-
 # ---------------------------------------------------------------- Gymnasium
 
 

@@ -218,6 +218,3 @@ def test_aggregation_leaves_the_likelihood_of_contextual_rewards(rows, ordered):
             for data in (votes, together)
         )
     assert joint == pytest.approx(raw, abs=1e-4)
-
-
-# ------------------------------------------------------------------ parts, and results

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import raters as rt
-from raters.errors import DataError, SettingError
+from raters.errors import DataError
 from raters.judgements import scanned
-from tests.refusals import raises_about
 
 
 def votes(number: int = 4000, seed: int = 0) -> pd.DataFrame:
@@ -102,26 +99,3 @@ def test_wrong_tables_are_refused(change, settings, tmp_path) -> None:
     votes().assign(**change).to_parquet(tmp_path / "table.parquet")
     with pytest.raises((DataError, TypeError)):
         rt.Comparisons.scan(tmp_path / "table.parquet", **(_ROLES | {"ties": "half"} | settings))
-
-
-@pytest.mark.parametrize(
-    ("kind", "settings", "parameter"),
-    [
-        (rt.Comparisons, {"features": {"length": ("first", "second")}}, "features"),
-        (rt.Comparisons, {"aggregate": False}, "aggregate"),
-        (rt.Labels, {"repeats": "drop"}, "repeats"),
-    ],
-)
-def test_settings_that_need_single_rows_are_refused(kind, settings, parameter) -> None:
-    with raises_about(SettingError, parameter):
-        kind.scan("table.parquet", **settings)
-
-
-def test_paths_without_a_table_are_refused(tmp_path) -> None:
-    (tmp_path / "votes.csv").write_text("winner,loser\na,b\n")
-    (tmp_path / "empty").mkdir()
-    for path in (tmp_path / "votes.csv", tmp_path / "none.parquet", Path("nowhere")):
-        with pytest.raises(DataError):
-            rt.Comparisons.scan(path, winner="winner", loser="loser")
-    with raises_about(DataError, "winner"):
-        rt.Comparisons.scan(tmp_path / "empty", winner="winner", loser="loser")

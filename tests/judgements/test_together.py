@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 import raters as rt
-from raters.errors import DataError, DataWarning, SettingError
+from raters.errors import DataWarning, SettingError
 from raters.kinds import kind_of
 from tests.refusals import raises_about
-from tests.several import walks
 
 
 def votes_of(pairs: str, who: str, **options) -> rt.Comparisons:
@@ -100,29 +97,6 @@ def test_those_who_judge_in_no_part_are_warned_of() -> None:
     both = rt.judgements.Together.of({"votes": votes, "labels": labels_of("ab", "xz", "ny")})
     with pytest.warns(DataWarning, match="judged in no part, and keep their prior: idle"):
         both.warn()
-
-
-WALKS = walks()
-ONE = votes_of("ab", "x")
-
-
-@pytest.mark.parametrize(
-    ("parts", "error"),
-    [
-        ({"one": ONE}, SettingError),
-        ([ONE, ONE], SettingError),
-        ({"one": ONE, "to two": votes_of("abbc", "xx")}, SettingError),
-        ({"one": ONE, 2: votes_of("abbc", "xx")}, SettingError),
-        ({"one": ONE, "two": {"winner": "a"}}, SettingError),
-        ({"one": ONE, "two": dataclasses.replace(ONE)}, DataError),
-        ({"one": ONE, "two": ONE.rows(slice(0, 0))}, SettingError),
-        ({"votes": votes_of("ab", "x"), "shown": WALKS.shown}, DataError),
-        ({"one": ONE, "two": WALKS.together}, SettingError),
-    ],
-)
-def test_parts_that_are_none_are_refused(parts, error) -> None:
-    with pytest.raises(error):
-        rt.judgements.Together.of(parts)
 
 
 def test_what_is_of_one_part_says_so(both) -> None:

@@ -106,22 +106,3 @@ def test_a_campaign_fits_what_it_was_told(marks, tmp_path, fit_quietly):
         for one in (fit_quietly(Mild(), marks, backend), campaign.result)
     )
     np.testing.assert_allclose(mine, theirs, atol=0.2)
-
-
-@pytest.mark.parametrize(
-    ("column", "wrong"),
-    [
-        ("reader", lambda values: values + 5),
-        ("count", lambda values: -values),
-        ("count", lambda values: values * np.nan),
-        ("count", lambda values: values[:3]),
-        ("good", lambda values: values + 7),
-        ("group", lambda values: values[::-1]),
-        ("reader", lambda values: np.where(values == 0, -1, values)),
-        ("reader", lambda values: values.astype(float)),
-    ],
-)
-def test_columns_that_do_not_fit_are_refused(column, wrong, marks):
-    changed = dataclasses.replace(marks, **{column: wrong(getattr(marks, column))})
-    with raises_about(DataError, column):
-        rt.fit(Mild(), changed, rt.PGEM(), seed=0)

@@ -7,7 +7,6 @@ import pytest
 
 import raters as rt
 from raters.errors import DataError
-from raters.testing import check_backend
 from tests.kinds.replies import OwnTwoPL, Replies, table
 from tests.refusals import raises_about
 
@@ -81,27 +80,6 @@ def test_questions_are_what_nobody_answered(responses):
         rt.Candidates.of(responses)
     assert rt.Candidates.of(responses.rows(slice(0, 100))).num_rows == 140
     assert rt.Candidates.of(responses, again=True, limit=50).num_rows == 50
-
-
-def test_simulated_campaigns(responses):
-    ability, item = np.linspace(-2, 2, 30), np.zeros(8)
-    truth = {"ability": ability, "discrimination": item + 1, "intercept": item}
-    curves = rt.acquisition.simulate_campaign(
-        MODEL,
-        truth,
-        rt.Candidates.of(responses, again=True),
-        rt.Policy(target="competence"),
-        backend=rt.PGGibbs(draws=50, warmup=20, chains=1),
-        batch_size=20,
-        batches=2,
-        progress=False,
-    )
-    assert float(curves["competence_correlation"][0, -1]) > 0.3
-
-
-@pytest.mark.parametrize("backend", [rt.PGGibbs(draws=40, warmup=20, chains=2), rt.PGEM(draws=40)])
-def test_the_contract_of_the_back_ends(backend, responses):
-    check_backend(backend, MODEL, responses)
 
 
 def test_rows_with_counts_are_repeats(responses):

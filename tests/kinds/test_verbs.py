@@ -290,13 +290,6 @@ def test_simulated_campaigns(case, model):
     assert curves["answers"][0].values.tolist() == [6, 12]
 
 
-def test_simulation_based_calibration_runs(case, model):
-    ranks = rt.checking.sbc(
-        model, case.data, case.backend, seed=0, replicates=2, draws=9, progress=False
-    )
-    assert ranks[case.judged].dims == ("replicate", case.data.judge)
-
-
 # ---------------------------------------------------------------- command line
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import warnings
 from itertools import product
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -16,9 +15,7 @@ import raters as rt
 from raters.auditing.comparisons import competences
 from raters.errors import ConvergenceWarning
 from raters.fitting.result import draws_of
-from raters.model import Shift, Sign
 from raters.program import class_probs
-from raters.testing import check_model
 
 SPREAD = 0.4
 MODEL = rt.models.GuesserBTL(reward_scale=1.5, competence_spread=SPREAD)
@@ -122,15 +119,3 @@ def test_competences_have_the_sign_of_the_type(fitted) -> None:
     np.testing.assert_allclose(np.stack([guesser, adversary], 1), probs[:, 1:], atol=0.1)
     same = np.where(signed == 0, 0.0, draws["competence"])
     np.testing.assert_allclose(np.abs(signed), same, rtol=1e-6)
-
-
-@pytest.mark.slow
-def test_a_wrong_exchange_is_refused(crowd) -> None:
-    class Wrong(rt.models.GuesserBTL):
-        symmetries: ClassVar = (
-            Shift("reward"),
-            Sign(("reward",), exchanged=(("type_weight", (1, 0, 2)),)),
-        )
-
-    with pytest.raises(AssertionError, match="does not hold"):
-        check_model(Wrong(), crowd.votes)

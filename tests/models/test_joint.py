@@ -19,8 +19,7 @@ from scipy.special import logsumexp
 import raters as rt
 from raters.distributions.correlated import Correlated, given_scores, normal_score, of_score
 from raters.errors import BackendError, SettingError
-from raters.fitting.storage import from_json, to_json
-from raters.model import Exchange, Model, Scale, Shift, Sign
+from raters.model import Exchange, Scale, Shift, Sign
 from raters.program import log_joint
 from tests.several import OF_LABELS, ONE_REWARD, TIED, labelled, walks
 
@@ -261,19 +260,6 @@ def test_contract(model, both) -> None:
     rt.testing.check_model(model, both if model is TIED else labelled())
 
 
-# ---------------------------------------------------------------------- sites
-
-
-def test_text_and_back() -> None:
-    for model in (APART, ONE_REWARD, TIED, OF_LABELS):
-        assert from_json(to_json(model), (Model,), "model") == model
-        assert hash(model) == hash(from_json(to_json(model), (Model,), "model"))
-    assert repr(ONE_REWARD).endswith(
-        "shared=[{'votes': 'coefficient', 'shown': 'coefficient'}, {'votes': 'competence',"
-        " 'shown': 'rationality'}])"
-    )
-
-
 # ---------------------------------------------------------------------- refusals
 
 VOTES, SHOWN = rt.models.LinearExtendedBTL(), rt.MaxEntIRL()
@@ -281,26 +267,6 @@ VOTES, SHOWN = rt.models.LinearExtendedBTL(), rt.MaxEntIRL()
 
 def pair(votes=VOTES, shown=SHOWN, **options) -> rt.models.JointModel:
     return rt.models.JointModel({"votes": votes, "shown": shown}, **options)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: rt.models.JointModel({"votes": VOTES}),
-        lambda: pair(shown=rt.MaxEntIRL),
-        lambda: pair(shown=ONE_REWARD),
-        lambda: pair(shared=[{"votes": "coefficient"}]),
-        lambda: pair(shared=[{"votes": "x", "labels": "y"}]),
-        lambda: pair(shared=["coefficient", "coefficient"]),
-        lambda: pair(shared=[3]),
-        lambda: pair(shared=[{"votes": 3, "shown": 4}]),
-        lambda: rt.models.JointModel([("votes", VOTES), ("votes", SHOWN)]),
-        lambda: rt.models.JointModel({"vo.tes": VOTES, "shown": SHOWN}),
-    ],
-)
-def test_settings_that_are_none_are_refused(make) -> None:
-    with pytest.raises(SettingError):
-        make()
 
 
 def test_parts_that_do_not_fit_together_are_refused(both) -> None:

@@ -14,8 +14,6 @@ from raters.acquisition import Posterior
 from raters.acquisition.scores import Bald
 from raters.errors import DataError
 from raters.fitting.result import fit_warnings
-from raters.fitting.storage import from_json, to_json
-from raters.model import Model
 from raters.program import Program
 from tests.refusals import raises_about
 
@@ -89,11 +87,6 @@ def test_a_record_is_worth_its_labels():
     assert change[1] - change[0] == pytest.approx(
         float(log[0, 1, 1] + log[0, 1, 0] + log[3, 2, 2]), abs=1e-9
     )
-
-
-def test_numpy_settings_are_written_as_numbers():
-    model = rt.Raykar(coefficient_scale=np.float64(0.1), diagonal=np.float32(2))
-    assert from_json(to_json(model), (Model,), "model") == model
 
 
 # ---------------------------------------------------------------------- predict

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import ClassVar
-
-import pytest
-import xarray as xr
 
 import raters as rt
-from raters.errors import SettingError
 from raters.reporting.cite import _known
-from tests.refusals import raises_about
 
 BACKENDS = [rt.NUTS, rt.PGEM, rt.PGGibbs, rt.PGVI, rt.HMC, rt.SVI]
 MODELS = [
@@ -22,7 +15,6 @@ MODELS = [
     and issubclass(model, rt.Model)
     and model.reference
 ]
-GOOD = "@misc{me2025, author = {Me, I.}, title = {On {BTL}}, year = {2025}}"
 REQUIRED = {
     "article": {"author", "title", "journal", "year", "volume", "pages"},
     "inproceedings": {"author", "title", "booktitle", "year", "pages"},
@@ -61,49 +53,3 @@ def test_each_work_once_in_the_order_asked():
         "luce1959individual",
         "varadhan2008simple",
     ]
-
-
-@dataclass(frozen=True)
-class Mine(rt.BTL):
-    """A user's model."""
-
-    reference: ClassVar[str] = f"\n    {GOOD}\n"
-
-
-@dataclass(frozen=True)
-class Silent(rt.BTL):
-    """A user's model that says nothing."""
-
-    reference: ClassVar[str] = ""
-
-
-@dataclass(frozen=True)
-class Prose(rt.BTL):
-    """A user's model whose reference is prose."""
-
-    reference: ClassVar[str] = "Me, I. (2025). On BTL."
-
-
-@dataclass(frozen=True)
-class Clash(rt.BTL):
-    """A user's model that takes a key that is taken."""
-
-    reference: ClassVar[str] = GOOD.replace("me2025", "bradley1952rank")
-
-
-def test_models_of_users():
-    assert rt.cite(Mine()) == GOOD
-    assert keys(Mine(covariates=True)) == ["me2025", "li2024style"]
-    assert rt.cite(Silent(), rt.NUTS()) == rt.cite(rt.NUTS())
-
-
-def test_what_cannot_be_cited():
-    for used in ((Prose(),), (rt.BTL(), Clash())):
-        with raises_about(SettingError, "reference"):
-            rt.cite(*used)
-    for thing in ("BTL", dict, xr.DataTree()):
-        with raises_about(SettingError, "used"):
-            rt.cite(thing)
-    for used in ((), (Silent(),)):
-        with pytest.raises(SettingError):
-            rt.cite(*used)

@@ -82,9 +82,6 @@ def test_no_name_becomes_markup_or_steers_the_text(hostile):
     assert text.count("\u2068") == text.count("\u2069")
 
 
-# ---------------------------------------------------------------- numbers and intervals
-
-
 # ---------------------------------------------------------------- mirrored worlds
 
 

@@ -122,6 +122,3 @@ def test_columns_and_sections_are_those_of_the_kind(tmp_path):
     assert "Skill within 0.05." in html
     report.files["items.csv"](tmp_path / "items.csv")
     assert list(pd.read_csv(tmp_path / "items.csv")["item"]) == list(ITEMS)
-
-
-# ---------------------------------------------------------------- coded answers
