@@ -20,7 +20,6 @@ from raters.errors import BackendError
 from raters.errors.validation import checked, whole
 from raters.fitting.simulate import with_whole_counts
 from raters.inference import modes
-from raters.inference.base import progress_bar
 from raters.inference.polya_gamma import joint_plan, panel_gibbs, panels
 from raters.inference.polya_gamma.conditionals import observation
 from raters.inference.polya_gamma.gibbs import gibbs_sweep
@@ -54,7 +53,6 @@ def geweke(
     chains: int = 200,
     sweeps: int = 30,
     prior_draws: int = 100_000,
-    progress: bool = False,
 ) -> xr.Dataset:
     """Geweke's test of the Gibbs kernel, which compares two samplers of parameters and outcomes
     together.
@@ -80,8 +78,6 @@ def geweke(
         Number and length of the alternating chains.
     prior_draws : int
         Number of draws of the first sampler.
-    progress : bool
-        Show a progress bar on standard error.
 
     Returns
     -------
@@ -108,7 +104,7 @@ def geweke(
         prior_key, start_key, chain_key = jax.random.split(jax.random.key(seed), 3)
         direct = _mapped(_of_key, model, asked, jax.random.split(prior_key, prior_draws))
         starts = _mapped(_start, model, asked, jax.random.split(start_key, chains))
-        states = _alternating(model, asked, starts, chain_key, sweeps, progress)
+        states = _alternating(model, asked, starts, chain_key, sweeps)
         at_start, after = (_mapped(_of_state, model, asked, pairs) for pairs in (starts, states))
     table = np.array(
         [
@@ -207,7 +203,6 @@ def _alternating(
     initial: tuple[Values, Outcomes],
     key: Key[Array, ""],
     sweeps: int,
-    progress: bool,
 ) -> tuple[Values, Outcomes]:
     """Run all chains, one after the other, and return the parameters after each sweep and the
     outcomes that it was given."""
@@ -219,15 +214,13 @@ def _alternating(
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
     kernel = (_kernel_of_panel if panels.applies(program) else _kernel)(program, starts[0], rng)
     kept, given = [], []
-    with progress_bar(chains, "Geweke", progress) as bar:
-        for current, chain_key in zip(starts, jax.random.split(key, chains), strict=True):
-            for sweep_key in jax.random.split(chain_key, sweeps):
-                answers = _answers(model, asked, current, sweep_key)
-                current = kernel(_with(asked, answers), current)
-                current = {name: np.asarray(value) for name, value in current.items()}
-                kept.append(current)
-                given.append(answers)
-            bar.update()
+    for current, chain_key in zip(starts, jax.random.split(key, chains), strict=True):
+        for sweep_key in jax.random.split(chain_key, sweeps):
+            answers = _answers(model, asked, current, sweep_key)
+            current = kernel(_with(asked, answers), current)
+            current = {name: np.asarray(value) for name, value in current.items()}
+            kept.append(current)
+            given.append(answers)
     states = {name: np.stack([state[name] for state in kept]) for name in kept[0]}
     return states, jax.tree.map(lambda *parts: np.stack(parts), *given)
 

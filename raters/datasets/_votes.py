@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from raters.datasets._common import Truth, check_sizes, draw_kinds
 from raters.errors import refuse
-from raters.errors.validation import checked, finite, numbers, positive
+from raters.errors.validation import checked, finite, numbers
 from raters.judgements.comparisons import Comparisons
 
 
@@ -112,16 +112,11 @@ def crowd(
 
 @checked
 def position_biased(
-    num_items: int = 20,
-    num_annotators: int = 10,
-    num_votes: int = 8_000,
-    *,
-    seed: int,
-    bias: float = 0.7,
+    num_items: int = 20, num_annotators: int = 10, num_votes: int = 8_000, *, seed: int
 ) -> GeneratedVotes:
     """Generate votes by annotators who favour the item that is shown first.
 
-    Position biases are Normal(`bias`, 0.3) logits, rewards standard normal, and competences uniform
+    Position biases are Normal(0.7, 0.3) logits, rewards standard normal, and competences uniform
     on [0.5, 1.2]. Otherwise as `paper`; ``truth`` also has ``position_bias`` (annotator).
 
     Parameters
@@ -129,12 +124,9 @@ def position_biased(
     num_items, num_annotators, num_votes : int
         At least 2 items, and 1 of the others.
     seed : int
-    bias : float
-        Mean advantage of the first position, in logits.
     """
-    finite("bias", bias, 0.7)
     rng = _generator(num_items, num_annotators, num_votes, seed)
-    position_bias = rng.normal(bias, 0.3, num_annotators)
+    position_bias = rng.normal(0.7, 0.3, num_annotators)
     reward, competence = rng.normal(size=num_items), rng.uniform(0.5, 1.2, num_annotators)
     return _votes(rng, reward, competence, num_votes, position_bias)
 
@@ -148,9 +140,9 @@ def preference_types(
     *,
     seed: int,
     weights: Sequence[float] | None = None,
-    reward_scale: float = 2.0,
 ) -> GeneratedVotes:
-    """Generate votes by annotators of several types, each type with its own rewards.
+    """Generate votes by annotators of several types, each type with its own rewards, which are
+    Normal(0, 2).
 
     Parameters
     ----------
@@ -159,8 +151,6 @@ def preference_types(
     seed : int
     weights : sequence of float, optional
         Probability of each type, up to a factor; uniform unless given.
-    reward_scale : float
-        Standard deviation of the rewards, in logits.
 
     Returns
     -------
@@ -170,10 +160,9 @@ def preference_types(
     """
     check_sizes(2, num_items=num_items)
     check_sizes(num_annotators=num_annotators, votes_each=votes_each, num_types=num_types)
-    positive("reward_scale", reward_scale)
     probs = _type_probs(weights, num_types)
     rng = np.random.default_rng(seed)
-    reward = rng.normal(0, reward_scale, (num_items, num_types))
+    reward = rng.normal(0, 2.0, (num_items, num_types))
     reward -= reward.mean(0)
     of_type = rng.choice(num_types, num_annotators, p=probs)
     annotator = np.repeat(np.arange(num_annotators), votes_each)
@@ -186,26 +175,19 @@ def preference_types(
 
 
 @checked
-def preference_bandit(
-    num_annotators: int = 200,
-    votes_each: int = 10,
-    weights: Sequence[float] = (0.6, 0.3, 0.1),
-    *,
-    seed: int,
-) -> GeneratedVotes:
+def preference_bandit(num_annotators: int = 200, *, seed: int) -> GeneratedVotes:
     r"""Generate votes by the contextual bandit of the EM-DPO paper, §6.
 
-    There are as many arms as groups of annotators, and each group prefers its own arm. A context x
+    There are three arms and groups of annotators (60, 30 and 10 %), who give ten votes each, and
+    each group prefers its own arm. A context x
     is uniform on [0, 1]³; a member of group z has reward :math:`x^\top (10, 10, 10)` plus normal
     noise (standard deviation 0.01) for arm z, and only the noise for the others. Pairs of arms are
     drawn uniformly, and draws of twice the same arm are left out.
 
     Parameters
     ----------
-    num_annotators, votes_each : int
+    num_annotators : int
         At least 1.
-    weights : sequence of float
-        Probability of each group, up to a factor; at least two.
     seed : int
 
     Returns
@@ -215,14 +197,11 @@ def preference_bandit(
         sides); and ``truth`` with ``type`` (annotator; codes), ``type_weight`` (type; the realised
         shares), ``reward`` (arm, type; expected), and ``coefficient`` (feature, type).
     """
-    check_sizes(num_annotators=num_annotators, votes_each=votes_each)
-    arms = len(weights)
-    if arms < 2:
-        refuse("weights", weights, expected="give at least two groups")
-    probs = _type_probs(weights, arms)
+    check_sizes(num_annotators=num_annotators)
+    arms = 3
     rng = np.random.default_rng(seed)
-    of_type = rng.choice(arms, num_annotators, p=probs)
-    annotator = np.repeat(np.arange(num_annotators), votes_each)
+    of_type = rng.choice(arms, num_annotators, p=_type_probs((0.6, 0.3, 0.1), arms))
+    annotator = np.repeat(np.arange(num_annotators), 10)
     context = rng.uniform(size=(len(annotator), 3))
     sides = rng.integers(arms, size=(2, len(annotator)))
     noise = rng.normal(0, 0.01, (2, len(annotator)))

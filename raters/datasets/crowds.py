@@ -12,7 +12,6 @@ from jaxtyping import Float, Int, Shaped
 from scipy.special import expit
 
 from raters.datasets._common import Truth, check_sizes, draw_kinds
-from raters.errors import refuse
 from raters.errors.validation import at_most, checked, positive, share, whole
 from raters.judgements.choices import Choices
 from raters.judgements.demonstrations import Demonstrations
@@ -393,7 +392,6 @@ def response_crowd(
     *,
     seed: int,
     asked: float = 1.0,
-    slopes: float = 0.3,
     guessers: float = 0.0,
 ) -> GeneratedResponses:
     """Generate responses of persons to items, right or wrong, under `TwoPL`.
@@ -404,9 +402,6 @@ def response_crowd(
     seed : int
     asked : float
         Probability that a person is asked an item, above 0; everybody is asked one.
-    slopes : float
-        Standard deviation of the logarithms of the discriminations, which are about 1; with 0 the
-        model is `Rasch`.
     guessers : float
         Share of the persons who are right by chance, one time in two.
 
@@ -419,14 +414,12 @@ def response_crowd(
     check_sizes(num_persons=num_persons, num_items=num_items)
     if asked != 1:
         share("asked", asked)
-    if not 0 <= slopes < 10:
-        refuse("slopes", slopes, expected="it must be at least 0, and below 10")
     rng = np.random.default_rng(seed)
     kind = draw_kinds(rng, num_persons, guessers=guessers)
     truth = {
         "ability": rng.normal(size=num_persons),
         "difficulty": rng.normal(size=num_items),
-        "discrimination": np.exp(rng.normal(0.0, slopes, num_items)),
+        "discrimination": np.exp(rng.normal(0.0, 0.3, num_items)),
         "kind": kind,
     }
     logits = truth["discrimination"] * (truth["ability"][:, None] - truth["difficulty"])

@@ -205,7 +205,7 @@ class Choices(Grouped):
             place(columns["alternative"], known, "alternatives that were fitted", advice)
         (what,), names = encode_names([columns["alternative"]], known, "alternative")
         size = len(group)
-        who, people = annotators_of(columns.get("annotator"), annotators, size, "chose once")
+        who, people = annotators_of(columns.get("annotator"), annotators, size)
         if annotator is not None:
             who = one_each(group, columns["annotator"], who, sets)[group]
         times = None
@@ -307,7 +307,7 @@ class Choices(Grouped):
             code = place(columns["choice"], tuple(values), "alternatives", advice)
             reading.check_available(offered, code, names)
         wide = reading.wide_features(frame, described, offered)
-        who, people = annotators_of(columns.get("annotator"), annotators, rows, "chose once")
+        who, people = annotators_of(columns.get("annotator"), annotators, rows)
         group, what = np.nonzero(offered)
         times = None if code is None else (code[group] == what).astype(float)
         table = reading.Offers(group, what, who[group], times, wide[group, what])

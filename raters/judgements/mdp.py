@@ -70,8 +70,8 @@ class MDP:
     Examples
     --------
     >>> import raters as rt
-    >>> rt.MDP.grid(3, 3, walls=[(1, 1)], ends=[(2, 2)])
-    MDP(9 states, 4 actions, 8 features, discount=0.95)
+    >>> rt.MDP.grid(3, 3, ends=[(2, 2)])
+    MDP(10 states, 4 actions, 9 features, discount=0.95)
     """
 
     transition: Any
@@ -246,7 +246,6 @@ class MDP:
         columns: int,
         *,
         slip: float = 0.1,
-        walls: Sequence[tuple[int, int]] = (),
         features: Mapping[str, ArrayLike] | ArrayLike | None = None,
         ends: Sequence[tuple[int, int]] = (),
         discount: float = 0.95,
@@ -254,7 +253,7 @@ class MDP:
     ) -> Self:
         """Make a grid of cells, with a move to each of the four sides.
 
-        A move that would leave the grid or enter a wall stays where it is. From an end every action
+        A move that would leave the grid stays where it is. From an end every action
         leads to the additional state ``"end"``, in which there is nothing to choose and no
         reward: what an end is worth is had once.
 
@@ -263,11 +262,9 @@ class MDP:
         rows, columns : int
         slip : float
             Probability that a move goes to one of its two sides instead, half each.
-        walls : sequence of (row, column)
-            Cells that are no states.
         features : mapping, or array, optional
             From the name of each feature to an array (row, column) of its values; or an array
-            (row, column, feature) or (cell, feature), with the cells row by row without walls. By
+            (row, column, feature) or (cell, feature), with the cells row by row. By
             default an indicator of each cell.
         ends : sequence of (row, column)
             Cells in which an episode ends.
@@ -291,9 +288,7 @@ class MDP:
         >>> mdp.transition[0, mdp.actions.index("right")].tolist()
         [0.1, 0.8, 0.0, 0.1, 0.0, 0.0, 0.0]
         """
-        mdp = cls._of(
-            discount, **sources.of_grid(rows, columns, slip, walls, features, ends, start)
-        )
+        mdp = cls._of(discount, **sources.of_grid(rows, columns, slip, features, ends, start))
         mdp.warn()
         return mdp
 

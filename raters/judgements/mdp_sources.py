@@ -224,36 +224,30 @@ def _environment_features(
 
 
 def of_grid(
-    rows: int, columns: int, slip: float, walls: Any, features: Any, ends: Any, start: Any
+    rows: int, columns: int, slip: float, features: Any, ends: Any, start: Any
 ) -> dict[str, Any]:
     """Tables and names of a grid; see `MDP.grid`."""
     whole("rows", rows)
     whole("columns", columns)
     if not is_number(slip) or not 0 <= slip <= 1:
         refuse("slip", slip, expected="it must be a probability, from 0 to 1")
-    free = np.ones((rows, columns), bool)
-    for row, column in _cells("walls", walls, free):
-        free[row, column] = False
-    if not free.any():
-        refuse_data("walls", problem="fill the grid", expected="leave one cell free at least")
-    code = np.full(free.shape, -1)
-    code[free] = np.arange(free.sum())
-    final = [code[cell] for cell in _cells("ends", ends, free)]
-    size = int(free.sum()) + bool(final)
+    code = np.arange(rows * columns).reshape(rows, columns)
+    final = [code[cell] for cell in _cells("ends", ends, code.shape)]
+    size = code.size + bool(final)
     transition = np.zeros((size, len(_MOVES), size))
-    for cell in map(tuple, np.argwhere(free)):
-        transition[code[cell], :, : free.sum()] = _moves(cell, code, slip)
+    for cell in np.ndindex(code.shape):
+        transition[code[cell], :, : code.size] = _moves(cell, code, slip)
     allowed = np.ones((size, len(_MOVES)), bool)
     if final:
         transition[final] = 0.0
         transition[final, :, -1] = 1.0
         transition[-1, 0, -1], allowed[-1, 1:] = 1.0, False
-    names = [f"({row}, {column})" for row, column in np.argwhere(free)]
-    table, feature_names = _cell_features(features, free, names)
+    names = [f"({row}, {column})" for row, column in np.ndindex(code.shape)]
+    table, feature_names = _cell_features(features, code.shape, names)
     table = np.concatenate([table, np.zeros((size - len(table), table.shape[1]))])
     begin = np.zeros(size)
-    inner = [place for place in range(int(free.sum())) if place not in final]
-    first = [code[cell] for cell in _cells("start", start, free)] or inner or [0]
+    inner = [place for place in range(code.size) if place not in final]
+    first = [code[cell] for cell in _cells("start", start, code.shape)] or inner or [0]
     begin[first] = 1 / len(set(first))
     return {
         "transition": transition,
@@ -267,64 +261,60 @@ def of_grid(
 
 
 def _moves(
-    cell: tuple[int, int], code: Int[np.ndarray, "row column"], slip: float
+    cell: tuple[int, ...], code: Int[np.ndarray, "row column"], slip: float
 ) -> Float[np.ndarray, "action cell"]:
     """Probabilities of the next cells after each move."""
     after = []
     for step in _MOVES.values():
         row, column = cell[0] + step[0], cell[1] + step[1]
         inside = 0 <= row < code.shape[0] and 0 <= column < code.shape[1]
-        after.append(code[row, column] if inside and code[row, column] >= 0 else code[cell])
-    table = np.zeros((len(after), code.max() + 1))
+        after.append(code[row, column] if inside else code[cell])
+    table = np.zeros((len(after), code.size))
     for move in range(len(after)):  # The sides of a move are its neighbours among the moves.
         for turn, share in ((0, 1 - slip), (1, slip / 2), (-1, slip / 2)):
             table[move, after[(move + turn) % len(after)]] += share
     return table
 
 
-def _cells(parameter: str, cells: Any, free: Bool[np.ndarray, "row column"]) -> list[Any]:
+def _cells(parameter: str, cells: Any, shape: tuple[int, ...]) -> list[Any]:
     """Cells that are given as pairs, or as one pair."""
     if cells is None or len(cells) == 0:
         return []
     pairs = [cells] if all(isinstance(one, (int, np.integer)) for one in cells) else list(cells)
     for pair in pairs:
         numbered = np.ndim(pair) == 1 and len(pair) == 2 and np.asarray(pair).dtype.kind in "iu"
-        if not numbered or not all(
-            0 <= at < size for at, size in zip(pair, free.shape, strict=True)
-        ):
+        if not numbered or not all(0 <= at < size for at, size in zip(pair, shape, strict=True)):
             refuse_data(
                 parameter,
                 pair,
                 "is no cell of the grid",
-                f"name cells by row and column, counted from 0, of {free.shape[0]} rows"
-                f" and {free.shape[1]} columns",
+                f"name cells by row and column, counted from 0, of {shape[0]} rows"
+                f" and {shape[1]} columns",
                 instead=f"{parameter}=[(0, 1)]",
             )
-        if not free[tuple(pair)]:
-            refuse_data(parameter, pair, "is a wall", "name cells that are none")
     return [tuple(map(int, pair)) for pair in pairs]
 
 
 def _cell_features(
-    given: Any, free: Bool[np.ndarray, "row column"], names: list[str]
+    given: Any, shape: tuple[int, ...], names: list[str]
 ) -> tuple[Float[np.ndarray, "cell feature"], list[Any]]:
-    """Features of the free cells and their names; by default an indicator of each."""
+    """Features of the cells and their names; by default an indicator of each."""
     if given is None:
         return np.eye(len(names)), list(names)
     labels = list(given) if isinstance(given, Mapping) else None
     if isinstance(given, Mapping):
         layers = [numbers("features", layer) for layer in given.values()]
-        same = bool(layers) and all(layer.shape == free.shape for layer in layers)
+        same = bool(layers) and all(layer.shape == shape for layer in layers)
         given = np.stack(layers, -1) if same else np.zeros(0)
     table = numbers("features", given)
-    if table.ndim == 3 and table.shape[:2] == free.shape:
-        table = table[free]
+    if table.ndim == 3 and table.shape[:2] == shape:
+        table = table.reshape(len(names), -1)
     if table.ndim != 2 or len(table) != len(names):
         refuse_data(
             "features",
             problem="does not have a value for each cell",
-            expected=f"give arrays of {free.shape[0]} rows and {free.shape[1]} columns by name, or"
+            expected=f"give arrays of {shape[0]} rows and {shape[1]} columns by name, or"
             " one of (row, column, feature)",
-            instead=f"features={{'mud': np.zeros({free.shape})}}",
+            instead=f"features={{'mud': np.zeros({shape})}}",
         )
     return table, labels if labels is not None else list(range(table.shape[1]))

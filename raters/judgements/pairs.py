@@ -335,10 +335,7 @@ class Pairs(Judgements):
         >>> votes.feature_names, votes.features.tolist()
         (('warmth',), [[-0.5], [-0.5]])
         """
-        if item is None:
-            values, chosen = feature_reading.feature_array(features, names, self.items)
-        else:
-            values, chosen = feature_reading.feature_table(features, item, names, self.items)
+        values, chosen = feature_reading.features_of(features, item, names, self.items)
         values = values.astype(np.float64)
         feature_reading.check_finite(values, chosen, self.items)
         differences = values[np.asarray(self.first)] - values[np.asarray(self.second)]

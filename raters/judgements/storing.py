@@ -109,18 +109,14 @@ class Storing(Roles):
         check_result(result)
         try:
             data = cls._within(result)
+            if not data.has_answers:
+                raise ValueError("it has no outcomes")
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             refuse_data(
                 "result",
                 problem=f"was altered: its data cannot be read ({type(error).__name__}: {error})",
                 expected="pass a result, as fitted or as read back from its file",
                 instead="rt.fit(model, data, seed=0)",
-            )
-        if not data.has_answers:
-            refuse_data(
-                "result",
-                problem="was altered: it has no outcomes",
-                expected="pass a result, as fitted or as read back from its file",
             )
         data.check()
         return data

@@ -49,16 +49,19 @@ def test_a_crowd_has_the_shares_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("generate", "weights", "chances"),
+    ("generate", "options", "chances"),
     [
-        (rt.datasets.preference_types, (1, 5, 4), [0.1, 0.5, 0.4]),
-        (rt.datasets.preference_bandit, (3, 1), [0.75, 0.25]),
+        (
+            rt.datasets.preference_types,
+            {"num_types": 3, "votes_each": 1, "weights": (1, 5, 4)},
+            [0.1, 0.5, 0.4],
+        ),
+        (rt.datasets.preference_bandit, {}, [0.6, 0.3, 0.1]),
     ],
 )
-def test_types_have_the_probabilities_asked_for(generate, weights, chances):
+def test_types_have_the_probabilities_asked_for(generate, options, chances):
     """Pearson's statistic of 20,000 annotators; false alarm below 1e-6."""
-    options = {"num_types": 3} if len(weights) == 3 else {}
-    _, truth = generate(num_annotators=20_000, votes_each=1, weights=weights, seed=0, **options)
+    _, truth = generate(num_annotators=20_000, seed=0, **options)
     expected = 20_000 * np.array(chances)
     counts = np.bincount(truth["type"])
     assert np.array_equal(truth["type_weight"], counts / 20_000)
@@ -142,4 +145,3 @@ def test_responses_follow_the_truth() -> None:
     p = np.where(truth["kind"][who] == "guesser", 0.5, expit(logits))
     assert abs((frame["correct"] - p).sum()) < 5 * np.sqrt((p * (1 - p)).sum())
     assert 0.4 < len(frame) / 3000 < 0.6
-    assert (rt.datasets.response_crowd(5, 4, seed=0, slopes=0).truth["discrimination"] == 1).all()
