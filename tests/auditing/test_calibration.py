@@ -19,7 +19,7 @@ FIT = rt.PGGibbs(draws=1000, chains=2)
 def crowd():
     """A crowd whose mistakes are independent, its fit, and its true classes by item."""
     labels, truth = rt.datasets.label_crowd(200, 12, 5, 2, seed=0)
-    result = rt.fit(MODEL, labels, seed=0, progress=False)
+    result = rt.fit(MODEL, labels, FIT, seed=0, progress=False)
     return labels, result, pd.Series(truth["true_class"], labels.items)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import raters as rt
 from raters.checking.dependence import NothingShared
-from raters.errors import DataError, SettingError
+from raters.errors import DataError
 
 MODEL = rt.models.OneCoin()
 FIT = rt.PGEM(draws=200)
@@ -126,24 +126,7 @@ def test_comparisons(fit_quietly):
     assert shared.correlation["questions"].values[0, 1] == 6
 
 
-@pytest.mark.parametrize(
-    ("gold", "error", "text"),
-    [
-        ({0: 0}, DataError, "hold 1 known truths of items that two annotators answered"),
-        ({0: None}, DataError, "hold 0 known truths"),
-    ],
-)
-def test_gold_that_is_not_enough_is_refused(crowds, gold, error, text):
-    with pytest.raises(error, match=text):
-        rt.checking.dependence(MODEL, crowds["alone"], gold)
-
-
 def test_what_shows_nothing_is_refused(fit_quietly):
-    alone = table(np.array([[0], [1], [0], [1], [1]]))
     right = table(np.repeat(TRUTH[:60, None], 4, axis=1))
-    for labels, text in ((alone, "no two annotators answered"), (right, "hardly anybody errs")):
-        with pytest.raises(NothingShared, match=text):
-            rt.checking.dependence(MODEL, fit_quietly(MODEL, labels, FIT))
-    votes, _ = rt.datasets.crowd(num_items=4, num_annotators=3, num_votes=200, seed=0)
-    with pytest.raises(SettingError, match="true classes"):
-        rt.checking.dependence(rt.BTL(), fit_quietly(rt.BTL(), votes, FIT), {0: 1})
+    with pytest.raises(NothingShared):
+        rt.checking.dependence(MODEL, fit_quietly(MODEL, right, FIT))
