@@ -165,7 +165,14 @@ def check(
         else:
             measures[one.name] = prepared
     every = [one for one in own if one.name in measures]
-    _check_number(replicates, level, len(every))
+    least = int(np.ceil(4 * max(len(every), 1) / level)) - 1
+    if replicates < least:
+        refuse(
+            "replicates",
+            replicates,
+            f"leaves no p-value of {len(every)} discrepancies below {level:g} together",
+            f"it must be at least {least}",
+        )
     values = _values(
         layout, list(measures.values()), _some(program, result, replicates, seed), seed
     )
@@ -192,18 +199,6 @@ def _layout(program: Program[Any], time: ArrayLike | None) -> Layout:
             )
         times = times[source_rows(data)]
     return Layout(Program(program.model, single(data)), times)
-
-
-def _check_number(replicates: int, level: float, number: int) -> None:
-    """Raise unless a p-value can be below the level."""
-    least = int(np.ceil(4 * max(number, 1) / level)) - 1
-    if replicates < least:
-        refuse(
-            "replicates",
-            replicates,
-            f"leaves no p-value of {number} discrepancies below {level:g} together",
-            f"it must be at least {least}",
-        )
 
 
 def _some(program: Program[Any], result: xr.DataTree, number: int, seed: int) -> Values:

@@ -218,7 +218,7 @@ class Choices(Grouped):
         table = reading.Offers(group, what, who, times, reading.matrix(values, size))
         each = reading.of_sets(about, group, sets)
         terms = reading.Terms(described, specific, of_chooser, like)
-        choices = cls._of(table, reading.SetNames(sets, names), people, each, terms, counted)
+        choices = cls._of(table, (sets, names), people, each, terms, counted)
         return choices.aggregate() if aggregate and not choices.has_features else choices
 
     @classmethod
@@ -314,7 +314,7 @@ class Choices(Grouped):
         of_chooser = reading.feature_names(choosers, "choosers")
         about = reading.feature_columns(frame, of_chooser, "choosers", rows)
         each = reading.matrix(about, rows)
-        sets = reading.SetNames(tuple(range(rows)), tuple(names))
+        sets = tuple(range(rows)), tuple(names)
         terms = reading.Terms(tuple(described), specific, of_chooser, like)
         choices = cls._of(table, sets, people, each, terms, counted=False)
         return choices.aggregate() if aggregate and not choices.has_features else choices
@@ -323,7 +323,7 @@ class Choices(Grouped):
     def _of(
         cls,
         table: reading.Offers,
-        names: reading.SetNames,
+        names: tuple[tuple[Any, ...], tuple[Any, ...]],
         annotators: tuple[Any, ...],
         of_choosers: Float[np.ndarray, "set chooser_feature"],
         terms: reading.Terms,
@@ -331,8 +331,9 @@ class Choices(Grouped):
     ) -> Choices:
         """Choices from rows in any order, checked and with their features scaled."""
         table = table.in_order()
-        reading.check_sets(table, names, counted=counted)
-        features = terms.of_offers(table, names.alternatives)
+        sets, alternatives = names
+        reading.check_sets(table, sets, alternatives, counted=counted)
+        features = terms.of_offers(table, alternatives)
         columns: dict[str, Any] = {
             "alternative": table.alternative.astype(np.int32),
             "annotator": table.annotator.astype(np.int32),
@@ -341,11 +342,12 @@ class Choices(Grouped):
             "features": features.pop("features"),
         }
         if table.chosen is not None:
-            total = np.bincount(table.group, table.chosen, len(names.sets))[table.group]
+            total = np.bincount(table.group, table.chosen, len(sets))[table.group]
             columns["chosen"] = table.chosen.astype(np.float32)
             columns["count"] = None if (total == 1).all() else total.astype(np.float32)
         others = features | terms.of_choosers(of_choosers)
-        return cls.of_all(table.group, columns, **names._asdict(), annotators=annotators, **others)
+        others |= {"sets": sets, "alternatives": alternatives, "annotators": annotators}
+        return cls.of_all(table.group, columns, **others)
 
     # ---------------------------------------------------------------- facts
 

@@ -204,15 +204,14 @@ class MDP:
 
     @classmethod
     @checked
-    def from_gymnasium(
-        cls, env: Any, *, discount: float = 0.95, features: ArrayLike | None = None
-    ) -> Self:
+    def from_gymnasium(cls, env: Any, *, discount: float = 0.95) -> Self:
         """Read the tables of an environment of Gymnasium, such as FrozenLake, Taxi or CliffWalking.
 
         An episode that terminates leads to an end: to the state itself where that is one for the
         environment, and otherwise to an additional state ``"end"``, as in Taxi and CliffWalking,
         where the last state goes on if it is asked to. States have the numbers of the environment;
-        some may never be reached, such as the cliff.
+        some may never be reached, such as the cliff. The one feature, ``"reward"``, is the expected
+        reward, 0 in ends.
 
         Parameters
         ----------
@@ -221,9 +220,6 @@ class MDP:
             reward, terminated); or the id of one, such as ``"FrozenLake-v1"``.
         discount : float
             Above 0 and at most 1. Time limits of environments are not part of it.
-        features : array, shape (state, feature) or (state, action, feature), optional
-            Of the environment's states. By default one, the expected reward, named ``"reward"``.
-            Features of ends are 0.
 
         Examples
         --------
@@ -236,7 +232,7 @@ class MDP:
         >>> mdp.features[:, 0].tolist(), mdp.ends.tolist()
         ([[0.5], [0.0]], [False, True])
         """
-        return cls._of(discount, **sources.of_gymnasium(env, features))
+        return cls._of(discount, **sources.of_gymnasium(env))
 
     @classmethod
     @checked

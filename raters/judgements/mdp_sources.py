@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
-from numpy.typing import ArrayLike
+from jaxtyping import Float, Int
 
 from raters.errors import refuse, refuse_data
 from raters.errors.validation import is_number, numbers, whole
@@ -34,33 +33,22 @@ def completed(tables: Mapping[str, Any], *, undiscounted: bool) -> dict[str, np.
     ends = keeping(transition, allowed)
     if undiscounted and given is None:
         allowed[ends, 1:] = False
-    return {
-        "transition": scaled_rows(np.where(allowed[..., None], transition, 0.0)),
-        "features": _features(tables.get("features"), size, ends & undiscounted),
-        "start": scaled_rows(_start(tables.get("start"), ends)),
-        "allowed": allowed,
-    }
-
-
-def _features(
-    given: ArrayLike | None, size: tuple[int, int], without: Bool[np.ndarray, " state"]
-) -> Float[np.ndarray, "state action feature"]:
-    """Features of states and actions; by default an indicator of each state, but of those without
-    one."""
-    if given is None:
-        given = np.eye(size[0]) * ~without
-    features = numbers("features", given)
+    features = tables.get("features")
+    if features is None:
+        features = np.eye(size[0]) * ~(ends & undiscounted)
+    features = numbers("features", features)
     if features.ndim == 2:
         features = np.repeat(features[:, None], size[1], 1)
-    return features
-
-
-def _start(given: ArrayLike | None, ends: Bool[np.ndarray, " state"]) -> np.ndarray:
-    """Probabilities of the first state; by default all that are no ends alike, or all."""
-    if given is not None:
-        return numbers("start", given)
-    first = ~ends if not ends.all() else np.ones_like(ends)
-    return np.asarray(first / first.sum())
+    start = tables.get("start")
+    if start is None:
+        first = ~ends if not ends.all() else np.ones_like(ends)
+        start = first / first.sum()
+    return {
+        "transition": scaled_rows(np.where(allowed[..., None], transition, 0.0)),
+        "features": features,
+        "start": scaled_rows(numbers("start", start)),
+        "allowed": allowed,
+    }
 
 
 # ---------------------------------------------------------------- a long table
@@ -136,11 +124,22 @@ def _start_named(start: Any, states: Sequence[Any]) -> Float[np.ndarray, " state
 # ---------------------------------------------------------------- Gymnasium
 
 
-def of_gymnasium(env: Any, features: ArrayLike | None) -> dict[str, Any]:
+def of_gymnasium(env: Any) -> dict[str, Any]:
     """Tables and names of an environment; see `MDP.from_gymnasium`."""
     rows, start = _tables_of(env)
     size = (len(rows), max(map(len, rows)))
-    final = np.array([_ends_itself(code, of_state) for code, of_state in enumerate(rows)])
+    # An end is a state that every action keeps without a reward.
+    final = np.array(
+        [
+            all(
+                after == state and gain == 0
+                for outcomes in of_state.values()
+                for share, after, gain, _ in outcomes
+                if share > 0
+            )
+            for state, of_state in enumerate(rows)
+        ]
+    )
     # The last column and row are those of the additional end.
     transition = np.zeros((size[0] + 1, size[1], size[0] + 1))
     reward, allowed = np.zeros((size[0] + 1, size[1])), np.zeros((size[0] + 1, size[1]), bool)
@@ -153,7 +152,7 @@ def of_gymnasium(env: Any, features: ArrayLike | None) -> dict[str, Any]:
                 reward[state, action] += probability * gain
     transition[-1, 0, -1] = allowed[-1, 0] = 1
     kept = np.append(np.ones(size[0], bool), transition[:-1, :, -1].any())
-    table, names = _environment_features(features, reward, np.append(final, True))
+    table = np.where(np.append(final, True)[:, None], 0.0, reward)[..., None]
     return {
         "transition": transition[kept][..., kept],
         "features": table[kept],
@@ -161,7 +160,7 @@ def of_gymnasium(env: Any, features: ArrayLike | None) -> dict[str, Any]:
         "allowed": allowed[kept],
         "states": [*range(size[0]), END][: int(kept.sum())],
         "actions": range(size[1]),
-        "feature_names": names,
+        "feature_names": ["reward"],
     }
 
 
@@ -192,32 +191,6 @@ def _tables_of(env: Any) -> tuple[list[Mapping[int, Any]], Float[np.ndarray, " s
         )
     rows: list[Mapping[int, Any]] = [dict(outcomes[state]) for state in range(len(outcomes))]
     return rows, numbers("initial_state_distrib", start)
-
-
-def _ends_itself(state: int, of_state: Mapping[int, Any]) -> bool:
-    """True for a state that every action keeps without a reward."""
-    each = [outcome for outcomes in of_state.values() for outcome in outcomes]
-    return all(after == state and gain == 0 for share, after, gain, _ in each if share > 0)
-
-
-def _environment_features(
-    given: ArrayLike | None, reward: np.ndarray, ends: Bool[np.ndarray, " state"]
-) -> tuple[Float[np.ndarray, "state action feature"], list[Any]]:
-    """Features with a row for the additional end, 0 in ends; by default the expected reward."""
-    if given is None:
-        return np.where(ends[:, None], 0.0, reward)[..., None], ["reward"]
-    features = numbers("features", given)
-    if features.ndim == 2:
-        features = np.repeat(features[:, None], reward.shape[1], 1)
-    if features.ndim != 3 or features.shape[:2] != (len(ends) - 1, reward.shape[1]):
-        refuse_data(
-            "features",
-            problem=f"has shape {np.shape(given)}",
-            expected=f"it must be (state, feature) or (state, action, feature), of the"
-            f" {len(ends) - 1} states and {reward.shape[1]} actions of the environment",
-        )
-    padded = np.concatenate([features, np.zeros((1, *features.shape[1:]))])
-    return np.where(ends[:, None, None], 0.0, padded), list(range(features.shape[-1]))
 
 
 # ---------------------------------------------------------------- a grid

@@ -202,10 +202,6 @@ def test_a_last_state_with_a_life_of_its_own_leads_to_an_end():
     assert mdp.features[..., 0].tolist() == [[-1, 9.5], [-1, -1], [0, 0]]
     assert mdp.feature_names == ("reward",)
     assert mdp.allowed.tolist() == [[True, True], [True, True], [True, False]]
-    own = rt.MDP.from_gymnasium(environment(tables, [1, 0]), features=[[1.0], [2.0]])
-    assert own.features[:, 0, 0].tolist() == [1, 2, 0]
-    with raises_about(DataError, "features"):
-        rt.MDP.from_gymnasium(environment(tables, [1, 0]), features=[[1.0]])
 
 
 @pytest.mark.parametrize(

@@ -243,13 +243,6 @@ class Offers(NamedTuple):
         return Offers(*columns)
 
 
-class SetNames(NamedTuple):
-    """Names of sets and of alternatives, for messages."""
-
-    sets: Names
-    alternatives: Names
-
-
 # ---------------------------------------------------------------- what was chosen
 
 
@@ -270,15 +263,15 @@ def chosen(column: Column, *, counted: bool) -> Float[np.ndarray, " offer"]:
     return numbers
 
 
-def check_sets(offers: Offers, names: SetNames, *, counted: bool) -> None:
+def check_sets(offers: Offers, sets: Names, alternatives: Names, *, counted: bool) -> None:
     """Raise unless each set has two alternatives or more, each once, and what was chosen."""
-    group, num_sets = offers.group, len(names.sets)
+    group, num_sets = offers.group, len(sets)
     if (twice := repeated(group, offers.alternative)).any():
         row = int(np.argmax(twice))
         refuse_data(
             "alternative",
-            names.alternatives[offers.alternative[row]],
-            f"has two rows in set {names.sets[group[row]]!r} ({int(twice.sum())} such row(s))",
+            alternatives[offers.alternative[row]],
+            f"has two rows in set {sets[group[row]]!r} ({int(twice.sum())} such row(s))",
             "keep one row for each alternative of a set; is `set` the column of one choice"
             " situation, and not of a person?",
         )
@@ -304,7 +297,7 @@ def check_sets(offers: Offers, names: SetNames, *, counted: bool) -> None:
         }
     for problem, (wrong, expected) in problems.items():
         if wrong.any():
-            name = names.sets[int(np.argmax(wrong))]
+            name = sets[int(np.argmax(wrong))]
             refuse_data("set", name, f"{problem} ({int(wrong.sum())} such set(s))", expected)
 
 
