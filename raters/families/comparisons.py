@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
@@ -32,19 +31,15 @@ def compared_with_itself(frame: Any, columns: Mapping[str, str]) -> tuple[str, n
     return "an item compared with itself", one == other
 
 
-def stratum_rewards(result: xr.DataTree) -> xr.DataArray:
-    """Draws of the reward of each item in each stratum: the common one and its deviation."""
-    posterior = result["posterior"].dataset
-    rewards: xr.DataArray = posterior["reward"] + posterior["deviation"]
-    return rewards.transpose("chain", "draw", "stratum", "item").rename("reward")
-
-
 def by_stratum(context: kinds.AuditContext) -> kinds.Section | None:
     """Rankings within each stratum, of a model that has deviations."""
     if "deviation" not in context.program.sites:
         return None
-    table = ranked_by(stratum_rewards(context.result), "stratum", context.level)
-    common = ranked(context.result["posterior"].dataset["reward"], context.level)
+    posterior = context.result["posterior"].dataset
+    rewards = (posterior["reward"] + posterior["deviation"]).rename("reward")
+    rewards = rewards.transpose("chain", "draw", "stratum", "item")
+    table = ranked_by(rewards, "stratum", context.level)
+    common = ranked(posterior["reward"], context.level)
     places = common.set_index("item")["rank"]
     first = table.groupby("stratum", sort=False)["item"].first()
     others = first[first != places.index[0]].to_dict()

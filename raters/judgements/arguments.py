@@ -157,11 +157,6 @@ class Arguments(Judgements):
 
     # ---------------------------------------------------------------- storing
 
-    def _constants(self) -> dict[str, np.ndarray]:
-        """Copies of the arrays but the outcomes, by argument."""
-        fixed = {name: value for name, value in self.fixed.items() if np.ndim(value)}
-        return {name: np.array(value) for name, value in {**self.columns, **fixed}.items()}
-
     def flags(self) -> dict[str, str]:
         """Numbers, texts and other facts that are no arrays, as JSON."""
         plain = {name: value for name, value in self.fixed.items() if not np.ndim(value)}
@@ -184,7 +179,9 @@ class Arguments(Judgements):
                 axes[0] = along
             return tuple(axes), array
 
-        constant = {name: stored(name, array) for name, array in self._constants().items()}
+        fixed = {name: value for name, value in self.fixed.items() if np.ndim(value)}
+        arrays = {**self.columns, **fixed}
+        constant = {name: stored(name, np.array(array)) for name, array in arrays.items()}
         outcomes = np.array(self.outcomes).reshape(self.shape)
         return {
             "observed_data": {self.outcome: stored(self.outcome, outcomes)},

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 
 from raters.errors import refuse_data
 from raters.errors.validation import checked, one_of, places, whole
@@ -161,16 +161,11 @@ class Parts(Roles):
         column, code = self.code_columns(self.judge)[0], (np.cumsum(stays) - 1).astype(np.int32)
         part = self.rows(stays[np.asarray(getattr(self, column))])
         kept = tuple(name for name, stay in zip(self.judges, stays, strict=True) if stay)
-        return dataclasses.replace(
-            part,
-            **{column: code[np.asarray(getattr(part, column))], self.names[self.judge]: kept},
-            **self._of_judges(stays),
-        )
-
-    def _of_judges(self, stays: Bool[np.ndarray, " judge"]) -> dict[str, Any]:
-        """Arrays with an axis of judges, for those who stay."""
-        arrays = {name: getattr(self, name) for name in self.arrays() if self.of_judges(name)}
-        return {
-            name: None if array is None else np.asarray(array)[stays]
-            for name, array in arrays.items()
+        changes: dict[str, Any] = {
+            column: code[np.asarray(getattr(part, column))],
+            self.names[self.judge]: kept,
         }
+        for name in filter(self.of_judges, self.arrays()):
+            if (array := getattr(self, name)) is not None:
+                changes[name] = np.asarray(array)[stays]
+        return dataclasses.replace(part, **changes)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import re
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -161,17 +159,6 @@ def _reversal(move: Images) -> np.ndarray:
 
 def _check_no_compilation(backend: Backend, model: Model[Any], data: Judgements, seed: int) -> None:
     answers = answered_otherwise(data)
-    with compilations() as compiled:
-        _run(backend, model, answers, seed + 2)
-    assert len(compiled) == 0, (
-        f"{type(backend).__name__} compiles {len(compiled)} function(s) at a further run on data of"
-        f" equal shape: {sorted(set(compiled))[:5]}"
-    )
-
-
-@contextmanager
-def compilations() -> Iterator[list[str]]:
-    """The names of the functions that JAX compiles within the block."""
     compiled: list[str] = []
 
     def note(event: str, duration_secs: float, **facts: str | int) -> None:
@@ -180,6 +167,10 @@ def compilations() -> Iterator[list[str]]:
 
     jax.monitoring.register_event_duration_secs_listener(note)
     try:
-        yield compiled
+        _run(backend, model, answers, seed + 2)
     finally:
         jax.monitoring.unregister_event_duration_listener(note)
+    assert len(compiled) == 0, (
+        f"{type(backend).__name__} compiles {len(compiled)} function(s) at a further run on data of"
+        f" equal shape: {sorted(set(compiled))[:5]}"
+    )
