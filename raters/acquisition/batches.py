@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.scores import Criterion, OfVariance
 from raters.errors import refuse
-from raters.errors.validation import boolean, positive, whole
+from raters.errors.validation import positive, whole
 
 # Number of candidates, the best by score, whose answers are considered together.
 _SHORTLIST = 20_000
@@ -219,9 +219,6 @@ class Sequential(Batch):
     """
 
     once: bool = True
-
-    def __post_init__(self) -> None:
-        boolean("once", self.once)
 
     def chooser(self, task: Task) -> Chooser:
         """Choose by the conditional covariances."""

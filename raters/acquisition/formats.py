@@ -221,13 +221,11 @@ def _chosen(result: list[Any]) -> Any:
             answers.append(sides.get(str(value.get("selected"))))
         elif region.get("type") == "choices":
             answers += _part(value, "choices", list) or [None]
-    if result and not (answers and all(_is_answer(one, answers[0]) for one in answers)):
+    if result and not (
+        answers and all(isinstance(one, str) and one == answers[0] for one in answers)
+    ):
         raise DataError(f"an annotation holds the answers {shown(answers)}; expected a single one")
     return _answer(answers[0]) if answers else None
-
-
-def _is_answer(one: Any, first: Any) -> bool:
-    return isinstance(one, str) and one == first
 
 
 # ---------------------------------------------------------------- Argilla

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import ArgumentParser, HelpFormatter, Namespace, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -138,13 +139,10 @@ class _Parser(ArgumentParser):
         raise SettingError(message)
 
 
-def _formatter(prog: str) -> HelpFormatter:
-    return RawDescriptionHelpFormatter(prog, max_help_position=26, width=80)
-
-
 def parser_of_all() -> ArgumentParser:
     """Parser of all commands; columns are what it does not know."""
-    plain: dict[str, Any] = {"formatter_class": _formatter, "allow_abbrev": False}
+    form = partial(RawDescriptionHelpFormatter, max_help_position=26, width=80)
+    plain: dict[str, Any] = {"formatter_class": form, "allow_abbrev": False}
     parser = _Parser("raters", description=ABOUT, usage="raters COMMAND [OPTIONS]", **plain)
     parser.add_argument("--version", action="store_true", help="print the version")
     parser.set_defaults(command="", parser=parser)

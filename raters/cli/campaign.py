@@ -351,7 +351,12 @@ def write_for(
     tool: str, out: Path, questions: xr.Dataset, texts: Path | None, *, ties: bool, force: bool
 ) -> Path:
     """Write questions for another tool, and beside them its interface."""
-    text_of = None if texts is None else _texts(texts)
+    text_of: dict[Any, str] | None = None
+    if texts is not None:
+        table = tables.read_table(texts)
+        _check_columns(table, texts, ["item", "text"])
+        check_once(table["item"], "texts")
+        text_of = dict(zip(table["item"], table["text"], strict=True))
     beside = tables.companion(out, _MARK[tool])
     content: Any
     if tool == "label-studio":
@@ -368,10 +373,3 @@ def write_for(
     }
     outputs.write_folder(out.parent, files, force)
     return beside
-
-
-def _texts(path: Path) -> dict[Any, str]:
-    table = tables.read_table(path)
-    _check_columns(table, path, ["item", "text"])
-    check_once(table["item"], "texts")
-    return dict(zip(table["item"], table["text"], strict=True))

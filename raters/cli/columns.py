@@ -342,6 +342,4 @@ def _usable_rows(source: Source, drop: bool) -> tuple[pd.DataFrame, list[str]]:
     if reader.part_of:
         of = table[columns[reader.part_of]]
         bad = bad | of.isin(of[bad & of.notna()]).to_numpy(bool)
-    if bad.all():
-        raise DataError(f"every row has {reason}, so nothing is left to read")
     return table[~bad], [f"left out {int(bad.sum())} of {len(table)} rows with {reason}"]

@@ -108,8 +108,7 @@ def task_of(given: Namespace, *owners: Any) -> tuple[Task, list[Any]]:
     """Read a table or a result, and say what to fit; with other objects that have settings."""
     file, others = file_of(given), list(owners)
     if tables.is_result(file):
-        settings = given.set and not others
-        if roles_given(given)[1] or given.model or given.backend or settings:
+        if roles_given(given)[1] or given.model or given.backend or (given.set and not others):
             raise SettingError(
                 f"{str(file)!r} is a saved result, which has its data and its fit; leave out the"
                 " options of columns, models and back-ends"
@@ -135,10 +134,5 @@ def _check_features(program: Program[Any], given: dict[str, Any]) -> None:
     """`SettingError` when features or families are given that the model does not read."""
     for role, axis in (("features", "feature"), ("family", "family")):
         if role in given and axis not in program.axes:
-            users = [
-                f"--set {one}=yes" if isinstance(one, str) else f"--model {dashed(one.__name__)}"
-                for one, roles in kind_of(program.data).needs.items()
-                if role in roles
-            ]
             problem = f"is of no use to {dashed(type(program.model).__name__)}"
-            refuse(role, given[role], problem, f"leave it out, or write {' or '.join(users)}")
+            refuse(role, given[role], problem, "leave it out, or choose a model that reads it")
