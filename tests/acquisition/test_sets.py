@@ -150,9 +150,3 @@ def test_campaigns_take_orders(tmp_path, ranked) -> None:
         " > ".join(words[0][::-1]),
         " > ".join(words[1]),
     ]
-
-
-def test_sets_of_more_orders_than_a_number_holds_begin_no_campaign(tmp_path) -> None:
-    pool = rt.Candidates.sets(items=range(20), annotators=["x"])
-    with pytest.raises(DataError, match="more orders than a journal can hold"):
-        rt.Campaign(tmp_path / "many.db", rt.PlackettLuce(), pool)
