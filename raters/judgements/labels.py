@@ -14,7 +14,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from raters.errors import DataError, refuse_data
-from raters.errors.validation import boolean, checked, one_of
+from raters.errors.validation import boolean, checked, instance, one_of
 from raters.judgements.connection import judges_by_part, listed_parts
 from raters.judgements.grouped import Grouped
 from raters.judgements.names import encode_names, shorten, warn_data, warn_of_each
@@ -191,7 +191,9 @@ class Labels(Scanned, Grouped):
         gold = columns.get("truth")
         gold = gold if gold is not None and gold.values else None
         (of,), item_names = encode_names([columns["item"]], items, "item")
-        who, annotator_names = label_reading.annotators(columns["annotator"], annotators, len(of))
+        who, annotator_names = label_reading.annotators(
+            columns["annotator"], annotators, len(of), "gave one label"
+        )
         given, true, class_names = label_reading.classes(columns["label"], gold, classes)
         known = None
         if gold is not None and true is not None:
@@ -357,7 +359,12 @@ class Labels(Scanned, Grouped):
         )
 
     def with_features(
-        self, features: Any, *, names: Sequence[str] | None = None, item: str | None = None
+        self,
+        features: Any,
+        *,
+        names: Sequence[str] | None = None,
+        item: str | None = None,
+        like: Self | None = None,
     ) -> Self:
         """The labels with features of the items, each centred and scaled to unit variance, behind a
         column of ones.
@@ -372,6 +379,9 @@ class Labels(Scanned, Grouped):
             columns to use (all others without it).
         item : str, optional
             Column of the table that names the items.
+        like : Labels, optional
+            Centre and scale as these labels were, which have the same features. For labels of new
+            items that a fitted model is to judge, of which there may be one only.
 
         Raises
         ------
@@ -390,7 +400,12 @@ class Labels(Scanned, Grouped):
         (('intercept', 'length'), [[1.0, -1.0], [1.0, 1.0]], [0.0, 20.0])
         """
         values, chosen = feature_reading.features_of(features, item, names, self.items)
-        values, centre, scale = feature_reading.design(values, chosen, self.items)
+        if like is None:
+            values, centre, scale = feature_reading.design(values, chosen, self.items)
+        else:
+            instance("like", like, type(self), "labels with features", "like=fitted_labels")
+            values, centre, scale = feature_reading.design_like(values, chosen, self.items, like)
+            chosen = like.feature_names[1:]
         values = values[np.asarray(self.unit_code)]
         return dataclasses.replace(
             self, features=values, centre=centre, scale=scale, feature_names=("intercept", *chosen)

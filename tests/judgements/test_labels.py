@@ -62,11 +62,15 @@ def test_a_table_of_labels_is_read():
     } == {np.dtype(np.int32)}
 
 
-def test_a_truth_spelled_nearly_as_a_label_is_warned_of():
+def test_a_truth_spelled_nearly_as_a_label_is_refused():
     table = {"item": [1, 1, 2, 2], "who": ["a", "b"] * 2, "says": ["yes", "no", "yes", "yes"]}
     columns = {"item": "item", "annotator": "who", "label": "says", "truth": "gold"}
+    with raises_about(DataError, "truth"):
+        rt.Labels.from_frame(table | {"gold": ["Yes", "Yes", None, None]}, **columns)
     with pytest.warns(DataWarning, match="some classes are told apart"):
-        labels = rt.Labels.from_frame(table | {"gold": ["Yes", "Yes", None, None]}, **columns)
+        labels = rt.Labels.from_frame(
+            table | {"gold": ["Yes", "Yes", None, None]}, **columns, classes=["Yes", "yes", "no"]
+        )
     assert labels.truth.tolist() == [0, -1]
 
 

@@ -84,23 +84,16 @@ def feature_table(
     return np.column_stack([code, *values])[np.argsort(code), 1:], chosen
 
 
-def features_of(
-    features: Any, item: str | None, names: Sequence[str] | None, items: Names
-) -> tuple[Shaped[np.ndarray, "item feature"], tuple[str, ...]]:
-    """Features of an array, or of a table with a column of items, and their names."""
-    if item is None:
-        return feature_array(features, names, items)
-    return feature_table(features, item, names, items)
-
-
 def new_items(
     features: Any, item: str | None, names: Sequence[str]
 ) -> tuple[Float[np.ndarray, "item feature"], Names]:
     """Features of items that are not among the labels, and the items' names."""
-    items: Names = tuple(range(len(features) if is_list(features) else 0))
-    if item is not None:
+    if item is None:
+        items: Names = tuple(range(len(features) if is_list(features) else 0))
+        values, _ = feature_array(features, names, items)
+    else:
         (_,), items = encode_names([read_columns(features, item=item)["item"]], None, "item")
-    values, _ = features_of(features, item, names, items)
+        values, _ = feature_table(features, item, names, items)
     values = values.astype(np.float64)
     check_finite(values, names, items)
     return values, items
@@ -116,6 +109,15 @@ def _feature_names(names: Any, number: int | None = None) -> tuple[str, ...]:
         problem = f"has {len(chosen)} name(s) for {number} feature(s)"
         refuse_data("names", chosen, problem, "give one for each column")
     return chosen
+
+
+def features_of(
+    features: Any, item: str | None, names: Sequence[str] | None, items: Names
+) -> tuple[Shaped[np.ndarray, "item feature"], tuple[str, ...]]:
+    """Features of an array, or of a table with a column of items, and their names."""
+    if item is None:
+        return feature_array(features, names, items)
+    return feature_table(features, item, names, items)
 
 
 def design(

@@ -14,13 +14,16 @@ from raters.errors import refuse_data
 from raters.judgements.names import (
     Names,
     alike,
+    ascii_shown,
     check_once,
     check_ordered,
     encode_names,
     in_order,
+    meaning,
     name_list,
     name_text,
     shorten,
+    warn_data,
     warn_of_near,
 )
 from raters.judgements.reading.columns import (
@@ -58,10 +61,10 @@ def place(column: Column, known: Names, plural: str, advice: str) -> Int[np.ndar
 
 
 def annotators(
-    column: Column | None, known: Iterable[Any] | None, rows: int
+    column: Column | None, known: Iterable[Any] | None, rows: int, once: str = ""
 ) -> tuple[Int[np.ndarray, " row"], Names]:
-    """Codes and names of the annotators; without a column all rows are by one of the name
-    ``all``."""
+    """Codes and names of the annotators; without a column all rows are by one of the name ``all``.
+    Warns of a column that looks like row numbers, where most would have judged once."""
     if column is None:
         if known is not None:
             refuse_data(
@@ -71,6 +74,11 @@ def annotators(
             )
         return np.zeros(rows, np.int32), ("all",)
     (who,), names = encode_names([column], known, "annotator")
+    if once and len(names) > 1000 and len(names) > 0.8 * rows:
+        warn_data(
+            f"column {column.name!r} holds {len(names):,} different annotators in {rows:,} rows, so"
+            f" most {once}; is it a row number or a time? Give the column that names who judged"
+        )
     return who, names
 
 
@@ -80,6 +88,7 @@ def classes(
     """Codes of the labels and of the truths, and the names of all classes, two or more."""
     groups = [label.values] + ([] if truth is None else [truth.values])
     if known is None:
+        _check_truths(*alike(groups))
         names = in_order(alike(groups))
         if len(names) > max(50, len(label) / 2):
             label.refuse(
@@ -103,6 +112,20 @@ def classes(
     advice = "correct it, or name it in `classes` as well"
     label_codes = place(label, names, "classes", advice)
     return label_codes, None if truth is None else place(truth, names, "classes", advice), names
+
+
+def _check_truths(labels: Sequence[Any], truths: Sequence[Any] = ()) -> None:
+    """Raise for a true class that nobody said, and that differs by its spelling from a label."""
+    by_meaning = {meaning(name_text(name)): name for name in labels}
+    for name in set(truths) - set(labels):
+        if (meant := by_meaning.get(meaning(name_text(name)))) is not None:
+            refuse_data(
+                "truth",
+                name,
+                f"is no label, and is spelled nearly as {ascii_shown(name_text(meant))}",
+                "spell them alike; if they are two classes, name all classes",
+                instead=f"classes=[{name!r}, {meant!r}, ...]",
+            )
 
 
 # ------------------------------------------------------------------ what rows say together
