@@ -167,8 +167,7 @@ class OrderIsRight(_AtLeast):
 @dataclass(frozen=True)
 class ExpectedTau(_AtLeast):
     """Stop when the expected Kendall's τ between the order of posterior means and the true order is
-       at least this.
-    It is a mean over pairs and draws, so few draws suffice."""
+    at least this. It is a mean over pairs and draws, so few draws suffice."""
 
     at_least: float
 

@@ -232,6 +232,7 @@ class Candidates:
         rankings: Rankings | None = None,
         *,
         size: int | None = None,
+        depth: int | None = None,
         lowest: bool | None = None,
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
@@ -248,10 +249,11 @@ class Candidates:
             `annotators`, which otherwise restrict the questions.
         size : int, optional
             Number of items of a set; by default the most frequent one, but ten at most.
+        depth : int, optional
+            Number of places to fill; by default all, or as many as `rankings` mostly fill.
         lowest : bool, optional
-            Whether the worst is to be named as well as the best. Otherwise all places are to be
-            filled, or as many as `rankings` mostly fill. Scores of `raters.suggest` are of the
-            first place alone.
+            Whether the worst is to be named as well, with a `depth` of 1 by default. Scores of
+            `raters.suggest` are of the first place alone.
         again : bool
             Whether an annotator may be given a set again that they have ranked.
         limit : int
@@ -278,7 +280,7 @@ class Candidates:
         codes = codes_given(items, rankings.items, "item")
         judges = codes_given(annotators, rankings.annotators, "annotator")
         rng = np.random.default_rng(seed)
-        pool = sets_of(rankings, codes, judges, size, lowest, limit, rng)
+        pool = sets_of(rankings, codes, judges, size, depth, lowest, limit, rng)
         if not again and rankings.num_rows:
             pool = pool.rows(pool.without(rankings.unpadded().unanswered()))
         if not pool.num_rows:

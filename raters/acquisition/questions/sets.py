@@ -23,12 +23,13 @@ def sets_of(
     codes: Int[np.ndarray, " item"],
     judges: Int[np.ndarray, " annotator"],
     size: int | None,
+    depth: int | None,
     lowest: bool | None,
     limit: int,
     rng: np.random.Generator,
 ) -> Rankings:
     """Sets of these items to rank, each put to each of these annotators."""
-    size, depth, lowest = _shape(rankings, size, lowest, len(codes))
+    size, depth, lowest = _shape(rankings, size, depth, lowest, len(codes))
     sets = _sets(len(codes), size, max(1, limit // len(judges)), rng)
     offered = np.repeat(codes[sets], len(judges), axis=0).astype(np.int32)
     who = np.tile(judges, len(sets)).astype(np.int32)
@@ -39,7 +40,7 @@ def sets_of(
 
 
 def _shape(
-    rankings: Rankings, size: int | None, lowest: bool | None, num_items: int
+    rankings: Rankings, size: int | None, depth: int | None, lowest: bool | None, num_items: int
 ) -> tuple[int, int, bool]:
     """Number of items of a set, of places to fill, and whether the worst is asked for: the most
     frequent ones unless given."""
@@ -55,9 +56,14 @@ def _shape(
         boolean("lowest", lowest)
     asked = usual_lowest if lowest is None else lowest
     most = size - asked
-    if asked and not usual_lowest:
-        usual_depth = 1
-    return size, min(usual_depth, most) if usual_depth < usual_size else most, asked
+    if depth is None:
+        if asked and not usual_lowest:
+            usual_depth = 1
+        depth = min(usual_depth, most) if usual_depth < usual_size else most
+    whole("depth", depth)
+    if depth > most:
+        refuse("depth", depth, expected=f"it must be at most {most} in sets of {size} items")
+    return size, depth, asked
 
 
 def _usual(rankings: Rankings, num_items: int) -> tuple[int, int, bool]:
