@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -24,10 +25,15 @@ def known_names(names: Iterable[Any], known: Iterable[Any]) -> list[Any]:
     return [by_text.get(name_text(name), name) for name in names]
 
 
+def pool_options(given: Namespace) -> dict[str, Any]:
+    """Options of the questions that were given."""
+    options = {"size": given.size, "again": given.again or None}
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def pool_of(program: Program[Any], judges: Sequence[Any] = (), **options: Any) -> Judgements:
     """Questions to these judges, or to all; where judges are alike, one stands for anyone."""
     data = program.data
-    options = {name: value for name, value in options.items() if value is not None}
     if _judges_alike(program):
         judges = judges or data.judges[:1]
         every = kind_of(data).questions

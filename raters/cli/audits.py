@@ -13,6 +13,7 @@ import xarray as xr
 
 import raters as rt
 from raters import figures
+from raters.auditing.audit import check_limits
 from raters.auditing.calibration import CROWD, trusted_codes
 from raters.auditing.verdicts import Costs
 from raters.checking.dependence import NothingShared
@@ -44,8 +45,8 @@ class Part(NamedTuple):
 
 def audit(given: Namespace) -> None:
     """Fit, judge, suggest; write everything, then print it."""
-    _check_reports(given.report, given.force, "--report")
-    outputs.check_writable(given.out, given.force, names=("result.nc", "summary.json"))
+    _check_reports(given.report, given, "--report")
+    outputs.check_writable(given.out, given, names=("result.nc", "summary.json"))
     with collected_warnings() as caught:
         result, page, parts = _audited(given)
         facts = {"settings": vars(given), "warnings": caught}
@@ -56,7 +57,7 @@ def audit(given: Namespace) -> None:
         for part in parts.values():
             files |= part.files
         texts = {path: page.as_text(path) for path in given.report}
-        written = outputs.write_folder(given.out, files, given.force)
+        written = outputs.write_folder(given.out, files, given.force, whole=True)
         _write_reports(texts, given.force)
     _print(page.to_text(), parts)
     note([f"wrote {', '.join([*written, *map(str, texts)])} to {given.out}"], given.quiet)
@@ -64,7 +65,7 @@ def audit(given: Namespace) -> None:
 
 def report(given: Namespace) -> None:
     """Report a fit: print it, or write it in the form that a file's name asks for."""
-    _check_reports(given.out, given.force)
+    _check_reports(given.out, given)
     with collected_warnings():
         _, page, parts = _audited(given)
         texts = {path: page.as_text(path) for path in given.out}
@@ -92,7 +93,8 @@ def _audited(given: Namespace) -> tuple[xr.DataTree, rt.reporting.Report, dict[s
             refuse("more", name, "is unknown", f"choose some of {', '.join(_PARTS)}, influence")
     gold = [tables.read_table(path) for path in given.gold]
     known = pd.concat(gold, ignore_index=True) if gold else None
-    share("level", given.level)
+    threshold = getattr(given, "threshold", None)
+    check_limits(0.0 if threshold is None else threshold, given.level, 0.05, 5)
     options = {"costs": built(Costs, pairs(getattr(given, "cost", ()), "cost", "drop_good=5"))}
     task, _ = task_of(given)
     program, drop = task.program, getattr(given, "drop", False)
@@ -104,6 +106,9 @@ def _audited(given: Namespace) -> tuple[xr.DataTree, rt.reporting.Report, dict[s
         raise SettingError("--trust-crowd does not go with --gold and --reference; leave one out")
     trusted_codes(program.data, given.reference)
     truths = task.kind.truths
+    if truths is None and (gold or given.reference):
+        many = task.kind.words.many
+        raise SettingError(f"--gold and --reference need a calibration, and {many} have none")
     if known is not None and truths is not None and not truths.number(program.data, known):
         refuse("gold", problem="holds no truth", expected=f"fill in its column {truths.answer!r}")
     # Log-likelihoods of single judgements are most of a result, and nothing of an audit.
@@ -111,13 +116,12 @@ def _audited(given: Namespace) -> tuple[xr.DataTree, rt.reporting.Report, dict[s
     check_several(result, "an audit says how sure it is")
     model, seed, verdicts, without = program.model, given.seed, None, None
     if not why:
-        threshold = getattr(given, "threshold", None)
         verdicts = rt.audit(
             model,
             result,
             gold=known,
             reference=CROWD if given.trust_crowd else tuple(given.reference),
-            threshold=task.kind.threshold if threshold is None else threshold,
+            threshold=threshold,
             level=given.level,
             influence="influence" in names,
             seed=seed,
@@ -146,12 +150,12 @@ def _dropped(task: Task, verdicts: rt.auditing.Audit) -> xr.DataTree | None:
         return None
 
 
-def _check_reports(paths: Sequence[Path], force: bool, option: str = "--out") -> None:
+def _check_reports(paths: Sequence[Path], given: Namespace, option: str = "--out") -> None:
     """Raise when a report cannot be written, before anything is fitted."""
     for path in paths:
         check_form(path)
         if path.parent.is_dir():
-            outputs.check_writable(path, force, option=option)
+            outputs.check_writable(path, given, option=option)
 
 
 def _write_reports(texts: dict[Path, str], force: bool) -> None:
@@ -232,7 +236,7 @@ _PARTS: dict[str, Callable[[Task, xr.DataTree, Any], Part]] = {
 
 def fit(given: Namespace) -> None:
     """Fit and save."""
-    outputs.check_writable(given.out, given.force)
+    outputs.check_writable(given.out, given)
     if tables.is_result(file_of(given)):
         raise SettingError(f"{str(file_of(given))!r} is a fit already; give a table")
     with collected_warnings():
@@ -245,7 +249,7 @@ def fit(given: Namespace) -> None:
 
 def rank(given: Namespace) -> None:
     """Rank the items of a table or a result."""
-    outputs.check_table(given.out, given.force)
+    outputs.check_table(given)
     share("level", given.level)
     with collected_warnings():
         task, _ = task_of(given)

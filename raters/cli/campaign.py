@@ -18,7 +18,7 @@ import raters as rt
 from raters.acquisition import ExpectedAccuracy, ExpectedTau, Policy, formats
 from raters.acquisition.campaign.campaign import Campaign
 from raters.cli import outputs, tables
-from raters.cli.asking import known_names
+from raters.cli.asking import known_names, pool_options
 from raters.cli.columns import kind_asked, roles_of
 from raters.cli.console import collected_warnings, note, show
 from raters.cli.fitting import model_given, read_given, roles_given, with_settings
@@ -51,7 +51,7 @@ def start(given: Namespace) -> None:
             f"--out {str(out)!r} is there already; name another file, or go on with raters campaign"
             f" ask {out}"
         )
-    outputs.check_writable(out)
+    outputs.check_writable(out, given)
     file, names = roles_given(given)
     with collected_warnings():
         if file is None:
@@ -59,9 +59,7 @@ def start(given: Namespace) -> None:
             data = None
         else:
             model, data = read_given(given)
-            options = {"size": given.size, "again": given.again or None}
-            given_options = {name: value for name, value in options.items() if value is not None}
-            pool = rt.Candidates.of(data, **given_options)
+            pool = rt.Candidates.of(data, **pool_options(given))
         owners: list[Any] = [model, Policy()]
         if given.backend:
             owners.append(chosen("backend", given.backend, backends()))
@@ -113,7 +111,7 @@ def _from_names(
 
 def ask(given: Namespace) -> None:
     """Hand out questions: written to a file, or printed."""
-    outputs.check_table(given.out, given.force)
+    outputs.check_table(given)
     with collected_warnings():
         campaign = _opened(given, given.budget)
         questions = campaign.ask(given.number, annotator=_judges(campaign, given.annotator))
@@ -190,7 +188,7 @@ def withdraw(given: Namespace) -> None:
 
 def consider(given: Namespace) -> None:
     """Decide on questions that arrive; print each decision, and write those to be asked."""
-    outputs.check_table(given.out, given.force)
+    outputs.check_table(given)
     campaign, taken = _opened(given), 0
     table = tables.read_table(given.file)
     columns = {name: set(names.tolist()) for name, names in campaign.pool.question_names().items()}
@@ -241,9 +239,9 @@ def export(given: Namespace) -> None:
     if form not in ("csv", "judgements", *_MARK):
         refuse("to", form, "is unknown", "choose csv, judgements, label-studio or argilla")
     if form in _MARK:
-        outputs.check_writable(out, force)
+        outputs.check_writable(out, given)
     else:
-        outputs.check_table(out, force)
+        outputs.check_table(given)
     campaign = _opened(given)
     if form == "judgements":
         table = campaign.data.to_frame()

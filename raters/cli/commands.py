@@ -14,7 +14,7 @@ import pandas as pd
 
 from raters.acquisition import Policy
 from raters.cli import outputs, tables
-from raters.cli.asking import pool_of, questions
+from raters.cli.asking import pool_of, pool_options, questions
 from raters.cli.columns import flag_of, shapes_of
 from raters.cli.console import collected_warnings, note, show
 from raters.cli.fitting import settings_of, task_of
@@ -27,10 +27,10 @@ from raters.reporting.facts import as_json
 
 def suggest(given: Namespace) -> None:
     """Choose questions under a fit."""
-    outputs.check_table(given.out, given.force)
+    outputs.check_table(given)
     with collected_warnings():
         task, (policy,) = task_of(given, Policy())
-        pool = pool_of(task.program, size=given.size, again=given.again or None)
+        pool = pool_of(task.program, **pool_options(given))
         result = task.fit(log_likelihood=False)
         options = {"batch_size": given.batch_size, "seed": given.seed}
         table = questions(task.program, result, pool, policy, **options)
@@ -46,7 +46,7 @@ def simulate(given: Namespace) -> None:
     out, seed = given.out, given.seed
     truth_file = tables.companion(out, "-truth.json")
     for path in (out, truth_file):
-        outputs.check_writable(path, given.force)
+        outputs.check_writable(path, given)
     tables.table_format(out)
     generator = chosen("design", given.design, designs())
     known = inspect.signature(generator, eval_str=True).parameters

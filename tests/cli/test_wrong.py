@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from raters.cli import tables
+import raters as rt
+from raters.cli import outputs, tables
 from raters.cli.app import main
 from raters.errors import DataError
 
@@ -27,6 +28,8 @@ WRONG = {
     f"audit {VOTES} --set draws=many": "--set draws",
     f"audit {VOTES} --set position_bias=yes": "position_bias",
     f"audit {VOTES} --level 2": "--level",
+    f"audit {VOTES} --threshold nan": "--threshold",
+    "audit answers.csv --person p --item i --correct c --gold gold.csv": "calibration",
     f"audit {VOTES} --cost drop_good=-1": "drop_good",
     f"audit {VOTES} --gold gold.csv": "gold",
     f"audit {VOTES} --reference nobody": "--reference",
@@ -37,6 +40,7 @@ WRONG = {
     f"fit {VOTES} --out votes.csv": "votes.csv",
     "fit fake.nc --out a.nc": "fake.nc",
     "rank fake.nc": "netCDF",
+    f"rank {VOTES} --out votes.csv --force": "is read",
     "rank fake.nc --winner w": "saved result",
     f"suggest {VOTES} --set target=nothing": "target",
     f"suggest {VOTES} --backend em --size 3": "--size",
@@ -52,6 +56,7 @@ WRONG = {
     "campaign consider made.db votes.csv": "column",
     "campaign export made.db --to csv --out q.csv": "no question is open",
     "campaign export made.db --to csv --out made.db": "made.db",
+    "campaign export made.db --to argilla --out made.db --force": "is read",
 }
 
 
@@ -62,6 +67,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     lines = ["w,l,who", *("a,b,x", "b,c,y", "a,c,x", "c,a,z") * 8]
     Path("votes.csv").write_text("\n".join(lines))
     Path("gold.csv").write_text("winner,loser\n,\n")
+    Path("answers.csv").write_text("p,i,c\n" + "x,1,1\nx,2,0\ny,1,0\ny,2,1\n" * 2)
     Path("fake.nc").write_text("no netCDF")
     assert (
         main(["campaign", "start", "--items", "a,b", "--annotators", "x", "--out", "made.db", "-q"])
@@ -70,7 +76,11 @@ def folder(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def test_wrong_command_lines_are_one_line_that_says_what_is_wrong(folder, capsys) -> None:
+def test_wrong_command_lines_are_one_line_that_says_what_is_wrong(
+    folder, capsys, monkeypatch
+) -> None:
+    """Each is refused before anything is fitted."""
+    monkeypatch.setattr(rt.PGGibbs, "run", None)
     failed = []
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".db"}
     for line, word in WRONG.items():
@@ -87,6 +97,18 @@ def test_wrong_command_lines_are_one_line_that_says_what_is_wrong(folder, capsys
     after = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".db"}
     assert not failed, "\n".join(map(str, failed))
     assert after == before
+
+
+def test_a_second_run_leaves_nothing_of_the_first(tmp_path) -> None:
+    def text(path: Path) -> None:
+        path.write_text(path.name)
+
+    outputs.write_folder(tmp_path, {"kept.csv": text, "old.csv": text}, whole=True)
+    outputs.write_file(tmp_path / "ranking.csv", text)
+    (tmp_path / "notes.txt").write_text("of the user")
+    outputs.write_folder(tmp_path, {"kept.csv": text}, whole=True)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"kept.csv", "ranking.csv", "notes.txt", outputs.MANIFEST}
 
 
 # Files that are no tables, by name and content, each with a word of the message.
