@@ -1,4 +1,4 @@
-"""What generators share: checks of sizes, and the kinds of annotators."""
+"""Checks of sizes, and kinds of annotators, of all generators."""
 
 from __future__ import annotations
 
@@ -26,8 +26,14 @@ def check_sizes(least: int = 1, **sizes: int) -> None:
     """Check whole numbers of at least `least`, none of which is too large for memory."""
     for name, size in sizes.items():
         whole(name, size, least)
-        if size > _MOST:
-            refuse(name, size, "is too large", f"there may be {_MOST:,} at most")
+        check_amount(name, size, size)
+
+
+def check_amount(name: str, size: int, amount: int) -> None:
+    """Check that the number of values that a size leads to is not too large for memory."""
+    if amount > _MOST:
+        problem = "is too large" if amount == size else f"makes {amount:,} values"
+        refuse(name, size, problem, f"there may be {_MOST:,} at most")
 
 
 def draw_kinds(

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 from scipy.special import expit
 
-from raters.datasets._common import Truth, check_sizes, draw_kinds
+from raters.datasets._common import Truth, check_amount, check_sizes, draw_kinds
 from raters.errors.validation import at_most, checked, positive, share, whole
 from raters.judgements.choices import Choices
 from raters.judgements.demonstrations import Demonstrations
@@ -105,6 +105,8 @@ def label_crowd(
     whole("num_features", num_features, least=0)
     share("accuracy", accuracy)
     at_most("labels_per_item", labels_per_item, num_annotators, "annotators")
+    check_amount("num_items", num_items, num_items * max(labels_per_item, num_features))
+    check_amount("num_classes", num_classes, num_annotators * num_classes**2)
     rng = np.random.default_rng(seed)
     prevalence = rng.dirichlet(np.full(num_classes, 5.0))
     true_class = rng.choice(num_classes, num_items, p=prevalence)
@@ -191,6 +193,7 @@ def rating_crowd(
     whole("num_levels", num_levels, least=2)
     at_most("num_levels", num_levels, MOST_LEVELS, "levels")
     at_most("ratings_per_item", ratings_per_item, num_annotators, "annotators")
+    check_amount("num_items", num_items, num_items * ratings_per_item)
     rng = np.random.default_rng(seed)
     kind = draw_kinds(rng, num_annotators, guessers=guessers, adversaries=adversaries)
     competence = _competence(rng, kind)
@@ -271,6 +274,7 @@ def ranking_crowd(
     of_set = "items in a set beside the worst" if best_worst else "items in a set"
     at_most("places", depth, set_size - best_worst, of_set)
     number = num_annotators * rankings_per_annotator
+    check_amount("num_annotators", num_annotators, number * num_items)
     rng = np.random.default_rng(seed)
     kind = draw_kinds(rng, num_annotators, guessers=guessers, adversaries=adversaries)
     competence = _competence(rng, kind)
@@ -345,6 +349,7 @@ def choice_crowd(
     if correlation != 0:
         share("correlation", correlation)
     number = num_choosers * choices_per_chooser
+    check_amount("num_choosers", num_choosers, number * num_alternatives * num_features)
     rng = np.random.default_rng(seed)
     constant = rng.normal(0.0, 0.7, num_alternatives)
     truth = {
@@ -414,6 +419,7 @@ def response_crowd(
     check_sizes(num_persons=num_persons, num_items=num_items)
     if asked != 1:
         share("asked", asked)
+    check_amount("num_persons", num_persons, num_persons * num_items)
     rng = np.random.default_rng(seed)
     kind = draw_kinds(rng, num_persons, guessers=guessers)
     truth = {

@@ -205,7 +205,7 @@ class Choices(Grouped):
             place(columns["alternative"], known, "alternatives that were fitted", advice)
         (what,), names = encode_names([columns["alternative"]], known, "alternative")
         size = len(group)
-        who, people = annotators_of(columns.get("annotator"), annotators, size)
+        who, people = annotators_of(columns.get("annotator"), annotators, size, "chose once")
         if annotator is not None:
             who = one_each(group, columns["annotator"], who, sets)[group]
         times = None
@@ -307,7 +307,7 @@ class Choices(Grouped):
             code = place(columns["choice"], tuple(values), "alternatives", advice)
             reading.check_available(offered, code, names)
         wide = reading.wide_features(frame, described, offered)
-        who, people = annotators_of(columns.get("annotator"), annotators, rows)
+        who, people = annotators_of(columns.get("annotator"), annotators, rows, "chose once")
         group, what = np.nonzero(offered)
         times = None if code is None else (code[group] == what).astype(float)
         table = reading.Offers(group, what, who[group], times, wide[group, what])
@@ -367,7 +367,7 @@ class Choices(Grouped):
         return self.num_judgements
 
     def chosen_by_alternative(self) -> Float[np.ndarray, " alternative"]:
-        """How often each alternative was chosen; zeros where the choices are not known."""
+        """Number of times that each alternative was chosen; zeros where choices are not known."""
         size = self.num_alternatives
         if self.chosen is None:
             return np.zeros(size)

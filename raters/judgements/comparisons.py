@@ -205,7 +205,9 @@ class Comparisons(Scanned, Pairs):
         rows = len(left)
         (left_code, right_code), item_names = encode_names([left, right], items, "item")
         reading.check_items(left_code, right_code, item_names, (left, right))
-        who, annotator_names = annotators_of(columns.get("annotator"), annotators, rows)
+        who, annotator_names = annotators_of(
+            columns.get("annotator"), annotators, rows, "have one vote"
+        )
         wins = votes = np.ones(rows, np.float32)
         if outcome is not None:
             coded = (left, left_code), (right, right_code)
@@ -351,7 +353,9 @@ class Comparisons(Scanned, Pairs):
         columns = read_columns(frame, **named, annotator=annotator)
         (codes,), item_names = encode_names([columns["item"]], items, "item")
         score = read_ratings(columns["rating"])
-        who, annotator_names = annotators_of(columns.get("annotator"), annotators, len(codes))
+        who, annotator_names = annotators_of(
+            columns.get("annotator"), annotators, len(codes), "gave one rating"
+        )
         one, two = reading.pairs_within(who)
         one, two = (side[codes[one] != codes[two]] for side in (one, two))
         if len(one) == 0:

@@ -177,6 +177,12 @@ class Ratings(OnScale):
         same = (used.sum(1) >= _SAME) & ((used > 0).sum(1) == 1)
         sentence = "annotator(s) put every item on one level, which tells no item from another"
         warn_of_each(self._unused() | {sentence: (self.annotators, same)})
+        if self.levels == (0, 1):
+            warn_data(
+                "all ratings are 0 or 1; where they say whether somebody was right, read them as"
+                " responses of persons to items: rt.Responses.from_frame(frame, person=...,"
+                " item=..., correct=...)"
+            )
         parts = [part for part in judges_by_part(self) if len(part)]
         if len(parts) > 1:
             warn_data(

@@ -98,7 +98,7 @@ DATASETS = [
         rt.datasets.label_crowd,
         {"seed": 0},
         SettingError,
-        num_classes=(1, None),
+        num_classes=(1, None, 10**8),
         labels_per_item=(0, 99),
         num_items=(0, 10**9),
     ),

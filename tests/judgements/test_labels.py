@@ -262,7 +262,7 @@ def test_items_are_taken_with_their_labels(units):
 
 
 def votes_of_units(part: Labels):
-    """How often each unit was given each label, traced or not."""
+    """Number of times that each unit was given each label, traced or not."""
     return jnp.zeros((part.num_units, part.num_classes)).at[part.group, part.label].add(part.weight)
 
 

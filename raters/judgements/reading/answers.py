@@ -43,7 +43,7 @@ def coded(cls: Any, columns: Mapping[str, Column], known: Mapping[str, Any]) -> 
     for column, axis in cls.axes.items():
         if axis == "annotator":
             rows = len(next(iter(columns.values())))
-            code, names = annotators(columns.get(column), known.get(axis), rows)
+            code, names = annotators(columns.get(column), known.get(axis), rows, "gave one rating")
         elif column in columns and column != cls.answer:
             (code,), names = encode_names([columns[column]], known.get(axis), axis)
         else:

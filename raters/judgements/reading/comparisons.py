@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from raters.errors import refuse_data
-from raters.judgements.names import Names, check_text, encode_names, name_text, shown
+from raters.judgements.names import Names, check_text, encode_names, name_text, shorten, shown
 from raters.judgements.reading.columns import Column, read_number, where
 from raters.judgements.reading.rankings import in_places, rankers, wide_columns
 
@@ -193,6 +193,12 @@ def check_items(
             f"names {names[left[np.argmax(same)]]!r} in {where(same)}, and so does `{other.role}`",
             "a vote needs two items; leave those rows out",
             f"frame = frame[frame[{one.name!r}] != frame[{other.name!r}]]",
+        )
+    if len(names) > max(1000, len(left)):
+        one.refuse(
+            f"and `{other.role}` hold {len(names):,} different items in {len(left):,} rows"
+            f" ({shorten(names, 3)}), so most are compared once",
+            "name the columns of the items, not of row numbers or texts",
         )
 
 
