@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import tempfile
 import warnings
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -36,7 +38,7 @@ def check_backend(backend: Backend, model: Model[Any], data: Judgements, *, seed
     What it says to cite, if anything, is BibTeX. A back-end that cannot run says so in one
     sentence, which `raters.fit` raises. Otherwise its result passes `check_result`; the same seed
     gives the same draws and another seed others; a further run on data of equal shape compiles
-    nothing; an approximate back-end stores ``log_p`` and ``log_q``; an
+    nothing; the result survives netCDF; an approximate back-end stores ``log_p`` and ``log_q``; an
     exact one comes back from the mirror image that a declared `raters.model.Sign` or
     `raters.model.Exchange` leads to; and convergence warnings carry numbers.
 
@@ -84,6 +86,7 @@ def check_backend(backend: Backend, model: Model[Any], data: Judgements, *, seed
     elif images(Program(model, data)):
         _check_mirrored(backend, model, data, result, seed)
     _check_no_compilation(backend, model, data, seed)
+    _check_round_trip(result, name)
 
 
 def _check_refusal(
@@ -174,3 +177,31 @@ def _check_no_compilation(backend: Backend, model: Model[Any], data: Judgements,
         f"{type(backend).__name__} compiles {len(compiled)} function(s) at a further run on data of"
         f" equal shape: {sorted(set(compiled))[:5]}"
     )
+
+
+def _check_round_trip(result: xr.DataTree, name: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "result.nc"
+        result.to_netcdf(path)
+        with xr.open_datatree(path) as stored:
+            again = stored.load()
+    assert set(again.children) == set(result.children), (
+        f"netCDF keeps the groups {sorted(again.children)} of a result of {name} that has"
+        f" {sorted(result.children)}"
+    )
+    for group, node in result.children.items():
+        for variable, values in node.data_vars.items():
+            assert np.array_equal(np.asarray(again[group][str(variable)]), values.values), (
+                f"netCDF changes {group}/{variable} of {name}"
+            )
+    lost = [
+        key
+        for key, value in result.attrs.items()
+        if key not in again.attrs or not _same(again.attrs[key], value)
+    ]
+    assert not lost, f"netCDF changes the attributes {lost} of a result of {name}"
+
+
+def _same(one: Any, other: Any) -> bool:
+    """True for equal values, and for two NaNs, such as the R-hat of one chain."""
+    return bool(one == other or (one != one and other != other))

@@ -19,6 +19,12 @@ def outcomes(data: Judgements) -> np.ndarray:
     return np.asarray(getattr(data, data.answer))
 
 
+def highest(data: Judgements) -> np.ndarray:
+    """Highest outcome that each row can have."""
+    most = np.full(data.num_rows, float(data.answers().max()))
+    return most * np.asarray(data.weight) if data.summed else most
+
+
 def renamed(data: Any, new: NewCodes) -> Any:
     """The same judgements with other codes along some axes."""
     if isinstance(data, Together):
@@ -133,8 +139,7 @@ def answered_otherwise(data: Any) -> Any:
         first = np.searchsorted(group, group)
         return data.answered(outcomes(data)[np.where(last, first, order + 1)])
     if data.summed:
-        highest = float(data.answers().max()) * np.asarray(data.weight)
-        column = (highest - outcomes(data)).astype(np.float32)
+        column = (highest(data) - outcomes(data)).astype(np.float32)
         return dataclasses.replace(data, **{data.answer: column})
     if outcomes(data).ndim > 1:  # Places, of which the last becomes the first.
         place = outcomes(data)

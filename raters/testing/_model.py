@@ -32,7 +32,7 @@ from raters.model import (
     Transfer,
     Values,
 )
-from raters.program import Program, skeleton
+from raters.program import Program, skeleton, trace
 from raters.reporting.cite import cited_entries
 from raters.testing import _kinds
 from raters.testing._blocks import check_blocks
@@ -85,6 +85,7 @@ def check_model(model: Model[Any], data: Judgements, *, seed: int = 0) -> None:
         _check_density(program, points[0])
         check_blocks(program, points[0])
         _check_symmetries(model, data, points[0], seed)
+        _check_spreads(model, data, points[0])
         _check_relabelling(program, points[0], seed)
         _check_counts(model, data, points)
         if program.latent and data.known:
@@ -179,12 +180,18 @@ def _check_simulates(model: Model[Any], data: Any, seed: int) -> tuple[Values, V
 
 
 def _check_outcomes(name: str, one: Any, again: Any, data: Any) -> None:
-    """There is an outcome for each row, or for each place of a row; the same under one seed."""
+    """Outcomes that are drawn are possible, and the same under one seed."""
     drawn = _kinds.outcomes(one)
     asked = (data.unanswered().num_rows, *_kinds.outcomes(data).shape[1:])
     assert drawn.shape == asked, f"{name} draws outcomes of shape {drawn.shape}, not {asked}"
     assert np.array_equal(drawn, _kinds.outcomes(again)), (
         f"{name} draws different outcomes under one seed"
+    )
+    least, most = float(data.answers().min()), _kinds.highest(one)
+    most = most.reshape(-1, *(1,) * (drawn.ndim - 1))
+    assert np.all((drawn >= least) & (drawn <= most)), (
+        f"{name} draws outcomes from {drawn.min():g} to {drawn.max():g}, not between {least:g} and"
+        f" {most.max():g}"
     )
 
 
@@ -330,6 +337,24 @@ def _check_symmetries(model: Model[Any], data: Any, values: Values, seed: int) -
         assert not _close(here, there), (
             f"a random change of {sites} leaves the log-likelihood at {here:.6g}, so"
             f" {symmetry!r} says nothing"
+        )
+
+
+def _check_spreads(model: Model[Any], data: Any, values: Values) -> None:
+    """A scale and its site multiplied by a number change the prior by the volume and by the density
+    of the scale, and by nothing else."""
+    for spread in model.spreads:
+        priors = []
+        for factor in (1.0, 1.7):
+            scale, site = values[spread.scale], values[spread.site]
+            factors = spread.factors(np.full(np.shape(scale), factor), site)
+            moved = values | {spread.scale: scale * factor, spread.site: site * factors}
+            of_scale = trace(model, data, moved)[spread.scale]["fn"].log_prob(moved[spread.scale])
+            volume = np.log(np.broadcast_to(factors, np.shape(site))).sum()
+            priors.append(float(densities(model, data, moved).prior - of_scale.sum() + volume))
+        assert _close(*priors), (
+            f"{spread!r} does not hold: when both are multiplied, the prior changes by"
+            f" {priors[1] - priors[0]:.3g} beyond the volume and the density of the scale"
         )
 
 

@@ -259,7 +259,7 @@ class MixedLogit(Utility):
 
     def data_warnings(self, data: Choices) -> tuple[str, ...]:
         number = data.judgements_by("annotator")
-        sentences = super().data_warnings(data)
+        sentences = super().data_warnings(data) + self._warnings_of_groups(data)
         if (number > 0).sum() < 2:
             return (
                 *sentences,
@@ -275,6 +275,28 @@ class MixedLogit(Utility):
                 " choices",
             )
         return sentences
+
+    def _warnings_of_groups(self, data: Choices) -> tuple[str, ...]:
+        """Warn of two groups that make the same difference within all sets of each chooser, as a
+        group and all other alternatives do: their variances only count added up."""
+        data = data.unpadded()
+        inside = self._inside(data)[np.asarray(data.alternative)]
+        rows = np.bincount(data.group, minlength=data.num_units)[:, None]
+        mean = np.zeros((data.num_units, inside.shape[1]))
+        np.add.at(mean, np.asarray(data.group), inside)
+        centred = inside - (mean / np.maximum(rows, 1))[np.asarray(data.group)]
+        product = np.zeros((len(data.annotators), *2 * inside.shape[1:]))
+        np.add.at(product, np.asarray(data.annotator), centred[:, :, None] * centred[:, None, :])
+        size = np.sqrt(np.einsum("kcc->kc", product))
+        largest = size[:, :, None] * size[:, None, :]
+        both_or_none = (size[:, :, None] > 0) == (size[:, None, :] > 0)
+        alike = (np.abs(product) >= (1 - 1e-9) * largest) & both_or_none
+        return tuple(
+            f"the error components {self.error_components[one]} and {self.error_components[other]}"
+            " make the same difference in every set, so that the choices tell the sum of their"
+            " variances, and the prior divides it; leave one of them out"
+            for one, other in np.argwhere(np.triu(alike.all(0), 1))
+        )
 
 
 def _components(groups: Any) -> tuple[tuple[str, ...], ...]:
