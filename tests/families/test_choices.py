@@ -142,11 +142,13 @@ def test_nobody_is_judged_by_what_they_choose(fitted, tmp_path) -> None:
     choices, result = fitted()
     with pytest.raises(SettingError):
         rt.audit(MODEL, result)
+    posterior = rt.acquisition.Posterior.of(MODEL, result, draws=10)
     truth = {name: value[0, 0] for name, value in result["posterior"].data_vars.items()}
     for ask in (
         lambda: rt.Candidates.of(choices),
         lambda: rt.Candidates.pairs(choices),
         lambda: rt.suggest(MODEL, result, choices),
+        lambda: rt.Policy(target="everything").choose(posterior, choices, 2, seed=0),
         lambda: rt.Campaign(tmp_path / "campaign", MODEL, choices),
         lambda: rt.acquisition.simulate_campaign(MODEL, truth, choices, {"ours": rt.Policy()}),
     ):

@@ -49,8 +49,9 @@ def reading_level() -> tuple[rt.Comparisons, pd.Series, pd.Series]:
 
 def test_reading_level_has_two_texts_compared_with_themselves():
     frame = pd.read_csv(data_folder("reading_level") / "comparisons.csv")
-    with raises_about(DataError, "winner"):
+    with raises_about(DataError, "winner") as caught:
         rt.Comparisons.from_frame(frame, winner="winner", loser="loser", annotator="annotator")
+    assert "268 in row 11994 (counted from 0; 2 such row(s))" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +101,9 @@ def mtbench(ties: str) -> rt.Comparisons:
 
 
 def test_mtbench_is_read_as_it_is():
-    with raises_about(DataError, "ties"):
+    with raises_about(DataError, "ties") as caught:
         mtbench("error")
+    assert "1380 such row(s)" in str(caught.value)
     assert mtbench("drop").num_votes == 4375
     votes = mtbench("half")
     assert votes.num_votes == 5755

@@ -505,7 +505,7 @@ def test_statistics_are_named_and_direct_means_known(few) -> None:
 
 def test_refuses_what_gibbs_cannot_run(few) -> None:
     unordered = dataclasses.replace(few, ordered=False)
-    with pytest.raises(rt.errors.BackendError):
+    with raises_about(rt.errors.BackendError, "position_bias", True):
         geweke(rt.BTL(position_bias=True), unordered, seed=0)
     with raises_about(rt.errors.SettingError, "chains"):
         geweke(rt.BTL(), few, seed=0, chains=1)

@@ -12,6 +12,7 @@ import raters as rt
 from raters.checking import geweke
 from raters.errors import BackendError
 from raters.inference.polya_gamma import panel_gibbs, panels
+from tests.refusals import raises_about
 
 _BOUND = 4.2
 _NARROW = {"coefficient_scale": 1.0, "constant_scale": 1.0}
@@ -121,5 +122,5 @@ def test_a_transfer_keeps_everybodys_sums(to_choose) -> None:
 
 
 def test_refuses_a_panel_that_gibbs_cannot_run(to_choose) -> None:
-    with pytest.raises(BackendError):
+    with raises_about(BackendError, "random", "speed"):
         geweke(rt.MixedLogit(random=("speed",)), to_choose, seed=0)
