@@ -93,7 +93,7 @@ class Shape(NamedTuple):
 
     @property
     def roles(self) -> dict[str, Role]:
-        """What the reader, and the steps that follow, can be given."""
+        """Roles of the reader, and of the steps that follow."""
         roles: dict[str, Role] = {}
         for function in (*self.reader.steps, self.reader.read):
             roles |= roles_of(function)

@@ -1,4 +1,4 @@
-"""What commands print: notes and warnings on standard error, tables on standard output."""
+"""Output of commands: notes and warnings on standard error, tables on standard output."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def designs() -> dict[str, Callable[..., Any]]:
 
 
 def chosen(option: str, text: str, choices: Mapping[str, Any]) -> Any:
-    """What has this name, also as a class in Python has it: PGEM and DawidSkene."""
+    """Value of this name, which may be that of a class in Python: PGEM or DawidSkene."""
     loose = re.sub("[-_ ]", "", text).lower()
     by_name = {name.replace("-", ""): one for name, one in choices.items()}
     for spelling in (loose, loose.removeprefix("pg")):

@@ -59,7 +59,7 @@ def ends(
 
 
 class Rows(NamedTuple):
-    """Which of the names are shown, one in a row, with a blank row for those left out."""
+    """Places of the names that are shown, one in a row, with a blank row for those left out."""
 
     names: list[str]
     shown: Int[np.ndarray, " shown"]

@@ -43,7 +43,7 @@ class Images(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """What compiled functions depend on, of which the orders that data suggest are no part."""
+        """Key of compiled functions, without the orders that the data suggest."""
         return self.symmetry, self.broken
 
     @property

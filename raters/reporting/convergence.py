@@ -29,7 +29,7 @@ _SETTLED = ("mixed", "stands", "near")
 
 
 def convergence(context: AuditContext) -> dict[str, Any]:
-    """Whether the fit has settled, and if not, what hangs on it."""
+    """Convergence of a fit, and what depends on it where it has not converged."""
     program, result, audit = context.program, context.result, context.audit
     sizes = result["posterior"].sizes
     numbers = {name: result.attrs[name] for name in _NUMBERS if name in result.attrs}

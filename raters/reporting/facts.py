@@ -298,7 +298,7 @@ def _next(
 
 
 def _limits(audited: Audit | None) -> list[dict[str, Any]]:
-    """What a verdict does not say."""
+    """Limits of the verdicts."""
     if audited is None:
         return []
     on_crowd = audited.anchor.is_missing or audited.anchor.crowd

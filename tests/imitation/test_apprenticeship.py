@@ -94,7 +94,7 @@ def test_the_game_has_the_value_of_its_matrix(seed):
 
 @pytest.mark.parametrize("discount", [0.9, 1.0])
 def test_gail_has_the_occupancy_of_the_demonstrator(discount):
-    """Where nothing is discounted, the sum of an occupancy is the mean length of a walk."""
+    """The sum of an occupancy that is not discounted is the mean length of a walk."""
     ends = [(3, 3)] if discount == 1 else []
     mdp = rt.MDP.grid(4, 4, ends=ends, start=(0, 0), discount=discount)
     reward = np.random.default_rng(0).normal(-2, 0.5, mdp.allowed.shape)

@@ -21,8 +21,8 @@ from raters.model import Model, Values
 from raters.program import PooledRows, Program, trace
 
 LogLikelihood = Callable[[Array], Array]
-# Of a Dirichlet its concentration, of a Beta both concentrations; of a
-# mixture over types the log-weight and the concentrations of each component, and the counts.
+# Of a Dirichlet its concentration, of a Beta both concentrations; of a mixture over types the
+# log-weight and the concentrations of each component, and the counts.
 Parameters = tuple[Any, ...]
 OF_MIXTURE = 3
 # Priors of probabilities that are counted: given the classes, they are conjugate.
