@@ -441,7 +441,8 @@ class _Climber:
             elif name in self.plan.free:
                 part = np.asarray(biject_to(support)(part))
             else:
-                ends = (getattr(support, end, None) for end in ("lower_bound", "upper_bound"))
-                part = np.clip(part, *ends)
+                low = getattr(support, "lower_bound", -np.inf)
+                high = getattr(support, "upper_bound", np.inf)
+                part = np.clip(part, low, high)
             values[name] = part
         return values
