@@ -92,6 +92,7 @@ def z_scores(one: xr.DataTree, other: xr.DataTree, names: tuple[str, ...]) -> np
     return np.concatenate(scores)
 
 
+@pytest.mark.slow
 def test_gibbs_agrees_with_nuts_in_both_forms_of_a_mixed_model(fitted):
     """40 and 24 differences with a normal tail beyond 4.8: a false alarm in 10,000 runs."""
     backend = rt.NUTS(draws=1500, warmup=300, chains=2)

@@ -148,6 +148,7 @@ def test_known_classes_move_an_accuracy_away_from_the_crowd():
 # ---------------------------------------------------------------- the verb
 
 
+@pytest.mark.slow
 def test_classes_that_the_fit_knew_are_looked_at_as_if_it_had_not(shared):
     data, result, truth = shared
     gold = truth.sample(60, random_state=1)
@@ -156,6 +157,7 @@ def test_classes_that_the_fit_knew_are_looked_at_as_if_it_had_not(shared):
     assert rt.calibrate(MODEL, known).expected_wrong == pytest.approx(expected, rel=0.3)
 
 
+@pytest.mark.slow
 def test_an_audit_takes_the_calibration(crowd):
     _, result, truth = crowd
     gold = truth.sample(80, random_state=0)

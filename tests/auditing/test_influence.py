@@ -62,6 +62,7 @@ def weights(model, result):
     return program, draws, left, *_weights(left)
 
 
+@pytest.mark.slow
 def test_weighted_rewards_are_those_of_a_fit_without(votes):
     """Rewards of eight items, one annotator: a difference of .15 is more than five standard
     errors."""
@@ -108,6 +109,7 @@ def takeover():
     return rt.Comparisons.from_frame(frame, winner="winner", loser="loser", annotator="annotator")
 
 
+@pytest.mark.slow
 def test_one_who_decides_is_named(takeover, fit_quietly):
     result = fit_quietly(SIGNED, takeover, rt.PGGibbs(draws=300, chains=2))
     with pytest.warns(DataWarning, match="without judge"):
@@ -121,6 +123,7 @@ def test_one_who_decides_is_named(takeover, fit_quietly):
     assert "influence" not in rt.audit(SIGNED, result).table
 
 
+@pytest.mark.slow
 def test_without_a_judge_of_most_votes_the_others_are_the_right_way_up(fit_quietly):
     """Beside the judge the others' competences are about 0, and the mode nearby without the judge
     is their order upside down."""

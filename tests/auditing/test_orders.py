@@ -164,6 +164,7 @@ def test_gold_moves_verdicts_of_comparisons(misled):
     assert audit.table["verdict"].sel(annotator="k8") == "keep"
 
 
+@pytest.mark.slow
 def test_trusted_annotators_order_pairs(misled):
     _, result, truth = misled
     found = rt.calibrate(MODEL, result, reference=["k8"])

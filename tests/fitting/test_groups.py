@@ -46,6 +46,7 @@ def trees(results) -> dict[tuple[str, str | None], xr.DataTree]:
 # ---------------------------------------------------------------- plots
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("plot", ["plot_ppc_dist", "plot_ppc_pit", "plot_prior_posterior"])
 def test_plots_of_predictions_and_priors_run(name, plot, trees):

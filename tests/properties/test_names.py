@@ -453,6 +453,7 @@ WAYS: dict[str, Callable[[Asked], Mapping[str, Any]]] = {
 REFUSED = r"nothing but space|which XML cannot|also a word for a side"
 
 
+@pytest.mark.slow
 @settings(FEW, max_examples=60)
 @given(pools(), st.integers(0, 5), st.sampled_from(list(WAYS)))
 def test_answers_come_back_whichever_way_they_go(folder, setup, choice, way):
