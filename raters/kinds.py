@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from raters.checking.discrepancies import Discrepancy
     from raters.program import Program
 
-__all__ = ["Column", "Kind", "Quantities", "Reader", "Section", "Words", "register"]
+__all__ = ["Column", "Kind", "register"]
 
 Form = Literal["name", "text", "whole", "number", "digits", "percent", "interval", "range"]
 

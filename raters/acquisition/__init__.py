@@ -7,17 +7,15 @@ compares ways to train on labels.
 
 from raters.acquisition.batches import SpanningTree, Top
 from raters.acquisition.campaign.campaign import Campaign
-from raters.acquisition.campaign.stopping import (
-    ExpectedAccuracy,
-    ExpectedTau,
-    GainBelow,
-    OrderIsRight,
-)
+from raters.acquisition.campaign.stopping import ExpectedAccuracy as ExpectedAccuracy
+from raters.acquisition.campaign.stopping import ExpectedTau, OrderIsRight
+from raters.acquisition.campaign.stopping import GainBelow as GainBelow
 from raters.acquisition.policy import BestMean, Policy
-from raters.acquisition.posterior import Posterior
+from raters.acquisition.posterior import Posterior as Posterior
 from raters.acquisition.questions.candidates import Candidates
 from raters.acquisition.scores import Entropy, OrderEntropy, Random
-from raters.acquisition.simulation import replay_campaign, simulate_campaign
+from raters.acquisition.simulation import replay_campaign as replay_campaign
+from raters.acquisition.simulation import simulate_campaign
 from raters.acquisition.suggestions import suggest
 from raters.acquisition.synthesis import synthesize
 
@@ -26,17 +24,13 @@ __all__ = [
     "Campaign",
     "Candidates",
     "Entropy",
-    "ExpectedAccuracy",
     "ExpectedTau",
-    "GainBelow",
     "OrderEntropy",
     "OrderIsRight",
     "Policy",
-    "Posterior",
     "Random",
     "SpanningTree",
     "Top",
-    "replay_campaign",
     "simulate_campaign",
     "suggest",
     "synthesize",

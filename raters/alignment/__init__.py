@@ -21,19 +21,18 @@ References
   NeurIPS 28.
 """
 
-from raters.alignment.policies import dpo_loss, policy
-from raters.alignment.policy_gradient import policy_gradient
+from raters.alignment.policies import dpo_loss as dpo_loss
+from raters.alignment.policies import policy
+from raters.alignment.policy_gradient import policy_gradient as policy_gradient
 from raters.alignment.regret import hedge, linear_programme, regret_matrix, regrets
 from raters.alignment.rewards import type_rewards
 from raters.alignment.saddle import minmax_policy
 
 __all__ = [
-    "dpo_loss",
     "hedge",
     "linear_programme",
     "minmax_policy",
     "policy",
-    "policy_gradient",
     "regret_matrix",
     "regrets",
     "type_rewards",

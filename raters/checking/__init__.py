@@ -3,6 +3,6 @@ tests."""
 
 from raters.checking.calibration import sbc, uniformity
 from raters.checking.dependence import dependence
-from raters.checking.joint import geweke
+from raters.checking.joint import geweke as geweke
 
-__all__ = ["dependence", "geweke", "sbc", "uniformity"]
+__all__ = ["dependence", "sbc", "uniformity"]

@@ -15,8 +15,8 @@ from raters.datasets.crowds import (
     label_crowd,
     ranking_crowd,
     rating_crowd,
-    response_crowd,
 )
+from raters.datasets.crowds import response_crowd as response_crowd
 
 __all__ = [
     "anesthesia",
@@ -30,6 +30,5 @@ __all__ = [
     "preference_types",
     "ranking_crowd",
     "rating_crowd",
-    "response_crowd",
     "separated",
 ]

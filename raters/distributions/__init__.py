@@ -1,8 +1,10 @@
 """Distributions that NumPyro lacks."""
 
 from raters.distributions.labels import ConfusedLabel
-from raters.distributions.mixture import GroupedMixture, RowMixture
-from raters.distributions.normals import ScaledNormal
-from raters.distributions.rows import Repeated, Votes
+from raters.distributions.mixture import GroupedMixture
+from raters.distributions.mixture import RowMixture as RowMixture
+from raters.distributions.normals import ScaledNormal as ScaledNormal
+from raters.distributions.rows import Repeated as Repeated
+from raters.distributions.rows import Votes
 
-__all__ = ["ConfusedLabel", "GroupedMixture", "Repeated", "RowMixture", "ScaledNormal", "Votes"]
+__all__ = ["ConfusedLabel", "GroupedMixture", "Votes"]

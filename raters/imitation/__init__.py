@@ -21,22 +21,13 @@ References
   entropy. PhD thesis, Carnegie Mellon University.
 """
 
-from raters.imitation.adversarial import gail
-from raters.imitation.apprenticeship import feature_matching, syed_schapire
-from raters.imitation.cloning import clone, cloning_bound, dagger
+from raters.imitation.adversarial import gail as gail
+from raters.imitation.apprenticeship import feature_matching as feature_matching
+from raters.imitation.apprenticeship import syed_schapire as syed_schapire
+from raters.imitation.cloning import clone, cloning_bound
+from raters.imitation.cloning import dagger as dagger
 from raters.imitation.entropy import maxent_irl
 from raters.imitation.planning import optimal_policy
 from raters.imitation.rollouts import occupancy, rollout
 
-__all__ = [
-    "clone",
-    "cloning_bound",
-    "dagger",
-    "feature_matching",
-    "gail",
-    "maxent_irl",
-    "occupancy",
-    "optimal_policy",
-    "rollout",
-    "syed_schapire",
-]
+__all__ = ["clone", "cloning_bound", "maxent_irl", "occupancy", "optimal_policy", "rollout"]

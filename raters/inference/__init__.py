@@ -1,6 +1,7 @@
 """Ways to fit a model: one back-end per file."""
 
-from raters.inference.base import Backend, Draws
+from raters.inference.base import Backend
+from raters.inference.base import Draws as Draws
 from raters.inference.nuts import NUTS
 from raters.inference.polya_gamma.em import PGEM
 from raters.inference.polya_gamma.gibbs import PGGibbs
@@ -8,4 +9,4 @@ from raters.inference.polya_gamma.hmc import HMC
 from raters.inference.polya_gamma.vi import PGVI
 from raters.inference.svi import SVI
 
-__all__ = ["HMC", "NUTS", "PGEM", "PGVI", "SVI", "Backend", "Draws", "PGGibbs"]
+__all__ = ["HMC", "NUTS", "PGEM", "PGVI", "SVI", "Backend", "PGGibbs"]

@@ -26,4 +26,4 @@ from raters.program.values import scattered as scattered
 from raters.program.values import start_of as start_of
 
 # The others are for the package.
-__all__ = ["Program", "trace"]
+__all__ = ["Program"]
