@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from jaxtyping import Float
 from scipy import sparse
 from scipy.optimize import linprog
 
-from raters.errors import PACKAGE, ConvergenceWarning
+from raters.alignment.checks import warn_unconverged
 
 # Costs above this many times what a type may lose are cut: beside them the solver takes the others
 # for rounding, and responses with such costs are given more rarely than one in as many times.
@@ -70,11 +68,9 @@ def least_worst(
 def warn_of_gap(value: float, gap: float, scale: float) -> None:
     """Warn where the worst regret may be well above the least."""
     if gap > max(_WIDE * abs(value), _ROUNDING):
-        warnings.warn(
+        warn_unconverged(
             f"the worst regret {scale * value:.3g} may be above the least possible by"
             f" {scale * gap:.3g}, since regrets as large as {scale:.3g} hide it in rounding; leave"
             " out the types or responses that have them, or divide the rewards of each type by"
-            " their range",
-            ConvergenceWarning,
-            skip_file_prefixes=PACKAGE,
+            " their range"
         )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import NoReturn
+
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from raters.errors import refuse_data
+from raters.errors import PACKAGE, ConvergenceWarning, refuse_data
 from raters.errors.validation import numbers
+
+Batch = Float[np.ndarray, "*batch response"]
 
 # Sums of single-precision probabilities are one within this.
 ROUNDING = 1e-5
@@ -15,18 +20,11 @@ ROUNDING = 1e-5
 _TABLE = "np.array([[0.5, 0.5]])"
 
 
-def as_array(
-    name: str, value: ArrayLike, such: str = _TABLE
-) -> Float[np.ndarray, "*batch response"]:
+def as_array(name: str, value: ArrayLike, such: str = _TABLE) -> Batch:
     """Finite numbers in double precision, such as those of a line of Python."""
     array = numbers(name, value, such)
     if array.ndim == 0 or array.size == 0:
-        refuse_data(
-            name,
-            problem=f"has shape {array.shape}",
-            expected="it must have an axis, and at least one number",
-            instead=f"{name}={such}",
-        )
+        refuse_shape(name, array, "it must have an axis, and at least one number", f"{name}={such}")
     if not np.isfinite(array).all():
         refuse_data(
             name,
@@ -37,7 +35,20 @@ def as_array(
     return array
 
 
-def as_reward(value: ArrayLike) -> Float[np.ndarray, "*batch response"]:
+def refuse_shape(
+    name: str, array: np.ndarray, expected: str, instead: str | None = None
+) -> NoReturn:
+    """Raise the error of an array of another shape."""
+    problem = f"has shape {array.shape}"
+    refuse_data(name, problem=problem, expected=expected, instead=instead)
+
+
+def warn_unconverged(sentence: str) -> None:
+    """Warn where the user calls the package that a result is not what was sought."""
+    warnings.warn(sentence, ConvergenceWarning, skip_file_prefixes=PACKAGE)
+
+
+def as_reward(value: ArrayLike) -> Batch:
     """Rewards, whose differences between responses are finite too."""
     array = as_array("reward", value)
     with np.errstate(over="ignore"):
@@ -52,9 +63,7 @@ def as_reward(value: ArrayLike) -> Float[np.ndarray, "*batch response"]:
     return array
 
 
-def as_policy(
-    name: str, value: ArrayLike, such: str = _TABLE
-) -> Float[np.ndarray, "*batch response"]:
+def as_policy(name: str, value: ArrayLike, such: str = _TABLE) -> Batch:
     """Probabilities, which add up to one over the last axis."""
     array = as_array(name, value, such)
     total = array.sum(-1)
@@ -70,19 +79,13 @@ def as_policy(
     return array
 
 
-def as_reference(
-    reference: ArrayLike | None, shape: tuple[int, ...]
-) -> Float[np.ndarray, "*batch response"]:
+def as_reference(reference: ArrayLike | None, shape: tuple[int, ...]) -> Batch:
     """The reference policy, uniform unless given, broadcast to a shape."""
     if reference is None:
         return np.full(shape, 1 / shape[-1])
     base = as_policy("reference", reference, f"np.full({shape}, 1 / {shape[-1]})")
     if base.ndim > len(shape) or base.shape != shape[len(shape) - base.ndim :]:
-        refuse_data(
-            "reference",
-            problem=f"has shape {base.shape}",
-            expected=f"it must be {shape}, or the last axes of it",
-        )
+        refuse_shape("reference", base, f"it must be {shape}, or the last axes of it")
     return np.broadcast_to(base, shape)
 
 
@@ -91,10 +94,7 @@ def with_prompts(
 ) -> Float[np.ndarray, "type prompt response"]:
     """Add the axis of prompts where there is one prompt."""
     if array.ndim not in (2, 3):
-        refuse_data(
-            name,
-            problem=f"has shape {array.shape}",
-            expected="it must be (type, prompt, response) or (type, response)",
-            instead=f"{name}=[{name}] for one type" if array.ndim == 1 else None,
-        )
+        instead = f"{name}=[{name}] for one type" if array.ndim == 1 else None
+        expected = "it must be (type, prompt, response) or (type, response)"
+        refuse_shape(name, array, expected, instead)
     return array if array.ndim == 3 else array[:, None]

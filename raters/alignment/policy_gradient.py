@@ -13,11 +13,13 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from raters.alignment.checks import as_array
+from raters.alignment.checks import as_array, refuse_shape
 from raters.alignment.regret import RATE
 from raters.alignment.saddle import Costs, FairPolicy
 from raters.errors import refuse, refuse_data
 from raters.errors.validation import checked, whole
+
+Flat = Float[Array, " parameter"]
 
 # Ridge of the natural gradient, per mean squared feature: directions that change no probability.
 _RIDGE = 1e-6
@@ -133,11 +135,7 @@ def _features(
     if table.ndim == 2 and costs.one_prompt:
         table = table[None]
     if table.shape[:-1] != shape:
-        refuse_data(
-            "features",
-            problem=f"has shape {table.shape}",
-            expected=f"it must be {(*wanted, 'feature')}",
-        )
+        refuse_shape("features", table, f"it must be {(*wanted, 'feature')}")
     centred = table - table.mean(1, keepdims=True)
     spread = np.sqrt((centred**2).mean((0, 1)))
     unit = np.where(spread > _CONSTANT * np.abs(table).max((0, 1)), spread, 1.0)
@@ -163,7 +161,7 @@ def _of_class(costs: Costs, function: Logits, first: Any, steps: int) -> FairPol
         flat, unravel = ravel_pytree(wide)
         table = jnp.asarray(costs.table)
 
-        def logits_of(parameters: Float[Array, " parameter"]) -> Float[Array, "prompt response"]:
+        def logits_of(parameters: Flat) -> Float[Array, "prompt response"]:
             return jnp.asarray(function(unravel(parameters)), jnp.float64)
 
         none = jnp.zeros(table.shape[:2])
@@ -213,10 +211,10 @@ def _step(
 
 def _natural(
     logits_of: Logits,
-    flat: Float[Array, " parameter"],
+    flat: Flat,
     policy: Float[Array, "prompt response"],
     cost: Float[Array, "prompt response"],
-) -> Float[Array, " parameter"]:
+) -> Flat:
     """Natural gradient of the mean cost: its least-squares fit by the derivatives of the log
     probabilities, weighted by how often each response is given."""
     jacobian = jax.jacobian(logits_of)(flat)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +10,16 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from raters.alignment._programme import least_worst, warn_of_gap
-from raters.alignment.checks import as_array, as_policy, as_reference, as_reward, with_prompts
-from raters.errors import PACKAGE, ConvergenceWarning, refuse_data
+from raters.alignment.checks import (
+    as_array,
+    as_policy,
+    as_reference,
+    as_reward,
+    refuse_shape,
+    warn_unconverged,
+    with_prompts,
+)
+from raters.errors import refuse_data
 from raters.errors.validation import checked, positive, whole
 
 # Gap, in units of the largest entry, from which `hedge` warns.
@@ -112,11 +119,8 @@ def regrets(policy: ArrayLike, reward: ArrayLike) -> Float[np.ndarray, "*draw ty
     value = as_reward(reward)
     probs = as_policy("policy", policy, f"np.full({value.shape[-1]}, 1 / {value.shape[-1]})")
     if value.ndim <= probs.ndim or value.shape[-probs.ndim :] != probs.shape:
-        refuse_data(
-            "policy",
-            problem=f"has shape {probs.shape}",
-            expected=f"its axes must be the last ones of the rewards, here {value.shape}",
-        )
+        expected = f"its axes must be the last ones of the rewards, here {value.shape}"
+        refuse_shape("policy", probs, expected)
     lost = np.sum(probs * (value.max(-1, keepdims=True) - value), -1)
     return np.asarray(lost.mean(-1) if probs.ndim > 1 else lost)
 
@@ -228,11 +232,9 @@ def hedge(regret: ArrayLike, *, steps: int = 2000) -> MinMax:
     worst, least = float(np.max(matrix @ history[-1])), float(np.min(matrix.T @ rows))
     gap = max(worst - least, 0.0)
     if gap > _WIDE:
-        warnings.warn(
+        warn_unconverged(
             f"the worst regret {scale * worst:.3g} may be above the least possible by"
-            f" {scale * gap:.3g} after {steps} steps; take more steps, or use linear_programme",
-            ConvergenceWarning,
-            skip_file_prefixes=PACKAGE,
+            f" {scale * gap:.3g} after {steps} steps; take more steps, or use linear_programme"
         )
     return MinMax(history[-1], scale * worst, scale * gap, history)
 
@@ -241,11 +243,6 @@ def _scaled(regret: ArrayLike) -> tuple[Float[np.ndarray, "row type"], float]:
     """The matrix divided by its largest absolute entry, and that entry."""
     matrix = as_array("regret", regret)
     if matrix.ndim != 2:
-        refuse_data(
-            "regret",
-            problem=f"has shape {matrix.shape}",
-            expected="it must be (1 + type, type)",
-            instead="regret_matrix(policies)",
-        )
+        refuse_shape("regret", matrix, "it must be (1 + type, type)", "regret_matrix(policies)")
     scale = float(np.abs(matrix).max()) or 1.0
     return matrix / scale, scale

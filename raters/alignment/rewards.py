@@ -7,7 +7,7 @@ import xarray as xr
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from raters.alignment.checks import as_array
+from raters.alignment.checks import as_array, refuse_shape
 from raters.errors import refuse_data
 from raters.errors.validation import checked, whole
 from raters.fitting.draws import check_finite
@@ -99,9 +99,6 @@ def _features(
     such = f"np.zeros((1, 2, {number}))"
     table = as_array("features", () if features is None else features, such)
     if table.ndim != 3 or table.shape[-1] != number:
-        refuse_data(
-            "features",
-            problem=f"have shape {table.shape}",
-            expected=f"give those of each response to each prompt, as (prompt, response, {number})",
-        )
+        expected = f"give those of each response to each prompt, as (prompt, response, {number})"
+        refuse_shape("features", table, expected)
     return table

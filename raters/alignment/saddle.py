@@ -10,8 +10,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from raters.alignment._programme import least_worst, warn_of_gap
-from raters.alignment.checks import as_reward
-from raters.errors import refuse_data
+from raters.alignment.checks import as_reward, refuse_shape
 from raters.errors.validation import checked
 
 
@@ -43,13 +42,9 @@ class Costs(NamedTuple):
         of_draws = value.ndim == 4 or "draw" in getattr(reward, "dims", ())
         value = value if of_draws else value[None]
         if value.ndim not in (3, 4):
-            refuse_data(
-                "reward",
-                problem=f"has shape {value.shape}",
-                expected="it must be (type, prompt, response), (type, response) or (draw, type,"
-                " prompt, response)",
-                instead="reward=[reward] for one type" if value.ndim == 2 else None,
-            )
+            instead = "reward=[reward] for one type" if value.ndim == 2 else None
+            expected = "it must be (type, prompt, response), (type, response) or (draw, type,"
+            refuse_shape("reward", value, f"{expected} prompt, response)", instead)
         one_prompt = value.ndim == 3
         value = value[:, :, None] if one_prompt else value
         table = value.max(-1, keepdims=True) - value

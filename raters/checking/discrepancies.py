@@ -13,6 +13,11 @@ from jaxtyping import Bool, Float, Int
 from raters.judgements.names import plural
 from raters.program import Program
 
+PerRow = Float[np.ndarray, " row"]
+Rows = Int[np.ndarray, " row"]
+PerAnswer = Float[np.ndarray, "answer row"]
+Cells = Int[np.ndarray, " cell"]
+
 # Pairs of judgements that are compared at most; of more, so many are chosen at random.
 _MOST_PAIRS = 100_000
 
@@ -24,9 +29,7 @@ class Draw(NamedTuple):
     probs: Float[np.ndarray, "answer row"]
     classes: Int[np.ndarray, " unit"] | None
 
-    def surprise(
-        self, number: Float[np.ndarray, " row"]
-    ) -> tuple[Float[np.ndarray, " row"], Float[np.ndarray, " row"]]:
+    def surprise(self, number: PerRow) -> tuple[PerRow, PerRow]:
         """Log-probability of each row's answers less its expectation, and the variance of it."""
         log_probs = np.log(np.maximum(self.probs, 1e-9))
         mean = (self.probs * log_probs).sum(0)
@@ -51,17 +54,17 @@ class Layout:
         return self.program.data
 
     @cached_property
-    def judge(self) -> Int[np.ndarray, " row"]:
+    def judge(self) -> Rows:
         """Code of the judge of each row."""
         return np.asarray(self.data.codes(self.data.judge), np.int64)
 
     @cached_property
-    def subject(self) -> Int[np.ndarray, " row"]:
+    def subject(self) -> Rows:
         """Number of what each row is about, whoever judges."""
         return np.unique(self.data.about(), return_inverse=True)[1]
 
     @cached_property
-    def number(self) -> Float[np.ndarray, " row"]:
+    def number(self) -> PerRow:
         """Number of judgements of each row."""
         return np.asarray(self.data.weight, float)
 
@@ -74,7 +77,7 @@ class Layout:
         first, second = (np.asarray(getattr(self.data, side)) for side in self.data.pair)
         return np.asarray(first > second)
 
-    def residuals(self, draw: Draw) -> Float[np.ndarray, "answer row"]:
+    def residuals(self, draw: Draw) -> PerAnswer:
         """Counts less their expectation; of pairs, for the answer of the smaller code first."""
         own = draw.counts - self.number * draw.probs
         turned: np.ndarray = np.where(self.turned, own[::-1], own)
@@ -100,9 +103,7 @@ def words_of(program: Program[Any]) -> dict[str, str]:
     return names | {"model": type(program.model).__name__}
 
 
-def sums(
-    place: Int[np.ndarray, " row"], size: int, values: Float[np.ndarray, "answer row"]
-) -> Float[np.ndarray, "answer cell"]:
+def sums(place: Rows, size: int, values: PerAnswer) -> Float[np.ndarray, "answer cell"]:
     """Sums of rows by cell, for each answer."""
     return np.stack([np.bincount(place, row, size) for row in values])
 
@@ -183,7 +184,7 @@ def _judge_pairs(layout: Layout) -> Measure | str:
 
 
 def _pairs_within(
-    group: Int[np.ndarray, " cell"], rng: np.random.Generator
+    group: Cells, rng: np.random.Generator
 ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
     """Places of the two members of each pair of one group, of sorted groups; some where there are
     too many."""

@@ -28,6 +28,9 @@ from raters.judgements.together import Together
 from raters.model import Model, Shift, Values
 from raters.program import Program, start_of, trace
 
+Scalar = Float[Array, ""]
+OneKey = Key[Array, ""]
+
 # Votes; or labels and classes. Of several kinds of judgement such by part.
 Outcomes = Any
 # From the data and the values to the values after a sweep.
@@ -143,9 +146,7 @@ def _compare(
     return (adjusted.mean() - direct.mean()) / error, direct.mean(), adjusted.mean(), error
 
 
-def _drawn(
-    model: Model[Any], asked: Any, key: Key[Array, ""], given: Values
-) -> tuple[Values, Outcomes]:
+def _drawn(model: Model[Any], asked: Any, key: OneKey, given: Values) -> tuple[Values, Outcomes]:
     """Draw parameters from the prior, but for those given, and outcomes."""
     program = handlers.seed(handlers.substitute(model.generate, given), key)
     # Known classes are drawn like the outcomes, and then known.
@@ -178,31 +179,25 @@ def _mapped(function: Callable[..., Any], model: Model[Any], asked: Any, rows: A
     return jax.lax.map(partial(function, model, asked), rows, batch_size=_PIECE)
 
 
-def _start(model: Model[Any], asked: Any, key: Key[Array, ""]) -> tuple[Values, Outcomes]:
+def _start(model: Model[Any], asked: Any, key: OneKey) -> tuple[Values, Outcomes]:
     return _drawn(model, asked, key, {})
 
 
-def _of_state(
-    model: Model[Any], asked: Any, state: tuple[Values, Outcomes]
-) -> dict[str, Float[Array, ""]]:
+def _of_state(model: Model[Any], asked: Any, state: tuple[Values, Outcomes]) -> dict[str, Scalar]:
     return _statistics(model, _with(asked, state[1]), state[0])
 
 
-def _of_key(model: Model[Any], asked: Any, key: Key[Array, ""]) -> dict[str, Float[Array, ""]]:
+def _of_key(model: Model[Any], asked: Any, key: OneKey) -> dict[str, Scalar]:
     return _of_state(model, asked, _start(model, asked, key))
 
 
 @partial(jax.jit, static_argnums=0)
-def _answers(model: Model[Any], asked: Any, values: Values, key: Key[Array, ""]) -> Outcomes:
+def _answers(model: Model[Any], asked: Any, values: Values, key: OneKey) -> Outcomes:
     return _drawn(model, asked, key, values)[1]
 
 
 def _alternating(
-    model: Model[Any],
-    asked: Any,
-    initial: tuple[Values, Outcomes],
-    key: Key[Array, ""],
-    sweeps: int,
+    model: Model[Any], asked: Any, initial: tuple[Values, Outcomes], key: OneKey, sweeps: int
 ) -> tuple[Values, Outcomes]:
     """Run all chains, one after the other, and return the parameters after each sweep and the
     outcomes that it was given."""
@@ -244,7 +239,7 @@ def _kernel_of_panel(program: Program[Any], start: Values, rng: np.random.Genera
     return sweep_once
 
 
-def _statistics(model: Any, data: Any, values: Values) -> dict[str, Float[Array, ""]]:
+def _statistics(model: Any, data: Any, values: Values) -> dict[str, Scalar]:
     """Functions of parameters and outcomes that have all moments, and that together depend on every
     conditional."""
     centred = {
@@ -292,9 +287,7 @@ def _statistics(model: Any, data: Any, values: Values) -> dict[str, Float[Array,
     }
 
 
-def _of_outcomes(
-    program: Program[Any], site: dict[str, Any], soft: Values
-) -> dict[str, Float[Array, ""]]:
+def _of_outcomes(program: Program[Any], site: dict[str, Any], soft: Values) -> dict[str, Scalar]:
     """Statistics of the outcomes of one kind of judgement and the parameters together."""
     fn, value = site["fn"], site["value"]
     statistics = {"log-likelihood": fn.log_prob(value).mean()}
@@ -312,7 +305,7 @@ def _of_outcomes(
 
 def _statistics_of_rows(
     fn: GroupedMixture, value: Num[Array, " row"], soft: Values
-) -> dict[str, Float[Array, ""]]:
+) -> dict[str, Scalar]:
     """Statistics of the classes of single rows and the parameters together."""
     share = fn.responsibilities(value)
     statistics = {"sureness of the classes": (share**2).sum(-1).mean()}
@@ -321,9 +314,7 @@ def _statistics_of_rows(
     return statistics
 
 
-def _statistics_of_types(
-    fn: GroupedMixture, votes: Float[Array, " row"]
-) -> dict[str, Float[Array, ""]]:
+def _statistics_of_types(fn: GroupedMixture, votes: Float[Array, " row"]) -> dict[str, Scalar]:
     """Statistics of votes, types and log-odds together."""
     share = fn.responsibilities(votes)
     logits, total, kappa = (
@@ -339,7 +330,7 @@ def _statistics_of_types(
 
 def _statistics_of_labels(
     fn: GroupedMixture, labels: Int[Array, " row"], soft: Values
-) -> dict[str, Float[Array, ""]]:
+) -> dict[str, Scalar]:
     """Statistics of labels, classes and parameters together."""
     share = fn.responsibilities(labels)
     first = jnp.mean(labels == 0)

@@ -21,6 +21,9 @@ from raters.model import Model, Values
 from raters.program import Program
 from raters.program.traces import trace
 
+Positions = Float[np.ndarray, "ranking position"]
+PerRanking = Float[np.ndarray, " ranking"]
+
 # Numbers that are computed at a time.
 _PIECE = 20_000_000
 
@@ -36,7 +39,7 @@ class Stage(NamedTuple):
     @classmethod
     def of(
         cls,
-        utility: Float[np.ndarray, "ranking position"],
+        utility: Positions,
         left: Bool[np.ndarray, "ranking position"],
         chosen: Bool[np.ndarray, "ranking position"],
     ) -> Stage:
@@ -64,14 +67,14 @@ class Stages(NamedTuple):
     worst: Stage
 
     @property
-    def residual(self) -> Float[np.ndarray, "ranking position"]:
+    def residual(self) -> Positions:
         """Residuals summed over the choices in which each item was left; being the worst counts as
         being put lower."""
         total: np.ndarray = sum((one.residual for one in self.places), -self.worst.residual)
         return total
 
     @property
-    def variance(self) -> Float[np.ndarray, "ranking position"]:
+    def variance(self) -> Positions:
         """Variance of `residual`."""
         total: np.ndarray = sum((one.variance for one in self.places), self.worst.variance)
         return total
@@ -100,9 +103,7 @@ class OrderDraw:
         )
         return Stages(places, Stage.of(-self.utility, there & (self.place <= 0), self.place < 0))
 
-    def surprise(
-        self, number: Float[np.ndarray, " ranking"]
-    ) -> tuple[Float[np.ndarray, " ranking"], Float[np.ndarray, " ranking"]]:
+    def surprise(self, number: PerRanking) -> tuple[PerRanking, PerRanking]:
         """Log-probability of each ranking less its expectation, choice by choice, and the variance
         of it."""
         choices = (*self.stages.places, self.stages.worst)

@@ -11,6 +11,9 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Num
 from numpyro.distributions import constraints
 
+Codes = Int[Array, " row"]
+PerRow = Float[Array, " row"]
+
 # The log of what is not there: −∞ has no second derivative in `jnp.logaddexp`.
 _NOTHING = -1e30
 #: A row with a lower utility is a position without an item: it is chosen at no stage.
@@ -43,8 +46,8 @@ class Choice(OfSets):
 
     def __init__(
         self,
-        utility: Float[Array, " row"] | Float[Array, "row class"],
-        set: Int[Array, " row"],
+        utility: PerRow | Float[Array, "row class"],
+        set: Codes,
         num_sets: int,
         count: Float[Array, " set"] | None = None,
         *,
@@ -163,8 +166,8 @@ class PlackettLuce(OfSets):
 
     def __init__(
         self,
-        utility: Float[Array, " row"] | Float[Array, "row class"],
-        set: Int[Array, " row"],
+        utility: PerRow | Float[Array, "row class"],
+        set: Codes,
         num_sets: int,
         count: Float[Array, " ranking"] | None = None,
         places: Int[Array, " ranking"] | None = None,
@@ -188,7 +191,7 @@ class PlackettLuce(OfSets):
             whole = constraints.integer_greater_than(-2)
         return constraints.independent(whole, len(self.event_shape))
 
-    def _of_class(self, utility: Float[Array, " row"]) -> PlackettLuce:
+    def _of_class(self, utility: PerRow) -> PlackettLuce:
         """Return the distribution under one class."""
         settings = self.count, self.places, self.lowest, self.longest
         return PlackettLuce(utility, self.set, self.num_sets, *settings)
@@ -274,20 +277,18 @@ class PlackettLuce(OfSets):
         return jnp.where(worst, -1, place)
 
 
-def _own_code(code: Int[Array, " row"], number: int, ndim: int) -> Array:
+def _own_code(code: Codes, number: int, ndim: int) -> Array:
     """Return the mask of the rows that do not pad, with further axes of length 1."""
     return (code < number).reshape(-1, *(1,) * (ndim - 1))
 
 
-def _by_code(terms: Array, code: Int[Array, " row"], number: int, axis: int) -> Array:
+def _by_code(terms: Array, code: Codes, number: int, axis: int) -> Array:
     """Sum rows by their code; the rows are the first of the last `axis` axes."""
     rows = jnp.moveaxis(terms, -axis, 0)
     return jnp.moveaxis(jax.ops.segment_sum(rows, code, number), 0, -axis)
 
 
-def _log_sum(
-    terms: Float[Array, " row"], code: Int[Array, " row"], number: int
-) -> Float[Array, " code"]:
+def _log_sum(terms: PerRow, code: Codes, number: int) -> Float[Array, " code"]:
     """Return the log of the sum of e to the terms of each code, and `_NOTHING` without any."""
     top = jax.ops.segment_max(lax.stop_gradient(terms), code, number)
     top = jnp.maximum(top, _NOTHING)
@@ -295,9 +296,7 @@ def _log_sum(
     return top + jnp.log(jnp.where(total > 0, total, 1.0))
 
 
-def _from_end(
-    terms: Float[Array, " row"], code: Int[Array, " row"], longest: int
-) -> Float[Array, " row"]:
+def _from_end(terms: PerRow, code: Codes, longest: int) -> PerRow:
     """Return the log of the sum of e to the terms from each row to the last of its code."""
     step = 1
     while step < longest:  # Twice as many rows each time; few steps compile fast.

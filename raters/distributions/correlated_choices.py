@@ -11,6 +11,10 @@ from jaxtyping import Array, Float, Int
 
 from raters.distributions.choices import Choice
 
+Codes = Int[Array, " row"]
+PerRow = Float[Array, " row"]
+Table = Float[Array, "set place"]
+
 
 class NestedChoice(Choice):
     r"""Choices from sets whose alternatives lie in nests: the nested logit (McFadden 1978).
@@ -28,10 +32,10 @@ class NestedChoice(Choice):
 
     def __init__(
         self,
-        utility: Float[Array, " row"],
-        set: Int[Array, " row"],
+        utility: PerRow,
+        set: Codes,
         num_sets: int,
-        nest: Int[Array, " row"],
+        nest: Codes,
         dissimilarity: Float[Array, " nest"],
         count: Float[Array, " set"] | None = None,
         *,
@@ -43,12 +47,8 @@ class NestedChoice(Choice):
 
 
 def _log_probs(
-    utility: Float[Array, " row"],
-    set: Int[Array, " row"],
-    num_sets: int,
-    nest: Int[Array, " row"],
-    dissimilarity: Float[Array, " nest"],
-) -> Float[Array, " row"]:
+    utility: PerRow, set: Codes, num_sets: int, nest: Codes, dissimilarity: Float[Array, " nest"]
+) -> PerRow:
     """Log-probability of each row to be chosen from its set."""
     number = dissimilarity.shape[0]
     cell, cells = set * number + nest, num_sets * number
@@ -90,11 +90,11 @@ class ProbitChoice(Choice):
 
     def __init__(
         self,
-        utility: Float[Array, " row"],
-        set: Int[Array, " row"],
+        utility: PerRow,
+        set: Codes,
         num_sets: int,
         size: int,
-        loading: Float[Array, " row"] | None = None,
+        loading: PerRow | None = None,
         count: Float[Array, " set"] | None = None,
         *,
         validate_args: bool | None = None,
@@ -111,7 +111,7 @@ class ProbitChoice(Choice):
         super().__init__(log_probs, set, num_sets, count, validate_args=validate_args)
 
 
-def _places(set: Int[Array, " row"], num_sets: int) -> Int[Array, " row"]:
+def _places(set: Codes, num_sets: int) -> Codes:
     """Place of each row within its set."""
     row = jnp.arange(len(set))
     first = jax.ops.segment_min(row, set, num_sets)
@@ -119,18 +119,14 @@ def _places(set: Int[Array, " row"], num_sets: int) -> Int[Array, " row"]:
 
 
 def _table(
-    values: Float[Array, " row"],
-    set: Int[Array, " row"],
-    place: Int[Array, " row"],
-    shape: tuple[int, int],
-    nothing: float,
-) -> Float[Array, "set place"]:
+    values: PerRow, set: Codes, place: Codes, shape: tuple[int, int], nothing: float
+) -> Table:
     """Values of rows as a table, with `nothing` where a set is shorter."""
     table: Array = jnp.full(shape, nothing, values.dtype).at[set, place].set(values, mode="drop")
     return table
 
 
-def _given(utility: Float[Array, "set place"]) -> Float[Array, "set place"]:
+def _given(utility: Table) -> Table:
     """Log-probability of each alternative, with no error in common."""
     size = utility.shape[1]
     ahead = utility[:, :, None] - utility[:, None, :]
@@ -142,9 +138,7 @@ def _given(utility: Float[Array, "set place"]) -> Float[Array, "set place"]:
     return log_probs
 
 
-def _averaged(
-    utility: Float[Array, "set place"], loading: Float[Array, "set place"]
-) -> Float[Array, "set place"]:
+def _averaged(utility: Table, loading: Table) -> Table:
     """Log-probability of each alternative, averaged over the error in common."""
     nodes = jnp.asarray(_COMMON, utility.dtype)
     weight = jnp.asarray(_log_weights(_COMMON), utility.dtype)

@@ -12,6 +12,8 @@ from numpyro.distributions import constraints
 
 from raters.errors.validation import checked
 
+PerLabel = Float[Array, "row true_class"]
+
 
 class ConfusedLabel(dist.Distribution):
     r"""Label drawn from the row of a confusion matrix that the true class selects.
@@ -63,9 +65,7 @@ class ConfusedLabel(dist.Distribution):
         """Return the log-probability of each label by each annotator under each true class."""
         return jnp.log(jnp.moveaxis(self.probs, -1, 0))
 
-    def log_prob(
-        self, value: Int[Array, "row 1"], intermediates: Any = None
-    ) -> Float[Array, "row true_class"]:
+    def log_prob(self, value: Int[Array, "row 1"], intermediates: Any = None) -> PerLabel:
         """Return the log-probability of each label under each true class."""
         by_label = jnp.swapaxes(jnp.log(self.probs), -1, -2)
         return by_label[self.annotator, value[..., 0]]
@@ -98,7 +98,7 @@ class RightOrWrongLabel(dist.Distribution):
 
     def __init__(
         self,
-        logits: Float[Array, "row 1"] | Float[Array, "row true_class"],
+        logits: Float[Array, "row 1"] | PerLabel,
         num_classes: int,
         wrong: Float[Array, "annotator true_class wrong_label"] | None = None,
         annotator: Int[Array, " row"] | None = None,
@@ -114,9 +114,7 @@ class RightOrWrongLabel(dist.Distribution):
         """Codes of the labels, from 0."""
         return constraints.integer_interval(0, self.num_classes - 1)
 
-    def log_prob(
-        self, value: Int[Array, "row 1"], intermediates: Any = None
-    ) -> Float[Array, "row true_class"]:
+    def log_prob(self, value: Int[Array, "row 1"], intermediates: Any = None) -> PerLabel:
         """Return the log-probability of each label under each true class."""
         classes = jnp.arange(self.num_classes)
         if self.wrong is None:

@@ -3,7 +3,6 @@ and a policy that is not told from them."""
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -11,10 +10,11 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import rel_entr
 
-from raters.errors import PACKAGE, ConvergenceWarning, refuse_data
+from raters.alignment.checks import warn_unconverged
+from raters.errors import refuse_data
 from raters.errors.validation import checked, positive, whole
 from raters.imitation._checks import as_table
-from raters.imitation.values import backed_up, uniform_policy, values_of, visits_of
+from raters.imitation.values import PerAction, backed_up, uniform_policy, values_of, visits_of
 from raters.judgements import MDP
 
 # Halvings of a step after which none is found.
@@ -98,12 +98,9 @@ def gail(
             break
     else:
         if history[-1] > tolerance:
-            warnings.warn(
+            warn_unconverged(
                 f"the divergence from the demonstrator is {history[-1]:.3g} nats after {steps}"
-                " steps, and still falls; take more steps",
-                ConvergenceWarning,
-                skip_file_prefixes=PACKAGE,
-                stacklevel=2,
+                " steps, and still falls; take more steps"
             )
     with np.errstate(divide="ignore", invalid="ignore"):
         logits = np.log(good) - np.log(learned)
@@ -112,12 +109,12 @@ def gail(
 
 def _better(
     mdp: MDP,
-    good: Float[np.ndarray, "state action"],
-    policy: Float[np.ndarray, "state action"],
-    learned: Float[np.ndarray, "state action"],
+    good: PerAction,
+    policy: PerAction,
+    learned: PerAction,
     divergence: float,
     step_size: float,
-) -> tuple[Float[np.ndarray, "state action"], Float[np.ndarray, "state action"], float] | None:
+) -> tuple[PerAction, PerAction, float] | None:
     """A policy of less divergence, its occupancy, and the size of the next step."""
     # -log(1 - h) = log(1 + rho_E / rho_pi), the same where the learner has never been.
     ratio = good / np.maximum(learned, 1e-300)
@@ -138,9 +135,7 @@ def _better(
     return None
 
 
-def _occupied(
-    mdp: MDP, policy: Float[np.ndarray, "state action"]
-) -> Float[np.ndarray, "state action"]:
+def _occupied(mdp: MDP, policy: PerAction) -> PerAction:
     """Normalised occupancy of a policy."""
     visits = visits_of(mdp, policy)
     return np.asarray(visits / visits.sum())

@@ -3,7 +3,6 @@ features."""
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +11,8 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linprog, nnls
 from scipy.sparse import csr_array, hstack
 
-from raters.errors import PACKAGE, ConvergenceWarning, refuse_data
+from raters.alignment.checks import warn_unconverged
+from raters.errors import refuse_data
 from raters.errors.validation import checked, whole
 from raters.imitation._checks import as_features, features_of
 from raters.imitation.cloning import clone
@@ -92,11 +92,8 @@ def feature_matching(mdp: MDP, demonstrator: ArrayLike, *, rounds: int = 500) ->
         apart = target - mixed @ np.array(corners)
     value = float(np.linalg.norm(apart))
     if value - least > near:
-        warnings.warn(
-            f"the distance may be {value - least:.3g} above the least possible; take more rounds",
-            ConvergenceWarning,
-            skip_file_prefixes=PACKAGE,
-            stacklevel=2,
+        warn_unconverged(
+            f"the distance may be {value - least:.3g} above the least possible; take more rounds"
         )
     policy = clone(mdp, np.tensordot(mixed, np.array(visits), 1), pseudo_counts=0.0)
     return Apprentice(policy, apart / max(value, 1e-300), value, max(value - least, 0.0))

@@ -14,7 +14,7 @@ from raters.errors import refuse, refuse_data
 from raters.errors.validation import checked, is_number, share, whole
 from raters.imitation._checks import as_policy, as_reward, as_table
 from raters.imitation.rollouts import Rollout, rollout, sums_of
-from raters.imitation.values import uniform_policy, values_of, visits_of
+from raters.imitation.values import PerAction, uniform_policy, values_of, visits_of
 from raters.judgements import MDP
 
 
@@ -190,9 +190,7 @@ def dagger(
     return Rounds(np.stack(policies), np.stack(counts))
 
 
-def _answered(
-    mdp: MDP, states: np.ndarray, answers: np.ndarray
-) -> Float[np.ndarray, "state action"]:
+def _answered(mdp: MDP, states: np.ndarray, answers: np.ndarray) -> PerAction:
     """Counts of the actions that a person would do in some states."""
     possible = answers.dtype.kind in "iu" and answers.shape == states.shape
     if not possible or not ((answers >= 0) & (answers < mdp.num_actions)).all():

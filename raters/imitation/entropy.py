@@ -3,18 +3,18 @@ for."""
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from raters.errors import PACKAGE, ConvergenceWarning, DataError, refuse
+from raters.alignment.checks import warn_unconverged
+from raters.errors import DataError, refuse
 from raters.errors.validation import checked, is_number
 from raters.imitation._checks import as_features, features_of
 from raters.imitation.planning import Plan, soft_plan
-from raters.imitation.values import visits_of, walk
+from raters.imitation.values import PerFeature, PerState, visits_of, walk
 from raters.judgements import MDP
 
 # Steps of Newton's method, and error of the feature expectations, relative to the largest.
@@ -47,10 +47,7 @@ class Objective(NamedTuple):
 
 
 def maxent_objective(
-    mdp: MDP,
-    theta: Float[np.ndarray, " feature"],
-    target: Float[np.ndarray, " feature"],
-    values: Float[np.ndarray, " state"] | None = None,
+    mdp: MDP, theta: PerFeature, target: PerFeature, values: PerState | None = None
 ) -> Objective:
     """Log-likelihood that `maxent_irl` maximises, from values of states that may be near."""
     plan = soft_plan(mdp, mdp.features @ theta, values=values, tolerance=1e-12)
@@ -144,19 +141,14 @@ def maxent_irl(mdp: MDP, demonstrator: ArrayLike, *, penalty: float = 0.0) -> In
             if grows
             else "no policy may have these features"
         )
-        warnings.warn(
+        warn_unconverged(
             f"feature expectations differ by {gap:.3g} from the demonstrator's: {why}; give a"
-            " penalty, such as penalty=0.01",
-            ConvergenceWarning,
-            skip_file_prefixes=PACKAGE,
-            stacklevel=2,
+            " penalty, such as penalty=0.01"
         )
     return Inverse(theta, at.plan.policy, at.value, gap)
 
 
-def _begin(
-    mdp: MDP, target: Float[np.ndarray, " feature"]
-) -> tuple[Float[np.ndarray, " feature"], Objective]:
+def _begin(mdp: MDP, target: PerFeature) -> tuple[PerFeature, Objective]:
     """Weights of 0, or where these have no soft-optimal policy, weights with which each step costs
     more than its entropy."""
     zero = np.zeros(mdp.num_features)
@@ -180,13 +172,8 @@ def _begin(
 
 
 def _moved(
-    mdp: MDP,
-    theta: Float[np.ndarray, " feature"],
-    step: Float[np.ndarray, " feature"],
-    at: Objective,
-    target: Float[np.ndarray, " feature"],
-    penalty: float,
-) -> tuple[Float[np.ndarray, " feature"], Objective] | None:
+    mdp: MDP, theta: PerFeature, step: PerFeature, at: Objective, target: PerFeature, penalty: float
+) -> tuple[PerFeature, Objective] | None:
     """Weights further along a step with a larger objective, halved until it is."""
     before = at.value - penalty / 2 * theta @ theta
     expected = step @ (at.gradient - penalty * theta)

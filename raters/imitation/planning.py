@@ -12,7 +12,7 @@ from scipy.special import entr, logsumexp, softmax
 from raters.errors import DataError, refuse
 from raters.errors.validation import checked, is_number
 from raters.imitation._checks import as_reward
-from raters.imitation.values import backed_up, uniform_policy, values_of
+from raters.imitation.values import PerAction, PerState, backed_up, uniform_policy, values_of
 from raters.judgements import MDP
 
 # Actions whose values differ by less, relative to the largest, are tied.
@@ -81,7 +81,7 @@ def optimal_policy(mdp: MDP, reward: ArrayLike, *, temperature: float = 0.0) -> 
     return soft_plan(mdp, table, float(temperature)) if temperature else _hard_plan(mdp, table)
 
 
-def _hard_plan(mdp: MDP, reward: Float[np.ndarray, "state action"]) -> Plan:
+def _hard_plan(mdp: MDP, reward: PerAction) -> Plan:
     """Policy iteration."""
     policy = uniform_policy(mdp)
     for _ in range(_MOST):
@@ -115,10 +115,10 @@ def _ending(mdp: MDP, best: Bool[np.ndarray, "state action"]) -> Int[np.ndarray,
 
 def soft_plan(
     mdp: MDP,
-    reward: Float[np.ndarray, "state action"],
+    reward: PerAction,
     temperature: float = 1.0,
     tolerance: float = 1e-10,
-    values: Float[np.ndarray, " state"] | None = None,
+    values: PerState | None = None,
 ) -> Plan:
     """The soft-optimal policy, from values that may be near already, by Newton's method on the
     equation of V: each round solves linear equations for the values of a policy."""
@@ -137,12 +137,7 @@ def soft_plan(
     raise _endless("grows for ever with the entropy")
 
 
-def _softened(
-    mdp: MDP,
-    reward: Float[np.ndarray, "state action"],
-    values: Float[np.ndarray, " state"],
-    temperature: float,
-) -> Plan:
+def _softened(mdp: MDP, reward: PerAction, values: PerState, temperature: float) -> Plan:
     """Policy and values from values of the next states."""
     gain = np.where(mdp.allowed, backed_up(mdp, reward, values), -np.inf)
     after = temperature * logsumexp(gain / temperature, axis=1)
@@ -151,9 +146,7 @@ def _softened(
     return Plan(softmax(gain / temperature, axis=1), after, gain)
 
 
-def _valued(
-    mdp: MDP, reward: Float[np.ndarray, "state action"], policy: Float[np.ndarray, "state action"]
-) -> Float[np.ndarray, " state"]:
+def _valued(mdp: MDP, reward: PerAction, policy: PerAction) -> PerState:
     """Values of a policy; refused where they are none."""
     try:
         values = values_of(mdp, reward, policy)

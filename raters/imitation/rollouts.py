@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from raters.errors import refuse_data
 from raters.errors.validation import checked, numbers, whole
 from raters.imitation._checks import as_policy, check_entries
-from raters.imitation.values import uniform_policy, visits_of
+from raters.imitation.values import PerAction, PerState, uniform_policy, visits_of
 from raters.judgements import MDP
 
 
@@ -125,7 +125,7 @@ def occupancy(mdp: MDP, of: ArrayLike | Rollout) -> Float[np.ndarray, "state act
     return done / len(of.states)
 
 
-def _stay(mdp: MDP, rollout: Rollout) -> Float[np.ndarray, " state"]:
+def _stay(mdp: MDP, rollout: Rollout) -> PerState:
     """Sums over episodes of the discounted times in the ends that they got to."""
     states, actions = (np.asarray(codes).astype(int) for codes in rollout)
     done = (states >= 0) & (actions >= 0)
@@ -140,7 +140,7 @@ def _stay(mdp: MDP, rollout: Rollout) -> Float[np.ndarray, " state"]:
     return np.asarray(weight @ chance)
 
 
-def sums_of(mdp: MDP, rollout: Rollout, discount: float = 1.0) -> Float[np.ndarray, "state action"]:
+def sums_of(mdp: MDP, rollout: Rollout, discount: float = 1.0) -> PerAction:
     """Discounted numbers of times of each action in each state, summed over episodes."""
     states, actions = (numbers("rollout", codes) for codes in rollout)
     codes = np.array([states, actions]) if states.shape == actions.shape else states

@@ -10,22 +10,22 @@ from raters.errors import refuse_data
 from raters.judgements import MDP
 from raters.judgements.names import shorten
 
+PerAction = Float[np.ndarray, "state action"]
+PerState = Float[np.ndarray, " state"]
+PerFeature = Float[np.ndarray, " feature"]
 
-def uniform_policy(mdp: MDP) -> Float[np.ndarray, "state action"]:
+
+def uniform_policy(mdp: MDP) -> PerAction:
     """Policy that does each allowed action alike."""
     return np.asarray(mdp.allowed / mdp.allowed.sum(1, keepdims=True))
 
 
-def backed_up(
-    mdp: MDP, reward: Float[np.ndarray, "state action"], values: Float[np.ndarray, " state"]
-) -> Float[np.ndarray, "state action"]:
+def backed_up(mdp: MDP, reward: PerAction, values: PerState) -> PerAction:
     """Reward of an action, and the discounted value of where it leads."""
     return np.asarray(reward + mdp.discount * (mdp.transition @ values))
 
 
-def walk(
-    mdp: MDP, policy: Float[np.ndarray, "state action"]
-) -> Float[np.ndarray, "state next_state"]:
+def walk(mdp: MDP, policy: PerAction) -> Float[np.ndarray, "state next_state"]:
     """One less the discounted probabilities of the next state; as one where a walk has ended."""
     after = np.einsum("sa,sat->st", policy, mdp.transition)
     matrix = np.eye(mdp.num_states) - mdp.discount * after
@@ -50,9 +50,7 @@ def _check_ending(mdp: MDP, after: Float[np.ndarray, "state next_state"]) -> Non
         )
 
 
-def values_of(
-    mdp: MDP, reward: Float[np.ndarray, "state action"], policy: Float[np.ndarray, "state action"]
-) -> Float[np.ndarray, " state"]:
+def values_of(mdp: MDP, reward: PerAction, policy: PerAction) -> PerState:
     """Values of the states under a policy; with a discount of 1 the value of an end is 0."""
     gain = (policy * reward).sum(1)
     if mdp.discount == 1:
@@ -60,9 +58,7 @@ def values_of(
     return np.linalg.solve(walk(mdp, policy), gain)
 
 
-def visits_of(
-    mdp: MDP, policy: Float[np.ndarray, "state action"]
-) -> Float[np.ndarray, "state action"]:
+def visits_of(mdp: MDP, policy: PerAction) -> PerAction:
     """Occupancy of a policy."""
     visits = np.linalg.solve(walk(mdp, policy).T, mdp.start)
     if mdp.discount == 1:

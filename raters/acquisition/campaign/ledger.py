@@ -18,6 +18,8 @@ from raters.judgements.base import Judgements
 from raters.judgements.display import display_name
 from raters.judgements.names import match_names, name_list
 
+Rows = Int[np.ndarray, " free"]
+
 
 class Ledger:
     """Accounts of a pool: rows that may be asked, costs, and answers asked of each annotator."""
@@ -32,7 +34,7 @@ class Ledger:
         self._keys, base_keys = np.split(pool.keys(base), [pool.num_rows])
         self._answered_before = np.isin(self._keys, base_keys) & (not again)
 
-    def free(self, snapshot: Snapshot) -> Int[np.ndarray, " free"]:
+    def free(self, snapshot: Snapshot) -> Rows:
         """Rows of the pool that may be asked now, whatever they cost."""
         taken = snapshot.row[snapshot.open if self._again else snapshot.open | snapshot.answered]
         below_quota = self.asked(snapshot) < self._quota
@@ -40,14 +42,12 @@ class Ledger:
         return np.flatnonzero(free & ~np.isin(self._keys, self._keys[taken]))
 
     def payable(
-        self, snapshot: Snapshot, rows: Int[np.ndarray, " free"], budget: float | None
+        self, snapshot: Snapshot, rows: Rows, budget: float | None
     ) -> Int[np.ndarray, " payable"]:
         """Those of `rows` that the rest of the budget pays."""
         return np.asarray(rows[self.cost[self.judge[rows]] <= self.left(snapshot, budget)])
 
-    def why_done(
-        self, snapshot: Snapshot, free: Int[np.ndarray, " free"], budget: float | None
-    ) -> str | None:
+    def why_done(self, snapshot: Snapshot, free: Rows, budget: float | None) -> str | None:
         """Reason why none of the `free` rows can be asked, as a sentence, or None."""
         if not len(free):
             return (
@@ -59,9 +59,7 @@ class Ledger:
             return f"the budget is used up: {paid:g} of {budget:g}, open questions included"
         return None
 
-    def why_not(
-        self, snapshot: Snapshot, free: Int[np.ndarray, " free"], row: int, budget: float | None
-    ) -> str | None:
+    def why_not(self, snapshot: Snapshot, free: Rows, row: int, budget: float | None) -> str | None:
         """Reason why this row cannot be asked now, as a sentence, or None."""
         code = int(self.judge[row])
         if row not in free:
