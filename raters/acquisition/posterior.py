@@ -13,8 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Int, Key
-from numpyro import handlers
+from jaxtyping import Array, Float, Int
 
 from raters.errors import DataError, refuse
 from raters.errors.validation import checked, whole
@@ -23,7 +22,7 @@ from raters.fitting.result import check_data, draws_of, program_of
 from raters.judgements.base import Judgements
 from raters.kinds import kind_of
 from raters.model import Model, Values
-from raters.program import Program, answer_probs, class_probs, log_likelihoods
+from raters.program import Program, answer_probs, class_probs, log_likelihoods, prior_draws
 
 # Weights of the draws, or for each question its own; they sum to 1.
 Weight = Float[Array, "chain draw"] | Float[Array, "chain draw question"]
@@ -110,7 +109,7 @@ class Posterior:
         first: Any = dataclasses.replace(questions.take(slice(0, 1)).unanswered(), count=None)
         sites = tuple(Program(model, first).sites)
         keys = jax.random.split(jax.random.key(seed), draws)
-        table = _prior_draws(model, jax.tree.map(jnp.asarray, first), keys, sites)
+        table = prior_draws(model, sites, jax.tree.map(jnp.asarray, first), keys)
         # A row that counts for nothing: a model cannot run on no rows at all.
         nothing = questions.rows(np.zeros(0, int)).unanswered().answered(np.zeros(0)).padded(1)
         draws_by_site = {name: np.asarray(table[name])[None] for name in sites}
@@ -261,18 +260,6 @@ def sample_of[Data: Judgements](questions: Data, most: int, rng: np.random.Gener
     """Draw at most `most` of the questions at random, and keep their order."""
     total = questions.num_rows
     return questions.rows(np.sort(rng.choice(total, min(most, total), replace=False)))
-
-
-@partial(jax.jit, static_argnums=(0, 3))
-def _prior_draws(
-    model: Model[Any], data: Any, keys: Key[Array, " draw"], sites: tuple[str, ...]
-) -> Values:
-    def draw(key: Key[Array, ""]) -> Values:
-        trace = handlers.trace(handlers.seed(model.generate, key)).get_trace(data)
-        return {name: trace[name]["value"] for name in sites}
-
-    values: Values = jax.lax.map(draw, keys)
-    return values
 
 
 @partial(jax.jit, static_argnums=(0, 1))

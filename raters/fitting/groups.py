@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Key
-from numpyro import handlers
+from jaxtyping import Array, Float
 
 from raters.errors import refuse
 from raters.errors.validation import checked, one_of, whole
 from raters.fitting.parts import PART_OF
 from raters.fitting.replicates import answer_counts, probs_of_draws, replicated, single
-from raters.fitting.result import draws_of, pointwise, program_of
+from raters.fitting.result import draws_of, lead_coords, pointwise, program_of
 from raters.judgements.base import Judgements
 from raters.kinds import kind_of
 from raters.model import Model, Values, identify
-from raters.program import Program, left_out_log_probs, trace
+from raters.program import Program, in_double, left_out_log_probs, prior_draws, trace
 
 Group = Literal["posterior_predictive", "prior", "prior_predictive", "log_prior", "log_likelihood"]
 _OF_PRIOR = {"prior", "prior_predictive", "log_prior"}
@@ -147,19 +146,15 @@ class _Writer:
     row: str
     name: str
 
-    def _outcomes(self, values: np.ndarray, *lead: str, **coords: Any) -> xr.Dataset:
+    def _outcomes(self, values: np.ndarray, lead: Mapping[str, Any]) -> xr.Dataset:
         """Outcomes with axes."""
-        rows = {self.row: np.arange(self.program.data.num_rows)}
-        return xr.Dataset({self.name: ((*lead, self.row), values)}, {**coords, **rows})
-
-    def _lead(self) -> dict[str, np.ndarray]:
-        posterior: Any = self.result["posterior"]
-        return {axis: posterior[axis].values for axis in ("chain", "draw")}
+        coords = {**lead, self.row: np.arange(self.program.data.num_rows)}
+        return xr.Dataset({self.name: (tuple(coords), values)}, coords)
 
     def observed(self) -> xr.Dataset:
         """Outcomes of the rows."""
         data = self.program.data
-        return self._outcomes(np.asarray(getattr(data, data.answer)))
+        return self._outcomes(np.asarray(getattr(data, data.answer)), {})
 
     def predictive(self, seed: int, *, left_out: bool) -> xr.Dataset:
         """Outcomes under each posterior draw."""
@@ -170,7 +165,7 @@ class _Writer:
         tables = probs_of_draws(self.program, draws, seed, left_out=left_out)
         for place, (probs, _) in enumerate(tables):
             values[place] = answers @ replicated(data, probs, rng)
-        return self._outcomes(values.reshape(*sizes, -1), "chain", "draw", **self._lead())
+        return self._outcomes(values.reshape(*sizes, -1), lead_coords(self.result))
 
     def prior(self, seed: int, draws: int) -> tuple[xr.Dataset, xr.Dataset]:
         """Draws of the sites, and outcomes under each."""
@@ -179,7 +174,7 @@ class _Writer:
         if table.count is not None:  # NumPyro draws binomial outcomes out of integer counts only.
             table = dataclasses.replace(table, count=table.count.round().astype(int))
         keys = jax.random.split(jax.random.key(seed), draws)
-        drawn = _prior_draws(self.program.model, tuple(sites), table, keys)
+        drawn = prior_draws(self.program.model, (*sites, data.observed), table, keys)
         values = {name: np.asarray(value) for name, value in drawn.items()}
         outcomes = values.pop(data.observed)
         values = identify(self.program.model, values, 1)
@@ -191,61 +186,29 @@ class _Writer:
         }
         axes = {axis for site in sites.values() for axis in site.dims}
         names = {axis: posterior.coords[axis].values for axis in axes & set(posterior.coords)}
-        rows = self._outcomes(outcomes[None], "chain", "draw", **lead)
+        rows = self._outcomes(outcomes[None], lead)
         return xr.Dataset(variables, lead | names), rows
 
     def log_prior(self) -> xr.Dataset:
         """Log prior density of each site under each posterior draw."""
         draws, sizes = draws_of(self.program, self.result)
-        with jax.enable_x64(True):
-            values = {name: np.asarray(value, np.float64) for name, value in draws.items()}
-            table = _log_priors(
-                self.program.model,
-                tuple(self.program.sites),
-                jax.tree.map(jnp.asarray, self.program.data),
-                values,
-            )
+        table = in_double(_log_priors, self.program, draws)
         variables = {
-            name: (("chain", "draw"), np.asarray(each).reshape(sizes))
-            for name, each in table.items()
+            name: (("chain", "draw"), table[name].reshape(sizes)) for name in self.program.sites
         }
-        return xr.Dataset(variables, self._lead())
+        return xr.Dataset(variables, lead_coords(self.result))
 
     def log_likelihood(self) -> xr.Dataset:
         """Log-probability of each row given the others under each posterior draw."""
         draws, sizes = draws_of(self.program, self.result)
-        with jax.enable_x64(True):
-            values = {name: np.asarray(value, np.float64) for name, value in draws.items()}
-            data = jax.tree.map(jnp.asarray, self.program.data)
-            table = np.asarray(_left_out_draws(self.program.model, data, values), np.float32)
-        return self._outcomes(table.reshape(*sizes, -1), "chain", "draw", **self._lead())
+        table = in_double(left_out_log_probs, self.program, draws).astype(np.float32)
+        return self._outcomes(table.reshape(*sizes, -1), lead_coords(self.result))
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _prior_draws(
-    model: Model[Any], names: tuple[str, ...], data: Any, keys: Key[Array, " draw"]
-) -> dict[str, Float[Array, "draw ..."]]:
-    def one(key: Any) -> dict[str, Any]:
-        sites = handlers.trace(handlers.seed(model.generate, key)).get_trace(data)
-        return {name: sites[name]["value"] for name in (*names, model.observed)}
-
-    drawn: dict[str, Any] = jax.lax.map(one, keys)
-    return drawn
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _log_priors(
-    model: Model[Any], names: tuple[str, ...], data: Any, draws: Values
-) -> dict[str, Float[Array, " draw"]]:
-    def one(values: Values) -> dict[str, Any]:
-        sites = trace(model, data, values)
-        return {name: sites[name]["fn"].log_prob(sites[name]["value"]).sum() for name in names}
-
-    table: dict[str, Any] = jax.lax.map(one, draws)
-    return table
-
-
-@partial(jax.jit, static_argnums=0)
-def _left_out_draws(model: Model[Any], data: Any, draws: Values) -> Float[Array, "draw row"]:
-    table: jax.Array = jax.lax.map(lambda values: left_out_log_probs(model, data, values), draws)
-    return table
+def _log_priors(model: Model[Any], data: Any, values: Values) -> dict[str, Float[Array, ""]]:
+    """Log prior density of each site at values."""
+    return {
+        name: site["fn"].log_prob(site["value"]).sum()
+        for name, site in trace(model, data, values).items()
+        if name in values
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import xarray as xr
 from raters.errors import refuse
 from raters.errors.validation import checked, instance, one_of
 from raters.fitting import result as results
-from raters.fitting.result import as_tree, whole_program_of
+from raters.fitting.result import as_tree, lead_coords, whole_program_of
 from raters.fitting.storage import to_json
 from raters.inference.base import Draws
 from raters.model import Model
@@ -87,9 +88,8 @@ def _tree(program: Program[Any], result: xr.DataTree, name: str) -> xr.DataTree:
     found = Draws(draws["posterior"], stats, history, {}, draws.get("mode", {}))
     tree = as_tree(own, found, facts)
     # Numbers of draws are those of the joint result, which may be thinned.
-    lead_coords = {axis: result["posterior"][axis].values for axis in ("chain", "draw")}
     for group in {"posterior", "sample_stats"} & set(tree.children):
-        tree[group] = tree[group].to_dataset().assign_coords(lead_coords)
+        tree[group] = tree[group].to_dataset().assign_coords(lead_coords(result))
     return tree
 
 
@@ -116,7 +116,7 @@ def _add_computed(program: Program[Any], result: xr.DataTree, name: str, tree: x
             return None
         array = result[group].to_dataset()[prefix + site]
         dims = {axis: back.get(str(axis), str(axis).removeprefix(prefix)) for axis in array.dims}
-        return array.rename({axis: to for axis, to in dims.items() if axis != to}).rename(site)
+        return _renamed(array, dims).rename(site)
 
     posterior = tree["posterior"].to_dataset()
     for site in own.deterministic:
@@ -127,10 +127,13 @@ def _add_computed(program: Program[Any], result: xr.DataTree, name: str, tree: x
         tree["log_likelihood"] = table.to_dataset()
     if own.latent is not None and (group := prefix + own.latent.group) in result.children:
         probs = result[group].to_dataset()["responsibility"]
-        dims = zip(probs.dims, own.latent.axes, strict=True)
-        tree[own.latent.group] = probs.rename(
-            {axis: to for axis, to in dims if axis != to}
-        ).to_dataset()
+        dims = dict(zip(probs.dims, own.latent.axes, strict=True))
+        tree[own.latent.group] = _renamed(probs, dims).to_dataset()
+
+
+def _renamed[Table: (xr.DataArray, xr.Dataset)](table: Table, dims: Mapping[Any, Any]) -> Table:
+    """A table with other names of some axes."""
+    return table.rename({axis: to for axis, to in dims.items() if axis != to})
 
 
 # ---------------------------------------------------------------------- of all parts
@@ -144,8 +147,7 @@ def pointwise(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
     for name, own in program.parts.items():
         table = results.pointwise(own, _tree(program, result, name))[own.model.observed]
         axis = program.data.axis_name(name, own.unit)
-        table = table.rename({own.unit: axis}) if axis != own.unit else table
-        tables[f"{name}.{own.model.observed}"] = table
+        tables[f"{name}.{own.model.observed}"] = _renamed(table, {own.unit: axis})
     return xr.Dataset(tables)
 
 
@@ -161,8 +163,7 @@ def responsibilities(program: Program[Any], result: xr.DataTree) -> dict[str, xr
         called = program.data.own_axes(name)
         for group, table in responsibilities(own, _tree(program, result, name)).items():
             dims = {axis: called.get(str(axis), f"{name}.{axis}") for axis in table.dims}
-            moved = {axis: to for axis, to in dims.items() if axis != to}
-            groups[f"{name}.{group}"] = table.rename(moved)
+            groups[f"{name}.{group}"] = _renamed(table, dims)
     return groups
 
 

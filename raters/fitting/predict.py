@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from raters.errors import DataError, DataWarning, SettingError, refuse
 from raters.errors.validation import checked
 from raters.fitting.newcomers import joined_by, mean_of, newcomers, with_newcomers
-from raters.fitting.result import check_data, draws_of, program_of
+from raters.fitting.result import check_data, draws_of, lead_coords, program_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_array, plural, shorten
 from raters.model import Model, Values
@@ -86,7 +86,7 @@ def predict(
                 DataWarning,
                 stacklevel=3,
             )
-    lead = {axis: result["posterior"][axis].values for axis in ("chain", "draw")}
+    lead = lead_coords(result)
     if program.latent is not None and program.unit == asked.unit and not asked.together:
         return _class_table(program, asked, values, sizes, lead)
     table = mean_of(_answers(program, asked, each) for each in tables)

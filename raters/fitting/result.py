@@ -27,7 +27,14 @@ from raters.judgements.stored import imported_class, qualified_name
 from raters.judgements.together import Together
 from raters.kinds import registered_kinds
 from raters.model import Model, Values
-from raters.program import Program, pointwise_log_likelihood, responsibility, trace
+from raters.program import (
+    Program,
+    in_double,
+    pointwise_log_likelihood,
+    responsibility,
+    trace,
+    under_draws,
+)
 
 # `responsibilities` averages over as many draws as stay below this many numbers, and over this
 # many at least.
@@ -123,7 +130,7 @@ def add_deterministic(program: Program[Any], result: xr.DataTree) -> None:
         )
         return
     with jax.enable_x64(True):
-        drawn = _deterministic_draws(program.model, data, values)
+        drawn = under_draws(_deterministic, program.model, data, values)
     posterior = result["posterior"].to_dataset()
     for name, value in drawn.items():
         # A plate of another size than the site's axis, as one around a mean, is no name for it.
@@ -142,12 +149,6 @@ def _deterministic(model: Model[Any], data: Any, values: Values) -> Values:
     """Deterministic sites at values of the others."""
     sites = trace(model, data, values).items()
     return {name: site["value"] for name, site in sites if site["type"] == "deterministic"}
-
-
-@partial(jax.jit, static_argnums=0)
-def _deterministic_draws(model: Model[Any], data: Any, draws: Values) -> Values:
-    sites: Values = jax.lax.map(lambda values: _deterministic(model, data, values), draws)
-    return sites
 
 
 def data_of(result: Any) -> Any:
@@ -230,6 +231,11 @@ def draws_of(
     return values, sizes
 
 
+def lead_coords(result: Any) -> dict[str, np.ndarray]:
+    """Numbers of the chains and the draws of a result."""
+    return {axis: result["posterior"][axis].values for axis in ("chain", "draw")}
+
+
 def fit_warnings(program: Program[Any], result: xr.DataTree) -> tuple[str, ...]:
     """Sentences of the model about a fit; see `raters.Model.fit_warnings`."""
     draws = {name: np.asarray(result["posterior"][name].values) for name in program.sites}
@@ -248,27 +254,14 @@ def fit_warnings(program: Program[Any], result: xr.DataTree) -> tuple[str, ...]:
 def pointwise(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
     """Log-likelihood of each unit of the data under every draw, as a result stores it."""
     values, sizes = draws_of(program, result)
-    model, data = program.model, program.data
     # Computed in float32, the likeliest outcomes have equal log-likelihoods, and Pareto smoothing
     # refuses equal tails.
-    with jax.enable_x64(True):
-        values = {name: np.asarray(value, np.float64) for name, value in values.items()}
-        table = np.asarray(
-            _pointwise_draws(model, jax.tree.map(jnp.asarray, data), values), np.float32
-        ).reshape(*sizes, -1)
-    coords = {axis: result["posterior"][axis].values for axis in ("chain", "draw")}
+    table = in_double(pointwise_log_likelihood, program, values).astype(np.float32)
+    variable = (("chain", "draw", program.unit), table.reshape(*sizes, -1))
+    names = names_array(program.data.coords[program.unit])
     return xr.Dataset(
-        {model.observed: (("chain", "draw", program.unit), table)},
-        coords=coords | {program.unit: names_array(data.coords[program.unit])},
+        {program.model.observed: variable}, lead_coords(result) | {program.unit: names}
     )
-
-
-@partial(jax.jit, static_argnums=0)
-def _pointwise_draws(model: Model[Any], data: Any, draws: Values) -> Float[Array, "draw unit"]:
-    pointwise: jax.Array = jax.lax.map(
-        lambda values: pointwise_log_likelihood(model, data, values), draws
-    )
-    return pointwise
 
 
 @partial(jax.jit, static_argnums=0)

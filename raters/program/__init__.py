@@ -4,6 +4,7 @@ from raters.program import placing as placing
 from raters.program.densities import answer_probs as answer_probs
 from raters.program.densities import class_probs as class_probs
 from raters.program.densities import class_weights as class_weights
+from raters.program.densities import in_double as in_double
 from raters.program.densities import left_out_log_probs as left_out_log_probs
 from raters.program.densities import left_out_responsibility as left_out_responsibility
 from raters.program.densities import likelihood_of as likelihood_of
@@ -14,11 +15,13 @@ from raters.program.densities import pointwise_log_likelihood as pointwise_log_l
 from raters.program.densities import prior_of as prior_of
 from raters.program.densities import responsibility as responsibility
 from raters.program.densities import row_log_probs as row_log_probs
+from raters.program.densities import under_draws as under_draws
 from raters.program.pooled_rows import PooledRows as PooledRows
 from raters.program.program import LatentClass as LatentClass
 from raters.program.program import Program as Program
 from raters.program.program import Site as Site
 from raters.program.program import Supports as Supports
+from raters.program.traces import prior_draws as prior_draws
 from raters.program.traces import skeleton as skeleton
 from raters.program.traces import trace as trace
 from raters.program.values import inside as inside

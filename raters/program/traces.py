@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Key
 from numpyro import handlers
 
 from raters.model import Model, Values
@@ -41,6 +42,20 @@ def skeleton(model: Model[Any], data: Any) -> dict[str, Any]:
         data
     )
     return sites
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def prior_draws(
+    model: Model[Any], names: tuple[str, ...], data: Any, keys: Key[Array, " draw"]
+) -> Values:
+    """Values of these sites drawn from the prior, one for each key."""
+
+    def draw(key: Key[Array, ""]) -> Values:
+        sites = handlers.trace(handlers.seed(model.generate, key)).get_trace(data)
+        return {name: sites[name]["value"] for name in names}
+
+    values: Values = jax.lax.map(draw, keys)
+    return values
 
 
 def _feasible(observed: tuple[str, ...], site: dict[str, Any]) -> Any:

@@ -17,10 +17,10 @@ import raters as rt
 from raters.checking import predictive
 from raters.checking.discrepancies import Layout
 from raters.checking.predictive import Check
-from raters.fitting import groups, replicates
+from raters.fitting import replicates
 from raters.fitting.replicates import single
 from raters.kinds import kind_of
-from raters.program import Program
+from raters.program import Program, prior_draws
 
 TABLES = 250
 # Of a standard normal z: 2.6e-6 for each of the 33 quantities below.
@@ -53,7 +53,7 @@ def signs(model: rt.Model, questions: Any) -> dict[str, float]:
     keys = jax.random.split(jax.random.key(0), TABLES)
     drawn = {
         name: np.asarray(value)
-        for name, value in groups._prior_draws(model, sites, table, keys).items()
+        for name, value in prior_draws(model, (*sites, model.observed), table, keys).items()
     }
     outcomes = drawn.pop(asked.observed)
     time = np.random.default_rng(0).random(single(questions).num_rows)
