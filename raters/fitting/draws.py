@@ -1,10 +1,14 @@
 """Checks of the draws in a result: as they were fitted, finite, inside of their supports, and
-enough."""
+enough; and functions of draws."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float
@@ -12,6 +16,7 @@ from numpyro.distributions import constraints
 
 from raters.errors import DataError, refuse
 from raters.judgements.names import names_array
+from raters.model import Model, Values
 from raters.program import Program, Site
 
 # Single precision may leave a support by rounding: by less than this share of its width, or of 1.
@@ -118,3 +123,19 @@ def check_several(result: xr.DataTree, purpose: str) -> None:
     if (num_draws := sizes["chain"] * sizes["draw"]) < 2:
         problem = f"has {num_draws} draw, and {purpose}"
         refuse("result", problem=problem, expected="fit with more draws")
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def under_draws(
+    function: Callable[..., Any], model: Model[Any], data: Any, draws: Values
+) -> dict[str, jax.Array] | jax.Array:
+    """A function of a model, its data and values under each draw, compiled."""
+    return jax.lax.map(partial(function, model, data), draws)  # type: ignore[no-any-return]
+
+
+def in_double(function: Callable[..., Any], program: Program[Any], draws: Values) -> Any:
+    """As `under_draws`, of a program in double precision; arrays of NumPy."""
+    with jax.enable_x64(True):
+        values = {name: np.asarray(value, np.float64) for name, value in draws.items()}
+        data = jax.tree.map(jnp.asarray, program.data)
+        return jax.tree.map(np.asarray, under_draws(function, program.model, data, values))

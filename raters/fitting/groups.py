@@ -14,13 +14,14 @@ from jaxtyping import Array, Float
 
 from raters.errors import refuse
 from raters.errors.validation import checked, one_of, whole
+from raters.fitting.draws import in_double
 from raters.fitting.parts import PART_OF
 from raters.fitting.replicates import answer_counts, probs_of_draws, replicated, single
 from raters.fitting.result import draws_of, lead_coords, pointwise, program_of
 from raters.judgements.base import Judgements
 from raters.kinds import kind_of
 from raters.model import Model, Values, identify
-from raters.program import Program, in_double, left_out_log_probs, prior_draws, trace
+from raters.program import Program, left_out_log_probs, prior_draws, trace
 
 Group = Literal["posterior_predictive", "prior", "prior_predictive", "log_prior", "log_likelihood"]
 _OF_PRIOR = {"prior", "prior_predictive", "log_prior"}

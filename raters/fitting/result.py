@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from raters.errors import PACKAGE, DataWarning, public_name, refuse
 from raters.errors.validation import instance
-from raters.fitting.draws import check_posterior, check_responsibility
+from raters.fitting.draws import check_posterior, check_responsibility, in_double, under_draws
 from raters.fitting.storage import from_json, shown, to_json
 from raters.inference.base import Draws
 from raters.judgements.base import Judgements
@@ -27,14 +27,7 @@ from raters.judgements.stored import imported_class, qualified_name
 from raters.judgements.together import Together
 from raters.kinds import registered_kinds
 from raters.model import Model, Values
-from raters.program import (
-    Program,
-    in_double,
-    pointwise_log_likelihood,
-    responsibility,
-    trace,
-    under_draws,
-)
+from raters.program import Program, pointwise_log_likelihood, responsibility, trace
 
 # `responsibilities` averages over as many draws as stay below this many numbers, and over this
 # many at least.

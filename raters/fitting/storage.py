@@ -15,7 +15,7 @@ import numpy as np
 
 from raters.errors import SettingError
 from raters.judgements.stored import imported_class, qualified_name
-from raters.program.functions import function_name, registered_function, short_name
+from raters.program.functions import FUNCTIONS, function_name, short_name
 
 
 def to_json(thing: Any) -> str:
@@ -76,7 +76,7 @@ def _decoded(value: Any, expected: tuple[type, ...]) -> Any:
 
 def _known_function(name: Any) -> Any:
     """The function of a name, if `raters.models.numpyro_model` was called with it."""
-    function = registered_function(str(name))
+    function = FUNCTIONS.get(str(name))
     if function is None:
         raise SettingError(
             f"the function {str(name).partition('#')[0]} is not known here; pass the model itself,"

@@ -24,7 +24,7 @@ from raters.errors import PACKAGE, DataError, DataWarning, SettingError, refuse
 from raters.judgements.arguments import Arguments, Fixed
 from raters.model import Model, Values
 from raters.program import skeleton
-from raters.program.functions import register_function
+from raters.program.functions import FUNCTIONS, function_name
 
 _PLAIN = (bool, int, float, str, type(None))
 # Of a start from the medians, in unconstrained coordinates.
@@ -303,7 +303,7 @@ def numpyro_model(function: Callable[..., Any], observed: str) -> NumpyroModel:
         problem = f"is no argument of {_name(function)}"
         expected = f"name the argument that holds the outcomes: {', '.join(names) or 'none'}"
         refuse("observed", observed, problem, expected)
-    register_function(function)
+    FUNCTIONS[function_name(function)] = function
     return NumpyroModel(function, observed)
 
 

@@ -4,7 +4,6 @@ from raters.program import placing as placing
 from raters.program.densities import answer_probs as answer_probs
 from raters.program.densities import class_probs as class_probs
 from raters.program.densities import class_weights as class_weights
-from raters.program.densities import in_double as in_double
 from raters.program.densities import left_out_log_probs as left_out_log_probs
 from raters.program.densities import left_out_responsibility as left_out_responsibility
 from raters.program.densities import likelihood_of as likelihood_of
@@ -12,10 +11,8 @@ from raters.program.densities import log_joint as log_joint
 from raters.program.densities import log_likelihoods as log_likelihoods
 from raters.program.densities import log_prior as log_prior
 from raters.program.densities import pointwise_log_likelihood as pointwise_log_likelihood
-from raters.program.densities import prior_of as prior_of
 from raters.program.densities import responsibility as responsibility
 from raters.program.densities import row_log_probs as row_log_probs
-from raters.program.densities import under_draws as under_draws
 from raters.program.pooled_rows import PooledRows as PooledRows
 from raters.program.program import LatentClass as LatentClass
 from raters.program.program import Program as Program

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial, singledispatch
 from typing import Any
 
@@ -42,32 +41,14 @@ def log_joint(model: Model[Any], data: Any, values: Values) -> jax.Array:
     return log_prior(model, data, values) + pointwise_log_likelihood(model, data, values).sum()
 
 
-@partial(jax.jit, static_argnums=0)
-def prior_of(model: Model[Any], data: Any, values: Values) -> jax.Array:
-    """Compiled `log_prior`."""
-    return log_prior(model, data, values)
+# Compiled.
+prior_of = jax.jit(log_prior, static_argnums=0)
 
 
 @partial(jax.jit, static_argnums=0)
 def likelihood_of(model: Model[Any], data: Any, values: Values) -> jax.Array:
     """Compiled sum of `pointwise_log_likelihood`."""
     return pointwise_log_likelihood(model, data, values).sum()
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def under_draws(
-    function: Callable[..., Any], model: Model[Any], data: Any, draws: Values
-) -> dict[str, jax.Array] | jax.Array:
-    """A function of a model, its data and values under each draw, compiled."""
-    return jax.lax.map(partial(function, model, data), draws)  # type: ignore[no-any-return]
-
-
-def in_double(function: Callable[..., Any], program: Any, draws: Values) -> Any:
-    """As `under_draws`, of a program in double precision; arrays of NumPy."""
-    with jax.enable_x64(True):
-        values = {name: np.asarray(value, np.float64) for name, value in draws.items()}
-        data = jax.tree.map(jnp.asarray, program.data)
-        return jax.tree.map(np.asarray, under_draws(function, program.model, data, values))
 
 
 @partial(jax.jit, static_argnums=0)

@@ -11,7 +11,8 @@ from typing import Any
 import jax
 import numpy as np
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {}
+# Functions by the names under which results that were fitted with them find them.
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
 def function_name(function: Callable[..., Any]) -> str:
@@ -25,16 +26,6 @@ def function_name(function: Callable[..., Any]) -> str:
 def short_name(name: str) -> str:
     """Name of a function as one writes it, of that under which it is stored."""
     return name.rpartition(":")[2].partition("#")[0]
-
-
-def register_function(function: Callable[..., Any]) -> None:
-    """Let results that were fitted with a function find it by its name."""
-    _FUNCTIONS[function_name(function)] = function
-
-
-def registered_function(name: str) -> Callable[..., Any] | None:
-    """The function of a name, or None."""
-    return _FUNCTIONS.get(name)
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -45,12 +45,12 @@ class PooledRows:
             return None
         if (columns := _columns(program, values)) is None:
             return None
-        place, first = _distinct([np.asarray(getattr(data, name)) for name in columns.of_row])
+        of_group, num_groups, of_row = columns
+        place, first = _distinct([np.asarray(getattr(data, name)) for name in of_row])
         if len(first) * _FEW_EQUAL > data.num_rows:
             return None
-        group = np.asarray(getattr(data, columns.group))
-        shape = (columns.num_groups, len(first))
-        counts = scipy.sparse.csr_array((np.ones(len(place)), (group, place)), shape=shape)
+        where = np.asarray(getattr(data, of_group)), place
+        counts = scipy.sparse.csr_array((np.ones(len(place)), where), (num_groups, len(first)))
         rows = jax.device_put(jax.tree.map(np.asarray, data).rows(first))
         return cls(program.model, rows, counts, counts.T.tocsr())
 
@@ -61,20 +61,11 @@ class PooledRows:
         return ClassCounts(groups, self.by_row @ np.asarray(groups)), float(total)
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """The column of the groups, their number, and the columns on which a row depends."""
-
-    group: str
-    num_groups: int
-    of_row: tuple[str, ...]
-
-
-def _columns(program: Any, values: Values) -> _Columns | None:
-    """Find the columns on which a row's log-probability depends; None if rows do not pool."""
+def _columns(program: Any, values: Values) -> tuple[str, int, list[str]] | None:
+    """Find the column of the groups, their number, and the columns on which a row's log-probability
+    depends; None if rows do not pool."""
     model, data = program.model, program.data
     groups: list[int] = []
-
     at = {name: jnp.asarray(value) for name, value in values.items()}
 
     def parts(data: Any) -> tuple[Any, ...]:
@@ -102,7 +93,7 @@ def _columns(program: Any, values: Values) -> _Columns | None:
         return None
     if not _alone(program, values):
         return None
-    return _Columns(of_group.pop(), groups[0], tuple(sorted(of_rows & by_row)))
+    return of_group.pop(), groups[0], sorted(of_rows & by_row)
 
 
 def _alone(program: Any, values: Values) -> bool:
