@@ -17,10 +17,9 @@ from raters.errors import refuse_data
 from raters.errors.validation import boolean, checked
 from raters.judgements.counts import exact, place_within, ranks
 from raters.judgements.grouped import Grouped
-from raters.judgements.names import encode_names, names_array, shorten, staying, warn_of_each
+from raters.judgements.names import names_array, shorten, staying, warn_of_each
 from raters.judgements.reading import choices as reading
-from raters.judgements.reading.columns import column_name, one_each, read_columns, repeated
-from raters.judgements.reading.labels import annotators as annotators_of
+from raters.judgements.reading.columns import column_names, one_each, read_columns, repeated
 from raters.judgements.reading.labels import place
 from raters.judgements.roles import of_axes, static
 
@@ -194,30 +193,28 @@ class Choices(Grouped):
         """
         boolean("aggregate", aggregate)
         boolean("counted", counted)
-        named = {"set": column_name("set", set)}
-        named["alternative"] = column_name("alternative", alternative)
-        columns = read_columns(frame, part_of=set, **named, chosen=chosen, annotator=annotator)
-        (group,), sets = encode_names([columns["set"]], None, "set")
+        roles = {"set": set, "alternative": alternative}
+        listed = reading.listed(features=features, choosers=choosers)
+        columns = read_columns(
+            frame, roles, several=listed, part_of=set, chosen=chosen, annotator=annotator
+        )
+        group, sets = columns.codes("set")
         known = alternatives
         if alternatives is None and like is not None:
             known = like.alternatives
             advice = "fit others as well, with at least one set that offers them"
             place(columns["alternative"], known, "alternatives that were fitted", advice)
-        (what,), names = encode_names([columns["alternative"]], known, "alternative")
-        size = len(group)
-        who, people = annotators_of(columns.get("annotator"), annotators, size, "chose once")
+        what, names = columns.codes("alternative", known)
+        who, people = columns.annotators(annotators, "chose once")
         if annotator is not None:
             who = one_each(group, columns["annotator"], who, sets)[group]
         times = None
         if chosen is not None:
             times = reading.chosen(columns["chosen"], counted=counted)
-        described = reading.feature_names(features, "features")
-        of_chooser = reading.feature_names(choosers, "choosers")
-        values = reading.feature_columns(frame, described, "features", size, set)
-        about = reading.feature_columns(frame, of_chooser, "choosers", size, set)
-        table = reading.Offers(group, what, who, times, reading.matrix(values, size))
-        each = reading.of_sets(about, group, sets)
-        terms = reading.Terms(described, specific, of_chooser, like)
+        values = reading.matrix(columns.lists["features"], columns.rows)
+        table = reading.Offers(group, what, who, times, values)
+        each = reading.of_sets(columns.lists["choosers"], group, sets)
+        terms = reading.Terms(listed["features"], specific, listed["choosers"], like)
         choices = cls._of(table, (sets, names), people, each, terms, counted)
         return choices.aggregate() if aggregate and not choices.has_features else choices
 
@@ -293,29 +290,34 @@ class Choices(Grouped):
         """
         boolean("aggregate", aggregate)
         values, names = reading.alternative_names(alternatives)
-        columns = read_columns(frame, choice=choice, annotator=annotator)
         there = {} if available is None else available
         by_place = reading.columns_by_alternative("available", "available", there, names)
         described = reading.wide_names(features, names)
-        named = [("available", name) for _, name in by_place]
-        named += [("features", name) for columns_of in described.values() for _, name in columns_of]
-        rows = reading.rows_of(frame, columns, named)
-        offered = reading.availability(frame, by_place, names, rows)
+        listed = reading.listed(choosers=choosers) | {
+            "available": [name for _, name in by_place],
+            "features": [name for cells in described.values() for _, name in cells],
+        }
+        if not any((choice, annotator, *listed.values())):
+            listed["frame"] = column_names(frame)[:1]  # whose length is the number of sets
+        optional = ("features", "frame")
+        columns = read_columns(
+            frame, several=listed, empty=optional, choice=choice, annotator=annotator
+        )
+        rows, places = columns.rows, [at for at, _ in by_place]
+        offered = reading.availability(columns.lists["available"], places, (rows, len(names)))
         code = None
         if choice is not None:
             advice = "add it, or leave out those rows"
             code = place(columns["choice"], tuple(values), "alternatives", advice)
             reading.check_available(offered, code, names)
-        wide = reading.wide_features(frame, described, offered)
-        who, people = annotators_of(columns.get("annotator"), annotators, rows, "chose once")
+        wide = reading.wide_features(columns.lists["features"], described, offered)
+        who, people = columns.annotators(annotators, "chose once")
         group, what = np.nonzero(offered)
         times = None if code is None else (code[group] == what).astype(float)
         table = reading.Offers(group, what, who[group], times, wide[group, what])
-        of_chooser = reading.feature_names(choosers, "choosers")
-        about = reading.feature_columns(frame, of_chooser, "choosers", rows)
-        each = reading.matrix(about, rows)
+        each = reading.matrix(columns.lists["choosers"], rows)
         sets = tuple(range(rows)), tuple(names)
-        terms = reading.Terms(tuple(described), specific, of_chooser, like)
+        terms = reading.Terms(tuple(described), specific, listed["choosers"], like)
         choices = cls._of(table, sets, people, each, terms, counted=False)
         return choices.aggregate() if aggregate and not choices.has_features else choices
 

@@ -16,8 +16,7 @@ from raters.judgements.names import encode_names, warn_data
 from raters.judgements.pairs import Pairs
 from raters.judgements.reading import comparisons as reading
 from raters.judgements.reading import features as feature_reading
-from raters.judgements.reading.columns import column_name, read_columns, read_counts, read_ratings
-from raters.judgements.reading.labels import annotators as annotators_of
+from raters.judgements.reading.columns import read_columns, read_ratings
 from raters.judgements.roles import of_axes, static
 from raters.judgements.scanned import Scanned
 from raters.judgements.separation import is_even, is_separated
@@ -200,22 +199,20 @@ class Comparisons(Scanned, Pairs):
         sides |= {"first": first, "second": second, "outcome": outcome}
         roles = reading.shape(sides, outcomes)
         sides |= {"annotator": annotator, "count": count, "stratum": stratum}
-        columns = read_columns(frame, **sides)
+        names, pairs = feature_reading.sides(features)
+        columns = read_columns(frame, several={"features": pairs}, **sides)
         left, right = (columns[role] for role in roles)
-        rows = len(left)
         (left_code, right_code), item_names = encode_names([left, right], items, "item")
         reading.check_items(left_code, right_code, item_names, (left, right))
-        who, annotator_names = annotators_of(
-            columns.get("annotator"), annotators, rows, "have one vote"
-        )
-        wins = votes = np.ones(rows, np.float32)
+        who, annotator_names = columns.annotators(annotators, "have one vote")
+        wins = votes = np.ones(columns.rows, np.float32)
         if outcome is not None:
             coded = (left, left_code), (right, right_code)
             wins = reading.read(columns["outcome"], *coded, item_names, outcomes)
         if count is not None:
-            votes = read_counts(columns["count"])
-        group, strata = reading.strata(columns.get("stratum"))
-        differences, names = feature_reading.differences(frame, features, rows)
+            votes = columns.counts()
+        group, strata = columns.codes("stratum")
+        differences = feature_reading.differences(columns.lists["features"], names)
         keep, tied = reading.settle_ties(wins, ties, str(outcome)), ties == "keep"
         data = cls(
             first=left_code[keep],
@@ -287,11 +284,9 @@ class Comparisons(Scanned, Pairs):
         >>> votes.num_votes        # three comparisons by ann, one by bob
         4
         """
-        winner, loser, who, item_names, annotator_names = reading.rankings(
-            frame, places, annotator, items, annotators
-        )
-        ones = np.ones(len(winner), np.float32)
-        return cls(winner, loser, who, ones, ones, item_names, annotator_names).aggregate()
+        fields = reading.rankings(frame, places, annotator, items, annotators)
+        ones = np.ones(len(fields["first"]), np.float32)
+        return cls(**fields, wins=ones, count=ones).aggregate()
 
     @classmethod
     def from_ratings(
@@ -349,13 +344,10 @@ class Comparisons(Scanned, Pairs):
         3
         """
         one_of("ties", ties, get_args(reading.Ties))
-        named = {"item": column_name("item", item), "rating": column_name("rating", rating)}
-        columns = read_columns(frame, **named, annotator=annotator)
-        (codes,), item_names = encode_names([columns["item"]], items, "item")
+        columns = read_columns(frame, {"item": item, "rating": rating}, annotator=annotator)
+        codes, item_names = columns.codes("item", items)
         score = read_ratings(columns["rating"])
-        who, annotator_names = annotators_of(
-            columns.get("annotator"), annotators, len(codes), "gave one rating"
-        )
+        who, annotator_names = columns.annotators(annotators, "gave one rating")
         one, two = reading.pairs_within(who)
         one, two = (side[codes[one] != codes[two]] for side in (one, two))
         if len(one) == 0:

@@ -20,8 +20,8 @@ from raters.judgements.base import Judgements
 from raters.judgements.mdp import MDP
 from raters.judgements.names import name_text, names_array, warn_of_each
 from raters.judgements.reading import demonstrations as reading
-from raters.judgements.reading.columns import column_name, read_columns, read_counts
-from raters.judgements.reading.labels import annotators as annotators_of
+from raters.judgements.reading.columns import read_columns
+from raters.judgements.reading.labels import place
 from raters.judgements.roles import of_axes, static
 
 # Fields of the process.
@@ -166,18 +166,21 @@ class Demonstrations(Judgements):
         21
         """
         instance("mdp", mdp, MDP, "a decision process", "rt.MDP.from_arrays(transition)")
-        named = {"state": column_name("state", state), "action": column_name("action", action)}
-        columns = read_columns(
-            frame, **named, trajectory=trajectory, step=step, annotator=annotator, count=count
-        )
-        at, taken = reading.codes_in(mdp, columns)
-        who, people = annotators_of(columns.get("annotator"), annotators, len(at))
+        roles = {"state": state, "action": action}
+        others = {"trajectory": trajectory, "step": step, "annotator": annotator, "count": count}
+        columns = read_columns(frame, roles, **others)
+        who, people = columns.annotators(annotators)
         code, time, names = reading.trajectories_of(columns)
-        table = reading.Steps(at, taken, who, code, time)
+        table = reading.Steps(
+            place(columns["state"], mdp.states, "states of `mdp`", "name one of these"),
+            place(columns["action"], mdp.actions, "actions of `mdp`", "name one of these"),
+            who,
+            code,
+            time,
+        )
         reading.check_allowed(table, mdp)
         reading.check_trajectories(table, mdp, names)
-        number = None if count is None else read_counts(columns["count"])
-        return cls._of(table, number, mdp, people, names)._slim()
+        return cls._of(table, columns.counts(), mdp, people, names)._slim()
 
     @classmethod
     @checked

@@ -17,10 +17,10 @@ from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean, checked, instance, one_of
 from raters.judgements.connection import judges_by_part, listed_parts
 from raters.judgements.grouped import Grouped
-from raters.judgements.names import encode_names, shorten, warn_data, warn_of_each
+from raters.judgements.names import shorten, warn_data, warn_of_each
 from raters.judgements.reading import features as feature_reading
 from raters.judgements.reading import labels as label_reading
-from raters.judgements.reading.columns import column_name, one_each, read_columns, read_counts
+from raters.judgements.reading.columns import one_each, read_columns
 from raters.judgements.roles import of_axes, static
 from raters.judgements.scanned import Scanned
 
@@ -185,25 +185,22 @@ class Labels(Scanned, Grouped):
         one_of("repeats", repeats, get_args(label_reading.Repeats))
         boolean("aggregate", aggregate)
         roles = {"item": item, "annotator": annotator, "label": label}
-        named = {role: column_name(role, name) for role, name in roles.items()}
         others = {"count": count, "truth": truth, "family": family}
-        columns = read_columns(frame, empty=("truth", "family"), **named, **others)
+        columns = read_columns(frame, roles, empty=("truth", "family"), **others)
         gold = columns.get("truth")
         gold = gold if gold is not None and gold.values else None
-        (of,), item_names = encode_names([columns["item"]], items, "item")
-        who, annotator_names = label_reading.annotators(
-            columns["annotator"], annotators, len(of), "gave one label"
-        )
+        of, item_names = columns.codes("item", items)
+        who, annotator_names = columns.annotators(annotators, "gave one label")
         given, true, class_names = label_reading.classes(columns["label"], gold, classes)
         known = None
         if gold is not None and true is not None:
             known = one_each(of, gold, true, item_names).astype(np.int32)
-        of_annotator, family_names = label_reading.families(
-            who, columns.get("family"), annotator_names
-        )
-        number = read_counts(columns["count"]) if count is not None else None
+        of_annotator, family_names = columns.codes("family")
+        if family_names:
+            family_codes = one_each(who, columns["family"], of_annotator, annotator_names)
+            of_annotator = family_codes.astype(np.int32)
         names = item_names, annotator_names
-        keep, number = label_reading.settle_repeats((of, who), names, number, repeats)
+        keep, number = label_reading.settle_repeats((of, who), names, columns.counts(), repeats)
         labels = cls.of_all(
             of[keep],
             {"annotator": who[keep], "label": given[keep], "count": number},
@@ -212,7 +209,7 @@ class Labels(Scanned, Grouped):
             items=item_names,
             annotators=annotator_names,
             classes=class_names,
-            family=of_annotator,
+            family=of_annotator if family_names else None,
             families=family_names,
         )
         return labels.aggregate() if aggregate else labels
@@ -507,8 +504,7 @@ class Labels(Scanned, Grouped):
         [[[0.0, 0.0], [0.0, 0.0]], [[8.0, 0.0], [3.0, 0.0]]]
         """
         roles = {"annotator": annotator, "truth": truth, "label": label}
-        named = {role: column_name(role, name) for role, name in roles.items()}
-        columns = read_columns(frame, **named, count=count)
+        columns = read_columns(frame, roles, count=count)
         return dataclasses.replace(
             self, record=label_reading.record(columns, self.annotators, self.classes)
         )

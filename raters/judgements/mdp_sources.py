@@ -13,7 +13,7 @@ from raters.errors import refuse, refuse_data
 from raters.errors.validation import is_number, numbers, whole
 from raters.judgements.mdp_checks import check_allowed, check_transition, keeping, scaled_rows
 from raters.judgements.names import encode_names, name_text
-from raters.judgements.reading.columns import read_list, read_numbers, repeated, where
+from raters.judgements.reading.columns import read_columns, read_numbers, repeated, where
 
 # Name of the state that is added where episodes end.
 END = "end"
@@ -63,14 +63,12 @@ def of_frame(
     known: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Tables and names of a table with one row for each transition; see `MDP.from_frame`."""
-    wanted = [*columns.items(), *(("features", name) for name in features)]
-    if probability is not None:
-        wanted.append(("probability", probability))
-    read = read_list(frame, wanted)
-    (first, after), states = encode_names([read[0], read[2]], known["state"], "state")
-    (action,), actions = encode_names([read[1]], known["action"], "action")
+    read = read_columns(frame, columns, several={"features": features}, probability=probability)
+    ends = [read["state"], read["next_state"]]
+    (first, after), states = encode_names(ends, known["state"], "state")
+    action, actions = read.codes("action", known["action"])
     if (twice := repeated(first, action, after)).any():
-        read[2].refuse(
+        read["next_state"].refuse(
             f"has a transition that came before in {where(twice)}",
             "give each transition one row, with its probability",
             "frame.groupby([state, action, next_state], as_index=False)[probability].sum()",
@@ -78,7 +76,7 @@ def of_frame(
     size = (len(states), len(actions))
     weight = np.ones(len(first))
     if probability is not None:
-        weight = read_numbers(read[-1])
+        weight = read_numbers(read["probability"])
     transition, allowed = np.zeros((*size, size[0])), np.zeros(size, bool)
     transition[first, action, after] = weight
     allowed[first, action] = True
@@ -88,7 +86,7 @@ def of_frame(
     table = None
     if features:
         table = np.zeros((*size, len(features)))
-        for place, column in enumerate(read[3 : 3 + len(features)]):
+        for place, column in enumerate(read.lists["features"]):
             np.add.at(table[..., place], (first, action), weight * read_numbers(column))
     return {
         "transition": transition,

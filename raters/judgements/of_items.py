@@ -14,7 +14,7 @@ from raters.errors.validation import boolean
 from raters.judgements.base import Judgements
 from raters.judgements.counts import exact
 from raters.judgements.reading import answers as reading
-from raters.judgements.reading.columns import Column, column_name, read_columns, read_counts
+from raters.judgements.reading.columns import Column, read_columns
 from raters.judgements.scanned import Scanned
 
 
@@ -34,13 +34,12 @@ class OfItems(Scanned, Judgements):
     ) -> Self:
         """Read a table with one row for each answer."""
         boolean("aggregate", aggregate)
-        for role, name in roles.items():
-            if role not in ("annotator", "count"):
-                column_name(role, name)
-        columns = read_columns(frame, **roles)
+        optional = {role: roles[role] for role in ("annotator", "count") if role in roles}
+        required = {role: name for role, name in roles.items() if role not in optional}
+        columns = read_columns(frame, required, **optional)
         fields = reading.coded(cls, columns, known)
         (answer,), more = cls._read([columns[cls.answer]], known)
-        count = None if "count" not in columns else read_counts(columns["count"])
+        count = columns.counts()
         if count is not None and cls.summed:
             answer = exact(answer * count)
         data = cls(**fields, **more, **{cls.answer: answer, "count": count})
@@ -57,8 +56,8 @@ class OfItems(Scanned, Judgements):
     ) -> Self:
         """Read a table with one row for each name of a role, and one column for each name of the
         other."""
-        unit, cells = reading.wide(frame, role, name, columns)
-        fields = reading.coded(cls, {role: unit}, known)
+        read = reading.wide(frame, role, name, columns)
+        cells, fields = read.lists["columns"], reading.coded(cls, read, known)
         answers, more = cls._read(cells, known)
         place, row = np.nonzero(np.stack([column.code >= 0 for column in cells]))
         other = next(axis for axis in cls.axes.values() if axis not in (role, "level"))

@@ -20,15 +20,9 @@ from raters.errors.validation import boolean, checked
 from raters.judgements.base import Judgements
 from raters.judgements.choices import Choices
 from raters.judgements.counts import Tallies, ordered_pairs
-from raters.judgements.names import encode_names, name_text, names_array, warn_data, warn_of_each
+from raters.judgements.names import name_text, names_array, warn_data, warn_of_each
 from raters.judgements.reading import rankings as reading
-from raters.judgements.reading.columns import (
-    column_name,
-    one_each,
-    read_columns,
-    read_counts,
-    repeated,
-)
+from raters.judgements.reading.columns import column_name, one_each, read_columns, repeated
 from raters.judgements.roles import of_axes, static
 
 # Up to here whole numbers are exact in double precision.
@@ -206,30 +200,27 @@ class Rankings(Judgements):
         """
         boolean("aggregate", aggregate)
         roles = {"ranking": ranking, "item": item, "rank": rank}
-        named = {role: column_name(role, name) for role, name in roles.items()}
         others = {"lowest": lowest, "annotator": annotator, "count": count}
         optional = ("rank", "lowest")
-        columns = read_columns(frame, empty=optional, part_of=ranking, **named, **others)
-        (of,), names = encode_names([columns["ranking"]], None, "ranking")
-        (what,), item_names = encode_names([columns["item"]], items, "item")
+        columns = read_columns(frame, roles, empty=optional, part_of=ranking, **others)
+        of, names = columns.codes("ranking")
+        what, item_names = columns.codes("item", items)
         if (twice := repeated(of, what)).any():
             columns["item"].refuse(
                 f"names {item_names[what[np.argmax(twice)]]!r} twice in the ranking"
                 f" {names[of[np.argmax(twice)]]!r}",
                 "a ranking names an item once; leave one of the rows out",
             )
-        who, annotator_names = reading.rankers(columns, annotators, len(names))
-        if annotator is None:
-            annotator_names = names
-        else:
+        who, annotator_names = reading.rankers(columns, annotators, names)
+        if annotator is not None:
             who = one_each(of, columns["annotator"], who, names)
         place = reading.placed(columns["rank"], of, names, columns["item"])
         place = reading.with_worst(columns.get("lowest"), of, names, place)
         table = reading.by_cells(of, what, place, len(names))
         reading.check_placed(table, "rank")
-        number = None
-        if count is not None:
-            number = one_each(of, columns["count"], read_counts(columns["count"]), names)
+        number = columns.counts()
+        if number is not None:
+            number = one_each(of, columns["count"], number, names)
         return cls._read(table, who, number, item_names, annotator_names, unranked, aggregate)
 
     @classmethod
@@ -283,13 +274,13 @@ class Rankings(Judgements):
         """
         boolean("aggregate", aggregate)
         others = {"annotator": annotator, "count": count}
-        cells, columns = reading.wide_columns(frame, places, "places", 1, **others)
-        in_place, item_names = reading.in_places(cells, items)
-        who, annotator_names = reading.rankers(columns, annotators, len(in_place))
+        columns = reading.wide_columns(frame, places, "places", 1, **others)
+        in_place, item_names = reading.in_places(columns.lists["places"], items)
+        who, annotator_names = reading.rankers(columns, annotators, tuple(range(columns.rows)))
         row, column = np.nonzero(in_place >= 0)
         table = reading.by_cells(row, in_place[row, column], column + 1, len(in_place))
         reading.check_placed(table, "places")
-        number = read_counts(columns["count"]) if "count" in columns else None
+        number = columns.counts()
         return cls._read(table, who, number, item_names, annotator_names, unranked, aggregate)
 
     @classmethod
@@ -353,10 +344,10 @@ class Rankings(Judgements):
         boolean("aggregate", aggregate)
         named = {"best": column_name("best", best), "worst": column_name("worst", worst)}
         others = {"annotator": annotator, "count": count}
-        shown, columns = reading.wide_columns(frame, offered, "offered", 2, **named, **others)
-        table, item_names = reading.best_and_worst(shown, columns, items)
-        who, annotator_names = reading.rankers(columns, annotators, len(table.place))
-        number = read_counts(columns["count"]) if "count" in columns else None
+        columns = reading.wide_columns(frame, offered, "offered", 2, **named, **others)
+        table, item_names = reading.best_and_worst(columns, items)
+        who, annotator_names = reading.rankers(columns, annotators, tuple(range(columns.rows)))
+        number = columns.counts()
         return cls._read(table, who, number, item_names, annotator_names, "not offered", aggregate)
 
     @classmethod

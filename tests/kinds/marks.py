@@ -16,8 +16,7 @@ import numpyro.distributions as dist
 import raters as rt
 from raters.distributions import Votes
 from raters.judgements.grouped import Grouped
-from raters.judgements.names import encode_names
-from raters.judgements.reading.columns import read_columns, read_counts, read_numbers
+from raters.judgements.reading.columns import read_columns, read_numbers
 from raters.judgements.roles import of_axes, static
 
 
@@ -66,9 +65,9 @@ class Marks(Grouped):
             Column with the number of equal marks.
         """
         columns = read_columns(frame, text=text, reader=reader, place=place, good=good, count=count)
-        (what,), texts = encode_names([columns["text"]], None, "text")
-        (who,), readers = encode_names([columns["reader"]], None, "reader")
-        number = None if count is None else read_counts(columns["count"])
+        what, texts = columns.codes("text")
+        who, readers = columns.codes("reader")
+        number = columns.counts()
         good_ones = read_numbers(columns["good"]) * (1 if number is None else number)
         rows = {
             "reader": who,

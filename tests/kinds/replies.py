@@ -14,7 +14,6 @@ import numpyro.distributions as dist
 
 import raters as rt
 from raters.distributions import Votes
-from raters.judgements.names import encode_names
 from raters.judgements.reading.columns import read_columns, read_numbers
 from raters.judgements.roles import static
 
@@ -64,8 +63,8 @@ class Replies(rt.judgements.Judgements):
             All names in the order wanted.
         """
         columns = read_columns(frame, person=person, item=item, correct=correct)
-        (who,), person_names = encode_names([columns["person"]], persons, "person")
-        (what,), item_names = encode_names([columns["item"]], items, "item")
+        who, person_names = columns.codes("person", persons)
+        what, item_names = columns.codes("item", items)
         right = read_numbers(columns["correct"]).astype(np.float32)
         return cls(who, what, right, None, person_names, item_names)
 

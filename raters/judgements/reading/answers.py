@@ -18,59 +18,52 @@ from raters.judgements.names import (
     name_list,
     name_text,
     shorten,
-    shown,
     warn_data,
 )
 from raters.judgements.reading.columns import (
     Column,
+    Columns,
     column_name,
     column_names,
     matching,
-    read_list,
+    read_columns,
     read_ratings,
-    where,
 )
-from raters.judgements.reading.labels import annotators
 
 # A scale has at most so many levels: each needs ratings of its own.
 MOST_LEVELS = 20
 
 
-def coded(cls: Any, columns: Mapping[str, Column], known: Mapping[str, Any]) -> dict[str, Any]:
+def coded(cls: Any, columns: Columns, known: Mapping[str, Any]) -> dict[str, Any]:
     """Codes and names of the columns of a container but its answers; without a column of annotators
     all rows are by one."""
     fields: dict[str, Any] = {}
     for column, axis in cls.axes.items():
         if axis == "annotator":
-            rows = len(next(iter(columns.values())))
-            code, names = annotators(columns.get(column), known.get(axis), rows, "gave one rating")
+            code, names = columns.annotators(known.get(axis), "gave one rating")
         elif column in columns and column != cls.answer:
-            (code,), names = encode_names([columns[column]], known.get(axis), axis)
+            code, names = columns.codes(column, known.get(axis))
         else:
             continue
         fields |= {column: code, cls.names[axis]: names}
     return fields
 
 
-def wide(
-    frame: Any, role: str, name: Any, columns: Sequence[str] | None
-) -> tuple[Column, list[Column]]:
+def wide(frame: Any, role: str, name: Any, columns: Sequence[str] | None) -> Columns:
     """Column of the rows of a wide table, and those of its cells, in the order of the table."""
     column_name(role, name)
     there = {one: place for place, one in enumerate(column_names(frame))}
     listed = list(there) if columns is None else matching(frame, columns, "columns")
     cells = sorted({one for one in listed if one != name}, key=lambda one: there.get(one, -1))
-    unit, *rest = read_list(
-        frame, [(role, name), *(("columns", one) for one in cells)], empty=("columns",)
-    )
-    if not any(column.values for column in rest):
+    read = read_columns(frame, {role: name}, several={"columns": cells}, empty=("columns",))
+    if not any(column.values for column in read.lists["columns"]):
         refuse_data(
             "columns",
             listed[:5],
             "hold no answer",
             f"each must hold the answers of one, a row for each {role}",
         )
-    return unit, rest
+    return read
 
 
 def scale(
@@ -133,11 +126,10 @@ def right(column: Column) -> Float[np.ndarray, " row"]:
     truth: dict[Any, float] = {Decimal(1): 1.0, Decimal(0): 0.0}
     numbers = [truth.get(meaning(name_text(value)), np.nan) for value in column.values]
     values: np.ndarray = np.array([*numbers, np.nan], np.float32)[column.code]
-    if (wrong := np.isnan(values) & (column.code >= 0)).any():
-        column.refuse(
-            f"holds {shown(column.values[column.code[np.argmax(wrong)]])} in {where(wrong)}",
-            "a response is 1 or True where it is right, and 0 or False where it is wrong;"
-            " responses on a scale are rt.GradedResponses, with levels=[...], the lowest first",
-            f"frame[{column.name!r}] = frame[{column.name!r}] == ...",
-        )
+    column.refuse_rows(
+        np.isnan(values) & (column.code >= 0),
+        "a response is 1 or True where it is right, and 0 or False where it is wrong;"
+        " responses on a scale are rt.GradedResponses, with levels=[...], the lowest first",
+        f"frame[{column.name!r}] = frame[{column.name!r}] == ...",
+    )
     return values

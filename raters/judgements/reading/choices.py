@@ -18,32 +18,14 @@ from raters.judgements.names import (
     name_list,
     name_text,
     shorten,
-    shown,
 )
-from raters.judgements.reading.columns import (
-    Column,
-    column_names,
-    one_each,
-    read_list,
-    read_numbers,
-    repeated,
-    where,
-)
+from raters.judgements.reading.columns import Column, one_each, read_numbers, repeated, where
+from raters.judgements.reading.features import distinct
 
 
-def feature_names(names: Any, parameter: str) -> tuple[str, ...]:
-    """Names of columns with features, each once."""
-    listed = tuple(map(name_text, name_list(names, parameter, f"{parameter}=['price']")))
-    check_once(listed, parameter)
-    return listed
-
-
-def feature_columns(
-    frame: Any, names: Sequence[str], parameter: str, rows: int, part_of: str | None = None
-) -> list[Column]:
-    """Columns of numbers."""
-    wanted = [(parameter, name) for name in names]
-    return read_list(frame, wanted, part_of=part_of, rows=rows)
+def listed(**given: Any) -> dict[str, tuple[str, ...]]:
+    """Names of columns with features, each once, by parameter."""
+    return {name: distinct(some, name, f"{name}=['price']") for name, some in given.items()}
 
 
 def matrix(columns: Sequence[Column], rows: int) -> Float[np.ndarray, "row feature"]:
@@ -71,7 +53,7 @@ def wide_names(features: Any, names: Sequence[Any]) -> dict[str, list[tuple[int,
             "map each feature to its columns",
             instead=EXAMPLES["features"],
         )
-    texts = feature_names(listed, "features")
+    texts = distinct(listed, "features", "features=['price']")
     columns = [
         columns_by_alternative("features", name, given, names) for name, given in listed.items()
     ]
@@ -79,16 +61,15 @@ def wide_names(features: Any, names: Sequence[Any]) -> dict[str, list[tuple[int,
 
 
 def wide_features(
-    frame: Any,
+    columns: Iterable[Column],
     features: Mapping[str, Sequence[tuple[int, str]]],
     offered: Bool[np.ndarray, "set alternative"],
 ) -> Float[np.ndarray, "set alternative feature"]:
     """Features of the alternatives of a wide table, 0 where these are not offered."""
     values = np.zeros((*offered.shape, len(features)))
-    for feature, columns in enumerate(features.values()):
-        wanted = [("features", name) for _, name in columns]
-        cells = read_list(frame, wanted, empty=("features",), rows=len(offered))
-        for (place, _), column in zip(columns, cells, strict=True):
+    cells = iter(columns)
+    for feature, by_place in enumerate(features.values()):
+        for (place, _), column in zip(by_place, cells, strict=False):
             missing = offered[:, place] & (column.code < 0)
             if missing.any():
                 column.refuse(
@@ -252,14 +233,12 @@ def chosen(column: Column, *, counted: bool) -> Float[np.ndarray, " offer"]:
     values = [truth.get(name_text(value).strip().lower(), value) for value in column.values]
     numbers = read_numbers(Column(column.name, column.role, column.code, values))
     most = np.inf if counted else 1.0
-    wrong = (numbers != np.round(numbers)) | (numbers < 0) | (numbers > most)
-    if wrong.any():
-        column.refuse(
-            f"holds {shown(column.values[column.code[np.argmax(wrong)]])} in {where(wrong)}",
-            "it must hold 1 for the alternative chosen from a set and 0 for the others, or how"
-            " often each was chosen, with `counted`",
-            None if counted else "counted=True",
-        )
+    column.refuse_rows(
+        (numbers != np.round(numbers)) | (numbers < 0) | (numbers > most),
+        "it must hold 1 for the alternative chosen from a set and 0 for the others, or how often"
+        " each was chosen, with `counted`",
+        None if counted else "counted=True",
+    )
     return numbers
 
 
@@ -315,29 +294,17 @@ def alternative_names(given: Iterable[Any]) -> tuple[list[Any], list[Any]]:
     return values, alike([listed])[0]
 
 
-def rows_of(frame: Any, columns: Mapping[str, Column], named: Sequence[tuple[str, str]]) -> int:
-    """Number of rows of a wide table, by a column that is named; without any, by its first."""
-    if columns:
-        return len(next(iter(columns.values())))
-    first = named[:1] or [("features", name) for name in column_names(frame)[:1]]
-    if not first:
-        refuse_data("frame", problem="has no columns", expected="give a table with some")
-    return len(read_list(frame, first, empty=("features",))[0])
-
-
 def availability(
-    frame: Any, named: Sequence[tuple[int, str]], names: Sequence[Any], rows: int
+    columns: Sequence[Column], places: Sequence[int], shape: tuple[int, int]
 ) -> Bool[np.ndarray, "set alternative"]:
     """Mask of what was offered in each row of a wide table."""
-    offered = np.ones((rows, len(names)), bool)
-    columns = read_list(frame, [("available", name) for _, name in named], rows=rows)
-    for (place, _), column in zip(named, columns, strict=True):
+    offered = np.ones(shape, bool)
+    for place, column in zip(places, columns, strict=True):
         numbers = read_numbers(column)
-        if (wrong := ~np.isin(numbers, (0, 1))).any():
-            column.refuse(
-                f"holds {numbers[np.argmax(wrong)]:g} in {where(wrong)}",
-                "it must hold 1 where the alternative was offered and 0 where it was not",
-            )
+        column.refuse_rows(
+            ~np.isin(numbers, (0, 1)),
+            "it must hold 1 where the alternative was offered and 0 where it was not",
+        )
         offered[:, place] = numbers == 1
     return offered
 

@@ -1,5 +1,5 @@
 """The border: columns of any table as codes, text and numbers, all of one length. Every reader
-reads its table by `read_columns` or `read_list`."""
+reads its table by `read_columns`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ from jaxtyping import Bool, Float, Int, Num
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import nearest
 from raters.judgements.counts import exact
-from raters.judgements.names import check_text, name_list, shorten, shown
+from raters.judgements.names import (
+    Names,
+    check_text,
+    encode_names,
+    name_list,
+    shorten,
+    shown,
+    warn_data,
+)
 
 
 @dataclass(frozen=True)
@@ -43,36 +51,100 @@ class Column:
         """Raise an error about this column."""
         refuse_data(self.role, self.name, problem, expected, instead=instead)
 
+    def refuse_rows(
+        self,
+        wrong: Bool[np.ndarray, " row"],
+        expected: str,
+        instead: str | None = None,
+        why: str = "",
+    ) -> None:
+        """Raise where rows are wrong, with the value of the first of them."""
+        if wrong.any():
+            value = self.values[self.code[np.argmax(wrong)]]
+            self.refuse(f"holds {shown(value)} in {where(wrong)}{why}", expected, instead)
+
+
+class Columns(dict[str, Column]):
+    """Columns of one table by role, and lists of columns for roles that may have several; all of
+    one length."""
+
+    rows: int
+    lists: dict[str, list[Column]]
+
+    def codes(self, role: str, known: Iterable[Any] | None = None) -> tuple[Any, Names]:
+        """Codes and names in the column of a role; without it None, and no names."""
+        if role not in self:
+            return None, ()
+        (code,), names = encode_names([self[role]], known, role)
+        return code, names
+
+    def counts(self) -> Float[np.ndarray, " row"] | None:
+        """Numbers of judgements: whole numbers from 1 to 2**53; None without a column of them."""
+        if "count" not in self:
+            return None
+        column = self["count"]
+        numbers = read_numbers(column)
+        # The float of 2**53 + 1 is that of 2**53.
+        exactly = np.array([_is_at_most(value, 2**53) for value in column.values])[column.code]
+        column.refuse_rows(
+            (numbers < 1) | (numbers != np.round(numbers)) | ~exactly,
+            "it must hold whole numbers from 1 to 2**53; leave out rows without judgements, and"
+            " round weights",
+        )
+        return exact(numbers)
+
+    def annotators(
+        self, known: Iterable[Any] | None, once: str = ""
+    ) -> tuple[Int[np.ndarray, " row"], Names]:
+        """Codes and names of the annotators; without a column all rows are by one of the name
+        ``all``. Warns of a column that looks like row numbers, where most would have judged
+        once."""
+        if "annotator" not in self:
+            check_no_annotators(known)
+            return np.zeros(self.rows, np.int32), ("all",)
+        who, names = self.codes("annotator", known)
+        if once and len(names) > 1000 and len(names) > 0.8 * self.rows:
+            warn_data(
+                f"column {self['annotator'].name!r} holds {len(names):,} different annotators in"
+                f" {self.rows:,} rows, so most {once}; is it a row number or a time? Give the"
+                " column that names who judged"
+            )
+        return who, names
+
+
+def check_no_annotators(known: Iterable[Any] | None) -> None:
+    """Raise where annotators are named, and no column of the table says who judged."""
+    if known is not None:
+        refuse_data(
+            "annotator",
+            problem="is not given, and a list of annotators is",
+            expected="say which column holds those names",
+        )
+
 
 def read_columns(
-    table: Any, *, empty: Collection[str] = (), part_of: str | None = None, **roles: Any
-) -> dict[str, Column]:
+    table: Any,
+    required: Mapping[str, Any] = {},
+    *,
+    several: Mapping[str, Iterable[Any]] = {},
+    empty: Collection[str] = (),
+    part_of: str | None = None,
+    **optional: Any,
+) -> Columns:
     """The columns named, by role: of one length, and without missing values but in the roles that
     may have empty cells. A row that lacks a part of a group named by `part_of` is left out with the
     group."""
-    wanted = [(role, name) for role, name in roles.items() if name is not None]
+    roles = required | {role: name for role, name in optional.items() if name is not None}
     owner: dict[str, str] = {}
-    for role, name in wanted:
+    for role, name in roles.items():
         other = owner.setdefault(column_name(role, name), role)
         if other != role:
             refuse_data(
                 role, name, f"is the column of `{other}` as well", "name one column for each"
             )
-    columns = read_list(table, wanted, empty, part_of)
-    if len(columns) > 1:
-        check_headings(columns)
-    return {column.role: column for column in columns}
-
-
-def read_list(
-    table: Any,
-    wanted: Sequence[tuple[str, Any]],
-    empty: Collection[str] = (),
-    part_of: str | None = None,
-    rows: int | None = None,
-) -> list[Column]:
-    """The columns of pairs of a role and a name, as `read_columns` gives them, as long as others
-    that were read before; a role may have several."""
+    wanted = [*roles.items(), *((role, name) for role, names in several.items() for name in names)]
+    if not wanted:
+        refuse_data("frame", problem="has no columns", expected="give a table with some")
     names, fetch = _opened(table, [column_name(role, name) for role, name in wanted])
     for role, name in wanted:
         if name not in names:
@@ -80,15 +152,23 @@ def read_list(
             refuse_data(role, name, "names no column of the table", has)
     arrays = [_array(fetch(name), name, role) for role, name in wanted]
     for (role, name), array in zip(wanted, arrays, strict=True):
-        if len(array) != (number := len(arrays[0]) if rows is None else rows):
+        if len(array) != (number := len(arrays[0])):
             problem = f"has {len(array)} rows, and the columns before it {number}"
             refuse_data(role, name, problem, "every column needs one value per row")
         if not len(array) and role not in empty:
             refuse_data(role, name, "has no rows, as the table is empty", "give at least one")
-    return [
+    read = [
         as_column(array, name, role, role in empty, part_of)
         for (role, name), array in zip(wanted, arrays, strict=True)
     ]
+    if len(read) > 1:
+        _check_headings(read)
+    columns = Columns((column.role, column) for column in read[: len(roles)])
+    columns.rows = len(read[0])
+    columns.lists = {role: [] for role in several}
+    for column in read[len(roles) :]:
+        columns.lists[column.role].append(column)
+    return columns
 
 
 def did_you_mean(name: str, names: Iterable[str], least: float = 0.6) -> str:
@@ -131,7 +211,7 @@ def column_name(role: str, name: Any) -> str:
     return name
 
 
-def check_headings(columns: Sequence[Column]) -> None:
+def _check_headings(columns: Sequence[Column]) -> None:
     """Raise where there are rows in which each column holds its own name."""
     heading = [
         column.code == (column.values.index(column.name) if column.name in column.values else -2)
@@ -321,38 +401,19 @@ def _check_logical(values: Any, name: str, role: str) -> None:
 def read_numbers(column: Column) -> Float[np.ndarray, " row"]:
     """A column as finite floats, NaN where it is empty."""
     numbers: np.ndarray = np.array([*map(read_number, column.values), np.nan])[column.code]
-    wrong = ~np.isfinite(numbers) & (column.code >= 0)
-    if wrong.any():
-        value = column.values[column.code[np.argmax(wrong)]]
-        column.refuse(f"holds {shown(value)} in {where(wrong)}", "it must hold finite numbers")
+    column.refuse_rows(~np.isfinite(numbers) & (column.code >= 0), "it must hold finite numbers")
     return numbers
-
-
-def read_counts(column: Column) -> Float[np.ndarray, " row"]:
-    """A column of counts: whole numbers from 1 to 2**53."""
-    numbers = read_numbers(column)
-    # The float of 2**53 + 1 is that of 2**53.
-    exactly = np.array([_is_at_most(value, 2**53) for value in column.values])[column.code]
-    wrong = (numbers < 1) | (numbers != np.round(numbers)) | ~exactly
-    if wrong.any():
-        column.refuse(
-            f"holds {numbers[np.argmax(wrong)]:g} in {where(wrong)}",
-            "it must hold whole numbers from 1 to 2**53; leave out rows without judgements, and"
-            " round weights",
-        )
-    return exact(numbers)
 
 
 def read_ratings(column: Column) -> Float[np.ndarray, " row"]:
     """A column of numbers that are compared: below 2**53, where floats tell whole ones apart."""
     ratings = read_numbers(column)
-    if (wrong := np.abs(ratings) >= 2**53).any():
-        column.refuse(
-            f"holds {shown(column.values[column.code[np.argmax(wrong)]])} in {where(wrong)}, which"
-            " would equal its neighbours",
-            "it must hold numbers below 2**53 (about 9e15) in size; shift or divide all",
-            f"frame[{column.name!r}] = frame[{column.name!r}].rank()",
-        )
+    column.refuse_rows(
+        np.abs(ratings) >= 2**53,
+        "it must hold numbers below 2**53 (about 9e15) in size; shift or divide all",
+        f"frame[{column.name!r}] = frame[{column.name!r}].rank()",
+        ", which would equal its neighbours",
+    )
     return ratings
 
 

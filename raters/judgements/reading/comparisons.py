@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from raters.errors import refuse_data
-from raters.judgements.names import Names, check_text, encode_names, name_text, shorten, shown
+from raters.judgements.names import Names, check_text, name_text, shorten, shown
 from raters.judgements.reading.columns import Column, read_number, where
 from raters.judgements.reading.rankings import in_places, rankers, wide_columns
 
@@ -146,15 +146,13 @@ def _spelled(outcome: Column, spelled: Mapping[str, Any]) -> Float[np.ndarray, "
 
 def _read(outcome: Column, wins: Float[np.ndarray, " row"]) -> Float[np.ndarray, " row"]:
     """Outcomes in single precision, all of which are known."""
-    unread = np.isnan(wins)
-    if unread.any():
-        value = outcome.values[outcome.code[np.argmax(unread)]]
-        outcome.refuse(
-            f"holds {value!r}, which is neither side, in {where(unread)}",
-            "it must hold the item in the first or second column of its row, the name of one of"
-            " these columns, 'first'/'second', 1/0, or 'tie'; spell other values out",
-            "outcomes={'first': ..., 'second': ..., 'tie': ...}",
-        )
+    outcome.refuse_rows(
+        np.isnan(wins),
+        "it must hold the item in the first or second column of its row, the name of one of these"
+        " columns, 'first'/'second', 1/0, or 'tie'; spell other values out",
+        "outcomes={'first': ..., 'second': ..., 'tie': ...}",
+        ", which is neither side",
+    )
     votes: np.ndarray = wins.astype(np.float32)
     return votes
 
@@ -233,18 +231,13 @@ def rankings(
     annotator: str | None,
     known_items: Iterable[Any] | None,
     known_annotators: Iterable[Any] | None,
-) -> tuple[
-    Int[np.ndarray, " comparison"],
-    Int[np.ndarray, " comparison"],
-    Int[np.ndarray, " comparison"],
-    Names,
-    Names,
-]:
-    """Winners, losers and annotators of the comparisons that rankings make, and the names."""
-    cells, columns = wide_columns(frame, places, "places", 2, annotator=annotator)
-    place, item_names = in_places(cells, known_items)
+) -> dict[str, Any]:
+    """Fields of `Comparisons` with the comparisons that rankings make."""
+    columns = wide_columns(frame, places, "places", 2, annotator=annotator)
+    cells = columns.lists["places"]
+    place, items = in_places(cells, known_items)
     _check_number(len(place) * math.comb(len(cells), 2), "places")
-    who, names = rankers(columns, known_annotators, len(place))
+    who, annotators = rankers(columns, known_annotators, tuple(range(len(place))))
     before, after = np.triu_indices(len(cells), 1)
     winner, loser = place[:, before], place[:, after]
     both = (winner >= 0) & (loser >= 0)
@@ -256,12 +249,5 @@ def rankings(
             "give the columns of all places",
         )
     each = np.broadcast_to(who[:, None], both.shape)[both]
-    return winner[both], loser[both], each, item_names, names
-
-
-def strata(column: Column | None) -> tuple[Int[np.ndarray, " row"] | None, Names]:
-    """Codes and names of the strata; None without a column."""
-    if column is None:
-        return None, ()
-    (code,), names = encode_names([column], None, "stratum")
-    return code, names
+    sides = {"first": winner[both], "second": loser[both], "annotator": each}
+    return sides | {"items": items, "annotators": annotators}

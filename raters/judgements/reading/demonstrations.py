@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,15 +13,8 @@ from raters.errors import refuse_data
 from raters.errors.validation import numbers
 from raters.judgements.counts import place_within
 from raters.judgements.mdp import MDP
-from raters.judgements.names import (
-    check_once,
-    encode_names,
-    match_names,
-    name_list,
-    name_text,
-    shorten,
-)
-from raters.judgements.reading.columns import Column, read_numbers, where
+from raters.judgements.names import check_once, name_list, name_text, shorten
+from raters.judgements.reading.columns import Columns, read_numbers, where
 
 Names = tuple[Any, ...]
 # Distance from 1 of a sum of probabilities that is rounding.
@@ -42,23 +35,11 @@ class Steps(NamedTuple):
         return type(self)(*(column[place] for column in self))
 
 
-def codes_in(
-    mdp: MDP, columns: Mapping[str, Column]
-) -> tuple[Int[np.ndarray, " step"], Int[np.ndarray, " step"]]:
-    """Codes of the states and actions in the process."""
-    codes = []
-    for role, known in (("state", mdp.states), ("action", mdp.actions)):
-        (code,), names = encode_names([columns[role]], None, role)
-        codes.append(np.asarray(match_names(code, names, known, role), np.int32))
-    return codes[0], codes[1]
-
-
 def trajectories_of(
-    columns: Mapping[str, Column],
+    columns: Columns,
 ) -> tuple[Int[np.ndarray, " step"], Int[np.ndarray, " step"], Names]:
     """Trajectories and numbers of steps; without a column of numbers, those of the rows of each
     trajectory; without one of trajectories, −1 and 0."""
-    rows = len(columns["state"])
     if "trajectory" not in columns:
         if "step" in columns:
             columns["step"].refuse(
@@ -66,23 +47,16 @@ def trajectories_of(
                 "name the column of the trajectories, or leave both out",
                 "trajectory='trajectory'",
             )
-        return np.full(rows, -1), np.zeros(rows, np.int64), ()
-    (code,), names = encode_names([columns["trajectory"]], None, "trajectory")
-    if "step" in columns:
-        return code, _whole_steps(columns["step"]), names
-    return code, place_within(code), names
-
-
-def _whole_steps(column: Column) -> Int[np.ndarray, " step"]:
-    """Numbers of steps."""
-    values = read_numbers(column)
-    wrong = (values != np.round(values)) | (np.abs(values) >= 2**31)
-    if wrong.any():
-        column.refuse(
-            f"holds {values[np.argmax(wrong)]:g} in {where(wrong)}",
-            "it must hold whole numbers that count the steps of each trajectory",
-        )
-    return values.astype(np.int64)
+        return np.full(columns.rows, -1), np.zeros(columns.rows, np.int64), ()
+    code, names = columns.codes("trajectory")
+    if "step" not in columns:
+        return code, place_within(code), names
+    values = read_numbers(columns["step"])
+    columns["step"].refuse_rows(
+        (values != np.round(values)) | (np.abs(values) >= 2**31),
+        "it must hold whole numbers that count the steps of each trajectory",
+    )
+    return code, values.astype(np.int64), names
 
 
 # ---------------------------------------------------------------- checks

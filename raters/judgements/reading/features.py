@@ -10,12 +10,12 @@ from jaxtyping import Float, Num, Shaped
 
 from raters.errors import refuse_data
 from raters.errors.validation import is_list
-from raters.judgements.names import Names, check_once, encode_names, name_list, name_text, shorten
+from raters.judgements.names import Names, check_once, name_list, name_text, shorten
 from raters.judgements.reading.columns import (
+    Column,
     as_column,
     column_names,
     read_columns,
-    read_list,
     read_numbers,
 )
 from raters.judgements.reading.labels import place
@@ -24,6 +24,7 @@ from raters.judgements.reading.labels import place
 _LARGE = 1e9
 # Features of items are; their squares are summed.
 _LARGEST = 1e100
+_SUCH = "names=['age', 'length']"
 
 
 def feature_array(
@@ -38,7 +39,10 @@ def feature_array(
             instead="item='item'",
         )
     values = _values(features, items)
-    chosen = _feature_names(names, values.shape[1])
+    number = values.shape[1]
+    chosen = tuple(f"x{place + 1}" for place in range(number))
+    if names is not None:
+        chosen = distinct(names, "names", _SUCH, number)
     if values.dtype.kind not in "biuf" and chosen:
         columns = [
             as_column(column, name, "features", empty=True)
@@ -69,9 +73,9 @@ def feature_table(
     there = column_names(table)
     chosen = tuple(name for name in there if name != item)
     if names is not None:
-        chosen = _feature_names(names)
-    wanted = [("item", item), *(("features", name) for name in chosen)]
-    column, *columns = read_list(table, wanted, empty=("features",))
+        chosen = distinct(names, "names", _SUCH)
+    read = read_columns(table, {"item": item}, several={"features": chosen}, empty=("features",))
+    column = read["item"]
     advice = "leave these rows out, or name all items when data are read"
     code = place(column, items, "items", advice)
     times = np.bincount(code, minlength=len(items))
@@ -80,7 +84,7 @@ def feature_table(
             f"has {times[wrong[0]]} rows for item {items[wrong[0]]!r} ({wrong.size} such item(s))",
             "give one row for each item",
         )
-    values = [read_numbers(one) for one in columns]
+    values = [read_numbers(one) for one in read.lists["features"]]
     return np.column_stack([code, *values])[np.argsort(code), 1:], chosen
 
 
@@ -92,23 +96,23 @@ def new_items(
         items: Names = tuple(range(len(features) if is_list(features) else 0))
         values, _ = feature_array(features, names, items)
     else:
-        (_,), items = encode_names([read_columns(features, item=item)["item"]], None, "item")
+        _, items = read_columns(features, {"item": item}).codes("item")
         values, _ = feature_table(features, item, names, items)
     values = values.astype(np.float64)
     check_finite(values, names, items)
     return values, items
 
 
-def _feature_names(names: Any, number: int | None = None) -> tuple[str, ...]:
-    """Names of features that are given, or ``x1``, ``x2``, … of so many."""
-    if names is None:
-        return tuple(f"x{place + 1}" for place in range(number or 0))
-    chosen = tuple(map(name_text, name_list(names, "names", "names=['age', 'length']")))
-    check_once(chosen, "names")
-    if number is not None and len(chosen) != number:
-        problem = f"has {len(chosen)} name(s) for {number} feature(s)"
-        refuse_data("names", chosen, problem, "give one for each column")
-    return chosen
+def distinct(
+    given: Any, parameter: str, such: str | None = None, number: int | None = None
+) -> tuple[str, ...]:
+    """Names of features, as text, each once; as many as there are columns, where that is known."""
+    names = tuple(map(name_text, name_list(given, parameter, such)))
+    check_once(names, parameter)
+    if number is not None and len(names) != number:
+        problem = f"has {len(names)} name(s) for {number} feature(s)"
+        refuse_data(parameter, names, problem, "give one for each column")
+    return names
 
 
 def features_of(
@@ -194,28 +198,32 @@ def check_finite(
         )
 
 
-def differences(
-    frame: Any, sides: Mapping[str, tuple[str, str]] | None, rows: int
-) -> tuple[Float[np.ndarray, "row feature"] | None, tuple[str, ...]]:
-    """Features of one side less those of the other, shape (row, feature), and their names."""
-    if sides is None:
-        return None, ()
-    pairs = list(sides.values()) if isinstance(sides, Mapping) else []
+def sides(features: Any) -> tuple[tuple[str, ...], list[str]]:
+    """Names of features that are given by the columns of two sides, and these columns."""
+    if features is None:
+        return (), []
+    pairs = list(features.values()) if isinstance(features, Mapping) else []
     # A set of two names does not say which side is which.
     in_order = all(isinstance(pair, Sequence) and is_list(pair) for pair in pairs)
     if not pairs or not in_order or any(len(pair) != 2 for pair in pairs):
         refuse_data(
             "features",
-            sides,
+            features,
             "is no mapping of names to two columns",
             "map the name of each feature to the columns of its two sides",
             instead="features={'length': ('length_a', 'length_b')}",
         )
-    names = tuple(map(name_text, name_list(sides, "features")))
-    check_once(names, "features")
-    columns = read_list(frame, [("features", name) for pair in pairs for name in pair], rows=rows)
+    return distinct(features, "features"), [name for pair in pairs for name in pair]
+
+
+def differences(
+    columns: Sequence[Column], names: Sequence[str]
+) -> Float[np.ndarray, "row feature"] | None:
+    """Features of one side less those of the other, shape (row, feature)."""
+    if not columns:
+        return None
     values = np.column_stack([read_numbers(column) for column in columns])
-    return single(values[:, ::2] - values[:, 1::2], names), names
+    return single(values[:, ::2] - values[:, 1::2], names)
 
 
 def single(

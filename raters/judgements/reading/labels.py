@@ -17,23 +17,20 @@ from raters.judgements.names import (
     ascii_shown,
     check_once,
     check_ordered,
-    encode_names,
     in_order,
     meaning,
     name_list,
     name_text,
     shorten,
-    warn_data,
     warn_of_near,
 )
 from raters.judgements.reading.columns import (
     Column,
-    column_name,
+    Columns,
     did_you_mean,
     is_column,
     one_each,
     read_columns,
-    read_counts,
     repeated,
     where,
 )
@@ -51,35 +48,10 @@ def place(column: Column, known: Names, plural: str, advice: str) -> Int[np.ndar
     code: np.ndarray = table[column.code]
     wrong = (code < 0) & (column.code >= 0)
     if wrong.any():
-        value = column.values[column.code[np.argmax(wrong)]]
-        column.refuse(
-            f"holds {value!r} in {where(wrong)}, which is none of the {plural}"
-            f" {shorten(map(repr, known))}",
-            f"{advice}{did_you_mean(name_text(value), lookup)}",
-        )
+        near = did_you_mean(name_text(column.values[column.code[np.argmax(wrong)]]), lookup)
+        why = f", which is none of the {plural} {shorten(map(repr, known))}"
+        column.refuse_rows(wrong, f"{advice}{near}", why=why)
     return code
-
-
-def annotators(
-    column: Column | None, known: Iterable[Any] | None, rows: int, once: str = ""
-) -> tuple[Int[np.ndarray, " row"], Names]:
-    """Codes and names of the annotators; without a column all rows are by one of the name ``all``.
-    Warns of a column that looks like row numbers, where most would have judged once."""
-    if column is None:
-        if known is not None:
-            refuse_data(
-                "annotator",
-                problem="is not given, and a list of annotators is",
-                expected="say which column holds those names",
-            )
-        return np.zeros(rows, np.int32), ("all",)
-    (who,), names = encode_names([column], known, "annotator")
-    if once and len(names) > 1000 and len(names) > 0.8 * rows:
-        warn_data(
-            f"column {column.name!r} holds {len(names):,} different annotators in {rows:,} rows, so"
-            f" most {once}; is it a row number or a time? Give the column that names who judged"
-        )
-    return who, names
 
 
 def classes(
@@ -156,22 +128,11 @@ def settle_repeats(
     return rows[~again], None
 
 
-def families(
-    who: Int[np.ndarray, " row"], family: Column | None, annotators: Names
-) -> tuple[Int[np.ndarray, " annotator"] | None, Names]:
-    """The code of the family of each annotator, −1 where no row tells it, and the names."""
-    if family is None or not family.values:
-        return None, ()
-    (code,), names = encode_names([family], None, "family")
-    return one_each(who, family, code, annotators).astype(np.int32), names
-
-
 def known_truth(
     table: Any, item: str, truth: str, items: Names, classes: Names
 ) -> Int[np.ndarray, " item"] | None:
     """The true class of each item, −1 where it is unknown, of a table with two columns or of a
     mapping of items to classes."""
-    roles = {"item": column_name("item", item), "truth": column_name("truth", truth)}
     if isinstance(table, pd.Series) or (
         isinstance(table, Mapping) and not any(map(is_column, table.values()))
     ):
@@ -186,7 +147,7 @@ def known_truth(
             f"give a mapping of items to classes, or a table with columns {item} and {truth}",
             instead="{'page 1': 'spam'}",
         )
-    columns = read_columns(table, empty=("truth",), **roles)
+    columns = read_columns(table, {"item": item, "truth": truth}, empty=("truth",))
     gold = columns["truth"]
     if not gold.values:
         return None
@@ -197,14 +158,14 @@ def known_truth(
 
 
 def record(
-    columns: Mapping[str, Column], annotators: Names, classes: Names
+    columns: Columns, annotators: Names, classes: Names
 ) -> Float[np.ndarray, "annotator true_class label"]:
     """Number of times that each annotator gave each label to items of each true class, shape
     (annotator, true class, label)."""
     advice = "leave these rows out, or name all of them when labels are read"
     who = place(columns["annotator"], annotators, "annotators", advice).astype(np.int64)
     truth, given = (place(columns[role], classes, "classes", advice) for role in ("truth", "label"))
-    number = read_counts(columns["count"]).astype(np.float64) if "count" in columns else None
     shape = len(annotators), len(classes), len(classes)
     cell = np.ravel_multi_index((who, truth, given), shape)
-    return np.bincount(cell, number, int(np.prod(shape))).reshape(shape).astype(np.float64)
+    number = np.bincount(cell, columns.counts(), int(np.prod(shape))).astype(np.float64)
+    return number.reshape(shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -13,21 +13,19 @@ from raters.judgements.counts import place_within
 from raters.judgements.names import Names, encode_names, shorten, shown
 from raters.judgements.reading.columns import (
     Column,
-    check_headings,
-    column_name,
+    Columns,
+    check_no_annotators,
     matching,
-    read_list,
+    read_columns,
     read_numbers,
     where,
 )
-from raters.judgements.reading.labels import annotators as annotators_of
 
 
-def best_and_worst(
-    shown: Sequence[Column], columns: Mapping[str, Column], known: Iterable[Any] | None
-) -> tuple[Table, Names]:
+def best_and_worst(columns: Columns, known: Iterable[Any] | None) -> tuple[Table, Names]:
     """Answers as rankings: place 1 for the best item, −1 for the worst, 0 for the others."""
-    cells, names = coded(shown, known, [columns["best"], columns["worst"]])
+    shown_items = columns.lists["offered"]
+    cells, names = coded(shown_items, known, [columns["best"], columns["worst"]])
     items, top, bottom = cells[:, :-2], cells[:, -2], cells[:, -1]
     if (few := (items >= 0).sum(1) < 2).any():
         refuse_data(
@@ -40,10 +38,10 @@ def best_and_worst(
         other = (code < 0) | other if role == "best" else (code >= 0) & other
         if other.any():
             at = int(np.argmax(other))
-            shown_items = shorten([names[item] for item in items[at] if item >= 0])
+            those = shorten([names[item] for item in items[at] if item >= 0])
             columns[role].refuse(
                 f"names {names[code[at]] if code[at] >= 0 else 'no item'!r} in {where(other)},"
-                f" where the items are {shown_items}",
+                f" where the items are {those}",
                 "it must hold the name of one of them, and not its number or column",
             )
     if (same := top == bottom).any():
@@ -176,24 +174,18 @@ def check_placed(table: Table, role: str) -> None:
         )
 
 
-def wide_columns(
-    frame: Any, places: Any, role: str, least: int, **others: str | None
-) -> tuple[list[Column], dict[str, Column]]:
+def wide_columns(frame: Any, places: Any, role: str, least: int, **others: str | None) -> Columns:
     """Columns of a table with a row for each ranking: those of its items, `least` or more, and the
     others by role."""
     listed = matching(frame, places, role)
     if len(listed) < least:
         few = f"names fewer than {least} columns"
         refuse_data(role, places, few, "give all of them", instead=f"{role}=['{role}*']")
-    named = {other: column_name(other, name) for other, name in others.items() if name is not None}
-    wanted = [(role, name) for name in listed] + list(named.items())
-    for at, name in wanted:
-        if [one for _, one in wanted].count(name) > 1:
-            refuse_data(at, name, "comes twice", f"name one column for each, apart from `{role}`")
-    columns = read_list(frame, wanted, empty=(role, "best", "worst"))
-    cells, rest = columns[: len(listed)], columns[len(listed) :]
-    check_headings(cells)
-    return cells, {column.role: column for column in rest}
+    names = [*listed, *others.values()]
+    for name in listed:
+        if names.count(name) > 1:
+            refuse_data(role, name, "comes twice", f"name one column for each, apart from `{role}`")
+    return read_columns(frame, several={role: listed}, empty=(role, "best", "worst"), **others)
 
 
 def coded(
@@ -232,11 +224,10 @@ def in_places(
 
 
 def rankers(
-    columns: Mapping[str, Column], known: Iterable[Any] | None, rows: int
+    columns: Columns, known: Iterable[Any] | None, each: Names
 ) -> tuple[Int[np.ndarray, " ranking"], Names]:
-    """Code of who gave each ranking, and the names; without a column each is its own."""
+    """Code of who gave each ranking, and the names; without a column those of the rankings."""
     if "annotator" in columns:
-        (who,), names = encode_names([columns["annotator"]], known, "annotator")
-        return who, names
-    annotators_of(None, known, rows)
-    return np.arange(rows, dtype=np.int32), tuple(range(rows))
+        return columns.codes("annotator", known)
+    check_no_annotators(known)
+    return np.arange(len(each), dtype=np.int32), each
