@@ -20,8 +20,8 @@ import xarray as xr
 
 from raters.errors import DataError, DataWarning, refuse
 from raters.errors.validation import boolean, checked, instance
+from raters.judgements.comparisons import Side
 from raters.judgements.names import check_once, name_list, name_text, shorten, shown
-from raters.judgements.pairs import Side
 
 __all__ = [
     "Imported",

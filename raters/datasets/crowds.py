@@ -17,9 +17,9 @@ from raters.judgements.choices import Choices
 from raters.judgements.demonstrations import Demonstrations
 from raters.judgements.labels import Labels
 from raters.judgements.mdp import MDP
+from raters.judgements.of_items import MOST_LEVELS
 from raters.judgements.rankings import Rankings
 from raters.judgements.ratings import Ratings
-from raters.judgements.reading.answers import MOST_LEVELS
 from raters.judgements.responses import Responses
 from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy
 

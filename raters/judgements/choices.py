@@ -317,7 +317,7 @@ class Choices(Grouped):
         table = reading.Offers(group, what, who[group], times, wide[group, what])
         each = reading.matrix(columns.lists["choosers"], rows)
         sets = tuple(range(rows)), tuple(names)
-        terms = reading.Terms(tuple(described), specific, listed["choosers"], like)
+        terms = reading.Terms(tuple(described), specific, tuple(listed["choosers"]), like)
         choices = cls._of(table, sets, people, each, terms, counted=False)
         return choices.aggregate() if aggregate and not choices.has_features else choices
 

@@ -10,9 +10,8 @@ import scipy.sparse
 from jaxtyping import Int
 from scipy.sparse.csgraph import connected_components
 
-from raters.judgements.base import Judgements
+from raters.judgements.base import PIECE, Judgements
 from raters.judgements.names import shorten
-from raters.judgements.parts import PIECE
 
 # Least number of rows of a part that counts as one.
 _FEWEST = 2

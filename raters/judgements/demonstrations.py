@@ -166,9 +166,9 @@ class Demonstrations(Judgements):
         21
         """
         instance("mdp", mdp, MDP, "a decision process", "rt.MDP.from_arrays(transition)")
-        roles = {"state": state, "action": action}
-        others = {"trajectory": trajectory, "step": step, "annotator": annotator, "count": count}
-        columns = read_columns(frame, roles, **others)
+        others: dict[str, Any] = {"trajectory": trajectory, "step": step, "annotator": annotator}
+        required = {"state": state, "action": action}
+        columns = read_columns(frame, required, count=count, **others)
         who, people = columns.annotators(annotators)
         code, time, names = reading.trajectories_of(columns)
         table = reading.Steps(

@@ -185,7 +185,7 @@ class Labels(Scanned, Grouped):
         one_of("repeats", repeats, get_args(label_reading.Repeats))
         boolean("aggregate", aggregate)
         roles = {"item": item, "annotator": annotator, "label": label}
-        others = {"count": count, "truth": truth, "family": family}
+        others: dict[str, Any] = {"count": count, "truth": truth, "family": family}
         columns = read_columns(frame, roles, empty=("truth", "family"), **others)
         gold = columns.get("truth")
         gold = gold if gold is not None and gold.values else None

@@ -12,15 +12,7 @@ from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
 from raters.errors.validation import checked
-from raters.judgements import mdp_sources as sources
-from raters.judgements.mdp_checks import (
-    check_discount,
-    check_process,
-    check_weights,
-    edges_of,
-    keeping,
-    reached,
-)
+from raters.judgements import mdp_tables
 from raters.judgements.names import check_ordered, name_list, name_text, warn_of_each
 from raters.judgements.roles import static
 
@@ -197,7 +189,7 @@ class MDP:
         """
         columns = {"state": state, "action": action, "next_state": next_state}
         known = {"state": states, "action": actions}
-        tables = sources.of_frame(frame, columns, probability, tuple(features), start, known)
+        tables = mdp_tables.of_frame(frame, columns, probability, tuple(features), start, known)
         mdp = cls._of(discount, **tables)
         mdp.warn()
         return mdp
@@ -232,7 +224,7 @@ class MDP:
         >>> mdp.features[:, 0].tolist(), mdp.ends.tolist()
         ([[0.5], [0.0]], [False, True])
         """
-        return cls._of(discount, **sources.of_gymnasium(env))
+        return cls._of(discount, **mdp_tables.of_gymnasium(env))
 
     @classmethod
     @checked
@@ -284,15 +276,15 @@ class MDP:
         >>> mdp.transition[0, mdp.actions.index("right")].tolist()
         [0.1, 0.8, 0.0, 0.1, 0.0, 0.0, 0.0]
         """
-        mdp = cls._of(discount, **sources.of_grid(rows, columns, slip, features, ends, start))
+        mdp = cls._of(discount, **mdp_tables.of_grid(rows, columns, slip, features, ends, start))
         mdp.warn()
         return mdp
 
     @classmethod
     def _of(cls, discount: float, **tables: Any) -> Self:
         """Process of tables of which all but the transitions may be left out."""
-        check_discount(discount)
-        arrays = sources.completed(tables, undiscounted=discount == 1)
+        mdp_tables.check_discount(discount)
+        arrays = mdp_tables.completed(tables, undiscounted=discount == 1)
         size = arrays["transition"].shape
         states = _names("states", tables.get("states"), size[0])
         feature_names = tables.get("feature_names")
@@ -331,7 +323,7 @@ class MDP:
         those whose actions have the same features: otherwise there is something to choose for ever,
         as at a row of slot machines."""
         allowed, features = np.asarray(self.allowed), np.asarray(self.features)
-        kept = keeping(np.asarray(self.transition), allowed)
+        kept = mdp_tables.keeping(np.asarray(self.transition), allowed)
         if self.discount == 1:
             return kept
         first = features[np.arange(len(features)), allowed.argmax(-1)]
@@ -340,15 +332,15 @@ class MDP:
 
     def reward(self, weights: ArrayLike) -> Float[np.ndarray, "state action"]:
         """Reward of each action in each state, linear in the features, shape (state, action)."""
-        return np.asarray(self.features @ check_weights(weights, self))
+        return np.asarray(self.features @ mdp_tables.check_weights(weights, self))
 
     def check(self) -> None:
         """Raise unless the arrays fit together; see `from_arrays`."""
-        check_process(self)
+        mdp_tables.check_process(self)
 
     def warn(self) -> None:
         """Warn of states that are never reached from the start."""
-        seen = reached(edges_of(self), np.asarray(self.start) > 0)
+        seen = mdp_tables.reached(mdp_tables.edges_of(self), np.asarray(self.start) > 0)
         sentence = (
             "state(s) are never reached from the start, so that no demonstration passes through"
             " them"

@@ -199,10 +199,15 @@ class Rankings(Judgements):
         [[0, 1], [1, 2]]
         """
         boolean("aggregate", aggregate)
-        roles = {"ranking": ranking, "item": item, "rank": rank}
-        others = {"lowest": lowest, "annotator": annotator, "count": count}
-        optional = ("rank", "lowest")
-        columns = read_columns(frame, roles, empty=optional, part_of=ranking, **others)
+        columns = read_columns(
+            frame,
+            {"ranking": ranking, "item": item, "rank": rank},
+            empty=("rank", "lowest"),
+            part_of=ranking,
+            lowest=lowest,
+            annotator=annotator,
+            count=count,
+        )
         of, names = columns.codes("ranking")
         what, item_names = columns.codes("item", items)
         if (twice := repeated(of, what)).any():

@@ -13,8 +13,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from raters.judgements.names import warn_of_each
-from raters.judgements.of_items import OfItems
-from raters.judgements.reading.answers import right
+from raters.judgements.of_items import OfItems, right
 from raters.judgements.reading.columns import Column
 from raters.judgements.roles import static
 

@@ -94,7 +94,7 @@ def opened(path: Path | str) -> ds.Dataset:
 
 def grouped(path: Path | str, roles: Mapping[str, str], count: str | None = None) -> pd.DataFrame:
     """Different rows of a Parquet file, or of a folder of such files, and their numbers behind."""
-    wanted = dict(roles) | ({} if count is None else {"count": count})
+    wanted: dict[str, Any] = dict(roles) | ({} if count is None else {"count": count})
     data = opened(path)
     if not set(wanted.values()) <= set(data.schema.names):
         read_columns(data.schema.empty_table(), **wanted)

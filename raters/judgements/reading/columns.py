@@ -134,7 +134,8 @@ def read_columns(
     """The columns named, by role: of one length, and without missing values but in the roles that
     may have empty cells. A row that lacks a part of a group named by `part_of` is left out with the
     group."""
-    roles = required | {role: name for role, name in optional.items() if name is not None}
+    given = {role: name for role, name in optional.items() if name is not None}
+    roles = {**required, **given}
     owner: dict[str, str] = {}
     for role, name in roles.items():
         other = owner.setdefault(column_name(role, name), role)

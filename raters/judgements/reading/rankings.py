@@ -174,7 +174,7 @@ def check_placed(table: Table, role: str) -> None:
         )
 
 
-def wide_columns(frame: Any, places: Any, role: str, least: int, **others: str | None) -> Columns:
+def wide_columns(frame: Any, places: Any, role: str, least: int, **others: Any) -> Columns:
     """Columns of a table with a row for each ranking: those of its items, `least` or more, and the
     others by role."""
     listed = matching(frame, places, role)
