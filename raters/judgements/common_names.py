@@ -36,6 +36,7 @@ def with_names(data: Any, axis: str, names: tuple[Any, ...]) -> Any:
     if present == tuple(names):
         return data
     place = match_names(np.arange(len(present)), present, names, axis)
+    along = (axis, f"next_{axis}")  # next states are states
     changes: dict[str, Any] = {data.names[axis]: tuple(names)}
     grouped = isinstance(data, Grouped) and axis == data.unit
     for name, axes in data.arrays().items():
@@ -47,7 +48,7 @@ def with_names(data: Any, axis: str, names: tuple[Any, ...]) -> Any:
             values = _moved(values, place[np.asarray(data.unit_code)], len(names), name, data)
         if data.axes.get(name) == axis:
             values = np.where(values >= 0, place[values], values).astype(values.dtype)
-        for dim in (dim for dim, of in enumerate(axes) if of == axis):
+        for dim in (dim for dim, of in enumerate(axes) if of in along):
             spread = _moved(np.moveaxis(values, dim, 0), place, len(names), name, data)
             values = np.moveaxis(spread, 0, dim)
         changes[name] = values

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from raters.judgements.base import Judgements
+from raters.judgements.common_names import with_names
 from raters.judgements.together import Together
 
 # Where each new code of an axis comes from: the code of old entry i is `new[axis][i]`.
@@ -26,48 +27,26 @@ def highest(data: Judgements) -> np.ndarray:
 
 
 def renamed(data: Any, new: NewCodes) -> Any:
-    """The same judgements with other codes along some axes."""
+    """The same judgements with other codes along some axes, and the names at their new codes."""
     if isinstance(data, Together):
-        moved = [
-            renamed(
-                part, {axis: new[name] for axis, name in _named(data, part_name) if name in new}
-            )
-            for part_name, part in data.by_name()
-        ]
+        moved = []
+        for part_name, part in data.by_name():
+            called = data.own_axes(part_name).items()
+            moved.append(renamed(part, {axis: new[name] for axis, name in called if name in new}))
         return dataclasses.replace(data, parts=tuple(moved))
-    changes: dict[str, Any] = {}
-    for name, axes in data.arrays().items():
-        column = getattr(data, name)
-        if column is None:
-            continue
-        if data.axes.get(name) in new:
-            codes = np.asarray(column)
-            moved_codes = np.where(codes >= 0, new[data.axes[name]][codes], codes)
-            changes[name] = moved_codes.astype(codes.dtype)
-        elif own := {place: axis for place, axis in enumerate(map(_names_of, axes)) if axis in new}:
-            for place, axis in own.items():
-                column = np.take(column, np.argsort(new[axis]), axis=place)
-            changes[name] = column
-    if data.unit != data.row:  # units stay in the order of their codes
-        order = np.argsort(changes["unit_code"])
-        moved = data.take(order)
-        rows = {
-            name: changes.pop(name)[order]
-            for name in list(changes)
-            if data.arrays()[name][0] == "unit"
-        }
-        of_rows = {
-            name: new[axis][np.asarray(getattr(moved, name))].astype(np.int32)
-            for name, axis in data.axes.items()
-            if axis in new and data.arrays()[name][0] == data.row
-        }
-        return dataclasses.replace(moved, **changes | rows | of_rows)
-    return dataclasses.replace(data, **changes)
+    for axis, order in new.items():
+        names = data.coords[axis]
+        data = with_names(data, axis, tuple(names[place] for place in np.argsort(order)))
+    return data
 
 
-def _named(data: Together, part: str) -> list[tuple[str, str]]:
-    """Axes of a part, and what the data call them."""
-    return list(data.own_axes(part).items())
+def with_names_of(data: Any, like: Any) -> Any:
+    """Judgements with the names of others in place of theirs."""
+    if isinstance(data, Together):
+        parts = tuple(map(with_names_of, data.parts, like.parts))
+        return dataclasses.replace(data, parts=parts)
+    fields = data.names.values()
+    return dataclasses.replace(data, **{field: getattr(like, field) for field in fields})
 
 
 def question_axes(data: Any) -> list[str]:
@@ -80,22 +59,6 @@ def question_axes(data: Any) -> list[str]:
         ]
         return list(dict.fromkeys(called))
     return [axis for axis in data.question_axes() if axis != data.axes.get(data.known)]
-
-
-def _names_of(axis: str) -> str:
-    """Axis that has the names of an axis: next states are states."""
-    return axis.removeprefix("next_")
-
-
-def with_names_moved(data: Any, new: NewCodes) -> Any:
-    """Judgements as `renamed` gives them, with the names at their new codes."""
-    if isinstance(data, Together):
-        return data
-    changes = {}
-    for axis, order in new.items():
-        names = getattr(data, data.names[axis])
-        changes[data.names[axis]] = tuple(names[place] for place in np.argsort(order))
-    return dataclasses.replace(data, **changes)
 
 
 def doubled(data: Any) -> tuple[Any, Any]:

@@ -376,9 +376,9 @@ def _check_relabelling(program: Program[Any], values: Values, seed: int) -> None
                 moved[name] = np.take(moved[name], np.argsort(new[dim]), axis=axis)
     here = float(densities(model, data, values).joint)
     changed = _kinds.renamed(data, new)
-    there = float(densities(model, changed, moved).joint)
+    there = float(densities(model, _kinds.with_names_of(changed, data), moved).joint)
     if not _close(here, there):  # The model may have names among its settings.
-        there = float(densities(model, _kinds.with_names_moved(changed, new), moved).joint)
+        there = float(densities(model, changed, moved).joint)
     assert _close(here, there), (
         f"renaming {' and '.join(f'{axis}s' for axis in new)} changes the log density by"
         f" {there - here:.3g}"
