@@ -13,17 +13,13 @@ from nbclient import NotebookClient
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 _LARGEST = 500_000  # bytes, outputs included
-# `make test` runs the first notebook alone; CI also one on audits, and `make test-all` all of them.
-_IN_CI = ("03",)
+# `make test-slow` runs the first notebook and one on audits; `make test-all` all of them.
+_IN_CI = ("00", "03")
 _RUNS = [
-    NOTEBOOKS[0],
-    *(
-        pytest.param(
-            path,
-            marks=(pytest.mark.slow, *[pytest.mark.exhaustive] * (path.stem[:2] not in _IN_CI)),
-        )
-        for path in NOTEBOOKS[1:]
-    ),
+    pytest.param(
+        path, marks=pytest.mark.slow if path.stem[:2] in _IN_CI else pytest.mark.exhaustive
+    )
+    for path in NOTEBOOKS
 ]
 
 

@@ -211,6 +211,7 @@ def test_programs_that_cannot_be_augmented(function, text):
         rt.fit(model, {"x": X[:, 0], "y": Y}, rt.PGGibbs(), seed=0)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_augmented_is_fitted_by_nuts(fit_quietly):
     model = rt.models.numpyro_model(counts, observed="y")
     data = {"x": X[:40, 0], "y": RNG.poisson(1.0, 40)}
@@ -245,6 +246,7 @@ def _bounded(x, y=None):
     numpyro.sample("obs", dist.Bernoulli(logits=slope * x * jnp.log(power)), obs=y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [_centred, _two_parameters, _bounded])
 def test_programs_with_free_sites_are_sampled(program, fit_quietly) -> None:
     """Also where an index stands beside a learned scale, and where a bound is not 0."""

@@ -36,6 +36,7 @@ def _pooled(model, data):
     return program, point, PooledRows.of(program, start)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [False, True])
 def test_distinct_rows_give_what_all_rows_give(votes, known) -> None:
     model = rt.MixtureBTL(num_types=2, reward_scale=2.0)

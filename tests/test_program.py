@@ -187,6 +187,7 @@ def test_densities_that_back_ends_would_see_differently_are_refused(model, word,
         _ = rt.program.Program(model, counted).sites
 
 
+@pytest.mark.slow
 def test_a_model_without_blocks_is_fitted_by_nuts(tiny):
     assert isinstance(default_backend(Squared(), tiny), rt.NUTS)
     assert isinstance(default_backend(Base(), tiny), rt.PGGibbs)

@@ -101,6 +101,7 @@ def test_no_point_of_a_dense_search_is_better(name, model, by_hand, request):
     assert set(found["by"].values) == set(who)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "model", "by_hand"), CASES)
 def test_the_gradient_is_that_of_finite_differences(name, model, by_hand, request):
     _, result = request.getfixturevalue(name)
@@ -118,6 +119,7 @@ def test_the_gradient_is_that_of_finite_differences(name, model, by_hand, reques
             assert np.abs(exact).max() > 0
 
 
+@pytest.mark.slow
 def test_what_is_nearest(labels):
     data, result = labels
     bounds = {"x1": (0.5, 0.5), "x2": (-1.0, 1.0)}

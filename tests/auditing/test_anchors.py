@@ -63,6 +63,7 @@ def test_known_truths_move_verdicts(misled):
     assert set(found.values()) <= {"keep", "review", "drop"}
 
 
+@pytest.mark.slow
 def test_a_trusted_annotator_is_an_anchor(misled):
     _, result, _ = misled
     audit = rt.audit(MODEL, result, reference=["right"])

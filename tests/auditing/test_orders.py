@@ -84,6 +84,7 @@ def test_without_known_orders_rewards_err_by_the_prior():
     assert (truth[:, 0] > truth[:, 1]).mean() == pytest.approx(expected, abs=0.011)
 
 
+@pytest.mark.slow
 def test_true_rewards_are_those_of_importance_sampling():
     """Three items with correlated rewards and two known orders against 2 million weighted draws
     from the prior at the sizes drawn; 8,000 draws: error of a mean below .06 (more than four
@@ -135,6 +136,7 @@ def misled():
     return votes, result, pd.Series(truth, range(12))
 
 
+@pytest.mark.slow
 def test_known_values_turn_the_order(misled):
     votes, result, truth = misled
     by_crowd = rt.calibrate(MODEL, result)

@@ -97,6 +97,7 @@ def misfits() -> dict[str, rt.Rankings]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["late_places", "competence", "tastes"])
 def test_a_check_sees_what_does_not_fit(name, fit_quietly) -> None:
     """The observed value is beyond all 600 replicates, by several times their spread."""

@@ -57,6 +57,7 @@ def failed(result) -> list[str]:
     return rt.check(MODEL, result, replicates=800).failed
 
 
+@pytest.mark.slow
 def test_a_red_and_a_blue_bus_are_no_independent_alternatives(fitted) -> None:
     assert failed(fitted()[1]) == []
     choices, result = fitted(buses_alike=True)

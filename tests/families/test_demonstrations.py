@@ -16,6 +16,8 @@ from raters.families.demonstrations import read_demonstrations
 from tests.refusals import raises_about
 from tests.reporting.test_report import check_forms
 
+pytestmark = pytest.mark.slow
+
 _SVI = rt.SVI(steps=700, draws=1500)
 
 
@@ -95,7 +97,6 @@ def test_the_report_has_the_reward_and_the_policy(model, result) -> None:
     assert " votes" not in report.to_html()
 
 
-@pytest.mark.slow
 def test_cloning_is_audited_predicted_and_checked(crowd, fit_quietly) -> None:
     model, data = rt.models.BehaviouralCloning(), crowd[0]
     result = fit_quietly(model, data, rt.PGEM(draws=100))

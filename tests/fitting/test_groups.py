@@ -58,6 +58,7 @@ def test_plots_of_predictions_and_priors_run(name, plot, trees):
     plt.close("all")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Estimated shape parameter of Pareto")
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("unit", ["row", "judgement"])

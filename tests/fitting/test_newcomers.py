@@ -36,6 +36,7 @@ def test_predicts_for_known_choosers_by_their_own_coefficients(choices) -> None:
     np.testing.assert_allclose(shares[0], scipy.special.expit(own), rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_predicts_for_new_choosers_by_those_of_the_population(name: str, choices) -> None:
     """The logit of a normal difference of utilities, integrated on 60 Gauss-Hermite nodes under

@@ -42,6 +42,7 @@ def quiet():
     return fitted
 
 
+@pytest.mark.slow
 def test_draws_are_those_of_the_joint_posterior(result) -> None:
     model, labels = rt.fitting.part(OF_LABELS, result, "labels")
     assert model == rt.models.OneCoin()
@@ -76,6 +77,7 @@ def test_classes_are_those_of_the_part(result) -> None:
     np.testing.assert_allclose(classes.values, expected.values, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_file_has_all_of_it(result, both, tmp_path) -> None:
     result.to_netcdf(tmp_path / "both.nc")
     again = xr.open_datatree(tmp_path / "both.nc")

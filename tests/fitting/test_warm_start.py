@@ -43,6 +43,7 @@ def density_of_first_draw(model, data, result) -> np.ndarray:
         return np.array([float(log_joint(model, data, draw)) for draw in draws])
 
 
+@pytest.mark.slow
 def test_gibbs_goes_on_where_it_stopped(many, fit_quietly):
     long = fit_quietly(MODEL, many, rt.PGGibbs(draws=20, warmup=30, chains=2))
     short = rt.PGGibbs(draws=1, warmup=0, chains=2)
@@ -77,6 +78,7 @@ def test_the_posterior_is_the_same(reference, tiny, fit_quietly, backend, tolera
     assert (reference.attrs["warm_start"], warm.attrs["warm_start"]) == (0, 1)
 
 
+@pytest.mark.slow
 def test_any_back_end_sets_out_from_any_other(tiny, fit_quietly):
     mode = fit_quietly(MODEL, tiny, rt.PGEM(draws=20, starts=1))
     chains = fit_quietly(MODEL, tiny, rt.PGGibbs(draws=3, warmup=2, chains=2), start=mode)
@@ -93,6 +95,7 @@ def read(*names: str, order: tuple[str, ...] | None = None) -> rt.Comparisons:
     return rt.Comparisons.from_frame(table, winner="w", loser="l", annotator="who", items=order)
 
 
+@pytest.mark.slow
 def test_other_names_and_other_models_are_refused(labelled, fit_quietly):
     em = rt.PGEM(draws=2, starts=1)
     first = fit_quietly(PLAIN, read("c"), em)

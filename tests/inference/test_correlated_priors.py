@@ -129,6 +129,7 @@ def test_priors_of_several_sites_are_one_matrix() -> None:
     np.testing.assert_allclose(host.square(apart[:, None])[0], apart @ wanted @ apart, rtol=1e-5)
 
 
+@pytest.mark.slow
 @CASES
 def test_the_mode_is_that_of_another_optimiser(model, data) -> None:
     result = rt.fit(model, data, rt.PGEM(draws=0), seed=0, progress=False)

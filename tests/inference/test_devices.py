@@ -62,6 +62,7 @@ def conditionals(model, data, mesh, *, draws: bool, joint: bool = False):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "data"),
     [
@@ -87,6 +88,7 @@ def test_conditionals_are_those_of_the_host(model, data, mesh, request) -> None:
         assert its_likelihood == pytest.approx(likelihood, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_large_blocks_are_solved_where_the_rows_are(votes, mesh, monkeypatch) -> None:
     monkeypatch.setattr(sys.modules["raters.inference.polya_gamma.conditionals"], "DENSE_LIMIT", 3)
     ((host, _, current),) = conditionals(rt.BTL(), votes, None, draws=True).values()
@@ -103,6 +105,7 @@ def test_large_blocks_are_solved_where_the_rows_are(votes, mesh, monkeypatch) ->
     assert np.abs([mean, spread]).max() < norm.isf(5e-7)
 
 
+@pytest.mark.slow
 def test_rows_in_pieces_have_the_same_sums(votes, monkeypatch) -> None:
     model = rt.ExtendedBTL("signed")
     with jax.enable_x64(True):
@@ -128,6 +131,7 @@ def test_rows_in_pieces_have_the_same_sums(votes, monkeypatch) -> None:
     assert len(pieces.slots) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entries", [1 << 20, 8], ids=["cells", "entries"])
 @pytest.mark.parametrize(
     "model",

@@ -18,6 +18,7 @@ from raters.inference.polya_gamma.rows import rows_of
 from raters.program import Program, trace
 
 
+@pytest.mark.slow
 def test_blocks_of_models_that_declare_none(labelled, ranked):
     blocks = {
         rt.DawidSkene(): (labelled, (("prevalence",), ("confusion",))),
@@ -67,6 +68,7 @@ def program_of(function) -> Program:
     return Program(model, model.read(DATA))
 
 
+@pytest.mark.slow
 def test_blocks_of_a_program_and_reasons_for_the_other_sites():
     blocks, reasons, refusal = detection.detected(program_of(many))
     assert blocks == (("intercept", "effect", "slope"), ("single",))
@@ -77,6 +79,7 @@ def test_blocks_of_a_program_and_reasons_for_the_other_sites():
     assert reasons["power"] == "the logits are not affine in it"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("function", "number"), [(many, 5), (whitened, 6)])
 def test_rows_read_from_derivatives_are_the_design(function, number):
     """One derivative for the effects of all groups, and one for each feature."""
@@ -108,6 +111,7 @@ def spread(total, y=None):
     numpyro.sample("obs", dist.Binomial(total, logits=scale * z), obs=y)
 
 
+@pytest.mark.slow
 def test_collapsed_draws_are_those_of_the_posterior_by_quadrature(fit_quietly):
     """Means of log scale and of its square; a false alarm in 10,000 runs.
 

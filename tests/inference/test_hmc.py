@@ -44,6 +44,7 @@ def metric_of(model, data):
     return mass, hessian
 
 
+@pytest.mark.slow
 def test_the_metric_is_the_curvature_where_that_is_positive(tiny) -> None:
     mass, hessian = metric_of(_FLAT, tiny)
     np.testing.assert_allclose(mass, hessian, rtol=1e-8, atol=1e-8)
@@ -72,6 +73,7 @@ def deviation(result) -> float:
     return max(far)
 
 
+@pytest.mark.slow
 def test_draws_have_the_moments_of_quadrature(pair, fit_quietly, monkeypatch) -> None:
     """False-alarm rate 1e-4 for each of two moments (|z| > 4); a density of another temperature is
     caught."""
@@ -84,6 +86,7 @@ def test_draws_have_the_moments_of_quadrature(pair, fit_quietly, monkeypatch) ->
     jax.clear_caches()
 
 
+@pytest.mark.slow
 def test_trajectories_of_a_posterior_near_a_normal_turn_by_their_length(tiny, fit_quietly) -> None:
     """A step by 2π, which is accepted always, would leave a chain where it is."""
     result = fit_quietly(rt.BTL(reward_scale=0.1), tiny, rt.HMC(draws=200, chains=2), seed=0)

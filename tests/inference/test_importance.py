@@ -94,6 +94,7 @@ def planned(model: rt.Model) -> tuple[sweep.Plan, object]:
     return sweep.plan(program, start), jax.tree.map(jnp.asarray, VOTES.take(slice(0, 1)))
 
 
+@pytest.mark.slow
 def test_the_integral_over_a_scale_is_that_of_quadrature() -> None:
     with jax.enable_x64(True):
         plan, row = planned(rt.BTL())

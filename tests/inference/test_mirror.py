@@ -103,6 +103,7 @@ def test_a_judge_of_most_votes_may_be_the_adversary(backend, error):
 COIN = rt.models.OneCoin(right=2.0, wrong=1.0)
 
 
+@pytest.mark.slow
 def test_images_leave_the_likelihood() -> None:
     """Of a point of the prior, under some orders of the classes."""
     two, four = (

@@ -45,6 +45,7 @@ def test_parts_have_the_mode_of_the_whole(seed: int, size: int, number: int) -> 
     assert np.allclose(apart.product(current), dense.product(current), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [components.LIMIT, 3])
 def test_draws_have_the_mean_and_the_covariance_of_the_whole(limit, monkeypatch) -> None:
     """Also where parts of more than three entries go by conjugate gradients; false-alarm rate 1e-5

@@ -64,6 +64,7 @@ def test_shifted_mode_is_the_mean_of_two_items() -> None:
     assert left < off / 5
 
 
+@pytest.mark.slow
 def test_rows_in_float32_have_the_sums_of_float64(monkeypatch) -> None:
     """In several pieces, from float64 on the device; with latent classes they stay in float64."""
     monkeypatch.setattr(laplace, "_NARROW_ROWS", 64)

@@ -60,6 +60,7 @@ class _Described(Model[rt.Rankings]):
         _sites.observe(features[_sites.item_of(data)] @ worth, data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "site", "kind", "answers"),
     [
@@ -105,6 +106,7 @@ def test_distant_utilities_keep_their_digits(ranked) -> None:
     np.testing.assert_allclose(curvature, -jax.hessian(of_site)(at), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_of_three_the_best_and_the_worst_have_the_likelihood_of_the_order(ranked) -> None:
     """Value, slope and curvature, however the stages are put together."""
     sets_of_three = rt.Candidates.sets(ranked, size=3, depth=3, again=True)
@@ -133,6 +135,7 @@ def test_the_mode_is_where_the_slope_vanishes(site, ranked) -> None:
     np.testing.assert_allclose(given.mode(40 * _VALUES[site]), mode, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("site", ["worth", "competence", "worth, from the mode nearby"])
 def test_draws_have_the_moments_of_the_density(site, ranked, monkeypatch) -> None:
     """Two entries against sums on a grid; false-alarm rate below 1e-6 for each of 5 moments."""

@@ -102,6 +102,7 @@ def together_in_one(crowds: rt.judgements.Together) -> rt.Comparisons:
     return one.joined(two)
 
 
+@pytest.mark.slow
 def test_the_conditional_of_a_shared_site_is_that_of_all_rows(crowds) -> None:
     values = {
         "reward": np.array([0.3, -0.2, 0.8, -0.9]),
@@ -152,6 +153,7 @@ def mode_of(model: Any, data: Any, fit_quietly) -> dict[str, np.ndarray]:
     return {name: np.asarray(value) for name, value in result["mode"].data_vars.items()}
 
 
+@pytest.mark.slow
 def test_the_mode_of_two_crowds_is_that_of_one_table(crowds, fit_quietly) -> None:
     model = rt.models.JointModel({"one": _VOTES, "two": _VOTES}, shared=["reward"])
     both = mode_of(model, crowds, fit_quietly)
@@ -159,6 +161,7 @@ def test_the_mode_of_two_crowds_is_that_of_one_table(crowds, fit_quietly) -> Non
     np.testing.assert_allclose(both["reward"], one["reward"], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_mode_of_votes_and_rankings_is_that_of_another_optimiser(ranked, fit_quietly) -> None:
     found = mode_of(VOTES_AND_RANKINGS, ranked, fit_quietly)["reward"]
 
@@ -186,6 +189,7 @@ def test_the_objective_never_falls_and_is_flat_at_the_mode(labels_and_votes, fit
         assert float(jnp.abs(slope).max()) < 2e-3, name
 
 
+@pytest.mark.slow
 def test_draws_around_the_mode_have_the_densities_that_are_stored(ranked) -> None:
     """Without hyper-parameters ``log_p`` is the joint density, and ``log_q`` that of the normal
     with the curvature at the mode, by finite differences."""
@@ -213,6 +217,7 @@ def on_a_pair(*number: int) -> rt.Comparisons:
     return rt.Comparisons.from_frame(table, first="a", second="b", outcome="o", count="n")
 
 
+@pytest.mark.slow
 def test_weights_of_draws_across_an_orbit_give_the_evidence() -> None:
     """One annotator on two items, and votes by everybody: the mean weight of 4,000 draws against
     quadrature, within 5 standard errors. The seed is fixed, as weights have a long tail, so that a

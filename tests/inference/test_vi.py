@@ -102,6 +102,7 @@ def test_moments_of_truncated_normals() -> None:
 # --------------------------------------------------------------------------------------- the bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "data"),
     [
@@ -151,6 +152,7 @@ def test_with_known_classes_the_bound_is_the_evidence() -> None:
 # ----------------------------------------------------------------------------------------- draws
 
 
+@pytest.mark.slow
 def test_draws_have_the_moments_of_quadrature(fit_quietly, monkeypatch) -> None:
     """Nine votes on two items: mean within .1 standard deviations (2,000 draws have an error of
     .022, |z| > 4.5), spread within a tenth (its error is .016, |z| > 6). Weights by a likelihood of
@@ -175,6 +177,7 @@ def test_draws_have_the_moments_of_quadrature(fit_quietly, monkeypatch) -> None:
     assert off() > 0.1
 
 
+@pytest.mark.slow
 def test_spreads_of_the_mean_field_are_too_small_and_corrected(votes) -> None:
     """Competences and rewards stretch against each other, which independent blocks cannot show: at
     a given scale, the spread that responds is that of the curvature of the joint density."""

@@ -91,6 +91,7 @@ def test_items_that_an_annotator_never_compared_are_predicted(votes, fitted, fit
     assert by_factors < 0.6 * by_tastes
 
 
+@pytest.mark.slow
 def test_predictions_are_those_of_own_rewards(votes, fitted) -> None:
     asked = dataclasses.replace(votes[0], wins=None).take(slice(0, 20))
     prob = rt.predict(rt.models.FactorBTL(), fitted, asked).mean(("chain", "draw")).values

@@ -85,6 +85,7 @@ def fitted(crowd):
         return rt.fit(rt.models.GuesserBTL(), crowd.votes, backend, seed=0, progress=False)
 
 
+@pytest.mark.slow
 def test_types_are_found(crowd, fitted) -> None:
     likeliest = fitted["types"]["responsibility"].argmax("type").values
     assert [TYPES[kind] for kind in likeliest] == crowd.truth["kind"].tolist()

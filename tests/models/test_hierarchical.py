@@ -67,6 +67,7 @@ def fitted(taken, fit_quietly):
     return fit_quietly(rt.HierarchicalBTL(), taken[0], QUICK)
 
 
+@pytest.mark.slow
 def test_a_judge_does_not_become_the_scale(taken, fitted, fit_quietly) -> None:
     """The people's order comes out, where ExtendedBTL has the judge's."""
     votes, crowd = taken

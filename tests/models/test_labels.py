@@ -110,6 +110,7 @@ def test_predict_is_bayes_rule(fitted):
     np.testing.assert_allclose(found.sel(item="x"), x / x.sum(-1, keepdims=True), rtol=2e-4)
 
 
+@pytest.mark.slow
 def test_unlabelled_items_get_what_the_classifier_says(fit_quietly):
     """The softmax of the linear predictor, in the features' own units; by array or by table."""
     model = rt.Raykar()

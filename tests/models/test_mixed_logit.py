@@ -100,6 +100,7 @@ def test_designs_are_those_of_the_program(name: str, choices) -> None:
     np.testing.assert_allclose(panel.curvature(expected), each, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_integrated_likelihood_is_that_of_quadrature() -> None:
     """One coefficient of each chooser, integrated on 200 Gauss-Hermite nodes. Posteriors of four
     choices are skewed, which normal proposals alone follow within .06 nats. Under other seeds the

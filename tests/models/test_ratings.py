@@ -126,6 +126,7 @@ def small() -> rt.Ratings:
     return rt.datasets.rating_crowd(40, 4, 3, 3, seed=0, guessers=0.0).ratings
 
 
+@pytest.mark.slow
 def test_tables_give_the_density_its_gradient_and_its_information(small) -> None:
     """Against automatic differentiation of the program as it is."""
     marginal = rt.ManyFacet().marginal(small)

@@ -120,6 +120,7 @@ def bandit():
     return rt.datasets.preference_bandit(60, seed=0)
 
 
+@pytest.mark.slow
 def test_new_responses_are_judged_by_their_features(bandit, fit_quietly) -> None:
     """A model without parameters of items takes items that it has never seen."""
     model = rt.models.ContextualBTL(coefficient_scale=1.0)

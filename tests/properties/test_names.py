@@ -185,6 +185,7 @@ def test_judgements_are_read_alike_from_every_library(case):
         assert by_name(case.of(make(case.table))) == case.expected, library
 
 
+@pytest.mark.slow
 @MANY
 @given(cases, st.sampled_from(FORMATS))
 def test_judgements_are_read_from_files_as_they_are(folder, case, ending):
@@ -318,6 +319,7 @@ def write_raw(table: dict[str, list[Any]], file: Path) -> bool:
 # ---------------------------------------------------------------- results and journals
 
 
+@pytest.mark.slow
 @FEW
 @given(cases)
 def test_a_result_keeps_its_names(folder, case):
