@@ -27,7 +27,7 @@ import pytest
 import raters as rt
 from raters import errors
 from raters.cli.app import main, parser_of_all
-from raters.cli.columns import given_roles
+from raters.cli.reading import given_roles
 from raters.inference import defaults
 
 ROOT = Path(__file__).parent.parent

@@ -6,12 +6,14 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from raters.cli.interrupts import ending
+from raters.cli.interrupts import on_interrupt
 from raters.errors import RatersError, SettingError, one_line
 
 ABOUT = """Bayesian models of human judgement: who can be trusted, what people prefer, and
@@ -28,16 +30,13 @@ Columns are options, and tell what was judged; `raters models` lists them all:
 Also --annotator --count --feature --ties half --classes A,B."""
 
 
-def _one(metavar: str, text: str, **settings: Any) -> dict[str, Any]:
-    return {"metavar": metavar, "help": text} | settings
+def _one(metavar: str, text: str | None = None, **settings: Any) -> dict[str, Any]:
+    kind = Path if metavar in ("FILE", "DIR", "CAMPAIGN.db") else str
+    return {"metavar": metavar, "help": text, "type": kind} | settings
 
 
 def _several(metavar: str, text: str, **settings: Any) -> dict[str, Any]:
     return _one(metavar, f"{text} (several)", action="append", default=[], **settings)
-
-
-def _path(metavar: str, text: str, **settings: Any) -> dict[str, Any]:
-    return _one(metavar, text, type=Path, **settings)
 
 
 def _flag(text: str) -> dict[str, Any]:
@@ -53,14 +52,14 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--seed": _one("NUMBER", "of all random numbers (0)", type=int, default=0),
     "--quiet": _flag("no notes and no progress"),
     "--force": _flag("replace files that raters did not write"),
-    "--gold": _several("FILE", "table of known truths", type=Path),
+    "--gold": _several("FILE", "table of known truths"),
     "--reference": _several("NAME", "somebody who is right"),
     "--trust-crowd": _flag("take the crowd to be right"),
     "--level": _one("NUMBER", "probability of the intervals (0.9)", type=float, default=0.9),
     "--threshold": _one("NUMBER", "below it a judge is bad (0.25)", type=float),
     "--drop": _flag("fit again without those flagged"),
     "--with": _one("A,B", "more: agreement, check, influence, types", dest="more", default=""),
-    "--report": _several("FILE", "also write .html, .md or .json", type=Path),
+    "--report": _several("FILE", "also write .html, .md or .json"),
     "--batch-size": _one("NUMBER", "questions to suggest (10)", type=int, default=10),
     "--size": _one("NUMBER", "items of a set to rank", type=int),
     "--again": _flag("ask people also what they have answered"),
@@ -74,14 +73,14 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--quick": _flag("fit nothing; only count"),
     "--rate": _one("NUMBER", "share to be asked (0.1)", type=float),
     "--to": _one("FORM", "csv, label-studio, argilla, or judgements (all)", required=True),
-    "--texts": _one("FILE", "table with columns item and text", type=Path),
+    "--texts": _one("FILE", "table with columns item and text"),
     "--design": _one("NAME", "of `raters models` (crowd)", default="crowd"),
     "--cost": _several("NAME=NUMBER", "keep_bad, drop_good or review"),
-    "--out": _path("FILE", "also write it as a table"),
-    "journal": {"type": Path, "metavar": "CAMPAIGN.db"},
-    "file": {"nargs": "?", "type": Path, "metavar": "FILE"},
-    "ids": {"nargs": "+", "metavar": "ID"},
-    "name": {"nargs": "?", "metavar": "NAME"},
+    "--out": _one("FILE", "also write it as a table"),
+    "journal": _one("CAMPAIGN.db"),
+    "file": _one("FILE", nargs="?"),
+    "ids": _one("ID", nargs="+"),
+    "name": _one("NAME", nargs="?"),
 }
 _FIT = "--kind --model --backend --set --drop-bad-rows --seed --quiet"
 _AUDIT = f"{_FIT} --gold --reference --trust-crowd --level --with --out --force"
@@ -117,20 +116,18 @@ _TAKES = {
     "campaign consider": "journal file --rate --out --kind --quiet --force",
     "campaign export": "journal --to --texts --out --kind --quiet --force",
 }
-# What a command takes in a way of its own.
+# What a command takes in another way than the others.
 _POLICY = _several("NAME=VALUE", "of model, back-end or policy (target, quota)")
+_JOURNAL = _one("CAMPAIGN.db", "the journal (campaign.db)", default=Path("campaign.db"))
 _OF_COMMAND: dict[str, dict[str, dict[str, Any]]] = {
-    "audit": {"--out": _path("DIR", "folder of all files", default=Path("raters-audit"))},
-    "report": {"--out": _several("FILE", "write .html, .md, .txt or .json", type=Path)},
-    "fit": {"--out": _path("FILE", "the result, as netCDF", required=True)},
+    "audit": {"--out": _one("DIR", "folder of all files", default=Path("raters-audit"))},
+    "report": {"--out": _several("FILE", "write .html, .md, .txt or .json")},
+    "fit": {"--out": _one("FILE", "the result, as netCDF", required=True)},
     "suggest": {"--set": _POLICY},
-    "simulate": {"--out": _path("FILE", "the table", required=True)},
-    "campaign start": {
-        "--out": _path("CAMPAIGN.db", "the journal (campaign.db)", default=Path("campaign.db")),
-        "--set": _POLICY,
-    },
-    "campaign consider": {"file": {"type": Path, "metavar": "FILE"}},
-    "campaign export": {"--out": _path("FILE", "where to write it", required=True)},
+    "simulate": {"--out": _one("FILE", "the table", required=True)},
+    "campaign start": {"--out": _JOURNAL, "--set": _POLICY},
+    "campaign consider": {"file": _one("FILE")},
+    "campaign export": {"--out": _one("FILE", "where to write it", required=True)},
 }
 
 
@@ -144,7 +141,8 @@ def parser_of_all() -> ArgumentParser:
     form = partial(RawDescriptionHelpFormatter, max_help_position=26, width=80)
     plain: dict[str, Any] = {"formatter_class": form, "allow_abbrev": False}
     parser = _Parser("raters", description=ABOUT, usage="raters COMMAND [OPTIONS]", **plain)
-    parser.add_argument("--version", action="store_true", help="print the version")
+    shown = f"raters {version('raters')}"
+    parser.add_argument("--version", action="version", version=shown, help="print the version")
     parser.set_defaults(command="", parser=parser)
     several = parser.add_subparsers(prog="raters", title="commands", metavar="COMMAND")
     text = "Ask people, question by question; no answer is ever lost."
@@ -160,19 +158,20 @@ def parser_of_all() -> ArgumentParser:
         one.set_defaults(command=name, parser=one)
         for option in _TAKES[name].split():
             settings = _OF_COMMAND.get(name, {}).get(option) or _OPTIONS[option]
-            one.add_argument(*([option, "-q"] if option == "--quiet" else [option]), **settings)
+            names = ("--quiet", "-q") if option == "--quiet" else (option,)
+            one.add_argument(*names, **settings)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the value is the exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    typed = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # Show as code points what its encoding lacks.
             stream.reconfigure(errors="backslashreplace")
     try:
-        with ending():
-            _run(*parser_of_all().parse_known_args(given))
+        with on_interrupt(_end):
+            _run(*parser_of_all().parse_known_args(typed))
             sys.stdout.flush()
             return 0
     except SystemExit as end:  # after help
@@ -182,52 +181,54 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except RatersError as error:
-        return _stop(_worded(error, given))
+        return _stop(error.worded(partial(_option, typed)))
     except MemoryError:
         return _stop("there is not enough memory for this; give less data, or smaller numbers")
     except OSError as error:
         return _stop(f"{error.filename or 'input or output'}: {error.strerror or error}")
 
 
+def _end(*_: object) -> None:
+    """End the process at once: an exception could be lost in a callback of JAX."""
+    os.write(2, b"\nraters: interrupted\n")
+    os._exit(130)
+
+
 def _run(given: Namespace, words: list[str]) -> None:
     """Run a command, of which `words` are the columns, and the file that has them."""
-    if given.version:
-        from importlib.metadata import version
-
-        print(f"raters {version('raters')}")
-    elif not given.command:
+    if not given.command:
         given.parser.print_help()
-    else:
-        if words and "drop_bad_rows" not in given:
-            raise SettingError(f"unknown: {' '.join(words)}; see {given.parser.prog} --help")
-        group, _, name = given.command.rpartition(" ")
-        of_audits = name in ("audit", "report", "fit", "rank")
-        module = group or ("audits" if of_audits else "commands")
-        if name not in ("simulate", "models"):
-            keep_compiled()
-        del given.parser
+        return
+    if "drop_bad_rows" in given:
+        from raters.cli.reading import given_roles
+
         given.words = words
-        getattr(import_module(f"raters.cli.{module}"), name)(given)
+        given.file, given.roles = given_roles(words)
+        if sets := [text for text in given.set if "=" not in text]:
+            given.roles["set"] = sets
+    elif words:
+        raise SettingError(f"unknown: {' '.join(words)}; see {given.parser.prog} --help")
+    group, _, name = given.command.rpartition(" ")
+    if name not in ("simulate", "models"):
+        keep_compiled()
+    del given.parser
+    getattr(import_module(f"raters.cli.{group or 'commands'}"), name)(given)
 
 
-def _worded(error: RatersError, given: Sequence[str]) -> str:
-    """The message with the options of the command line in place of parameters."""
-    from raters.cli.columns import flags
+def _option(typed: Sequence[str], parameter: str) -> str:
+    """The option of the command line in place of a parameter."""
+    from raters.cli.reading import flags
 
-    by_role = {role: flag for flag, role in flags().items()}
     names = {"costs": "--cost", "at_least": "--until", "more": "--with", "path": "the file"}
-
-    def option(parameter: str) -> str:
-        name = parameter.partition(" ")[0]
-        if any(word.partition("=")[0] == name for word in given):
-            return f"--set {name}"
-        if f"--{name}" in given:
-            return f"--{name}"
-        if not name.isidentifier():  # Of columns that stand for something together.
-            return parameter
-        return names.get(name) or by_role.get(name) or f"--{name.replace('_', '-')}"
-
-    return error.worded(option)
+    names |= {role: flag for flag, role in flags().items() if role not in names}
+    name = parameter.partition(" ")[0]
+    if any(word.partition("=")[0] == name for word in typed):
+        return f"--set {name}"
+    if f"--{name}" in typed:
+        return f"--{name}"
+    if not name.isidentifier():  # Of columns that stand for something together.
+        return parameter
+    return names.get(name) or f"--{name.replace('_', '-')}"
 
 
 def _stop(message: str) -> int:
@@ -242,16 +243,12 @@ def keep_compiled() -> None:
     import jax
     from platformdirs import user_cache_path
 
-    if jax.config.jax_compilation_cache_dir is not None:
-        return
-    folder = Path(user_cache_path("raters", appauthor=False))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return
-    set_value: Any = jax.config.update
-    set_value("jax_compilation_cache_dir", str(folder))
-    set_value("jax_persistent_cache_min_compile_time_secs", 0.0)
+    update: Any = jax.config.update
+    if jax.config.jax_compilation_cache_dir is None:
+        with suppress(OSError):
+            folder = user_cache_path("raters", appauthor=False, ensure_exists=True)
+            update("jax_compilation_cache_dir", str(folder))
+            update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 if __name__ == "__main__":

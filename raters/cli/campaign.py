@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,9 @@ import xarray as xr
 import raters as rt
 from raters.acquisition import ExpectedAccuracy, ExpectedTau, Policy, formats
 from raters.acquisition.campaign.campaign import Campaign
-from raters.cli import outputs, tables
-from raters.cli.asking import known_names, pool_options
-from raters.cli.columns import kind_asked, roles_of
-from raters.cli.console import collected_warnings, note, show
-from raters.cli.fitting import model_given, read_given, roles_given, with_settings
-from raters.cli.settings import backends, chosen, pairs
+from raters.cli import files, reading
+from raters.cli.commands import pool_options
+from raters.cli.files import Files, check_columns, collected_warnings, note, read_table
 from raters.errors import DataError, SettingError, refuse
 from raters.judgements.base import Judgements
 from raters.judgements.display import visible
@@ -36,7 +33,7 @@ _MARK = {"label-studio": "-config.xml", "argilla": "-settings.json"}
 
 
 def _opened(given: Namespace, budget: float | None = None) -> Campaign:
-    kind_asked(given.kind)  # imports it
+    reading.kind_asked(given.kind)  # imports it
     return Campaign.open(given.journal, budget=budget)
 
 
@@ -51,19 +48,16 @@ def start(given: Namespace) -> None:
             f"--out {str(out)!r} is there already; name another file, or go on with raters campaign"
             f" ask {out}"
         )
-    outputs.check_writable(out, given)
-    file, names = roles_given(given)
+    files.check_writable(out, given)
     with collected_warnings():
-        if file is None:
-            model, pool = _from_names(given, names)
+        if given.file is None:
+            model, pool = _from_names(given)
             data = None
         else:
-            model, data = read_given(given)
+            model, data = reading.read_given(given)
             pool = rt.Candidates.of(data, **pool_options(given))
-        owners: list[Any] = [model, Policy()]
-        if given.backend:
-            owners.append(chosen("backend", given.backend, backends()))
-        _, policy, *backend = with_settings(given, *owners)
+        owners = (model, Policy(), *reading.backends_given(given))
+        _, policy, *backend = reading.built(reading.settings_of(given), *owners)
         rule = ExpectedAccuracy if Program(model, pool).has_truth else ExpectedTau
         Campaign(
             out,
@@ -78,31 +72,30 @@ def start(given: Namespace) -> None:
             budget=given.budget,
             seed=given.seed,
         )
-    note([f"wrote {out} ({pool.num_rows:,} questions; {model!r})"], given.quiet)
+    note(f"wrote {out} ({pool.num_rows:,} questions; {model!r})", given.quiet)
     kind = f" --kind {given.kind}" if given.kind else ""
-    note([f"ask with: raters campaign ask {out}{kind}"], given.quiet)
+    note(f"ask with: raters campaign ask {out}{kind}", given.quiet)
 
 
-def _from_names(
-    given: Namespace, names: Mapping[str, Sequence[str]]
-) -> tuple[Model[Any], Judgements]:
+def _from_names(given: Namespace) -> tuple[Model[Any], Judgements]:
     """Model and pool of a campaign that starts from nothing."""
-    asked = kind_asked(given.kind)
+    asked = reading.kind_asked(given.kind)
     for kind in registered_kinds() if asked is None else (asked,):
-        known = {} if kind.questions is None else roles_of(kind.questions)
-        listed = [name for name, role in known.items() if role.origin == "Iterable"]
-        if listed and set(listed) == set(names):
-            model = model_given(given, kind)
-            options: dict[str, Any] = {name: tables.names_in(names[name][0]) for name in listed}
+        if kind.questions is None:
+            continue
+        roles = reading.roles_of(kind.questions).items()
+        listed = [name for name, role in roles if role.origin == "Iterable"]
+        if listed and set(listed) == set(given.roles):
+            model = reading.model_given(given, kind)
+            options: dict[str, Any] = {n: files.names_in(given.roles[n][0]) for n in listed}
             options |= {} if given.size is None else {"size": given.size}
-            assert kind.questions is not None
             accepted = inspect.signature(kind.questions).parameters
             implied = kind.implied(model).items()
             options |= {name: value for name, value in implied if name in accepted}
             return model, kind.questions(**options)
     raise SettingError(
         f"without FILE, give --items A,B and --annotators A,B, of labels also --classes A,B; given:"
-        f" {' '.join(f'--{name}' for name in names) or 'nothing'}"
+        f" {' '.join(f'--{name}' for name in given.roles) or 'nothing'}"
     )
 
 
@@ -111,21 +104,36 @@ def _from_names(
 
 def ask(given: Namespace) -> None:
     """Hand out questions: written to a file, or printed."""
-    outputs.check_table(given)
+    files.check_table(given)
     with collected_warnings():
         campaign = _opened(given, given.budget)
         questions = campaign.ask(given.number, annotator=_judges(campaign, given.annotator))
     count = questions.sizes["id"]
     if not count:
         why = campaign.why_done or "the annotators named have answered all that they can"
-        note([f"there is nothing to ask: {why}"])
+        note(f"there is nothing to ask: {why}")
         return
     if given.out is None:
-        show(shown(questions))
+        files.show(shown(questions))
     else:
-        write_questions(questions, given.out, force=given.force)
-        note([f"wrote {count} question(s) to {given.out}"], given.quiet)
-    note([f"tell the answers with: raters campaign tell {given.journal}"], given.quiet)
+        files.write_file(given.out, _writer(questions), given.force)
+        note(f"wrote {count} question(s) to {given.out}", given.quiet)
+    note(f"tell the answers with: raters campaign tell {given.journal}", given.quiet)
+
+
+def shown(questions: xr.Dataset) -> pd.DataFrame:
+    """Questions as a table of text: id, names, possible answers where they differ, who is asked."""
+    table = questions.to_dataframe().reset_index()
+    roles = formats.roles_of(questions)
+    if "answers" in table:
+        table["answers"] = table["answers"].map(", ".join)
+        roles.append("answers")
+    return table[["id", *roles, "by", "score"]]
+
+
+def _writer(questions: xr.Dataset) -> partial[None]:
+    """What writes questions as a table with an empty column for answers, which `tell` reads."""
+    return partial(files.write_table, shown(questions).assign(answer=""))
 
 
 def tell(given: Namespace) -> None:
@@ -139,16 +147,24 @@ def tell(given: Namespace) -> None:
             return
         read = _imported if given.source else answers_in
         taken = campaign.tell(read(given, campaign), correct=given.correct)
-    parts = [f"{len(taken.new)} new answer(s)"]
-    parts += [f"{len(taken.again)} told before"] if taken.again else []
-    parts += [f"{len(taken.corrected)} corrected"] if taken.corrected else []
-    parts += [f"{len(taken.late)} to questions that were withdrawn"] if taken.late else []
-    note([", ".join(parts)], given.quiet)
+    more = {
+        "told before": taken.again,
+        "corrected": taken.corrected,
+        "to questions that were withdrawn": taken.late,
+    }
+    others = [f"{len(ids)} {words}" for words, ids in more.items() if ids]
+    note(", ".join([f"{len(taken.new)} new answer(s)", *others]), given.quiet)
+
+
+def _known(names: Iterable[Any], known: Iterable[Any]) -> list[Any]:
+    """Names as the data have them, as a number or as text; unknown ones as they are."""
+    by_text = {name_text(name): name for name in known}
+    return [by_text.get(name_text(name), name) for name in names]
 
 
 def _judges(campaign: Campaign, names: Sequence[str]) -> list[Any] | None:
     """Names of judges as the pool has them."""
-    return known_names(names, campaign.pool.judges) if names else None
+    return _known(names, campaign.pool.judges) if names else None
 
 
 def _one_by_one(campaign: Campaign, judges: Sequence[str]) -> None:
@@ -167,123 +183,25 @@ def _one_by_one(campaign: Campaign, judges: Sequence[str]) -> None:
                 answer = input(prompt).strip()
             except EOFError:
                 answer = "quit"
-            if answer in ("skip", "quit"):
+            if answer == "quit":
+                print()
+                return
+            if answer == "skip":
                 break
             try:
                 campaign.tell(question, answer)
                 print(f"noted {question}", flush=True)
                 break
             except DataError as error:
-                note([str(error)])
-        if answer == "quit":
-            print()
-            return
-
-
-def withdraw(given: Namespace) -> None:
-    """Take open questions back."""
-    taken = _opened(given).withdraw(given.ids)
-    note([f"withdrew {len(taken)} of {len(given.ids)} question(s)"], given.quiet)
-
-
-def consider(given: Namespace) -> None:
-    """Decide on questions that arrive; print each decision, and write those to be asked."""
-    outputs.check_table(given)
-    campaign, taken = _opened(given), 0
-    table = tables.read_table(given.file)
-    columns = {name: set(names.tolist()) for name, names in campaign.pool.question_names().items()}
-    _check_columns(table, given.file, list(columns))
-    if (table[list(columns)] == "").to_numpy().any():
-        raise DataError(
-            f"{str(given.file)!r} has empty cells in {', '.join(columns)}; fill them in"
-        )
-    with collected_warnings():
-        for place, row in enumerate(table.to_dict("records"), 1):
-            one = {name: known_names([row[name]], known)[0] for name, known in columns.items()}
-            try:
-                decision = campaign.consider(one, rate=given.rate)
-            except DataError as error:
-                raise DataError(f"question {place}, after {taken} to be asked: {error}") from error
-            taken += decision.ask
-            about = ", ".join(f"{name} {name_text(value)}" for name, value in one.items())
-            what = f"ask {decision.id}" if decision.ask else "let go"
-            print(f"{what}: {visible(about)}: {visible(decision.reason)}", flush=True)
-    if given.out is not None and taken:  # With those of an earlier call that are still open.
-        waiting = campaign.outstanding()
-        of_stream = np.isin(waiting["id"].values, campaign.considered["id"].values)
-        write_questions(waiting.isel(id=of_stream), given.out, force=given.force)
-    note([f"{taken} of {len(table)} question(s) to be asked"], given.quiet)
-
-
-# ---------------------------------------------------------------- status and export
-
-
-def status(given: Namespace) -> None:
-    """Print where the campaign stands."""
-    with collected_warnings():
-        campaign = _opened(given)
-        state = campaign.status(probability=not given.quick)
-    facts = {"model": repr(campaign.model)} | vars(state)
-    counts = state.by_annotator.items()
-    facts["by_annotator"] = ", ".join(f"{name}: {count}" for name, count in counts if count)
-    facts |= {"considered": campaign.considered.sizes["seen"], "why_done": state.why_done or "-"}
-    for name, value in facts.items():
-        if value is not None and value == value:
-            text = f"{value:g}" if isinstance(value, float) else value
-            print(f"{name.replace('_', ' '):18} {visible(str(text))}")
-
-
-def export(given: Namespace) -> None:
-    """Write open questions, or all answers."""
-    form, out, force = given.to, given.out, given.force
-    if form not in ("csv", "judgements", *_MARK):
-        refuse("to", form, "is unknown", "choose csv, judgements, label-studio or argilla")
-    if form in _MARK:
-        outputs.check_writable(out, given)
-    else:
-        outputs.check_table(given)
-    campaign = _opened(given)
-    if form == "judgements":
-        table = campaign.data.to_frame()
-        outputs.write_file(out, partial(tables.write_table, table), force)
-        note([f"wrote {len(table)} rows to {out}"], given.quiet)
-        return
-    questions = campaign.outstanding()
-    if not questions.sizes["id"]:
-        raise DataError("no question is open; hand some out first with raters campaign ask")
-    if form == "csv":
-        write_questions(questions, out, force=force)
-    else:
-        ties = campaign.pool.pair is not None and 0.5 in campaign.pool.answers()
-        write_for(form, out, questions, given.texts, ties=ties, force=force)
-    note([f"wrote {questions.sizes['id']} question(s) to {out}"], given.quiet)
-
-
-# ---------------------------------------------------------------- files
-
-
-def shown(questions: xr.Dataset) -> pd.DataFrame:
-    """Questions as a table of text: id, names, possible answers where they differ, who is asked."""
-    table = questions.to_dataframe().reset_index()
-    roles = formats.roles_of(questions)
-    if "answers" in table:
-        table["answers"] = table["answers"].map(", ".join)
-        roles.append("answers")
-    return table[["id", *roles, "by", "score"]]
-
-
-def write_questions(questions: xr.Dataset, path: Path, *, force: bool = False) -> None:
-    """Questions as a table with an empty column for the answers, which `answers_in` reads."""
-    table = shown(questions).assign(answer="")
-    outputs.write_file(path, partial(tables.write_for_people, table), force)
+                note(str(error))
 
 
 def answers_in(given: Namespace, campaign: Campaign) -> dict[str, str]:
     """Answers from a table with columns ``id`` and ``answer``; rows without one are left out."""
     path = given.file
-    table = tables.read_table(path)
-    _check_columns(table, path, ["id", "answer"])
-    if tables.table_format(path) in ("CSV", "TSV"):
+    table = read_table(path)
+    check_columns(table, path, ["id", "answer"])
+    if files.table_format(path) in ("CSV", "TSV"):
         table = table.map(unmarked)
     table = table.map(lambda cell: "" if pd.isna(cell) else name_text(cell))
     asked = campaign.asked.to_dataframe()
@@ -308,29 +226,13 @@ def answers_in(given: Namespace, campaign: Campaign) -> dict[str, str]:
     return answers
 
 
-def _check_columns(table: pd.DataFrame, path: Path, names: Sequence[str]) -> None:
-    if missing := [name for name in names if name not in table]:
-        columns = list(map(str, table.columns))
-        raise DataError(f"{str(path)!r} has no column {missing[0]!r}; it has {columns}")
-
-
-def read_json(path: Path) -> Any:
-    """Content of a JSON file; `DataError` when it is none."""
-    tables.must_be_file(path)
-    try:
-        return json.loads(path.read_text("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{str(path)!r} is not JSON: {error}") from error
-
-
 def _imported(given: Namespace, campaign: Campaign) -> dict[str, Any]:
     """Answers in the export of a tool, with notes on what is left out."""
     readers = {"label-studio": formats.from_label_studio, "argilla": formats.from_argilla}
-    users = {
-        user: known_names([name], campaign.pool.judges)[0]
-        for user, name in pairs(given.people, "people", "USER=NAME").items()
-    }
-    reader = chosen("source", given.source, readers)
+    people = reading.pairs(given.people, "people", "USER=NAME")
+    names = _known(people.values(), campaign.pool.judges)
+    users = dict(zip(people, names, strict=True))
+    reader = reading.chosen("source", given.source, readers)
     content = reader(read_json(given.file), users or None)
     left = {
         "have no answer yet": content.open,
@@ -340,22 +242,109 @@ def _imported(given: Namespace, campaign: Campaign) -> dict[str, Any]:
     }
     for words, ids in left.items():
         if ids:
-            note([f"{len(ids)} question(s) {words}: {', '.join(ids[:5])}"])
+            note(f"{len(ids)} question(s) {words}: {', '.join(ids[:5])}")
     answers: dict[str, Any] = content.answers
     return answers
 
 
-def write_for(
-    tool: str, out: Path, questions: xr.Dataset, texts: Path | None, *, ties: bool, force: bool
-) -> Path:
-    """Write questions for another tool, and beside them its interface."""
+def read_json(path: Path) -> Any:
+    """Content of a JSON file; `DataError` when it is none."""
+    files.must_be_file(path)
+    try:
+        return json.loads(path.read_text("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{str(path)!r} is not JSON: {error}") from error
+
+
+# ---------------------------------------------------------------- the other commands
+
+
+def withdraw(given: Namespace) -> None:
+    """Take open questions back."""
+    taken = _opened(given).withdraw(given.ids)
+    note(f"withdrew {len(taken)} of {len(given.ids)} question(s)", given.quiet)
+
+
+def consider(given: Namespace) -> None:
+    """Decide on questions that arrive; print each decision, and write those to be asked."""
+    files.check_table(given)
+    campaign, taken = _opened(given), 0
+    table = read_table(given.file)
+    columns = {name: set(names.tolist()) for name, names in campaign.pool.question_names().items()}
+    check_columns(table, given.file, list(columns))
+    if (table[list(columns)] == "").to_numpy().any():
+        raise DataError(
+            f"{str(given.file)!r} has empty cells in {', '.join(columns)}; fill them in"
+        )
+    with collected_warnings():
+        for place, row in enumerate(table.to_dict("records"), 1):
+            one = {name: _known([row[name]], known)[0] for name, known in columns.items()}
+            try:
+                decision = campaign.consider(one, rate=given.rate)
+            except DataError as error:
+                raise DataError(f"question {place}, after {taken} to be asked: {error}") from error
+            taken += decision.ask
+            about = ", ".join(f"{name} {name_text(value)}" for name, value in one.items())
+            what = f"ask {decision.id}" if decision.ask else "let go"
+            print(f"{what}: {visible(about)}: {visible(decision.reason)}", flush=True)
+    if given.out is not None and taken:  # With those of an earlier call that are still open.
+        waiting = campaign.outstanding()
+        of_stream = np.isin(waiting["id"].values, campaign.considered["id"].values)
+        files.write_file(given.out, _writer(waiting.isel(id=of_stream)), given.force)
+    note(f"{taken} of {len(table)} question(s) to be asked", given.quiet)
+
+
+def status(given: Namespace) -> None:
+    """Print where the campaign stands."""
+    with collected_warnings():
+        campaign = _opened(given)
+        state = campaign.status(probability=not given.quick)
+    facts = {"model": repr(campaign.model)} | vars(state)
+    counts = state.by_annotator.items()
+    facts["by_annotator"] = ", ".join(f"{name}: {count}" for name, count in counts if count)
+    facts |= {"considered": campaign.considered.sizes["seen"], "why_done": state.why_done or "-"}
+    for name, value in facts.items():
+        if value is not None and value == value:
+            text = f"{value:g}" if isinstance(value, float) else value
+            print(f"{name.replace('_', ' '):18} {visible(str(text))}")
+
+
+def export(given: Namespace) -> None:
+    """Write open questions, or all answers."""
+    form, out = given.to, given.out
+    if form not in ("csv", "judgements", *_MARK):
+        refuse("to", form, "is unknown", "choose csv, judgements, label-studio or argilla")
+    if form in _MARK:
+        files.check_writable(out, given)
+    else:
+        files.check_table(given)
+    campaign = _opened(given)
+    if form == "judgements":
+        table = campaign.data.to_frame()
+        what = f"{len(table)} rows"
+        outputs: Files = {out.name: partial(files.write_table, table, people=False)}
+    else:
+        questions = campaign.outstanding()
+        if not questions.sizes["id"]:
+            raise DataError("no question is open; hand some out first with raters campaign ask")
+        what, outputs = f"{questions.sizes['id']} question(s)", {out.name: _writer(questions)}
+    if form in _MARK:
+        ties = campaign.pool.pair is not None and 0.5 in campaign.pool.answers()
+        outputs = files_for(form, out, questions, given.texts, ties=ties)
+    files.write_folder(out.parent, outputs, given.force)
+    note(f"wrote {what} to {out}", given.quiet)
+
+
+def files_for(
+    tool: str, out: Path, questions: xr.Dataset, texts: Path | None, *, ties: bool
+) -> Files:
+    """Files of questions for another tool, and of its interface."""
     text_of: dict[Any, str] | None = None
     if texts is not None:
-        table = tables.read_table(texts)
-        _check_columns(table, texts, ["item", "text"])
+        table = read_table(texts)
+        check_columns(table, texts, ["item", "text"])
         check_once(table["item"], "texts")
         text_of = dict(zip(table["item"], table["text"], strict=True))
-    beside = tables.companion(out, _MARK[tool])
     content: Any
     if tool == "label-studio":
         content = formats.to_label_studio(questions, text_of)
@@ -365,9 +354,6 @@ def write_for(
         fields = formats.argilla_settings(questions, ties=ties)
         settings = json.dumps(fields, indent=1, ensure_ascii=False)
     tasks = json.dumps(content, indent=1, ensure_ascii=False)
-    files = {
-        out.name: lambda path: path.write_text(tasks, "utf-8"),
-        beside.name: lambda path: path.write_text(settings, "utf-8"),
-    }
-    outputs.write_folder(out.parent, files, force)
-    return beside
+    beside = files.companion(out, _MARK[tool])
+    written = {out.name: tasks, beside.name: settings}
+    return {name: partial(files.write_text, text) for name, text in written.items()}

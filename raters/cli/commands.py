@@ -1,83 +1,378 @@
-"""The commands ``raters suggest``, ``simulate`` and ``models``."""
+"""The commands but for those of campaigns."""
 
 from __future__ import annotations
 
 import inspect
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
-from raters.acquisition import Policy
-from raters.cli import outputs, tables
-from raters.cli.asking import pool_of, pool_options, questions
-from raters.cli.columns import flag_of, shapes_of
-from raters.cli.console import collected_warnings, note, show
-from raters.cli.fitting import settings_of, task_of
-from raters.cli.settings import backends, chosen, dashed, designs, fields, value_of
-from raters.cli.settings import models as models_by_name
-from raters.errors import refuse
+import raters as rt
+from raters import figures
+from raters.acquisition import Candidates, Policy
+from raters.auditing.audit import check_limits
+from raters.auditing.calibration import CROWD, trusted_codes
+from raters.auditing.verdicts import Costs
+from raters.checking.dependence import NothingShared
+from raters.cli import files, reading
+from raters.cli.files import Files, collected_warnings, note, show, write_table
+from raters.cli.reading import Task, chosen, dashed, flag_of, pairs, shapes_of, task_of
+from raters.errors import DataError, SettingError, refuse
+from raters.errors.validation import share
+from raters.families.sections import ranked, ranked_by
+from raters.fitting.draws import check_several
+from raters.judgements.base import Judgements
 from raters.kinds import kind_of, registered_kinds
-from raters.reporting.facts import as_json
+from raters.program import Program
+from raters.reporting.facts import as_json, why_unjudged
+from raters.reporting.report import check_form
+
+# Sites that say which is better, in the order of looking for them.
+_RANKED = ("reward", "worth", "quality", "ability")
+
+
+# ---------------------------------------------------------------- audit and report
+
+
+class Part(NamedTuple):
+    """Additions by `--with`: a table, which is among the facts, files, and text in its place."""
+
+    table: pd.DataFrame
+    files: Files
+    text: str = ""
+
+
+def audit(given: Namespace) -> None:
+    """Fit, judge, suggest; write everything, then print it."""
+    _check_reports(given.report, given, "--report")
+    files.check_writable(given.out, given, names=("result.nc", "summary.json"))
+    with collected_warnings() as caught:
+        result, page, parts = _audited(given)
+        facts = {"settings": vars(given), "warnings": caught}
+        facts |= {"with": {name: part.table for name, part in parts.items()}}
+        outputs: Files = dict(page.files)
+        outputs["result.nc"] = partial(files.to_netcdf, result)
+        outputs["summary.json"] = partial(files.write_text, as_json({**page.facts, **facts}))
+        for part in parts.values():
+            outputs |= part.files
+        written = files.write_folder(given.out, outputs, given.force, whole=True)
+        _write_reports(page, given.report, given.force)
+    _print(page, parts)
+    names = ", ".join([*written, *map(str, given.report)])
+    note(f"wrote {names} to {given.out}", given.quiet)
+
+
+def report(given: Namespace) -> None:
+    """Report a fit: print it, or write it in the form that a file's name asks for."""
+    _check_reports(given.out, given, "--out")
+    with collected_warnings():
+        _, page, parts = _audited(given)
+        _write_reports(page, given.out, given.force)
+    if not given.out:
+        _print(page, parts)
+    for path in given.out:
+        note(f"wrote {path}", given.quiet)
+
+
+def _check_reports(paths: Sequence[Path], given: Namespace, option: str) -> None:
+    """Raise when a report cannot be written, before anything is fitted."""
+    for path in paths:
+        check_form(path)
+        if path.parent.is_dir():
+            files.check_writable(path, given, option=option)
+
+
+def _write_reports(page: rt.reporting.Report, paths: Sequence[Path], force: bool) -> None:
+    for path in paths:
+        files.write_file(path, partial(files.write_text, page.as_text(path)), force)
+
+
+def _print(page: rt.reporting.Report, parts: dict[str, Part]) -> None:
+    print(page.to_text())
+    for name, part in parts.items():
+        print(f"{name.upper()}\n")
+        if part.text:
+            print(part.text)
+        else:
+            show(part.table)
+
+
+def _audited(given: Namespace) -> tuple[xr.DataTree, rt.reporting.Report, dict[str, Part]]:
+    """The fit, and the report on it."""
+    names = [name.strip() for name in given.more.split(",") if name.strip()]
+    for name in names:
+        if name not in (*_PARTS, "influence"):
+            refuse("more", name, "is unknown", f"choose some of {', '.join(_PARTS)}, influence")
+    gold = [files.read_table(path) for path in given.gold]
+    known = pd.concat(gold, ignore_index=True) if gold else None
+    threshold, drop = getattr(given, "threshold", None), getattr(given, "drop", False)
+    check_limits(0.0 if threshold is None else threshold, given.level, 0.05, 5)
+    (costs,) = reading.built(pairs(getattr(given, "cost", ()), "cost", "drop_good=5"), Costs)
+    task, _ = task_of(given)
+    program, truths = task.program, task.kind.truths
+    if why := why_unjudged(program):
+        if gold or given.reference or given.trust_crowd or drop:
+            expected = f"--gold, --reference, --trust-crowd and --drop need an audit. {why}"
+            raise SettingError(expected)
+    elif given.trust_crowd and (gold or given.reference):
+        raise SettingError("--trust-crowd does not go with --gold and --reference; leave one out")
+    trusted_codes(program.data, given.reference)
+    if truths is None and (gold or given.reference):
+        many = task.kind.words.many
+        raise SettingError(f"--gold and --reference need a calibration, and {many} have none")
+    if known is not None and truths is not None and not truths.number(program.data, known):
+        refuse("gold", problem="holds no truth", expected=f"fill in its column {truths.answer!r}")
+    # Log-likelihoods of single judgements are most of a result, and nothing of an audit.
+    result = task.fit(log_likelihood=False)
+    check_several(result, "an audit says how sure it is")
+    verdicts, without = None, None
+    if not why:
+        verdicts = rt.audit(
+            program.model,
+            result,
+            gold=known,
+            reference=CROWD if given.trust_crowd else tuple(given.reference),
+            threshold=threshold,
+            level=given.level,
+            costs=costs,
+            influence="influence" in names,
+            seed=given.seed,
+        )
+        without = _dropped(task, verdicts) if drop else None
+    questions, why_none = _next_questions(task, result, verdicts)
+    page = rt.report(
+        program.model,
+        result,
+        verdicts,
+        dropped=without,
+        questions=questions,
+        questions_note=why_none,
+    )
+    return result, page, {n: _PARTS[n](task, result, known) for n in names if n in _PARTS}
+
+
+def _dropped(task: Task, verdicts: rt.auditing.Audit) -> xr.DataTree | None:
+    """A second fit without those flagged, where there are some, and others."""
+    if not verdicts.flagged:
+        note("nobody is flagged, so there is nothing to drop", task.given.quiet)
+        return None
+    model, data, options = task.program.model, task.program.data, task.options
+    try:
+        return rt.auditing.drop(model, data, verdicts, task.backend, **options)
+    except DataError as error:
+        note(f"no second fit: {error}")
+        return None
+
+
+def _next_questions(
+    task: Task, result: xr.DataTree, verdicts: rt.auditing.Audit | None
+) -> tuple[pd.DataFrame | None, str]:
+    """The next questions, none of them to a judge who is to be dropped, or why there are none."""
+    data, out = task.program.data, set(map(str, verdicts.flagged if verdicts else ()))
+    who = [name for name in data.judges if str(name) not in out]
+    if not who or data.together:
+        return None, "" if who else "Everybody is flagged: there is nobody to ask."
+    try:
+        pool = _pool_of(task.program, who if out else ())
+    except DataError:
+        return None, "Everybody who stays has answered every question."
+    policy = Policy(target="everything")
+    return _questions(task, result, pool, policy=policy, seed=task.given.seed), ""
+
+
+def _agreement(task: Task, result: xr.DataTree, gold: Any) -> Part:
+    """Agreement of annotators, observed and beyond chance."""
+    table = rt.agreement(task.program.data, level=task.given.level).reset_index()
+    return Part(table, {"agreement.csv": partial(write_table, table)})
+
+
+def _check(task: Task, result: xr.DataTree, gold: Any) -> Part:
+    """Discrepancies of model and judgements, and shared mistakes."""
+    model, seed = task.program.model, task.given.seed
+    checked = rt.check(model, result, seed=seed)
+    frame = checked.table.to_dataframe().reset_index().rename(columns={"title": "meaning"})
+    outputs: Files = {"checks.csv": partial(write_table, frame)}
+    if len(frame):
+        outputs["checks.png"] = lambda path: figures.checks(checked).savefig(path)
+    try:
+        shared = rt.checking.dependence(model, result, gold, seed=seed)
+    except NothingShared as error:
+        return Part(frame, outputs, f"{checked}\nShared mistakes are not measured: {error}.")
+    outputs["dependence.csv"] = partial(write_table, shared.pairs())
+    return Part(frame, outputs, f"{checked}\n{shared}")
+
+
+def _types(task: Task, result: xr.DataTree, gold: Any) -> Part:
+    """Types of annotators who want different things, of the fit or of a mixture fitted quickly."""
+    data, many = task.program.data, task.kind.words.many
+    if "types" not in result.children:
+        models = [one for one in task.kind.models if one.__name__.startswith("Mixture")]
+        if not models or data.judge not in data.question_axes():
+            problem = f"is of comparisons and rankings, not of {many}"
+            refuse("more", "types", problem, "leave it out")
+        model: Any = models[0]
+        result = rt.fit(model(num_types=3), data, rt.PGEM(), **task.options)
+    responsibility = result["types"]["responsibility"].transpose("annotator", "type")
+    chances: pd.DataFrame = responsibility.to_pandas()
+    people = pd.DataFrame({"type": chances.idxmax(axis=1), "probability": chances.max(axis=1)})
+    ranking = _ranking_of(result, task.given.level)
+    assert ranking is not None
+    shares = result["posterior"]["type_weight"].mean(("chain", "draw")).to_series()
+    rows = []
+    for name, part in shares.items():
+        items = ranking.loc[ranking["type"] == name, "item"].map(str).tolist()
+        ends = {"prefers": ", ".join(items[:3]), "likes_least": ", ".join(items[:-4:-1])}
+        number = int((people["type"] == name).sum())
+        rows.append({"type": name, "share": part, "annotators": number} | ends)
+    outputs: Files = {
+        "types.csv": partial(write_table, ranking),
+        "types-annotators.csv": partial(write_table, people.reset_index()),
+        "profiles.png": lambda path: figures.profiles(result).savefig(path),
+    }
+    return Part(pd.DataFrame(rows), outputs)
+
+
+_PARTS: dict[str, Callable[[Task, xr.DataTree, Any], Part]] = {
+    "agreement": _agreement,
+    "check": _check,
+    "types": _types,
+}
+
+
+# ---------------------------------------------------------------- fit, rank and suggest
+
+
+def fit(given: Namespace) -> None:
+    """Fit and save."""
+    files.check_writable(given.out, given)
+    reading.check_named(given)
+    if given.file.suffix == ".nc":
+        raise SettingError(f"{str(given.file)!r} is a fit already; give a table")
+    with collected_warnings():
+        task, _ = task_of(given)
+        result = task.fit()
+        files.write_file(given.out, partial(files.to_netcdf, result), given.force)
+    seconds = f"{result.attrs['seconds']:.1f} s"
+    note(f"wrote {given.out} ({task.program.model!r}, {task.backend!r}, {seconds})", given.quiet)
+
+
+def rank(given: Namespace) -> None:
+    """Rank the items of a table or a result."""
+    files.check_table(given)
+    share("level", given.level)
+    with collected_warnings():
+        task, _ = task_of(given)
+        table = _ranking_of(task.fit(log_likelihood=False), given.level)
+    if table is None:
+        raise SettingError(
+            f"{task.kind.words.many} under {type(task.program.model).__name__} put nothing in an"
+            " order; raters audit says what they tell"
+        )
+    files.write_asked(table, given)
+    show(table.head(20))
+    if len(table) > 20:
+        note(f"the first 20 of {len(table)}; --out writes all", given.quiet)
+
+
+def _ranking_of(result: xr.DataTree, level: float) -> pd.DataFrame | None:
+    """Items from the best to the worst, of each type where there are types; None of a model that
+    puts nothing in an order."""
+    posterior = result["posterior"].dataset
+    site = next((site for site in _RANKED if site in posterior), None)
+    if site is None:
+        return None
+    values = posterior[site]
+    axes = [str(name) for name in values.dims if name not in ("chain", "draw", "type")]
+    if len(axes) != 1:
+        return None
+    draws = values.rename({axes[0]: "item"})
+    table = ranked_by(draws, "type", level) if "type" in draws.dims else ranked(draws, level)
+    return table.rename(columns={"item": axes[0]})
 
 
 def suggest(given: Namespace) -> None:
     """Choose questions under a fit."""
-    outputs.check_table(given)
+    files.check_table(given)
     with collected_warnings():
         task, (policy,) = task_of(given, Policy())
-        pool = pool_of(task.program, **pool_options(given))
+        pool = _pool_of(task.program, **pool_options(given))
         result = task.fit(log_likelihood=False)
         options = {"batch_size": given.batch_size, "seed": given.seed}
-        table = questions(task.program, result, pool, policy, **options)
-    outputs.write_table(table, given)
+        table = _questions(task, result, pool, policy=policy, **options)
+    files.write_asked(table, given)
     show(table)
 
 
-# ---------------------------------------------------------------- simulate
+def pool_options(given: Namespace) -> dict[str, Any]:
+    """Options of the questions that were given."""
+    options = {"size": given.size, "again": given.again or None}
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _pool_of(program: Program[Any], judges: Sequence[Any] = (), **options: Any) -> Judgements:
+    """Questions to these judges, or to all; where judges are alike, one stands for anyone."""
+    data = program.data
+    if _judges_alike(program):
+        judges = judges or data.judges[:1]
+        every = kind_of(data).questions
+        if every is None or "again" in inspect.signature(every).parameters:
+            options["again"] = True
+    if judges:
+        options[data.names[data.judge]] = list(judges)
+    pool: Judgements = Candidates.of(data, **options)
+    return pool
+
+
+def _judges_alike(program: Program[Any]) -> bool:
+    """True if it does not matter who is asked."""
+    return program.data.judge not in (*program.axes, program.unit)
+
+
+def _questions(task: Task, result: xr.DataTree, pool: Judgements, **options: Any) -> pd.DataFrame:
+    """The most informative questions of a pool under a fit."""
+    table = rt.suggest(task.program.model, result, pool, **options).to_dataframe()
+    table = table.reset_index(drop=True)
+    return table.assign(by="anyone") if _judges_alike(task.program) else table
+
+
+# ---------------------------------------------------------------- simulate and models
 
 
 def simulate(given: Namespace) -> None:
     """Draw judgements from a known truth, and write them with it."""
     out, seed = given.out, given.seed
-    truth_file = tables.companion(out, "-truth.json")
+    truth_file = files.companion(out, "-truth.json")
     for path in (out, truth_file):
-        outputs.check_writable(path, given)
-    tables.table_format(out)
-    generator = chosen("design", given.design, designs())
-    known = inspect.signature(generator, eval_str=True).parameters
+        files.check_writable(path, given)
+    files.table_format(out)
+    generator = chosen("design", given.design, reading.designs())
+    known = _settings(generator)
     settings = {}
-    for name, text in settings_of(given).items():
-        if name not in known or name == "seed":
+    for name, text in reading.settings_of(given).items():
+        if name not in known:
             refuse("set", name, f"is no setting of {given.design}", f"it has {', '.join(known)}")
-        settings[name] = value_of(text, known[name].annotation)
+        settings[name] = reading.value_of(text, known[name][0])
     data, truth = generator(**settings, seed=seed)
     names = {axis: list(names) for axis, names in data.coords.items()}
     text = as_json({"design": given.design, "seed": seed, "names": names, "truth": truth})
-    files: dict[str, Callable[[Path], object]] = {
-        out.name: partial(tables.write_table, _table(data)),
-        truth_file.name: lambda path: path.write_text(text, "utf-8"),
-    }
-    outputs.write_folder(out.parent, files, given.force)
-    many = kind_of(data).words.many
-    note([f"wrote {data.num_judgements} {many} to {out}, their truth to {truth_file}"], given.quiet)
-
-
-def _table(data: Any) -> pd.DataFrame:
-    """Judgements one a row, labels with their features before scaling."""
-    table = pd.DataFrame(data.to_frame())
-    if getattr(data, "feature_names", ()) and kind_of(data).name == "labels":
+    table, kind = pd.DataFrame(data.to_frame()), kind_of(data)
+    if getattr(data, "feature_names", ()) and kind.name == "labels":  # Before scaling.
         raw = (np.asarray(data.features) * data.scale + data.centre)[:, 1:]
         columns = raw[np.asarray(data.item)].T
         table = table.assign(**dict(zip(data.feature_names[1:], columns, strict=True)))
-    return table
-
-
-# ---------------------------------------------------------------- models
+    outputs: Files = {
+        out.name: partial(write_table, table, people=False),
+        truth_file.name: partial(files.write_text, text),
+    }
+    files.write_folder(out.parent, outputs, given.force)
+    number = f"{data.num_judgements} {kind.words.many}"
+    note(f"wrote {number} to {out}, their truth to {truth_file}", given.quiet)
 
 
 def models(given: Namespace) -> None:
@@ -86,8 +381,8 @@ def models(given: Namespace) -> None:
     if name is None:
         for kind in kinds.values():
             print(f"{kind.name}: {', '.join(dashed(one.__name__) for one in kind.models)}")
-        print(f"back-ends: {', '.join(backends())}")
-        print(f"designs of raters simulate: {', '.join(designs())}")
+        print(f"back-ends: {', '.join(reading.backends())}")
+        print(f"designs of raters simulate: {', '.join(reading.designs())}")
         print("\nraters models NAME lists columns of a kind, settings of anything else.")
     elif name in kinds:
         print(f"{name}; by default {kinds[name].default!r}")
@@ -96,7 +391,7 @@ def models(given: Namespace) -> None:
             others = [flag_of(one, roles[one]) for one in roles if one not in shape.required]
             print(f"\n{shape.options}\n  also {' '.join(others)}")
     else:
-        every: Mapping[str, Any] = {**models_by_name(), **backends(), **designs()}
+        every = {**reading.models(), **reading.backends(), **reading.designs()}
         owner = chosen("name", name, every)
         print(f"{owner.__name__}: {(owner.__doc__ or '').strip().splitlines()[0]}")
         for one, (annotation, default) in _settings(owner).items():
@@ -108,6 +403,6 @@ def _settings(owner: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
     """Annotation and default of each field, or of each parameter of a generator."""
     if isinstance(owner, type):
         default = next((k.default for k in registered_kinds() if type(k.default) is owner), owner)
-        return fields(default)
+        return reading.fields(default)
     every = inspect.signature(owner, eval_str=True).parameters.values()
     return {one.name: (one.annotation, one.default) for one in every if one.name != "seed"}

@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.cli import tables
+from raters.cli import files
 from raters.cli.app import main
-from raters.cli.outputs import read_result
+from raters.cli.files import read_result
 
 EM = ("--backend", "em", "--set", "draws=50")
 VOTES = ("votes.csv", "--winner", "winner", "--loser", "loser", "--annotator", "worker")
@@ -65,6 +65,16 @@ def test_audit_writes_a_folder_prints_the_facts_and_says_more(capsys) -> None:
     assert items["rank"].tolist() == [1, 2, 3, 4, 5]
 
 
+def test_an_audit_fits_again_without_those_flagged(capsys) -> None:
+    pairs = [(a, b) for a in "abcd" for b in "abcd" if a < b] * 4
+    lines = [f"{a},{b},{who}" for who in "vwxy" for a, b in pairs]
+    lines += [f"{b},{a},z" for a, b in pairs]
+    Path("few.csv").write_text("\n".join(["winner,loser,annotator", *lines]))
+    options = ("--trust-crowd", "--drop", "--backend", "em", "--set", "draws=400")
+    printed, _ = run(capsys, "audit", "few.csv", *options)
+    assert "WITHOUT THOSE FLAGGED" in printed
+
+
 def test_audit_of_labels_stands_on_known_truths(capsys) -> None:
     table = pd.read_csv("labels.csv").drop_duplicates("text")
     gold = table.rename(columns={"text": "item", "says": "truth"})[["item", "truth"]]
@@ -97,7 +107,7 @@ def test_simulate_writes_judgements_and_their_truth_and_models_says_what_there_i
     for design in ("crowd", "label-crowd", "ranking-crowd", "rating-crowd"):
         out = ("--set", "num_items=6", "--out", f"{design}.jsonl")
         run(capsys, "simulate", "--design", design, *out)
-        assert tables.read_table(Path(f"{design}.jsonl"))["annotator"].nunique() > 1
+        assert files.read_table(Path(f"{design}.jsonl"))["annotator"].nunique() > 1
         truth = json.loads(Path(f"{design}-truth.json").read_text())
         assert len(truth["names"]["item"]) == 6
         assert 6 in map(len, truth["truth"].values())
@@ -205,7 +215,7 @@ def test_a_run_that_fails_while_writing_leaves_the_folder_as_it_was(capsys, monk
     def full(text: str, path: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("raters.cli.audits._write_text", full)
+    monkeypatch.setattr("raters.cli.files.write_text", full)
     _, err = run(capsys, "audit", *VOTES, *EM, "--seed", 9, code=2)
     assert "No space left" in err
     after = {path.name: path.read_bytes() for path in Path("raters-audit").iterdir()}

@@ -11,7 +11,7 @@ import pytest
 
 import raters
 from raters.cli.app import COLUMNS, main
-from raters.cli.columns import flags
+from raters.cli.reading import flags
 
 COMMANDS = {
     "": (),

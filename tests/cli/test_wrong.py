@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import raters as rt
-from raters.cli import outputs, tables
+from raters.cli import files
 from raters.cli.app import main
 from raters.errors import DataError
 
@@ -103,12 +103,12 @@ def test_a_second_run_leaves_nothing_of_the_first(tmp_path) -> None:
     def text(path: Path) -> None:
         path.write_text(path.name)
 
-    outputs.write_folder(tmp_path, {"kept.csv": text, "old.csv": text}, whole=True)
-    outputs.write_file(tmp_path / "ranking.csv", text)
+    files.write_folder(tmp_path, {"kept.csv": text, "old.csv": text}, whole=True)
+    files.write_file(tmp_path / "ranking.csv", text)
     (tmp_path / "notes.txt").write_text("of the user")
-    outputs.write_folder(tmp_path, {"kept.csv": text}, whole=True)
+    files.write_folder(tmp_path, {"kept.csv": text}, whole=True)
     left = {path.name for path in tmp_path.iterdir()}
-    assert left == {"kept.csv", "ranking.csv", "notes.txt", outputs.MANIFEST}
+    assert left == {"kept.csv", "ranking.csv", "notes.txt", files.MANIFEST}
 
 
 # Files that are no tables, by name and content, each with a word of the message.
@@ -135,7 +135,7 @@ def test_bad_files_are_refused_with_a_reason(tmp_path) -> None:
         path = tmp_path / name
         path.write_bytes(content)
         try:
-            failed.append((name, tables.read_table(path).to_dict()))
+            failed.append((name, files.read_table(path).to_dict()))
         except DataError as error:
             if not any(one in str(error) for one in word.split("|")) or name not in str(error):
                 failed.append((name, str(error)))
@@ -161,19 +161,19 @@ def test_forms_of_a_table_are_read_alike(tmp_path) -> None:
         for encoding in encodings:
             path = tmp_path / f"{encoding}-{name}"
             path.write_bytes(text.encode(encoding))
-            read[path.name] = tables.read_table(path).to_dict("records")
+            read[path.name] = files.read_table(path).to_dict("records")
             packed = path.with_name(f"{path.name}.gz")
             packed.write_bytes(gzip.compress(path.read_bytes()))
-            read[packed.name] = tables.read_table(packed).to_dict("records")
+            read[packed.name] = files.read_table(packed).to_dict("records")
     assert {name: rows for name, rows in read.items() if rows != expected} == {}
 
 
 def test_names_are_listed_or_in_a_file(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("names.txt").write_text("tea\n\nsalt, pepper\n")
-    assert tables.names_in("names.txt") == ["tea", "salt, pepper"]
-    assert tables.names_in('tea,"salt, pepper"') == ["tea", "salt, pepper"]
+    assert files.names_in("names.txt") == ["tea", "salt, pepper"]
+    assert files.names_in('tea,"salt, pepper"') == ["tea", "salt, pepper"]
     Path("names.csv").write_text("a\n")
     for wrong in ("none.txt", "names.csv", '"tea'):
         with pytest.raises(DataError):
-            tables.names_in(wrong)
+            files.names_in(wrong)

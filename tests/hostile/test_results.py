@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import raters as rt
-from raters.cli.outputs import read_result
+from raters.cli.files import read_result
 from raters.errors import DataError, RatersError, SettingError
 from tests import hand
 from tests.refusals import raises_about

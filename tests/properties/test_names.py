@@ -32,8 +32,8 @@ from raters import kinds
 from raters.acquisition import formats
 from raters.acquisition.campaign import campaign as campaigns
 from raters.cli import campaign as campaign_files
-from raters.cli import outputs, tables
-from raters.cli.outputs import read_result
+from raters.cli import files
+from raters.cli.files import read_result
 from raters.errors import DataError, DataWarning, RatersError
 from raters.fitting.result import as_tree, data_of
 from raters.inference.base import Draws
@@ -161,8 +161,8 @@ cases = comparisons() | labels() | responses()
 
 def written(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     """The table once it was a file."""
-    tables.write_table(table, path)
-    return tables.read_table(path)
+    files.write_table(table, path, people=False)
+    return files.read_table(path)
 
 
 LIBRARIES: dict[str, Callable[[dict[str, list[str]]], Any]] = {
@@ -215,9 +215,9 @@ def test_a_table_of_judgements_is_read_as_the_same_judgements(folder, case, endi
 @given(st.lists(st.tuples(name, name), min_size=1, max_size=5), st.sampled_from(FORMATS))
 def test_tables_for_people_come_back(folder, rows, ending):
     file, table = folder / f"people{ending}", pd.DataFrame(rows, columns=["one", "two"])
-    tables.write_for_people(table, file)
-    again = tables.read_table(file)
-    if tables.table_format(file) in ("CSV", "TSV"):
+    files.write_table(table, file)
+    again = files.read_table(file)
+    if files.table_format(file) in ("CSV", "TSV"):
         assert not any(cell.startswith(("=", "@", "\t", "\r")) for cell in again.to_numpy().ravel())
         again = again.map(unmarked)
     assert again.to_numpy().tolist() == table.to_numpy().tolist()
@@ -283,7 +283,7 @@ def test_what_is_no_name_is_refused_from_every_file(folder, wrong, case, place, 
     file = folder / f"wrong{ending}"
     assume(write_raw(spoilt(case, place, wrong), file))
     with pytest.raises(RatersError):
-        case.of(tables.read_table(file))
+        case.of(files.read_table(file))
 
 
 def spoilt(case: Case, place: int, wrong: Any) -> dict[str, list[Any]]:
@@ -297,7 +297,7 @@ def spoilt(case: Case, place: int, wrong: Any) -> dict[str, list[Any]]:
 
 def write_raw(table: dict[str, list[Any]], file: Path) -> bool:
     """Write a table without raters, halves of characters and all; False when that cannot be."""
-    kind, rows = tables.table_format(file), list(zip(*table.values(), strict=True))
+    kind, rows = files.table_format(file), list(zip(*table.values(), strict=True))
     if kind == "Parquet":
         try:
             pa.parquet.write_table(pa.table(table), file)
@@ -327,9 +327,7 @@ def test_a_result_keeps_its_names(folder, case):
     program = Program(case.model, data)
     values = {name: np.zeros((1, 4, *site.shape)) for name, site in program.sites.items()}
     facts = {"model": rt.fitting.storage.to_json(case.model)}
-    outputs.to_netcdf(
-        as_tree(program, Draws(values, {}, {}, {}, None), facts), folder / "result.nc"
-    )
+    files.to_netcdf(as_tree(program, Draws(values, {}, {}, {}, None), facts), folder / "result.nc")
     result = read_result(folder / "result.nc")
     assert by_name(data_of(result)) == case.expected
     for axis, own in data.coords.items():
@@ -389,20 +387,21 @@ def asked_of(folder: Path, model: rt.Model, pool: rt.judgements.Judgements, choi
 def by_table(asked: Asked, ending: str) -> dict[str, Any]:
     """Answers filled in to the table that `raters campaign ask` writes, saved again."""
     file = asked.campaign.path.with_name(f"questions{ending}")
-    campaign_files.write_questions(asked.questions, file, force=False)
-    table = tables.read_table(file)
+    files.write_table(campaign_files.shown(asked.questions).assign(answer=""), file)
+    table = files.read_table(file)
     filled = table[["id"]].assign(answer=table["id"].map(asked.answers))
-    if tables.table_format(file) in ("CSV", "TSV"):
+    if files.table_format(file) in ("CSV", "TSV"):
         filled = for_people(filled)
-    tables.write_table(table.assign(answer=filled["answer"]), file)
+    files.write_table(table.assign(answer=filled["answer"]), file, people=False)
     return campaign_files.answers_in(Namespace(file=file), asked.campaign)
 
 
 def exported(asked: Asked, tool: str) -> tuple[list[dict[str, Any]], Path]:
     """Tasks or records in the file for a tool, and the file with its interface."""
     file = asked.campaign.path.with_name("tasks.json")
-    beside = campaign_files.write_for(tool, file, asked.questions, None, ties=False, force=False)
-    return campaign_files.read_json(file), beside
+    written = campaign_files.files_for(tool, file, asked.questions, None, ties=False)
+    files.write_folder(file.parent, written)
+    return campaign_files.read_json(file), file.with_name(list(written)[1])
 
 
 def by_label_studio(asked: Asked) -> dict[str, Any]:
