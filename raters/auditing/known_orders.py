@@ -119,7 +119,7 @@ def _table(gold: Any) -> Any:
 
 def _codes(table: Any, role: str, items: Names) -> Int[np.ndarray, " row"]:
     """Codes of the items in one column, −1 where it is empty."""
-    column = read_columns(table, empty=(role,), **{role: role})[role]
+    column = read_columns(table, {role: role}, empty=(role,))[role]
     return place(column, items, "items", _ADVICE).astype(int)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import UserDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import jax
@@ -20,22 +22,13 @@ from raters.judgements.roles import static
 _MOST_ANSWERS = 200
 
 
-class Fixed(Mapping[str, Any]):
+class Fixed(UserDict[str, Any]):
     """Arguments that are no part of what is traced: numbers, texts, and arrays whose values the
     function looks at."""
 
-    def __init__(self, values: Mapping[str, Any] = {}) -> None:
-        self._values = dict(values)
-        self._key = tuple((name, _key(value)) for name, value in self._values.items())
-
-    def __getitem__(self, name: str) -> Any:
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
+    @cached_property
+    def _key(self) -> Any:
+        return tuple((name, _key(value)) for name, value in self.items())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Fixed) and self._key == other._key

@@ -475,6 +475,10 @@ class Judgements(Roles):
         known = jnp.where(jnp.asarray(places) >= 0, classes, -1).astype(jnp.int32)
         return dataclasses.replace(self, **{self.known: known})
 
+    def _of_judges(self, stay: Bool[np.ndarray, " judge"]) -> Self:
+        """The judgements of those who stay."""
+        return self.rows(stay[np.asarray(getattr(self, self.code_columns(self.judge)[0]))])
+
     def without_judges(self, names: Iterable[Any]) -> Self:
         """The judgements of everybody else. The other axes keep their names.
 
@@ -496,7 +500,7 @@ class Judgements(Roles):
                 expected="keep at least one who gave some",
             )
         column, code = self.code_columns(self.judge)[0], (np.cumsum(stays) - 1).astype(np.int32)
-        part = self.rows(stays[np.asarray(getattr(self, column))])
+        part = self._of_judges(stays)
         kept = tuple(name for name, stay in zip(self.judges, stays, strict=True) if stay)
         changes: dict[str, Any] = {
             column: code[np.asarray(getattr(part, column))],

@@ -11,23 +11,21 @@ from typing import Any, ClassVar, Self
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from raters.errors import refuse_data
 from raters.errors.validation import boolean, checked
 from raters.judgements.counts import exact, place_within, ranks
 from raters.judgements.grouped import Grouped
-from raters.judgements.names import names_array, shorten, staying, warn_of_each
+from raters.judgements.names import names_array, warn_of_each
 from raters.judgements.reading import choices as reading
+from raters.judgements.reading import features as feature_reading
 from raters.judgements.reading.columns import column_names, one_each, read_columns, repeated
 from raters.judgements.reading.labels import place
-from raters.judgements.roles import of_axes, static
+from raters.judgements.roles import number_of, of_axes, same_as, static
 
-# Names, values, centre and scale of features: of alternatives, and of choosers.
-_FEATURES = (
-    ("feature_names", "features", "centre", "scale"),
-    ("chooser_names", "chooser_features", "chooser_centre", "chooser_scale"),
-)
+# Fields of features, by the parameter that they are read from.
+_FEATURES = {"features": feature_reading.OF_ITEMS, "choosers": feature_reading.OF_CHOOSERS}
 
 
 @jax.tree_util.register_dataclass
@@ -353,20 +351,9 @@ class Choices(Grouped):
 
     # ---------------------------------------------------------------- facts
 
-    @property
-    def num_sets(self) -> int:
-        """Number of sets in this part of the data."""
-        return self.num_units
-
-    @property
-    def num_alternatives(self) -> int:
-        """Number of alternatives, offered or not."""
-        return len(self.alternatives)
-
-    @property
-    def num_choices(self) -> int:
-        """Number of choices, counts included."""
-        return self.num_judgements
+    num_sets = same_as("num_units", "Number of sets in this part of the data.")
+    num_alternatives = number_of("alternatives", "Number of alternatives, offered or not.")
+    num_choices = same_as("num_judgements", "Number of choices, counts included.")
 
     def chosen_by_alternative(self) -> Float[np.ndarray, " alternative"]:
         """Number of times that each alternative was chosen; zeros where choices are not known."""
@@ -457,12 +444,6 @@ class Choices(Grouped):
         """The sets without what was chosen, as `raters.simulate` takes them; counts stay."""
         return dataclasses.replace(self, chosen=None)
 
-    def rows(self, index: Any) -> Self:
-        """The given rows in their order; all sets stay. See `Grouped.rows`."""
-        part = super().rows(index)
-        sizes = np.bincount(np.asarray(part.group), minlength=1)
-        return dataclasses.replace(part, most=int(sizes.max(initial=1)))
-
     def some_outcomes(self) -> Float[np.ndarray, " offer"]:
         """Outcomes that these sets can have: all choices are of the first alternative."""
         group = np.asarray(self.group)
@@ -541,20 +522,9 @@ class Choices(Grouped):
         codes = np.arange(len(names), dtype=np.int32)
         return dataclasses.replace(part, unit_code=codes, sets=names)
 
-    def without_judges(self, names: Iterable[Any]) -> Self:
-        """The choices of everybody else, from their sets."""
-        stays = staying(self.annotators, names, self.judge)
-        units = np.flatnonzero(stays[self.unit_codes("annotator")])
-        if not len(units):
-            refuse_data(
-                "names",
-                problem="holds all annotators who chose, so none would be left",
-                expected="keep at least one who chose",
-            )
-        part, code = self._only(units), (np.cumsum(stays) - 1).astype(np.int32)
-        kept = tuple(name for name, stay in zip(self.annotators, stays, strict=True) if stay)
-        who = code[np.asarray(part.annotator)]
-        return dataclasses.replace(part, annotator=who, annotators=kept)
+    def _of_judges(self, stay: Bool[np.ndarray, " annotator"]) -> Self:
+        """The sets of the annotators who stay."""
+        return self._only(np.flatnonzero(stay[self.unit_codes("annotator")]))
 
     # ---------------------------------------------------------------- features
 
@@ -567,34 +537,21 @@ class Choices(Grouped):
     def features_of(self, like: Self) -> Self:
         """With features centred and scaled as those of other choices."""
         changes: dict[str, Any] = {}
-        for names, values, centre, scale in _FEATURES:
-            present, known = getattr(self, names), getattr(like, names)
+        for parameter, fields in _FEATURES.items():
+            known = getattr(like, fields[3])
             if not known:
-                changes |= {names: (), values: None, centre: None, scale: None}
+                changes |= feature_reading.no_features(fields)
                 continue
-            if present != known:  # Their order is that of the coefficients.
-                refuse_data(
-                    "features" if names == "feature_names" else "choosers",
-                    list(present),
-                    f"differ from those of the fit ({shorten(known)})",
-                    "give the same ones, in the same order",
-                )
-            raw = self._raw(values, centre, scale)
-            known_centre, known_scale = getattr(like, centre), getattr(like, scale)
-            scaled = (raw - np.asarray(known_centre)) / np.asarray(known_scale)
-            changes |= {values: scaled, centre: known_centre, scale: known_scale}
+            feature_reading.check_same(getattr(self, fields[3]), known, parameter, "the fit")
+            raw = feature_reading.in_units_of_users(self, fields)
+            changes |= feature_reading.scaled_as(like, raw, fields)
         return dataclasses.replace(self, **changes)
-
-    def _raw(self, values: str, centre: str, scale: str) -> Float[np.ndarray, "row feature"]:
-        """Features in the user's units."""
-        raw: np.ndarray = np.asarray(getattr(self, values)) * np.asarray(getattr(self, scale))
-        return raw + np.asarray(getattr(self, centre))
 
     def without_features(self) -> Self:
         """Without features of alternatives and choosers."""
         none: dict[str, Any] = {}
-        for names, *columns in _FEATURES:
-            none |= {names: ()} | dict.fromkeys(columns)
+        for fields in _FEATURES.values():
+            none |= feature_reading.no_features(fields)
         return dataclasses.replace(self, **none)
 
     # ---------------------------------------------------------------- tables
@@ -612,9 +569,9 @@ class Choices(Grouped):
         }
         if real.chosen is not None:
             columns["chosen"] = np.asarray(real.chosen).astype(np.int64)
-        for names, values, centre, scale in _FEATURES:
-            if present := getattr(real, names):
-                raw = real._raw(values, centre, scale)
-                raw = raw if values == "features" else raw[group]
-                columns |= {name: raw[:, place] for place, name in enumerate(present)}
+        for parameter, fields in _FEATURES.items():
+            if names := getattr(real, fields[3]):
+                raw = feature_reading.in_units_of_users(real, fields)
+                raw = raw if parameter == "features" else raw[group]
+                columns |= dict(zip(names, raw.T, strict=True))
         return pd.DataFrame(columns)

@@ -32,7 +32,7 @@ from raters.judgements.names import (
 from raters.judgements.reading import comparisons as reading
 from raters.judgements.reading import features as feature_reading
 from raters.judgements.reading.columns import read_columns, read_ratings
-from raters.judgements.roles import of_axes, static
+from raters.judgements.roles import of_axes, same_as, static
 from raters.judgements.scanned import Scanned
 from raters.judgements.separation import is_even, is_separated
 
@@ -400,10 +400,7 @@ class Comparisons(Scanned, Judgements):
         """Number of rows; see `num_votes` for the votes that they stand for."""
         return self.num_rows
 
-    @property
-    def num_votes(self) -> int:
-        """Number of votes, counts included."""
-        return self.num_judgements
+    num_votes = same_as("num_judgements", "Number of votes, counts included.")
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: items never compared, components, votes that are

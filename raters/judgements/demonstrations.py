@@ -22,7 +22,7 @@ from raters.judgements.names import name_text, names_array, warn_of_each
 from raters.judgements.reading import demonstrations as reading
 from raters.judgements.reading.columns import read_columns
 from raters.judgements.reading.labels import place
-from raters.judgements.roles import of_axes, static
+from raters.judgements.roles import number_of, of_axes, same_as, static
 
 # Fields of the process.
 _PROCESS = tuple(one.name for one in dataclasses.fields(MDP))
@@ -263,25 +263,10 @@ class Demonstrations(Judgements):
         """The process that was demonstrated in."""
         return MDP(**{name: getattr(self, name) for name in _PROCESS})
 
-    @property
-    def num_states(self) -> int:
-        """Number of states of the process."""
-        return len(self.states)
-
-    @property
-    def num_actions(self) -> int:
-        """Number of actions of the process."""
-        return len(self.actions)
-
-    @property
-    def num_features(self) -> int:
-        """Number of features of the process."""
-        return len(self.feature_names)
-
-    @property
-    def num_steps(self) -> int:
-        """Number of steps, counts included."""
-        return self.num_judgements
+    num_states = number_of("states", "Number of states of the process.")
+    num_actions = number_of("actions", "Number of actions of the process.")
+    num_features = number_of("feature_names", "Number of features of the process.")
+    num_steps = same_as("num_judgements", "Number of steps, counts included.")
 
     def actions_by(self, axis: str) -> Float[np.ndarray, "axis action"]:
         """Count how often each action was taken, by demonstrator or by state."""

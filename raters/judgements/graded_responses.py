@@ -11,7 +11,7 @@ import jax
 
 from raters.judgements.names import warn_of_each
 from raters.judgements.of_items import OnScale
-from raters.judgements.roles import static
+from raters.judgements.roles import number_of, same_as, static
 
 
 @jax.tree_util.register_dataclass
@@ -161,15 +161,8 @@ class GradedResponses(OnScale):
         known = {"person": persons, "level": levels}
         return cls._from_wide(frame, "person", person, columns, known)
 
-    @property
-    def num_persons(self) -> int:
-        """Number of persons, with responses or without."""
-        return len(self.persons)
-
-    @property
-    def num_responses(self) -> int:
-        """Number of responses, counts included."""
-        return self.num_judgements
+    num_persons = number_of("persons", "Number of persons, with responses or without.")
+    num_responses = same_as("num_judgements", "Number of responses, counts included.")
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: persons and items without a response, and items

@@ -17,11 +17,11 @@ from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean, checked, instance, one_of
 from raters.judgements.connection import judges_by_part, listed_parts
 from raters.judgements.grouped import Grouped
-from raters.judgements.names import shorten, warn_data, warn_of_each
+from raters.judgements.names import warn_data, warn_of_each
 from raters.judgements.reading import features as feature_reading
 from raters.judgements.reading import labels as label_reading
 from raters.judgements.reading.columns import one_each, read_columns
-from raters.judgements.roles import of_axes, static
+from raters.judgements.roles import number_of, of_axes, same_as, static
 from raters.judgements.scanned import Scanned
 
 
@@ -216,10 +216,7 @@ class Labels(Scanned, Grouped):
 
     # ---------------------------------------------------------------- facts
 
-    @property
-    def num_classes(self) -> int:
-        """Number of classes, met in the labels or not."""
-        return len(self.classes)
+    num_classes = number_of("classes", "Number of classes, met in the labels or not.")
 
     @property
     def num_features(self) -> int:
@@ -231,10 +228,7 @@ class Labels(Scanned, Grouped):
         """Number of families of annotators; 0 where none are known."""
         return len(self.families)
 
-    @property
-    def num_labels(self) -> int:
-        """Number of labels, repeats included."""
-        return self.num_judgements
+    num_labels = same_as("num_judgements", "Number of labels, repeats included.")
 
     @property
     def item(self) -> Any:
@@ -515,20 +509,15 @@ class Labels(Scanned, Grouped):
         labels = dataclasses.replace(self, record=like.record)
         if like.features is None:
             return labels.without_features()
-        if self.feature_names != like.feature_names:
-            refuse_data(
-                "features",
-                problem=f"({shorten(self.feature_names[1:])}) differ from those of the fit"
-                f" ({shorten(like.feature_names[1:])})",
-                expected="give the same ones, in the same order",
-            )
-        raw = np.asarray(self.features) * np.asarray(self.scale) + np.asarray(self.centre)
-        scaled = (raw - np.asarray(like.centre)) / np.asarray(like.scale)
-        return dataclasses.replace(labels, features=scaled, centre=like.centre, scale=like.scale)
+        names, known = self.feature_names[1:], like.feature_names[1:]
+        feature_reading.check_same(names, known, "features", "the fit")
+        fields = feature_reading.OF_ITEMS
+        raw = feature_reading.in_units_of_users(self, fields)
+        return dataclasses.replace(labels, **feature_reading.scaled_as(like, raw, fields))
 
     def without_features(self) -> Self:
         """Without features."""
-        return dataclasses.replace(self, features=None, centre=None, scale=None, feature_names=())
+        return dataclasses.replace(self, **feature_reading.no_features(feature_reading.OF_ITEMS))
 
 
 def _named(names: tuple[Any, ...], codes: Int[np.ndarray, " row"]) -> pd.Series:

@@ -33,6 +33,7 @@ from raters.judgements.reading.columns import (
     read_columns,
     read_ratings,
 )
+from raters.judgements.roles import number_of
 from raters.judgements.scanned import Scanned
 
 # A scale has at most so many levels: each needs ratings of its own.
@@ -123,10 +124,7 @@ class OnScale(OfItems):
         codes, levels = _scale(columns, known["level"])
         return codes, {"levels": levels}
 
-    @property
-    def num_levels(self) -> int:
-        """Number of levels of the scale, met in the answers or not."""
-        return len(self.levels)
+    num_levels = number_of("levels", "Number of levels of the scale, met in the answers or not.")
 
     def scores(self) -> Float[np.ndarray, " level"]:
         """Number of each level: the level itself where all are numbers, otherwise its place from

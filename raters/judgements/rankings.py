@@ -23,7 +23,7 @@ from raters.judgements.counts import Tallies, ordered_pairs
 from raters.judgements.names import name_text, names_array, warn_data, warn_of_each
 from raters.judgements.reading import rankings as reading
 from raters.judgements.reading.columns import column_name, one_each, read_columns, repeated
-from raters.judgements.roles import of_axes, static
+from raters.judgements.roles import of_axes, same_as, static
 
 # Up to here whole numbers are exact in double precision.
 _MOST = 2**53
@@ -376,10 +376,7 @@ class Rankings(Judgements):
 
     # ---------------------------------------------------------------- facts
 
-    @property
-    def num_rankings(self) -> int:
-        """Number of rankings, counts included."""
-        return self.num_judgements
+    num_rankings = same_as("num_judgements", "Number of rankings, counts included.")
 
     @property
     def is_partial(self) -> bool:
@@ -517,23 +514,18 @@ class Rankings(Judgements):
         """These rankings and others, with equally many positions, and with `lowest` where one has
         it."""
         width = max(np.shape(part.offered)[1] for part in (self, other))
-        one, two = self._widened(width), other._widened(width)
-        if (one.lowest is None) == (two.lowest is None):
-            return one, two
-        return one._with_lowest(), two._with_lowest()
+        asks = self.lowest is not None or other.lowest is not None
+        return self._widened(width, asks), other._widened(width, asks)
 
-    def _with_lowest(self) -> Self:
-        """The same rankings with a column that says of which the worst is asked for."""
-        if self.lowest is not None:
-            return self
-        return dataclasses.replace(self, lowest=np.zeros(self.num_rows, np.int32))
-
-    def _widened(self, width: int) -> Self:
-        """The same rankings with more positions."""
+    def _widened(self, width: int, asks: bool) -> Self:
+        """The same rankings with more positions, and with a column that says of which the worst is
+        asked for."""
         more = ((0, 0), (0, width - np.shape(self.offered)[1]))
         place = None if self.place is None else np.pad(np.asarray(self.place), more)
         offered = np.pad(np.asarray(self.offered), more, constant_values=-1)
-        return dataclasses.replace(self, offered=offered, place=place)
+        none = np.zeros(self.num_rows, np.int32) if asks else None
+        lowest = none if self.lowest is None else self.lowest
+        return dataclasses.replace(self, offered=offered, place=place, lowest=lowest)
 
     def stages(self) -> Choices:
         """The rankings as choices: of the best of all items offered, then of the best of the rest.

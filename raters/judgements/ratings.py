@@ -12,7 +12,7 @@ import jax
 from raters.judgements.connection import judges_by_part, listed_parts
 from raters.judgements.names import warn_data, warn_of_each
 from raters.judgements.of_items import OnScale
-from raters.judgements.roles import static
+from raters.judgements.roles import same_as, static
 
 # With so many ratings on one level only, an annotator is warned of.
 _SAME = 5
@@ -165,10 +165,7 @@ class Ratings(OnScale):
 
     # ---------------------------------------------------------------- facts
 
-    @property
-    def num_ratings(self) -> int:
-        """Number of ratings, counts included."""
-        return self.num_judgements
+    num_ratings = same_as("num_judgements", "Number of ratings, counts included.")
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: items and annotators without a rating, annotators

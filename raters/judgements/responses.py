@@ -15,7 +15,7 @@ from jaxtyping import Float
 from raters.judgements.names import warn_of_each
 from raters.judgements.of_items import OfItems, right
 from raters.judgements.reading.columns import Column
-from raters.judgements.roles import static
+from raters.judgements.roles import number_of, same_as, static
 
 
 @jax.tree_util.register_dataclass
@@ -169,15 +169,8 @@ class Responses(OfItems):
 
     # ---------------------------------------------------------------- facts
 
-    @property
-    def num_persons(self) -> int:
-        """Number of persons, with responses or without."""
-        return len(self.persons)
-
-    @property
-    def num_responses(self) -> int:
-        """Number of responses, counts included."""
-        return self.num_judgements
+    num_persons = number_of("persons", "Number of persons, with responses or without.")
+    num_responses = same_as("num_judgements", "Number of responses, counts included.")
 
     def right_by(self, axis: str) -> Float[np.ndarray, " axis"]:
         """Number of right responses of each person, or to each item; zeros where the outcomes are

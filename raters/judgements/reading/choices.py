@@ -20,7 +20,14 @@ from raters.judgements.names import (
     shorten,
 )
 from raters.judgements.reading.columns import Column, one_each, read_numbers, repeated, where
-from raters.judgements.reading.features import distinct
+from raters.judgements.reading.features import (
+    OF_CHOOSERS,
+    OF_ITEMS,
+    check_same,
+    distinct,
+    no_features,
+    scaled_as,
+)
 
 
 def listed(**given: Any) -> dict[str, tuple[str, ...]]:
@@ -91,41 +98,33 @@ class Terms(NamedTuple):
 
     def of_offers(self, table: Offers, alternatives: Names) -> dict[str, Any]:
         """Fields of `Choices` with the features of the alternatives."""
-        fields = ("features", "centre", "scale", "feature_names")
         values, names = by_alternative(
             table.features, self.features, self.specific, table.alternative, alternatives
         )
-        return self._scaled(values, names, fields, lambda: _within(values, table.group, names))
+        return self._scaled("features", values, names, lambda: _within(values, table.group, names))
 
     def of_choosers(self, values: Float[np.ndarray, "set chooser_feature"]) -> dict[str, Any]:
         """Fields of `Choices` with the features of the choosers."""
-        fields = ("chooser_features", "chooser_centre", "chooser_scale", "chooser_names")
-        names = tuple(map(name_text, self.choosers))
-        return self._scaled(values, names, fields, lambda: _across(values, names))
+        return self._scaled(
+            "choosers", values, self.choosers, lambda: _across(values, self.choosers)
+        )
 
     def _scaled(
         self,
+        parameter: str,
         values: Float[np.ndarray, "row feature"],
         names: tuple[str, ...],
-        fields: tuple[str, ...],
         deviation: Callable[[], Float[np.ndarray, " feature"]],
     ) -> dict[str, Any]:
         """Values, centre, scale and names of features, as fields of `Choices`."""
+        fields = OF_ITEMS if parameter == "features" else OF_CHOOSERS
         if not names:
-            return dict.fromkeys(fields[:3])
-        if self.like is None:
-            centre, scale = values.mean(0), deviation()
-        else:
-            _, centre, scale, known = (getattr(self.like, field) for field in fields)
-            if names != known:
-                refuse_data(
-                    "choosers" if "chooser" in fields[0] else "features",
-                    list(names),
-                    "differ from those of `like`",
-                    f"these are {shorten(known)}, in this order" if known else "it has none",
-                )
-        scaled = (values - np.asarray(centre)) / np.asarray(scale)
-        return dict(zip(fields, (scaled, centre, scale, names), strict=True))
+            return no_features(fields)
+        if self.like is not None:
+            check_same(names, getattr(self.like, fields[3]), parameter, "`like`")
+            return scaled_as(self.like, values, fields)
+        centre, scale = values.mean(0), deviation()
+        return dict(zip(fields, ((values - centre) / scale, centre, scale, names), strict=True))
 
 
 def by_alternative(

@@ -20,6 +20,9 @@ from raters.judgements.reading.columns import (
 )
 from raters.judgements.reading.labels import place
 
+# Fields of features: values, centre and scale, and names.
+OF_ITEMS = ("features", "centre", "scale", "feature_names")
+OF_CHOOSERS = ("chooser_features", "chooser_centre", "chooser_scale", "chooser_names")
 # Features of comparisons are not scaled.
 _LARGE = 1e9
 # Features of items are; their squares are summed.
@@ -179,6 +182,38 @@ def design_like(
     scaled = (values - np.asarray(like.centre)[1:]) / np.asarray(like.scale)[1:]
     columns = np.concatenate([np.ones((len(values), 1)), scaled], axis=1)
     return columns.astype(np.asarray(like.features).dtype), like.centre, like.scale
+
+
+def check_same(names: Names, known: Names, parameter: str, of: str) -> None:
+    """Raise unless features are those of other judgements, in their order, which is that of their
+    coefficients."""
+    if names != known:
+        refuse_data(
+            parameter,
+            list(names),
+            f"differ from those of {of}",
+            f"these are {shorten(known)}, in this order" if known else "it has none",
+        )
+
+
+def in_units_of_users(data: Any, fields: Sequence[str]) -> Float[np.ndarray, "row feature"]:
+    """Features as they were before they were centred and scaled."""
+    values, centre, scale = (np.asarray(getattr(data, field)) for field in fields[:3])
+    return np.asarray(values * scale + centre)
+
+
+def scaled_as(
+    like: Any, values: Float[np.ndarray, "row feature"], fields: Sequence[str]
+) -> dict[str, Any]:
+    """Fields of features that are centred and scaled as those of other judgements."""
+    _, centre, scale, names = (getattr(like, field) for field in fields)
+    scaled = (values - np.asarray(centre)) / np.asarray(scale)
+    return dict(zip(fields, (scaled, centre, scale, names), strict=True))
+
+
+def no_features(fields: Sequence[str]) -> dict[str, Any]:
+    """Fields without features."""
+    return {**dict.fromkeys(fields), fields[3]: ()}
 
 
 def check_finite(
