@@ -17,7 +17,7 @@ from jaxtyping import Bool, Int, Num, Shaped
 
 from raters.errors import refuse_data
 from raters.errors.validation import boolean, checked, one_of, places, whole
-from raters.judgements.counts import Tallies, exact, ranks
+from raters.judgements.counts import Codes, Mask, Tallies, exact, ranks
 from raters.judgements.names import (
     check_names,
     check_result,
@@ -166,7 +166,7 @@ class Judgements(Roles):
         return asked if len(first) == asked.num_rows else asked.rows(np.sort(first))
 
     @checked
-    def keys(self, other: Self | None = None) -> Int[np.ndarray, " row"]:
+    def keys(self, other: Self | None = None) -> Codes:
         """Number of each row that equal questions share, and no others."""
         parts = [part.canonical() for part in ([self] if other is None else [self, other])]
         columns = [
@@ -193,11 +193,11 @@ class Judgements(Roles):
         of presentation is not known."""
         return False
 
-    def same_question(self) -> Int[np.ndarray, " row"]:
+    def same_question(self) -> Codes:
         """Number of each row that equal questions share, whoever is asked."""
         return ranks(self.canonical()._question(without=self.code_columns(self.judge)))
 
-    def about(self) -> Int[np.ndarray, " row"]:
+    def about(self) -> Codes:
         """Number of each row that questions about the same share, whoever is asked."""
         return self.same_question()
 
@@ -209,7 +209,7 @@ class Judgements(Roles):
         """Counted answers by judge and question, of which there may be several about the same."""
         return self.canonical()._tallied(self.same_question())
 
-    def _tallied(self, about: Int[np.ndarray, " row"]) -> Tallies:
+    def _tallied(self, about: Codes) -> Tallies:
         """Counted answers by judge and the given number of each row."""
         judge = np.asarray(self.codes(self.judge), np.int64)
         outcome, count = np.asarray(getattr(self, self.answer)), np.asarray(self.weight, float)
@@ -220,7 +220,7 @@ class Judgements(Roles):
         return np.tile(judge, 2), np.tile(about, 2), answer, counts
 
     @checked
-    def without(self, more: Self) -> Bool[np.ndarray, " row"]:
+    def without(self, more: Self) -> Mask:
         """Mask of the rows that ask what `more` does not."""
         these, other = np.split(self.keys(more), [self.num_rows])
         return ~np.isin(these, other)

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 
 from raters.errors import refuse_data
 from raters.errors.validation import boolean, checked
-from raters.judgements.counts import exact, place_within, ranks
+from raters.judgements.counts import Codes, exact, place_within, ranks
 from raters.judgements.grouped import Grouped
 from raters.judgements.names import names_array, warn_of_each
 from raters.judgements.reading import choices as reading
@@ -455,7 +455,7 @@ class Choices(Grouped):
         order = np.lexsort((np.asarray(self.alternative), np.asarray(self.group)))
         return self if (order == np.arange(len(order))).all() else self.rows(order)
 
-    def same_question(self) -> Int[np.ndarray, " row"]:
+    def same_question(self) -> Codes:
         """Number of each row that equal alternatives of equal sets share, whoever chooses."""
         set_keys = self.canonical()._set_keys()
         return ranks([set_keys[np.asarray(self.group)], np.asarray(self.alternative)])

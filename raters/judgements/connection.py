@@ -11,6 +11,7 @@ from jaxtyping import Int
 from scipy.sparse.csgraph import connected_components
 
 from raters.judgements.base import PIECE, Judgements
+from raters.judgements.counts import Codes
 from raters.judgements.names import shorten
 
 # Least number of rows of a part that counts as one.
@@ -52,10 +53,7 @@ def connected(data: Judgements) -> Connected:
 
 
 def _linked(
-    codes: Int[np.ndarray, "row ..."],
-    real: np.ndarray,
-    judges: Int[np.ndarray, " row"],
-    offset: int,
+    codes: Int[np.ndarray, "row ..."], real: np.ndarray, judges: Codes, offset: int
 ) -> Int[np.ndarray, "end link"]:
     """Pairs of nodes: the judge of each row, and each name of an axis in that row."""
     codes = codes[real].reshape(len(judges), int(np.prod(codes.shape[1:])))

@@ -10,6 +10,10 @@ from jaxtyping import Bool, Float, Int, Num
 
 from raters.errors import refuse_data
 
+# Of each row: a code, a number, and whether it is one of some.
+Codes = Int[np.ndarray, " row"]
+Numbers = Float[np.ndarray, " row"]
+Mask = Bool[np.ndarray, " row"]
 # Judge, subject or question, answer, and how often the judge gave it.
 Tallies = tuple[
     Int[np.ndarray, " tally"],
@@ -21,7 +25,7 @@ Tallies = tuple[
 _FEW = 2**23
 
 
-def ranks(columns: Sequence[Num[np.ndarray, "row ..."]]) -> Int[np.ndarray, " row"]:
+def ranks(columns: Sequence[Num[np.ndarray, "row ..."]]) -> Codes:
     """Number of each distinct row of some columns, shape (row,), in their order."""
     flat = [part for column in columns for part in column.reshape(len(column), -1).T]
     if not flat:
@@ -30,12 +34,12 @@ def ranks(columns: Sequence[Num[np.ndarray, "row ..."]]) -> Int[np.ndarray, " ro
     return np.asarray(table.groupby(list(table), dropna=False).ngroup())
 
 
-def place_within(codes: Int[np.ndarray, " row"]) -> Int[np.ndarray, " row"]:
+def place_within(codes: Codes) -> Codes:
     """Number of earlier rows that have the code of each row."""
     return np.asarray(pd.Series(codes).groupby(codes).cumcount())
 
 
-def exact(counts: Num[np.ndarray, " row"]) -> Float[np.ndarray, " row"]:
+def exact(counts: Num[np.ndarray, " row"]) -> Numbers:
     """Numbers of judgements in the smallest type of floats that holds them as they are."""
     most = float(counts.max(initial=0))
     if most > 2**53:
@@ -70,10 +74,10 @@ def mean_ranks(
 
 
 def ordered_pairs(
-    judge: Int[np.ndarray, " row"],
+    judge: Codes,
     offered: Int[np.ndarray, "row position"],
     place: Int[np.ndarray, "row position"],
-    count: Float[np.ndarray, " row"],
+    count: Numbers,
     num_items: int,
 ) -> Tallies:
     """Count how often each judge ranked each pair of things in each order."""

@@ -10,12 +10,12 @@ from typing import Any, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Int, Shaped
+from jaxtyping import Shaped
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import checked, one_of, places
 from raters.judgements.base import Judgements
-from raters.judgements.counts import pad_to
+from raters.judgements.counts import Codes, pad_to
 from raters.judgements.names import match_names, names_array, names_from_json
 
 
@@ -44,7 +44,7 @@ class Grouped(Judgements):
     even: bool
 
     @classmethod
-    def of_all(cls, codes: Int[np.ndarray, " row"], columns: dict[str, Any], **others: Any) -> Self:
+    def of_all(cls, codes: Codes, columns: dict[str, Any], **others: Any) -> Self:
         """Judgements of all groups, with the rows sorted by group, stably."""
         order = np.argsort(codes, kind="stable")
         num_units = len(others[cls.names[cls.unit]])
@@ -184,7 +184,7 @@ class Grouped(Judgements):
         )
 
     @checked
-    def keys(self, other: Self | None = None) -> Int[np.ndarray, " row"]:
+    def keys(self, other: Self | None = None) -> Codes:
         """Number of each row that equal questions share, and no others."""
         if other is not None and not np.array_equal(self.unit_code, other.unit_code):
             raise DataError("questions of two parts cannot be compared; give all groups")

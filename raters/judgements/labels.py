@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean, checked, instance, one_of
 from raters.judgements.connection import judges_by_part, listed_parts
+from raters.judgements.counts import Codes
 from raters.judgements.grouped import Grouped
 from raters.judgements.names import warn_data, warn_of_each
 from raters.judgements.reading import features as feature_reading
@@ -520,7 +521,7 @@ class Labels(Scanned, Grouped):
         return dataclasses.replace(self, **feature_reading.no_features(feature_reading.OF_ITEMS))
 
 
-def _named(names: tuple[Any, ...], codes: Int[np.ndarray, " row"]) -> pd.Series:
+def _named(names: tuple[Any, ...], codes: Codes) -> pd.Series:
     """Names behind codes, None for −1."""
     # Of objects: beside an empty cell pandas would make floats of whole numbers.
     return pd.Series([names[code] if code >= 0 else None for code in codes], dtype=object)

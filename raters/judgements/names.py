@@ -15,6 +15,7 @@ from jaxtyping import Bool, Int, Shaped
 
 from raters.errors import PACKAGE, DataWarning, refuse_data
 from raters.errors.validation import is_list, nearest
+from raters.judgements.counts import Codes
 from raters.judgements.display import display_name
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,4000}")
 
 def encode_names(
     columns: Sequence[Column], known: Iterable[Any] | None, role: str
-) -> tuple[list[Int[np.ndarray, " row"]], Names]:
+) -> tuple[list[Codes], Names]:
     """Shared integer codes of one or several columns that name the same things, −1 where they are
     empty, and the names in code order."""
     many = plural(role)

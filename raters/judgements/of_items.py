@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean
 from raters.judgements.base import Judgements
-from raters.judgements.counts import exact
+from raters.judgements.counts import Codes, Numbers, exact
 from raters.judgements.names import (
     Names,
     encode_names,
@@ -204,9 +204,7 @@ def _wide(frame: Any, role: str, name: Any, columns: Sequence[str] | None) -> Co
     return read
 
 
-def _scale(
-    columns: Sequence[Column], levels: Iterable[Any] | None
-) -> tuple[list[Int[np.ndarray, " row"]], Names]:
+def _scale(columns: Sequence[Column], levels: Iterable[Any] | None) -> tuple[list[Codes], Names]:
     """Codes of columns of ratings, and the levels of the scale from the lowest."""
     if levels is not None:
         codes, names = encode_names(columns, name_list(levels, "levels"), "level")
@@ -222,7 +220,7 @@ def _scale(
     return codes, names
 
 
-def _numbers(columns: Sequence[Column]) -> tuple[list[Int[np.ndarray, " row"]], Names]:
+def _numbers(columns: Sequence[Column]) -> tuple[list[Codes], Names]:
     """Codes and levels of columns of numbers, −1 where they are empty."""
     numbers = []
     for column in columns:
@@ -259,7 +257,7 @@ def _warn_of_gaps(levels: Int[np.ndarray, " level"]) -> None:
     )
 
 
-def right(column: Column) -> Float[np.ndarray, " row"]:
+def right(column: Column) -> Numbers:
     """A column of responses as 1 for right and 0 for wrong."""
     truth: dict[Any, float] = {Decimal(1): 1.0, Decimal(0): 0.0}
     numbers = [truth.get(meaning(name_text(value)), np.nan) for value in column.values]

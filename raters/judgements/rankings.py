@@ -19,7 +19,7 @@ from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean, checked
 from raters.judgements.base import Judgements
 from raters.judgements.choices import Choices
-from raters.judgements.counts import Tallies, ordered_pairs
+from raters.judgements.counts import Codes, Tallies, ordered_pairs
 from raters.judgements.names import name_text, names_array, warn_data, warn_of_each
 from raters.judgements.reading import rankings as reading
 from raters.judgements.reading.columns import column_name, one_each, read_columns, repeated
@@ -503,7 +503,7 @@ class Rankings(Judgements):
         return super(Rankings, one).joined(other)
 
     @checked
-    def keys(self, other: Self | None = None) -> Int[np.ndarray, " row"]:
+    def keys(self, other: Self | None = None) -> Codes:
         """Number of each row that equal questions share, and no others; see `Judgements.keys`."""
         if other is None:
             return super().keys()
@@ -597,7 +597,7 @@ class Rankings(Judgements):
         place = None if self.place is None else np.maximum(np.asarray(self.place), 0)
         return dataclasses.replace(self, place=place, lowest=None)
 
-    def _tallied(self, about: Int[np.ndarray, " row"]) -> Tallies:
+    def _tallied(self, about: Codes) -> Tallies:
         """Counted answers by annotator and pair of items, whatever else was offered: 1 where the
         item of the lower code is ahead. Pairs that a ranking leaves open do not count."""
         who, offered = np.asarray(self.annotator, np.int64), np.asarray(self.offered, np.int64)

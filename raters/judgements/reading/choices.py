@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from raters.errors import refuse_data
 from raters.errors.validation import is_list
+from raters.judgements.counts import Codes
 from raters.judgements.names import (
     Names,
     alike,
@@ -42,7 +43,7 @@ def matrix(columns: Sequence[Column], rows: int) -> Float[np.ndarray, "row featu
 
 
 def of_sets(
-    columns: Sequence[Column], group: Int[np.ndarray, " row"], sets: Names
+    columns: Sequence[Column], group: Codes, sets: Names
 ) -> Float[np.ndarray, "set feature"]:
     """Numbers that are the same in all rows of a set, one for each set."""
     values = [one_each(group, column, read_numbers(column), sets) for column in columns]

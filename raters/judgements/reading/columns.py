@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float, Int, Num
+from jaxtyping import Num
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import nearest
-from raters.judgements.counts import exact
+from raters.judgements.counts import Codes, Mask, Numbers, exact
 from raters.judgements.names import (
     Names,
     check_text,
@@ -37,13 +37,13 @@ class Column:
 
     name: str
     role: str
-    code: Int[np.ndarray, " row"]
+    code: Codes
     values: list[Any]
 
     def __len__(self) -> int:
         return len(self.code)
 
-    def only(self, rows: Bool[np.ndarray, " row"]) -> Column:
+    def only(self, rows: Mask) -> Column:
         """The same column with empty cells in the other rows."""
         return dataclasses.replace(self, code=np.where(rows, self.code, -1))
 
@@ -52,11 +52,7 @@ class Column:
         refuse_data(self.role, self.name, problem, expected, instead=instead)
 
     def refuse_rows(
-        self,
-        wrong: Bool[np.ndarray, " row"],
-        expected: str,
-        instead: str | None = None,
-        why: str = "",
+        self, wrong: Mask, expected: str, instead: str | None = None, why: str = ""
     ) -> None:
         """Raise where rows are wrong, with the value of the first of them."""
         if wrong.any():
@@ -78,7 +74,7 @@ class Columns(dict[str, Column]):
         (code,), names = encode_names([self[role]], known, role)
         return code, names
 
-    def counts(self) -> Float[np.ndarray, " row"] | None:
+    def counts(self) -> Numbers | None:
         """Numbers of judgements: whole numbers from 1 to 2**53; None without a column of them."""
         if "count" not in self:
             return None
@@ -93,9 +89,7 @@ class Columns(dict[str, Column]):
         )
         return exact(numbers)
 
-    def annotators(
-        self, known: Iterable[Any] | None, once: str = ""
-    ) -> tuple[Int[np.ndarray, " row"], Names]:
+    def annotators(self, known: Iterable[Any] | None, once: str = "") -> tuple[Codes, Names]:
         """Codes and names of the annotators; without a column all rows are by one of the name
         ``all``. Warns of a column that looks like row numbers, where most would have judged
         once."""
@@ -227,21 +221,18 @@ def _check_headings(columns: Sequence[Column]) -> None:
         )
 
 
-def where(rows: Bool[np.ndarray, " row"]) -> str:
+def where(rows: Mask) -> str:
     """The first of some rows, and how many there are, in words."""
     return f"row {int(np.argmax(rows))} (counted from 0; {int(rows.sum())} such row(s))"
 
 
-def repeated(*codes: Int[np.ndarray, " row"]) -> Bool[np.ndarray, " row"]:
+def repeated(*codes: Codes) -> Mask:
     """Mask of the rows that equal an earlier one in all of some columns of codes."""
     return np.asarray(pd.DataFrame(dict(enumerate(codes))).duplicated())
 
 
 def one_each(
-    unit: Int[np.ndarray, " row"],
-    column: Column,
-    values: Num[np.ndarray, " row"],
-    names: Sequence[Any],
+    unit: Codes, column: Column, values: Num[np.ndarray, " row"], names: Sequence[Any]
 ) -> Num[np.ndarray, " unit"]:
     """The value in a column of each of some names, −1 where all its cells are empty; an error for a
     name with several values."""
@@ -399,14 +390,14 @@ def _check_logical(values: Any, name: str, role: str) -> None:
 # ---------------------------------------------------------------- numbers
 
 
-def read_numbers(column: Column) -> Float[np.ndarray, " row"]:
+def read_numbers(column: Column) -> Numbers:
     """A column as finite floats, NaN where it is empty."""
     numbers: np.ndarray = np.array([*map(read_number, column.values), np.nan])[column.code]
     column.refuse_rows(~np.isfinite(numbers) & (column.code >= 0), "it must hold finite numbers")
     return numbers
 
 
-def read_ratings(column: Column) -> Float[np.ndarray, " row"]:
+def read_ratings(column: Column) -> Numbers:
     """A column of numbers that are compared: below 2**53, where floats tell whole ones apart."""
     ratings = read_numbers(column)
     column.refuse_rows(

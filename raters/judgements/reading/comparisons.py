@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from raters.errors import refuse_data
+from raters.judgements.counts import Codes, Mask, Numbers
 from raters.judgements.names import Names, check_text, name_text, shorten, shown
 from raters.judgements.reading.columns import Column, read_number, where
 from raters.judgements.reading.rankings import in_places, rankers, wide_columns
@@ -25,9 +26,7 @@ _TIE = re.compile(r"(tie|tied|draw|equal|both|½)([^a-z].*)?", re.DOTALL)
 _NUMBERS = {1.0: 1.0, 0.0: 0.0, 0.5: 0.5}
 
 
-def settle_ties(
-    wins: Float[np.ndarray, " row"], ties: Ties, column: str
-) -> Bool[np.ndarray, " row"]:
+def settle_ties(wins: Numbers, ties: Ties, column: str) -> Mask:
     """Mask of the rows to keep under the policy."""
     tied = wins == 0.5
     if ties == "error" and tied.any():
@@ -48,11 +47,11 @@ def settle_ties(
 
 def read(
     outcome: Column,
-    first: tuple[Column, Int[np.ndarray, " row"]],
-    second: tuple[Column, Int[np.ndarray, " row"]],
+    first: tuple[Column, Codes],
+    second: tuple[Column, Codes],
     items: tuple[Any, ...],
     spelled: Mapping[str, Any] | None,
-) -> Float[np.ndarray, " row"]:
+) -> Numbers:
     """1 where the first side won, 0 where the second did, 0.5 for a tie; `first` and `second` come
     with their item codes."""
     sides = (first[0].name, second[0].name)
@@ -144,7 +143,7 @@ def _spelled(outcome: Column, spelled: Mapping[str, Any]) -> Float[np.ndarray, "
     return np.array([meaning.get(name_text(value), np.nan) for value in outcome.values])
 
 
-def _read(outcome: Column, wins: Float[np.ndarray, " row"]) -> Float[np.ndarray, " row"]:
+def _read(outcome: Column, wins: Numbers) -> Numbers:
     """Outcomes in single precision, all of which are known."""
     outcome.refuse_rows(
         np.isnan(wins),
@@ -177,12 +176,7 @@ def shape(given: dict[str, Any], outcomes: Any) -> tuple[str, str]:
     return ("winner", "loser") if set(named) == one else ("first", "second")
 
 
-def check_items(
-    left: Int[np.ndarray, " row"],
-    right: Int[np.ndarray, " row"],
-    names: Names,
-    columns: tuple[Column, Column],
-) -> None:
+def check_items(left: Codes, right: Codes, names: Names, columns: tuple[Column, Column]) -> None:
     """`DataError` for rows that compare an item with itself, and for columns that do not name
     items."""
     one, other = columns
@@ -200,9 +194,7 @@ def check_items(
         )
 
 
-def pairs_within(
-    group: Int[np.ndarray, " row"],
-) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+def pairs_within(group: Codes) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
     """All pairs of rows of the same group."""
     sizes = np.bincount(group).astype(np.int64)
     _check_number(int((sizes * (sizes - 1) // 2).sum()), "rating")

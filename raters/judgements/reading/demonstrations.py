@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from raters.errors import refuse_data
 from raters.errors.validation import numbers
-from raters.judgements.counts import place_within
+from raters.judgements.counts import Codes, place_within
 from raters.judgements.mdp import MDP
 from raters.judgements.names import check_once, name_list, name_text, shorten
 from raters.judgements.reading.columns import Columns, read_numbers, where
@@ -172,9 +172,7 @@ def rolled_out(
     return table.taken_at(np.lexsort((table.time, table.trajectory)))
 
 
-def _drawn(
-    rng: np.random.Generator, probs: Float[np.ndarray, "row value"]
-) -> Int[np.ndarray, " row"]:
+def _drawn(rng: np.random.Generator, probs: Float[np.ndarray, "row value"]) -> Codes:
     """One value of each row, by its probabilities."""
     total = probs.cumsum(-1)
     place: np.ndarray = (rng.random(len(probs))[:, None] * total[:, -1:] >= total).sum(-1)

@@ -11,6 +11,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from raters.errors import refuse_data
+from raters.judgements.counts import Codes, Numbers
 from raters.judgements.names import (
     Names,
     alike,
@@ -41,7 +42,7 @@ Repeats = Literal["keep", "drop", "error"]
 # ------------------------------------------------------------------ columns
 
 
-def place(column: Column, known: Names, plural: str, advice: str) -> Int[np.ndarray, " row"]:
+def place(column: Column, known: Names, plural: str, advice: str) -> Codes:
     """The codes of a column among the names known, −1 where it is empty."""
     lookup = {name_text(name): code for code, name in enumerate(known)}
     table = np.array([*(lookup.get(name_text(value), -1) for value in column.values), -1], np.int32)
@@ -56,7 +57,7 @@ def place(column: Column, known: Names, plural: str, advice: str) -> Int[np.ndar
 
 def classes(
     label: Column, truth: Column | None, known: Iterable[Any] | None
-) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, " row"] | None, Names]:
+) -> tuple[Codes, Codes | None, Names]:
     """Codes of the labels and of the truths, and the names of all classes, two or more."""
     groups = [label.values] + ([] if truth is None else [truth.values])
     if known is None:
@@ -104,10 +105,7 @@ def _check_truths(labels: Sequence[Any], truths: Sequence[Any] = ()) -> None:
 
 
 def settle_repeats(
-    codes: Sequence[Int[np.ndarray, " row"]],
-    names: Sequence[Names],
-    count: Float[np.ndarray, " row"] | None,
-    repeats: Repeats,
+    codes: Sequence[Codes], names: Sequence[Names], count: Numbers | None, repeats: Repeats
 ) -> tuple[Int[np.ndarray, " kept"], Float[np.ndarray, " kept"] | None]:
     """Rows to keep, and their counts."""
     item, who = codes

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Int
 
 from raters.errors import refuse_data
-from raters.judgements.counts import place_within
+from raters.judgements.counts import Codes, place_within
 from raters.judgements.names import Names, encode_names, shorten, shown
 from raters.judgements.reading.columns import (
     Column,
@@ -55,12 +55,7 @@ def best_and_worst(columns: Columns, known: Iterable[Any] | None) -> tuple[Table
     return by_cells(row, item, place, len(cells)), names
 
 
-def with_worst(
-    column: Column | None,
-    ranking: Int[np.ndarray, " row"],
-    names: Names,
-    place: Int[np.ndarray, " row"],
-) -> Int[np.ndarray, " row"]:
+def with_worst(column: Column | None, ranking: Codes, names: Names, place: Codes) -> Codes:
     """Places in a long table, with −1 for the items that a column marks as the worst."""
     if column is None:
         return place
@@ -131,9 +126,7 @@ def with_unranked(table: Table, num_items: int, unranked: Any) -> Table:
     return Table(offered, place)
 
 
-def placed(
-    column: Column, ranking: Int[np.ndarray, " row"], names: Names, item: Column
-) -> Int[np.ndarray, " row"]:
+def placed(column: Column, ranking: Codes, names: Names, item: Column) -> Codes:
     """Place of each row in its ranking by a column of ranks, 0 where that is empty."""
     score = read_numbers(column)
     if (below := score < 1).any():
