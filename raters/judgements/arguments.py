@@ -91,11 +91,6 @@ class Arguments(Judgements):
         return 1
 
     @property
-    def num_judgements(self) -> int:
-        """Number of observations."""
-        return self.number
-
-    @property
     def weight(self) -> Any:
         """Ones, shape (observation,)."""
         return np.ones(self.number)
@@ -104,11 +99,6 @@ class Arguments(Judgements):
     def coords(self) -> dict[str, Any]:
         """Numbers of the observations."""
         return {self.row: range(self.number), self.unit: range(1)}
-
-    @property
-    def judges(self) -> tuple[Any, ...]:
-        """Numbers of the observations."""
-        return tuple(range(self.number))
 
     def judgements_by(self, axis: str) -> Int[np.ndarray, " axis"]:
         """One judgement for each observation."""

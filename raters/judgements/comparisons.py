@@ -4,6 +4,7 @@ names beside them."""
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, get_args
@@ -22,7 +23,6 @@ from raters.judgements.names import (
     encode_names,
     loosely,
     match_names,
-    matched_codes,
     name_text,
     names_array,
     shorten,
@@ -32,6 +32,7 @@ from raters.judgements.names import (
 from raters.judgements.reading import comparisons as reading
 from raters.judgements.reading import features as feature_reading
 from raters.judgements.reading.columns import read_columns, read_ratings
+from raters.judgements.reading.rankings import in_places, rankers, wide_columns
 from raters.judgements.roles import of_axes, same_as, static
 from raters.judgements.scanned import Scanned
 from raters.judgements.separation import is_even, is_separated
@@ -315,9 +316,24 @@ class Comparisons(Scanned, Judgements):
         >>> votes.num_votes        # three comparisons by ann, one by bob
         4
         """
-        fields = reading.rankings(frame, places, annotator, items, annotators)
-        ones = np.ones(len(fields["first"]), np.float32)
-        return cls(**fields, wins=ones, count=ones).aggregate()
+        columns = wide_columns(frame, places, "places", 2, annotator=annotator)
+        cells = columns.lists["places"]
+        place, item_names = in_places(cells, items)
+        reading.check_number(len(place) * math.comb(len(cells), 2), "places")
+        who, annotator_names = rankers(columns, annotators, tuple(range(len(place))))
+        before, after = np.triu_indices(len(cells), 1)
+        winner, loser = place[:, before], place[:, after]
+        both = (winner >= 0) & (loser >= 0)
+        if not both.any():
+            refuse_data(
+                "places",
+                [column.name for column in cells],
+                "holds no ranking of two items, so there is nothing to compare",
+                "give the columns of all places",
+            )
+        codes = winner[both], loser[both], np.broadcast_to(who[:, None], both.shape)[both]
+        ones = np.ones(len(codes[0]), np.float32)
+        return cls(*codes, ones, ones, item_names, annotator_names).aggregate()
 
     @classmethod
     def from_ratings(
@@ -656,14 +672,6 @@ class Comparisons(Scanned, Judgements):
             raise DataError("padding without votes needs the names of two items and an annotator")
         return super()._empty_rows(rows) | {"second": np.ones(rows, np.int32)}
 
-    def _slim(self) -> Self:
-        """Without the counts when each is 1: the model then uses a Bernoulli, which costs less than
-        a Binomial."""
-        whole = self.wins is None or self.tied or bool(np.all(np.asarray(self.wins) % 1 == 0))
-        if self.count is not None and whole and bool(np.all(np.asarray(self.count) == 1)):
-            return dataclasses.replace(self, count=None)
-        return self
-
     def components(self) -> list[tuple[Any, ...]]:
         """The connected components of the graph of comparisons."""
         label = np.arange(len(self.items))
@@ -738,7 +746,7 @@ class Comparisons(Scanned, Judgements):
         votes = votes.with_ties() if like.tied else votes.halved()
         codes = votes.stratum
         if codes is not None and like.strata:
-            codes = matched_codes(np.asarray(codes), votes.strata, like.strata, "stratum")
+            codes = match_names(codes, votes.strata, like.strata, "stratum")
         return dataclasses.replace(votes, stratum=codes, strata=like.strata)
 
     @checked

@@ -15,15 +15,26 @@ from jaxtyping import Float, Int, Num
 from numpy.typing import ArrayLike
 
 from raters.errors import refuse_data
-from raters.errors.validation import checked, instance, whole
+from raters.errors.validation import checked, instance, numbers, whole
 from raters.judgements.base import Judgements
+from raters.judgements.counts import Codes, Numbers, place_within
 from raters.judgements.mdp import MDP
-from raters.judgements.names import name_text, names_array, warn_of_each
-from raters.judgements.reading import demonstrations as reading
-from raters.judgements.reading.columns import read_columns
+from raters.judgements.names import (
+    Names,
+    check_once,
+    name_list,
+    name_text,
+    names_array,
+    shorten,
+    warn_of_each,
+)
+from raters.judgements.reading.columns import Columns, read_columns, read_numbers, where
 from raters.judgements.reading.labels import place
 from raters.judgements.roles import number_of, of_axes, same_as, static
 
+_STEPS = ("state", "action", "annotator", "trajectory", "time")
+# Distance from 1 of a sum of probabilities that is rounding.
+_ROUNDING = 1e-6
 # Fields of the process.
 _PROCESS = tuple(one.name for one in dataclasses.fields(MDP))
 
@@ -170,17 +181,20 @@ class Demonstrations(Judgements):
         required = {"state": state, "action": action}
         columns = read_columns(frame, required, count=count, **others)
         who, people = columns.annotators(annotators)
-        code, time, names = reading.trajectories_of(columns)
-        table = reading.Steps(
-            place(columns["state"], mdp.states, "states of `mdp`", "name one of these"),
-            place(columns["action"], mdp.actions, "actions of `mdp`", "name one of these"),
-            who,
-            code,
-            time,
-        )
-        reading.check_allowed(table, mdp)
-        reading.check_trajectories(table, mdp, names)
-        return cls._of(table, columns.counts(), mdp, people, names)._slim()
+        code, time, names = _trajectories(columns)
+        steps = {
+            "state": place(columns["state"], mdp.states, "states of `mdp`", "name one of these"),
+            "action": place(
+                columns["action"], mdp.actions, "actions of `mdp`", "name one of these"
+            ),
+            "annotator": who,
+            "trajectory": code,
+            "time": time,
+        }
+        data = cls._of(mdp, steps, columns.counts(), people, names)
+        data._check_allowed()
+        data._check_trajectories()
+        return data._slim()
 
     @classmethod
     @checked
@@ -226,35 +240,93 @@ class Demonstrations(Judgements):
         instance("mdp", mdp, MDP, "a decision process", "rt.MDP.from_arrays(transition)")
         whole("trajectories", trajectories)
         whole("steps", steps)
-        probs, people = reading.policies(policy, mdp, annotators)
-        table = reading.rolled_out(mdp, probs, trajectories, steps, np.random.default_rng(seed))
-        names = tuple(range(int(table.trajectory.max(initial=-1)) + 1))
-        return cls._of(table, None, mdp, people, names)
+        probs, people = _policies(policy, mdp, annotators)
+        rng = np.random.default_rng(seed)
+        who = np.repeat(np.arange(len(probs)), trajectories)
+        transition, ends = np.asarray(mdp.transition), np.asarray(mdp.ends)
+        state = rng.choice(mdp.num_states, len(who), p=np.asarray(mdp.start))
+        walked, lead = [], np.arange(len(who))
+        for time in range(steps):
+            lead = lead[~ends[state[lead]]]
+            action = _drawn(rng, probs[who[lead], state[lead]])
+            walked.append((state[lead], action, who[lead], lead, np.full(len(lead), time)))
+            state[lead] = _drawn(rng, transition[state[lead], action])
+        columns = [np.concatenate(parts) for parts in zip(*walked, strict=True)]
+        order = np.lexsort((columns[4], columns[3]))
+        if not len(order):
+            refuse_data(
+                "mdp",
+                problem="starts in ends alone, where there is nothing to demonstrate",
+                expected="let it start where actions lead elsewhere",
+            )
+        table = dict(zip(_STEPS, (column[order] for column in columns), strict=True))
+        names = tuple(range(int(table["trajectory"].max()) + 1))
+        return cls._of(mdp, table, None, people, names)
 
     @classmethod
     def _of(
         cls,
-        table: reading.Steps,
-        count: Float[np.ndarray, " step"] | None,
         mdp: MDP,
-        annotators: tuple[Any, ...],
-        trajectories: tuple[Any, ...],
+        steps: Mapping[str, Codes],
+        count: Numbers | None,
+        annotators: Names,
+        trajectories: Names,
     ) -> Self:
         """Demonstrations of steps that are in order."""
-        process: dict[str, Any] = {name: getattr(mdp, name) for name in _PROCESS}
-        ways = (table.trajectory, table.time) if trajectories else (None, None)
-        code, time = (None if way is None else way.astype(np.int32) for way in ways)
-        return cls(
-            state=table.state.astype(np.int32),
-            action=table.action.astype(np.int32),
-            annotator=table.annotator.astype(np.int32),
-            count=count,
-            annotators=annotators,
-            trajectories=trajectories,
-            trajectory=code,
-            time=time,
-            **process,
-        )
+        columns: dict[str, Any] = {name: steps[name].astype(np.int32) for name in _STEPS}
+        if not trajectories:
+            columns |= {"trajectory": None, "time": None}
+        columns |= {"annotators": annotators, "trajectories": trajectories}
+        process = {name: getattr(mdp, name) for name in _PROCESS}
+        return cls(**columns, count=count, **process)
+
+    def _check_allowed(self) -> None:
+        """Raise for an action that is not allowed in its state."""
+        wrong = ~np.asarray(self.allowed, bool)[self.state, self.action]
+        if wrong.any():
+            state, action = (codes[np.argmax(wrong)] for codes in (self.state, self.action))
+            allowed = [self.actions[code] for code in np.flatnonzero(self.allowed[state])]
+            problem = f"is not allowed in state {self.states[state]!r}, in {where(wrong)}"
+            expected = f"allowed there are {shorten(allowed, 10)}"
+            refuse_data("action", self.actions[action], problem, expected)
+
+    def _check_trajectories(self) -> None:
+        """Raise for trajectories that no demonstrator can have walked."""
+        if self.trajectory is None:
+            return
+        steps = self.rows(np.lexsort((self.time, self.trajectory)))
+        before, after = steps.rows(slice(None, -1)), steps.rows(slice(1, None))
+        same = before.trajectory == after.trajectory
+        gap = np.diff(steps.time.astype(np.int64))
+        chance = np.asarray(self.transition)[before.state, before.action, after.state]
+        unneeded = "leave `trajectory` and `step` out, as the likelihood does not need them"
+        problems = {
+            "is of several demonstrators": (
+                before.annotator != after.annotator,
+                "each trajectory is by one; where the numbers of trajectories begin anew with every"
+                " demonstrator, put the demonstrator into the name",
+            ),
+            "has steps that do not follow each other": (
+                gap != 1,
+                f"each step comes once, and its number is one more than the last; or {unneeded}",
+            ),
+            "has a step that cannot lead to the state of the next": (
+                chance == 0,
+                "correct the transitions of the process, or the order of the steps; where"
+                f" transitions are not exact, {unneeded}",
+            ),
+        }
+        for problem, (wrong, expected) in problems.items():
+            if (same & wrong).any():
+                row = int(np.argmax(same & wrong))
+                step = f"{steps.time[row]} (state {self.states[steps.state[row]]!r}, action"
+                step += f" {self.actions[steps.action[row]]!r})"
+                refuse_data(
+                    "trajectory",
+                    name_text(self.trajectories[steps.trajectory[row]]),
+                    f"{problem}, after step {step} ({int((same & wrong).sum())} such step(s))",
+                    expected,
+                )
 
     # ---------------------------------------------------------------- facts
 
@@ -386,6 +458,11 @@ class Demonstrations(Judgements):
     def _question(self, without: tuple[str, ...] = ()) -> list[Num[np.ndarray, "step ..."]]:
         return super()._question((*without, "trajectory", "time"))
 
+    def _in_none(self, names: Names) -> Self:
+        """Each step in no trajectory, where there are some."""
+        none, time = np.full(self.num_rows, -1, np.int32), np.zeros(self.num_rows, np.int32)
+        return dataclasses.replace(self, trajectory=none, time=time, trajectories=names)
+
     def _alone(self) -> Self:
         """Each step by itself."""
         return dataclasses.replace(self, trajectory=None, time=None)
@@ -407,10 +484,7 @@ class Demonstrations(Judgements):
             return super().joined(more)
         names = self.trajectories or more.trajectories
         both = [
-            dataclasses.replace(part, **_in_none(part.num_rows), trajectories=names)
-            if part.trajectory is None
-            else part
-            for part in (self, more)
+            part if part.trajectory is not None else part._in_none(names) for part in (self, more)
         ]
         return super(Demonstrations, both[0]).joined(both[1])
 
@@ -442,6 +516,59 @@ class Demonstrations(Judgements):
         return pd.DataFrame(columns)
 
 
-def _in_none(rows: int) -> dict[str, Any]:
-    """Columns of steps in no trajectory."""
-    return {"trajectory": np.full(rows, -1, np.int32), "time": np.zeros(rows, np.int32)}
+def _trajectories(columns: Columns) -> tuple[Codes, Codes, Names]:
+    """Trajectories and numbers of steps; without a column of numbers, those of the rows of each
+    trajectory; without one of trajectories, −1 and 0."""
+    if "trajectory" not in columns:
+        if "step" in columns:
+            columns["step"].refuse(
+                "numbers the steps of trajectories, and no column names these",
+                "name the column of the trajectories, or leave both out",
+                "trajectory='trajectory'",
+            )
+        return np.full(columns.rows, -1), np.zeros(columns.rows, np.int64), ()
+    code, names = columns.codes("trajectory")
+    if "step" not in columns:
+        return code, place_within(code), names
+    values = read_numbers(columns["step"])
+    columns["step"].refuse_rows(
+        (values != np.round(values)) | (np.abs(values) >= 2**31),
+        "it must hold whole numbers that count the steps of each trajectory",
+    )
+    return code, values.astype(np.int64), names
+
+
+def _policies(
+    policy: ArrayLike, mdp: MDP, annotators: Iterable[Any] | None
+) -> tuple[Float[np.ndarray, "annotator state action"], Names]:
+    """Policies that are checked, and the names of the demonstrators."""
+    probs = numbers("policy", policy)
+    shape = (mdp.num_states, mdp.num_actions)
+    if probs.ndim not in (2, 3) or probs.shape[-2:] != shape:
+        probs = np.zeros((0, *shape))
+    every = probs.reshape(-1, *shape)
+    wrong = (every < 0).any() or (np.abs(every.sum(-1) - 1) > _ROUNDING).any()
+    if wrong or not len(every) or (every * ~np.asarray(mdp.allowed, bool)).any():
+        refuse_data(
+            "policy",
+            problem="is no probability over the actions that are allowed in each state",
+            expected=f"it must be (state, action) = {shape}, or one such table for each annotator,"
+            " not negative, 0 for actions that are not allowed, and add up to 1 in each state",
+        )
+    default = ("all",) if probs.ndim == 2 else tuple(range(len(every)))
+    names = default if annotators is None else tuple(name_list(annotators, "annotators"))
+    check_once(names, "annotators")
+    if len(names) != len(every):
+        refuse_data(
+            "annotators",
+            problem=f"has {len(names)} names, and there are {len(every)} policies",
+            expected="give one name for each policy",
+        )
+    return every / every.sum(-1, keepdims=True), names
+
+
+def _drawn(rng: np.random.Generator, probs: Float[np.ndarray, "row value"]) -> Codes:
+    """One value of each row, by its probabilities."""
+    total = probs.cumsum(-1)
+    place: np.ndarray = (rng.random(len(probs))[:, None] * total[:, -1:] >= total).sum(-1)
+    return np.asarray(np.minimum(place, probs.shape[-1] - 1))

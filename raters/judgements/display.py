@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import accumulate
 from typing import Any
 
 # Letters of a name in a table or a sentence, and where the whole name is wanted.
@@ -87,13 +88,8 @@ def _show_spaces(letters: list[str], places: range) -> None:
 
 def _fitting(letters: list[str], room: int) -> list[str]:
     """As many of the first letters as there is room for."""
-    taken, length = 0, 0
-    for letter in letters:
-        length += len(letter)
-        if length > room:
-            break
-        taken += 1
-    return letters[:taken]
+    ends = accumulate(map(len, letters))
+    return [letter for letter, end in zip(letters, ends, strict=True) if end <= room]
 
 
 def _seen(text: str) -> list[str]:

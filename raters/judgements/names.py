@@ -218,15 +218,15 @@ def match_names(
     role: str,
     parameter: str | None = None,
 ) -> Int[np.ndarray, " ..."]:
-    """Codes into `names` as codes into `known`, matched by name."""
+    """Codes into `names` as codes into `known`, matched by name; −1 stays."""
     codes, names, known = np.asarray(codes), tuple(names), tuple(known)
     if names == known:
         return codes
     lookup = {name_text(name): code for code, name in enumerate(known)}
-    table = np.array([lookup.get(name_text(name), -1) for name in names], np.int32)
+    table = np.array([*(lookup.get(name_text(name), -1) for name in names), -1], np.int32)
     matched: np.ndarray = table[codes]
-    if (matched < 0).any():
-        unknown = [names[code] for code in np.unique(codes[matched < 0])]
+    if (lost := (matched < 0) & (codes >= 0)).any():
+        unknown = [names[code] for code in np.unique(codes[lost])]
         near = nearest(name_text(unknown[0]), lookup)
         refuse_data(
             parameter or role,
@@ -235,18 +235,6 @@ def match_names(
             f"use names such as {', '.join(map(repr, known[:3]))}"
             + (f"; did you mean {near!r}?" if near else ""),
         )
-    return matched
-
-
-def matched_codes(
-    codes: Int[np.ndarray, " ..."], names: tuple[Any, ...], known: tuple[Any, ...], role: str
-) -> Int[np.ndarray, " ..."]:
-    """Codes among the known names; −1 stays."""
-    there = codes >= 0
-    if there.all():
-        return match_names(codes, names, known, role.removeprefix("true_"))
-    matched = np.full(codes.shape, -1, np.int32)
-    matched[there] = match_names(codes[there], names, known, role.removeprefix("true_"))
     return matched
 
 

@@ -99,9 +99,21 @@ class Terms(NamedTuple):
 
     def of_offers(self, table: Offers, alternatives: Names) -> dict[str, Any]:
         """Fields of `Choices` with the features of the alternatives."""
-        values, names = by_alternative(
-            table.features, self.features, self.specific, table.alternative, alternatives
-        )
+        listed = [name_text(one) for one in name_list(self.specific, "specific", _SUCH)]
+        if unknown := [name for name in listed if name not in self.features]:
+            these = f"these are {shorten(self.features)}"
+            expected = these if self.features else "name it there as well"
+            refuse_data("specific", unknown[0], "is none of `features`", expected)
+        columns, texts = [], []
+        for column, name in zip(table.features.T, self.features, strict=True):
+            if name not in listed:
+                columns.append(column)
+                texts.append(name)
+                continue
+            for code, other in enumerate(alternatives):  # a column for each alternative
+                columns.append(np.where(table.alternative == code, column, 0.0))
+                texts.append(f"{name}:{name_text(other)}")
+        names, values = tuple(texts), np.stack(columns, axis=1) if columns else table.features
         return self._scaled("features", values, names, lambda: _within(values, table.group, names))
 
     def of_choosers(self, values: Float[np.ndarray, "set chooser_feature"]) -> dict[str, Any]:
@@ -126,34 +138,6 @@ class Terms(NamedTuple):
             return scaled_as(self.like, values, fields)
         centre, scale = values.mean(0), deviation()
         return dict(zip(fields, ((values - centre) / scale, centre, scale, names), strict=True))
-
-
-def by_alternative(
-    values: Float[np.ndarray, "offer feature"],
-    names: tuple[str, ...],
-    specific: Sequence[str],
-    alternative: Int[np.ndarray, " offer"],
-    alternatives: Names,
-) -> tuple[Float[np.ndarray, "offer feature"], tuple[str, ...]]:
-    """Features of which some have a coefficient for each alternative: one column for each."""
-    listed = [name_text(name) for name in name_list(specific, "specific", "specific=['time']")]
-    if unknown := [name for name in listed if name not in names]:
-        refuse_data(
-            "specific",
-            unknown[0],
-            "is none of `features`",
-            f"these are {shorten(names)}" if names else "name it there as well",
-        )
-    columns, names_of_columns = [], []
-    for column, name in zip(values.T, names, strict=True):
-        if name not in listed:
-            columns.append(column)
-            names_of_columns.append(name)
-            continue
-        for code, other in enumerate(alternatives):
-            columns.append(np.where(alternative == code, column, 0.0))
-            names_of_columns.append(f"{name}:{name_text(other)}")
-    return np.stack(columns, axis=1) if columns else values, tuple(names_of_columns)
 
 
 def _within(
@@ -201,6 +185,7 @@ def _across(
     return scale
 
 
+_SUCH = "specific=['time']"
 #: How columns of alternatives are given, by parameter.
 EXAMPLES = {
     "features": "features={'price': {'car': 'price.car', 'train': 'price.train'}}",

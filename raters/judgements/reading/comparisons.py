@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +13,6 @@ from raters.errors import refuse_data
 from raters.judgements.counts import Codes, Mask, Numbers
 from raters.judgements.names import Names, check_text, name_text, shorten, shown
 from raters.judgements.reading.columns import Column, read_number, where
-from raters.judgements.reading.rankings import in_places, rankers, wide_columns
 
 Ties = Literal["error", "drop", "half", "keep"]
 
@@ -197,7 +195,7 @@ def check_items(left: Codes, right: Codes, names: Names, columns: tuple[Column, 
 def pairs_within(group: Codes) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
     """All pairs of rows of the same group."""
     sizes = np.bincount(group).astype(np.int64)
-    _check_number(int((sizes * (sizes - 1) // 2).sum()), "rating")
+    check_number(int((sizes * (sizes - 1) // 2).sum()), "rating")
     order, starts = np.argsort(group, kind="stable"), np.cumsum(sizes) - sizes
     pieces = []
     for size in np.unique(sizes):  # One set of positions serves all groups of a size.
@@ -207,7 +205,7 @@ def pairs_within(group: Codes) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray
     return one, two
 
 
-def _check_number(pairs: int, role: str) -> None:
+def check_number(pairs: int, role: str) -> None:
     if pairs > _MAX_PAIRS:
         refuse_data(
             role,
@@ -215,31 +213,3 @@ def _check_number(pairs: int, role: str) -> None:
             expected=f"at most {_MAX_PAIRS:,} are made: take a sample of annotators, or fewer items"
             " of each",
         )
-
-
-def rankings(
-    frame: Any,
-    places: Iterable[str],
-    annotator: str | None,
-    known_items: Iterable[Any] | None,
-    known_annotators: Iterable[Any] | None,
-) -> dict[str, Any]:
-    """Fields of `Comparisons` with the comparisons that rankings make."""
-    columns = wide_columns(frame, places, "places", 2, annotator=annotator)
-    cells = columns.lists["places"]
-    place, items = in_places(cells, known_items)
-    _check_number(len(place) * math.comb(len(cells), 2), "places")
-    who, annotators = rankers(columns, known_annotators, tuple(range(len(place))))
-    before, after = np.triu_indices(len(cells), 1)
-    winner, loser = place[:, before], place[:, after]
-    both = (winner >= 0) & (loser >= 0)
-    if not both.any():
-        refuse_data(
-            "places",
-            [column.name for column in cells],
-            "holds no ranking of two items, so there is nothing to compare",
-            "give the columns of all places",
-        )
-    each = np.broadcast_to(who[:, None], both.shape)[both]
-    sides = {"first": winner[both], "second": loser[both], "annotator": each}
-    return sides | {"items": items, "annotators": annotators}
