@@ -148,7 +148,7 @@ class OrderCalibration(Calibration):
             items=items.assign(reward_by_model=("item", crowd)),
             annotators=table("annotator", data.annotators, {}, abilities, level),
             unknowns=xr.Dataset({"shared": ("draw", sizes)}),
-            anchor=Anchor(known, tuple(reference), told=known - of_gold, doubts=doubts),
+            anchor=Anchor(known, tuple(reference), by_trusted=known - of_gold, doubts=doubts),
             level=level,
             accuracies=accuracies,
             orders=orders,
@@ -173,11 +173,11 @@ class OrderCalibration(Calibration):
         total = np.bincount(place.ravel(), lead, len(pairs))
         open_pairs = (orders.signs(pairs[:, 0], pairs[:, 1], num_items) == 0) & (total != 0)
         pairs, is_low = pairs[open_pairs], total[open_pairs] > 0
-        told = np.where(is_low[:, None], pairs, pairs[:, ::-1])
+        pairs = np.where(is_low[:, None], pairs, pairs[:, ::-1])
         return KnownOrders(
-            np.concatenate([orders.better, told[:, 0]]),
-            np.concatenate([orders.worse, told[:, 1]]),
-            np.concatenate([orders.chain, _links(told) if cls.chained else told]),
+            np.concatenate([orders.better, pairs[:, 0]]),
+            np.concatenate([orders.worse, pairs[:, 1]]),
+            np.concatenate([orders.chain, _links(pairs) if cls.chained else pairs]),
         )
 
 

@@ -40,7 +40,7 @@ class Anchor:
     Attributes
     ----------
     known : int
-        Number of known truths, of which `told` are told by those `trusted` alone.
+        Number of known truths, of which `by_trusted` are what those `trusted` say, and no more.
     recorded, crowd, model : bool
         True if an earlier record is known; if the crowd is taken to be right; for a kind without a
         calibration, whose model may judge by agreement or truth.
@@ -60,7 +60,7 @@ class Anchor:
     crowd: bool = False
     model: bool = False
     judges: str = "annotators"
-    told: int = 0
+    by_trusted: int = 0
     doubts: tuple[str, ...] = ()
     takes_truths: bool = True
     parts: tuple[tuple[str, Anchor], ...] = ()
@@ -89,9 +89,9 @@ class Anchor:
             )
         if self.model and not self.known:
             return f"{who} were judged by what their model says, and by nothing beside it."
-        some = "as told" if self.told == self.known else f"{self.told:,} of them told"
-        told = f", {some} by {shorten(self.trusted)}" if self.trusted else ""
-        parts = [f"{self.known:,} known truth{'s' * (self.known != 1)}{told}"] * bool(self.known)
+        some = "as told" if self.by_trusted == self.known else f"{self.by_trusted:,} of them told"
+        source = f", {some} by {shorten(self.trusted)}" if self.trusted else ""
+        parts = [f"{self.known:,} known truth{'s' * (self.known != 1)}{source}"] * bool(self.known)
         parts += [f"an earlier record of {self.judges}"] * self.recorded
         rest = (
             f", and otherwise against the crowd: fewer than {ENOUGH} known truths do not tell"

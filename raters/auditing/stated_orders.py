@@ -86,11 +86,11 @@ def of_rankings(data: Rankings) -> StatedOrders:
     ahead = standing(place)
     ends, blocks = [], []
     for one, other in zip(*np.triu_indices(offered.shape[1], 1), strict=True):
-        told = (offered[:, other] >= 0) & (ahead[:, one] != ahead[:, other])
-        is_first = ahead[told, one] < ahead[told, other]
-        sides = offered[told, one], offered[told, other]
+        stated = (offered[:, other] >= 0) & (ahead[:, one] != ahead[:, other])
+        is_first = ahead[stated, one] < ahead[stated, other]
+        sides = offered[stated, one], offered[stated, other]
         ends.append(np.stack([np.where(is_first, *sides), np.where(is_first, *sides[::-1])]))
-        blocks.append(np.flatnonzero(told))
+        blocks.append(np.flatnonzero(stated))
     block = np.concatenate([*blocks, np.zeros(0, np.int64)])
     better, worse = np.concatenate([*ends, np.zeros((2, 0), np.int64)], axis=1)
     # Naming the worst of the items that are left is as choosing the best of them.

@@ -65,8 +65,8 @@ def simulate(
         raise BackendError(reason)
     program = Program(model, asked)
     table = with_whole_counts(jax.tree.map(jnp.asarray, asked))
-    held = _held(model, program.sites, given or {})
-    seeded = handlers.substitute(handlers.seed(model.generate, jax.random.key(seed)), held)
+    fixed = _fixed(model, program.sites, given or {})
+    seeded = handlers.substitute(handlers.seed(model.generate, jax.random.key(seed)), fixed)
     trace = handlers.trace(seeded).get_trace(table)
     truth = {name: np.asarray(trace[name]["value"]) for name in program.sites}
     outcomes = {}
@@ -88,24 +88,24 @@ def with_whole_counts(table: Any) -> Any:
     return dataclasses.replace(table, count=table.count.astype(int))
 
 
-def _held(model: Model[Any], sites: dict[str, Any], given: Values) -> Values:
+def _fixed(model: Model[Any], sites: dict[str, Any], given: Values) -> Values:
     """Values of sites to hold, checked against the model."""
     if not isinstance(given, Mapping):
         expected = "it must map names of sites to values"
         refuse("given", given, expected=expected, instead="given={'reward': ...}")
-    held = {}
+    fixed = {}
     for name, value in given.items():
         if name not in sites:
             refuse("given", name, f"names no site of {model.title}", f"it has {list(sites)}")
         shape, support = sites[name].shape, sites[name].support
         expected = f"give numbers of the shape {shape}, in {support}"
         try:
-            held[name] = jnp.asarray(value, float)
+            fixed[name] = jnp.asarray(value, float)
         except (TypeError, ValueError):
             refuse("given", value, f"holds no numbers for {name!r}", expected)
-        if held[name].shape != shape:
+        if fixed[name].shape != shape:
             refuse("given", value, f"has {name!r} of another shape", expected)
-        finite = jnp.isfinite(held[name]).all(tuple(range(-support.event_dim, 0)))
-        if not (finite & support(held[name])).all():
+        finite = jnp.isfinite(fixed[name]).all(tuple(range(-support.event_dim, 0)))
+        if not (finite & support(fixed[name])).all():
             refuse("given", value, f"has {name!r} where its prior rules it out", expected)
-    return held
+    return fixed

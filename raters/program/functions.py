@@ -47,9 +47,9 @@ def _parts(function: Any) -> list[str]:
         text = inspect.getsource(function)
     except OSError:  # Typed in, or executed from a text.
         text = f"{code.co_code!r} {code.co_names} {code.co_varnames}"
-    held = [cell.cell_contents for cell in function.__closure__ or ()]
-    held += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    return [text, *map(_text, held)]
+    contents = [cell.cell_contents for cell in function.__closure__ or ()]
+    contents += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    return [text, *map(_text, contents)]
 
 
 def _text(value: Any) -> str:
@@ -63,7 +63,7 @@ def _text_of_one(value: Any) -> str:
         return getattr(value, "__qualname__", type(value).__qualname__)
     if hasattr(value, "__array__"):  # Its own text leaves out the middle of many numbers.
         array = np.asarray(value)
-        held = repr(array.tolist()).encode() if array.dtype.hasobject else array.tobytes()
-        return f"{array.dtype} {array.shape} {hashlib.blake2b(held, digest_size=16).hexdigest()}"
+        content = repr(array.tolist()).encode() if array.dtype.hasobject else array.tobytes()
+        return f"{array.dtype} {array.shape} {hashlib.blake2b(content, digest_size=16).hexdigest()}"
     text = repr(value)
     return type(value).__qualname__ if " at 0x" in text else text

@@ -127,7 +127,7 @@ class MeanField:
 
     # ------------------------------------------------------------------------------ a sweep
 
-    def sweep(self, state: State, held: Sites = ()) -> tuple[float, State]:
+    def sweep(self, state: State, fixed: Sites = ()) -> tuple[float, State]:
         """Return the bound at a state, and the state after a sweep from it."""
         plan, bound, votes = self.setting.plan, None, self.votes
         values = self.values(state)
@@ -149,7 +149,7 @@ class MeanField:
             normals[number], found = self._block(number, normals, votes, state.hyper)
             bound = found if bound is None else bound
         assert bound is not None
-        state = self._moved(state._replace(normals=tuple(normals)), held)
+        state = self._moved(state._replace(normals=tuple(normals)), fixed)
         return bound + rest, state
 
     def priors(self, values: Values) -> list[Gaussian]:
@@ -212,7 +212,7 @@ class MeanField:
 
     # ------------------------------------------------------------- orbits and hyper-parameters
 
-    def _moved(self, state: State, held: Sites) -> State:
+    def _moved(self, state: State, fixed: Sites) -> State:
         """Maximise the bound along orbits and in the hyper-parameters, and set the rest of it."""
         plan, like = self.setting.plan, self.values(state)
         start = coordinates(plan.supports, state.hyper, plan.hyper)
@@ -227,7 +227,7 @@ class MeanField:
                 found, slope = _rest(self.setting, self.row, given, unravel(jnp.asarray(flat)))
                 return found, ravel_pytree(slope)[0]
 
-            ends = np.where(_places(unravel(flat), held), 0.0, np.inf)
+            ends = np.where(_places(unravel(flat), fixed), 0.0, np.inf)
             bounds = scipy.optimize.Bounds(np.asarray(flat) - ends, np.asarray(flat) + ends)
             best = maximised(objective, np.asarray(flat), bounds=bounds)
             if -best.fun > value:
@@ -249,10 +249,10 @@ class MeanField:
         )
 
 
-def _places(coordinates: tuple[Array, Values], held: Sites) -> Bool[np.ndarray, " coordinate"]:
+def _places(coordinates: tuple[Array, Values], fixed: Sites) -> Bool[np.ndarray, " coordinate"]:
     """Return the mask of the coordinates of some hyper-parameters."""
     factors, hyper = coordinates
-    marks = {name: jnp.full(jnp.shape(value), name in held) for name, value in hyper.items()}
+    marks = {name: jnp.full(jnp.shape(value), name in fixed) for name, value in hyper.items()}
     mask: Array = ravel_pytree((jnp.zeros(jnp.shape(factors), bool), marks))[0]
     return np.asarray(mask, bool)
 

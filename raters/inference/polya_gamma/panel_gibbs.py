@@ -61,9 +61,9 @@ def normals(panel: Panel, reference: Reference, of_all: np.ndarray, factor: Matr
     # In units of the prior: with correlations near 1, its precision is too large for the sum of
     # both to be a positive one in rounded numbers.
     half = np.tensordot(reference.curvature, factor, 1)
-    told = np.tensordot(half.transpose(0, 2, 1), factor, 1)
-    least = 1 + _ROUNDING * told.trace(axis1=1, axis2=2)
-    white = np.linalg.cholesky(told + least[:, None, None] * np.eye(panel.num_own))
+    precision = np.tensordot(half.transpose(0, 2, 1), factor, 1)
+    least = 1 + _ROUNDING * precision.trace(axis1=1, axis2=2)
+    white = np.linalg.cholesky(precision + least[:, None, None] * np.eye(panel.num_own))
     root = np.tensordot(np.linalg.inv(white), factor.T, 1).transpose(0, 2, 1)
     along = np.matmul(root.transpose(0, 2, 1), shift[:, :, None])
     log_volume = np.log(white.diagonal(axis1=1, axis2=2)).sum(1)
@@ -109,7 +109,7 @@ def _of_both(
 
 
 def draw_both(panel: Panel, reference: Reference, prior: Any, values: Values, rng: Rng) -> Values:
-    """Draw the shared sites and the scales, with the vectors in units of their scales held."""
+    """Draw the shared sites and the scales, with the vectors in units of their scales fixed."""
     units = panel.own_of(values) / panel.scales_of(values)
     of_units = panel.own * units[panel.judge]
     design = np.concatenate([panel.shared, of_units], axis=2)
@@ -133,7 +133,7 @@ def draw_both(panel: Panel, reference: Reference, prior: Any, values: Values, rn
 
 
 def transfer(panel: Panel, factor: np.ndarray, values: Values, rng: Rng) -> Values:
-    """Draw what is added to everybody's vector from its conditional, with the sums held."""
+    """Draw what is added to everybody's vector from its conditional, with the sums fixed."""
     entries = np.flatnonzero(panel.common.any(0))
     if not len(entries):
         return values
@@ -151,7 +151,7 @@ def transfer(panel: Panel, factor: np.ndarray, values: Values, rng: Rng) -> Valu
 
 
 def hyper(panel: Panel, values: Values, rng: Rng) -> Values:
-    """Draw the scales and the correlations by slices, with the vectors held."""
+    """Draw the scales and the correlations by slices, with the vectors fixed."""
     names, program = (*panel.names.scales, *panel.names.hyper), panel.program
     given = panel.first, values, augmentation.key_of(rng)
     drawn = _hyper(program.model, program.supports, names, *given)

@@ -269,9 +269,9 @@ def designs(model: Model[Any], names: Names, data: Any, values: Values) -> Desig
         fn = trace(model, data, values | vectors)[model.observed]["fn"]
         return jnp.asarray(fn.utility, float)
 
-    held = {name: values[name] for name in (*names.own, *names.shared)}
-    here, along = jax.linearize(utility, held)
-    zero = jax.tree.map(jnp.zeros_like, held)
+    at = {name: values[name] for name in (*names.own, *names.shared)}
+    here, along = jax.linearize(utility, at)
+    zero = jax.tree.map(jnp.zeros_like, at)
     # All judges have a direction in common: no row has two of them.
     own = [
         along(zero | {name: zero[name].at[:, place].set(1.0)})
@@ -288,7 +288,7 @@ def designs(model: Model[Any], names: Names, data: Any, values: Values) -> Desig
     fn, chosen = site["fn"], jnp.asarray(site["value"], float)
     number = jnp.ones(fn.num_sets) if fn.count is None else jnp.asarray(fn.count, float)
     both = jnp.stack(shared, axis=1) if shared else empty, jnp.stack(own, axis=1)
-    return Designs(*both, here - along(held), here, chosen, jnp.asarray(fn.set), number)
+    return Designs(*both, here - along(at), here, chosen, jnp.asarray(fn.set), number)
 
 
 def check(program: Program[Any], names: Names, read: Designs, values: Values) -> None:
