@@ -94,12 +94,9 @@ def rewards(program: Program[Any], result: xr.DataTree, level: float) -> xr.Data
     """Coefficients of the reward, as far as demonstrations can tell them."""
     mdp = program.data.mdp
     draws = np.asarray(draws_of(program, result)[0]["coefficient"], np.float64)
-    identified = without_unidentified(draws, mdp)
-    columns = {
-        "p_positive": (identified > 0).mean(0),
-        "identified": 1 - (unidentified(mdp) ** 2).sum(0),
-    }
-    return table("feature", program.data.feature_names, columns, {"coefficient": identified}, level)
+    known = without_unidentified(draws, mdp)
+    columns = {"p_positive": (known > 0).mean(0), "identified": 1 - (unidentified(mdp) ** 2).sum(0)}
+    return table("feature", program.data.feature_names, columns, {"coefficient": known}, level)
 
 
 def policies(program: Program[Any], result: xr.DataTree) -> xr.Dataset:

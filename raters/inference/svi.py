@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal
@@ -32,7 +31,8 @@ Guide = Literal["mean_field", "low_rank", "full_rank"]
 
 class _LowRank(autoguide.AutoLowRankMultivariateNormal):
     def _get_posterior(self, *args: Any, **kwargs: Any) -> Any:
-        self.rank = default_rank(self.latent_dim)
+        size = self.latent_dim
+        self.rank = min(round(size**0.5), _LARGEST_RANK, max(_LOW_RANK_NUMBERS // size, 1))
         return super()._get_posterior(*args, **kwargs)
 
 
@@ -252,11 +252,6 @@ def _draw(
 @partial(jax.jit, static_argnums=0)
 def _log_joint_of_draws(model: Model[Any], data: Any, values: Any) -> Array:
     return jax.lax.map(lambda draw: log_joint(model, data, draw), values)
-
-
-def default_rank(size: int) -> int:
-    """Rank of the part of low rank of the covariance of so many parameters."""
-    return min(round(math.sqrt(size)), _LARGEST_RANK, max(_LOW_RANK_NUMBERS // size, 1))
 
 
 def still_rising(elbo: Float[np.ndarray, " step"]) -> tuple[float, float] | None:
