@@ -97,14 +97,6 @@ class Column:
     marks: tuple[float, ...] = (0.0,)
 
 
-def shown(**forms: Form) -> tuple[Column, ...]:
-    """Columns by their names and forms: ``shown(item="name", p_best="percent")``."""
-    return tuple(Column(name, form, marks=_MARKS.get(name, (0.0,))) for name, form in forms.items())
-
-
-_MARKS = {"competence": (0.0, 1.0), "rationality": (0.0, 1.0), "first_share": (0.5,)}
-
-
 def finding(code: str, **numbers: Any) -> dict[str, Any]:
     """A finding in numbers, whose words are in the template of reports."""
     return {"code": code, **numbers}

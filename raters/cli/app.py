@@ -199,6 +199,7 @@ def _run(given: Namespace, words: list[str]) -> None:
     if not given.command:
         given.parser.print_help()
         return
+    group, _, name = given.command.rpartition(" ")
     if "drop_bad_rows" in given:
         from raters.cli.reading import given_roles
 
@@ -206,9 +207,10 @@ def _run(given: Namespace, words: list[str]) -> None:
         given.file, given.roles = given_roles(words)
         if sets := [text for text in given.set if "=" not in text]:
             given.roles["set"] = sets
+        if given.file is None and not group:
+            raise SettingError("name a FILE to read: a table, or RESULT.nc")
     elif words:
         raise SettingError(f"unknown: {' '.join(words)}; see {given.parser.prog} --help")
-    group, _, name = given.command.rpartition(" ")
     if name not in ("simulate", "models"):
         keep_compiled()
     del given.parser

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -107,7 +107,8 @@ def ask(given: Namespace) -> None:
     files.check_table(given)
     with collected_warnings():
         campaign = _opened(given, given.budget)
-        questions = campaign.ask(given.number, annotator=_judges(campaign, given.annotator))
+        who = _known(given.annotator, campaign.pool.judges)
+        questions = campaign.ask(given.number, annotator=who or None)
     count = questions.sizes["id"]
     if not count:
         why = campaign.why_done or "the annotators named have answered all that they can"
@@ -143,7 +144,8 @@ def tell(given: Namespace) -> None:
     with collected_warnings():
         campaign = _opened(given)
         if given.file is None:
-            _one_by_one(campaign, given.annotator)
+            who = _known(given.annotator, campaign.pool.judges)
+            _one_by_one(campaign, campaign.outstanding(annotator=who or None))
             return
         read = _imported if given.source else answers_in
         taken = campaign.tell(read(given, campaign), correct=given.correct)
@@ -162,14 +164,8 @@ def _known(names: Iterable[Any], known: Iterable[Any]) -> list[Any]:
     return [by_text.get(name_text(name), name) for name in names]
 
 
-def _judges(campaign: Campaign, names: Sequence[str]) -> list[Any] | None:
-    """Names of judges as the pool has them."""
-    return _known(names, campaign.pool.judges) if names else None
-
-
-def _one_by_one(campaign: Campaign, judges: Sequence[str]) -> None:
-    """Put every open question to whoever is at the terminal."""
-    questions = campaign.outstanding(annotator=_judges(campaign, judges))
+def _one_by_one(campaign: Campaign, questions: xr.Dataset) -> None:
+    """Put open questions to whoever is at the terminal."""
     for question in questions["id"].values.tolist():
         about = questions.sel(id=question)
         roles = formats.roles_of(questions)
@@ -354,6 +350,5 @@ def files_for(
         fields = formats.argilla_settings(questions, ties=ties)
         settings = json.dumps(fields, indent=1, ensure_ascii=False)
     tasks = json.dumps(content, indent=1, ensure_ascii=False)
-    beside = files.companion(out, _MARK[tool])
-    written = {out.name: tasks, beside.name: settings}
+    written = {out.name: tasks, files.companion(out, _MARK[tool]).name: settings}
     return {name: partial(files.write_text, text) for name, text in written.items()}

@@ -251,7 +251,6 @@ _PARTS: dict[str, Callable[[Task, xr.DataTree, Any], Part]] = {
 def fit(given: Namespace) -> None:
     """Fit and save."""
     files.check_writable(given.out, given)
-    reading.check_named(given)
     if given.file.suffix == ".nc":
         raise SettingError(f"{str(given.file)!r} is a fit already; give a table")
     with collected_warnings():

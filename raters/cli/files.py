@@ -31,7 +31,7 @@ from raters.cli.interrupts import deferred
 from raters.errors import ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.judgements.display import display_name, visible
 from raters.reporting.facts import plain
-from raters.reporting.files import for_people, quoting_of
+from raters.reporting.files import write_csv
 
 # Writers of files by name.
 Files = dict[str, Callable[[Path], object]]
@@ -324,9 +324,7 @@ def write_table(table: pd.DataFrame, path: Path, *, people: bool = True) -> None
         packed = path.suffix.lower() == ".gz"
         path.write_bytes(gzip.compress(lines.encode()) if packed else lines.encode())
     else:
-        table = for_people(table) if people else table
-        separator = "\t" if kind == "TSV" else ","
-        table.to_csv(path, index=False, sep=separator, quoting=quoting_of(table))
+        write_csv(table, path, "\t" if kind == "TSV" else ",", people=people)
 
 
 def write_text(text: str, path: Path) -> None:

@@ -519,15 +519,8 @@ class Task:
         return rt.fit(model, data, self.backend, log_likelihood=log_likelihood, **options)
 
 
-def check_named(given: Namespace) -> None:
-    """`SettingError` unless a file is named."""
-    if given.file is None:
-        raise SettingError("name a FILE to read: a table, or RESULT.nc")
-
-
 def task_of(given: Namespace, *owners: Any) -> tuple[Task, list[Any]]:
     """Read a table or a result, and say what to fit; with other objects that have settings."""
-    check_named(given)
     file, settings = str(given.file), settings_of(given)
     if given.file.suffix == ".nc":
         if given.roles or given.model or given.backend or (given.set and not owners):

@@ -6,7 +6,7 @@ from raters import kinds
 from raters.auditing.choices import coefficients, shares_of
 from raters.checking.predictive import check
 from raters.families.discrepancies.choices import DISCREPANCIES
-from raters.families.sections import signs
+from raters.families.sections import shown, signs
 from raters.judgements.choices import Choices
 from raters.models import choices as models
 from raters.models.choices import MixedLogit, MultinomialLogit
@@ -26,7 +26,7 @@ def terms(context: kinds.AuditContext) -> kinds.Section:
         key="coefficients",
         findings=(signs(frame[frame["parameter"] == "coefficient"], "term"),),
         # Coefficients of different units have no scale in common.
-        columns=kinds.shown(term="name", value="digits", p_positive="percent"),
+        columns=shown("term value p_positive"),
         table=frame.assign(p_positive=frame["p_positive"].mask(spread)),
         group="parameter",
     )
@@ -42,9 +42,7 @@ def shares(context: kinds.AuditContext) -> kinds.Section:
         key="shares",
         title="Shares by what was offered",
         findings=(kinds.finding("shares", menus=menus, outside=outside, of=len(frame)),),
-        columns=kinds.shown(
-            alternative="name", menu="text", choices="whole", observed="percent", expected="percent"
-        ),
+        columns=shown("alternative menu choices observed expected", observed="percent"),
         table=frame.rename(columns={"low": "expected_low", "high": "expected_high"}),
     )
 
@@ -60,11 +58,9 @@ def checks(context: kinds.AuditContext) -> kinds.Section:
         key="checks",
         title="Does the model fit?",
         findings=tuple(findings),
-        columns=kinds.shown(
-            discrepancy="name",
-            title="text",
+        columns=shown(
+            "discrepancy title observed replicated p_adjusted",
             observed="digits",
-            replicated="digits",
             p_adjusted="number",
         ),
         table=checked.table.to_dataframe().reset_index(),

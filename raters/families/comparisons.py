@@ -15,7 +15,7 @@ from raters.auditing.intervals import mean_and_interval
 from raters.auditing.known_orders import COLUMNS
 from raters.auditing.position import position_bias
 from raters.families.discrepancies.comparisons import DISCREPANCIES
-from raters.families.sections import ranked, ranked_by, ranking
+from raters.families.sections import ranked, ranked_by, ranking, shown
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.separation import MIXED_ORDER, order_share
 from raters.models import comparisons as models
@@ -47,9 +47,7 @@ def by_stratum(context: kinds.AuditContext) -> kinds.Section | None:
         key="strata",
         title="Rankings by stratum",
         findings=(kinds.finding("strata", first=places.index[0], of=len(first), others=others),),
-        columns=kinds.shown(
-            rank="range", item="name", reward="interval", p_best="percent", common_rank="whole"
-        ),
+        columns=shown("rank item reward p_best common_rank"),
         table=table.assign(common_rank=table["item"].map(places)),
         group="stratum",
     )
@@ -78,13 +76,7 @@ def position(context: kinds.AuditContext) -> kinds.Section | None:
     return kinds.Section(
         key="position_bias",
         findings=tuple(findings),
-        columns=kinds.shown(
-            annotator="name",
-            judgements="whole",
-            first_share="interval",
-            p_position_bias="percent",
-            position_bias="number",
-        ),
+        columns=shown("annotator judgements first_share p_position_bias position_bias"),
         table=table,
     )
 
@@ -125,15 +117,9 @@ COMPARISONS = kinds.register(
             answer="winner",
         ),
         threshold=0.25,
-        columns=kinds.shown(
-            competence="interval",
-            p_guessing="percent",
-            p_careless="percent",
-            p_different_taste="percent",
-            p_adversarial="percent",
-            accuracy="percent",
-            agreement="percent",
-            influence="percent",
+        columns=shown(
+            "competence p_guessing p_careless p_different_taste p_adversarial"
+            " accuracy agreement influence"
         ),
         sections=(ranking, by_stratum, position),
         discrepancies=DISCREPANCIES,

@@ -11,7 +11,7 @@ import pandas as pd
 from raters import kinds
 from raters.auditing import demonstrations as audited
 from raters.errors import DataError, refuse
-from raters.families.sections import signs
+from raters.families.sections import shown, signs
 from raters.judgements.demonstrations import Demonstrations
 from raters.judgements.mdp import MDP
 from raters.judgements.names import match_names, name_text
@@ -104,9 +104,7 @@ def reward(context: kinds.AuditContext) -> kinds.Section | None:
     return kinds.Section(
         key="reward",
         findings=(signs(table, "feature"),),
-        columns=kinds.shown(
-            feature="name", coefficient="interval", p_positive="percent", identified="percent"
-        ),
+        columns=shown("feature coefficient p_positive identified"),
         table=table,
         limits=(kinds.finding("one_goal"),),
     )
@@ -130,7 +128,7 @@ def policy(context: kinds.AuditContext) -> kinds.Section:
     return kinds.Section(
         key="policy",
         findings=(kinds.finding("policy", by_reward=learned, unseen=unseen, of=len(table)),),
-        columns=kinds.shown(state="name", action="text", probability="percent", steps="whole"),
+        columns=shown("state action probability steps"),
         table=table,
     )
 
@@ -145,13 +143,7 @@ DEMONSTRATIONS = kinds.register(
         questions=_questions,
         quantities=audited.quantities,
         threshold=0.25,
-        columns=kinds.shown(
-            rationality="interval",
-            competence="interval",
-            agreement="percent",
-            p_guessing="percent",
-            p_adversarial="percent",
-        ),
+        columns=shown("rationality competence agreement p_guessing p_adversarial"),
         sections=(reward, policy),
     )
 )

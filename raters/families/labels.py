@@ -14,6 +14,7 @@ from raters.auditing import labels
 from raters.auditing.calibrated_labels import calibrate_labels, class_probs_by_draw
 from raters.errors import DataError, refuse
 from raters.families.discrepancies.labels import DISCREPANCIES
+from raters.families.sections import shown
 from raters.judgements.labels import Labels
 from raters.judgements.names import check_once
 from raters.models import labels as models
@@ -68,9 +69,7 @@ def items(context: kinds.AuditContext) -> kinds.Section:
         key="items",
         title="Item labels",
         findings=tuple(findings),
-        columns=kinds.shown(
-            item="name", label="text", probability="percent", entropy="number", judgements="whole"
-        ),
+        columns=shown("item label probability entropy judgements"),
         table=table,
         limits=() if interval else (kinds.finding("independent_errors"),),
     )
@@ -127,14 +126,8 @@ LABELS = kinds.register(
             classes=class_probs_by_draw,
         ),
         threshold=0.25,
-        columns=kinds.shown(
-            competence="interval",
-            p_spammer="percent",
-            p_adversarial="percent",
-            accuracy="percent",
-            information="number",
-            agreement="percent",
-            influence="percent",
+        columns=shown(
+            "competence p_spammer p_adversarial accuracy information agreement influence"
         ),
         sections=(items, confusion),
         discrepancies=DISCREPANCIES,

@@ -10,7 +10,7 @@ from raters.auditing import concordance, rankings
 from raters.auditing.calibrated_orders import RankingCalibration, known_orders
 from raters.auditing.known_orders import COLUMNS
 from raters.families.discrepancies.rankings import DISCREPANCIES
-from raters.families.sections import ranking
+from raters.families.sections import ranking, shown
 from raters.judgements.rankings import Rankings
 from raters.models import rankings as models
 from raters.models.rankings import ExtendedPlackettLuce
@@ -33,9 +33,7 @@ RANKINGS = kinds.register(
         ),
         threshold=0.25,
         agreement=concordance.agreement,
-        columns=kinds.shown(
-            competence="interval", accuracy="percent", p_adversarial="percent", agreement="percent"
-        ),
+        columns=shown("competence accuracy p_adversarial agreement"),
         sections=(partial(ranking, site="worth"),),
         discrepancies=DISCREPANCIES,
     )

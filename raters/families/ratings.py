@@ -9,6 +9,7 @@ from raters.auditing import ratings
 from raters.auditing.calibrated_orders import RatingCalibration, known_orders
 from raters.auditing.known_orders import COLUMNS
 from raters.families import sections
+from raters.families.sections import shown
 from raters.judgements.ratings import Ratings
 from raters.models import ratings as models
 from raters.models.ratings import ManyFacet
@@ -25,7 +26,7 @@ def ranking(context: kinds.AuditContext) -> kinds.Section | None:
     fair = ratings.items(context.program, context.result, context.level).to_dataframe()
     new = fair.drop(columns=[name for name in fair if name in section.table])
     rank, item, _, *others = section.columns
-    columns = (rank, item, *kinds.shown(fair_rating="interval", mean_rating="number"), *others)
+    columns = (rank, item, *shown("fair_rating mean_rating"), *others)
     return dataclasses.replace(section, columns=columns, table=section.table.join(new, on="item"))
 
 
@@ -72,15 +73,7 @@ RATINGS = kinds.register(
             calibrate=RatingCalibration.of, number=known_orders, columns=COLUMNS, answer="value"
         ),
         threshold=0.25,
-        columns=kinds.shown(
-            competence="interval",
-            accuracy="percent",
-            correlation="number",
-            bias="number",
-            p_guessing="percent",
-            p_adversarial="percent",
-            levels_used="whole",
-        ),
+        columns=shown("competence accuracy correlation bias p_guessing p_adversarial levels_used"),
         sections=(ranking, severity),
     )
 )

@@ -6,8 +6,10 @@ from typing import Any
 
 from raters import kinds
 from raters.auditing import responses
+from raters.families.sections import shown
 from raters.judgements.graded_responses import GradedResponses
 from raters.judgements.responses import Responses
+from raters.model import Model
 from raters.models.responses import GradedResponse, IdealPoint, Rasch, TwoPL
 
 # An item whose discrimination is below this on average hardly tells persons apart.
@@ -35,14 +37,7 @@ def items(context: kinds.AuditContext) -> kinds.Section | None:
         "flat_items": flat.tolist(),
         "reversed_items": reverse.tolist(),
     }
-    columns = kinds.shown(
-        item="name",
-        difficulty="interval",
-        discrimination="interval",
-        share_right="percent",
-        mean_level="number",
-        responses="whole",
-    )
+    columns = shown("item difficulty discrimination share_right mean_level responses")
     return kinds.Section(
         key="items",
         findings=(kinds.finding("items", **numbers),),
@@ -52,43 +47,26 @@ def items(context: kinds.AuditContext) -> kinds.Section | None:
     )
 
 
-_SHARED: dict[str, Any] = {
-    "words": kinds.Words("response", "responses", "least able"),
-    "quantities": responses.quantities,
-    # Of 0 for the average person: few are so far below.
-    "threshold": -2.0,
-    "columns": kinds.shown(ability="interval", share_right="percent", mean_level="number"),
-    "sections": (items,),
-}
+def _kind(
+    data: type[Responses] | type[GradedResponses], *models: type[Model[Any]], name: str = ""
+) -> kinds.Kind:
+    """A kind of responses, whose default model is the first."""
+    wide = kinds.Reader(data.from_wide, shapes=(("person", "columns"),), may_be_empty=("columns",))
+    return kinds.register(
+        kinds.Kind(
+            data=data,
+            readers=(kinds.Reader(data.from_frame), wide),
+            models=models,
+            default=models[0](),
+            name=name,
+            words=kinds.Words("response", "responses", "least able"),
+            quantities=responses.quantities,
+            threshold=-2.0,  # Of 0 for the average person: few are so far below.
+            columns=shown("ability share_right mean_level"),
+            sections=(items,),
+        )
+    )
 
-RESPONSES = kinds.register(
-    kinds.Kind(
-        data=Responses,
-        readers=(
-            kinds.Reader(Responses.from_frame),
-            kinds.Reader(
-                Responses.from_wide, shapes=(("person", "columns"),), may_be_empty=("columns",)
-            ),
-        ),
-        models=(Rasch, TwoPL, IdealPoint),
-        default=Rasch(),
-        **_SHARED,
-    )
-)
-GRADED_RESPONSES = kinds.register(
-    kinds.Kind(
-        data=GradedResponses,
-        readers=(
-            kinds.Reader(GradedResponses.from_frame),
-            kinds.Reader(
-                GradedResponses.from_wide,
-                shapes=(("person", "columns"),),
-                may_be_empty=("columns",),
-            ),
-        ),
-        models=(GradedResponse,),
-        default=GradedResponse(),
-        name="graded_responses",
-        **_SHARED,
-    )
-)
+
+RESPONSES = _kind(Responses, Rasch, TwoPL, IdealPoint)
+GRADED_RESPONSES = _kind(GradedResponses, GradedResponse, name="graded_responses")

@@ -9,10 +9,34 @@ import pandas as pd
 import xarray as xr
 
 from raters import kinds
+from raters.kinds import Form
 from raters.models.comparisons.directions import has_directions
 
 # Probability of a sign from which on it is called known.
 _KNOWN = 0.975
+# Columns of tables by their forms. Of others, probabilities are per cent, and the rest numbers.
+_FORMS: dict[Form, str] = {
+    "name": "alternative annotator discrepancy feature item state term",
+    "text": "action label menu title",
+    "range": "rank",
+    "whole": "choices common_rank judgements levels_used responses steps",
+    "digits": "value replicated",
+    "percent": "accuracy agreement expected identified influence probability share_right",
+    "interval": "ability coefficient competence difficulty discrimination fair_rating first_share"
+    " rationality reward worth",
+}
+_MARKS = {"competence": (0.0, 1.0), "rationality": (0.0, 1.0), "first_share": (0.5,)}
+
+
+def shown(names: str, **forms: Form) -> tuple[kinds.Column, ...]:
+    """Columns of a table, each in the form that it has everywhere unless another is given."""
+    usual: dict[str, Form] = {one: form for form, text in _FORMS.items() for one in text.split()}
+    columns = []
+    for name in names.split():
+        form = usual.get(name, "percent" if name.startswith("p_") else "number")
+        marks = _MARKS.get(name, (0.0,))
+        columns.append(kinds.Column(name, forms.get(name, form), marks=marks))
+    return tuple(columns)
 
 
 def ranked(draws: xr.DataArray, level: float) -> pd.DataFrame:
@@ -88,11 +112,7 @@ def ranking(context: kinds.AuditContext, site: str = "reward") -> kinds.Section 
         key="items",
         title="Ranking",
         findings=tuple(findings),
-        columns=(
-            *kinds.shown(rank="range", item="name"),
-            kinds.Column(site, "interval"),
-            *kinds.shown(p_best="percent", p_above_next="percent"),
-        ),
+        columns=shown(f"rank item {site} p_best p_above_next"),
         table=table,
         group="type" if "type" in table else "",
         figures=figures,

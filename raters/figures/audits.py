@@ -24,7 +24,6 @@ from raters.figures.base import (
     Rows,
     Style,
     collected,
-    collected_over,
     intervals,
     name_rows,
     new_figure,
@@ -101,7 +100,8 @@ def competences(audit: Audit) -> Plots:
     axes.set_title(title, loc="left", fontsize=11)
     _legend(figure, audit)
     data = table.isel({judge: rows.shown})[columns]
-    return collected(data.assign_attrs(level=audit.level, threshold=audit.threshold), figure, axes)
+    data = data.assign_attrs(level=audit.level, threshold=audit.threshold)
+    return collected(data, figure, [axes])
 
 
 def _by_verdict(axes: Axes, data: xr.Dataset, name: str, rows: Rows, alpha: float = 1.0) -> None:
@@ -193,7 +193,7 @@ def confusions(audit: Audit) -> Plots:
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     _legend(figure, audit)
     panels = panels[: len(order)]
-    return collected_over(data, figure, panels, "annotator", names, columns)
+    return collected(data, figure, panels, "annotator", names, columns)
 
 
 def _matrix(axes: Axes, matrix: Float[np.ndarray, "true_class label"]) -> AxesImage:

@@ -47,17 +47,6 @@ def short(name: Any, most: int = 28) -> str:
     return shown.replace("$", r"\$")
 
 
-def ends(
-    num_rows: int, most: int, head: int | None = None
-) -> tuple[Int[np.ndarray, " shown"], int, int]:
-    """Choose rows from both ends of a list; also how many at its head, and how many are left
-    out."""
-    if num_rows <= most:
-        return np.arange(num_rows), num_rows, 0
-    head = (most + 1) // 2 if head is None else head
-    return np.r_[:head, num_rows - (most - head) : num_rows], head, num_rows - most
-
-
 class Rows(NamedTuple):
     """Places of the names that are shown, one in a row, with a blank row for those left out."""
 
@@ -77,8 +66,9 @@ def rows_of(
     names: np.ndarray, order: Int[np.ndarray, " name"], most: int = 60, head: int | None = None
 ) -> Rows:
     """Choose at most `most` rows in this order; of more names, the first `head` and the last."""
-    chosen, head, left_out = ends(len(order), most, head)
-    shown = order[chosen]
+    left_out = max(len(order) - most, 0)
+    head = len(order) if not left_out else (most + 1) // 2 if head is None else head
+    shown = np.delete(order, slice(head, head + left_out))
     position = np.arange(len(shown), dtype=float)
     position[head:] += bool(left_out)
     return Rows([short(name) for name in names[shown]], shown, position, head, left_out)
@@ -115,36 +105,23 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained", dpi=150)
 
 
-def collected(data: xr.Dataset, figure: Figure, axes: Axes) -> Plots:
-    """Return the plot collection of a figure with one panel."""
-    return _plots(data, figure, xr.Dataset({"plot": _boxed(axes), "row_index": 0, "col_index": 0}))
-
-
-def collected_over(
+def collected(
     data: xr.Dataset,
     figure: Figure,
     panels: Sequence[Axes],
-    axis: str,
-    names: Sequence[Any] | np.ndarray,
-    columns: int,
+    axis: str = "panel",
+    names: Sequence[Any] | np.ndarray = (),
+    columns: int = 1,
 ) -> Plots:
-    """Return the plot collection of a figure with a panel for each of `names`."""
-    boxes = np.empty(len(panels), object)
-    boxes[:] = panels
+    """Return the plot collection of a figure with one panel, or with one for each of `names`."""
+    boxes = np.empty(1 + len(panels), object)
+    boxes[:] = [figure, *panels]
+    boxed = xr.DataArray(boxes, dims=axis)
     row, column = np.divmod(np.arange(len(panels)), columns)
-    variables = {"plot": (axis, boxes), "row_index": (axis, row), "col_index": (axis, column)}
-    return _plots(data, figure, xr.Dataset(variables, {axis: list(names)}))
-
-
-def _plots(data: xr.Dataset, figure: Figure, panels: xr.Dataset) -> Plots:
-    return Plots(data, xr.DataTree(panels.assign(figure=_boxed(figure))), backend="matplotlib")
-
-
-def _boxed(value: Any) -> xr.DataArray:
-    """Wrap a Matplotlib object in an array of dimension 0, as ArviZ does."""
-    box = np.empty((), object)
-    box[()] = value
-    return xr.DataArray(box)
+    places = {"plot": boxed[1:], "row_index": (axis, row), "col_index": (axis, column)}
+    layout = xr.Dataset(places)
+    layout = layout.assign_coords({axis: list(names)}) if len(names) else layout.isel({axis: 0})
+    return Plots(data, xr.DataTree(layout.assign(figure=boxed[0])), backend="matplotlib")
 
 
 def check_draws(result: Any) -> None:

@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from raters.errors import SettingError, refuse
-from raters.figures.base import GREY, VERDICTS, Plots, collected_over, new_figure, plain
+from raters.figures.base import GREY, VERDICTS, Plots, collected, new_figure, plain
 
 if TYPE_CHECKING:
     from raters.checking.predictive import Check
@@ -58,7 +58,7 @@ def checks(check: Check) -> Plots:
         panel.set_title(str(name).replace("_", " "), loc="left", fontsize=11)
     for panel in panels[len(names) :]:
         panel.set_axis_off()
-    return collected_over(data, figure, panels[: len(names)], "discrepancy", names, columns)
+    return collected(data, figure, panels[: len(names)], "discrepancy", names, columns)
 
 
 def _discrepancy(axes: Axes, data: xr.Dataset, row: xr.Dataset) -> None:

@@ -82,7 +82,7 @@ def learning_curves(curves: xr.Dataset, name: str = "tau") -> Plots:
     plain(axes)
     if "policy" in curves.dims:
         _name_lines(axes, data[name])
-    return collected(data, figure, axes)
+    return collected(data, figure, [axes])
 
 
 def _averaged(curves: xr.Dataset, name: str) -> tuple[xr.Dataset, int]:

@@ -20,7 +20,7 @@ from raters.figures.base import (
     Rows,
     Style,
     check_draws,
-    collected_over,
+    collected,
     intervals,
     name_rows,
     new_figure,
@@ -104,7 +104,7 @@ def ranks(result: xr.DataTree) -> Plots:
     _rank_cells(figure, left, data, rows)
     _rank_bars(right, data, rows)
     left.set_title("Probability of each rank", loc="left", fontsize=11, pad=_ABOVE)
-    return collected_over(data, figure, [left, right], "column", ["ranks", "best"], 2)
+    return collected(data, figure, [left, right], "column", ["ranks", "best"], 2)
 
 
 def _rank_table(rank: Int[np.ndarray, "shown sample"], num_items: int) -> xr.Dataset:
@@ -241,7 +241,7 @@ def item_person_map(result: xr.DataTree, *, level: float = 0.9, most: int = 60) 
     axes.set_xlabel("ability of a person · difficulty of an item")
     title = f"Abilities, and difficulties with {level:.0%} intervals"
     above.set_title(title, loc="left", fontsize=11)
-    return collected_over(data, figure, [above, axes], "panel", ["persons", "items"], 1)
+    return collected(data, figure, [above, axes], "panel", ["persons", "items"], 1)
 
 
 @checked
@@ -311,4 +311,4 @@ def profiles(result: xr.DataTree) -> Plots:
     if len(names) < data.sizes[axis]:
         title += f", the {len(names)} of {data.sizes[axis]} {plural(axis)} that differ most"
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
-    return collected_over(shown, figure, panels, "type", types, len(types))
+    return collected(shown, figure, panels, "type", types, len(types))

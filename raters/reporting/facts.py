@@ -6,6 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
 
@@ -47,6 +48,7 @@ def facts_of(
     data, kind = program.data, kind_of(program.data)
     fit = convergence(context)
     people = [] if audited is None else judges(audited)
+    worlds = None if audited is None else audited.tables.get("worlds")
     judge = data.judge.replace("_", " ")
     page = {
         "schema_version": SCHEMA_VERSION,
@@ -57,7 +59,7 @@ def facts_of(
         "words": kind.words._asdict() | {"judge": judge, "judges": plural_noun(data.judge)},
         "asked": _asked(context),
         "answer": _answer(context) | {"relied_on": fit["relied_on"]},
-        "worlds": _worlds(audited),
+        "worlds": None if worlds is None else worlds["probability"].values,
         "columns": [] if audited is None else list(map(vars, audit_columns(audited, program))),
         "annotators": people,
         "sections": {section.key: _section(section) for section in sections},
@@ -204,14 +206,6 @@ def audit_columns(audited: Audit, program: Program[Any]) -> list[Column]:
     return sorted(chosen, key=lambda column: column.name != audited.judged)
 
 
-def _worlds(audited: Audit | None) -> list[float] | None:
-    """Probabilities of several possible worlds; None with one."""
-    if audited is None or "worlds" not in audited.tables:
-        return None
-    probabilities: list[float] = audited.tables["worlds"]["probability"].values.tolist()
-    return probabilities
-
-
 # ---------------------------------------------------------------- the answer
 
 
@@ -302,11 +296,8 @@ def _limits(audited: Audit | None) -> list[dict[str, Any]]:
     if audited is None:
         return []
     on_crowd = audited.anchor.is_missing or audited.anchor.crowd
-    return [
-        {"code": "careless_or_misled"},
-        {"code": "crowd_is_right" if on_crowd else "fair_sample"},
-        {"code": "beyond_the_model"},
-    ]
+    sample = "crowd_is_right" if on_crowd else "fair_sample"
+    return [{"code": code} for code in ("careless_or_misled", sample, "beyond_the_model")]
 
 
 # ---------------------------------------------------------------- sections
@@ -391,7 +382,12 @@ def _agreement(
     data: Judgements, people: list[dict[str, Any]], context: AuditContext
 ) -> dict[str, Any] | None:
     """Agreement of those who matter most with one another, and the statistics of all."""
-    if not (people or is_measurable(data)):
+    statistics = None
+    if is_measurable(data):
+        with warnings.catch_warnings(), suppress(DataError):
+            warnings.simplefilter("ignore", DataWarning)
+            statistics = agreement(data, level=context.level).reset_index(names="statistic")
+    elif not people:
         return None
     # Those in question come first.
     rows = [row for row in people if row["judgements"] > 0][:_MATRIX]
@@ -405,20 +401,8 @@ def _agreement(
         "share": matrix.share,
         "common": matrix.common,
         "mean": float(np.nanmean(matrix.share)) if (matrix.common > 0).any() else None,
-        "statistics": agreement_statistics(data, context.level),
+        "statistics": statistics,
     }
-
-
-def agreement_statistics(data: Judgements, level: float) -> pd.DataFrame | None:
-    """Statistics of agreement of all judges; None where they cannot be measured."""
-    if not is_measurable(data):
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        try:
-            return agreement(data, level=level).reset_index(names="statistic")
-        except DataError:
-            return None
 
 
 def by_chance(data: Judgements) -> float:

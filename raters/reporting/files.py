@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 
@@ -61,13 +61,11 @@ def unmarked(cell: str) -> str:
     return cell[1:] if cell[:1] == "'" and _FORMULA(cell[1:]) else cell
 
 
-def write_csv(table: pd.DataFrame, path: Path) -> None:
-    """Write a table for people as CSV."""
-    shown = for_people(table)
-    shown.to_csv(path, index=False, quoting=quoting_of(shown))
-
-
-def quoting_of(table: pd.DataFrame) -> Literal[0, 2]:
-    """Quoting of the cells of a CSV, so that carriage returns stay within cells."""
-    broken = table.map(lambda cell: isinstance(cell, str) and "\r" in cell).to_numpy().any()
-    return csv.QUOTE_NONNUMERIC if broken else csv.QUOTE_MINIMAL
+def write_csv(
+    table: pd.DataFrame, path: Path, separator: str = ",", *, people: bool = True
+) -> None:
+    """Write a table as CSV, for people or as it is, so that carriage returns stay within cells."""
+    shown = for_people(table) if people else table
+    broken = shown.map(lambda cell: isinstance(cell, str) and "\r" in cell).to_numpy().any()
+    quoting = csv.QUOTE_NONNUMERIC if broken else csv.QUOTE_MINIMAL
+    shown.to_csv(path, index=False, sep=separator, quoting=quoting)

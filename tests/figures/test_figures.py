@@ -15,7 +15,7 @@ from scipy.stats import t as student
 
 from raters import figures
 from raters.checking.predictive import Check
-from raters.figures.base import VERDICTS, ends, short
+from raters.figures.base import VERDICTS, rows_of, short
 from raters.figures.fits import cell
 from tests.figures.made import check_readable, curves, fitted, judged, judged_labels, typed
 
@@ -66,8 +66,8 @@ def test_both_ends_of_many_rows_are_shown():
         (5, 4, None, ([0, 1, 3, 4], 2, 1)),
         (9, 3, 3, ([0, 1, 2], 3, 6)),
     ):
-        shown, first, left_out = ends(number, most, head)
-        assert (shown.tolist(), first, left_out) == expected
+        rows = rows_of(np.arange(number), np.arange(number), most, head)
+        assert (rows.shown.tolist(), rows.head, rows.left_out) == expected
 
 
 # ---------------------------------------------------------------- audits

@@ -94,7 +94,7 @@ def difficulties(context: kinds.AuditContext) -> Section:
         key="items",
         title="How difficult the items are",
         findings=({"text": f"The threshold was {context.audit.threshold:g}.", "number": 3},),
-        columns=kinds.shown(item="name", difficulty="interval"),
+        columns=(Column("item", "name"), Column("difficulty", "interval")),
         table=table,
         matrices=({"title": "addition"} | eye,),
         limits=({"text": "That anybody is stupid."},),
