@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
-from raters.acquisition.batches import Batch, Chooser, Sequential, Task, Unique
+from raters.acquisition.batches import Allowed, Batch, Chooser, Sequential, Task, Unique
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions.pool import check_askable
 from raters.acquisition.scores import (
@@ -36,6 +36,7 @@ Target = Literal[
 
 PerAnnotator = Float[np.ndarray, " annotator"]
 PerQuestion = Float[np.ndarray, " question"]
+Rows = Int[np.ndarray, " question"]
 
 
 # ---------------------------------------------------------------- annotators
@@ -281,7 +282,7 @@ class Policy:
 
     def _take(
         self, size: int, chooser: Chooser, posterior: Posterior, questions: Any, asked: PerAnnotator
-    ) -> Int[np.ndarray, " chosen"]:
+    ) -> Rows:
         """Take one row after another, with the annotator by the annotator rule."""
         names, about = posterior.data.judges, questions.about()
         judge = np.asarray(questions.codes(questions.judge))
@@ -312,12 +313,8 @@ class Policy:
         return by_annotator("quota", self.quota or (), annotators, np.inf)
 
     def _allowed(
-        self,
-        judge: Int[np.ndarray, " question"],
-        is_open: Bool[np.ndarray, " question"],
-        asked: PerAnnotator,
-        quota: PerAnnotator,
-    ) -> Bool[np.ndarray, " question"]:
+        self, judge: Rows, is_open: Allowed, asked: PerAnnotator, quota: PerAnnotator
+    ) -> Allowed:
         """True for the rows whose annotator may be asked: below the quota, and, while somebody is
         short of the least share, only those."""
         free = asked < quota

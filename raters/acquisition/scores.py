@@ -11,7 +11,7 @@ import abc
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, ClassVar, Literal, NoReturn, get_args
 
 import jax
 import jax.numpy as jnp
@@ -80,7 +80,23 @@ class Criterion(abc.ABC):
 
 
 @dataclass(frozen=True)
-class Bald(Criterion):
+class Uncertainty(Criterion):
+    """Base of the scores by the probabilities of the answer alone."""
+
+    by_class: ClassVar[bool] = False
+
+    @staticmethod
+    @abc.abstractmethod
+    def formula(probs: Probs, weight: Weight | None = None) -> Scores:
+        """Scores from the probabilities."""
+
+    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
+        """See `Criterion.reader`."""
+        return lambda piece: self.formula(*posterior.answer_probs(piece, by_class=self.by_class))
+
+
+@dataclass(frozen=True)
+class Bald(Uncertainty):
     r"""Information about all parameters, and about the class that the likelihood sums out.
 
     .. math:: I(y; \theta) = H(\mathbb{E}_\theta\, p(y \mid \theta))
@@ -91,29 +107,13 @@ class Bald(Criterion):
     Houlsby, Huszár, Ghahramani and Lengyel (2011), arXiv:1112.5745.
     """
 
+    by_class = True
+
     @staticmethod
     @jax.jit
     def formula(probs: Probs, weight: Weight | None = None) -> Scores:
         """Mutual information of the answer and all parameters, as a difference of entropies."""
         return jnp.maximum(bits(mean(probs, weight)) - mean(bits(probs), weight), 0.0)
-
-    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """See `Criterion.reader`."""
-        return lambda piece: self.formula(*posterior.answer_probs(piece, by_class=True))
-
-
-@dataclass(frozen=True)
-class Uncertainty(Criterion):
-    """Base of the scores by the probabilities of the answer alone."""
-
-    @staticmethod
-    @abc.abstractmethod
-    def formula(probs: Probs, weight: Weight | None = None) -> Scores:
-        """Scores from the probabilities."""
-
-    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """See `Criterion.reader`."""
-        return lambda piece: self.formula(*posterior.answer_probs(piece))
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,11 @@ from jaxtyping import Array, Float, Int
 from scipy.optimize import minimize
 
 from raters.acquisition.posterior import Posterior
+from raters.acquisition.questions import pool as pools
 from raters.acquisition.scores import Bald
 from raters.errors import DataError, refuse
-from raters.errors.validation import checked, is_list, numbers, whole
-from raters.judgements.names import match_names, name_list, names_array
+from raters.errors.validation import checked, numbers, whole
+from raters.judgements.names import names_array
 from raters.model import Model
 from raters.program import answer_probs, class_weights
 
@@ -89,7 +90,8 @@ def synthesize(
     whole("starts", starts)
     whole("draws", draws, least=2)
     posterior = Posterior.of(model, result, draws=draws, seed=seed)
-    asked = _described(posterior, _codes(posterior, annotators))
+    judges = pools.codes_of(annotators, posterior.data, "annotators")
+    asked = _described(posterior, judges)
     low, high = _box(asked, bounds)
     screened = low + (high - low) * qmc.Sobol(len(low), rng=seed).random(_SCREENED)
     points = np.concatenate([screened, np.clip(asked.real, low, high)])
@@ -119,17 +121,6 @@ def synthesize(
     table = {name: ("suggestion", column) for name, column in by_question.items()}
     both = {"features": (axes, features), "nearest": (axes, asked.real[nears])}
     return xr.Dataset(both | table, {"feature": list(asked.names)})
-
-
-def _codes(posterior: Posterior, annotators: Any) -> Int[np.ndarray, " annotator"]:
-    """Codes of those who would be asked."""
-    judges = posterior.data.judges
-    if annotators is None:
-        return np.arange(len(judges))
-    names = tuple(name_list(annotators if is_list(annotators) else [annotators], "annotators"))
-    if not names:
-        refuse("annotators", problem="names nobody", expected="leave it out", error=DataError)
-    return match_names(np.arange(len(names)), names, judges, posterior.data.judge)
 
 
 def _box(asked: _Described, bounds: Any) -> tuple[Point, Point]:

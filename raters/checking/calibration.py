@@ -93,16 +93,9 @@ def sbc(
         for axis in dim[1:]
         if axis in questions.coords
     }
-    return xr.Dataset(
-        {name: (dims[name], np.stack([row[name] for row in rows])) for name in rows[0]},
-        coords=names,
-        attrs={
-            "draws": draws,
-            "model": repr(model),
-            "backend": repr(backend),
-            "unconverged": unconverged,
-        },
-    )
+    table = {name: (dims[name], np.stack([row[name] for row in rows])) for name in rows[0]}
+    facts = {"draws": draws, "model": repr(model), "backend": repr(backend)}
+    return xr.Dataset(table, names, facts | {"unconverged": unconverged})
 
 
 def _replicate(
@@ -116,14 +109,8 @@ def _replicate(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.simplefilter("ignore", DataWarning)
-        result = fit(
-            model,
-            data,
-            backend,
-            seed=int(rng.integers(2**32)),
-            progress=False,
-            log_likelihood=False,
-        )
+        again = int(rng.integers(2**32))
+        result = fit(model, data, backend, seed=again, progress=False, log_likelihood=False)
     posterior = {
         str(name): draw.values.reshape(-1, *draw.shape[2:])
         for name, draw in result["posterior"].data_vars.items()
@@ -131,12 +118,8 @@ def _replicate(
     }
     num_draws = len(next(iter(posterior.values())))
     if num_draws < draws:
-        refuse(
-            "draws",
-            draws,
-            f"is more than the {num_draws} that {backend!r} gives",
-            f"it must be at most {num_draws}",
-        )
+        problem = f"is more than the {num_draws} that {backend!r} gives"
+        refuse("draws", draws, problem, f"it must be at most {num_draws}")
     kept = np.linspace(0, num_draws - 1, draws).round().astype(int)
     posterior = {name: draw[kept] for name, draw in posterior.items()}
     with jax.enable_x64(True):
@@ -147,9 +130,8 @@ def _replicate(
         both["log_likelihood"] = np.asarray(
             log_likelihoods(model, jax.tree.map(jnp.asarray, data), both)
         )
-    return {name: _rank(values, rng) for name, values in identify(model, both, 1).items()}, bool(
-        caught
-    )
+    both = identify(model, both, 1)
+    return {name: _rank(values, rng) for name, values in both.items()}, bool(caught)
 
 
 def _rank(
@@ -197,12 +179,9 @@ def uniformity(ranks: xr.Dataset) -> xr.Dataset:
     """
     points = int(ranks.attrs.get("draws", 0)) + 1
     if points < 2 or "replicate" not in ranks.sizes:
-        refuse(
-            "ranks",
-            problem="does not say among how many draws, or has no replicates",
-            expected="pass the ranks of a simulation-based calibration",
-            instead="raters.checking.sbc(...)",
-        )
+        problem = "does not say among how many draws, or has no replicates"
+        expected = "pass the ranks of a simulation-based calibration"
+        refuse("ranks", problem=problem, expected=expected, instead="raters.checking.sbc(...)")
 
     def p_value(values: Int[np.ndarray, " replicate"]) -> float:
         replicates = len(values)
@@ -222,23 +201,15 @@ def uniformity(ranks: xr.Dataset) -> xr.Dataset:
     return p_values
 
 
-def _bands(
-    replicates: int, points: int, tail: float
-) -> tuple[Int[np.ndarray, " draw"], Int[np.ndarray, " draw"]]:
-    """Smallest and largest counts of ranks below 1, …, points − 1 whose binomial tails are both
-    above `tail`."""
+def _coverage(replicates: int, points: int, tail: float) -> float:
+    """Probability that uniform ranks stay within the counts below 1, …, points − 1 whose binomial
+    tails are both above `tail`: counts are a Markov chain in the rank."""
     share_below = np.arange(1, points) / points
     counts = np.arange(replicates + 1)[:, None]
     inside = (scipy.stats.binom.cdf(counts, replicates, share_below) > tail) & (
         scipy.stats.binom.sf(counts - 1, replicates, share_below) > tail
     )
-    return inside.argmax(0), replicates - inside[::-1].argmax(0)
-
-
-def _coverage(replicates: int, points: int, tail: float) -> float:
-    """Probability that uniform ranks stay within `_bands` everywhere: counts are a Markov chain in
-    the rank."""
-    low, high = _bands(replicates, points, tail)
+    low, high = inside.argmax(0), replicates - inside[::-1].argmax(0)
     if np.any(low > high):
         return 0.0
     state = np.arange(low[0], high[0] + 1)

@@ -36,6 +36,10 @@ _POOLED = 2.0
 _FEWEST, _MISTAKES = 10, 3.0
 
 
+Pairs = Float[np.ndarray, "some some"]
+PerCell = Float[np.ndarray, " cell"]
+
+
 class NothingShared(DataError):
     """Answers that do not show whether judges err together."""
 
@@ -231,12 +235,8 @@ def known_classes(data: Judgements, gold: Any) -> Int[np.ndarray, " item"] | Non
     if isinstance(data, Labels):
         return with_gold(data, gold)
     if gold is not None:
-        refuse(
-            "gold",
-            gold,
-            "is for judgements with true classes",
-            f"leave it out for {kind_of(data).words.many}",
-        )
+        expected = f"leave it out for {kind_of(data).words.many}"
+        refuse("gold", gold, "is for judgements with true classes", expected)
     return None
 
 
@@ -289,7 +289,7 @@ class _Crossed:
 
     def measured(
         self, residual: Float[np.ndarray, "answer row"], weight: Float[np.ndarray, " question"]
-    ) -> tuple[float, Float[np.ndarray, "some some"], float]:
+    ) -> tuple[float, Pairs, float]:
         """Mean correlation, that of pairs of judges, and the sum of squares of all residuals, with
         weights of the questions."""
         cells = sums(self.place, len(self.question), residual[:, self.rows])
@@ -326,9 +326,7 @@ class _Crossed:
             coords={judge: names, "other": names},
         )
 
-    def _products(
-        self, one: Float[np.ndarray, " cell"], other: Float[np.ndarray, " cell"]
-    ) -> Float[np.ndarray, "some some"]:
+    def _products(self, one: PerCell, other: PerCell) -> Pairs:
         """Sums over common questions of the one's value times the other's."""
         shape = len(self.codes), int(self.question.max()) + 1
         left, right = (

@@ -109,27 +109,13 @@ def geweke(
         starts = _mapped(_start, model, asked, jax.random.split(start_key, chains))
         states = _alternating(model, asked, starts, chain_key, sweeps)
         at_start, after = (_mapped(_of_state, model, asked, pairs) for pairs in (starts, states))
-    table = np.array(
-        [
-            _compare(*(np.asarray(part[name]) for part in (direct, at_start, after)))
-            for name in direct
-        ]
-    ).T
-    return xr.Dataset(
-        {
-            name: ("statistic", values)
-            for name, values in zip(
-                ("z", "direct", "alternating", "standard_error"), table, strict=True
-            )
-        },
-        coords={"statistic": list(direct)},
-        attrs={
-            "model": repr(model),
-            "chains": chains,
-            "sweeps": sweeps,
-            "prior_draws": prior_draws,
-        },
-    )
+    each = [
+        _compare(*(np.asarray(part[name]) for part in (direct, at_start, after))) for name in direct
+    ]
+    names = ("z", "direct", "alternating", "standard_error")
+    table = {name: ("statistic", values) for name, *values in zip(names, *each, strict=True)}
+    facts = {"model": repr(model), "chains": chains, "sweeps": sweeps, "prior_draws": prior_draws}
+    return xr.Dataset(table, {"statistic": list(direct)}, facts)
 
 
 def _compare(
@@ -156,9 +142,8 @@ def _drawn(model: Model[Any], asked: Any, key: OneKey, given: Values) -> tuple[V
         for name, site in trace.items()
         if site["type"] == "sample" and name not in model.observed_sites
     }
-    outcomes = [
-        (trace[name]["value"], *trace[name]["intermediates"]) for name in model.observed_sites
-    ]
+    sites = [trace[name] for name in model.observed_sites]
+    outcomes = [(site["value"], *site["intermediates"]) for site in sites]
     return values, dict(zip(model.parts, outcomes, strict=True)) if model.parts else outcomes[0]
 
 
@@ -279,12 +264,9 @@ def _statistics(model: Any, data: Any, values: Values) -> dict[str, Scalar]:
     for group in model.tied if program.parts else ():
         tied = [soft[model.site_name(*member)].ravel() for member in group]
         statistics[f"{group[0][1]}, tied"] = (tied[0] * tied[1]).mean()
-    # The mean of a centred site is 0, whatever the kernel does.
-    return {
-        name: value
-        for name, value in statistics.items()
-        if name not in {f"{site}: mean" for site in centred}
-    }
+    for site in centred:  # Its mean is 0, whatever the kernel does.
+        statistics.pop(f"{site}: mean", None)
+    return statistics
 
 
 def _of_outcomes(program: Program[Any], site: dict[str, Any], soft: Values) -> dict[str, Scalar]:

@@ -22,6 +22,9 @@ from raters.program import Program
 from raters.program.traces import trace
 
 Positions = Float[np.ndarray, "ranking position"]
+# Utilities, and places.
+Drawn = tuple[Float[Array, " row"], Int[Array, " row"]]
+OneKey = Key[Array, ""]
 PerRanking = Float[np.ndarray, " ranking"]
 
 # Numbers that are computed at a time.
@@ -133,7 +136,7 @@ def order_draws(
 def _drawn(
     model: Model[Any], data: Any, draws: Values, keys: Key[Array, " draw"]
 ) -> tuple[Float[Array, "draw row"], Int[Array, "draw row"]]:
-    def one(part: tuple[Values, Key[Array, ""]]) -> tuple[Array, Array]:
+    def one(part: tuple[Values, OneKey]) -> tuple[Array, Array]:
         values, key = part
         site = trace(model, data, values)[model.observed]
         return utility_and_places(site["fn"], site["value"], key)
@@ -143,9 +146,7 @@ def _drawn(
 
 
 @singledispatch
-def utility_and_places(
-    fn: dist.Distribution, value: Array, key: Key[Array, ""]
-) -> tuple[Float[Array, " row"], Int[Array, " row"]]:
+def utility_and_places(fn: dist.Distribution, value: Array, key: OneKey) -> Drawn:
     """Utility of each item offered, and places drawn anew."""
     raise SettingError(
         f"checks of orders are written for PlackettLuce, and the model draws them from"
@@ -154,16 +155,12 @@ def utility_and_places(
 
 
 @utility_and_places.register
-def _(
-    fn: PlackettLuce, value: Array, key: Key[Array, ""]
-) -> tuple[Float[Array, " row"], Int[Array, " row"]]:
+def _(fn: PlackettLuce, value: Array, key: OneKey) -> Drawn:
     return fn.utility, fn.sample(key)
 
 
 @utility_and_places.register
-def _(
-    fn: GroupedMixture, value: Array, key: Key[Array, ""]
-) -> tuple[Float[Array, " row"], Int[Array, " row"]]:
+def _(fn: GroupedMixture, value: Array, key: OneKey) -> Drawn:
     component = fn.component_distribution
     if not isinstance(component, PlackettLuce):
         return utility_and_places(component, value, key)

@@ -167,15 +167,12 @@ def check(
     every = [one for one in own if one.name in measures]
     least = int(np.ceil(4 * max(len(every), 1) / level)) - 1
     if replicates < least:
-        refuse(
-            "replicates",
-            replicates,
-            f"leaves no p-value of {len(every)} discrepancies below {level:g} together",
-            f"it must be at least {least}",
-        )
-    values = _values(
-        layout, list(measures.values()), _some(program, result, replicates, seed), seed
-    )
+        problem = f"leaves no p-value of {len(every)} discrepancies below {level:g} together"
+        refuse("replicates", replicates, problem, f"it must be at least {least}")
+    draws = _some(program, result, replicates, seed)
+    pairs = (_answer_draws if layout.data.listed else order_draws)(layout.program, draws, seed)
+    table = [[[measure(one) for measure in measures.values()] for one in both] for both in pairs]
+    values = np.asarray(table, float).transpose(1, 2, 0)
     return _found(every, values, level, program, words, not_measured)
 
 
@@ -189,14 +186,10 @@ def _layout(program: Program[Any], time: ArrayLike | None) -> Layout:
         except (TypeError, ValueError):
             times = np.asarray(np.nan)
         if times.shape != (data.num_rows,) or not np.isfinite(times).all():
-            refuse(
-                "time",
-                time,
-                "is not one number for each row of the fitted data",
-                f"give an array of {data.num_rows} numbers, in the order of the rows"
-                " (read with aggregate=False)",
-                error=DataError,
-            )
+            problem = "is not one number for each row of the fitted data"
+            expected = f"give an array of {data.num_rows} numbers, in the order of the rows"
+            expected += " (read with aggregate=False)"
+            refuse("time", time, problem, expected, error=DataError)
         times = times[source_rows(data)]
     return Layout(Program(program.model, single(data)), times)
 
@@ -207,18 +200,6 @@ def _some(program: Program[Any], result: xr.DataTree, number: int, seed: int) ->
     total = min(sizes[0] * sizes[1], number)
     rows = np.arange(number) % total
     return {name: value[rows] for name, value in values.items()}
-
-
-def _values(
-    layout: Layout, measures: list[Measure], draws: Values, seed: int
-) -> Float[np.ndarray, "2 discrepancy draw"]:
-    """Values of the discrepancies in observed and in replicated answers."""
-    pairs = _answer_draws if layout.data.listed else order_draws
-    table = [
-        [[measure(one) for measure in measures] for one in both]
-        for both in pairs(layout.program, draws, seed)
-    ]
-    return np.asarray(table, float).transpose(1, 2, 0)
 
 
 def _answer_draws(program: Program[Any], draws: Values, seed: int) -> Iterator[tuple[Draw, Draw]]:
@@ -276,15 +257,12 @@ def _found(
         "p_adjusted": p_adjusted,
         "fails": p_adjusted <= level,
     }
-    coords = {
-        "discrepancy": names,
-        "title": ("discrepancy", [one.title.format(**words) for one in every]),
-    }
+    titles = [one.title.format(**words) for one in every]
+    coords = {"discrepancy": names, "title": ("discrepancy", titles)}
     table = xr.Dataset({name: ("discrepancy", each) for name, each in columns.items()}, coords)
     both = {"observed": observed, "replicated": drawn}
-    draws = xr.Dataset(
-        {name: (("discrepancy", "draw"), each) for name, each in both.items()}, coords
-    )
+    axes = ("discrepancy", "draw")
+    draws = xr.Dataset({name: (axes, each) for name, each in both.items()}, coords)
     sentences = tuple(
         _sentence(one, table.isel(discrepancy=row), pairs[row][1], program, words)
         for row, one in enumerate(every)
@@ -307,8 +285,6 @@ def _sentence(
     text = f"{what} ({one.name}: {observed} observed, {low} to {high} replicated; p ="
     text += f" {float(row['p_adjusted']):.2g} for all checks together)."
     mend = one.mend(program, is_high)
-    return (
-        f"{text} {mend[0].upper() + mend[1:] if not mend.startswith('rt.') else mend}."
-        if mend
-        else text
-    )
+    if not mend:
+        return text
+    return f"{text} {mend if mend.startswith('rt.') else mend[0].upper() + mend[1:]}."

@@ -124,14 +124,10 @@ def fit(
         rng = np.random.default_rng(seed)
         draws = mode_shares.weighed(program, importance.corrected(draws, rng), rng)
     draws = identified(program, draws)
-    mixed = (
-        warn_unless_converged(draws.values, draws.facts.get("divergences", 0))
-        if backend.exact
-        else {}
-    )
-    facts = {
-        **draws.facts,
-        **mixed,
+    facts = dict(draws.facts)
+    if backend.exact:
+        facts |= warn_unless_converged(draws.values, draws.facts.get("divergences", 0))
+    facts |= {
         "model": to_json(model),
         "backend": to_json(backend),
         "seed": seed,

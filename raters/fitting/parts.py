@@ -75,7 +75,8 @@ def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
 
 def _tree(program: Program[Any], result: xr.DataTree, name: str) -> xr.DataTree:
     """Draws and data of a part, as `raters.fitting.result.as_tree` gives those of a fit."""
-    own, model = program.parts[name], _joint(program)
+    own, model = program.parts[name], program.model
+    assert isinstance(model, JointModel)
     draws: dict[str, dict[str, np.ndarray]] = {}
     for group, lead in (("posterior", 2), ("mode", 0)):
         if group in result.children:
@@ -91,12 +92,6 @@ def _tree(program: Program[Any], result: xr.DataTree, name: str) -> xr.DataTree:
     for group in {"posterior", "sample_stats"} & set(tree.children):
         tree[group] = tree[group].to_dataset().assign_coords(lead_coords(result))
     return tree
-
-
-def _joint(program: Program[Any]) -> JointModel:
-    """The model of a program of several kinds."""
-    assert isinstance(program.model, JointModel)
-    return program.model
 
 
 def _variables(result: xr.DataTree, group: str) -> dict[str, np.ndarray]:

@@ -172,14 +172,11 @@ def questions_of(program: Program[Any], questions: Any) -> Any:
     fitted = {name: site.shape for name, site in program.sites.items()}
     shapes = {name: site.shape for name, site in Program(program.model, read).sites.items()}
     if other := [name for name in fitted if shapes.get(name) != fitted[name]]:
-        refuse(
-            "questions",
-            problem=f"gives {other[0]!r} the shape {shapes.get(other[0])}, and it was fitted with"
-            f" {fitted[other[0]]}",
-            expected="ask about rows of the same groups and columns; where there is an entry for"
-            " each row, about the rows that were fitted",
-            error=DataError,
-        )
+        given, before = shapes.get(other[0]), fitted[other[0]]
+        problem = f"gives {other[0]!r} the shape {given}, and it was fitted with {before}"
+        expected = "ask about rows of the same groups and columns; where there is an entry for each"
+        expected += " row, about the rows that were fitted"
+        refuse("questions", problem=problem, expected=expected, error=DataError)
     return read
 
 

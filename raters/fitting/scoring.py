@@ -12,7 +12,7 @@ import xarray as xr
 from raters.errors import ConvergenceWarning, refuse
 from raters.errors.validation import checked
 from raters.fitting.parts import pointwise
-from raters.fitting.result import draws_of, program_of, whole_program_of
+from raters.fitting.result import draws_of, lead_coords, program_of, whole_program_of
 from raters.inference.base import one_blas_thread
 from raters.inference.polya_gamma import panel_mode
 from raters.judgements.names import names_array
@@ -82,14 +82,10 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
         size = (len(code), len(present))
         member = scipy.sparse.coo_array((np.ones(len(code)), (np.arange(len(code)), code)), size)
         rows = table[model.observed].values
-        totals = (rows.reshape(-1, len(code)) @ member.tocsc()).reshape(
-            *rows.shape[:2], len(present)
-        )
-        coords = {axis: table[axis] for axis in ("chain", "draw")}
-        table = xr.Dataset(
-            {model.observed: (("chain", "draw", by), totals)},
-            coords=coords | {by: names_array(data.coords[by])[present]},
-        )
+        totals = rows.reshape(-1, len(code)) @ member.tocsc()
+        variable = (("chain", "draw", by), totals.reshape(*rows.shape[:2], len(present)))
+        names = names_array(data.coords[by])[present]
+        table = xr.Dataset({model.observed: variable}, lead_coords(result) | {by: names})
     return _with(result, table)
 
 
@@ -108,9 +104,8 @@ def _integrated(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
     thinned = result.isel(draw=every) if len(every) < number else result
     values, sizes = draws_of(program, thinned)
     with one_blas_thread():
-        table, error = panel_mode.log_likelihoods(
-            program, {name: np.asarray(value, np.float64) for name, value in values.items()}
-        )
+        values = {name: np.asarray(value, np.float64) for name, value in values.items()}
+        table, error = panel_mode.log_likelihoods(program, values)
     judge = data.judge
     if not error < _MOST_ERROR:
         warnings.warn(
@@ -121,11 +116,7 @@ def _integrated(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
             stacklevel=4,
         )
     present = np.unique(data.unit_codes(judge))
-    coords = {
-        "chain": posterior["chain"].values,
-        "draw": np.asarray(posterior["draw"].values)[every],
-        judge: names_array(data.coords[judge])[present],
-    }
+    coords = lead_coords(thinned) | {judge: names_array(data.coords[judge])[present]}
     variable = (("chain", "draw", judge), table[:, present].reshape(*sizes, -1))
     facts = {"monte_carlo_error": error}
     return xr.Dataset({program.model.observed: variable}, coords, facts)

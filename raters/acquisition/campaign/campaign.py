@@ -248,7 +248,7 @@ class Campaign:
         """
         size = self.batch_size if number is None else number
         whole("number", size)
-        judges = self._ledger.codes_of(annotator)
+        judges = pools.codes_of(annotator, self.pool, "annotator")
         with self._lock:
             while True:
                 snapshot = self._journal.read()
@@ -406,7 +406,7 @@ class Campaign:
 
     def outstanding(self, *, annotator: Any = None) -> xr.Dataset:
         """Open questions as `ask` returned them, of one annotator, of several, or of all."""
-        snapshot, judges = self._journal.read(), self._ledger.codes_of(annotator)
+        snapshot, judges = self._journal.read(), pools.codes_of(annotator, self.pool, "annotator")
         places = np.flatnonzero(snapshot.open & np.isin(snapshot.annotator, judges))
         ids = [self._journal.id_of(place + 1) for place in places.tolist()]
         return question_table(self.pool, ids, snapshot.row[places], snapshot.score[places])

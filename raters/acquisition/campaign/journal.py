@@ -115,7 +115,6 @@ class Journal:
 
     def __init__(self, path: str | Path) -> None:
         self.path = journal_path(path)
-        self._last: tuple[tuple[int, ...], Snapshot] | None = None
         if not self.path.is_file():
             problem = "is no file" if self.path.exists() else "does not exist"
             such = f"rt.Campaign({str(path)!r}, model, pool)"
@@ -212,13 +211,6 @@ class Journal:
     def read(self) -> Snapshot:
         """All questions and answers until now."""
         with self.transaction() as db:
-            # None of the three ever gets smaller, so together they say whether anything was written
-            # since.
-            stamp = db.execute(
-                "SELECT count(*), count(withdrawn), (SELECT count(*) FROM answer) FROM question"
-            ).fetchone()
-            if self._last is not None and self._last[0] == stamp:
-                return self._last[1]
             # Of several answers to a question the last counts.
             rows = db.execute(
                 "SELECT row, annotator, batch, score, cost, withdrawn IS NOT NULL,"
@@ -227,9 +219,7 @@ class Journal:
             ).fetchall()
         types = (np.int64, np.int64, np.int64, float, float, bool, float)
         columns = zip(*rows, strict=True) if rows else [()] * len(types)
-        snapshot = Snapshot(*(np.array(one, of) for one, of in zip(columns, types, strict=True)))
-        self._last = stamp, snapshot
-        return snapshot
+        return Snapshot(*(np.array(one, of) for one, of in zip(columns, types, strict=True)))
 
     def read_seen(self, last: int | None = None) -> tuple[list[Seen], int]:
         """The `last` questions that arrived (all of them by default), in order, and the number of
@@ -272,7 +262,8 @@ class Journal:
         with self.transaction(write=True) as db:
             if _num_questions(db) != known:
                 return None
-            return [self.id_of(place) for place in _insert(db, questions)]
+            _insert(db, questions, known)
+        return [self.id_of(known + place) for place in range(1, 1 + len(questions))]
 
     def consider(
         self, seen: Seen, question: Question | None, *, known: int, known_seen: int
@@ -283,7 +274,8 @@ class Journal:
             (total,) = db.execute("SELECT coalesce(max(number), 0) FROM seen").fetchone()
             if (total, _num_questions(db)) != (known_seen, known):
                 return None
-            place = _insert(db, [question])[0] if question is not None else None
+            place = None if question is None else known + 1
+            _insert(db, [] if question is None else [question], known)
             row = (total + 1, *seen._replace(question=place), _now())
             db.execute("INSERT INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         return "" if place is None else self.id_of(place)
@@ -343,17 +335,13 @@ def _num_questions(db: sqlite3.Connection) -> int:
     return int(last)
 
 
-def _insert(db: sqlite3.Connection, questions: Sequence[Question]) -> list[int]:
-    """Write questions as open, as one batch, and return their places, counted from 1."""
-    last, batch = db.execute(
-        "SELECT coalesce(max(number), 0), coalesce(max(batch), -1) FROM question"
-    ).fetchone()
-    places = list(range(last + 1, last + 1 + len(questions)))
-    for place, one in zip(places, questions, strict=True):
+def _insert(db: sqlite3.Connection, questions: Sequence[Question], last: int) -> None:
+    """Write questions as open, as one batch, in the places after the last one."""
+    (batch,) = db.execute("SELECT coalesce(max(batch), -1) FROM question").fetchone()
+    for place, one in enumerate(questions, last + 1):
         # A score that is no number is NULL.
         row = (place, one.row, one.annotator, batch + 1, one.score, one.cost, _now(), None)
         db.execute("INSERT INTO question VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-    return places
 
 
 def _now() -> str:

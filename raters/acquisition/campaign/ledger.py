@@ -12,11 +12,8 @@ from jaxtyping import Float, Int
 
 from raters.acquisition.campaign.journal import Seen, Snapshot
 from raters.acquisition.policy import Policy
-from raters.errors import DataError, refuse
-from raters.errors.validation import is_list
 from raters.judgements.base import Judgements
 from raters.judgements.display import display_name
-from raters.judgements.names import match_names, name_list
 
 Rows = Int[np.ndarray, " free"]
 
@@ -84,17 +81,6 @@ class Ledger:
         """Rest of the budget, open questions paid."""
         # A hair more, so that ten times 0.1 fit into 1.
         return math.inf if budget is None else budget * (1 + 1e-9) - _committed(snapshot)
-
-    def codes_of(self, annotator: Any) -> Int[np.ndarray, " name"]:
-        """Codes of one annotator or of several, or of all for None; `DataError` for unknown
-        names."""
-        if annotator is None:
-            return np.arange(len(self.pool.judges))
-        names = tuple(name_list(annotator if is_list(annotator) else [annotator], "annotator"))
-        if not names:
-            expected = "give a name, or leave it out for all"
-            refuse("annotator", problem="names nobody", expected=expected, error=DataError)
-        return match_names(np.arange(len(names)), names, self.pool.judges, self.pool.judge)
 
 
 def _committed(snapshot: Snapshot) -> float:

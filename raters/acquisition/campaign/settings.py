@@ -25,6 +25,7 @@ from raters.errors.validation import positive, whole
 from raters.fitting.storage import from_json, to_json
 from raters.inference import Backend
 from raters.judgements.base import Judgements
+from raters.judgements.stored import imported_class, qualified_name
 from raters.model import Model
 from raters.program import Program
 
@@ -69,16 +70,21 @@ class Setup(NamedTuple):
         things = {"model": self.model, "policy": self.policy, "backend": self.backend}
         texts = {name: to_json(thing) for name, thing in things.items()}
         texts |= {"again": str(self.again), "seed": str(self.seed)}
-        return texts | pools.identity(self.pool, self.base)
+        texts |= {"kind": qualified_name(type(self.pool))} | self.pool.flags()
+        return texts | {"pool": pools.digest(self.pool), "data": pools.digest(self.base)}
 
     def parts(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
         """Arrays that the journal stores."""
-        return pools.packed(self.pool, "pool") | pools.packed(self.base, "data")
+        parts = {"pool": self.pool.packed(), "data": self.base.packed()}
+        return {f"{part}/{name}": parts[part][name] for part in parts for name in parts[part]}
 
 
 def stored_data(journal: Journal, name: str) -> Any:
     """Judgements of a journal: its ``"pool"``, or its ``"data"``."""
-    return pools.unpacked(journal.identity, journal.parts, name)
+    container: Any = imported_class(journal.identity["kind"], (Judgements,))
+    keys = [key for key in journal.parts if key.startswith(f"{name}/")]
+    arrays = {key.removeprefix(f"{name}/"): journal.parts[key] for key in keys}
+    return container.unpack(arrays, journal.identity)
 
 
 def stored_settings(

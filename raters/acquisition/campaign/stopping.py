@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -96,8 +96,7 @@ class Several(Stop):
 class _AtLeast(Stop):
     """Rules that stop at a value of `at_least` so much."""
 
-    if TYPE_CHECKING:  # A field of each, in its own place.
-        at_least: float
+    at_least: float
 
     def __post_init__(self) -> None:
         share("at_least", self.at_least)
@@ -134,7 +133,6 @@ class OrderIsRight(_AtLeast):
     True
     """
 
-    at_least: float
     top: int | None = None
 
     def __post_init__(self) -> None:
@@ -169,8 +167,6 @@ class ExpectedTau(_AtLeast):
     """Stop when the expected Kendall's τ between the order of posterior means and the true order is
     at least this. It is a mean over pairs and draws, so few draws suffice."""
 
-    at_least: float
-
     def value(self, posterior: Posterior) -> float:
         """Expected τ: 2s − 1 with s the expected share of all pairs, two million at most, that are
         in the right order; a pair of equal means counts as half right."""
@@ -203,8 +199,6 @@ class ExpectedAccuracy(_AtLeast):
     to stop above that, give classes of items that were drawn at random
     (`raters.Labels.with_truth`).
     """
-
-    at_least: float
 
     def value(self, posterior: Posterior) -> float:
         """Mean over items of the probability of the most probable class."""
@@ -245,8 +239,14 @@ class GainBelow(Stop):
 
     def value(self, posterior: Posterior) -> float:
         """Highest expected gain per cost; 0 when there is nothing left to ask."""
-        questions = self._questions(posterior)
-        if questions is None or not questions.num_rows:
+        if posterior.pool is not None:
+            questions: Any = sample_of(posterior.pool, _MOST_QUESTIONS, np.random.default_rng(0))
+        else:
+            try:
+                questions = Candidates.of(posterior.data, limit=_MOST_QUESTIONS)
+            except DataError:  # everything was asked
+                return 0.0
+        if not questions.num_rows:
             return 0.0
         gain = (self.score or Bald())(posterior, questions, seed=0)
         cost = np.ones(1) if posterior.cost is None else posterior.cost
@@ -260,15 +260,6 @@ class GainBelow(Stop):
     def describe(self, value: float) -> str:
         """Describe the value and its threshold in words."""
         return f"{self!r}, and the best question gains {value:.3g} bits per cost"
-
-    def _questions(self, posterior: Posterior) -> Any:
-        """Questions over which the maximum is taken; None when nothing is left."""
-        if posterior.pool is not None:
-            return sample_of(posterior.pool, _MOST_QUESTIONS, np.random.default_rng(0))
-        try:
-            return Candidates.of(posterior.data, limit=_MOST_QUESTIONS)
-        except DataError:  # everything was asked
-            return None
 
 
 # ---------------------------------------------------------------- the order

@@ -11,7 +11,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from jaxtyping import Bool, Int, Num
 
-from raters.acquisition.questions.numbered import Abilities, Pairs, sample
+from raters.acquisition.questions.numbered import Abilities, sample
 from raters.acquisition.questions.pool import check_askable
 from raters.acquisition.questions.sets import sets_of
 from raters.errors import DataError, refuse
@@ -136,13 +136,12 @@ class Candidates:
         if len(chosen) < 2:
             refuse("items", items, expected="a question needs two items", error=DataError)
         abilities = abilities_given(available, chosen, judges, votes.items, votes.annotators)
-        pool = Pairs.of(abilities)
         # Each pair comes in both orders, where these count, and in each stratum.
         orders = 2 if votes.ordered else 1
         ways = orders * max(1, len(votes.strata))
 
         def keep(number: Codes) -> Bool[np.ndarray, " question"]:
-            first, second, _ = pool.of_numbers(number // ways)
+            first, second, _ = abilities.pairs_of_numbers(number // ways)
             assert mask is not None
             allowed = np.asarray(mask(first, second))
             if allowed.shape != first.shape or allowed.dtype != bool:
@@ -151,14 +150,16 @@ class Candidates:
                 refuse("mask", problem=problem, expected=expected, error=DataError)
             return allowed
 
-        rng, total = np.random.default_rng(seed), ways * int(pool.before[-1])
+        rng, total = np.random.default_rng(seed), ways * int(abilities.num_pairs.sum())
         number = sample(rng, total, limit, None if mask is None else keep)
         if not len(number):
             _refuse_all("available" if mask is None else "mask")
-        first, second, by = pool.of_numbers(number // ways)
+        first, second, by = abilities.pairs_of_numbers(number // ways)
         turned, stratum = number % orders == 1, number % ways // orders
         sides = np.where(turned, second, first), np.where(turned, first, second)
-        asked = _questions(votes, *sides, by)
+        columns = [column.astype(np.int32) for column in (*sides, by)]
+        names = votes.items, votes.annotators, votes.ordered
+        asked = Comparisons(*columns, None, None, *names, tied=votes.tied)
         if not votes.strata:
             return asked
         return dataclasses.replace(asked, stratum=stratum.astype(np.int32), strata=votes.strata)
@@ -380,15 +381,6 @@ def _bodies(asked: Judgements, judge: str) -> dict[str, Num[np.ndarray, "body ..
         return {name: codes.ravel().astype(np.int32) for name, codes in every}
     rows = np.sort(np.unique(asked.about(), return_index=True)[1])
     return {name: column[rows] for name, column in columns.items()}
-
-
-def _questions(votes: Comparisons, first: Codes, second: Codes, annotator: Codes) -> Comparisons:
-    """Comparisons without outcomes, with the names of `votes`."""
-    first, second, annotator = (
-        np.asarray(column, np.int32) for column in (first, second, annotator)
-    )
-    names = votes.items, votes.annotators
-    return Comparisons(first, second, annotator, None, None, *names, votes.ordered, tied=votes.tied)
 
 
 def _unlabelled(

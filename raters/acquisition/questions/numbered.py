@@ -56,32 +56,26 @@ class Abilities(NamedTuple):
         place = np.searchsorted(before, number, side="right") - 1
         return self.items[self.start[place] + number - before[place]], self.judges[place]
 
+    @property
+    def num_pairs(self) -> Names:
+        """Number of pairs of the items that each annotator can judge."""
+        return self.size * (self.size - 1) // 2
 
-class Pairs(NamedTuple):
-    """Every pair of the items that each annotator can judge, numbered."""
-
-    can: Abilities
-    before: Int[np.ndarray, " 1+annotator"]
-
-    @classmethod
-    def of(cls, can: Abilities) -> Pairs:
-        """Pairs of the items that each annotator can judge."""
-        return cls(can, np.concatenate([[0], np.cumsum(can.size * (can.size - 1) // 2)]))
-
-    def of_numbers(self, number: Codes) -> tuple[Codes, Codes, Codes]:
-        """Both items and the annotator of each numbered question."""
-        if self.can.limited:
-            place = np.searchsorted(self.before, number, side="right") - 1
-            pair = number - self.before[place]
+    def pairs_of_numbers(self, number: Codes) -> tuple[Codes, Codes, Codes]:
+        """Both items and the annotator of each question about a pair, numbered."""
+        if self.limited:
+            before = np.concatenate([[0], np.cumsum(self.num_pairs)])
+            place = np.searchsorted(before, number, side="right") - 1
+            pair = number - before[place]
         else:  # All annotators of a pair come together.
-            pair, place = np.divmod(number, len(self.can.judges))
+            pair, place = np.divmod(number, len(self.judges))
         # Pair (i, j), i < j, has number j(j−1)/2 + i.
         larger = ((1 + np.sqrt(1 + 8 * pair.astype(np.float64))) / 2).astype(np.int64)
         larger -= larger * (larger - 1) // 2 > pair
         larger += (larger + 1) * larger // 2 <= pair
-        smaller, start = pair - larger * (larger - 1) // 2, self.can.start[place]
-        items = self.can.items
-        return items[start + smaller], items[start + larger], self.can.judges[place]
+        smaller, start = pair - larger * (larger - 1) // 2, self.start[place]
+        items = self.items
+        return items[start + smaller], items[start + larger], self.judges[place]
 
 
 def sample(rng: np.random.Generator, total: int, limit: int, keep: Keep | None) -> Codes:

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 
 from raters.errors import DataError, SettingError, refuse
+from raters.errors.validation import is_list
 from raters.judgements.base import Judgements
-from raters.judgements.names import names_from_json, names_to_json, plural
-from raters.judgements.stored import imported_class, qualified_name
+from raters.judgements.names import match_names, name_list, names_from_json, names_to_json, plural
 
 
 def seed_of(*numbers: int) -> int:
     """Return a seed that depends on these numbers, such as the seed of a campaign and the number of
     its questions so far."""
     return int(np.random.SeedSequence(numbers).generate_state(1)[0])
+
+
+def codes_of(annotator: Any, pool: Judgements, parameter: str) -> Int[np.ndarray, " name"]:
+    """Codes of one annotator or of several, or of all for None; `DataError` for unknown names."""
+    if annotator is None:
+        return np.arange(len(pool.judges))
+    names = tuple(name_list(annotator if is_list(annotator) else [annotator], parameter))
+    if not names:
+        expected = "give a name, or leave it out for all"
+        refuse(parameter, problem="names nobody", expected=expected, error=DataError)
+    return match_names(np.arange(len(names)), names, pool.judges, pool.judge)
 
 
 def check_askable(data: Judgements | type[Judgements], name: str) -> None:
@@ -90,31 +100,7 @@ def answers(pool: Any, rows: Int[np.ndarray, " row"], values: Float[np.ndarray, 
     return _no_answers(pool).joined(pool.rows(rows).unanswered().answered(values))
 
 
-def identity(pool: Judgements, base: Judgements) -> dict[str, str]:
-    """Texts that identify this pool and these judgements."""
-    kind = {"kind": qualified_name(type(pool))}
-    return kind | pool.flags() | {"pool": _digest(pool), "data": _digest(base)}
-
-
-def packed(data: Judgements, prefix: str) -> dict[str, Shaped[np.ndarray, " ..."]]:
-    """Return the arrays of these data, by name."""
-    return {f"{prefix}/{name}": array for name, array in data.packed().items()}
-
-
-def unpacked(
-    identity: Mapping[str, str], parts: Mapping[str, Shaped[np.ndarray, " ..."]], prefix: str
-) -> Any:
-    """Return the data of arrays by `packed`, with the names of `identity`."""
-    container: Any = imported_class(identity["kind"], (Judgements,))
-    arrays = {
-        name.removeprefix(f"{prefix}/"): part
-        for name, part in parts.items()
-        if name.startswith(f"{prefix}/")
-    }
-    return container.unpack(arrays, identity)
-
-
-def _digest(data: Judgements) -> str:
+def digest(data: Judgements) -> str:
     """Text that tells data from others: the number of rows, and a checksum of the arrays."""
     digest = hashlib.sha256()
     for name, array in sorted(data.packed().items()):
