@@ -166,11 +166,9 @@ class _Shortlist(Chooser, abc.ABC):
         self.place = np.full(len(self.value), -1)
         self.place[self.rows] = np.arange(size)
         self.short = task.questions.rows(self.rows)
-        pieces = posterior.pieces(self.short)
-        parts = [(posterior.answer_probs(piece), count) for piece, count in pieces]
-        table = np.concatenate([np.asarray(part.table)[..., :count] for part, count in parts], -1)
+        table = posterior.by_pieces(self.short, lambda piece: posterior.answer_probs(piece).table)
         self.probs = table.reshape(-1, *table.shape[2:])
-        self.weight = np.asarray(parts[0][0].weight).ravel()
+        self.weight = np.asarray(posterior.weight, np.float32).ravel()
 
     def best(self, allowed: Allowed) -> int:
         usable = (allowed & self.open)[self.rows]
@@ -340,13 +338,14 @@ class _JointInformation(_Shortlist):
 
 def _noise(posterior: Posterior, short: Any) -> Float[np.ndarray, " short"]:
     """Mean entropy of the answer under a known draw and class."""
-    parts = []
-    for piece, count in posterior.pieces(short):
+
+    def noise(piece: Any) -> Float[Array, " question"]:
         probs = posterior.answer_probs(piece, by_class=True)
         each = -jax.scipy.special.xlogy(probs.table, probs.table).sum(2)
         weight = probs.weight if probs.weight.ndim == 3 else probs.weight[..., None]
-        parts.append(np.asarray((weight * each).sum((0, 1)))[:count])
-    return np.asarray(np.concatenate(parts) / np.log(2.0))
+        return (weight * each).sum((0, 1))
+
+    return np.asarray(posterior.by_pieces(short, noise) / np.log(2.0))
 
 
 @jax.jit

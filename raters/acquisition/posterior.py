@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -241,9 +241,9 @@ class Posterior:
         )
         return probs
 
-    def pieces(self, questions: Any) -> Iterator[tuple[Any, int]]:
-        """Yield the questions in pieces of one shape whose probabilities fit in memory, and the
-        number of rows of each that are questions; the others repeat the last one."""
+    def by_pieces(self, questions: Any, function: Callable[[Any], Any]) -> np.ndarray:
+        """A function of some questions, which are along its last axis, computed for pieces of one
+        shape whose probabilities fit in memory."""
         # A random choice has no draws, and need not wait for the program to be read.
         latent = self.program.latent if self.draws and self.has_truth else None
         classes = 1 if latent is None else latent.size
@@ -251,9 +251,11 @@ class Posterior:
         rows = int(np.clip(_NUMBERS // (self.weight.size * answers), _FEWEST_ROWS, _MOST_ROWS))
         total = questions.num_rows
         rows = min(rows, max(_FEWEST_ROWS, 1 << (total - 1).bit_length()))
-        for begin in range(0, total, rows):
-            row = np.arange(begin, begin + rows)
-            yield questions.rows(np.minimum(row, total - 1)), min(rows, total - begin)
+        parts = []
+        for begin in range(0, total, rows):  # Rows beyond the last one repeat it.
+            piece = questions.rows(np.minimum(np.arange(begin, begin + rows), total - 1))
+            parts.append(np.asarray(function(piece))[..., : total - begin])
+        return np.concatenate(parts, -1)
 
 
 def sample_of[Data: Judgements](questions: Data, most: int, rng: np.random.Generator) -> Data:

@@ -64,11 +64,9 @@ class Criterion(abc.ABC):
     ) -> Float[np.ndarray, " question"]:
         """Score questions, in pieces so that memory stays bounded."""
         score = self.reader(posterior, questions, np.random.default_rng(seed))
-        parts = [
-            np.asarray(score(piece), np.float64)[:size]
-            for piece, size in posterior.pieces(questions)
-        ]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        if not questions.num_rows:
+            return np.zeros(0)
+        return posterior.by_pieces(questions, score).astype(np.float64)
 
     @abc.abstractmethod
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:

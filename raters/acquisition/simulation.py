@@ -312,12 +312,13 @@ def probs_under(
             refuse("truth", problem=problem, expected=expected)
         values[name] = value
     known = Posterior(model, prior.data, values, np.ones((1, 1), np.float32))
-    parts = []
-    for piece, size in known.pieces(pool):
+
+    def under_truth(piece: Any) -> Float[np.ndarray, "answer row"]:
         # (class, answer, question)
         table = np.asarray(known.answer_probs(piece, by_class=True).table)[0]
         of = np.zeros(table.shape[-1], int)
         if latent is not None:
             of = np.asarray(truth[latent.name])[np.asarray(piece.codes(latent.unit))]
-        parts.append(table[of, :, np.arange(len(of))].T[:, :size])
-    return np.concatenate(parts, 1)
+        return np.asarray(table[of, :, np.arange(len(of))].T)
+
+    return known.by_pieces(pool, under_truth)

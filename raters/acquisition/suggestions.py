@@ -113,12 +113,12 @@ def suggest(
 
 def _predicted(posterior: Posterior, questions: Any) -> dict[str, Shaped[np.ndarray, " question"]]:
     """Columns of the questions by name, with the predicted answers."""
-    parts = []
-    for piece, count in posterior.pieces(questions):
-        probs = posterior.answer_probs(piece)
-        parts.append(np.asarray(mean(probs.table, probs.weight))[:, :count])
     answers = questions.listed_answers()
-    probability = np.concatenate(parts, 1) if parts else np.zeros((len(answers), 0))
+    probability = np.zeros((len(answers), 0))
+    if questions.num_rows:
+        probability = posterior.by_pieces(
+            questions, lambda piece: mean(*posterior.answer_probs(piece))
+        )
     names: dict[str, np.ndarray] = questions.question_names()
     if questions.success is not None:
         name, outcome = questions.success

@@ -24,6 +24,8 @@ from raters.judgements.base import Judgements
 from raters.model import Model, identify
 from raters.program import Program, log_likelihoods
 
+Counts = Int[np.ndarray, " draw"]
+
 
 @checked
 def sbc(
@@ -201,15 +203,21 @@ def uniformity(ranks: xr.Dataset) -> xr.Dataset:
     return p_values
 
 
-def _coverage(replicates: int, points: int, tail: float) -> float:
-    """Probability that uniform ranks stay within the counts below 1, …, points − 1 whose binomial
-    tails are both above `tail`: counts are a Markov chain in the rank."""
+def _bands(replicates: int, points: int, tail: float) -> tuple[Counts, Counts]:
+    """Smallest and largest counts of ranks below 1, …, points − 1 whose binomial tails are both
+    above `tail`."""
     share_below = np.arange(1, points) / points
     counts = np.arange(replicates + 1)[:, None]
     inside = (scipy.stats.binom.cdf(counts, replicates, share_below) > tail) & (
         scipy.stats.binom.sf(counts - 1, replicates, share_below) > tail
     )
-    low, high = inside.argmax(0), replicates - inside[::-1].argmax(0)
+    return inside.argmax(0), replicates - inside[::-1].argmax(0)
+
+
+def _coverage(replicates: int, points: int, tail: float) -> float:
+    """Probability that uniform ranks stay within `_bands` everywhere: counts are a Markov chain in
+    the rank."""
+    low, high = _bands(replicates, points, tail)
     if np.any(low > high):
         return 0.0
     state = np.arange(low[0], high[0] + 1)

@@ -11,11 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Int, Key, Num
+from jaxtyping import Array, Float, Key
 from numpyro import handlers
 from numpyro.distributions.transforms import biject_to
 
-from raters.distributions import GroupedMixture
 from raters.errors import BackendError
 from raters.errors.validation import checked, whole
 from raters.fitting.simulate import with_whole_counts
@@ -264,8 +263,8 @@ def _statistics(model: Any, data: Any, values: Values) -> dict[str, Scalar]:
     for group in model.tied if program.parts else ():
         tied = [soft[model.site_name(*member)].ravel() for member in group]
         statistics[f"{group[0][1]}, tied"] = (tied[0] * tied[1]).mean()
-    for site in centred:  # Its mean is 0, whatever the kernel does.
-        statistics.pop(f"{site}: mean", None)
+    for name in centred:  # Its mean is 0, whatever the kernel does.
+        statistics.pop(f"{name}: mean", None)
     return statistics
 
 
@@ -273,55 +272,30 @@ def _of_outcomes(program: Program[Any], site: dict[str, Any], soft: Values) -> d
     """Statistics of the outcomes of one kind of judgement and the parameters together."""
     fn, value = site["fn"], site["value"]
     statistics = {"log-likelihood": fn.log_prob(value).mean()}
-    if program.has_truth and not program.data.together:
-        return statistics | _statistics_of_labels(fn, value, soft)
-    if program.latent:
-        return statistics | _statistics_of_types(fn, value)
-    if program.counts_classes:
-        return statistics | _statistics_of_rows(fn, value, soft)
-    read = observation(fn, value)
-    side = jnp.where(read.votes > 0, read.kappa / jnp.maximum(read.votes, 1.0), 0.0)
-    side = side.reshape(-1, read.logits.size).sum(0)
-    return statistics | {"outcomes × logits": (side * jnp.tanh(read.logits.ravel())).mean()}
-
-
-def _statistics_of_rows(
-    fn: GroupedMixture, value: Num[Array, " row"], soft: Values
-) -> dict[str, Scalar]:
-    """Statistics of the classes of single rows and the parameters together."""
+    if not program.counts_classes:
+        read = observation(fn, value)
+        side = jnp.where(read.votes > 0, read.kappa / jnp.maximum(read.votes, 1.0), 0.0)
+        side = side.reshape(-1, read.logits.size).sum(0)
+        return statistics | {"outcomes × logits": (side * jnp.tanh(read.logits.ravel())).mean()}
     share = fn.responsibilities(value)
-    statistics = {"sureness of the classes": (share**2).sum(-1).mean()}
-    for name, each in soft.items():
-        statistics[f"first class × {name}"] = share[:, 0].mean() * each.mean()
+    sureness = (share**2).sum(-1).mean()
+    if program.has_truth and not program.data.together:  # Labels, and the classes of items.
+        statistics["sureness of the classes"] = sureness
+        statistics["labels × classes"] = share[fn.group, value].mean()
+        first = jnp.mean(value == 0)
+        for name, each in soft.items():
+            if each.size:
+                statistics[f"{name}: first × first label"] = each.ravel()[0] * first
+    elif program.latent:  # Votes, and the types of those who vote.
+        logits, total, kappa = (
+            part.reshape(-1, share.shape[-1])
+            for part in observation(fn, value, jnp.ones_like(share))[:3]
+        )
+        agreeing = (share[fn.row_group] * kappa / total * jnp.tanh(logits)).sum(-1).mean()
+        statistics["sureness of the types"] = sureness
+        statistics["outcomes × logits × types"] = agreeing
+    else:  # Classes of single rows.
+        statistics["sureness of the classes"] = sureness
+        for name, each in soft.items():
+            statistics[f"first class × {name}"] = share[:, 0].mean() * each.mean()
     return statistics
-
-
-def _statistics_of_types(fn: GroupedMixture, votes: Float[Array, " row"]) -> dict[str, Scalar]:
-    """Statistics of votes, types and log-odds together."""
-    share = fn.responsibilities(votes)
-    logits, total, kappa = (
-        part.reshape(-1, share.shape[-1])
-        for part in observation(fn, votes, jnp.ones_like(share))[:3]
-    )
-    agreeing = (share[fn.row_group] * kappa / total * jnp.tanh(logits)).sum(-1).mean()
-    return {
-        "sureness of the types": (share**2).sum(-1).mean(),
-        "outcomes × logits × types": agreeing,
-    }
-
-
-def _statistics_of_labels(
-    fn: GroupedMixture, labels: Int[Array, " row"], soft: Values
-) -> dict[str, Scalar]:
-    """Statistics of labels, classes and parameters together."""
-    share = fn.responsibilities(labels)
-    first = jnp.mean(labels == 0)
-    of_classes = {
-        "sureness of the classes": (share**2).sum(-1).mean(),
-        "labels × classes": share[fn.group, labels].mean(),
-    }
-    return of_classes | {
-        f"{name}: first × first label": value.ravel()[0] * first
-        for name, value in soft.items()
-        if value.size
-    }

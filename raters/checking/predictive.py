@@ -22,6 +22,8 @@ from raters.kinds import kind_of
 from raters.model import Model, Values
 from raters.program import Program
 
+Both = Float[np.ndarray, "2 discrepancy draw"]
+
 
 @dataclass(frozen=True)
 class Check:
@@ -170,9 +172,7 @@ def check(
         problem = f"leaves no p-value of {len(every)} discrepancies below {level:g} together"
         refuse("replicates", replicates, problem, f"it must be at least {least}")
     draws = _some(program, result, replicates, seed)
-    pairs = (_answer_draws if layout.data.listed else order_draws)(layout.program, draws, seed)
-    table = [[[measure(one) for measure in measures.values()] for one in both] for both in pairs]
-    values = np.asarray(table, float).transpose(1, 2, 0)
+    values = _values(layout, list(measures.values()), draws, seed)
     return _found(every, values, level, program, words, not_measured)
 
 
@@ -200,6 +200,13 @@ def _some(program: Program[Any], result: xr.DataTree, number: int, seed: int) ->
     total = min(sizes[0] * sizes[1], number)
     rows = np.arange(number) % total
     return {name: value[rows] for name, value in values.items()}
+
+
+def _values(layout: Layout, measures: list[Measure], draws: Values, seed: int) -> Both:
+    """Values of the discrepancies in observed and in replicated answers."""
+    pairs = (_answer_draws if layout.data.listed else order_draws)(layout.program, draws, seed)
+    table = [[[measure(one) for measure in measures] for one in both] for both in pairs]
+    return np.asarray(table, float).transpose(1, 2, 0)
 
 
 def _answer_draws(program: Program[Any], draws: Values, seed: int) -> Iterator[tuple[Draw, Draw]]:
@@ -236,7 +243,7 @@ def holm(p_values: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
 
 def _found(
     every: list[Discrepancy],
-    values: Float[np.ndarray, "2 discrepancy draw"],
+    values: Both,
     level: float,
     program: Program[Any],
     words: Mapping[str, str],

@@ -23,8 +23,19 @@ NOT_OFFERED = -1e8
 class OfSets(dist.Distribution):
     """Observations of sets of rows, of which the likelihood is a product over sets."""
 
-    set: Int[Array, " row"]
-    num_sets: int
+    def __init__(
+        self,
+        utility: PerRow | Float[Array, "row class"],
+        set: Codes,
+        num_sets: int,
+        count: Float[Array, " set"] | None = None,
+        *,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.utility, self.set, self.num_sets, self.count = utility, set, num_sets, count
+        # A mixture takes care of the rows, and has them as its own event.
+        event = tuple(utility.shape[:1]) if utility.ndim == 1 else ()
+        super().__init__((num_sets, *utility.shape[1:]), event, validate_args=validate_args)
 
 
 class Choice(OfSets):
@@ -43,20 +54,6 @@ class Choice(OfSets):
 
     pytree_data_fields = ("utility", "set", "count")
     pytree_aux_fields = ("num_sets",)
-
-    def __init__(
-        self,
-        utility: PerRow | Float[Array, "row class"],
-        set: Codes,
-        num_sets: int,
-        count: Float[Array, " set"] | None = None,
-        *,
-        validate_args: bool | None = None,
-    ) -> None:
-        self.utility, self.set, self.num_sets, self.count = utility, set, num_sets, count
-        # A mixture takes care of the rows, and has them as its own event.
-        event = tuple(utility.shape[:1]) if utility.ndim == 1 else ()
-        super().__init__((num_sets, *utility.shape[1:]), event, validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True)
     def support(self) -> constraints.Constraint:
@@ -176,12 +173,9 @@ class PlackettLuce(OfSets):
         *,
         validate_args: bool | None = None,
     ) -> None:
-        self.utility, self.set, self.num_sets = utility, set, num_sets
-        self.count, self.places, self.lowest = count, places, lowest
+        self.places, self.lowest = places, lowest
         self.longest = len(utility) if longest is None else longest
-        # A mixture takes care of the rows, and has them as its own event.
-        event = tuple(utility.shape[:1]) if utility.ndim == 1 else ()
-        super().__init__((num_sets, *utility.shape[1:]), event, validate_args=validate_args)
+        super().__init__(utility, set, num_sets, count, validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True)
     def support(self) -> constraints.Constraint:

@@ -157,9 +157,9 @@ class Candidates:
         first, second, by = abilities.pairs_of_numbers(number // ways)
         turned, stratum = number % orders == 1, number % ways // orders
         sides = np.where(turned, second, first), np.where(turned, first, second)
-        columns = [column.astype(np.int32) for column in (*sides, by)]
-        names = votes.items, votes.annotators, votes.ordered
-        asked = Comparisons(*columns, None, None, *names, tied=votes.tied)
+        first, second, by = (column.astype(np.int32) for column in (*sides, by))
+        names = votes.items, votes.annotators
+        asked = Comparisons(first, second, by, None, None, *names, votes.ordered, tied=votes.tied)
         if not votes.strata:
             return asked
         return dataclasses.replace(asked, stratum=stratum.astype(np.int32), strata=votes.strata)

@@ -59,7 +59,7 @@ class Abilities(NamedTuple):
     @property
     def num_pairs(self) -> Names:
         """Number of pairs of the items that each annotator can judge."""
-        return self.size * (self.size - 1) // 2
+        return np.asarray(self.size * (self.size - 1) // 2)
 
     def pairs_of_numbers(self, number: Codes) -> tuple[Codes, Codes, Codes]:
         """Both items and the annotator of each question about a pair, numbered."""
