@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import sys
 import tempfile
 import warnings
@@ -27,7 +28,7 @@ import pandas as pd
 import xarray as xr
 from pyarrow import parquet
 
-from raters.cli.interrupts import deferred
+from raters.cli.interrupts import on_interrupt
 from raters.errors import ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.judgements.display import display_name, visible
 from raters.reporting.facts import plain
@@ -348,10 +349,11 @@ def write_folder(
     folder: Path, files: Files, force: bool = False, *, whole: bool = False
 ) -> list[str]:
     """Write several files into a folder, all or none; those of an earlier run that are not written
-    again go where the folder is `whole`."""
+    again go where the folder is `whole`. An interrupt waits until they are written."""
+    interrupts: list[object] = []
     try:
-        near = _nearest_folder(folder)
-        with deferred(), tempfile.TemporaryDirectory(prefix=".raters-", dir=near) as temporary:
+        near = tempfile.TemporaryDirectory(prefix=".raters-", dir=_nearest_folder(folder))
+        with on_interrupt(lambda *_: interrupts.append(True)), near as temporary:
             stage = Path(temporary)
             for name, write in files.items():
                 write(stage / name)
@@ -373,6 +375,8 @@ def write_folder(
     except OSError as error:
         reason = error.strerror or error
         raise SettingError(f"nothing was written to {str(folder)!r}: {reason}") from error
+    if interrupts:
+        signal.raise_signal(signal.SIGINT)
     return sorted(files)
 
 

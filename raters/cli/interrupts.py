@@ -1,4 +1,4 @@
-"""Interrupts: they end the process at once, but for files that are being written."""
+"""What an interrupt does."""
 
 from __future__ import annotations
 
@@ -16,13 +16,3 @@ def on_interrupt(handler: Callable[..., Any]) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def deferred() -> Iterator[None]:
-    """Let an interrupt wait until files are written."""
-    came: list[object] = []
-    with on_interrupt(lambda *_: came.append(True)):
-        yield
-    if came:
-        signal.raise_signal(signal.SIGINT)

@@ -9,6 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from raters import kinds
+from raters.auditing.intervals import mean_and_interval
 from raters.kinds import Form
 from raters.models.comparisons.directions import has_directions
 
@@ -45,16 +46,13 @@ def ranked(draws: xr.DataArray, level: float) -> pd.DataFrame:
     order = np.argsort(-stacked.values.mean(0), kind="stable")
     values = stacked.values[:, order]
     ranks = np.argsort(np.argsort(-values, axis=1), axis=1) + 1
-    tails, name = ((1 - level) / 2, (1 + level) / 2), str(draws.name)
-    low, high = np.quantile(values, tails, axis=0)
+    tails = ((1 - level) / 2, (1 + level) / 2)
     rank_low, rank_high = np.quantile(ranks, tails, axis=0, method="nearest")
     return pd.DataFrame(
         {
             "item": stacked["item"].values[order],
             "rank": np.arange(1, len(order) + 1),
-            name: values.mean(0),
-            f"{name}_low": low,
-            f"{name}_high": high,
+            **mean_and_interval(str(draws.name), values, level),
             "rank_low": rank_low,
             "rank_high": rank_high,
             "p_best": (ranks == 1).mean(0),

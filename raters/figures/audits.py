@@ -21,7 +21,6 @@ from raters.figures.base import (
     GREY,
     VERDICTS,
     Plots,
-    Rows,
     Style,
     collected,
     intervals,
@@ -86,7 +85,10 @@ def competences(audit: Audit) -> Plots:
     plain(axes, "y")
     name_rows(axes, rows)
     for shown, alpha in zip(each, (1.0, 0.4), strict=False):
-        _by_verdict(axes, shown.isel({judge: rows.shown}), judged, rows, alpha)
+        for verdict, (colour, marker) in VERDICTS.items():
+            mask = table["verdict"].values[rows.shown] == verdict
+            part = shown.isel({judge: rows.shown[mask]})
+            intervals(axes, rows.position[mask], part, judged, colour, marker, alpha)
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
     axes.axvline(audit.threshold, color=GREY, linewidth=1, linestyle="--", zorder=0)
     # What the ends of the scale mean is known of competences alone.
@@ -102,15 +104,6 @@ def competences(audit: Audit) -> Plots:
     data = table.isel({judge: rows.shown})[columns]
     data = data.assign_attrs(level=audit.level, threshold=audit.threshold)
     return collected(data, figure, [axes])
-
-
-def _by_verdict(axes: Axes, data: xr.Dataset, name: str, rows: Rows, alpha: float = 1.0) -> None:
-    """Draw means and intervals, coloured by verdict."""
-    (judge,) = data["verdict"].dims
-    for verdict, (colour, marker) in VERDICTS.items():
-        mask = data["verdict"].values == verdict
-        part = data.isel({judge: mask})
-        intervals(axes, rows.position[mask], part, name, colour, marker, alpha)
 
 
 def _legend(figure: Figure, audit: Audit) -> None:
