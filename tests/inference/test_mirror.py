@@ -50,6 +50,15 @@ def exact(*wins: int, of: int | tuple[int, ...]) -> np.ndarray:
     return np.array(below) / total.sum()
 
 
+def negative(backend, data: rt.Comparisons) -> np.ndarray:
+    """P(competence < 0) of each annotator by a back-end."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", DataWarning)
+        result = rt.fit(MODEL, data, backend, seed=0, progress=False)
+    return (result.posterior["competence"] < 0).mean(("chain", "draw")).values
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "error"),
@@ -65,12 +74,7 @@ def exact(*wins: int, of: int | tuple[int, ...]) -> np.ndarray:
 def test_against_quadrature(backend, error, wins):
     """Exact back-ends within 5 standard errors of at least 500 effective draws in 8,000: a false
     alarm in a thousand runs or fewer. Without the step they miss by .15 or more."""
-    data = votes(*wins, of=16)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", DataWarning)
-        result = rt.fit(MODEL, data, backend, seed=0, progress=False)
-    below = (result.posterior["competence"] < 0).mean(("chain", "draw")).values
+    below = negative(backend, votes(*wins, of=16))
     np.testing.assert_allclose(below, exact(*wins, of=16), atol=error)
 
 
@@ -90,11 +94,7 @@ def test_a_judge_of_most_votes_may_be_the_adversary(backend, error):
     without the step, Gibbs and NUTS miss .585 by .06 to .08, SVI by .45 and PGEM, whose draws are
     far from the posterior and leave .23 of it, by .58."""
     wins, of = (45, 0, 0, 0, 1, 0), (60, 1, 1, 1, 1, 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", DataWarning)
-        result = rt.fit(MODEL, votes(*wins, of=of), backend, seed=0, progress=False)
-    below = (result.posterior["competence"] < 0).mean(("chain", "draw")).values
+    below = negative(backend, votes(*wins, of=of))
     np.testing.assert_allclose(below[0], exact(*wins, of=of)[0], atol=error)
 
 

@@ -52,6 +52,33 @@ def on_the_line(name: str, draws: np.ndarray) -> np.ndarray:
     return np.log(draws) if name.endswith(("scale", "spread")) else draws
 
 
+def agree(one: np.ndarray, other: np.ndarray, most: float = 4.5, what: object = "") -> None:
+    """Assert that two means differ by few of their Monte-Carlo errors."""
+    (mean, _, error), (exact, _, exact_error) = summary(one), summary(other)
+    z = (mean - exact) / np.sqrt(error + exact_error)
+    assert np.abs(z).max() < most, f"{what}: {z}"
+
+
+def all_agree(one, other, most: float = 4.5) -> None:
+    """Assert it of the means of every parameter, and of its square."""
+    for name in one.data_vars:
+        draws, others = (on_the_line(str(name), tree[name].values) for tree in (one, other))
+        for power in (1, 2):
+            agree(draws**power, others**power, most, f"{name}, power {power}")
+
+
+def near(found, exact, names, off: float, ratio: float) -> None:
+    """Assert that means are within a share of a posterior deviation, and deviations within a
+    factor."""
+    for name in names:
+        (mean, deviation, _), (right, right_deviation, _) = (
+            summary(tree[name].values) for tree in (found, exact)
+        )
+        assert np.abs((mean - right) / right_deviation).max() < off, name
+        spread = deviation / right_deviation
+        assert 1 / ratio < spread.min() <= spread.max() < ratio, (name, spread)
+
+
 _EXACT = {
     "Gibbs": rt.PGGibbs(draws=3000, warmup=300, chains=2),
     "HMC": rt.HMC(draws=2000, chains=2),
@@ -73,16 +100,7 @@ def test_exact_back_ends_agree_with_nuts(
     """Means of every parameter, and of its square; false-alarm rate 1e-4 for each (|z| > 4, less
     for the estimated errors)."""
     posterior = fit_quietly(_MODELS[model], votes, _EXACT[backend])["posterior"]
-    for name in posterior.data_vars:
-        one, other = (
-            on_the_line(name, tree[name].values) for tree in (posterior, reference(model))
-        )
-        for power in (1, 2):
-            (mean, _, error), (exact, _, exact_error) = (
-                summary(draws**power) for draws in (one, other)
-            )
-            z = (mean - exact) / np.sqrt(error + exact_error)
-            assert np.abs(z).max() < 4.0, f"{name}, power {power}: {z}"
+    all_agree(posterior, reference(model), 4.0)
 
 
 @pytest.mark.parametrize(
@@ -108,14 +126,8 @@ def test_approximations_are_within_their_tolerance(
     because one normal cannot follow the curved ridge of the scale: half the deviation was seen.
     """
     posterior = fit_quietly(_MODELS[model], votes, backend)["posterior"]
-    for name in set(posterior.data_vars) & {"reward", "competence"}:
-        (mean, deviation, _), (exact, exact_deviation, _) = (
-            summary(tree[name].values) for tree in (posterior, reference(model))
-        )
-        assert np.abs((mean - exact) / exact_deviation).max() < off, name
-        spread = deviation / exact_deviation
-        assert spread.max() < ratio, (name, spread)
-        assert spread.min() > 1 / ratio, (name, spread)
+    names = set(posterior.data_vars) & {"reward", "competence"}
+    near(posterior, reference(model), names, off, ratio)
 
 
 _TYPE_MODELS = {
@@ -144,30 +156,12 @@ def test_back_ends_agree_on_types(model: str, tastes, fit_quietly) -> None:
         rt.NUTS(draws=600, warmup=300, chains=2),
     )
     gibbs, nuts = (fit_quietly(_TYPE_MODELS[model], tastes, backend) for backend in backends)
-    for name in gibbs["posterior"].data_vars:
-        one, other = (
-            on_the_line(str(name), result["posterior"][name].values) for result in (gibbs, nuts)
-        )
-        for power in (1, 2):
-            (mean, _, error), (exact, _, exact_error) = (
-                summary(draws**power) for draws in (one, other)
-            )
-            z = (mean - exact) / np.sqrt(error + exact_error)
-            assert np.abs(z).max() < 4.5, f"{name}, power {power}: {z}"
-    (mean, _, error), (exact, _, exact_error) = (
-        summary(rt.predict(_TYPE_MODELS[model], result).values) for result in (gibbs, nuts)
-    )
-    assert np.abs((mean - exact) / np.sqrt(error + exact_error)).max() < 4.5
+    all_agree(gibbs["posterior"], nuts["posterior"])
+    agree(*(rt.predict(_TYPE_MODELS[model], result).values for result in (gibbs, nuts)))
     for backend in (rt.PGEM(), rt.SVI(guide="full_rank", steps=6000)):
         found = fit_quietly(_TYPE_MODELS[model], tastes, backend)["posterior"]
-        for name in {"reward", "coefficient", "type_weight"} & set(found.data_vars):
-            (mean, deviation, _), (right, right_deviation, _) = (
-                summary(tree[name].values) for tree in (found, gibbs["posterior"])
-            )
-            assert np.abs((mean - right) / right_deviation).max() < 0.6, name
-            spread = deviation / right_deviation
-            assert spread.max() < 2.5, (name, spread)
-            assert spread.min() > 1 / 2.5, (name, spread)
+        names = {"reward", "coefficient", "type_weight"} & set(found.data_vars)
+        near(found, gibbs["posterior"], names, 0.6, 2.5)
 
 
 _LABEL_MODELS = {
@@ -198,20 +192,10 @@ def test_gibbs_agrees_with_nuts_on_labels(model: str, fit_quietly) -> None:
     labels = dataclasses.replace(labels, family=np.array([0, 0, 0, -1], np.int32), families=("A",))
     backends = rt.PGGibbs(draws=800, warmup=150, chains=2), rt.NUTS(draws=500, warmup=300, chains=2)
     gibbs, nuts = (fit_quietly(_LABEL_MODELS[model], labels, backend) for backend in backends)
-    for name in gibbs["posterior"].data_vars:
-        one, other = (
-            on_the_line(str(name), result["posterior"][name].values) for result in (gibbs, nuts)
-        )
-        for power in (1, 2):
-            (mean, _, error), (exact, _, exact_error) = (
-                summary(draws**power) for draws in (one, other)
-            )
-            z = (mean - exact) / np.sqrt(error + exact_error)
-            assert np.abs(z).max() < 4.5, f"{name}, power {power}: {z}"
+    all_agree(gibbs["posterior"], nuts["posterior"])
     shares = [rt.predict(_LABEL_MODELS[model], result).values for result in (gibbs, nuts)]
     moving = shares[1].std((0, 1)) > 1e-3
-    (mean, _, error), (exact, _, exact_error) = (summary(share[:, :, moving]) for share in shares)
-    assert np.abs((mean - exact) / np.sqrt(error + exact_error)).max() < 4.5
+    agree(*(share[:, :, moving] for share in shares))
 
 
 @pytest.fixture(scope="module")
@@ -236,24 +220,11 @@ def test_back_ends_agree_on_responses(model, responses, fit_quietly) -> None:
         rt.NUTS(draws=1500, warmup=400, chains=2, target_accept=0.9),
     )
     gibbs, nuts = (fit_quietly(model, responses, backend)["posterior"] for backend in backends)
-    for name in gibbs.data_vars:
-        one, other = (on_the_line(str(name), tree[name].values) for tree in (gibbs, nuts))
-        for power in (1, 2):
-            (mean, _, error), (exact, _, exact_error) = (
-                summary(draws**power) for draws in (one, other)
-            )
-            z = (mean - exact) / np.sqrt(error + exact_error)
-            assert np.abs(z).max() < 4.5, f"{name}, power {power}: {z}"
+    all_agree(gibbs, nuts)
     if isinstance(model, rt.TwoPL):
         return
     em = fit_quietly(model, responses, rt.PGEM(draws=2000))["posterior"]
-    for name in em.data_vars:
-        (mean, deviation, _), (exact, exact_deviation, _) = (
-            summary(tree[name].values) for tree in (em, nuts)
-        )
-        assert np.abs((mean - exact) / exact_deviation).max() < 0.25, name
-        ratio = deviation / exact_deviation
-        assert 1 / 1.4 < ratio.min() <= ratio.max() < 1.4, (name, ratio)
+    near(em, nuts, em.data_vars, 0.25, 1.4)
 
 
 @pytest.fixture(scope="module")
@@ -298,17 +269,5 @@ def test_back_ends_agree_on_rankings(answers, model, request, fit_quietly) -> No
         rt.PGEM(draws=2000),
     )
     gibbs, nuts, em = (fit_quietly(model, rankings, one)["posterior"] for one in backends)
-    for name in gibbs.data_vars:
-        one, other = (on_the_line(str(name), tree[name].values) for tree in (gibbs, nuts))
-        for power in (1, 2):
-            (mean, _, error), (exact, _, exact_error) = (
-                summary(draws**power) for draws in (one, other)
-            )
-            z = (mean - exact) / np.sqrt(error + exact_error)
-            assert np.abs(z).max() < 4.5, f"{name}, power {power}: {z}"
-    (mean, deviation, _), (exact, exact_deviation, _) = (
-        summary(tree["worth"].values) for tree in (em, nuts)
-    )
-    assert np.abs((mean - exact) / exact_deviation).max() < 0.3
-    ratio = deviation / exact_deviation
-    assert 1 / 1.4 < ratio.min() <= ratio.max() < 1.4, ratio
+    all_agree(gibbs, nuts)
+    near(em, nuts, ["worth"], 0.3, 1.4)
