@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 import raters as rt
@@ -72,3 +73,17 @@ def stored(path: Path) -> xr.DataTree:
     when a file is opened while an earlier look at it is thrown away."""
     with xr.open_datatree(path) as tree:
         return tree.load()
+
+
+def write_demonstrations(data: rt.Demonstrations, folder: Path) -> None:
+    """Tables of the steps, of the transitions, and of the features of the states."""
+    columns = {"trajectory": "t", "step": "s", "state": "st", "action": "a", "annotator": "who"}
+    steps = data.to_frame().drop(columns="count").rename(columns=columns)
+    steps.to_csv(folder / "demos.csv", index=False)
+    mdp, (state, action, after) = data.mdp, np.nonzero(data.mdp.transition)
+    moves = {"state": np.array(mdp.states)[state], "action": np.array(mdp.actions)[action]}
+    moves |= {"next_state": np.array(mdp.states)[after]}
+    moves |= {"probability": mdp.transition[state, action, after]}
+    pd.DataFrame(moves).to_csv(folder / "transitions.csv", index=False)
+    cells = pd.DataFrame(mdp.features[:, 0], columns=["warm", "high"]).assign(state=mdp.states)
+    cells.to_csv(folder / "features.csv", index=False)

@@ -29,6 +29,7 @@ from raters import errors
 from raters.cli.app import main, parser_of_all
 from raters.cli.reading import given_roles
 from raters.inference import defaults
+from tests import hand
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -222,16 +223,7 @@ def tables(tmp_path) -> Path:
     trips["mode"] = trips["mode"].str.removesuffix("_price")
     trips.assign(taken=trips["mode"] == trips["took"]).to_csv(tmp_path / "trips.csv", index=False)
     walks = rt.datasets.demonstration_crowd(2, 2, 4, 4, 6, seed=0, num_features=2).demonstrations
-    columns = {"trajectory": "t", "step": "s", "state": "st", "action": "a", "annotator": "who"}
-    steps = walks.to_frame().drop(columns="count").rename(columns=columns)
-    steps.to_csv(tmp_path / "demos.csv", index=False)
-    mdp, (state, action, after) = walks.mdp, np.nonzero(walks.mdp.transition)
-    moves = {"state": np.array(mdp.states)[state], "action": np.array(mdp.actions)[action]}
-    moves |= {"next_state": np.array(mdp.states)[after]}
-    moves |= {"probability": mdp.transition[state, action, after]}
-    pd.DataFrame(moves).to_csv(tmp_path / "transitions.csv", index=False)
-    cells = pd.DataFrame(mdp.features[:, 0], columns=["warm", "high"]).assign(state=mdp.states)
-    cells.to_csv(tmp_path / "features.csv", index=False)
+    hand.write_demonstrations(walks, tmp_path)
     return tmp_path
 
 

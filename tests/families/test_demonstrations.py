@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import raters as rt
 from raters.auditing.demonstrations import at_random
 from raters.errors import DataError
 from raters.families.demonstrations import read_demonstrations
+from tests import hand
 from tests.refusals import raises_about
 from tests.reporting.test_report import check_forms
 
@@ -116,27 +116,11 @@ def test_cloning_is_audited_predicted_and_checked(crowd, fit_quietly) -> None:
 # ---------------------------------------------------------------- tables
 
 
-@pytest.fixture
-def files(crowd, tmp_path) -> Path:
-    """The steps, the transitions, and the features of the states."""
+def test_features_beside_transitions(crowd, tmp_path) -> None:
     data = crowd[0]
-    columns = {"trajectory": "t", "step": "s", "state": "st", "action": "a", "annotator": "who"}
-    steps = data.to_frame().drop(columns="count").rename(columns=columns)
-    steps.to_csv(tmp_path / "demos.csv", index=False)
-    state, action, after = np.nonzero(data.transition)
-    moves = {"state": np.array(data.states)[state], "action": np.array(data.actions)[action]}
-    moves |= {"next_state": np.array(data.states)[after]}
-    moves |= {"probability": data.transition[state, action, after]}
-    pd.DataFrame(moves).to_csv(tmp_path / "transitions.csv", index=False)
-    cells = pd.DataFrame(data.features[:, 0], columns=["warm", "high"]).assign(state=data.states)
-    cells.to_csv(tmp_path / "features.csv", index=False)
-    return tmp_path
-
-
-def test_features_beside_transitions(crowd, files) -> None:
-    data = crowd[0]
+    hand.write_demonstrations(data, tmp_path)
     steps, moves, cells = (
-        pd.read_csv(files / name) for name in ("demos.csv", "transitions.csv", "features.csv")
+        pd.read_csv(tmp_path / f"{name}.csv") for name in ("demos", "transitions", "features")
     )
     roles = {"state": "st", "action": "a", "annotator": "who", "discount": 0.9}
     read = read_demonstrations(steps, transitions=moves, state_features=cells, **roles)
