@@ -70,14 +70,6 @@ def test_an_answer_that_comes_twice_counts_once(filled):
     assert Journal(filled.path).read().value[0] == filled.read().value[0] == 0.0
 
 
-def test_an_answer_may_come_after_its_question_was_withdrawn(filled):
-    late = filled.id_of(5)
-    assert tell(filled, {5: 1.0}) == ((late,), (), (), (late,))
-    assert filled.read().value[4] == 1.0
-    # Answered, so there is nothing to take back.
-    assert filled.withdraw([late, filled.id_of(1)]) == ()
-
-
 def test_questions_are_not_handed_out_by_one_who_has_not_seen_the_last(filled):
     assert filled.ask([question()], known=4) is None
     assert filled.ask([question()], known=5) == [filled.id_of(6)]

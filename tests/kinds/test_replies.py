@@ -56,13 +56,6 @@ def test_prediction_and_scores(result, responses):
     assert by_person.sizes["person"] == 30
 
 
-def test_unknown_names_are_refused(result):
-    stranger = {"who": ["nobody"], "question": ["q2"], "right": [1]}
-    asked = Replies.from_frame(stranger, person="who", item="question", correct="right")
-    with raises_about(DataError, "person", "nobody"):
-        rt.predict(MODEL, result, asked)
-
-
 def test_the_audit_judges_persons_by_their_ability(result):
     audit = rt.audit(MODEL, result, reference="crowd")
     assert audit.table.sizes == {"person": 30}
@@ -88,10 +81,3 @@ def test_rows_with_counts_are_repeats(responses):
     assert together.num_rows == responses.num_rows
     assert together.num_judgements == 2 * responses.num_judgements
     np.testing.assert_array_equal(np.asarray(together.count), 2)
-
-
-def test_no_file_of_the_package_mentions_it():
-    from pathlib import Path
-
-    package = Path(rt.__file__).parent
-    assert not [path for path in package.rglob("*.py") if "OwnTwoPL" in path.read_text()]
