@@ -30,9 +30,8 @@ from raters.auditing.intervals import table
 from raters.auditing.true_classes import Evidence, class_probs_of, draw_true_classes, draw_unknowns
 from raters.errors import DataError, refuse
 from raters.fitting.result import draws_of
-from raters.judgements.labels import Labels
+from raters.judgements.labels import Labels, known_truth
 from raters.judgements.names import names_array, shorten
-from raters.judgements.reading.labels import known_truth
 from raters.kinds import AuditLimits, Quantities
 from raters.model import Values
 from raters.program import Program, class_probs

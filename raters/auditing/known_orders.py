@@ -14,8 +14,13 @@ from scipy.sparse.csgraph import connected_components
 
 from raters.errors import DataError, refuse
 from raters.judgements.names import Names, shorten
-from raters.judgements.reading.columns import column_names, is_column, read_columns, read_numbers
-from raters.judgements.reading.labels import place
+from raters.judgements.reading.columns import (
+    column_names,
+    is_column,
+    place,
+    read_columns,
+    read_numbers,
+)
 
 # Columns of tables that are read, those of one form together.
 FORMS = (("winner", "loser"), ("first", "second", "winner"), ("item", "value"))

@@ -660,6 +660,16 @@ class Judgements(abc.ABC):
 
     # ---------------------------------------------------------------- parts
 
+    def answer_counts(self, codes: Any, size: int) -> Float[np.ndarray, "name answer"]:
+        """Number of each of the answers, which are codes, by another code of each row; zeros where
+        they are not known."""
+        number = len(self.answers())
+        if not self.has_answers:
+            return np.zeros((size, number))
+        cell = np.asarray(codes, np.int64) * number + np.asarray(getattr(self, self.answer))
+        weight = np.asarray(self.weight, np.float64)
+        return np.bincount(cell, weight, size * number).reshape(size, number)
+
     def tells_judges_apart(self) -> bool:
         """True if judges can differ in how well they agree: there is more than one."""
         return int((self.judgements_by(self.judge) > 0).sum()) > 1
@@ -820,7 +830,11 @@ class Judgements(abc.ABC):
             (self.judge if name == "by" else name): names
             for name, names in self.question_names().items()
         }
-        if not self.has_answers:
+        coded = self.axes.get(self.answer)
+        if coded is not None and self.has_answers:
+            codes = np.asarray(getattr(self, self.answer))
+            columns[self.answer] = names_array(self.coords[coded])[codes]
+        if coded is not None or not self.has_answers:
             count = np.asarray(self.weight).astype(np.int64)
             return pd.DataFrame(columns | {"count": count})[count > 0].reset_index(drop=True)
         single = [

@@ -28,8 +28,7 @@ from raters.judgements.names import (
     shorten,
     warn_of_each,
 )
-from raters.judgements.reading.columns import Columns, read_columns, read_numbers, where
-from raters.judgements.reading.labels import place
+from raters.judgements.reading.columns import Columns, place, read_columns, read_numbers, where
 from raters.judgements.roles import number_of, of_axes, same_as, static
 
 _STEPS = ("state", "action", "annotator", "trajectory", "time")
@@ -342,11 +341,7 @@ class Demonstrations(Judgements):
 
     def actions_by(self, axis: str) -> Float[np.ndarray, "axis action"]:
         """Count how often each action was taken, by demonstrator or by state."""
-        shape = (len(self.coords[axis]), self.num_actions)
-        if self.action is None:
-            return np.zeros(shape)
-        cell = np.asarray(self.codes(axis), np.int64) * shape[1] + np.asarray(self.action)
-        return np.bincount(cell, np.asarray(self.weight, float), shape[0] * shape[1]).reshape(shape)
+        return self.answer_counts(self.codes(axis), len(self.coords[axis]))
 
     def trajectory_features(self) -> pd.DataFrame:
         r"""Discounted sum of the features along each trajectory, which is what a reward that is

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import jax
 import numpy as np
@@ -16,14 +16,38 @@ from jaxtyping import Float, Int
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean, checked, instance, one_of
 from raters.judgements.connection import judges_by_part, listed_parts
-from raters.judgements.counts import Codes
+from raters.judgements.counts import Codes, Numbers
 from raters.judgements.grouped import Grouped
-from raters.judgements.names import warn_data, warn_of_each
+from raters.judgements.names import (
+    Names,
+    alike,
+    ascii_shown,
+    check_once,
+    check_ordered,
+    in_order,
+    meaning,
+    name_list,
+    name_text,
+    shorten,
+    warn_data,
+    warn_of_each,
+    warn_of_near,
+)
 from raters.judgements.reading import features as feature_reading
-from raters.judgements.reading import labels as label_reading
-from raters.judgements.reading.columns import one_each, read_columns
+from raters.judgements.reading.columns import (
+    Column,
+    Columns,
+    is_column,
+    one_each,
+    place,
+    read_columns,
+    repeated,
+    where,
+)
 from raters.judgements.roles import number_of, of_axes, same_as, static
 from raters.judgements.scanned import Scanned
+
+Repeats = Literal["keep", "drop", "error"]
 
 
 @jax.tree_util.register_dataclass
@@ -129,7 +153,7 @@ class Labels(Scanned, Grouped):
         classes: Iterable[Any] | None = None,
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
-        repeats: label_reading.Repeats = "keep",
+        repeats: Repeats = "keep",
         aggregate: bool = True,
     ) -> Labels:
         """Read labels from a table with one row for each label that an annotator gave to an item.
@@ -183,7 +207,7 @@ class Labels(Scanned, Grouped):
         >>> labels.votes().tolist(), labels.truth.tolist()
         ([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]], [0, -1])
         """
-        one_of("repeats", repeats, get_args(label_reading.Repeats))
+        one_of("repeats", repeats, get_args(Repeats))
         boolean("aggregate", aggregate)
         roles = {"item": item, "annotator": annotator, "label": label}
         others: dict[str, Any] = {"count": count, "truth": truth, "family": family}
@@ -192,7 +216,7 @@ class Labels(Scanned, Grouped):
         gold = gold if gold is not None and gold.values else None
         of, item_names = columns.codes("item", items)
         who, annotator_names = columns.annotators(annotators, "gave one label")
-        given, true, class_names = label_reading.classes(columns["label"], gold, classes)
+        given, true, class_names = _classes(columns["label"], gold, classes)
         known = None
         if gold is not None and true is not None:
             known = one_each(of, gold, true, item_names).astype(np.int32)
@@ -201,7 +225,7 @@ class Labels(Scanned, Grouped):
             family_codes = one_each(who, columns["family"], of_annotator, annotator_names)
             of_annotator = family_codes.astype(np.int32)
         names = item_names, annotator_names
-        keep, number = label_reading.settle_repeats((of, who), names, columns.counts(), repeats)
+        keep, number = _settle_repeats((of, who), names, columns.counts(), repeats)
         labels = cls.of_all(
             of[keep],
             {"annotator": who[keep], "label": given[keep], "count": number},
@@ -240,20 +264,11 @@ class Labels(Scanned, Grouped):
         """Number of times that each item was given each label."""
         if self.label is None:
             raise DataError("these labels have no answers to count")
-        return self._votes(self.item, self.num_items)
-
-    def _votes(self, unit: Any, num_units: int) -> Float[np.ndarray, "unit label"]:
-        """Number of times that each unit was given each label."""
-        shape = num_units, self.num_classes
-        cell = np.asarray(unit).astype(np.int64) * shape[1] + np.asarray(self.label)
-        weights = None if self.count is None else np.asarray(self.count)
-        return np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape).astype(float)
+        return self.answer_counts(self.item, self.num_items)
 
     def vote_shares(self) -> Float[np.ndarray, "unit class"]:
         """Return the share of each class among an item's labels."""
-        votes = np.zeros((self.num_units, self.num_classes))
-        if self.label is not None:
-            votes = self._votes(self.group, self.num_units)
+        votes = self.answer_counts(self.group, self.num_units)
         shares: np.ndarray = np.where(votes.sum(1, keepdims=True) > 0, votes, 1.0)
         shares /= shares.sum(1, keepdims=True)
         if self.truth is not None:
@@ -263,16 +278,13 @@ class Labels(Scanned, Grouped):
 
     def to_frame(self) -> pd.DataFrame:
         """The labels as a table: ``item``, ``annotator`` and ``label`` by name, and ``count``."""
-        roles = ["item", "annotator"] + (["label"] if self.has_answers else [])
-        table: dict[str, Any] = {
-            role: pd.Index(self.coords[role]).take(np.asarray(self.codes(role))) for role in roles
-        }
-        table["count"] = np.asarray(self.weight).astype(np.int64)
+        real = self.rows(np.asarray(self.weight) > 0)
+        table = super(Labels, real).to_frame()
         if self.family is not None:
-            table["family"] = _named(self.families, np.asarray(self.codes("family")))
+            table["family"] = _named(self.families, np.asarray(real.codes("family")))
         if self.truth is not None:
-            table["truth"] = _named(self.classes, np.asarray(self.truth)[np.asarray(self.group)])
-        return pd.DataFrame(table)[table["count"] > 0].reset_index(drop=True)
+            table["truth"] = _named(self.classes, np.asarray(self.truth)[np.asarray(real.group)])
+        return table
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: items without labels, annotators without labels,
@@ -345,7 +357,7 @@ class Labels(Scanned, Grouped):
         >>> labels.with_truth({2: "yes"}).truth.tolist()
         [-1, 1]
         """
-        codes = label_reading.known_truth(known, item, truth, self.items, self.classes)
+        codes = known_truth(known, item, truth, self.items, self.classes)
         return dataclasses.replace(
             self, truth=None if codes is None else codes[np.asarray(self.unit_code)]
         )
@@ -500,9 +512,7 @@ class Labels(Scanned, Grouped):
         """
         roles = {"annotator": annotator, "truth": truth, "label": label}
         columns = read_columns(frame, roles, count=count)
-        return dataclasses.replace(
-            self, record=label_reading.record(columns, self.annotators, self.classes)
-        )
+        return dataclasses.replace(self, record=_record(columns, self.annotators, self.classes))
 
     @checked
     def features_of(self, like: Self) -> Self:
@@ -525,3 +535,123 @@ def _named(names: tuple[Any, ...], codes: Codes) -> pd.Series:
     """Names behind codes, None for −1."""
     # Of objects: beside an empty cell pandas would make floats of whole numbers.
     return pd.Series([names[code] if code >= 0 else None for code in codes], dtype=object)
+
+
+# ---------------------------------------------------------------- reading
+
+
+# ------------------------------------------------------------------ columns
+
+
+def _classes(
+    label: Column, truth: Column | None, known: Iterable[Any] | None
+) -> tuple[Codes, Codes | None, Names]:
+    """Codes of the labels and of the truths, and the names of all classes, two or more."""
+    groups = [label.values] + ([] if truth is None else [truth.values])
+    if known is None:
+        _check_truths(*alike(groups))
+        names = in_order(alike(groups))
+        if len(names) > max(50, len(label) / 2):
+            label.refuse(
+                f"holds {len(names):,} different labels in {len(label):,} rows"
+                f" ({shorten(names, 3)})",
+                "give a column of classes, or name all classes",
+            )
+    else:
+        check_ordered(known, "classes")
+        listed = name_list(known, "classes", "classes=['no', 'yes']")
+        names = tuple(alike([*groups, listed])[-1])
+    if len(names) < 2:
+        refuse_data(
+            "classes",
+            problem=f"are one only: {', '.join(map(repr, names)) or 'none'}",
+            expected="a label is a choice between two or more; name all classes, also those that"
+            " nobody said",
+        )
+    check_once(names, "classes")
+    warn_of_near(names, "classes", as_numbers=True)
+    advice = "correct it, or name it in `classes` as well"
+    label_codes = place(label, names, "classes", advice)
+    return label_codes, None if truth is None else place(truth, names, "classes", advice), names
+
+
+def _check_truths(labels: Sequence[Any], truths: Sequence[Any] = ()) -> None:
+    """Raise for a true class that nobody said, and that differs by its spelling from a label."""
+    by_meaning = {meaning(name_text(name)): name for name in labels}
+    for name in set(truths) - set(labels):
+        if (meant := by_meaning.get(meaning(name_text(name)))) is not None:
+            refuse_data(
+                "truth",
+                name,
+                f"is no label, and is spelled nearly as {ascii_shown(name_text(meant))}",
+                "spell them alike; if they are two classes, name all classes",
+                instead=f"classes=[{name!r}, {meant!r}, ...]",
+            )
+
+
+# ------------------------------------------------------------------ what rows say together
+
+
+def _settle_repeats(
+    codes: Sequence[Codes], names: Sequence[Names], count: Numbers | None, repeats: Repeats
+) -> tuple[Int[np.ndarray, " kept"], Float[np.ndarray, " kept"] | None]:
+    """Rows to keep, and their counts."""
+    item, who = codes
+    rows = np.arange(len(item))
+    if repeats == "keep":
+        return rows, None if count is None or np.all(count == 1) else count
+    again = repeated(item, who)
+    several = again if count is None else again | (count > 1)
+    if repeats == "error" and several.any():
+        row = int(np.argmax(several))
+        refuse_data(
+            "repeats",
+            "error",
+            f"does not allow that annotator {names[1][who[row]]!r} labels item"
+            f" {names[0][item[row]]!r} more than once, in {where(several)}",
+            "'keep' counts every label, 'drop' keeps the first",
+        )
+    return rows[~again], None
+
+
+def known_truth(
+    table: Any, item: str, truth: str, items: Names, classes: Names
+) -> Int[np.ndarray, " item"] | None:
+    """The true class of each item, −1 where it is unknown, of a table with two columns or of a
+    mapping of items to classes."""
+    if isinstance(table, pd.Series) or (
+        isinstance(table, Mapping) and not any(map(is_column, table.values()))
+    ):
+        pairs = list(table.items())
+        table = {name: [pair[end] for pair in pairs] for end, name in enumerate((item, truth))}
+    elif not (isinstance(table, Mapping) or hasattr(table, "columns") or hasattr(table, "schema")):
+        # The parameter is called otherwise where the truths are those of an audit.
+        refuse_data(
+            "known",
+            table,
+            "is no set of known classes",
+            f"give a mapping of items to classes, or a table with columns {item} and {truth}",
+            instead="{'page 1': 'spam'}",
+        )
+    columns = read_columns(table, {"item": item, "truth": truth}, empty=("truth",))
+    gold = columns["truth"]
+    if not gold.values:
+        return None
+    named = columns["item"].only(gold.code >= 0)
+    code = place(named, items, "items", "leave them out, or name all items when labels are read")
+    true = place(gold, classes, "classes", "name all classes when labels are read")
+    return one_each(code, gold, true, items)
+
+
+def _record(
+    columns: Columns, annotators: Names, classes: Names
+) -> Float[np.ndarray, "annotator true_class label"]:
+    """Number of times that each annotator gave each label to items of each true class, shape
+    (annotator, true class, label)."""
+    advice = "leave these rows out, or name all of them when labels are read"
+    who = place(columns["annotator"], annotators, "annotators", advice).astype(np.int64)
+    truth, given = (place(columns[role], classes, "classes", advice) for role in ("truth", "label"))
+    shape = len(annotators), len(classes), len(classes)
+    cell = np.ravel_multi_index((who, truth, given), shape)
+    number = np.bincount(cell, columns.counts(), int(np.prod(shape))).astype(np.float64)
+    return number.reshape(shape)

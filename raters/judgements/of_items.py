@@ -137,13 +137,7 @@ class OnScale(OfItems):
     def levels_by(self, axis: str) -> Float[np.ndarray, "axis level"]:
         """Number of answers on each level, of each name of an axis; zeros where the outcomes are
         not known."""
-        shape = (len(self.coords[axis]), self.num_levels)
-        if not self.has_answers:
-            return np.zeros(shape)
-        level = np.asarray(getattr(self, self.answer))
-        cell = np.asarray(self.codes(axis), np.int64) * self.num_levels + level
-        weight = np.asarray(self.weight, np.float64)
-        return np.bincount(cell, weight, shape[0] * shape[1]).reshape(shape)
+        return self.answer_counts(self.codes(axis), len(self.coords[axis]))
 
     def standard_levels(self, axis: str) -> Float[np.ndarray, " axis"]:
         """Mean level of each name of an axis, shrunk by one answer of the overall mean, and
@@ -157,12 +151,7 @@ class OnScale(OfItems):
     def to_frame(self) -> pd.DataFrame:
         """The judgements as a table, by name, with a column ``count``."""
         self.check_answered()
-        table = {
-            column: pd.Index(self.coords[axis]).take(np.asarray(getattr(self, column)))
-            for column, axis in self.axes.items()
-        }
-        count = np.asarray(self.weight).astype(np.int64)
-        return pd.DataFrame(table | {"count": count})[count > 0].reset_index(drop=True)
+        return super().to_frame()
 
     def answers(self) -> Int[np.ndarray, " answer"]:
         """Codes of the levels."""

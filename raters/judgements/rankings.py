@@ -7,7 +7,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import jax
 import jax.numpy as jnp
@@ -19,11 +19,32 @@ from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean, checked
 from raters.judgements.base import Judgements
 from raters.judgements.choices import Choices
-from raters.judgements.counts import Codes, Tallies, ordered_pairs
-from raters.judgements.names import name_text, names_array, warn_data, warn_of_each
-from raters.judgements.reading import rankings as reading
-from raters.judgements.reading.columns import column_name, one_each, read_columns, repeated
+from raters.judgements.counts import Codes, Tallies, ordered_pairs, place_within
+from raters.judgements.names import (
+    Names,
+    encode_names,
+    name_text,
+    names_array,
+    shorten,
+    shown,
+    warn_data,
+    warn_of_each,
+)
+from raters.judgements.reading.columns import (
+    Column,
+    Columns,
+    check_no_annotators,
+    column_name,
+    matching,
+    one_each,
+    read_columns,
+    read_numbers,
+    repeated,
+    where,
+)
 from raters.judgements.roles import of_axes, same_as, static
+
+Unranked = Literal["below", "not offered"]
 
 # Up to here whole numbers are exact in double precision.
 _MOST = 2**53
@@ -148,7 +169,7 @@ class Rankings(Judgements):
         lowest: str | None = None,
         annotator: str | None = None,
         count: str | None = None,
-        unranked: reading.Unranked | None = None,
+        unranked: Unranked | None = None,
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
         aggregate: bool = True,
@@ -216,13 +237,13 @@ class Rankings(Judgements):
                 f" {names[of[np.argmax(twice)]]!r}",
                 "a ranking names an item once; leave one of the rows out",
             )
-        who, annotator_names = reading.rankers(columns, annotators, names)
+        who, annotator_names = rankers(columns, annotators, names)
         if annotator is not None:
             who = one_each(of, columns["annotator"], who, names)
-        place = reading.placed(columns["rank"], of, names, columns["item"])
-        place = reading.with_worst(columns.get("lowest"), of, names, place)
-        table = reading.by_cells(of, what, place, len(names))
-        reading.check_placed(table, "rank")
+        place = _placed(columns["rank"], of, names, columns["item"])
+        place = _with_worst(columns.get("lowest"), of, names, place)
+        table = _by_cells(of, what, place, len(names))
+        _check_placed(table, "rank")
         number = columns.counts()
         if number is not None:
             number = one_each(of, columns["count"], number, names)
@@ -236,7 +257,7 @@ class Rankings(Judgements):
         places: Sequence[str],
         annotator: str | None = None,
         count: str | None = None,
-        unranked: reading.Unranked | None = None,
+        unranked: Unranked | None = None,
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
         aggregate: bool = True,
@@ -279,12 +300,12 @@ class Rankings(Judgements):
         """
         boolean("aggregate", aggregate)
         others = {"annotator": annotator, "count": count}
-        columns = reading.wide_columns(frame, places, "places", 1, **others)
-        in_place, item_names = reading.in_places(columns.lists["places"], items)
-        who, annotator_names = reading.rankers(columns, annotators, tuple(range(columns.rows)))
+        columns = wide_columns(frame, places, "places", 1, **others)
+        in_place, item_names = in_places(columns.lists["places"], items)
+        who, annotator_names = rankers(columns, annotators, tuple(range(columns.rows)))
         row, column = np.nonzero(in_place >= 0)
-        table = reading.by_cells(row, in_place[row, column], column + 1, len(in_place))
-        reading.check_placed(table, "places")
+        table = _by_cells(row, in_place[row, column], column + 1, len(in_place))
+        _check_placed(table, "places")
         number = columns.counts()
         return cls._read(table, who, number, item_names, annotator_names, unranked, aggregate)
 
@@ -349,25 +370,25 @@ class Rankings(Judgements):
         boolean("aggregate", aggregate)
         named = {"best": column_name("best", best), "worst": column_name("worst", worst)}
         others = {"annotator": annotator, "count": count}
-        columns = reading.wide_columns(frame, offered, "offered", 2, **named, **others)
-        table, item_names = reading.best_and_worst(columns, items)
-        who, annotator_names = reading.rankers(columns, annotators, tuple(range(columns.rows)))
+        columns = wide_columns(frame, offered, "offered", 2, **named, **others)
+        table, item_names = _best_and_worst(columns, items)
+        who, annotator_names = rankers(columns, annotators, tuple(range(columns.rows)))
         number = columns.counts()
         return cls._read(table, who, number, item_names, annotator_names, "not offered", aggregate)
 
     @classmethod
     def _read(
         cls,
-        table: reading.Table,
+        table: _Table,
         who: Int[np.ndarray, " ranking"],
         count: Float[np.ndarray, " ranking"] | None,
         items: tuple[Any, ...],
         annotators: tuple[Any, ...],
-        unranked: reading.Unranked | None,
+        unranked: Unranked | None,
         aggregate: bool,
     ) -> Rankings:
         """The rankings of a table of codes."""
-        offered, place = reading.with_unranked(table, len(items), unranked)
+        offered, place = _with_unranked(table, len(items), unranked)
         depth = (place > 0).sum(1).astype(np.int32)
         named = (place < 0).any(1).astype(np.int32)
         lowest = named if named.any() else None
@@ -706,3 +727,207 @@ class Rankings(Judgements):
     def _asks_worst(self, row: int) -> bool:
         """True if a question asks for the worst, too."""
         return self.lowest is not None and bool(np.asarray(self.lowest)[row])
+
+
+# ---------------------------------------------------------------- reading
+
+
+def _best_and_worst(columns: Columns, known: Iterable[Any] | None) -> tuple[_Table, Names]:
+    """Answers as rankings: place 1 for the best item, −1 for the worst, 0 for the others."""
+    shown_items = columns.lists["offered"]
+    cells, names = _coded(shown_items, known, [columns["best"], columns["worst"]])
+    items, top, bottom = cells[:, :-2], cells[:, -2], cells[:, -1]
+    if (few := (items >= 0).sum(1) < 2).any():
+        refuse_data(
+            "offered",
+            problem=f"has fewer than two items in {where(few)}",
+            expected="the best and the worst are of two items or more; leave those rows out",
+        )
+    for role, code in {"best": top, "worst": bottom}.items():
+        other = ~(items == code[:, None]).any(1)
+        other = (code < 0) | other if role == "best" else (code >= 0) & other
+        if other.any():
+            at = int(np.argmax(other))
+            those = shorten([names[item] for item in items[at] if item >= 0])
+            columns[role].refuse(
+                f"names {names[code[at]] if code[at] >= 0 else 'no item'!r} in {where(other)},"
+                f" where the items are {those}",
+                "it must hold the name of one of them, and not its number or column",
+            )
+    if (same := top == bottom).any():
+        columns["worst"].refuse(
+            f"names what `best` does in {where(same)}",
+            "the worst is another item; leave those rows out",
+        )
+    row, position = np.nonzero(items >= 0)
+    item = items[row, position]
+    place = np.where(item == top[row], 1, np.where(item == bottom[row], -1, 0))
+    return _by_cells(row, item, place, len(cells)), names
+
+
+def _with_worst(column: Column | None, ranking: Codes, names: Names, place: Codes) -> Codes:
+    """Places in a long table, with −1 for the items that a column marks as the worst."""
+    if column is None:
+        return place
+    mark = np.nan_to_num(read_numbers(column))
+    several = (mark == 1) & (np.bincount(ranking, mark == 1, len(names))[ranking] > 1)
+    problems = {
+        "is neither 0 nor 1": ~np.isin(mark, (0, 1)),
+        "marks an item that has a rank": (mark == 1) & (place > 0),
+        "marks several items as the worst": several,
+    }
+    for problem, wrong in problems.items():
+        if wrong.any():
+            column.refuse(
+                f"{problem} in {where(wrong)}",
+                "it must be 1 for the worst of the items without a rank, one in a ranking at most,"
+                " and 0 or nothing for the others",
+            )
+    return np.where(mark == 1, -1, place).astype(np.int32)
+
+
+class _Table(NamedTuple):
+    """Rankings as rows of codes."""
+
+    offered: Int[np.ndarray, "ranking position"]
+    place: Int[np.ndarray, "ranking position"]
+
+
+def _by_cells(
+    ranking: Int[np.ndarray, " cell"],
+    item: Int[np.ndarray, " cell"],
+    place: Int[np.ndarray, " cell"],
+    num_rankings: int,
+) -> _Table:
+    """Rankings from cells in any order."""
+    order = np.lexsort((item, ranking))
+    ranking, item, place = ranking[order], item[order], place[order]
+    position = place_within(ranking)
+    shape = num_rankings, int(position.max(initial=-1)) + 1
+    table = _Table(np.full(shape, -1, np.int32), np.zeros(shape, np.int32))
+    table.offered[ranking, position], table.place[ranking, position] = item, place
+    return table
+
+
+def _with_unranked(table: _Table, num_items: int, unranked: Any) -> _Table:
+    """Rankings with the items that they leave out, where those come below."""
+    lacking = (table.offered >= 0).sum(1) < num_items
+    known = isinstance(unranked, str) and unranked in get_args(Unranked)
+    if not known and (unranked is not None or lacking.any()):
+        refuse_data(
+            "unranked",
+            shown(unranked),
+            f"does not say what becomes of the items that rankings leave out, in {where(lacking)}"
+            if unranked is None
+            else "is unknown",
+            "'below': they were offered, and come below all that have a place; 'not offered': they"
+            " were not to be ranked, as drivers who were not in a race",
+            instead="unranked='below'",
+        )
+    if unranked != "below" or not lacking.any():
+        return table
+    place = np.zeros((len(table.place), num_items), np.int32)
+    row, position = np.nonzero(table.offered >= 0)
+    place[row, table.offered[row, position]] = table.place[row, position]
+    offered = np.broadcast_to(np.arange(num_items, dtype=np.int32), place.shape).copy()
+    return _Table(offered, place)
+
+
+def _placed(column: Column, ranking: Codes, names: Names, item: Column) -> Codes:
+    """Place of each row in its ranking by a column of ranks, 0 where that is empty."""
+    score = read_numbers(column)
+    if (below := score < 1).any():
+        column.refuse(
+            f"gives the rank {score[np.argmax(below)]:g} in {where(below)}",
+            "ranks begin with 1, the best: leave the rank of an item without a place empty (as of a"
+            " driver who did not finish), or add 1 to all where they begin with 0",
+            f"frame[{column.name!r}] = frame[{column.name!r}].where(frame[{column.name!r}] >= 1)",
+        )
+    line = np.flatnonzero(~np.isnan(score))
+    order = line[np.lexsort((score[line], ranking[line]))]
+    sorted_codes, level = ranking[order], score[order]
+    tied = (sorted_codes[1:] == sorted_codes[:-1]) & (level[1:] == level[:-1])
+    if tied.any():
+        at = int(np.argmax(tied))
+        pair = ", ".join(
+            repr(item.values[item.code[row]]) for row in sorted(order[at : at + 2].tolist())
+        )
+        column.refuse(
+            f"gives {pair} the same rank in the ranking {names[sorted_codes[at]]!r}"
+            f" ({len(np.unique(sorted_codes[1:][tied]))} such rankings)",
+            "raters has no likelihood of ties in rankings: leave those rankings out, or compare"
+            " ratings in pairs, where a tie is half a vote",
+            "rt.Comparisons.from_ratings(...)",
+        )
+    place = np.zeros(len(ranking), np.int32)
+    place[order] = place_within(sorted_codes) + 1
+    return place
+
+
+def _check_placed(table: _Table, role: str) -> None:
+    """Raise when a ranking places no item."""
+    if (none := ~(table.place > 0).any(1)).any():
+        refuse_data(
+            role,
+            problem=f"has a ranking that places no item, {where(none)}",
+            expected="a ranking places one item or more; leave the others out",
+        )
+
+
+def wide_columns(frame: Any, places: Any, role: str, least: int, **others: Any) -> Columns:
+    """Columns of a table with a row for each ranking: those of its items, `least` or more, and the
+    others by role."""
+    listed = matching(frame, places, role)
+    if len(listed) < least:
+        few = f"names fewer than {least} columns"
+        refuse_data(role, places, few, "give all of them", instead=f"{role}=['{role}*']")
+    names = [*listed, *others.values()]
+    for name in listed:
+        if names.count(name) > 1:
+            refuse_data(role, name, "comes twice", f"name one column for each, apart from `{role}`")
+    return read_columns(frame, several={role: listed}, empty=(role, "best", "worst"), **others)
+
+
+def _coded(
+    cells: Sequence[Column], known: Iterable[Any] | None, beside: Sequence[Column] = ()
+) -> tuple[Int[np.ndarray, "ranking cell"], Names]:
+    """Code of the item in each cell, −1 for none, and the names; an error for a row that names an
+    item twice in `cells`."""
+    codes, names = encode_names([*cells, *beside], known, "item")
+    table = np.stack(codes, axis=1)
+    ordered = np.sort(table[:, : len(cells)], axis=1)
+    again = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+    if again.any():
+        name = names[ordered[:, 1:][again][0]]
+        refuse_data(
+            cells[0].role,
+            problem=f"has {name!r} twice in {where(again.any(1))}",
+            expected="a row names an item once; correct those rows, or leave them out",
+        )
+    return table, names
+
+
+def in_places(
+    cells: Sequence[Column], known: Iterable[Any] | None
+) -> tuple[Int[np.ndarray, "ranking place"], Names]:
+    """Code of the item in each place of each ranking, −1 for none, and the names."""
+    table, names = _coded(cells, known)
+    late = (table[:, 1:] >= 0) & (table[:, :-1] < 0)
+    if late.any():
+        place = int(np.argmax(late.any(0)))
+        cells[place + 1].refuse(
+            f"has an item, and column {cells[place].name!r} before it has none, in"
+            f" {where(late[:, place])}",
+            "only the last places may be empty",
+        )
+    return table, names
+
+
+def rankers(
+    columns: Columns, known: Iterable[Any] | None, each: Names
+) -> tuple[Int[np.ndarray, " ranking"], Names]:
+    """Code of who gave each ranking, and the names; without a column those of the rankings."""
+    if "annotator" in columns:
+        return columns.codes("annotator", known)
+    check_no_annotators(known)
+    return np.arange(len(each), dtype=np.int32), each

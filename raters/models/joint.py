@@ -15,8 +15,7 @@ from numpyro.distributions import constraints
 
 from raters.errors import refuse
 from raters.errors.validation import nearest
-from raters.judgements.common_names import check_part_name
-from raters.judgements.together import Together
+from raters.judgements.together import Together, check_part_name
 from raters.model import Model, Permute, Symmetry, Values
 from raters.models._joint_part import Drawn, Group, PartOf
 from raters.models._joint_symmetries import joint_symmetries, named

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from raters.judgements.base import Judgements
-from raters.judgements.common_names import with_names
-from raters.judgements.together import Together
+from raters.judgements.together import Together, with_names
 
 # Where each new code of an axis comes from: the code of old entry i is `new[axis][i]`.
 NewCodes = dict[str, np.ndarray]

@@ -24,6 +24,7 @@ from raters.judgements.names import (
     check_text,
     encode_names,
     name_list,
+    name_text,
     shorten,
     shown,
     warn_data,
@@ -229,6 +230,19 @@ def where(rows: Mask) -> str:
 def repeated(*codes: Codes) -> Mask:
     """Mask of the rows that equal an earlier one in all of some columns of codes."""
     return np.asarray(pd.DataFrame(dict(enumerate(codes))).duplicated())
+
+
+def place(column: Column, known: Names, plural: str, advice: str) -> Codes:
+    """The codes of a column among the names known, −1 where it is empty."""
+    lookup = {name_text(name): code for code, name in enumerate(known)}
+    table = np.array([*(lookup.get(name_text(value), -1) for value in column.values), -1], np.int32)
+    code: np.ndarray = table[column.code]
+    wrong = (code < 0) & (column.code >= 0)
+    if wrong.any():
+        near = did_you_mean(name_text(column.values[column.code[np.argmax(wrong)]]), lookup)
+        why = f", which is none of the {plural} {shorten(map(repr, known))}"
+        column.refuse_rows(wrong, f"{advice}{near}", why=why)
+    return code
 
 
 def one_each(

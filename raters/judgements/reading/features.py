@@ -15,10 +15,10 @@ from raters.judgements.reading.columns import (
     Column,
     as_column,
     column_names,
+    place,
     read_columns,
     read_numbers,
 )
-from raters.judgements.reading.labels import place
 
 # Fields of features: values, centre and scale, and names.
 OF_ITEMS = ("features", "centre", "scale", "feature_names")
