@@ -31,6 +31,7 @@ from raters.judgements.names import (
 from raters.judgements.reading import features as feature_reading
 from raters.judgements.reading.columns import (
     Column,
+    Columns,
     column_names,
     one_each,
     place,
@@ -245,8 +246,8 @@ class Choices(Grouped):
         table = _Offers(group, what, who, times, values)
         each = _of_sets(columns.lists["choosers"], group, sets)
         terms = _Terms(listed["features"], specific, listed["choosers"], like)
-        choices = cls._of(table, (sets, names), people, each, terms, counted)
-        return choices.aggregate() if aggregate and not choices.has_features else choices
+        names_of = {"sets": sets, "alternatives": names, "annotators": people}
+        return cls._of(table, names_of, each, terms, counted=counted, aggregate=aggregate)
 
     @classmethod
     def from_wide(
@@ -333,39 +334,37 @@ class Choices(Grouped):
         columns = read_columns(
             frame, several=listed, empty=optional, choice=choice, annotator=annotator
         )
-        rows, places = columns.rows, [at for at, _ in by_place]
-        offered = _availability(columns.lists["available"], places, (rows, len(names)))
         code = None
         if choice is not None:
             advice = "add it, or leave out those rows"
             code = place(columns["choice"], tuple(values), "alternatives", advice)
-            _check_available(offered, code, names)
+        offered = _offered(columns, by_place, names, code)
         wide = _wide_features(columns.lists["features"], described, offered)
         who, people = columns.annotators(annotators, "chose once")
         group, what = np.nonzero(offered)
         times = None if code is None else (code[group] == what).astype(float)
         table = _Offers(group, what, who[group], times, wide[group, what])
-        each = _matrix(columns.lists["choosers"], rows)
-        sets = tuple(range(rows)), tuple(names)
+        each = _matrix(columns.lists["choosers"], columns.rows)
+        sets = tuple(range(columns.rows))
+        names_of = {"sets": sets, "alternatives": names, "annotators": people}
         terms = _Terms(tuple(described), specific, tuple(listed["choosers"]), like)
-        choices = cls._of(table, sets, people, each, terms, counted=False)
-        return choices.aggregate() if aggregate and not choices.has_features else choices
+        return cls._of(table, names_of, each, terms, counted=False, aggregate=aggregate)
 
     @classmethod
     def _of(
         cls,
         table: _Offers,
-        names: tuple[tuple[Any, ...], tuple[Any, ...]],
-        annotators: tuple[Any, ...],
+        names: dict[str, Names],
         of_choosers: Float[np.ndarray, "set chooser_feature"],
         terms: _Terms,
+        *,
         counted: bool,
+        aggregate: bool,
     ) -> Choices:
         """Choices from rows in any order, checked and with their features scaled."""
         table = table.in_order()
-        sets, alternatives = names
-        _check_sets(table, sets, alternatives, counted=counted)
-        features = terms.of_offers(table, alternatives)
+        _check_sets(table, names["sets"], names["alternatives"], counted=counted)
+        features = terms.of_offers(table, names["alternatives"])
         columns: dict[str, Any] = {
             "alternative": table.alternative.astype(np.int32),
             "annotator": table.annotator.astype(np.int32),
@@ -374,12 +373,12 @@ class Choices(Grouped):
             "features": features.pop("features"),
         }
         if table.chosen is not None:
-            total = np.bincount(table.group, table.chosen, len(sets))[table.group]
+            total = np.bincount(table.group, table.chosen)[table.group]
             columns["chosen"] = table.chosen.astype(np.float32)
             columns["count"] = None if (total == 1).all() else total.astype(np.float32)
-        others = features | terms.of_choosers(of_choosers)
-        others |= {"sets": sets, "alternatives": alternatives, "annotators": annotators}
-        return cls.of_all(table.group, columns, **others)
+        others = features | terms.of_choosers(of_choosers) | names
+        choices = cls.of_all(table.group, columns, **others)
+        return choices.aggregate() if aggregate and not choices.has_features else choices
 
     # ---------------------------------------------------------------- facts
 
@@ -841,7 +840,7 @@ def _check_sets(offers: _Offers, sets: Names, alternatives: Names, *, counted: b
 # ---------------------------------------------------------------- wide tables
 
 
-def _alternative_names(given: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+def _alternative_names(given: Iterable[Any]) -> tuple[list[Any], Names]:
     """Alternatives of a wide table as the column of choices has them, and their names."""
     check_ordered(given, "alternatives")
     names = list(given.values()) if isinstance(given, Mapping) else given
@@ -849,38 +848,29 @@ def _alternative_names(given: Iterable[Any]) -> tuple[list[Any], list[Any]]:
     values = list(given) if isinstance(given, Mapping) else listed
     for one in (values, listed):
         check_once(one, "alternatives")
-    return values, alike([listed])[0]
+    return values, tuple(alike([listed])[0])
 
 
-def _availability(
-    columns: Sequence[Column], places: Sequence[int], shape: tuple[int, int]
+def _offered(
+    columns: Columns, by_place: Sequence[tuple[int, str]], names: Names, code: Codes | None
 ) -> Bool[np.ndarray, "set alternative"]:
-    """Mask of what was offered in each row of a wide table."""
-    offered = np.ones(shape, bool)
-    for at, column in zip(places, columns, strict=True):
+    """Mask of what was offered in each row of a wide table, what was chosen included."""
+    offered = np.ones((columns.rows, len(names)), bool)
+    for (at, _), column in zip(by_place, columns.lists["available"], strict=True):
         numbers = read_numbers(column)
         column.refuse_rows(
             ~np.isin(numbers, (0, 1)),
             "it must hold 1 where the alternative was offered and 0 where it was not",
         )
         offered[:, at] = numbers == 1
-    return offered
-
-
-def _check_available(
-    offered: Bool[np.ndarray, "set alternative"],
-    code: Int[np.ndarray, " set"],
-    names: Sequence[Any],
-) -> None:
-    """Raise when something was chosen that was not offered."""
-    wrong = ~offered[np.arange(len(code)), code]
-    if wrong.any():
+    if code is not None and (wrong := ~offered[np.arange(len(code)), code]).any():
         refuse_data(
             "available",
             names[code[np.argmax(wrong)]],
             f"excludes what was chosen in {where(wrong)}",
             "what was chosen was offered: correct the column, or leave out those rows",
         )
+    return offered
 
 
 def _columns_by_alternative(

@@ -332,7 +332,7 @@ class Comparisons(Scanned, Judgements):
         cells = columns.lists["places"]
         place, item_names = in_places(cells, items)
         _check_number(len(place) * math.comb(len(cells), 2), "places")
-        who, annotator_names = rankers(columns, annotators, tuple(range(len(place))))
+        who, annotator_names = rankers(columns, annotators)
         before, after = np.triu_indices(len(cells), 1)
         winner, loser = place[:, before], place[:, after]
         both = (winner >= 0) & (loser >= 0)

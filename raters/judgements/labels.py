@@ -23,7 +23,6 @@ from raters.judgements.names import (
     alike,
     ascii_shown,
     check_once,
-    check_ordered,
     in_order,
     meaning,
     name_list,
@@ -405,15 +404,12 @@ class Labels(Scanned, Grouped):
         """
         values, chosen = feature_reading.features_of(features, item, names, self.items)
         if like is None:
-            values, centre, scale = feature_reading.design(values, chosen, self.items)
+            fields = feature_reading.design(values, chosen, self.items)
         else:
             instance("like", like, type(self), "labels with features", "like=fitted_labels")
-            values, centre, scale = feature_reading.design_like(values, chosen, self.items, like)
-            chosen = like.feature_names[1:]
-        values = values[np.asarray(self.unit_code)]
-        return dataclasses.replace(
-            self, features=values, centre=centre, scale=scale, feature_names=("intercept", *chosen)
-        )
+            fields = feature_reading.design_like(values, chosen, self.items, like)
+        fields["features"] = fields["features"][np.asarray(self.unit_code)]
+        return dataclasses.replace(self, **fields)
 
     def unlabelled(self, features: Any, *, item: str | None = None) -> Self:
         """New items that nobody has labelled, with their features: what `raters.predict`
@@ -455,7 +451,7 @@ class Labels(Scanned, Grouped):
                 expected="add features to the labels first",
             )
         values, names = feature_reading.new_items(features, item, self.feature_names[1:])
-        design, _, _ = feature_reading.design_like(values, self.feature_names[1:], names, self)
+        fields = feature_reading.design_like(values, self.feature_names[1:], names, self)
         none = np.zeros(0, np.int32)
         return dataclasses.replace(
             self,
@@ -465,7 +461,7 @@ class Labels(Scanned, Grouped):
             count=None,
             unit_code=np.arange(len(names), dtype=np.int32),
             truth=None,
-            features=design,
+            features=fields["features"],
             items=names,
             most=1,
         )
@@ -558,8 +554,7 @@ def _classes(
                 "give a column of classes, or name all classes",
             )
     else:
-        check_ordered(known, "classes")
-        listed = name_list(known, "classes", "classes=['no', 'yes']")
+        listed = name_list(known, "classes", "classes=['no', 'yes']", ordered=True)
         names = tuple(alike([*groups, listed])[-1])
     if len(names) < 2:
         refuse_data(

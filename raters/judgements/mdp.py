@@ -351,11 +351,36 @@ class MDP:
 
     def reward(self, weights: ArrayLike) -> Float[np.ndarray, "state action"]:
         """Reward of each action in each state, linear in the features, shape (state, action)."""
-        return np.asarray(self.features @ _check_weights(weights, self))
+        array = numbers("weights", weights)
+        _check_shape("weights", array, (self.num_features,), "(feature,)")
+        _check_finite("weights", array)
+        return np.asarray(self.features @ array)
 
     def check(self) -> None:
         """Raise unless the arrays fit together; see `from_arrays`."""
-        _check_process(self)
+        _check_discount(self.discount)
+        transition, allowed = np.asarray(self.transition), np.asarray(self.allowed)
+        _check_transition(transition)
+        size = transition.shape[:2]
+        _check_allowed(allowed, size)
+        _check_shape("start", self.start, size[:1], "(state,)")
+        features = np.asarray(self.features)
+        if features.ndim != 3 or features.shape[:2] != size or not features.size:
+            refuse_data(
+                "features",
+                problem=f"has shape {features.shape}",
+                expected=f"it must be (state, action, feature) or (state, feature), with {size[0]}"
+                f" states and {size[1]} actions",
+            )
+        lengths = {"states": size[0], "actions": size[1], "feature_names": features.shape[-1]}
+        for parameter, length in lengths.items():
+            _check_names(parameter, getattr(self, parameter), length)
+        for name in ("transition", "features", "start"):
+            _check_finite(name, np.asarray(getattr(self, name)))
+        _check_done(self, allowed)
+        _check_probabilities(self, transition, allowed)
+        if self.discount == 1:
+            _check_ends(self)
 
     def warn(self) -> None:
         """Warn of states that are never reached from the start."""
@@ -724,14 +749,6 @@ def _check_discount(discount: float) -> None:
         )
 
 
-def _check_weights(weights: ArrayLike, process: MDP) -> Float[np.ndarray, " feature"]:
-    """Finite weights, one for each feature."""
-    array = numbers("weights", weights)
-    _check_shape("weights", array, (process.num_features,), "(feature,)")
-    _check_finite("weights", array)
-    return array
-
-
 def _check_transition(transition: Shaped[np.ndarray, " ..."]) -> None:
     """Raise unless a table of transitions has its axes."""
     if transition.ndim != 3 or transition.shape[0] != transition.shape[2] or not transition.size:
@@ -753,33 +770,6 @@ def _check_allowed(allowed: Shaped[np.ndarray, " ..."], size: tuple[int, ...]) -
             expected="it must hold flags",
             instead="allowed=allowed.astype(bool)",
         )
-
-
-def _check_process(process: MDP) -> None:
-    """Raise unless the tables of a process fit together; see `MDP.from_arrays`."""
-    _check_discount(process.discount)
-    transition, allowed = np.asarray(process.transition), np.asarray(process.allowed)
-    _check_transition(transition)
-    size = transition.shape[:2]
-    _check_allowed(allowed, size)
-    _check_shape("start", process.start, size[:1], "(state,)")
-    features = np.asarray(process.features)
-    if features.ndim != 3 or features.shape[:2] != size or not features.size:
-        refuse_data(
-            "features",
-            problem=f"has shape {features.shape}",
-            expected=f"it must be (state, action, feature) or (state, feature), with {size[0]}"
-            f" states and {size[1]} actions",
-        )
-    lengths = {"states": size[0], "actions": size[1], "feature_names": features.shape[-1]}
-    for parameter, length in lengths.items():
-        _check_names(parameter, getattr(process, parameter), length)
-    for name in ("transition", "features", "start"):
-        _check_finite(name, np.asarray(getattr(process, name)))
-    _check_done(process, allowed)
-    _check_probabilities(process, transition, allowed)
-    if process.discount == 1:
-        _check_ends(process)
 
 
 def _check_shape(name: str, array: Any, shape: tuple[int, ...], axes: str) -> None:

@@ -33,8 +33,7 @@ def encode_names(
     """Shared integer codes of one or several columns that name the same things, −1 where they are
     empty, and the names in code order."""
     many = plural(role)
-    check_ordered(known, many)
-    given = None if known is None else name_list(known, many)
+    given = None if known is None else name_list(known, many, ordered=True)
     lists = alike([column.values for column in columns] + ([] if given is None else [given]))
     names = in_order(lists) if given is None else tuple(lists.pop())
     check_once(names, many)
@@ -51,8 +50,12 @@ def encode_names(
     return [code[column.code] for code, column in zip(codes, columns, strict=True)], names
 
 
-def name_list(names: Iterable[Any], parameter: str, such: str | None = None) -> list[Any]:
-    """Names that are given as a list."""
+def name_list(
+    names: Iterable[Any], parameter: str, such: str | None = None, *, ordered: bool = False
+) -> list[Any]:
+    """Names that are given as a list, and as no set where their order counts."""
+    if ordered:
+        check_ordered(names, parameter)
     if not is_list(names):
         such = such or f"{parameter}=['a', 'b']"
         refuse_data(parameter, names, "is no list of names", "give a list of names", instead=such)

@@ -19,7 +19,7 @@ from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean, checked
 from raters.judgements.base import Judgements
 from raters.judgements.choices import Choices
-from raters.judgements.counts import Codes, Tallies, ordered_pairs, place_within
+from raters.judgements.counts import Codes, Numbers, Tallies, ordered_pairs, place_within
 from raters.judgements.names import (
     Names,
     encode_names,
@@ -92,11 +92,6 @@ def order_of(code: int, size: int, depth: int) -> list[int]:
 
 # What stands, in words, for the items between the best and the worst.
 _BETWEEN = ("...", "…")
-
-
-def _is_between(name: Any) -> bool:
-    """True for dots between two names."""
-    return isinstance(name, str) and name.strip() in _BETWEEN
 
 
 @jax.tree_util.register_dataclass
@@ -247,7 +242,8 @@ class Rankings(Judgements):
         number = columns.counts()
         if number is not None:
             number = one_each(of, columns["count"], number, names)
-        return cls._read(table, who, number, item_names, annotator_names, unranked, aggregate)
+        by = who, annotator_names
+        return cls._read(table, item_names, by, number, unranked, aggregate)
 
     @classmethod
     def from_wide(
@@ -302,12 +298,11 @@ class Rankings(Judgements):
         others = {"annotator": annotator, "count": count}
         columns = wide_columns(frame, places, "places", 1, **others)
         in_place, item_names = in_places(columns.lists["places"], items)
-        who, annotator_names = rankers(columns, annotators, tuple(range(columns.rows)))
         row, column = np.nonzero(in_place >= 0)
         table = _by_cells(row, in_place[row, column], column + 1, len(in_place))
         _check_placed(table, "places")
-        number = columns.counts()
-        return cls._read(table, who, number, item_names, annotator_names, unranked, aggregate)
+        who = rankers(columns, annotators)
+        return cls._read(table, item_names, who, columns.counts(), unranked, aggregate)
 
     @classmethod
     def from_best_worst(
@@ -372,18 +367,16 @@ class Rankings(Judgements):
         others = {"annotator": annotator, "count": count}
         columns = wide_columns(frame, offered, "offered", 2, **named, **others)
         table, item_names = _best_and_worst(columns, items)
-        who, annotator_names = rankers(columns, annotators, tuple(range(columns.rows)))
-        number = columns.counts()
-        return cls._read(table, who, number, item_names, annotator_names, "not offered", aggregate)
+        who = rankers(columns, annotators)
+        return cls._read(table, item_names, who, columns.counts(), "not offered", aggregate)
 
     @classmethod
     def _read(
         cls,
         table: _Table,
-        who: Int[np.ndarray, " ranking"],
-        count: Float[np.ndarray, " ranking"] | None,
-        items: tuple[Any, ...],
-        annotators: tuple[Any, ...],
+        items: Names,
+        by: tuple[Codes, Names],
+        count: Numbers | None,
         unranked: Unranked | None,
         aggregate: bool,
     ) -> Rankings:
@@ -392,7 +385,7 @@ class Rankings(Judgements):
         depth = (place > 0).sum(1).astype(np.int32)
         named = (place < 0).any(1).astype(np.int32)
         lowest = named if named.any() else None
-        data = cls(who, depth, count, offered, place, annotators, items, lowest)
+        data = cls(by[0], depth, count, offered, place, by[1], items, lowest)
         return data.aggregate() if aggregate else data
 
     # ---------------------------------------------------------------- facts
@@ -679,8 +672,9 @@ class Rankings(Judgements):
         if not isinstance(names, (list, tuple)):
             return None
         size, named = self._shape_of(row)
-        if self._asks_worst(row) and len(names) == named + 1 and _is_between(names[-2]):
-            names = [*names[:-2], names[-1]]
+        if self._asks_worst(row) and len(names) == named + 1:
+            between = isinstance(names[-2], str) and names[-2].strip() in _BETWEEN
+            names = [*names[:-2], names[-1]] if between else names
         positions = [super(Rankings, self).outcome_of(row, name) for name in names]
         if named == size == len(positions) + 1:
             positions += [float(one) for one in range(size) if float(one) not in positions][:1]
@@ -924,10 +918,12 @@ def in_places(
 
 
 def rankers(
-    columns: Columns, known: Iterable[Any] | None, each: Names
+    columns: Columns, known: Iterable[Any] | None, each: Names | None = None
 ) -> tuple[Int[np.ndarray, " ranking"], Names]:
-    """Code of who gave each ranking, and the names; without a column those of the rankings."""
+    """Code of who gave each ranking, and the names; without a column those of the rankings, which
+    may be the rows."""
     if "annotator" in columns:
         return columns.codes("annotator", known)
     check_no_annotators(known)
-    return np.arange(len(each), dtype=np.int32), each
+    names = tuple(range(columns.rows)) if each is None else each
+    return np.arange(len(names), dtype=np.int32), names

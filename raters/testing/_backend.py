@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import tempfile
 import warnings
@@ -25,7 +24,7 @@ from raters.judgements.base import Judgements
 from raters.model import Model
 from raters.program import Program
 from raters.testing._kinds import answered_otherwise
-from raters.testing._model import check_reference
+from raters.testing._model import check_identity, check_reference
 from raters.testing._result import check_result
 
 _COMPILED = "/jax/core/compile/backend_compile_duration"
@@ -59,9 +58,7 @@ def check_backend(backend: Backend, model: Model[Any], data: Judgements, *, seed
     """
     check_data(data, "data", model)
     name = type(backend).__name__
-    twin = dataclasses.replace(backend)
-    assert twin == backend, f"{name} built again from its own fields is not equal to itself"
-    assert hash(twin) == hash(backend), f"two equal {name} have different hashes"
+    check_identity(backend)
     check_reference(backend)
     if reason := backend.why_not(Program(model, data)):
         _check_refusal(backend, model, data, reason, seed)

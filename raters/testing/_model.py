@@ -70,7 +70,9 @@ def check_model(model: Model[Any], data: Judgements, *, seed: int = 0) -> None:
     >>> rt.testing.check_model(rt.BTL(), votes)
     """
     check_data(data, "data", model)
-    _check_identity(model)
+    check_identity(model)
+    again = from_json(to_json(model), (Model,), "model")
+    assert again == model, f"{model!r} stored and read back is another model: {again!r}"
     check_reference(model)
     assert data.has_answers, "check_model needs data with outcomes; rt.simulate draws some"
     reason = model.why_not(data)
@@ -95,21 +97,13 @@ def check_model(model: Model[Any], data: Judgements, *, seed: int = 0) -> None:
 # ---------------------------------------------------------------------- the model
 
 
-def _check_identity(model: Model[Any]) -> None:
-    name = type(model).__name__
-    fields = {field.name: getattr(model, field.name) for field in dataclasses.fields(model)}
-    twin = type(model)(**fields)
-    assert twin == model, (
-        f"{name} built again from its own fields is not equal to itself: {twin!r} is not {model!r}"
+def check_identity(thing: Any) -> None:
+    """Check that equal models or back-ends are equal, also by their hashes."""
+    name, twin = type(thing).__name__, dataclasses.replace(thing)
+    assert twin == thing, (
+        f"{name} built again from its own fields is not equal to itself: {twin!r} is not {thing!r}"
     )
-    assert hash(twin) == hash(model), (
-        f"two equal {name} have different hashes, {hash(twin)} and {hash(model)}"
-    )
-    text = to_json(model)
-    again = from_json(text, (Model,), "model")
-    assert again == model, (
-        f"{name} stored and read back is another model: {again!r} is not {model!r}"
-    )
+    assert hash(twin) == hash(thing), f"two equal {name} have different hashes"
 
 
 def check_reference(thing: Any) -> None:

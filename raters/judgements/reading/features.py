@@ -41,7 +41,15 @@ def feature_array(
             expected="name the column with the items",
             instead="item='item'",
         )
-    values = _values(features, items)
+    try:
+        if isinstance(features, np.ma.MaskedArray):
+            features = np.ma.filled(features.astype(float), np.nan)
+        values = np.asarray(features)
+    except Exception:  # Whatever a foreign object raises, it is no array.
+        values = np.zeros(())
+    if values.ndim != 2 or len(values) != len(items):
+        shape = f"there must be two, (item, feature) = ({len(items)}, …), in the order of the items"
+        refuse_data("features", problem=f"has the shape {values.shape}", expected=shape)
     number = values.shape[1]
     chosen = tuple(f"x{place + 1}" for place in range(number))
     if names is not None:
@@ -53,20 +61,6 @@ def feature_array(
         ]
         values = np.column_stack([read_numbers(column) for column in columns])
     return values, chosen
-
-
-def _values(features: Any, items: Names) -> Shaped[np.ndarray, "item feature"]:
-    """An array of features, with a row for each item."""
-    shape = f"there must be two, (item, feature) = ({len(items)}, …), in the order of the items"
-    try:
-        if isinstance(features, np.ma.MaskedArray):
-            features = np.ma.filled(features.astype(float), np.nan)
-        values = np.asarray(features)
-    except Exception:  # Whatever a foreign object raises, it is no array.
-        values = np.zeros(())
-    if values.ndim != 2 or len(values) != len(items):
-        refuse_data("features", problem=f"has the shape {values.shape}", expected=shape)
-    return values
 
 
 def feature_table(
@@ -129,12 +123,8 @@ def features_of(
 
 def design(
     values: Shaped[np.ndarray, "item feature"], names: tuple[str, ...], items: Names
-) -> tuple[
-    Float[np.ndarray, "item 1+feature"],
-    Float[np.ndarray, " 1+feature"],
-    Float[np.ndarray, " 1+feature"],
-]:
-    """A column of ones and the features, centred and scaled; and by what they were."""
+) -> dict[str, Any]:
+    """Fields of features: a column of ones, and the features, centred and scaled."""
     if "intercept" in names:
         refuse_data("features", "intercept", "is added by itself", "give it another name")
     dtype = np.float32 if values.dtype in (np.float16, np.float32) else np.float64
@@ -158,17 +148,15 @@ def design(
             "leave it out: an intercept is added by itself",
             instead=f"names={rest}",
         )
-    columns = np.concatenate([np.ones((len(values), 1)), (values - centre) / scale], axis=1)
-    return (
-        columns.astype(dtype),
-        np.append(0.0, centre).astype(dtype),
-        np.append(1.0, scale).astype(dtype),
-    )
+    columns = np.insert((values - centre) / scale, 0, 1.0, axis=1)
+    every = columns, np.append(0.0, centre), np.append(1.0, scale)
+    arrays = (array.astype(dtype) for array in every)
+    return dict(zip(OF_ITEMS, (*arrays, ("intercept", *names)), strict=True))
 
 
 def design_like(
     values: Shaped[np.ndarray, "item feature"], names: tuple[str, ...], items: Names, like: Any
-) -> tuple[Float[np.ndarray, "item 1+feature"], Any, Any]:
+) -> dict[str, Any]:
     """As `design`, centred and scaled as other labels were."""
     if like.features is None or set(like.feature_names[1:]) != set(names):
         given = "none" if like.features is None else shorten(like.feature_names[1:])
@@ -179,9 +167,8 @@ def design_like(
         )
     values = values[:, [names.index(name) for name in like.feature_names[1:]]].astype(np.float64)
     check_finite(values, like.feature_names[1:], items)
-    scaled = (values - np.asarray(like.centre)[1:]) / np.asarray(like.scale)[1:]
-    columns = np.concatenate([np.ones((len(values), 1)), scaled], axis=1)
-    return columns.astype(np.asarray(like.features).dtype), like.centre, like.scale
+    fields = scaled_as(like, np.insert(values, 0, 1.0, axis=1), OF_ITEMS)
+    return fields | {"features": fields["features"].astype(np.asarray(like.features).dtype)}
 
 
 def check_same(names: Names, known: Names, parameter: str, of: str) -> None:
