@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import UserDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import jax
 import numpy as np
@@ -60,13 +60,13 @@ class Arguments(Judgements):
     number: int = static(0)
     largest: int = static(-1)
 
-    axes: ClassVar[Mapping[str, str]] = {}
-    names: ClassVar[Mapping[str, str]] = {}
-    answer: ClassVar[str] = "outcomes"
-    row: ClassVar[str] = "observation"
-    unit: ClassVar[str] = "data set"
-    judge: ClassVar[str] = "observation"
-    divisible: ClassVar[bool] = False
+    axes = {}
+    names = {}
+    answer = "outcomes"
+    row = "observation"
+    unit = "data set"
+    judge = "observation"
+    divisible = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.number:,} observations of {self.outcome!r})"
@@ -89,11 +89,6 @@ class Arguments(Judgements):
     def num_units(self) -> int:
         """One: the whole."""
         return 1
-
-    @property
-    def weight(self) -> Any:
-        """Ones, shape (observation,)."""
-        return np.ones(self.number)
 
     @property
     def coords(self) -> dict[str, Any]:

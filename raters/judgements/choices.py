@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import jax
 import numpy as np
@@ -130,24 +130,20 @@ class Choices(Grouped):
     most: int = static(1, derived=True)
     even: bool = static(False)
 
-    axes: ClassVar[Mapping[str, str]] = {
-        "unit_code": "set",
-        "alternative": "alternative",
-        "annotator": "annotator",
-    }
-    names: ClassVar[Mapping[str, str]] = {
+    axes = {"unit_code": "set", "alternative": "alternative", "annotator": "annotator"}
+    names = {
         "set": "sets",
         "alternative": "alternatives",
         "annotator": "annotators",
         "feature": "feature_names",
         "chooser_feature": "chooser_names",
     }
-    answer: ClassVar[str] = "chosen"
-    row: ClassVar[str] = "offer"
-    unit: ClassVar[str] = "set"
-    summed: ClassVar[bool] = True
-    together: ClassVar[bool] = True
-    success: ClassVar[tuple[str, float] | None] = ("p_chosen", 1.0)
+    answer = "chosen"
+    row = "offer"
+    unit = "set"
+    summed = True
+    together = True
+    success = ("p_chosen", 1.0)
 
     # ---------------------------------------------------------------- building
 
@@ -243,7 +239,10 @@ class Choices(Grouped):
         if chosen is not None:
             times = _chosen(columns["chosen"], counted=counted)
         values = _matrix(columns.lists["features"], columns.rows)
-        table = _Offers(group, what, who, times, values)
+        order = np.lexsort((what, group))
+        chosen_in_order = None if times is None else times[order]
+        codes = group[order], what[order], who[order]
+        table = _Offers(*codes, chosen_in_order, values[order])
         each = _of_sets(columns.lists["choosers"], group, sets)
         terms = _Terms(listed["features"], specific, listed["choosers"], like)
         names_of = {"sets": sets, "alternatives": names, "annotators": people}
@@ -361,8 +360,7 @@ class Choices(Grouped):
         counted: bool,
         aggregate: bool,
     ) -> Choices:
-        """Choices from rows in any order, checked and with their features scaled."""
-        table = table.in_order()
+        """Choices from rows in order, checked and with their features scaled."""
         _check_sets(table, names["sets"], names["alternatives"], counted=counted)
         features = terms.of_offers(table, names["alternatives"])
         columns: dict[str, Any] = {
@@ -766,19 +764,13 @@ def _across(
 
 
 class _Offers(NamedTuple):
-    """Rows of a table of choices: one for each alternative of each set."""
+    """Rows of a table of choices, one for each alternative of each set, in this order."""
 
     group: Int[np.ndarray, " offer"]
     alternative: Int[np.ndarray, " offer"]
     annotator: Int[np.ndarray, " offer"]
     chosen: Float[np.ndarray, " offer"] | None
     features: Float[np.ndarray, "offer feature"]
-
-    def in_order(self) -> _Offers:
-        """The same rows, sorted by set and alternative."""
-        order = np.lexsort((self.alternative, self.group))
-        columns: Any = (None if column is None else column[order] for column in self)
-        return _Offers(*columns)
 
 
 # ---------------------------------------------------------------- what was chosen

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import jax
 import numpy as np
@@ -58,11 +58,6 @@ class Side(str):
     items are called."""
 
     __slots__ = ()
-
-
-def side_words(first: str, second: str) -> tuple[str, str]:
-    """A word for each side that is not the name of the item on the other."""
-    return "first" if second == "left" else "left", "second" if first == "right" else "right"
 
 
 @jax.tree_util.register_dataclass
@@ -130,22 +125,18 @@ class Comparisons(Scanned, Judgements):
     stratum: Any = None
     strata: tuple[Any, ...] = static(())
 
-    axes: ClassVar[Mapping[str, str]] = {
-        "first": "item",
-        "second": "item",
-        "annotator": "annotator",
-    }
-    names: ClassVar[Mapping[str, str]] = {
+    axes = {"first": "item", "second": "item", "annotator": "annotator"}
+    names = {
         "item": "items",
         "annotator": "annotators",
         "feature": "feature_names",
         "stratum": "strata",
     }
-    answer: ClassVar[str] = "wins"
-    observed: ClassVar[str] = "outcome"
-    row: ClassVar[str] = "comparison"
-    again: ClassVar[bool] = True
-    pair: ClassVar[tuple[str, str] | None] = ("first", "second")
+    answer = "wins"
+    observed = "outcome"
+    row = "comparison"
+    again = True
+    pair = ("first", "second")
 
     # ---------------------------------------------------------------- building
 
@@ -591,7 +582,9 @@ class Comparisons(Scanned, Judgements):
         text = name_text(answer) if outcome is not None else ""
         if outcome is not None and _WORDS.get(loosely(text), outcome) != outcome:
             first, second = self._sides(row)
-            left, right = side_words(first, second)
+            # A word for each side that is not the name of the item on the other.
+            left = "first" if second == "left" else "left"
+            right = "second" if first == "right" else "right"
             raise DataError(
                 f"the answer {answer!r} is the name of an item and also a word for a side or a tie;"
                 f" write {left!r} for {first!r} or {right!r} for {second!r}"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import jax
 import numpy as np
@@ -97,21 +97,17 @@ class Demonstrations(Judgements):
     annotators: tuple[Any, ...] = static()
     trajectories: tuple[Any, ...] = static(())
 
-    axes: ClassVar[Mapping[str, str]] = {
-        "state": "state",
-        "annotator": "annotator",
-        "action": "action",
-    }
-    names: ClassVar[Mapping[str, str]] = {
+    axes = {"state": "state", "annotator": "annotator", "action": "action"}
+    names = {
         "state": "states",
         "action": "actions",
         "annotator": "annotators",
         "feature": "feature_names",
         "trajectory": "trajectories",
     }
-    answer: ClassVar[str] = "action"
-    row: ClassVar[str] = "step"
-    again: ClassVar[bool] = True
+    answer = "action"
+    row = "step"
+    again = True
 
     # ---------------------------------------------------------------- building
 

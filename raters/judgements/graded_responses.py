@@ -3,9 +3,9 @@ integer codes with the names beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 
@@ -55,10 +55,10 @@ class GradedResponses(OnScale):
     items: tuple[Any, ...] = static()
     levels: tuple[Any, ...] = static()
 
-    axes: ClassVar[Mapping[str, str]] = {"person": "person", "item": "item", "response": "level"}
-    names: ClassVar[Mapping[str, str]] = {"person": "persons", "item": "items", "level": "levels"}
-    answer: ClassVar[str] = "response"
-    judge: ClassVar[str] = "person"
+    axes = {"person": "person", "item": "item", "response": "level"}
+    names = {"person": "persons", "item": "items", "level": "levels"}
+    answer = "response"
+    judge = "person"
 
     @classmethod
     def from_frame(

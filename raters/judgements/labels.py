@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import jax
 import numpy as np
@@ -116,14 +116,14 @@ class Labels(Scanned, Grouped):
     family: Any = of_axes("annotator", default=None)
     families: tuple[Any, ...] = static(())
 
-    axes: ClassVar[Mapping[str, str]] = {
+    axes = {
         "unit_code": "item",
         "annotator": "annotator",
         "label": "label",
         "truth": "true_class",
         "family": "family",
     }
-    names: ClassVar[Mapping[str, str]] = {
+    names = {
         "item": "items",
         "annotator": "annotators",
         "true_class": "classes",
@@ -131,10 +131,10 @@ class Labels(Scanned, Grouped):
         "feature": "feature_names",
         "family": "families",
     }
-    answer: ClassVar[str] = "label"
-    known: ClassVar[str | None] = "truth"
-    row: ClassVar[str] = "row"
-    unit: ClassVar[str] = "item"
+    answer = "label"
+    known = "truth"
+    row = "row"
+    unit = "item"
 
     # ---------------------------------------------------------------- building
 

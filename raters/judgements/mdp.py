@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from raters.judgements.names import (
     warn_of_each,
 )
 from raters.judgements.reading.columns import read_columns, read_numbers, repeated, where
-from raters.judgements.roles import static
+from raters.judgements.roles import number_of, static
 
 # Name of the state that is added where episodes end.
 END = "end"
@@ -321,20 +322,9 @@ class MDP:
 
     # ---------------------------------------------------------------- facts
 
-    @property
-    def num_states(self) -> int:
-        """Number of states."""
-        return int(self.transition.shape[0])
-
-    @property
-    def num_actions(self) -> int:
-        """Number of actions, allowed everywhere or not."""
-        return int(self.transition.shape[1])
-
-    @property
-    def num_features(self) -> int:
-        """Number of features."""
-        return int(self.features.shape[-1])
+    num_states = number_of("states", "Number of states.")
+    num_actions = number_of("actions", "Number of actions, allowed everywhere or not.")
+    num_features = number_of("feature_names", "Number of features.")
 
     @property
     def ends(self) -> Bool[np.ndarray, " state"]:
@@ -400,22 +390,13 @@ class MDP:
         )
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, MDP):
-            return NotImplemented
-        same_arrays = all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in _ARRAYS
+        names = [field.name for field in dataclasses.fields(self)]
+        return isinstance(other, MDP) and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in names
         )
-        return same_arrays and self._facts() == other._facts()
 
     def __hash__(self) -> int:
-        return hash(self._facts())
-
-    def _facts(self) -> tuple[Any, ...]:
-        """Fields that are no arrays."""
-        return self.discount, self.states, self.actions, self.feature_names
-
-
-_ARRAYS = ("transition", "features", "start", "allowed")
+        return hash((self.discount, self.states, self.actions, self.feature_names))
 
 
 def _names(parameter: str, given: Iterable[Any] | None, size: int) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -109,8 +109,8 @@ class OnScale(OfItems):
 
     levels: tuple[Any, ...]
 
-    row: ClassVar[str] = "row"
-    graded: ClassVar[bool] = True
+    row = "row"
+    graded = True
 
     @property
     def coords(self) -> dict[str, Sequence[Any]]:

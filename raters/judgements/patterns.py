@@ -3,9 +3,8 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import jax
 import numpy as np
@@ -33,13 +32,13 @@ class Patterns(Grouped):
     most: int = static(1, derived=True)
     even: bool = static(False)
 
-    axes: ClassVar[Mapping[str, str]] = {"unit_code": "pattern", "facet": "facet"}
-    names: ClassVar[Mapping[str, str]] = {"pattern": "patterns", "facet": "facets"}
-    answer: ClassVar[str] = "given"
-    row: ClassVar[str] = "row"
-    unit: ClassVar[str] = "pattern"
-    judge: ClassVar[str] = "facet"
-    summed: ClassVar[bool] = True
+    axes = {"unit_code": "pattern", "facet": "facet"}
+    names = {"pattern": "patterns", "facet": "facets"}
+    answer = "given"
+    row = "row"
+    unit = "pattern"
+    judge = "facet"
+    summed = True
 
     @classmethod
     def of(cls, data: Judgements, axis: str, other: str) -> Self:

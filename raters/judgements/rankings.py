@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import jax
 import jax.numpy as jnp
@@ -144,12 +144,12 @@ class Rankings(Judgements):
     items: tuple[Any, ...] = static()
     lowest: Any = None
 
-    axes: ClassVar[Mapping[str, str]] = {"annotator": "annotator", "offered": "item"}
-    names: ClassVar[Mapping[str, str]] = {"annotator": "annotators", "item": "items"}
-    answer: ClassVar[str] = "place"
-    row: ClassVar[str] = "ranking"
-    predicted: ClassVar[str] = "first"
-    listed: ClassVar[bool] = False
+    axes = {"annotator": "annotator", "offered": "item"}
+    names = {"annotator": "annotators", "item": "items"}
+    answer = "place"
+    row = "ranking"
+    predicted = "first"
+    listed = False
 
     # ---------------------------------------------------------------- building
 

@@ -3,9 +3,9 @@ the names beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 
@@ -57,17 +57,9 @@ class Ratings(OnScale):
     annotators: tuple[Any, ...] = static()
     levels: tuple[Any, ...] = static()
 
-    axes: ClassVar[Mapping[str, str]] = {
-        "item": "item",
-        "annotator": "annotator",
-        "rating": "level",
-    }
-    names: ClassVar[Mapping[str, str]] = {
-        "item": "items",
-        "annotator": "annotators",
-        "level": "levels",
-    }
-    answer: ClassVar[str] = "rating"
+    axes = {"item": "item", "annotator": "annotator", "rating": "level"}
+    names = {"item": "items", "annotator": "annotators", "level": "levels"}
+    answer = "rating"
 
     # ---------------------------------------------------------------- building
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import numpy as np
@@ -56,13 +56,13 @@ class Responses(OfItems):
     persons: tuple[Any, ...] = static()
     items: tuple[Any, ...] = static()
 
-    axes: ClassVar[Mapping[str, str]] = {"person": "person", "item": "item"}
-    names: ClassVar[Mapping[str, str]] = {"person": "persons", "item": "items"}
-    answer: ClassVar[str] = "correct"
-    row: ClassVar[str] = "response"
-    judge: ClassVar[str] = "person"
-    summed: ClassVar[bool] = True
-    success: ClassVar[tuple[str, float] | None] = ("p_correct", 1.0)
+    axes = {"person": "person", "item": "item"}
+    names = {"person": "persons", "item": "items"}
+    answer = "correct"
+    row = "response"
+    judge = "person"
+    summed = True
+    success = ("p_correct", 1.0)
 
     # ---------------------------------------------------------------- building
 

@@ -9,7 +9,7 @@ import json
 import keyword
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 import jax
 import numpy as np
@@ -77,11 +77,11 @@ class Together(Judgements):
     parts: tuple[Any, ...]
     part_names: tuple[str, ...] = static()
 
-    axes: ClassVar[Mapping[str, str]] = {}
-    names: ClassVar[Mapping[str, str]] = {}
-    answer: ClassVar[str] = "parts"
-    row: ClassVar[str] = "judgement"
-    divisible: ClassVar[bool] = False
+    axes = {}
+    names = {}
+    answer = "parts"
+    row = "judgement"
+    divisible = False
 
     @classmethod
     def of(cls, parts: Mapping[str, Judgements]) -> Self:
