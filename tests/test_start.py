@@ -7,8 +7,7 @@ import sys
 
 CODE = """
 import sys, raters as rt
-for name in rt.__all__:
-    getattr(rt, name)
+[getattr(rt, name) for name in rt.__all__]
 late = {"matplotlib", "arviz_plots", "scipy.stats"} & set(sys.modules)
 votes = rt.datasets.separated(4, 3, 60, seed=0).votes
 rt.fit(rt.BTL(), votes, rt.PGEM(draws=20), seed=0, progress=False)
