@@ -295,9 +295,7 @@ def class_probs_by_draw(
 
 def _codes(labels: Labels) -> ItemCodes:
     """Code of the class of each item that the fit knew; −1 elsewhere."""
-    if labels.truth is None:
-        return np.full(labels.num_items, -1)
-    return np.array(labels.truth, int)
+    return np.full(labels.num_items, -1) if labels.truth is None else np.array(labels.truth, int)
 
 
 def with_gold(labels: Labels, gold: Any) -> ItemCodes:

@@ -82,10 +82,12 @@ def _without_position(
         probs: Any = result[program.latent.group]["responsibility"]
         types = {"p_guessing": "guesser", "p_adversarial": "adversary"}
         chances = {name: probs.sel({program.latent.name: of}).values for name, of in types.items()}
+    scale = np.abs(competence).mean(1, keepdims=True)
+    relative = (competence / np.where(scale > 0, scale, 1.0)).mean(0)
     return Quantities(
         values={"competence": competence, "accuracy": accuracy},
         judged="competence",
-        columns={"relative": _relative(competence), **chances, "agreement": agreed},
+        columns={"relative": relative, **chances, "agreement": agreed},
         tables=_worlds(program, competence, limits.level),
     )
 
@@ -130,12 +132,6 @@ def competences(program: Program[Any], draws: Values) -> AnnotatorDraws:
     if not has_directions(program):
         return np.asarray(draws["competence"])
     return directed(program.model, program.data, draws)
-
-
-def _relative(competence: AnnotatorDraws) -> PerAnnotator:
-    """Mean of each competence over the crowd's mean absolute one."""
-    scale = np.abs(competence).mean(1, keepdims=True)
-    return np.asarray((competence / np.where(scale > 0, scale, 1.0)).mean(0))
 
 
 def _with_position(
