@@ -233,9 +233,9 @@ def calibrate_labels(
     unknowns = draw_unknowns(evidence.at(known), truth[known], num_draws, rng)
     probability, drawn = draw_true_classes(evidence, unknowns, truth, rng)
     accuracies = draw_accuracies(_marks(labels, truth, drawn), seed)
-    said = int((by_gold[known] < 0).sum())
+    stated = int((by_gold[known] < 0).sum())
     anchor = Anchor(
-        len(known), tuple(reference), labels.record is not None, by_trusted=said, doubts=doubts
+        len(known), tuple(reference), labels.record is not None, by_trusted=stated, doubts=doubts
     )
     names = {axis: names_array(labels.coords[axis]) for axis in ("item", "annotator", "true_class")}
     draws = {"accuracy": accuracies.own, "ability": accuracies.ability}

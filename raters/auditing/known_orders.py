@@ -47,7 +47,8 @@ class KnownOrders(NamedTuple):
             refuse("gold", shorten(names), "are its columns", expected, error=DataError)
         if form == ("item", "value"):
             return cls._by_value(table, items)
-        codes = {role: _codes(table, role, items) for role in form}
+        columns = read_columns(table, {role: role for role in form}, empty=form)
+        codes = {role: place(columns[role], items, "items", _ADVICE).astype(int) for role in form}
         pairs = _sided(codes, items) if "first" in codes else _complete(codes)
         pairs = np.unique(pairs, axis=0)
         _check_order(pairs, items)
@@ -61,12 +62,9 @@ class KnownOrders(NamedTuple):
         given = column.code >= 0
         code, value = code[given].astype(int), read_numbers(column)[given]
         if (twice := np.bincount(code, minlength=len(items)) > 1).any():
-            raise DataError(
-                parameter="gold",
-                value=shorten([items[one] for one in np.flatnonzero(twice)]),
-                problem="have several values",
-                expected="give each item one value",
-            )
+            several = shorten([items[one] for one in np.flatnonzero(twice)])
+            expected = "give each item one value"
+            refuse("gold", several, "have several values", expected, error=DataError)
         one, other = np.triu_indices(len(code), 1)
         swap, apart = value[one] < value[other], value[one] != value[other]
         better, worse = np.where(swap, other, one)[apart], np.where(swap, one, other)[apart]
@@ -117,12 +115,6 @@ def _table(gold: Any) -> Any:
             "gold", gold, "is no set of known orders", expected, instead=instead, error=DataError
         )
     return {role: [pair[end] for pair in pairs] for end, role in enumerate(FORMS[0])}
-
-
-def _codes(table: Any, role: str, items: Names) -> Int[np.ndarray, " row"]:
-    """Codes of the items in one column, −1 where it is empty."""
-    column = read_columns(table, {role: role}, empty=(role,))[role]
-    return place(column, items, "items", _ADVICE).astype(int)
 
 
 def _complete(codes: Mapping[str, Int[np.ndarray, " row"]]) -> Int[np.ndarray, "pair 2"]:
