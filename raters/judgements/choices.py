@@ -21,7 +21,6 @@ from raters.judgements.names import (
     Names,
     alike,
     check_once,
-    check_ordered,
     name_list,
     name_text,
     names_array,
@@ -834,9 +833,8 @@ def _check_sets(offers: _Offers, sets: Names, alternatives: Names, *, counted: b
 
 def _alternative_names(given: Iterable[Any]) -> tuple[list[Any], Names]:
     """Alternatives of a wide table as the column of choices has them, and their names."""
-    check_ordered(given, "alternatives")
     names = list(given.values()) if isinstance(given, Mapping) else given
-    listed = name_list(names, "alternatives", "alternatives=['train', 'car']")
+    listed = name_list(names, "alternatives", "alternatives=['train', 'car']", ordered=True)
     values = list(given) if isinstance(given, Mapping) else listed
     for one in (values, listed):
         check_once(one, "alternatives")

@@ -414,10 +414,7 @@ class Comparisons(Scanned, Judgements):
 
     # ---------------------------------------------------------------- facts
 
-    @property
-    def num_comparisons(self) -> int:
-        """Number of rows; see `num_votes` for the votes that they stand for."""
-        return self.num_rows
+    num_comparisons = same_as("num_rows", "Number of rows; `num_votes` counts the votes in them.")
 
     num_votes = same_as("num_judgements", "Number of votes, counts included.")
 

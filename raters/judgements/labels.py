@@ -242,15 +242,9 @@ class Labels(Scanned, Grouped):
 
     num_classes = number_of("classes", "Number of classes, met in the labels or not.")
 
-    @property
-    def num_features(self) -> int:
-        """Number of features, the intercept among them; 0 without features."""
-        return len(self.feature_names)
+    num_features = number_of("feature_names", "Number of features, the intercept among them.")
 
-    @property
-    def num_families(self) -> int:
-        """Number of families of annotators; 0 where none are known."""
-        return len(self.families)
+    num_families = number_of("families", "Number of families of annotators, where any are known.")
 
     num_labels = same_as("num_judgements", "Number of labels, repeats included.")
 

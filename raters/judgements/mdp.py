@@ -18,7 +18,6 @@ from raters.errors.validation import checked, is_number, numbers, whole
 from raters.judgements.names import (
     check_names,
     check_once,
-    check_ordered,
     encode_names,
     name_list,
     name_text,
@@ -403,10 +402,8 @@ def _names(parameter: str, given: Iterable[Any] | None, size: int) -> tuple[Any,
     """Names that are given, as whole numbers or text, or numbers from 0."""
     if given is None:
         return tuple(range(size))
-    check_ordered(given, parameter)
-    return tuple(
-        name if isinstance(name, int) else name_text(name) for name in name_list(given, parameter)
-    )
+    listed = name_list(given, parameter, ordered=True)
+    return tuple(name if isinstance(name, int) else name_text(name) for name in listed)
 
 
 # ---------------------------------------------------------------- reading

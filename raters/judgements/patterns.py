@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from raters.judgements.base import Judgements
 from raters.judgements.grouped import Grouped
-from raters.judgements.roles import of_axes, static
+from raters.judgements.roles import number_of, of_axes, static
 
 
 @jax.tree_util.register_dataclass
@@ -79,10 +79,7 @@ class Patterns(Grouped):
             num_answers=len(data.answers()),
         )
 
-    @property
-    def num_facets(self) -> int:
-        """Number of names along the other axis, with answers or without."""
-        return len(self.facets)
+    num_facets = number_of("facets", "Number of names along the other axis.")
 
     def answers(self) -> Float[np.ndarray, " answer"]:
         """Numbers of the answers."""

@@ -46,6 +46,11 @@ def _of_each(name: str) -> Callable[..., Any]:
     return method
 
 
+def _sum_of(number: str, doc: str) -> property:
+    """Property with the sum of a number over the parts."""
+    return property(lambda self: sum(getattr(part, number) for part in self.parts), doc=doc)
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Together(Judgements):
@@ -187,20 +192,11 @@ class Together(Judgements):
         """True if all outcomes are there."""
         return all(part.has_answers for part in self.parts)
 
-    @property
-    def num_rows(self) -> int:
-        """Number of rows of all parts."""
-        return sum(part.num_rows for part in self.parts)
+    num_rows = _sum_of("num_rows", "Number of rows of all parts.")
 
-    @property
-    def num_units(self) -> int:
-        """Number of units of all parts."""
-        return sum(part.num_units for part in self.parts)
+    num_units = _sum_of("num_units", "Number of units of all parts.")
 
-    @property
-    def num_judgements(self) -> int:
-        """Number of judgements, counts included."""
-        return sum(part.num_judgements for part in self.parts)
+    num_judgements = _sum_of("num_judgements", "Number of judgements, counts included.")
 
     @property
     def weight(self) -> Any:

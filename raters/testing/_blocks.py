@@ -33,10 +33,8 @@ def check_blocks(program: Program[Any], values: Values) -> None:
         raise AssertionError(str(error)) from error
     if not plan.blocks:
         return
-    data, values = (
-        jax.tree.map(jnp.asarray, program.data),
-        {name: jnp.asarray(value, float) for name, value in values.items()},
-    )
+    data = jax.tree.map(jnp.asarray, program.data)
+    values = {name: jnp.asarray(value, float) for name, value in values.items()}
     classes = joint.expected_classes(plan, data, values)
     slope = densities(model, data, values).slope
     for block in plan.blocks:

@@ -42,11 +42,7 @@ def check_result(result: xr.DataTree, model: Model[Any], data: Judgements) -> No
     """
     check_data(data, "data", model)
     instance("result", result, xr.DataTree, "a result", "rt.fit(model, data, seed=0)")
-    missing = [
-        group
-        for group in ("posterior", "observed_data", "constant_data")
-        if group not in result.children
-    ]
+    missing = {"posterior", "observed_data", "constant_data"} - set(result.children)
     assert not missing, f"the result has no group {missing}; it has {list(result.children)}"
     program = Program(model, data)
     sites = program.sites
@@ -130,10 +126,8 @@ def _check_classes(result: xr.DataTree, data: Judgements, latent: LatentClass) -
         assert np.array_equal(responsibility[axis].values, expected), (
             f"axis {axis!r} of responsibilities is not named as in the data"
         )
-    low, off = (
-        float(responsibility.min()),
-        float(np.abs(responsibility.sum(latent.axes[1]) - 1).max()),
-    )
+    low = float(responsibility.min())
+    off = float(np.abs(responsibility.sum(latent.axes[1]) - 1).max())
     assert min(low, 1e-5 - off) >= 0, (
         f"responsibilities are no probabilities: the least is {low:.3g}, a sum is off by {off:.3g}"
     )
