@@ -53,12 +53,10 @@ def exact(*wins: int, of: int) -> np.ndarray:
     return found / found.sum(1, keepdims=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "error"),
-    [
-        (rt.PGGibbs(draws=3000, warmup=300, chains=2), 0.03),
-        pytest.param(rt.PGEM(draws=4000), 0.15, marks=pytest.mark.slow),
-    ],
+    [(rt.PGGibbs(draws=3000, warmup=300, chains=2), 0.03), (rt.PGEM(draws=4000), 0.15)],
     ids=lambda value: type(value).__name__,
 )
 def test_probabilities_of_types_against_quadrature(backend, error, fit_quietly) -> None:
