@@ -109,6 +109,7 @@ def test_gibbs_agrees_with_nuts_in_both_forms_of_a_mixed_model(fitted):
         assert array_stats.ess(scale, chain_axis=0, draw_axis=1, method="bulk") > 400
 
 
+@pytest.mark.slow
 def test_results_have_the_axes_of_the_plates_and_deterministic_sites(fitted):
     posterior = fitted["posterior"]
     assert posterior["z"].dims == ("chain", "draw", "group")
@@ -119,6 +120,7 @@ def test_results_have_the_axes_of_the_plates_and_deterministic_sites(fitted):
     np.testing.assert_array_equal(fitted["observed_data"]["y"], Y)
 
 
+@pytest.mark.slow
 def test_predictions_of_fitted_and_of_new_rows(fitted):
     probs = rt.predict(MIXED, fitted)
     assert probs.dims == ("chain", "draw", "observation")
@@ -131,6 +133,7 @@ def test_predictions_of_fitted_and_of_new_rows(fitted):
         rt.predict(MIXED, fitted, {"x": X[:3], "group": GROUP[:3], "num_groups": 9})
 
 
+@pytest.mark.slow
 def test_a_result_is_read_back_and_names_its_function(fitted, tmp_path):
     fitted.to_netcdf(tmp_path / "fit.nc")
     with xr.open_datatree(tmp_path / "fit.nc") as opened:
@@ -145,6 +148,7 @@ def test_a_result_is_read_back_and_names_its_function(fitted, tmp_path):
         rt.fitting.result.model_of(again)
 
 
+@pytest.mark.slow
 def test_a_file_does_not_name_functions_that_are_no_models(fitted):
     altered = fitted.copy()
     altered.attrs["model"] = altered.attrs["model"].replace(f"{__name__}:mixed", "os:system")

@@ -9,6 +9,8 @@ from raters.auditing.settling import settling
 from raters.auditing.verdicts import DIFFERS, gives_one_answer
 from raters.errors import DataWarning
 
+pytestmark = pytest.mark.slow
+
 MODEL = rt.DawidSkene()
 FIT = rt.PGGibbs(draws=500, chains=2)
 NAMES = [f"crowd{place}" for place in range(7)] + ["right", "mute"]
@@ -63,7 +65,6 @@ def test_known_truths_move_verdicts(misled):
     assert set(found.values()) <= {"keep", "review", "drop"}
 
 
-@pytest.mark.slow
 def test_a_trusted_annotator_is_an_anchor(misled):
     _, result, _ = misled
     audit = rt.audit(MODEL, result, reference=["right"])

@@ -8,6 +8,8 @@ import raters as rt
 from raters.checking.dependence import NothingShared
 from raters.errors import DataError
 
+pytestmark = pytest.mark.slow
+
 MODEL = rt.models.OneCoin()
 FIT = rt.PGEM(draws=200)
 _RNG = np.random.default_rng(1)
@@ -73,7 +75,6 @@ def test_copies_are_found_and_a_common_cue_only_by_known_truths(crowds):
     assert informed.effective_interval[1] < blind.effective_interval[0]
 
 
-@pytest.mark.slow
 def test_the_interval_by_fifty_truths(crowds):
     """Of 20 samples of 50 truths, a 90 % interval holds the number by all in 12 at least, with
     probability .9999 if it were exact; with half its width it does in fewer than ten."""
@@ -85,7 +86,6 @@ def test_the_interval_by_fifty_truths(crowds):
     assert held >= 12
 
 
-@pytest.mark.slow
 def test_it_stays_between_one_and_all(fit_quietly):
     """Two who agree on twelve hard items, and have a hundred easy ones each."""
     truth = np.arange(212) % 2
@@ -100,7 +100,6 @@ def test_it_stays_between_one_and_all(fit_quietly):
     assert shared.correlation["questions"].values[0, 1] == 12
 
 
-@pytest.mark.slow
 def test_three_classes_few_answers_and_truths_of_the_fit(fit_quietly):
     rng = np.random.default_rng(0)
     truth = rng.integers(3, size=200)
@@ -117,7 +116,6 @@ def test_three_classes_few_answers_and_truths_of_the_fit(fit_quietly):
         rt.checking.dependence(rt.DawidSkene(), result, {0: int(1 + truth[0]) % 3})
 
 
-@pytest.mark.slow
 def test_comparisons(fit_quietly):
     """Under a right model the mean is 0: it was −.05, and an interval of 99.9 % misses 0 by chance
     once in a thousand."""
@@ -128,7 +126,6 @@ def test_comparisons(fit_quietly):
     assert shared.correlation["questions"].values[0, 1] == 6
 
 
-@pytest.mark.slow
 def test_what_shows_nothing_is_refused(fit_quietly):
     right = table(np.repeat(TRUTH[:60, None], 4, axis=1))
     with pytest.raises(NothingShared):

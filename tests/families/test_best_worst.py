@@ -9,8 +9,6 @@ import pytest
 import raters as rt
 from raters.auditing import rankings as auditing
 
-pytestmark = pytest.mark.slow
-
 MODEL = rt.ExtendedPlackettLuce(worth_scale=1.0)
 DRINKS = ["tea", "milk", "beer", "mead", "wine"]
 ROLES = {"offered": ["Item*"], "best": "BestItem", "worst": "WorstItem"}

@@ -16,8 +16,6 @@ from tests import hand
 from tests.refusals import raises_about
 from tests.reporting.test_report import check_forms
 
-pytestmark = pytest.mark.slow
-
 _SVI = rt.SVI(steps=700, draws=1500)
 
 

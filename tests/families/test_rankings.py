@@ -14,8 +14,6 @@ from raters.auditing import rankings as auditing
 from raters.auditing.verdicts import DIFFERS
 from raters.errors import DataWarning
 
-pytestmark = pytest.mark.slow
-
 MODEL = rt.ExtendedPlackettLuce(worth_scale=1.0)
 DRINKS = ["tea", "milk", "beer", "mead"]
 

@@ -80,7 +80,11 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", params=CASES)
+# One of them in the fast lane.
+_PARAMS = [pytest.param(name, marks=[pytest.mark.slow] * (name != "replies")) for name in CASES]
+
+
+@pytest.fixture(scope="module", params=_PARAMS)
 def case(request) -> Case:
     return CASES[request.param]
 

@@ -17,6 +17,8 @@ from raters.errors import ConvergenceWarning
 from raters.fitting.result import draws_of
 from raters.program import class_probs
 
+pytestmark = pytest.mark.slow
+
 SPREAD = 0.4
 MODEL = rt.models.GuesserBTL(reward_scale=1.5, competence_spread=SPREAD)
 TYPES = ("competent", "guesser", "adversary")
@@ -53,7 +55,6 @@ def exact(*wins: int, of: int) -> np.ndarray:
     return found / found.sum(1, keepdims=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "error"),
     [(rt.PGGibbs(draws=3000, warmup=300, chains=2), 0.03), (rt.PGEM(draws=4000), 0.15)],
@@ -83,7 +84,6 @@ def fitted(crowd):
         return rt.fit(rt.models.GuesserBTL(), crowd.votes, backend, seed=0, progress=False)
 
 
-@pytest.mark.slow
 def test_types_are_found(crowd, fitted) -> None:
     likeliest = fitted["types"]["responsibility"].argmax("type").values
     assert [TYPES[kind] for kind in likeliest] == crowd.truth["kind"].tolist()

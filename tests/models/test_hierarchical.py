@@ -13,6 +13,8 @@ from scipy.stats import kendalltau
 import raters as rt
 from tests import hand
 
+pytestmark = pytest.mark.slow
+
 QUICK = rt.PGGibbs(draws=200, warmup=100, chains=2)
 
 
@@ -67,7 +69,6 @@ def fitted(taken, fit_quietly):
     return fit_quietly(rt.HierarchicalBTL(), taken[0], QUICK)
 
 
-@pytest.mark.slow
 def test_a_judge_does_not_become_the_scale(taken, fitted, fit_quietly) -> None:
     """The people's order comes out, where ExtendedBTL has the judge's."""
     votes, crowd = taken
