@@ -7,14 +7,8 @@ from raters.families.labels import LABELS
 from raters.families.rankings import RANKINGS
 from raters.families.ratings import RATINGS
 from raters.families.responses import GRADED_RESPONSES, RESPONSES
+from raters.kinds import register
 
-__all__ = [
-    "CHOICES",
-    "COMPARISONS",
-    "DEMONSTRATIONS",
-    "GRADED_RESPONSES",
-    "LABELS",
-    "RANKINGS",
-    "RATINGS",
-    "RESPONSES",
-]
+ALL = (CHOICES, COMPARISONS, DEMONSTRATIONS, LABELS, RANKINGS, RATINGS, RESPONSES, GRADED_RESPONSES)
+for kind in ALL:
+    register(kind)

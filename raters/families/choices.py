@@ -67,25 +67,21 @@ def checks(context: kinds.AuditContext) -> kinds.Section:
     )
 
 
-CHOICES = kinds.register(
-    kinds.Kind(
-        data=Choices,
-        readers=(
-            kinds.Reader(
-                Choices.from_frame, shapes=(("set", "alternative", "chosen"),), part_of="set"
-            ),
-            kinds.Reader(Choices.from_wide, shapes=(("choice", "alternatives"),)),
-        ),
-        models=tuple(vars(models)[name] for name in models.__all__),
-        default=MultinomialLogit(),
-        words=kinds.Words("choice", "choices"),
-        sections=(terms, shares, checks),
-        discrepancies=DISCREPANCIES,
-        threshold=0.0,  # Of nothing: `raters audit` wants one of every kind.
-        unjudged=(
-            "Nobody is right or wrong in what they choose, so that no annotator is judged; rt.check"
-            " says whether single annotators keep to some alternatives."
-        ),
-        needs={"features": ("features",), "interactions": ("choosers",)},
-    )
+CHOICES = kinds.Kind(
+    data=Choices,
+    readers=(
+        kinds.Reader(Choices.from_frame, shapes=(("set", "alternative", "chosen"),), part_of="set"),
+        kinds.Reader(Choices.from_wide, shapes=(("choice", "alternatives"),)),
+    ),
+    models=tuple(vars(models)[name] for name in models.__all__),
+    default=MultinomialLogit(),
+    words=kinds.Words("choice", "choices"),
+    sections=(terms, shares, checks),
+    discrepancies=DISCREPANCIES,
+    threshold=0.0,  # Of nothing: `raters audit` wants one of every kind.
+    unjudged=(
+        "Nobody is right or wrong in what they choose, so that no annotator is judged; rt.check"
+        " says whether single annotators keep to some alternatives."
+    ),
+    needs={"features": ("features",), "interactions": ("choosers",)},
 )

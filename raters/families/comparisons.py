@@ -81,47 +81,40 @@ def position(context: kinds.AuditContext) -> kinds.Section | None:
     )
 
 
-COMPARISONS = kinds.register(
-    kinds.Kind(
-        data=Comparisons,
-        readers=(
-            kinds.Reader(
-                Comparisons.from_frame,
-                shapes=(("winner", "loser"), ("first", "second", "outcome")),
-                bad_rows=compared_with_itself,
-            ),
-            kinds.Reader(
-                Comparisons.from_rankings,
-                may_be_empty=("places",),
-                on_request="each ranking is read as comparisons of its places, which are not"
-                " independent: intervals are too narrow",
-            ),
+COMPARISONS = kinds.Kind(
+    data=Comparisons,
+    readers=(
+        kinds.Reader(
+            Comparisons.from_frame,
+            shapes=(("winner", "loser"), ("first", "second", "outcome")),
+            bad_rows=compared_with_itself,
         ),
-        needs={
-            "position_bias": ("first", "second", "outcome"),
-            "covariates": ("features",),
-            "strata": ("stratum",),
-            ContextualBTL: ("features",),
-            LinearExtendedBTL: ("features",),
-        },
-        implies={"ties": {"ties": "keep"}},
-        models=tuple(vars(models)[name] for name in models.__all__),
-        default=ExtendedBTL(competence="signed"),
-        words=kinds.Words("vote", "votes"),
-        questions=Candidates.pairs,
-        quantities=comparisons.quantities,
-        truths=kinds.Truths(
-            calibrate=ComparisonCalibration.of,
-            number=known_orders,
-            columns=COLUMNS,
-            answer="winner",
+        kinds.Reader(
+            Comparisons.from_rankings,
+            may_be_empty=("places",),
+            on_request="each ranking is read as comparisons of its places, which are not"
+            " independent: intervals are too narrow",
         ),
-        threshold=0.25,
-        columns=shown(
-            "competence p_guessing p_careless p_different_taste p_adversarial"
-            " accuracy agreement influence"
-        ),
-        sections=(ranking, by_stratum, position),
-        discrepancies=DISCREPANCIES,
-    )
+    ),
+    needs={
+        "position_bias": ("first", "second", "outcome"),
+        "covariates": ("features",),
+        "strata": ("stratum",),
+        ContextualBTL: ("features",),
+        LinearExtendedBTL: ("features",),
+    },
+    implies={"ties": {"ties": "keep"}},
+    models=tuple(vars(models)[name] for name in models.__all__),
+    default=ExtendedBTL(competence="signed"),
+    words=kinds.Words("vote", "votes"),
+    questions=Candidates.pairs,
+    quantities=comparisons.quantities,
+    truths=kinds.Truths(ComparisonCalibration.of, known_orders, COLUMNS, answer="winner"),
+    threshold=0.25,
+    columns=shown(
+        "competence p_guessing p_careless p_different_taste p_adversarial"
+        " accuracy agreement influence"
+    ),
+    sections=(ranking, by_stratum, position),
+    discrepancies=DISCREPANCIES,
 )

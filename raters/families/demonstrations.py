@@ -133,17 +133,15 @@ def policy(context: kinds.AuditContext) -> kinds.Section:
     )
 
 
-DEMONSTRATIONS = kinds.register(
-    kinds.Kind(
-        data=Demonstrations,
-        readers=(kinds.Reader(read_demonstrations),),
-        models=tuple(vars(models)[name] for name in models.__all__),
-        default=MaxEntIRL(),
-        words=kinds.Words("step", "steps", "least rational"),
-        questions=_questions,
-        quantities=audited.quantities,
-        threshold=0.25,
-        columns=shown("rationality competence agreement p_guessing p_adversarial"),
-        sections=(reward, policy),
-    )
+DEMONSTRATIONS = kinds.Kind(
+    data=Demonstrations,
+    readers=(kinds.Reader(read_demonstrations),),
+    models=tuple(vars(models)[name] for name in models.__all__),
+    default=MaxEntIRL(),
+    words=kinds.Words("step", "steps", "least rational"),
+    questions=_questions,
+    quantities=audited.quantities,
+    threshold=0.25,
+    columns=shown("rationality competence agreement p_guessing p_adversarial"),
+    sections=(reward, policy),
 )

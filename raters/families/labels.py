@@ -104,32 +104,28 @@ def confusion(context: kinds.AuditContext) -> kinds.Section | None:
     )
 
 
-LABELS = kinds.register(
-    kinds.Kind(
-        data=Labels,
-        readers=(
-            kinds.Reader(
-                Labels.from_frame, steps=(with_feature_columns,), may_be_empty=("truth", "family")
-            ),
+LABELS = kinds.Kind(
+    data=Labels,
+    readers=(
+        kinds.Reader(
+            Labels.from_frame, steps=(with_feature_columns,), may_be_empty=("truth", "family")
         ),
-        needs={Raykar: ("features",), Yan: ("features",), SharedMistakes: ("family",)},
-        models=tuple(vars(models)[name] for name in models.__all__),
-        default=DawidSkene(),
-        words=kinds.Words("label", "labels"),
-        questions=Candidates.labels,
-        quantities=labels.quantities,
-        truths=kinds.Truths(
-            calibrate=calibrate_labels,
-            number=lambda data, gold: data.with_truth(gold).num_known,
-            columns=("item", "truth"),
-            answer="truth",
-            classes=class_probs_by_draw,
-        ),
-        threshold=0.25,
-        columns=shown(
-            "competence p_spammer p_adversarial accuracy information agreement influence"
-        ),
-        sections=(items, confusion),
-        discrepancies=DISCREPANCIES,
-    )
+    ),
+    needs={Raykar: ("features",), Yan: ("features",), SharedMistakes: ("family",)},
+    models=tuple(vars(models)[name] for name in models.__all__),
+    default=DawidSkene(),
+    words=kinds.Words("label", "labels"),
+    questions=Candidates.labels,
+    quantities=labels.quantities,
+    truths=kinds.Truths(
+        calibrate=calibrate_labels,
+        number=lambda data, gold: data.with_truth(gold).num_known,
+        columns=("item", "truth"),
+        answer="truth",
+        classes=class_probs_by_draw,
+    ),
+    threshold=0.25,
+    columns=shown("competence p_spammer p_adversarial accuracy information agreement influence"),
+    sections=(items, confusion),
+    discrepancies=DISCREPANCIES,
 )

@@ -15,26 +15,22 @@ from raters.judgements.rankings import Rankings
 from raters.models import rankings as models
 from raters.models.rankings import ExtendedPlackettLuce
 
-RANKINGS = kinds.register(
-    kinds.Kind(
-        data=Rankings,
-        readers=(
-            kinds.Reader(Rankings.from_frame, may_be_empty=("rank", "lowest"), part_of="ranking"),
-            kinds.Reader(Rankings.from_wide, may_be_empty=("places",)),
-            kinds.Reader(Rankings.from_best_worst, may_be_empty=("offered", "worst")),
-        ),
-        models=tuple(vars(models)[name] for name in models.__all__),
-        default=ExtendedPlackettLuce(),
-        words=kinds.Words("ranking", "rankings"),
-        questions=Candidates.sets,
-        quantities=rankings.quantities,
-        truths=kinds.Truths(
-            calibrate=RankingCalibration.of, number=known_orders, columns=COLUMNS, answer="value"
-        ),
-        threshold=0.25,
-        agreement=concordance.agreement,
-        columns=shown("competence accuracy p_adversarial agreement"),
-        sections=(partial(ranking, site="worth"),),
-        discrepancies=DISCREPANCIES,
-    )
+RANKINGS = kinds.Kind(
+    data=Rankings,
+    readers=(
+        kinds.Reader(Rankings.from_frame, may_be_empty=("rank", "lowest"), part_of="ranking"),
+        kinds.Reader(Rankings.from_wide, may_be_empty=("places",)),
+        kinds.Reader(Rankings.from_best_worst, may_be_empty=("offered", "worst")),
+    ),
+    models=tuple(vars(models)[name] for name in models.__all__),
+    default=ExtendedPlackettLuce(),
+    words=kinds.Words("ranking", "rankings"),
+    questions=Candidates.sets,
+    quantities=rankings.quantities,
+    truths=kinds.Truths(RankingCalibration.of, known_orders, COLUMNS, answer="value"),
+    threshold=0.25,
+    agreement=concordance.agreement,
+    columns=shown("competence accuracy p_adversarial agreement"),
+    sections=(partial(ranking, site="worth"),),
+    discrepancies=DISCREPANCIES,
 )

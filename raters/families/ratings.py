@@ -56,24 +56,18 @@ def severity(context: kinds.AuditContext) -> kinds.Section | None:
     )
 
 
-RATINGS = kinds.register(
-    kinds.Kind(
-        data=Ratings,
-        readers=(
-            kinds.Reader(Ratings.from_frame),
-            kinds.Reader(
-                Ratings.from_wide, shapes=(("item", "columns"),), may_be_empty=("columns",)
-            ),
-        ),
-        models=tuple(vars(models)[name] for name in models.__all__),
-        default=ManyFacet(),
-        words=kinds.Words("rating", "ratings"),
-        quantities=ratings.quantities,
-        truths=kinds.Truths(
-            calibrate=RatingCalibration.of, number=known_orders, columns=COLUMNS, answer="value"
-        ),
-        threshold=0.25,
-        columns=shown("competence accuracy correlation bias p_guessing p_adversarial levels_used"),
-        sections=(ranking, severity),
-    )
+RATINGS = kinds.Kind(
+    data=Ratings,
+    readers=(
+        kinds.Reader(Ratings.from_frame),
+        kinds.Reader(Ratings.from_wide, shapes=(("item", "columns"),), may_be_empty=("columns",)),
+    ),
+    models=tuple(vars(models)[name] for name in models.__all__),
+    default=ManyFacet(),
+    words=kinds.Words("rating", "ratings"),
+    quantities=ratings.quantities,
+    truths=kinds.Truths(RatingCalibration.of, known_orders, COLUMNS, answer="value"),
+    threshold=0.25,
+    columns=shown("competence accuracy correlation bias p_guessing p_adversarial levels_used"),
+    sections=(ranking, severity),
 )

@@ -52,19 +52,17 @@ def _kind(
 ) -> kinds.Kind:
     """A kind of responses, whose default model is the first."""
     wide = kinds.Reader(data.from_wide, shapes=(("person", "columns"),), may_be_empty=("columns",))
-    return kinds.register(
-        kinds.Kind(
-            data=data,
-            readers=(kinds.Reader(data.from_frame), wide),
-            models=models,
-            default=models[0](),
-            name=name,
-            words=kinds.Words("response", "responses", "least able"),
-            quantities=responses.quantities,
-            threshold=-2.0,  # Of 0 for the average person: few are so far below.
-            columns=shown("ability share_right mean_level"),
-            sections=(items,),
-        )
+    return kinds.Kind(
+        data=data,
+        readers=(kinds.Reader(data.from_frame), wide),
+        models=models,
+        default=models[0](),
+        name=name,
+        words=kinds.Words("response", "responses", "least able"),
+        quantities=responses.quantities,
+        threshold=-2.0,  # Of 0 for the average person: few are so far below.
+        columns=shown("ability share_right mean_level"),
+        sections=(items,),
     )
 
 

@@ -16,20 +16,8 @@ from matplotlib.patches import Rectangle
 from raters.auditing.audit import Audit
 from raters.errors import refuse
 from raters.errors.validation import checked
-from raters.figures.base import (
-    FAINT,
-    GREY,
-    VERDICTS,
-    Plots,
-    Style,
-    collected,
-    intervals,
-    name_rows,
-    new_figure,
-    plain,
-    rows_of,
-    short,
-)
+from raters.figures import base
+from raters.figures.base import FAINT, GREY, Plots, Style
 from raters.judgements.names import plural
 
 # Largest number of confusion matrices; up to so many classes, numbers fit into their cells.
@@ -79,16 +67,16 @@ def competences(audit: Audit) -> Plots:
         columns.append("probability")
     each = [table] if worlds is None else [table.isel(world=world) for world in (0, 1)]
     order = np.argsort(each[0][judged].values, kind="stable")
-    rows = rows_of(table[judge].values, order, head=40)
-    figure = new_figure(8.5, rows.height)
+    rows = base.rows_of(table[judge].values, order, head=40)
+    figure = base.new_figure(8.5, rows.height)
     axes = figure.subplots()
-    plain(axes, "y")
-    name_rows(axes, rows)
+    base.plain(axes, "y")
+    base.name_rows(axes, rows)
     for shown, alpha in zip(each, (1.0, 0.4), strict=False):
-        for verdict, (colour, marker) in VERDICTS.items():
+        for verdict, (colour, marker) in base.VERDICTS.items():
             mask = table["verdict"].values[rows.shown] == verdict
             part = shown.isel({judge: rows.shown[mask]})
-            intervals(axes, rows.position[mask], part, judged, colour, marker, alpha)
+            base.intervals(axes, rows.position[mask], part, judged, colour, marker, alpha)
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
     axes.axvline(audit.threshold, color=GREY, linewidth=1, linestyle="--", zorder=0)
     # What the ends of the scale mean is known of competences alone.
@@ -103,14 +91,14 @@ def competences(audit: Audit) -> Plots:
     _legend(figure, audit)
     data = table.isel({judge: rows.shown})[columns]
     data = data.assign_attrs(level=audit.level, threshold=audit.threshold)
-    return collected(data, figure, [axes])
+    return base.collected(data, figure, [axes])
 
 
 def _legend(figure: Figure, audit: Audit) -> None:
     """Draw a legend of the verdicts, each with its number of judges."""
     count = Counter(map(str, audit.table["verdict"].values))
     handles = []
-    for verdict, (colour, marker) in VERDICTS.items():
+    for verdict, (colour, marker) in base.VERDICTS.items():
         if verdict in count:
             label = f"{verdict} ({count[verdict]})"
             style: Style = {"color": colour, "marker": marker, "linestyle": "none"}
@@ -161,18 +149,18 @@ def confusions(audit: Audit) -> Plots:
     mean = audit.confusion["mean"].transpose("annotator", "true_class", "label")
     data = xr.Dataset({"confusion": mean, "verdict": table["verdict"]}).isel(annotator=order)
     names, verdicts = data["annotator"].values, data["verdict"].values
-    classes = [short(name, 14) for name in audit.confusion["label"].values]
+    classes = [base.short(name, 14) for name in audit.confusion["label"].values]
     columns = min(len(order), 6 if len(classes) <= 3 else 4 if len(classes) <= _NUMBERED else 3)
     lines = -(-len(order) // columns)
     side = min(10.0 / columns, 2.7)
     margin = 0.08 * max(map(len, classes))
-    figure = new_figure(max(columns * side + margin + 1.0, 8.0), lines * side + margin + 1.5)
+    figure = base.new_figure(max(columns * side + margin + 1.0, 8.0), lines * side + margin + 1.5)
     panels = figure.subplots(lines, columns, squeeze=False).ravel().tolist()
     ticks, values = np.arange(len(classes)), data["confusion"].values
     for index, (axes, name, verdict) in enumerate(zip(panels, names, verdicts, strict=False)):
         shades = _matrix(axes, values[index])
-        title = short(name, int(side / 0.09))
-        colour = VERDICTS[verdict][0]
+        title = base.short(name, int(side / 0.09))
+        colour = base.VERDICTS[verdict][0]
         axes.set_title(title, fontsize=9, color=colour, fontweight="bold", loc="left")
         # Where the last line is not full, the panels above it have the names.
         below = classes if index + columns >= len(order) else []
@@ -186,7 +174,7 @@ def confusions(audit: Audit) -> Plots:
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     _legend(figure, audit)
     panels = panels[: len(order)]
-    return collected(data, figure, panels, "annotator", names, columns)
+    return base.collected(data, figure, panels, "annotator", names, columns)
 
 
 def _matrix(axes: Axes, matrix: Float[np.ndarray, "true_class label"]) -> AxesImage:

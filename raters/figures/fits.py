@@ -12,23 +12,8 @@ from matplotlib.ticker import MaxNLocator
 
 from raters.errors import refuse
 from raters.errors.validation import checked, share, whole
-from raters.figures.base import (
-    COLOURS,
-    FAINT,
-    GREY,
-    Plots,
-    Rows,
-    Style,
-    check_draws,
-    collected,
-    intervals,
-    name_rows,
-    new_figure,
-    plain,
-    rows_of,
-    short,
-    summary,
-)
+from raters.figures import base
+from raters.figures.base import FAINT, GREY, Plots, Rows, Style
 from raters.judgements.names import plural
 
 # Up to so many items, numbers fit into the cells of the ranks; with more ranks than the second,
@@ -42,7 +27,7 @@ _MOST_ROWS, _MOST_PANELS = 40, 6
 
 def _reward(result: xr.DataTree) -> xr.DataArray:
     """Draws of the rewards, with axes chain, draw and item."""
-    check_draws(result)
+    base.check_draws(result)
     posterior = result["posterior"].dataset
     if "reward" not in posterior:
         problem = f"has no rewards to draw; it has {sorted(map(str, posterior))}"
@@ -96,15 +81,15 @@ def ranks(result: xr.DataTree) -> Plots:
     draws = reward.values.reshape(-1, count).T
     rank = np.argsort(np.argsort(-draws, axis=0, kind="stable"), axis=0) + 1
     order = np.argsort(rank.mean(1), kind="stable")
-    rows = rows_of(reward["item"].values, order, head=40)
+    rows = base.rows_of(reward["item"].values, order, head=40)
     data = _rank_table(rank[rows.shown], count)
     data = data.assign_coords(item=reward["item"].values[rows.shown])
-    figure = new_figure(11, rows.height)
+    figure = base.new_figure(11, rows.height)
     left, right = figure.subplots(1, 2, width_ratios=(2.2, 1), sharey=True)
     _rank_cells(figure, left, data, rows)
     _rank_bars(right, data, rows)
     left.set_title("Probability of each rank", loc="left", fontsize=11, pad=_ABOVE)
-    return collected(data, figure, [left, right], "column", ["ranks", "best"], 2)
+    return base.collected(data, figure, [left, right], "column", ["ranks", "best"], 2)
 
 
 def _rank_table(rank: Int[np.ndarray, "shown sample"], num_items: int) -> xr.Dataset:
@@ -147,7 +132,7 @@ def _rank_cells(figure: Figure, axes: Axes, data: xr.Dataset, rows: Rows) -> Non
         label = "P(rank)" if width == 1 else f"P(one of {width} ranks)"
         style = {"location": "bottom", "fraction": 0.03, "aspect": 40, "pad": 0.01}
         figure.colorbar(shades, ax=axes, label=label, **style)
-    name_rows(axes, rows)
+    base.name_rows(axes, rows)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, nbins=12))
     axes.set(xlabel="rank (1: best)", xlim=(edges[0], edges[-1]))
     axes.tick_params(axis="y", length=0)
@@ -158,8 +143,8 @@ def _rank_bars(axes: Axes, data: xr.Dataset, rows: Rows) -> None:
     """Draw bars of P(best) inside P(among the top), with both as numbers."""
     top = data.attrs["top"]
     axes.barh(rows.position, data["p_top"], height=0.75, color="#A6D3EE")
-    axes.barh(rows.position, data["p_best"], height=0.4, color=COLOURS[0])
-    columns = {"p_best": (1.14, "best", COLOURS[0]), "p_top": (1.34, f"top {top}", "#3C7FA8")}
+    axes.barh(rows.position, data["p_best"], height=0.4, color=base.COLOURS[0])
+    columns = {"p_best": (1.14, "best", base.COLOURS[0]), "p_top": (1.34, f"top {top}", "#3C7FA8")}
     for name, (x, title, colour) in columns.items():
         style: Style = {"color": colour, "ha": "right"}
         axes.text(x, 1, title, transform=axes.transAxes, va="bottom", fontsize=9, **style)
@@ -169,7 +154,7 @@ def _rank_bars(axes: Axes, data: xr.Dataset, rows: Rows) -> None:
                 axes.text(x, y, cell(prob), **style)
     axes.set(xlim=(0, 1), xlabel="probability")
     axes.tick_params(axis="y", length=0)
-    plain(axes, "x")
+    base.plain(axes, "x")
     axes.set_title(f"Best, and among the best {top}", loc="left", fontsize=11, pad=_ABOVE)
 
 
@@ -213,35 +198,35 @@ def item_person_map(result: xr.DataTree, *, level: float = 0.9, most: int = 60) 
     """
     share("level", level)
     whole("most", most, least=2)
-    check_draws(result)
+    base.check_draws(result)
     posterior = result["posterior"].dataset
     if not {"ability", "difficulty"} <= set(posterior):
         problem = f"has no abilities and difficulties; it has {sorted(map(str, posterior))}"
         refuse("result", problem=problem, expected="fit item responses")
-    data = summary(posterior["difficulty"], level)
+    data = base.summary(posterior["difficulty"], level)
     steps = data["difficulty"].dims[1:]
     order = np.argsort(-data["difficulty"].mean(steps).values, kind="stable")
-    rows = rows_of(data["item"].values, order, most)
+    rows = base.rows_of(data["item"].values, order, most)
     data = data.isel(item=rows.shown).assign(ability=posterior["ability"].mean(("chain", "draw")))
     ability = data["ability"].values
-    figure = new_figure(8.5, 1.6 + rows.height)
+    figure = base.new_figure(8.5, 1.6 + rows.height)
     ratios = [1.4, max(rows.height - 0.5, 1.0)]
     above, axes = figure.subplots(2, sharex=True, height_ratios=ratios)
     for panel in (above, axes):
-        plain(panel, "y")
+        base.plain(panel, "y")
     above.hist(ability, bins=min(30, max(5, len(ability) // 3)), color=GREY, alpha=0.7)
     above.set_ylabel("persons")
-    name_rows(axes, rows)
+    base.name_rows(axes, rows)
     flat = data.stack(each=steps, create_index=False) if steps else data.expand_dims("each", -1)
     for step in range(flat.sizes["each"]):
-        intervals(axes, rows.position, flat.isel(each=step), "difficulty")
+        base.intervals(axes, rows.position, flat.isel(each=step), "difficulty")
     if steps:
         names = ", ".join(map(str, data[steps[0]].values[:6]))
         axes.set_title(f"steps into {names}, from left to right", loc="right", fontsize=9)
     axes.set_xlabel("ability of a person · difficulty of an item")
     title = f"Abilities, and difficulties with {level:.0%} intervals"
     above.set_title(title, loc="left", fontsize=11)
-    return collected(data, figure, [above, axes], "panel", ["persons", "items"], 1)
+    return base.collected(data, figure, [above, axes], "panel", ["persons", "items"], 1)
 
 
 @checked
@@ -271,14 +256,14 @@ def profiles(result: xr.DataTree) -> Plots:
     >>> result = rt.fit(rt.MixtureBTL(), votes, rt.PGEM(), seed=0, progress=False)
     >>> rt.figures.profiles(result).savefig("profiles.png")        # doctest: +SKIP
     """
-    check_draws(result)
+    base.check_draws(result)
     if "types" not in result.children:
         expected = "fit a model with types of annotators"
         refuse("result", problem="has no types", expected=expected, instead="rt.MixtureBTL()")
     posterior = result["posterior"].dataset
     site = next(name for name in ("reward", "worth", "coefficient") if name in posterior)
     axis = "feature" if site == "coefficient" else "item"
-    data = summary(posterior[site], 0.9).transpose(axis, "type")
+    data = base.summary(posterior[site], 0.9).transpose(axis, "type")
     weight = posterior["type_weight"].mean(("chain", "draw"))
     data["common"] = (data[site] * weight).sum("type")
     data["type_weight"] = weight
@@ -286,9 +271,9 @@ def profiles(result: xr.DataTree) -> Plots:
     chosen = np.sort(np.argsort(-variance, kind="stable")[:_MOST_ROWS])
     chosen = chosen[np.argsort(-data["common"].values[chosen], kind="stable")]
     shown = data.isel({axis: chosen, "type": slice(_MOST_PANELS)})
-    types, names = shown["type"].values, [short(name) for name in shown[axis].values]
+    types, names = shown["type"].values, [base.short(name) for name in shown[axis].values]
     width = 0.9 + 0.075 * max(map(len, names)) + max(1.6 * len(types), 6.0)
-    figure = new_figure(min(width, 13.0), 1.6 + 0.22 * max(len(names), 5))
+    figure = base.new_figure(min(width, 13.0), 1.6 + 0.22 * max(len(names), 5))
     panels = figure.subplots(1, len(types), sharex=True, sharey=True, squeeze=False)[0].tolist()
     rows = np.arange(len(names))
     panels[0].set_yticks(rows, names, fontsize=9)
@@ -298,10 +283,10 @@ def profiles(result: xr.DataTree) -> Plots:
         of_type = shown.isel(type=index)
         panel.axvline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
         panel.plot(shown["common"], rows, "|", **style)
-        intervals(panel, rows, of_type, site, COLOURS[index % len(COLOURS)])
+        base.intervals(panel, rows, of_type, site, base.COLOURS[index % len(base.COLOURS)])
         title = f"type {name}: {float(of_type['type_weight']):.0%}"
         panel.set_title(title, fontsize=10, loc="left")
-        plain(panel, "y")
+        base.plain(panel, "y")
         panel.tick_params(axis="y", length=0)
     zero = "per unit of the feature" if axis == "feature" else "0 is the type's average item"
     figure.supxlabel(f"{site} (logits; {zero}); grey: mean over annotators", fontsize=9)
@@ -311,4 +296,4 @@ def profiles(result: xr.DataTree) -> Plots:
     if len(names) < data.sizes[axis]:
         title += f", the {len(names)} of {data.sizes[axis]} {plural(axis)} that differ most"
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
-    return collected(shown, figure, panels, "type", types, len(types))
+    return base.collected(shown, figure, panels, "type", types, len(types))

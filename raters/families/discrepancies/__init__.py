@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,11 @@ from jaxtyping import Float, Int
 
 from raters.program import Program
 
-#: Sentences on what mends a discrepancy, each with the classes of models that have it already.
-Remedies = tuple[tuple[type | tuple[type, ...], str], ...]
+#: Sentence on what mends a discrepancy, with the classes of models that have it already.
+Remedy = tuple[type | tuple[type, ...], str]
 
 
-def remedy(high: Remedies, low: Remedies = ()) -> Callable[[Program[Any], bool], str]:
+def remedy(*high: Remedy, low: Sequence[Remedy] = ()) -> Callable[[Program[Any], bool], str]:
     """Say what would mend a discrepancy that is too high, or too low."""
 
     def mend(program: Program[Any], is_high: bool) -> str:

@@ -38,11 +38,9 @@ MENUS = Discrepancy(
     "What else is offered changes the shares of the alternatives in another way than {model} says",
     mend=remedy(
         (
-            (
-                (MixedLogit, LatentClassLogit, NestedLogit),
-                "rt.models.NestedLogit(nests=...) lets alternatives resemble each other, and"
-                " rt.models.LatentClassLogit() types of choosers want them",
-            ),
+            (MixedLogit, LatentClassLogit, NestedLogit),
+            "rt.models.NestedLogit(nests=...) lets alternatives resemble each other, and"
+            " rt.models.LatentClassLogit() types of choosers want them",
         )
     ),
 )
@@ -68,14 +66,12 @@ HABITS = Discrepancy(
     "Single {judges} keep to some alternatives more than {model} says",
     mend=remedy(
         (
-            (
-                (),
-                "rt.MixedLogit(error_components=...) lets the constants of alternatives differ"
-                " between choosers, and correlated=True their tastes go together",
-            ),
-            (LatentClassLogit, "rt.models.LatentClassLogit() has types of choosers"),
-            ((), "rt.check(..., time=...) tells it from inertia"),
-        )
+            (),
+            "rt.MixedLogit(error_components=...) lets the constants of alternatives differ"
+            " between choosers, and correlated=True their tastes go together",
+        ),
+        (LatentClassLogit, "rt.models.LatentClassLogit() has types of choosers"),
+        ((), "rt.check(..., time=...) tells it from inertia"),
     ),
 )
 
@@ -123,11 +119,9 @@ REPEATS = Discrepancy(
     "Choices repeat the {judge}'s last one more often than {model} says",
     "Choices repeat the {judge}'s last one less often than {model} says",
     remedy(
-        (
-            ((MixedLogit, LatentClassLogit), "this may be tastes that last: fit rt.MixedLogit()"),
-            ((), f"this may be inertia or a habit that forms: {_LAST}"),
-        ),
-        low=(((), f"choosers may seek variety: {_LAST}"),),
+        ((MixedLogit, LatentClassLogit), "this may be tastes that last: fit rt.MixedLogit()"),
+        ((), f"this may be inertia or a habit that forms: {_LAST}"),
+        low=[((), f"choosers may seek variety: {_LAST}")],
     ),
 )
 

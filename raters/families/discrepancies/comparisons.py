@@ -9,15 +9,8 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Int
 
-from raters.checking.discrepancies import (
-    AGREEMENT,
-    DRIFT,
-    JUDGES,
-    Discrepancy,
-    Draw,
-    Layout,
-    Measure,
-)
+from raters.checking import discrepancies as common
+from raters.checking.discrepancies import Discrepancy, Draw, Layout, Measure
 from raters.families.discrepancies import remedy
 from raters.models.comparisons import ContextualBTL, ExtendedBTL, HierarchicalBTL, MixtureBTL
 
@@ -143,28 +136,24 @@ def _ties(layout: Layout) -> Measure | str:
 _FEATURES = (ContextualBTL, "rt.models.ContextualBTL() has features of items, or of the two sides")
 _TYPES = (MixtureBTL, "rt.MixtureBTL() has types of annotators, each with its own rewards")
 _TASTES = (HierarchicalBTL, "rt.HierarchicalBTL() has rewards of each annotator's own")
-_COMPETENCE = (
-    ExtendedBTL,
-    'rt.ExtendedBTL(competence="signed") has a competence of each annotator',
-)
+_SIGNED = (ExtendedBTL, 'rt.ExtendedBTL(competence="signed") has a competence of each annotator')
 
-AGREEMENTS = dataclasses.replace(
-    AGREEMENT, mend=remedy((_FEATURES, _TYPES), low=(_COMPETENCE, _TYPES))
-)
-COMPETENCES = dataclasses.replace(JUDGES, mend=remedy((_COMPETENCE, _TYPES)))
+_MENDED = remedy(_FEATURES, _TYPES, low=(_SIGNED, _TYPES))
+AGREEMENTS = dataclasses.replace(common.AGREEMENT, mend=_MENDED)
+COMPETENCES = dataclasses.replace(common.JUDGES, mend=remedy(_SIGNED, _TYPES))
 JUDGE_ITEMS = Discrepancy(
     "judge_items",
     "agreement of votes of one annotator about one item, less its expectation",
     _judge_items,
     "Single annotators favour or disfavour single items, vote after vote, beyond what {model} says",
-    mend=remedy((_TASTES, _COMPETENCE, _TYPES)),
+    mend=remedy(_TASTES, _SIGNED, _TYPES),
 )
 INTRANSITIVITY = Discrepancy(
     "intransitivity",
     "share of cycles among three items, by majority of the votes",
     _intransitivity,
     "Majorities of three items form more cycles than {model} says",
-    mend=remedy((_FEATURES, _TYPES)),
+    mend=remedy(_FEATURES, _TYPES),
 )
 POSITION = Discrepancy(
     "position",
@@ -190,4 +179,4 @@ TIES = Discrepancy(
     ),
 )
 
-DISCREPANCIES = (AGREEMENTS, COMPETENCES, JUDGE_ITEMS, INTRANSITIVITY, POSITION, TIES, DRIFT)
+DISCREPANCIES = (AGREEMENTS, COMPETENCES, JUDGE_ITEMS, INTRANSITIVITY, POSITION, TIES, common.DRIFT)

@@ -7,15 +7,7 @@ from functools import partial
 from typing import Any
 
 from raters.checking.discrepancies import AGREEMENT, ANSWERS_OF_JUDGES, DRIFT, JUDGE_PAIRS, JUDGES
-from raters.models.labels import (
-    DawidSkene,
-    HierarchicalDawidSkene,
-    ItemDifficulty,
-    MajorityVote,
-    OneCoin,
-    Pooled,
-    SharedMistakes,
-)
+from raters.models import labels as models
 from raters.program import Program
 
 _MATRIX = "rt.DawidSkene() has a confusion matrix of each annotator"
@@ -28,22 +20,23 @@ _COPIES = (
     "look for annotators who copy, share an account or answer by one rule; rt.SharedMistakes() has"
     " families of those who belong together"
 )
-_WITHOUT_MATRIX = (MajorityVote, Pooled, OneCoin, ItemDifficulty, SharedMistakes)
+_OF_ITEMS = (models.ItemDifficulty, models.SharedMistakes)
+_WITHOUT_MATRIX = (models.MajorityVote, models.Pooled, models.OneCoin, *_OF_ITEMS)
 
 
 def _mend(name: str, program: Program[Any], is_high: bool) -> str:
     """Say which model of labels would mend a discrepancy."""
     model = program.model
     if name == "agreement" and is_high:
-        has_items = isinstance(model, (ItemDifficulty, SharedMistakes))
-        return _GOLD if has_items else f"{_DIFFICULTY}; {_GOLD}"
+        return _GOLD if isinstance(model, _OF_ITEMS) else f"{_DIFFICULTY}; {_GOLD}"
     if isinstance(model, _WITHOUT_MATRIX):
         return _MATRIX
     if name == "judge_pairs":
         return _COPIES
     if name == "agreement":
         return ""
-    return _DIFFICULTY if isinstance(model, (DawidSkene, HierarchicalDawidSkene)) else _MATRIX
+    by_matrix = isinstance(model, (models.DawidSkene, models.HierarchicalDawidSkene))
+    return _DIFFICULTY if by_matrix else _MATRIX
 
 
 _GENERIC = (AGREEMENT, JUDGE_PAIRS, JUDGES, ANSWERS_OF_JUDGES)

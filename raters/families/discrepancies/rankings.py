@@ -92,7 +92,7 @@ LATE_PLACES = Discrepancy(
     _late_places,
     "Late places of a ranking follow {model} better than the first ones",
     "Late places of a ranking follow {model} less well than the first ones",
-    remedy((), low=(((), "keep the first places alone, or offer fewer items at a time"),)),
+    remedy(low=[((), "keep the first places alone, or offer fewer items at a time")]),
 )
 
 
@@ -118,9 +118,7 @@ TASTES = Discrepancy(
     "squared differences of the places that {judges} give items, over the model's",
     _tastes,
     "Single {judges} put single items higher or lower than {model} says",
-    mend=remedy(
-        ((MixturePlackettLuce, "rt.models.MixturePlackettLuce() has types of annotators"),)
-    ),
+    mend=remedy((MixturePlackettLuce, "rt.models.MixturePlackettLuce() has types of annotators")),
 )
 
 
@@ -161,7 +159,7 @@ CONCORDANCE = Discrepancy(
 _MENDED_JUDGES = dataclasses.replace(
     JUDGES,
     mend=remedy(
-        ((ExtendedPlackettLuce, "rt.ExtendedPlackettLuce() has a competence of each annotator"),)
+        (ExtendedPlackettLuce, "rt.ExtendedPlackettLuce() has a competence of each annotator")
     ),
 )
 #: Discrepancies of rankings.
