@@ -180,9 +180,6 @@ def intervals(
 def summary(draws: xr.DataArray, level: float) -> xr.Dataset:
     """Posterior mean and equal-tailed interval of draws, under the name of the variable."""
     name, axes = str(draws.name), ("chain", "draw")
-    low, high = np.quantile(
-        draws.transpose(*axes, ...), [(1 - level) / 2, (1 + level) / 2], axis=(0, 1)
-    )
-    mean = draws.mean(axes)
-    columns = {name: mean, f"{name}_low": mean.copy(data=low), f"{name}_high": mean.copy(data=high)}
+    low, high = draws.quantile(((1 - level) / 2, (1 + level) / 2), axes).drop_vars("quantile")
+    columns = {name: draws.mean(axes), f"{name}_low": low, f"{name}_high": high}
     return xr.Dataset(columns, attrs={"level": level})

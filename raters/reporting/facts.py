@@ -34,6 +34,8 @@ from raters.reporting.convergence import convergence
 SCHEMA_VERSION = 6
 # Judges of the matrix of agreement.
 _MATRIX = 30
+# Packages that produced the numbers.
+_PACKAGES = ("raters", "numpyro", "jax", "arviz", "xarray", "numpy")
 
 
 def facts_of(
@@ -120,7 +122,7 @@ def _how(context: AuditContext) -> dict[str, Any]:
         "model_sentence": " ".join(documentation.partition("\n\n")[0].split()),
         "rule": "" if context.audit is None else context.audit.rule,
         "fit": fit_facts(context.result),
-        "versions": versions(),
+        "versions": {name: version(name) for name in _PACKAGES},
         "data": data_facts(context.program.data),
     }
 
@@ -132,12 +134,6 @@ def fit_facts(result: xr.DataTree) -> dict[str, Any]:
     attrs = {str(name): value for name, value in result.attrs.items()}
     texts = {name: shown(attrs[name]) for name in ("model", "backend") if name in attrs}
     return {name: value for name, value in (attrs | texts).items() if name not in about_data}
-
-
-def versions() -> dict[str, str]:
-    """Versions of the packages that produced the numbers."""
-    names = ("raters", "numpyro", "jax", "arviz", "xarray", "numpy")
-    return {name: version(name) for name in names}
 
 
 # ---------------------------------------------------------------- judges
@@ -153,19 +149,14 @@ def by_verdict(audited: Audit) -> pd.DataFrame:
 
 def judges(audited: Audit) -> list[dict[str, Any]]:
     """Rows of the audit's table, each with the reason for the verdict."""
-    worlds: dict[Any, Any] = {}
-    if "worlds" in audited.tables:
-        frame = audited.tables["worlds"].to_dataframe().reset_index()
-        worlds = {
-            name: {"worlds": rows.drop(columns=[audited.judge, "world"]).to_dict("records")}
-            for name, rows in frame.groupby(audited.judge, sort=False)
-        }
-    return [
-        {str(name): value for name, value in row.items()}
-        | {"reason": reason_of(row, audited)}
-        | worlds.get(row[audited.judge], {})
-        for row in by_verdict(audited).to_dict("records")
-    ]
+    rows: list[dict[str, Any]] = by_verdict(audited).to_dict("records")
+    worlds = audited.tables.get("worlds")
+    for row in rows:
+        row["reason"] = reason_of(row, audited)
+        if worlds is not None:
+            both = worlds.sel({audited.judge: row[audited.judge]}, drop=True)
+            row["worlds"] = both.to_dataframe().to_dict("records")
+    return rows
 
 
 def reason_of(row: Mapping[Any, Any], audited: Audit) -> dict[str, Any] | None:
@@ -343,12 +334,17 @@ def without_flagged(context: AuditContext) -> Section | None:
             "after": after.table[before.judged].values,
         }
     )
-    size = (moves["after"] - moves["before"]).abs()
-    moves = moves.iloc[np.argsort(-size.to_numpy(), kind="stable")].head(5)
+    moves = _largest(moves).head(5)
     left, every = (int(one.table["judgements"].sum()) for one in (after, before))
     numbers = {"judgements_left": left, "of": every, "moves": moves.to_dict("records")}
     findings = (finding("without", **numbers), *_changed_items(context))
     return Section("without_flagged", "Without those flagged", findings)
+
+
+def _largest(moves: pd.DataFrame) -> pd.DataFrame:
+    """Rows from the largest difference between before and after on."""
+    size = (moves["after"] - moves["before"]).abs()
+    return moves.loc[size.sort_values(ascending=False, kind="stable").index]
 
 
 def _changed_items(context: AuditContext) -> list[dict[str, Any]]:
@@ -369,8 +365,7 @@ def _changed_items(context: AuditContext) -> list[dict[str, Any]]:
     tau = None
     if name == "rank":
         tau = float(both["before"].corr(both["after"], method="kendall"))
-        size = (changes["after"] - changes["before"]).abs()
-        changes = changes.iloc[np.argsort(-size.to_numpy(), kind="stable")]
+        changes = _largest(changes)
     numbers = {"what": name, "of": len(both), "kendall_tau": tau}
     return [finding("changed", **numbers, changes=changes.to_dict("records"))]
 

@@ -29,6 +29,8 @@ _PARTS = (
     *("title", "kind", "judge", "judged", "words", "asked", "answer", "worlds", "columns"),
     *("annotators", "sections", "agreement", "convergence", "next", "limits", "how", "cite"),
 )
+# Method that makes the form of a file, by its ending.
+_FORMS = {".html": "to_html", ".md": "to_markdown", ".txt": "to_text", ".json": "to_json"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,7 +87,8 @@ class Report:
     def as_text(self, path: str | Path) -> str:
         """The form that the ending of a path asks for: ``.html``, ``.md``, ``.txt`` or ``.json``;
         nothing is written."""
-        return _FORMS[check_form(Path(path))](self)
+        form: str = getattr(self, _FORMS[check_form(Path(path))])()
+        return form
 
     @checked
     def save(self, path: str | Path) -> None:
@@ -114,14 +117,6 @@ class Report:
 
     def __repr__(self) -> str:
         return f"Report({self.facts['title']!r}: {views.summary(self.facts)[0]!r})"
-
-
-_FORMS: dict[str, Callable[[Report], str]] = {
-    ".html": Report.to_html,
-    ".md": Report.to_markdown,
-    ".txt": Report.to_text,
-    ".json": Report.to_json,
-}
 
 
 def check_form(path: Path) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from raters.judgements.display import ISOLATED, SHORT, WHOLE, display_name, isolated, visible
 
@@ -73,13 +75,13 @@ def _say(facts: Mapping[str, Any], name: str, *arguments: Any) -> list[str]:
 
 def _worded(facts: Mapping[str, Any], group: str, entries: Any) -> list[str]:
     """Words of findings, steps or limits; those of kinds outside of the package are their own."""
-    return [
-        line
-        for entry in entries
-        for line in (
-            [entry["text"]] if "text" in entry else _say(facts, f"{group}_{entry['code']}", entry)
-        )
-    ]
+    lines: list[str] = []
+    for entry in entries:
+        if "text" in entry:
+            lines.append(entry["text"])
+        else:
+            lines += _say(facts, f"{group}_{entry['code']}", entry)
+    return lines
 
 
 def _prepared(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,15 +159,11 @@ class Scale(NamedTuple):
 
     def at(self, value: float) -> str:
         """Position of a number, at most the ends of the scale."""
-        return f"{self._share(value):.1f}%"
+        return f"{np.interp(value, self, (0, 100)):.1f}%"
 
     def wide(self, low: float, high: float) -> str:
         """Width of an interval."""
-        return f"{self._share(high) - self._share(low):.1f}%"
-
-    def _share(self, value: float) -> float:
-        inside = min(max(value, self.low), self.high)
-        return 100 * (inside - self.low) / (self.high - self.low)
+        return f"{np.ptp(np.interp((low, high), self, (0, 100))):.1f}%"
 
 
 def scale_of(rows: list[Mapping[str, Any]], name: str, *also: float) -> Scale:
@@ -185,9 +183,9 @@ def percent(share: float | None) -> str:
     return "<1%" if share < 0.5 else ">99%"
 
 
-def number(value: float | None, digits: int = 2) -> str:
+def number(value: float | None, digits: int = 2, form: str = "") -> str:
     """A number with a true minus sign, or a dash for None."""
-    return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
+    return "–" if value is None else format(value, form or f".{digits}f").replace("-", "−")
 
 
 def about(value: float) -> str:
@@ -195,12 +193,8 @@ def about(value: float) -> str:
     return f"{value:,.0f}" if value >= 20 else f"{value:.1f}" if value >= 0.95 else f"{value:.2f}"
 
 
-_SHOWN: dict[str, Callable[[Any], str]] = {
-    "percent": percent,
-    "whole": lambda value: "–" if value is None else f"{value:,.0f}",
-    "range": lambda value: f"{value:,.0f}",
-    "digits": lambda value: "–" if value is None else f"{value:.3g}".replace("-", "−"),
-}
+# Of numbers that are neither probabilities nor shown with two digits.
+_NUMBERS = {"whole": ",.0f", "range": ",.0f", "digits": ".3g"}
 
 
 def cell(column: Mapping[str, Any], row: Mapping[str, Any]) -> str:
@@ -208,7 +202,8 @@ def cell(column: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     name, form = column["name"], column["form"]
     if form in ("name", "text"):
         return isolated(row[name])
-    shown, worlds = _SHOWN.get(form, number), [row]
+    shown: Any = percent if form == "percent" else partial(number, form=_NUMBERS.get(form, ""))
+    worlds = [row]
     if form == "interval":
         worlds = row.get("worlds", worlds)
     cells = []
@@ -230,24 +225,6 @@ def grid(rows: list[Mapping[str, Any]], columns: list[Mapping[str, Any]]) -> str
     left = ["<" if column["form"] in ("name", "text") else ">" for column in columns]
     form = "  ".join(f"{{:{side}{width}}}" for side, width in zip(left, widths, strict=True))
     return "\n".join(form.format(*line).rstrip() for line in lines)
-
-
-def numbers_of(labels: Mapping[str, str], numbers: Any, wanted: Any) -> str:
-    """Diagnostics with what is wanted of them."""
-    parts = []
-    for name, label in labels.items():
-        if (value := numbers.get(name)) is not None:
-            limit = f" (wanted: {wanted[name]:.4g})" if name in wanted else ""
-            parts.append(f"{label} {value:.4g}{limit}")
-    return f"{', '.join(parts)}." if parts else ""
-
-
-def shade(share: float, by_chance: float) -> tuple[str, str]:
-    """Colour and opacity of a cell of the matrix; the opacity is 0 at chance agreement."""
-    below = share < by_chance
-    largest = by_chance if below else 1 - by_chance
-    opacity = 0.8 * abs(share - by_chance) / largest if largest > 0 else 0.0
-    return "low" if below else "high", f"{opacity:.2f}"
 
 
 def names(values: list[Any], most: int = 5) -> str:
@@ -273,10 +250,9 @@ def environment() -> Environment:
         finalize=pass_eval_context(_finalize),
     )
     made.filters |= {"percent": percent, "number": number, "about": about, "names": names}
-    made.filters |= {"cell": cell, "grid": grid, "numbers_of": numbers_of, "shade": shade}
-    made.filters |= {"whole": "{:,.0f}".format, "isolated": isolated, "line": visible}
+    made.filters |= {"cell": cell, "grid": grid, "prose": prose, "line": visible}
+    made.filters |= {"whole": "{:,.0f}".format, "isolated": isolated}
     made.filters |= {"md": escape_markdown, "code": in_backticks, "name": name_in_html}
-    made.filters["prose"] = prose
     return made
 
 
@@ -321,8 +297,7 @@ def escape_markdown(text: Any) -> str:
 
 def in_backticks(text: Any) -> str:
     """A line of code, between more backticks than it contains."""
-    line, fence = " ".join(visible(str(text)).split()), "`"
-    while fence in line:
-        fence += "`"
+    line = " ".join(visible(str(text)).split())
+    fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
     pad = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{pad}{line}{pad}{fence}"
