@@ -58,11 +58,7 @@ def checks(context: kinds.AuditContext) -> kinds.Section:
         key="checks",
         title="Does the model fit?",
         findings=tuple(findings),
-        columns=shown(
-            "discrepancy title observed replicated p_adjusted",
-            observed="digits",
-            p_adjusted="number",
-        ),
+        columns=shown("discrepancy title observed replicated p_adjusted", p_adjusted="number"),
         table=checked.table.to_dataframe().reset_index(),
     )
 

@@ -41,15 +41,8 @@ def read_demonstrations(
         expected = "it must have columns state, action, next_state and probability"
         refuse("transitions", problem=problem, expected=expected, error=DataError)
     features = tuple(name for name in map(str, transitions) if name not in _OF_TRANSITIONS)
-    mdp = MDP.from_frame(
-        transitions,
-        state="state",
-        action="action",
-        next_state="next_state",
-        probability="probability" if "probability" in transitions else None,
-        features=features,
-        discount=discount,
-    )
+    roles: dict[str, Any] = {name: name for name in _OF_TRANSITIONS if name in transitions}
+    mdp = MDP.from_frame(transitions, **roles, features=features, discount=discount)
     if state_features is not None:
         mdp = _with_state_features(mdp, state_features, keep=bool(features))
     columns = {"trajectory": trajectory, "step": step, "annotator": annotator, "count": count}

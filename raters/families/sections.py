@@ -21,7 +21,7 @@ _FORMS: dict[Form, str] = {
     "text": "action label menu title",
     "range": "rank",
     "whole": "choices common_rank judgements levels_used responses steps",
-    "digits": "value replicated",
+    "digits": "observed replicated value",
     "percent": "accuracy agreement expected identified influence probability share_right",
     "interval": "ability coefficient competence difficulty discrimination fair_rating first_share"
     " rationality reward worth",

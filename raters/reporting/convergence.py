@@ -34,7 +34,8 @@ def convergence(context: AuditContext) -> dict[str, Any]:
     sizes = result["posterior"].sizes
     numbers = {name: result.attrs[name] for name in _NUMBERS if name in result.attrs}
     numbers |= {"chains": sizes["chain"], "draws": sizes["draw"]}
-    backend, hangs = backend_of(result), {}
+    backend = backend_of(result)
+    hangs: dict[str, Any] = {"poor": [], "values": [], "open": []}
     if backend is None:
         code = "unrecorded"
     elif backend.exact:
@@ -45,8 +46,7 @@ def convergence(context: AuditContext) -> dict[str, Any]:
         code = _of_approximation(numbers, isinstance(backend, SVI), result)
     settled, of_fit = code in _SETTLED, list(fit_warnings(program, result))
     doubts = audit is not None and audit.anchor.doubts
-    open_verdicts = hangs.get("open", [])
-    everybody = len(open_verdicts) == len(program.data.judges)
+    everybody = len(hangs["open"]) == len(program.data.judges)
     samplers = (one.__name__ for one in (PGGibbs, NUTS) if one().why_not(program) is None)
     return {
         "code": code,
@@ -60,9 +60,9 @@ def convergence(context: AuditContext) -> dict[str, Any]:
             "min_ess": FEWEST_DRAWS * sizes["chain"],
             "pareto_k": largest_k(sizes["draw"]),
         },
-        "poor": hangs.get("poor", []),
-        "open": [] if settled or everybody else open_verdicts,
-        "values": hangs.get("values", []),
+        "poor": hangs["poor"],
+        "open": [] if settled or everybody else hangs["open"],
+        "values": hangs["values"],
         "fit_warnings": of_fit,
         "data_warnings": _data_warnings(program),
     }

@@ -214,8 +214,7 @@ def _answer(context: AuditContext) -> dict[str, Any]:
     """Judges to drop, how sure that is, what it stands on, and what it costs."""
     audited = context.audit
     if audited is None:
-        why = why_unjudged(context.program)
-        return {"stands_on": why, "doubts": [], "counts": {}}
+        return {"stands_on": why_unjudged(context.program), "doubts": [], "counts": {}}
     frame = by_verdict(audited)
     verdict, of_verdict = frame["verdict"], frame.groupby("verdict")
     counts = verdict.value_counts().reindex(VERDICTS, fill_value=0)
@@ -252,33 +251,29 @@ def _next(
     audited, judge = context.audit, context.program.data.judge
     steps: list[dict[str, Any]] = []
     names = {name: [row[judge] for row in people if row["verdict"] == name] for name in VERDICTS}
+    in_question = [row for row in people if row["verdict"] in IN_QUESTION]
+    adversaries = [row[judge] for row in in_question if row.get("p_adversarial", 0.0) > 0.8]
     if audited is not None and audited.anchor.doubts:
         steps.append({"code": "look_at_truths"})
     if not fit["settled"]:
         steps.append({"code": "fit_again", "sampler": fit["sampler"], "open": fit["open"]})
-    elif not fit["exact"] and fit["sampler"] and any(names[one] for one in IN_QUESTION):
+    elif not fit["exact"] and fit["sampler"] and in_question:
         steps.append({"code": "check_exactly", "sampler": fit["sampler"]})
     if audited is not None and audited.settling is not None:
         settling = audited.settling
         first = settling.questions.head(3).astype(str).agg(" and ".join, axis=1).tolist()
-        numbers = {"number": settling.number, "settled": settling.settled, "open": settling.open}
-        enough = settling.is_enough
-        steps.append({"code": "find_truths", "first": first, "is_enough": enough} | numbers)
+        facts = ("is_enough", "number", "settled", "open")
+        numbers = {name: getattr(settling, name) for name in facts}
+        steps.append({"code": "find_truths", "first": first} | numbers)
     if names["drop"]:
         done = context.dropped is not None
         steps.append({"code": "drop", "names": names["drop"], "done": done})
-    adversaries = [
-        row[judge]
-        for row in people
-        if row["verdict"] in IN_QUESTION and row.get("p_adversarial", 0.0) > 0.8
-    ]
-    for code, some in (
-        ("ask_about_instructions", adversaries),
-        ("review", names["review"]),
-        ("ask_more", names["too few judgements"]),
-    ):
-        if some:
-            steps.append({"code": code, "names": some})
+    last = {
+        "ask_about_instructions": adversaries,
+        "review": names["review"],
+        "ask_more": names["too few judgements"],
+    }
+    steps += [{"code": code, "names": some} for code, some in last.items() if some]
     return [*steps, {"code": "suggest" if people else "compare"}]
 
 
