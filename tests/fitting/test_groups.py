@@ -12,6 +12,7 @@ import raters as rt
 from raters.program import log_prior
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:.*draws:raters.errors.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:the chains have not mixed well"),
 ]
@@ -46,7 +47,6 @@ def trees(results) -> dict[tuple[str, str | None], xr.DataTree]:
 # ---------------------------------------------------------------- plots
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("plot", ["plot_ppc_dist", "plot_ppc_pit", "plot_prior_posterior"])
 def test_plots_of_predictions_and_priors_run(name, plot, trees):
@@ -58,7 +58,6 @@ def test_plots_of_predictions_and_priors_run(name, plot, trees):
     plt.close("all")
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Estimated shape parameter of Pareto")
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("unit", ["row", "judgement"])
