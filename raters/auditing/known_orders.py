@@ -43,7 +43,7 @@ class KnownOrders(NamedTuple):
         names = column_names(table)
         form = next((form for form in FORMS if set(form) <= set(names)), None)
         if form is None:
-            expected = "must have winner and loser, or first, second and winner, or item and value"
+            expected = "it must have winner and loser; first, second and winner; or item and value"
             refuse("gold", shorten(names), "are its columns", expected, error=DataError)
         if form == ("item", "value"):
             return cls._by_value(table, items)

@@ -203,7 +203,6 @@ def _run(given: Namespace, words: list[str]) -> None:
     if "drop_bad_rows" in given:
         from raters.cli.reading import given_roles
 
-        given.words = words
         given.file, given.roles = given_roles(words)
         if sets := [text for text in given.set if "=" not in text]:
             given.roles["set"] = sets
@@ -224,7 +223,7 @@ def _option(typed: Sequence[str], parameter: str) -> str:
     names = {"costs": "--cost", "at_least": "--until", "more": "--with", "path": "the file"}
     names |= {role: flag for flag, role in flags().items() if role not in names}
     name = parameter.partition(" ")[0]
-    if any(word.partition("=")[0] == name for word in typed):
+    if any(word.startswith(f"{name}=") for word in typed):
         return f"--set {name}"
     if f"--{name}" in typed:
         return f"--{name}"

@@ -62,10 +62,9 @@ def audit(given: Namespace) -> None:
         for part in parts.values():
             outputs |= part.files
         written = files.write_folder(given.out, outputs, given.force, whole=True)
-        _write_reports(page, given.report, given.force)
+        _write_reports(page, given.report, given)
     _print(page, parts)
-    names = ", ".join([*written, *map(str, given.report)])
-    note(f"wrote {names} to {given.out}", given.quiet)
+    note(f"wrote {', '.join(written)} to {given.out}", given.quiet)
 
 
 def report(given: Namespace) -> None:
@@ -73,11 +72,9 @@ def report(given: Namespace) -> None:
     _check_reports(given.out, given, "--out")
     with collected_warnings():
         _, page, parts = _audited(given)
-        _write_reports(page, given.out, given.force)
+        _write_reports(page, given.out, given)
     if not given.out:
         _print(page, parts)
-    for path in given.out:
-        note(f"wrote {path}", given.quiet)
 
 
 def _check_reports(paths: Sequence[Path], given: Namespace, option: str) -> None:
@@ -88,9 +85,10 @@ def _check_reports(paths: Sequence[Path], given: Namespace, option: str) -> None
             files.check_writable(path, given, option=option)
 
 
-def _write_reports(page: rt.reporting.Report, paths: Sequence[Path], force: bool) -> None:
+def _write_reports(page: rt.reporting.Report, paths: Sequence[Path], given: Namespace) -> None:
     for path in paths:
-        files.write_file(path, partial(files.write_text, page.as_text(path)), force)
+        files.write_file(path, partial(files.write_text, page.as_text(path)), given.force)
+        note(f"wrote {path}", given.quiet)
 
 
 def _print(page: rt.reporting.Report, parts: dict[str, Part]) -> None:
@@ -145,14 +143,9 @@ def _audited(given: Namespace) -> tuple[xr.DataTree, rt.reporting.Report, dict[s
             seed=given.seed,
         )
         without = _dropped(task, verdicts) if drop else None
-    questions, why_none = _next_questions(task, result, verdicts)
+    questions, reason = _next_questions(task, result, verdicts)
     page = rt.report(
-        program.model,
-        result,
-        verdicts,
-        dropped=without,
-        questions=questions,
-        questions_note=why_none,
+        program.model, result, verdicts, dropped=without, questions=questions, questions_note=reason
     )
     return result, page, {n: _PARTS[n](task, result, known) for n in names if n in _PARTS}
 

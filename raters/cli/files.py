@@ -352,7 +352,9 @@ def write_folder(
     again go where the folder is `whole`. An interrupt waits until they are written."""
     interrupts: list[object] = []
     try:
-        near = tempfile.TemporaryDirectory(prefix=".raters-", dir=_nearest_folder(folder))
+        near = tempfile.TemporaryDirectory(
+            prefix=".raters-", dir=_nearest_folder(folder), ignore_cleanup_errors=True
+        )
         with on_interrupt(lambda *_: interrupts.append(True)), near as temporary:
             stage = Path(temporary)
             for name, write in files.items():
