@@ -326,7 +326,7 @@ class Choices(Grouped):
             "available": [name for _, name in by_place],
             "features": [name for cells in described.values() for _, name in cells],
         }
-        if not any((choice, annotator, *listed.values())):
+        if choice is None and annotator is None and not any(listed.values()):
             listed["frame"] = column_names(frame)[:1]  # whose length is the number of sets
         optional = ("features", "frame")
         columns = read_columns(

@@ -875,7 +875,7 @@ def wide_columns(frame: Any, places: Any, role: str, least: int, **others: Any) 
     if len(listed) < least:
         few = f"names fewer than {least} columns"
         refuse_data(role, places, few, "give all of them", instead=f"{role}=['{role}*']")
-    names = [*listed, *others.values()]
+    names = [*listed, *filter(np.isscalar, others.values())]
     for name in listed:
         if names.count(name) > 1:
             refuse_data(role, name, "comes twice", f"name one column for each, apart from `{role}`")
