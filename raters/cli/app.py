@@ -141,8 +141,7 @@ def parser_of_all() -> ArgumentParser:
     form = partial(RawDescriptionHelpFormatter, max_help_position=26, width=80)
     plain: dict[str, Any] = {"formatter_class": form, "allow_abbrev": False}
     parser = _Parser("raters", description=ABOUT, usage="raters COMMAND [OPTIONS]", **plain)
-    shown = f"raters {version('raters')}"
-    parser.add_argument("--version", action="version", version=shown, help="print the version")
+    parser.add_argument("--version", action="version", version=f"raters {version('raters')}")
     parser.set_defaults(command="", parser=parser)
     several = parser.add_subparsers(prog="raters", title="commands", metavar="COMMAND")
     text = "Ask people, question by question; no answer is ever lost."

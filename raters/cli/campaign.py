@@ -133,7 +133,7 @@ def shown(questions: xr.Dataset) -> pd.DataFrame:
 
 
 def _writer(questions: xr.Dataset) -> partial[None]:
-    """What writes questions as a table with an empty column for answers, which `tell` reads."""
+    """Writer of questions as a table with an empty column for answers, which `tell` reads."""
     return partial(files.write_table, shown(questions).assign(answer=""))
 
 

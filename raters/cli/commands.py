@@ -61,8 +61,9 @@ def audit(given: Namespace) -> None:
         outputs["summary.json"] = partial(files.write_text, as_json({**page.facts, **facts}))
         for part in parts.values():
             outputs |= part.files
+        reports = {path: page.as_text(path) for path in given.report}
         written = files.write_folder(given.out, outputs, given.force, whole=True)
-        _write_reports(page, given.report, given)
+        _write_reports(reports, given)
     _print(page, parts)
     note(f"wrote {', '.join(written)} to {given.out}", given.quiet)
 
@@ -72,7 +73,7 @@ def report(given: Namespace) -> None:
     _check_reports(given.out, given, "--out")
     with collected_warnings():
         _, page, parts = _audited(given)
-        _write_reports(page, given.out, given)
+        _write_reports({path: page.as_text(path) for path in given.out}, given)
     if not given.out:
         _print(page, parts)
 
@@ -85,9 +86,9 @@ def _check_reports(paths: Sequence[Path], given: Namespace, option: str) -> None
             files.check_writable(path, given, option=option)
 
 
-def _write_reports(page: rt.reporting.Report, paths: Sequence[Path], given: Namespace) -> None:
-    for path in paths:
-        files.write_file(path, partial(files.write_text, page.as_text(path)), given.force)
+def _write_reports(texts: dict[Path, str], given: Namespace) -> None:
+    for path, text in texts.items():
+        files.write_file(path, partial(files.write_text, text), given.force)
         note(f"wrote {path}", given.quiet)
 
 

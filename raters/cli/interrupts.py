@@ -1,4 +1,4 @@
-"""What an interrupt does while something runs."""
+"""Handling of an interrupt while something runs."""
 
 from __future__ import annotations
 

@@ -427,7 +427,7 @@ def read_given(given: Namespace) -> tuple[Model[Any], Judgements]:
 def _values(
     shape: Shape, given: Mapping[str, Sequence[str]], names: Sequence[str]
 ) -> tuple[dict[str, Any], list[str]]:
-    """What the reader is given for each role, and notes on it."""
+    """Values for the reader by role, and notes on them."""
     roles, notes = shape.roles, []
     values = {name: roles[name].value(texts, name) for name, texts in given.items()}
     if set(shape.required) <= set(values):

@@ -56,6 +56,13 @@ def test_prediction_and_scores(result, responses):
     assert by_person.sizes["person"] == 30
 
 
+def test_unknown_names_are_refused(result):
+    stranger = {"who": ["nobody"], "question": ["q2"], "right": [1]}
+    asked = Replies.from_frame(stranger, person="who", item="question", correct="right")
+    with raises_about(DataError, "person", "nobody"):
+        rt.predict(MODEL, result, asked)
+
+
 def test_the_audit_judges_persons_by_their_ability(result):
     audit = rt.audit(MODEL, result, reference="crowd")
     assert audit.table.sizes == {"person": 30}

@@ -65,8 +65,13 @@ class Columns(dict[str, Column]):
     """Columns of one table by role, and lists of columns for roles that may have several; all of
     one length."""
 
-    rows: int
-    lists: dict[str, list[Column]]
+    def __init__(self, read: Sequence[Column], several: Iterable[str]) -> None:
+        self.rows = len(read[0])
+        self.lists: dict[str, list[Column]] = {role: [] for role in several}
+        super().__init__((column.role, column) for column in read if column.role not in several)
+        for column in read:
+            if column.role in self.lists:
+                self.lists[column.role].append(column)
 
     def codes(self, role: str, known: Iterable[Any] | None = None) -> tuple[Any, Names]:
         """Codes and names in the column of a role; without it None, and no names."""
@@ -159,12 +164,7 @@ def read_columns(
     ]
     if len(read) > 1:
         _check_headings(read)
-    columns = Columns((column.role, column) for column in read[: len(roles)])
-    columns.rows = len(read[0])
-    columns.lists = {role: [] for role in several}
-    for column in read[len(roles) :]:
-        columns.lists[column.role].append(column)
-    return columns
+    return Columns(read, several)
 
 
 def did_you_mean(name: str, names: Iterable[str], least: float = 0.6) -> str:
