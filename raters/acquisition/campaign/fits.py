@@ -76,15 +76,8 @@ class Fits:
             # `Campaign.status` says so.
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", DataWarning)
-            result = fit(
-                self._model,
-                _padded(data),
-                self._backend,
-                seed=seed,
-                progress=False,
-                log_likelihood=False,
-                start=self._result,
-            )
+            few: dict[str, Any] = {"progress": False, "log_likelihood": False, "seed": seed}
+            result = fit(self._model, _padded(data), self._backend, start=self._result, **few)
         self.number += 1
         rhat, ess = (float(result.attrs.get(name, math.nan)) for name in ("max_rhat", "min_ess"))
         self.max_rhat = float(np.fmax(self.max_rhat, rhat))
@@ -108,8 +101,7 @@ def most_draws(backend: Backend) -> int:
 def check_several_draws(backend: Backend) -> None:
     """`SettingError` for a back-end of one draw, as `Posterior.of` refuses its results."""
     if most_draws(backend) < 2:
-        such = "rt.PGGibbs(draws=250)"
-        refuse("backend", backend, "gives one draw", "choose one with more draws", instead=such)
+        refuse("backend", backend, "gives one draw", "take more", instead="rt.PGGibbs(draws=250)")
 
 
 def prior(model: Model[Any], pool: Judgements, seed: int) -> Posterior:
