@@ -1,8 +1,8 @@
 r"""Accuracies of annotators where the truth is known of some items only.
 
-On items whose class is not known an annotator has an accuracy against calibrated class
-probabilities, which are the same for everybody: they give a poor annotator too much credit and a
-good one too little. With x the log-odds of that accuracy,
+On items whose class is not known an annotator has an accuracy against draws of the true classes,
+which are the same for everybody: they give a poor annotator too much credit and a good one too
+little. With x the log-odds of that accuracy under one draw,
 
 .. math::
 
@@ -38,8 +38,7 @@ PerAnnotator = Float[np.ndarray, " annotator"]
 AnnotatorDraws = Float[np.ndarray, "draw annotator"]
 
 # Prior, by benchmarks/annotator_intervals.py: mean and spread of the slope; the standard deviation
-# of the level beside that of the classes; the scale of the spread, which is above that of most
-# crowds for the sake of one.
+# of the level; the scale of the spread, which is above that of most crowds for the sake of one.
 SLOPE, LEVEL, SPREAD = (1.3, 0.4), 0.2, 0.35
 # Labels of the crowd's accuracy that each annotator starts with.
 _WEIGHT = 2.0
@@ -81,10 +80,10 @@ def luck_of(right: Float[np.ndarray, " item"], labels: Float[np.ndarray, " item"
     return float(np.sqrt(variance / number) / (mean * (1 - mean)))
 
 
-def _relation(points: Float[np.ndarray, "draw unknown"], scale: float, luck: float) -> Values:
+def _relation(points: Float[np.ndarray, "draw unknown"], luck: float) -> Values:
     """Level, slope, spread and luck at points whose coordinates are standard normal."""
     return {
-        "level": scale * points[:, 0],
+        "level": LEVEL * points[:, 0],
         "slope": SLOPE[0] + SLOPE[1] * points[:, 1],
         "spread": SPREAD * np.abs(points[:, 2]),
         "luck": luck * points[:, 3],
@@ -92,17 +91,12 @@ def _relation(points: Float[np.ndarray, "draw unknown"], scale: float, luck: flo
 
 
 def _draw_relation(
-    marks: Marks,
-    log_odds: PerAnnotator,
-    middle: float,
-    scale: float,
-    num_draws: int,
-    rng: np.random.Generator,
+    marks: Marks, log_odds: PerAnnotator, middle: float, num_draws: int, rng: np.random.Generator
 ) -> Values:
     """Draws of level, slope and spread, from the prior where no class is known."""
     seen = np.flatnonzero(marks.labels > 0)
     if not len(seen):
-        return _relation(rng.standard_normal((num_draws, 4)), scale, 0.0)
+        return _relation(rng.standard_normal((num_draws, 4)), 0.0)
     if len(seen) > _ANNOTATORS:
         seen = np.sort(rng.choice(seen, _ANNOTATORS, replace=False))
     # Annotators that fill the arrays up keep the number of shapes that are compiled for small.
@@ -112,11 +106,11 @@ def _draw_relation(
     )
 
     def log_likelihood(points: Float[np.ndarray, "point unknown"]) -> Float[np.ndarray, " point"]:
-        values = _relation(points, scale, marks.luck)
+        values = _relation(points, marks.luck)
         total = _log_likelihood(values, middle, odds, right, labels - right)
         return np.asarray(total, float)
 
-    return _relation(slice_sampling.sample(log_likelihood, 4, num_draws, rng), scale, marks.luck)
+    return _relation(slice_sampling.sample(log_likelihood, 4, num_draws, rng), marks.luck)
 
 
 @jax.jit
@@ -152,11 +146,10 @@ def draw_accuracies(marks: Marks, seed: int) -> Accuracies:
     num_draws, crowd = len(marks.credit), marks.crowd
     share = (marks.credit + _WEIGHT * crowd[:, None]) / (marks.others + _WEIGHT)
     odds = logit(np.clip(share, 1e-4, 1 - 1e-4))
-    log_odds, middle = odds.mean(0), float(logit(crowd).mean())
-    scale = float(np.hypot(LEVEL, logit(crowd).std()))
-    relation = _draw_relation(marks, log_odds, middle, scale, num_draws, rng)
+    middle = float(logit(crowd).mean())
+    relation = _draw_relation(marks, odds.mean(0), middle, num_draws, rng)
     level, slope, spread = (relation[name][:, None] for name in ("level", "slope", "spread"))
-    logits = middle + level + slope * (log_odds - middle)
+    logits = middle + level + slope * (odds - middle)
     own = _draw_own(logits + relation["luck"][:, None], spread, marks, rng)
     chance = expit(logits + spread * own)
     # Of labels of known class it is known which are right; of the others, a random number is.

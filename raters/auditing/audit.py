@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from raters.auditing import precision
+from raters.auditing.anchor_check import difference
 from raters.auditing.calibration import Anchor, Calibration, calibrated, check_crowd
 from raters.auditing.influence import DECIDES
 from raters.auditing.influence import influence as influence_of
@@ -116,6 +117,13 @@ class Audit:
         return None if self.calibration is None else self.calibration.wrong_interval
 
     @property
+    def anchor_check(self) -> xr.Dataset | None:
+        """For each statement the interval that is stated, and those of the known truths alone:
+        ``gold`` (Jeffreys) and of labels ``prediction_powered`` (PPI++), with ``differs`` where
+        they do not meet it; None without known truths."""
+        return None if self.calibration is None else self.calibration.anchor_check
+
+    @property
     def expected_wrong(self) -> float:
         """Expected number of wrong labels in `items`; NaN for comparisons."""
         return float("nan") if self.items is None else float((1 - self.items["probability"]).sum())
@@ -153,6 +161,8 @@ class Audit:
             lines.append(f"Expected wrong item labels: {wrong}.")
         if self.flagged:
             lines.append(f"Expected share of wrong drops: {self.wrong_drops:.1%}.")
+        if self.anchor_check is not None and (apart := difference(self.anchor_check)):
+            lines.append(f"Note: {apart}.")
         return "\n".join(lines)
 
 

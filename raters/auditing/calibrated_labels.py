@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -16,6 +17,7 @@ from jaxtyping import Bool, Float, Int
 from scipy.special import expit, logit
 
 from raters.auditing import labels as label_audit
+from raters.auditing.anchor_check import WRONG_LABELS, check_table, jeffreys, prediction_powered
 from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracies, luck_of
 from raters.auditing.annotator_types import type_columns, type_probs_given
 from raters.auditing.calibration import (
@@ -27,7 +29,7 @@ from raters.auditing.calibration import (
     warn_of,
 )
 from raters.auditing.intervals import table
-from raters.auditing.true_classes import Evidence, class_probs_of, draw_true_classes, draw_unknowns
+from raters.auditing.true_classes import Evidence, class_probs_of, draw_true_classes, learned
 from raters.errors import DataError, refuse
 from raters.fitting.result import draws_of
 from raters.judgements.labels import Labels, known_truth
@@ -57,9 +59,14 @@ _NUMBERS = 10_000_000
 
 @dataclass(frozen=True)
 class LabelCalibration(Calibration):
-    """Statements about labels, from `raters.calibrate`."""
+    """Statements about labels, from `raters.calibrate`.
+
+    Beside the attributes of `Calibration`, ``class_probability`` of each item, and
+    ``unaided_probability`` of those of known class as if their own class were not known.
+    """
 
     class_probability: xr.DataArray
+    unaided_probability: xr.DataArray
     labels: Labels
     accuracies: Accuracies
     types: dict[str, PerAnnotator] = field(default_factory=dict)
@@ -77,6 +84,46 @@ class LabelCalibration(Calibration):
         number = (self.truth.values != chosen).sum(1)
         low, high = np.quantile(number, ((1 - self.level) / 2, (1 + self.level) / 2))
         return float(low), float(high)
+
+    @property
+    def anchor_check(self) -> xr.Dataset | None:
+        """Share of wrong labels and accuracies, beside what the known classes alone say."""
+        if self.labels.truth is None:
+            return None
+        labels, truth = self.labels, np.asarray(self.labels.truth)
+        chances = self.class_probability.values.copy()
+        chances[truth >= 0] = self.unaided_probability.values
+        doubt, is_known = 1 - chances.max(1), truth >= 0
+        wrong = (chances.argmax(1) != truth)[is_known].astype(float)
+        total = max(len(truth) - len(wrong), 1)
+        item, label, annotator = (
+            np.asarray(code) for code in (labels.item, labels.label, labels.annotator)
+        )
+        chance, right, known = chances[item, label], label == truth[item], is_known[item]
+        shares = [prediction_powered(wrong, doubt[is_known], doubt[~is_known], self.level)]
+        order = np.argsort(annotator, kind="stable")
+        ends = np.searchsorted(annotator[order], np.arange(labels.num_annotators + 1))
+        for begin, end in pairwise(ends.tolist()):
+            rows = order[begin:end]
+            some, rest = rows[known[rows]], rows[~known[rows]]
+            each = right[some].astype(float), chance[some], chance[rest]
+            shares.append(prediction_powered(*each, self.level))
+        size = labels.num_annotators
+        numbers = np.append(len(wrong), np.bincount(annotator[known], minlength=size))
+        successes = np.append(wrong.sum(), np.bincount(annotator[known & right], minlength=size))
+        low, high = self.wrong_interval
+        stated = [[self.expected_wrong / total, low / total, high / total]]
+        columns = ("accuracy", "accuracy_low", "accuracy_high")
+        stated += np.stack([self.annotators[name].values for name in columns], 1).tolist()
+        return check_table(
+            [WRONG_LABELS, *(f"accuracy of {name}" for name in labels.annotators)],
+            numbers,
+            {
+                "stated": np.array(stated),
+                "gold": jeffreys(successes, numbers, self.level),
+                "prediction_powered": np.array(shares),
+            },
+        )
 
     @property
     def known_questions(self) -> Int[np.ndarray, " question"] | None:
@@ -230,8 +277,8 @@ def calibrate_labels(
     evidence = Evidence.of(chances, judged.votes())
     known, num_draws = np.flatnonzero(truth >= 0), number_of_draws(*chances.shape)
     rng = np.random.default_rng(seed)
-    unknowns = draw_unknowns(evidence.at(known), truth[known], num_draws, rng)
-    probability, drawn = draw_true_classes(evidence, unknowns, truth, rng)
+    evidence, unknowns = learned(evidence, judged, truth, num_draws, rng)
+    probability, unaided, drawn = draw_true_classes(evidence, unknowns, truth, rng)
     accuracies = draw_accuracies(_marks(labels, truth, drawn), seed)
     stated = int((by_gold[known] < 0).sum())
     anchor = Anchor(
@@ -249,6 +296,11 @@ def calibrate_labels(
             probability,
             dims=("item", "true_class"),
             coords={axis: names[axis] for axis in ("item", "true_class")},
+        ),
+        unaided_probability=xr.DataArray(
+            unaided,
+            dims=("item", "true_class"),
+            coords={"item": names["item"][truth >= 0], "true_class": names["true_class"]},
         ),
         annotators=table("annotator", labels.annotators, {}, draws, level),
         unknowns=xr.Dataset(
@@ -287,7 +339,7 @@ def class_probs_by_draw(
     if len(known):
         chances[known] = _as_if_unknown(program, draws, share, labels, known, truth)
     evidence = Evidence.of(chances, labels.votes())
-    unknowns = draw_unknowns(evidence.at(known), truth[known], len(share), rng)
+    evidence, unknowns = learned(evidence, labels, truth, len(share), rng)
     probs = np.array(class_probs_of(evidence, unknowns))
     probs[:, known] = np.eye(labels.num_classes)[truth[known]]
     return probs

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from scipy.special import expit
 
 from raters.auditing import comparisons, rankings, ratings, stated_orders
+from raters.auditing.anchor_check import check_table, jeffreys
 from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracies, luck_of
 from raters.auditing.calibration import (
     Anchor,
@@ -49,6 +50,7 @@ class OrderCalibration(Calibration):
     """Statements about an order, from `raters.calibrate`."""
 
     accuracies: Accuracies
+    marks: Marks
     orders: KnownOrders
     program: Program[Any]
     result: xr.DataTree
@@ -68,6 +70,17 @@ class OrderCalibration(Calibration):
                 refuse(parameter, name, "is none of the items", expected, error=DataError)
         first, second = (self.truth.values[:, codes[name_text(name)]] for name in (one, other))
         return float((first > second).mean())
+
+    @property
+    def anchor_check(self) -> xr.Dataset | None:
+        """Accuracies, beside what the known orders alone say of them."""
+        if not len(self.orders.better):
+            return None
+        columns = ("accuracy", "accuracy_low", "accuracy_high")
+        stated = np.stack([self.annotators[name].values for name in columns], 1)
+        gold = jeffreys(self.marks.right, self.marks.labels, self.level)
+        names = [f"accuracy of {name}" for name in self.annotators["annotator"].values.tolist()]
+        return check_table(names, self.marks.labels, {"stated": stated, "gold": gold})
 
     def quantities(self, limits: AuditLimits) -> Quantities:
         """Quantities of each annotator, against the true order."""
@@ -151,6 +164,7 @@ class OrderCalibration(Calibration):
             anchor=Anchor(known, tuple(reference), by_trusted=known - of_gold, doubts=doubts),
             level=level,
             accuracies=accuracies,
+            marks=marks,
             orders=orders,
             program=program,
             result=result,

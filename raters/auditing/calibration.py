@@ -134,6 +134,11 @@ class Calibration(abc.ABC):
         return None
 
     @property
+    def anchor_check(self) -> xr.Dataset | None:
+        """Statements beside what known truths alone say of them; None without known truths."""
+        return None
+
+    @property
     def known_questions(self) -> Int[np.ndarray, " question"] | None:
         """Codes of the questions whose truth is known; None where none is."""
         return None

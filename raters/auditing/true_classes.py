@@ -8,7 +8,7 @@ With R the model's class probabilities of item i, n its number of labels and v i
     S_{ik} \propto R_{ik}^{1 / (1 + (n_i - 1) \rho)}, \qquad
     M = (1 - \epsilon) S + \epsilon S C, \qquad
     V_{ik} \propto (v_{ik} + 0.37)^2, \qquad
-    P_{ik} \propto ((1 - \lambda) M_{ik} + \lambda V_{ik}) \, e^{\delta_k},
+    P_{ik} \propto ((1 - \lambda) M_{ik} + \lambda V_{ik}) \, e^{\delta_k + \gamma s_{ik}},
 
 where ρ is the dependence of labels given the class (the design effect of survey statistics), ε the
 share of items on which the whole crowd is wrong, C the distribution of the class that a class is
@@ -16,6 +16,12 @@ confused with, λ the share of belief in plain votes, and δ the tilt towards ea
 whose mistakes are independent, as the model takes them, ρ = ε = λ = 0. Nothing that can be seen of
 a crowd without known classes determines these unknowns; their prior is that of public crowds with
 known classes (``benchmarks/crowd_calibration.py``), and known classes of a crowd update it.
+
+With known classes annotators have effects of their own: :math:`s_{ik}` is the score of class k by
+the effects of those who labelled the item (`raters.auditing.effects`), and γ its weight, half
+normal a priori. An item of known class has a score that does not know its class, so that γ tells
+how far the effects hold for other items. All these scores share the same known classes, which
+therefore count as 0.7 independent ones each (``benchmarks/gold.py``).
 """
 
 from __future__ import annotations
@@ -26,10 +32,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
+from scipy.sparse import csr_array
 from scipy.special import expit
 
 from raters.auditing import slice_sampling
+from raters.auditing.effects import class_scores
 from raters.judgements.counts import pad_to
+from raters.judgements.labels import Labels
 from raters.model import Values
 
 ClassProbs = Float[np.ndarray, "item true_class"]
@@ -39,16 +48,23 @@ ClassProbs = Float[np.ndarray, "item true_class"]
 _POWER, _SMOOTHING = 2.0, 0.37
 # Degrees of freedom of log ρ and logit ε, and the range of log ρ.
 FREEDOM, _FARTHEST = 6.0, (-12.0, 6.0)
-# No class is impossible, so that one wrong known class does not decide everything.
-_LEAST = 1e-6
+# No class is impossible, so that one wrong known class does not decide everything; with effects,
+# that share of known classes may be wrong.
+_LEAST, _WRONG = 1e-6, 1e-3
+# Independent items that each item of known class counts as, where scores share the known classes.
+_SHARED = 0.7
+# Items of known class that the unknowns and effects are learned from, and draws of the unknowns of
+# which the crowd's probabilities are the mean.
+_MOST_KNOWN, _CROWD_DRAWS = 2000, 100
 
 
 class Evidence(NamedTuple):
-    """Class probabilities and votes of some items."""
+    """Class probabilities and votes of some items, and their scores by effects of annotators."""
 
     log_chances: ClassProbs
     votes: ClassProbs
     confused: Float[np.ndarray, "true_class true_class"]
+    scores: ClassProbs | None = None
 
     @classmethod
     def of(cls, chances: ClassProbs, votes: ClassProbs) -> Evidence:
@@ -60,7 +76,10 @@ class Evidence(NamedTuple):
 
     def at(self, items: Int[np.ndarray, " some"]) -> Evidence:
         """Evidence of some of the items."""
-        return self._replace(log_chances=self.log_chances[items], votes=self.votes[items])
+        scores = None if self.scores is None else self.scores[items]
+        return self._replace(
+            log_chances=self.log_chances[items], votes=self.votes[items], scores=scores
+        )
 
 
 class Prior(NamedTuple):
@@ -72,8 +91,8 @@ class Prior(NamedTuple):
     tilt: float
     independent: float
 
-    def unknowns(self, points: Float[np.ndarray, "draw unknown"]) -> Values:
-        """Unknowns at points whose coordinates are standard normal."""
+    def unknowns(self, points: Float[np.ndarray, "draw unknown"], num_classes: int) -> Values:
+        """Unknowns at points whose coordinates are standard normal; the last is that of scores."""
         import scipy.stats
 
         far = scipy.stats.t.ppf(scipy.stats.norm.cdf(points[:, :2]), FREEDOM)
@@ -84,7 +103,8 @@ class Prior(NamedTuple):
             "dependence": together * np.exp(np.clip(centre + spread * far[:, 0], *_FARTHEST)),
             "shared": together * expit(logit_centre + logit_spread * far[:, 1]),
             "by_vote": together * by_vote,
-            "tilt": self.tilt * points[:, 4:],
+            "tilt": self.tilt * points[:, 4 : 4 + num_classes],
+            "weight": np.abs(points[:, 4 + num_classes :]).sum(1),
         }
 
 
@@ -105,7 +125,48 @@ def true_class_probs(evidence: Evidence, unknowns: Values) -> Float[Array, "item
     mixed = mixed + unknowns["by_vote"] * (by_vote - mixed)
     tilted = mixed * jnp.exp(unknowns["tilt"]) + _LEAST
     probs: Array = tilted / tilted.sum(-1, keepdims=True)
-    return probs
+    if evidence.scores is None:
+        return probs
+    scored = jax.nn.softmax(jnp.log(probs) + unknowns["weight"] * evidence.scores, -1)
+    return (1 - _WRONG) * scored + _WRONG / scored.shape[-1]
+
+
+def learned(
+    evidence: Evidence,
+    labels: Labels,
+    truth: Int[np.ndarray, " item"],
+    num_draws: int,
+    rng: np.random.Generator,
+) -> tuple[Evidence, Values]:
+    """Evidence with scores by annotators' effects, and unknowns, given known classes."""
+    known = np.flatnonzero(truth >= 0)
+    if len(known) > _MOST_KNOWN:
+        known = np.sort(rng.choice(known, _MOST_KNOWN, replace=False))
+    if len(known):
+        some = evidence.at(known)
+        crowd = draw_unknowns(some.at(known[:0]), known[:0], _CROWD_DRAWS, rng)
+        places, is_real = _padded(len(known))
+        chances = np.asarray(class_probs_of(some.at(places), crowd), float).mean(0)[is_real]
+        scores = class_scores(_weighted_votes(labels), np.log(chances), known, truth[known])
+        evidence = evidence._replace(scores=scores)
+    return evidence, draw_unknowns(evidence.at(known), truth[known], num_draws, rng)
+
+
+def _weighted_votes(labels: Labels) -> csr_array:
+    """Labels of each item and class by each annotator, in units of independent labels."""
+    item, label = np.asarray(labels.item, np.int64), np.asarray(labels.label)
+    weight, num_classes = np.asarray(labels.weight, float), labels.num_classes
+    number = np.maximum(np.bincount(item, weight, labels.num_items), 1)
+    weight = weight / (1 + (number[item] - 1) * np.exp(PRIOR.dependence[0]))
+    cells = item * num_classes + label, np.asarray(labels.annotator)
+    shape = labels.num_items * num_classes, labels.num_annotators
+    return csr_array((weight, cells), shape)
+
+
+def _padded(number: int) -> tuple[Int[np.ndarray, " place"], Bool[np.ndarray, " place"]]:
+    """Places of items, and of more that keep the number of compiled shapes small."""
+    places = np.pad(np.arange(number), (0, pad_to(number, least=16) - number))
+    return places, np.arange(len(places)) < number
 
 
 def draw_unknowns(
@@ -116,19 +177,20 @@ def draw_unknowns(
     prior: Prior = PRIOR,
 ) -> Values:
     """Draw the unknowns given items of known class."""
-    num_unknowns = 4 + evidence.votes.shape[-1]
+    num_classes = evidence.votes.shape[-1]
+    num_unknowns = 4 + num_classes + (evidence.scores is not None)
     if not len(truth):
-        return prior.unknowns(rng.standard_normal((num_draws, num_unknowns)))
-    # Items that fill the arrays up keep the number of shapes that are compiled for small.
-    places = np.pad(np.arange(len(truth)), (0, pad_to(len(truth), least=16) - len(truth)))
+        return prior.unknowns(rng.standard_normal((num_draws, num_unknowns)), num_classes)
+    places, is_real = _padded(len(truth))
     known = jax.tree.map(jnp.asarray, evidence.at(places))
-    is_real = np.arange(len(places)) < len(truth)
 
     def log_likelihood(points: Float[np.ndarray, "point unknown"]) -> Float[np.ndarray, " point"]:
-        unknowns = prior.unknowns(points)
-        return np.asarray(_log_likelihood(known, unknowns, truth[places], is_real), float)
+        unknowns = prior.unknowns(points, num_classes)
+        total = _log_likelihood(known, unknowns, truth[places], is_real)
+        return np.asarray(total, float) * (1.0 if evidence.scores is None else _SHARED)
 
-    return prior.unknowns(slice_sampling.sample(log_likelihood, num_unknowns, num_draws, rng))
+    points = slice_sampling.sample(log_likelihood, num_unknowns, num_draws, rng)
+    return prior.unknowns(points, num_classes)
 
 
 @jax.jit
@@ -157,8 +219,9 @@ def class_probs_of(evidence: Evidence, unknowns: Values) -> Float[Array, "draw i
 
 def draw_true_classes(
     evidence: Evidence, unknowns: Values, truth: Int[np.ndarray, " item"], rng: np.random.Generator
-) -> tuple[ClassProbs, Int[np.ndarray, "draw item"]]:
-    """Draw the true class of each item under each draw of the unknowns."""
+) -> tuple[ClassProbs, ClassProbs, Int[np.ndarray, "draw item"]]:
+    """Draw the true class of each item under each draw of the unknowns; and class probabilities,
+    also of known items as if they were not known."""
     given = jax.tree.map(jnp.asarray, evidence)
     num_draws, (num_items, num_classes) = len(unknowns["shared"]), evidence.votes.shape
     drawn = np.empty((num_draws, num_items), np.int8 if num_classes < 128 else np.int32)
@@ -169,7 +232,6 @@ def draw_true_classes(
         ends = np.cumsum(probs, axis=1)
         drawn[place] = (ends[:, :-1] < rng.random((num_items, 1)) * ends[:, -1:]).sum(1)
     is_known = truth >= 0
-    probability = total / num_draws
     drawn[:, is_known] = truth[is_known]
-    probability[is_known] = np.eye(num_classes)[truth[is_known]]
-    return probability, drawn
+    probability = np.where(is_known[:, None], np.eye(num_classes)[truth], total / num_draws)
+    return probability, total[is_known] / num_draws, drawn
