@@ -365,9 +365,13 @@ def audit(
     wanted = None
     # Known truths would move a calibration; orders are not true or false as a whole.
     if calibration is not None and data.listed:
-        is_open = np.isin(columns["verdict"].astype(str), ("review", DIFFERS))
         accuracy, known = quantities.values["accuracy"], calibration.known_questions
-        wanted = settling(data.unpadded(), is_open, accuracy, is_bad, costs, seed, known)
+        verdicts = columns["verdict"].astype(str)
+        is_open, is_decided = (
+            np.isin(verdicts, some) for some in (("review", DIFFERS), ("keep", "drop"))
+        )
+        chances = accuracy, is_bad, costs, seed, known
+        wanted = settling(data.unpadded(), is_open, is_decided, *chances)
     made = Audit(
         table(data.judge, data.judges, columns),
         rule(

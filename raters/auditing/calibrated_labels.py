@@ -28,6 +28,7 @@ from raters.auditing.calibration import (
     trusted_codes,
     warn_of,
 )
+from raters.auditing.gold_weights import given_probabilities, weights
 from raters.auditing.intervals import table
 from raters.auditing.true_classes import Evidence, class_probs_of, draw_true_classes, learned
 from raters.errors import DataError, refuse
@@ -48,9 +49,6 @@ ClassProbs = Float[np.ndarray, "item true_class"]
 _UNKNOWN_DRAWS, _AUDIT_DRAWS = 400, 400
 # Items of known class whose probabilities under all draws are in memory at once.
 _AT_ONCE = 20_000
-# Items of known class from which on they are compared with the others, and how seldom random ones
-# would differ so.
-_FEWEST, _CHANCE = 10, 1e-4
 # Labels that each annotator starts with, shared out as the crowd does.
 _WEIGHT = 2.0
 # Draws of matrices are made for parts of the annotators of so many numbers (80 MB).
@@ -268,18 +266,20 @@ def calibrate_labels(
         equal = np.full(len(next(iter(values.values()))), 1.0)
         chances[unanchored] = _as_if_unknown(program, values, equal, judged, unanchored, fitted)
     doubts: tuple[str, ...] = ()
+    weight = (truth >= 0).astype(float)
     if gold is not None:
         labelled = np.bincount(np.asarray(labels.item), minlength=labels.num_items) > 0
         of_gold = np.flatnonzero((by_gold >= 0) & labelled)
         wrong = int((chances[of_gold].argmax(1) != truth[of_gold]).sum())
-        doubt = contradiction(wrong, len(of_gold), "classes")
-        doubts = warn_of(doubt or _selection(labels, by_gold >= 0))
+        of_items, selection = weights(labels, by_gold >= 0, given_probabilities(gold, labels))
+        weight = np.where(by_gold >= 0, of_items, weight)
+        doubts = warn_of(contradiction(wrong, len(of_gold), "classes") or selection)
     evidence = Evidence.of(chances, judged.votes())
     known, num_draws = np.flatnonzero(truth >= 0), number_of_draws(*chances.shape)
     rng = np.random.default_rng(seed)
-    evidence, unknowns = learned(evidence, judged, truth, num_draws, rng)
+    evidence, unknowns = learned(evidence, judged, truth, weight, num_draws, rng)
     probability, unaided, drawn = draw_true_classes(evidence, unknowns, truth, rng)
-    accuracies = draw_accuracies(_marks(labels, truth, drawn), seed)
+    accuracies = draw_accuracies(_marks(labels, truth, weight, drawn), seed)
     stated = int((by_gold[known] < 0).sum())
     anchor = Anchor(
         len(known), tuple(reference), labels.record is not None, by_trusted=stated, doubts=doubts
@@ -339,7 +339,8 @@ def class_probs_by_draw(
     if len(known):
         chances[known] = _as_if_unknown(program, draws, share, labels, known, truth)
     evidence = Evidence.of(chances, labels.votes())
-    evidence, unknowns = learned(evidence, labels, truth, len(share), rng)
+    equal = np.ones(len(truth))
+    evidence, unknowns = learned(evidence, labels, truth, equal, len(share), rng)
     probs = np.array(class_probs_of(evidence, unknowns))
     probs[:, known] = np.eye(labels.num_classes)[truth[known]]
     return probs
@@ -364,33 +365,6 @@ def with_gold(labels: Labels, gold: Any) -> ItemCodes:
         problem = "has other classes than those that were known to the fit"
         refuse("gold", shorten(items), problem, "give each item one true class", error=DataError)
     return np.where(codes >= 0, codes, fitted)
-
-
-def _selection(labels: Labels, known: Bool[np.ndarray, " item"]) -> str:
-    """Doubt that items of known class are a random sample, from their labels; or empty."""
-    from scipy.stats import chi2_contingency, mannwhitneyu
-
-    votes = labels.votes()
-    number, most = votes.sum(1), votes.argmax(1)
-    parts = known & (number > 0), ~known & (number > 0)
-    if min(part.sum() for part in parts) < _FEWEST:
-        return ""
-    counts = np.stack([np.bincount(most[part], minlength=labels.num_classes) for part in parts])
-    # Rare classes together: the approximation by χ² needs five of each to be expected.
-    share = counts.sum(1).min() / counts.sum()
-    rare = counts.sum(0) * share < 5
-    pooled = np.column_stack([counts[:, ~rare], counts[:, rare].sum(1)])
-    pooled = pooled[:, pooled.sum(0) * share >= 5]
-    agreement = [votes[part].max(1) / number[part] for part in parts]
-    other_classes = pooled.shape[1] > 1 and chi2_contingency(pooled).pvalue < _CHANCE
-    if not other_classes and mannwhitneyu(*agreement).pvalue >= _CHANCE:
-        return ""
-    what = "classes" if other_classes else "agreement"
-    return (
-        f"the items of known class are no random sample, as the {what} of their labels show, so"
-        " that accuracies and numbers of wrong labels may be far off; draw items at random before"
-        " looking at the labels"
-    )
 
 
 def _most_said(labels: Labels) -> ItemCodes:
@@ -424,11 +398,14 @@ def _as_if_unknown(
     return np.concatenate(parts)
 
 
-def _marks(labels: Labels, truth: ItemCodes, drawn: ClassDraws) -> Marks:
-    """Right labels of each annotator: of items of known class, and expected among the others."""
+def _marks(
+    labels: Labels, truth: ItemCodes, of_item: Float[np.ndarray, " item"], drawn: ClassDraws
+) -> Marks:
+    """Right labels of each annotator: of items of known class, by their weights, and expected among
+    the others."""
     item, annotator = np.asarray(labels.item), np.asarray(labels.annotator)
-    weight, size = np.asarray(labels.weight, float), labels.num_annotators
-    label, is_known = np.asarray(labels.label), truth[item] >= 0
+    size, label, is_known = labels.num_annotators, np.asarray(labels.label), truth[item] >= 0
+    weight = np.asarray(labels.weight, float) * np.where(is_known, of_item[item], 1.0)
 
     def count(number: Any, rows: Bool[np.ndarray, " label"]) -> PerAnnotator:
         return np.bincount(annotator[rows], (weight * number)[rows], size).astype(float)

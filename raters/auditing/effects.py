@@ -9,7 +9,8 @@ the weight of annotator a's labels k of the item, the known classes have the pro
     \beta_a \sim \mathrm{Normal}(0, \tau^2), \qquad \log \tau \sim \mathrm{Normal}(0, 1).
 
 The effects are modes, and the scores :math:`\sum_a \beta_a v_{iak}` means over values of τ, each
-weighted by its prior and by the leave-one-out probability of the known classes. Scores of an item
+weighted by its prior and by the leave-one-out probability of the known classes. Each known class
+counts with a weight, 1 where all were drawn with one probability. Scores of an item
 of known class are without its own class: one step of Newton's method from the mode without the item
 (Rad and Maleki 2020, A scalable estimate of the out-of-sample prediction error via approximate
 leave-one-out cross-validation).
@@ -28,6 +29,7 @@ from scipy.special import log_softmax, softmax
 ClassScores = Float[np.ndarray, "item true_class"]
 Design = Float[np.ndarray, "known true_class annotator"]
 Truth = Int[np.ndarray, " known"]
+Weights = Float[np.ndarray, " known"]
 
 # Values of τ, and annotators with most answers on items of known class who have an effect.
 _SCALES, _ANNOTATORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0), 100
@@ -43,7 +45,11 @@ class _Fit(NamedTuple):
 
 
 def class_scores(
-    votes: csr_array, log_chances: ClassScores, known: Int[np.ndarray, " known"], truth: Truth
+    votes: csr_array,
+    log_chances: ClassScores,
+    known: Int[np.ndarray, " known"],
+    truth: Truth,
+    weights: Weights,
 ) -> ClassScores:
     """Scores of the classes of all items, at known items without their own class.
 
@@ -55,7 +61,7 @@ def class_scores(
     who = np.sort(np.argsort(-answers, kind="stable")[:_ANNOTATORS])
     who = who[answers[who] > 0]
     design = votes[rows][:, who].toarray().reshape(len(known), num_classes, len(who))
-    fits = [_fit(design, log_chances, truth, scale) for scale in _SCALES]
+    fits = [_fit(design, log_chances, truth, weights, scale) for scale in _SCALES]
     log_probability = np.array([fit.log_probability for fit in fits])
     weight = softmax(log_probability - np.log(_SCALES) ** 2 / 2)
     effect = weight @ np.array([fit.effect for fit in fits])
@@ -64,7 +70,9 @@ def class_scores(
     return scores
 
 
-def _fit(design: Design, log_chances: ClassScores, truth: Truth, scale: float) -> _Fit:
+def _fit(
+    design: Design, log_chances: ClassScores, truth: Truth, weights: Weights, scale: float
+) -> _Fit:
     """Fit the effects at one value of τ."""
     items, num_classes = np.arange(len(truth)), design.shape[1]
     ridge = np.eye(design.shape[2]) / scale**2
@@ -73,13 +81,14 @@ def _fit(design: Design, log_chances: ClassScores, truth: Truth, scale: float) -
         log_probs = log_softmax(log_chances + design @ effect, axis=1)
         missing = np.exp(log_probs)
         missing[items, truth] -= 1
-        gradient = np.einsum("ik,ika->a", missing, design) + ridge @ effect
-        return effect @ ridge @ effect / 2 - log_probs[items, truth].sum(), gradient
+        gradient = np.einsum("i,ik,ika->a", weights, missing, design, optimize=True)
+        fit = weights @ log_probs[items, truth]
+        return effect @ ridge @ effect / 2 - fit, gradient + ridge @ effect
 
     def curvature(effect: np.ndarray) -> np.ndarray:
         probs = softmax(log_chances + design @ effect, axis=1)
-        mean = np.einsum("ik,ika->ia", probs, design)
-        spread = (design * np.sqrt(probs)[..., None]).reshape(-1, len(effect))
+        mean = np.einsum("i,ik,ika->ia", np.sqrt(weights), probs, design, optimize=True)
+        spread = (design * np.sqrt(weights[:, None] * probs)[..., None]).reshape(-1, len(effect))
         return np.asarray(spread.T @ spread - mean.T @ mean + ridge)
 
     start = np.zeros(design.shape[2])
@@ -87,7 +96,7 @@ def _fit(design: Design, log_chances: ClassScores, truth: Truth, scale: float) -
     scores = design @ effect
     probs = softmax(log_chances + scores, axis=1)
     solved = np.linalg.solve(curvature(effect), design.reshape(-1, len(effect)).T)
-    leverage = np.einsum("ika,ila->ikl", design, solved.T.reshape(design.shape))
+    leverage = np.einsum("i,ika,ila->ikl", weights, design, solved.T.reshape(design.shape))
     # The curvature without an item, by the formula of Sherman, Morrison and Woodbury.
     within = (
         np.einsum("ik,kl->ikl", probs, np.eye(num_classes)) - probs[:, :, None] * probs[:, None]
@@ -96,4 +105,4 @@ def _fit(design: Design, log_chances: ClassScores, truth: Truth, scale: float) -
     left = np.linalg.solve(np.eye(num_classes) - leverage @ within, leverage)
     scores = scores - np.einsum("ikl,il->ik", left, missing)
     log_probs = log_softmax(log_chances + scores, axis=1)
-    return _Fit(effect, scores, float(log_probs[items, truth].sum()))
+    return _Fit(effect, scores, float(weights @ log_probs[items, truth]))

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
+from raters.auditing.true_classes import PRIOR
 from raters.auditing.verdicts import Costs
 from raters.judgements.base import Judgements
 
@@ -20,7 +21,8 @@ _MOST = 300
 
 
 class Settling(NamedTuple):
-    """Known truths that would settle the verdicts that are open."""
+    """Known truths that would settle the verdicts that are open: `settled` is by how many fewer are
+    expected to be open."""
 
     open: int
     number: int
@@ -36,55 +38,73 @@ class Settling(NamedTuple):
 def settling(
     data: Judgements,
     is_open: Bool[np.ndarray, " judge"],
+    is_decided: Bool[np.ndarray, " judge"],
     accuracy: Float[np.ndarray, "draw judge"],
     is_bad: Bool[np.ndarray, "draw judge"],
     costs: Costs,
     seed: int,
     known: Int[np.ndarray, " question"] | None = None,
 ) -> Settling | None:
-    """Known truths that would settle the verdicts that are open."""
+    """Number of truths of random questions that would settle the verdicts that are open, and put
+    few of those that are decided back under review."""
     judge, about, _, weight = data.tallies()
-    asked = is_open[judge] & (weight > 0)
-    if known is not None:
-        asked &= ~np.isin(about, known)
-    subjects = np.unique(about[asked])
-    if not len(subjects):
+    asked = weight > 0 if known is None else (weight > 0) & ~np.isin(about, known)
+    if not (is_open[judge] & asked).any():
         return None
-    those = np.flatnonzero(is_open)
+    subjects = np.unique(about[asked])
     every = np.unique(np.stack([judge[asked], about[asked]]), axis=1)
-    answered = np.bincount(every[0], minlength=len(is_open))[those] / len(subjects)
+    answered = np.bincount(every[0], minlength=len(is_open)) / len(subjects)
     step, rng = max(1, len(accuracy) // _DRAWS), np.random.default_rng(seed)
-    some = np.sort(rng.choice(len(those), min(len(those), _JUDGES), replace=False))
-    draws = [(accuracy[::step, one], is_bad[::step, one]) for one in those[some]]
+    those = [np.flatnonzero(some) for some in (is_open, is_decided)]
+    some = [np.sort(rng.choice(part, min(len(part), _JUDGES), replace=False)) for part in those]
 
-    def settled_by(number: int) -> float:
-        counts = np.minimum(np.round(answered[some] * number), _MOST).astype(int)
-        pairs = zip(counts.tolist(), draws, strict=True)
-        shares = [_settled(count, *one, costs) for count, one in pairs]
-        return float(np.mean(shares)) * len(those)
+    def still_open(number: int, part: Int[np.ndarray, " some"]) -> float:
+        counts = np.minimum(np.round(answered[part] * number), _MOST).astype(int).tolist()
+        draws = [(accuracy[::step, one], is_bad[::step, one]) for one in part]
+        alike = _alike(accuracy[::step], number)
+        shares = [
+            _open(count, *one, alike, costs) for count, one in zip(counts, draws, strict=True)
+        ]
+        return float(np.sum(shares)) / max(len(part), 1)
 
     numbers = [number for number in _NUMBERS if number < len(subjects)] + [len(subjects)]
+    sizes = [len(part) for part in those]
     number, settled = 0, 0.0
     for number in numbers:
-        settled = settled_by(number)
-        if settled > len(those) / 2:
+        shares = [still_open(number, part) for part in some]
+        settled = sizes[0] * (1 - shares[0]) - sizes[1] * shares[1]
+        if settled > sizes[0] / 2:
             break
     chosen = rng.permutation(subjects)[:number]
-    return Settling(len(those), number, settled, _questions(data, chosen))
+    return Settling(sizes[0], number, settled, _questions(data, chosen))
 
 
-def _settled(
-    count: int, accuracy: Float[np.ndarray, " draw"], bad: Bool[np.ndarray, " draw"], costs: Costs
+def _alike(
+    accuracy: Float[np.ndarray, "draw judge"], number: int
+) -> Float[np.ndarray, "draw draw"]:
+    """Likelihood of each draw's mean accuracy where that of another draw is true, by the answers of
+    all judges to so many questions."""
+    mean = np.clip(accuracy.mean(1), 1e-3, 1 - 1e-3)
+    # Answers to one question depend on each other.
+    variance = np.exp(PRIOR.dependence[0]) * (mean * (1 - mean)).mean() / number
+    return np.asarray(np.exp(-((mean[:, None] - mean) ** 2) / (2 * variance)))
+
+
+def _open(
+    count: int,
+    accuracy: Float[np.ndarray, " draw"],
+    bad: Bool[np.ndarray, " draw"],
+    alike: Float[np.ndarray, "draw draw"],
+    costs: Costs,
 ) -> float:
-    """Probability that so many known answers settle a verdict."""
+    """Probability that a verdict is open after so many known answers."""
     from scipy.stats import binom
 
-    right = np.arange(count + 1)[:, None]
-    likelihood = binom.pmf(right, count, np.clip(accuracy, 1e-6, 1 - 1e-6))
-    probability = likelihood.mean(1)
-    p_bad = (likelihood * bad).mean(1) / np.maximum(probability, 1e-300)
+    right = np.arange(count + 1)
+    likelihood = binom.pmf(right, count, np.clip(accuracy, 1e-6, 1 - 1e-6)[:, None])
+    p_bad = alike @ (likelihood * bad[:, None]) / (alike @ likelihood)
     cost = np.minimum(p_bad * costs.keep_bad, (1 - p_bad) * costs.drop_good)
-    return float(probability[cost <= costs.review].sum())
+    return float((likelihood * (cost > costs.review)).sum(1).mean())
 
 
 def _questions(data: Judgements, subjects: Int[np.ndarray, " question"]) -> pd.DataFrame:

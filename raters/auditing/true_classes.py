@@ -135,6 +135,7 @@ def learned(
     evidence: Evidence,
     labels: Labels,
     truth: Int[np.ndarray, " item"],
+    weights: Float[np.ndarray, " item"],
     num_draws: int,
     rng: np.random.Generator,
 ) -> tuple[Evidence, Values]:
@@ -147,9 +148,11 @@ def learned(
         crowd = draw_unknowns(some.at(known[:0]), known[:0], _CROWD_DRAWS, rng)
         places, is_real = _padded(len(known))
         chances = np.asarray(class_probs_of(some.at(places), crowd), float).mean(0)[is_real]
-        scores = class_scores(_weighted_votes(labels), np.log(chances), known, truth[known])
+        votes = _weighted_votes(labels)
+        scores = class_scores(votes, np.log(chances), known, truth[known], weights[known])
         evidence = evidence._replace(scores=scores)
-    return evidence, draw_unknowns(evidence.at(known), truth[known], num_draws, rng)
+    at, weight = evidence.at(known), _SHARED * weights[known]
+    return evidence, draw_unknowns(at, truth[known], num_draws, rng, weights=weight)
 
 
 def _weighted_votes(labels: Labels) -> csr_array:
@@ -174,34 +177,34 @@ def draw_unknowns(
     truth: Int[np.ndarray, " item"],
     num_draws: int,
     rng: np.random.Generator,
-    prior: Prior = PRIOR,
+    weights: Float[np.ndarray, " item"] | None = None,
 ) -> Values:
-    """Draw the unknowns given items of known class."""
+    """Draw the unknowns given items of known class, each of which counts with its weight."""
     num_classes = evidence.votes.shape[-1]
     num_unknowns = 4 + num_classes + (evidence.scores is not None)
     if not len(truth):
-        return prior.unknowns(rng.standard_normal((num_draws, num_unknowns)), num_classes)
+        return PRIOR.unknowns(rng.standard_normal((num_draws, num_unknowns)), num_classes)
     places, is_real = _padded(len(truth))
     known = jax.tree.map(jnp.asarray, evidence.at(places))
+    weight = is_real if weights is None else is_real * weights[places]
 
     def log_likelihood(points: Float[np.ndarray, "point unknown"]) -> Float[np.ndarray, " point"]:
-        unknowns = prior.unknowns(points, num_classes)
-        total = _log_likelihood(known, unknowns, truth[places], is_real)
-        return np.asarray(total, float) * (1.0 if evidence.scores is None else _SHARED)
+        unknowns = PRIOR.unknowns(points, num_classes)
+        return np.asarray(_log_likelihood(known, unknowns, truth[places], weight), float)
 
     points = slice_sampling.sample(log_likelihood, num_unknowns, num_draws, rng)
-    return prior.unknowns(points, num_classes)
+    return PRIOR.unknowns(points, num_classes)
 
 
 @jax.jit
 def _log_likelihood(
-    evidence: Evidence, unknowns: Values, truth: Int[Array, " item"], is_real: Bool[Array, " item"]
+    evidence: Evidence, unknowns: Values, truth: Int[Array, " item"], weight: Float[Array, " item"]
 ) -> Float[Array, " draw"]:
     """Log-probability of known classes under each draw of the unknowns."""
 
     def one(values: Values) -> Float[Array, ""]:
         probs = true_class_probs(evidence, values)
-        return (is_real * jnp.log(probs[jnp.arange(len(truth)), truth])).sum()
+        return (weight * jnp.log(probs[jnp.arange(len(truth)), truth])).sum()
 
     total: jax.Array = jax.lax.map(one, unknowns)
     return total
