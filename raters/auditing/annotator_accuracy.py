@@ -2,7 +2,7 @@ r"""Accuracies of annotators where the truth is known of some items only.
 
 On items whose class is not known an annotator has an accuracy against draws of the true classes,
 which are the same for everybody: they give a poor annotator too much credit and a good one too
-little. With x the log-odds of that accuracy under one draw,
+little. With x the log-odds of that accuracy under one draw, and x̄ those of the whole crowd,
 
 .. math::
 
@@ -149,12 +149,13 @@ def draw_accuracies(marks: Marks, seed: int) -> Accuracies:
     middle = float(logit(crowd).mean())
     relation = _draw_relation(marks, odds.mean(0), middle, num_draws, rng)
     level, slope, spread = (relation[name][:, None] for name in ("level", "slope", "spread"))
-    logits = middle + level + slope * (odds - middle)
+    of_crowd = logit(crowd)[:, None]
+    logits = of_crowd + level + slope * (odds - of_crowd)
     own = _draw_own(logits + relation["luck"][:, None], spread, marks, rng)
     chance = expit(logits + spread * own)
     # Of labels of known class it is known which are right; of the others, a random number is.
     total, others = marks.labels + marks.others, marks.others + _WEIGHT
-    typical = expit(middle + level)
+    typical = expit(of_crowd + level)
     right = marks.others * chance + _WEIGHT * typical
     seen = rng.beta(np.maximum(right, 1e-3), np.maximum(others - right, 1e-3))
     ability = (others * seen + marks.labels * chance) / (others + marks.labels)
