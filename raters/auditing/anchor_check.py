@@ -15,17 +15,36 @@ probabilities f of success, which do not know the truths, also of N other questi
 
 (Angelopoulos, Duchi and Zrnic 2023, PPI++: efficient prediction-powered inference), with λ kept
 between 0 and 1.
+
+Those who look after each new truth need intervals that hold at all looks together. The confidence
+sequence has each share p with
+
+.. math::
+
+    \frac{\int q^y (1 - q)^{n - y} \, \mathrm{Beta}(q \mid ½, ½) \, dq}{p^y (1 - p)^{n - y}}
+        = \frac{B(y + ½, n - y + ½)}{B(½, ½) \, p^y (1 - p)^{n - y}} < \frac{1}{1 - \text{level}}.
+
+At the true p the ratio is a martingale that starts at 1, and so it ever reaches 1 / (1 − level)
+with probability 1 − level at most (Ville's inequality; Robbins 1970, Statistical methods related to
+the law of the iterated logarithm; Howard, Ramdas, McAuliffe and Sekhon 2021, Time-uniform,
+nonparametric, nonasymptotic confidence sequences). A question may also add any a to y and b to
+n − y with a + b at most 1: as :math:`x^a z^b \le 1 + a (x - 1) + b (z - 1)`, the ratio is then a
+supermartingale at p = E a / E (a + b). Two judges are compared so, with a and b by how much the
+one, and the other, is right more often on a question that both answered: of single answers, the
+questions that one of the two has right, each a fair coin between judges who are equally good.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import scipy.stats
 import xarray as xr
 from jaxtyping import Float
+from scipy.special import betaln, xlog1py, xlogy
 
 from raters.auditing.intervals import table
 
@@ -49,6 +68,59 @@ def jeffreys(
     return np.stack([mean, np.where(none, 0.0, low), np.where(none, 1.0, high)], axis=1)
 
 
+def anytime(
+    successes: Float[np.ndarray, " statement"],
+    number: Float[np.ndarray, " statement"],
+    level: float,
+) -> Float[np.ndarray, "statement 2"]:
+    """Ends of the confidence sequences of shares of successes; from 0 to 1 of none."""
+    mixture = betaln(successes + 0.5, number - successes + 0.5) - betaln(0.5, 0.5)
+
+    def lower(won: Float[np.ndarray, " statement"]) -> Float[np.ndarray, " statement"]:
+        low, high = np.zeros(len(won)), won / np.maximum(number, 1e-9)
+        for _ in range(50):  # Bisection: below the share the ratio falls.
+            middle = (low + high) / 2
+            log_ratio = mixture - xlogy(won, middle) - xlog1py(number - won, -middle)
+            outside = log_ratio >= -np.log1p(-level)
+            low, high = np.where(outside, middle, low), np.where(outside, high, middle)
+        return np.asarray(low)
+
+    return np.stack([lower(successes), 1 - lower(number - successes)], axis=1)
+
+
+class JudgeComparison(NamedTuple):
+    """Comparison of two judges, from `Audit.compare`.
+
+    Attributes
+    ----------
+    p_better : float
+        Posterior probability that the first one is right more often.
+    discordant : float
+        Number of known truths on which one of the two is right and the other is wrong.
+    share_low, share_high : float
+        Ends of the confidence sequence of the share of these on which the first one is right.
+    decided : bool
+        True if the confidence sequence excludes ½: one of the two is better.
+    """
+
+    p_better: float
+    discordant: float
+    share_low: float
+    share_high: float
+    decided: bool
+
+
+def leads(answers: pd.DataFrame, one: int, other: int) -> tuple[float, float]:
+    """By how much one annotator, and the other, is right more often on the same questions."""
+    mine, theirs = (
+        answers[answers["annotator"] == code].groupby("question").sum() for code in (one, other)
+    )
+    # Questions that one of the two did not answer are NaN, which sums leave out.
+    gap = mine["right"] / mine["number"] - theirs["right"] / theirs["number"]
+    gap *= np.minimum(mine["number"] / mine["answers"], theirs["number"] / theirs["answers"])
+    return float(gap.clip(lower=0).sum()), float(-gap.clip(upper=0).sum())
+
+
 def prediction_powered(
     success: Float[np.ndarray, " known"],
     predicted: Float[np.ndarray, " known"],
@@ -65,21 +137,25 @@ def prediction_powered(
     left = success - slope * predicted
     error = np.sqrt(slope**2 * variance / len(others) + left.var(ddof=1) / len(success))
     mean, reach = slope * others.mean() + left.mean(), scipy.stats.norm.ppf((1 + level) / 2) * error
-    return np.clip([mean, mean - reach, mean + reach], 0.0, 1.0)
+    return np.asarray(np.clip([mean, mean - reach, mean + reach], 0.0, 1.0))
 
 
 def check_table(
     statements: Sequence[str],
+    successes: Float[np.ndarray, " statement"],
     known: Float[np.ndarray, " statement"],
-    intervals: dict[str, Intervals],
+    level: float,
+    stated: Intervals,
+    **others: Intervals,
 ) -> xr.Dataset:
     """Intervals of each statement, and whether that of the calibration meets each of the others."""
+    intervals = {"stated": stated, "gold": jeffreys(successes, known, level)} | others
     columns: dict[str, Any] = {"known": known}
     for name, values in intervals.items():
         for end, column in zip(("", "_low", "_high"), values.T, strict=True):
             columns[name + end] = column
-    stated, *others = intervals.values()
-    apart = [(one[:, 2] < stated[:, 1]) | (one[:, 1] > stated[:, 2]) for one in others]
+    columns["anytime_low"], columns["anytime_high"] = anytime(successes, known, level).T
+    apart = [(one[:, 2] < stated[:, 1]) | (one[:, 1] > stated[:, 2]) for one in intervals.values()]
     return table("statement", statements, columns | {"differs": np.any(apart, axis=0)})
 
 

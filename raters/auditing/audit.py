@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from raters.auditing import precision
-from raters.auditing.anchor_check import difference
+from raters.auditing.anchor_check import JudgeComparison, difference
 from raters.auditing.calibration import Anchor, Calibration, calibrated, check_crowd
 from raters.auditing.influence import DECIDES
 from raters.auditing.influence import influence as influence_of
@@ -120,7 +120,8 @@ class Audit:
     def anchor_check(self) -> xr.Dataset | None:
         """For each statement the interval that is stated, and those of the known truths alone:
         ``gold`` (Jeffreys) and of labels ``prediction_powered`` (PPI++), with ``differs`` where
-        they do not meet it; None without known truths."""
+        they do not meet it, and ``anytime``, the ends of a confidence sequence, which hold at all
+        looks together of one who looks after each new truth; None without known truths."""
         return None if self.calibration is None else self.calibration.anchor_check
 
     @property
@@ -146,6 +147,24 @@ class Audit:
             "unknown": int(change.isna().sum()),
             "of": len(change),
         }
+
+    def compare(self, one: Any, other: Any) -> JudgeComparison:
+        """Compare two judges by the posterior, and on the known truths that both answered.
+
+        On the latter stands a confidence sequence: with probability `level` it holds at all looks
+        together of one who looks after each new truth, drawn at random, and stops on what is seen.
+
+        Raises
+        ------
+        SettingError
+            When the audit stands on the crowd, or is of several kinds of judgement.
+        DataError
+            When one of the two did not judge.
+        """
+        if self.calibration is None:
+            expected = "audit one kind of judgement with gold, or with annotators as reference"
+            refuse("audit", problem="has no calibration to compare judges by", expected=expected)
+        return self.calibration.compare(one, other)
 
     def __str__(self) -> str:
         frame = self.table.to_dataframe().sort_values(self.judged)

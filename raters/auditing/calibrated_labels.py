@@ -12,13 +12,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import xarray as xr
 from jaxtyping import Bool, Float, Int
 from scipy.special import expit, logit
 
 from raters.auditing import labels as label_audit
-from raters.auditing.anchor_check import WRONG_LABELS, check_table, jeffreys, prediction_powered
-from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracies, luck_of
+from raters.auditing.anchor_check import WRONG_LABELS, check_table, prediction_powered
+from raters.auditing.annotator_accuracy import Marks, draw_accuracies, luck_of
 from raters.auditing.annotator_types import type_columns, type_probs_given
 from raters.auditing.calibration import (
     Anchor,
@@ -66,7 +67,6 @@ class LabelCalibration(Calibration):
     class_probability: xr.DataArray
     unaided_probability: xr.DataArray
     labels: Labels
-    accuracies: Accuracies
     types: dict[str, PerAnnotator] = field(default_factory=dict)
 
     @property
@@ -115,12 +115,11 @@ class LabelCalibration(Calibration):
         stated += np.stack([self.annotators[name].values for name in columns], 1).tolist()
         return check_table(
             [WRONG_LABELS, *(f"accuracy of {name}" for name in labels.annotators)],
+            successes,
             numbers,
-            {
-                "stated": np.array(stated),
-                "gold": jeffreys(successes, numbers, self.level),
-                "prediction_powered": np.array(shares),
-            },
+            self.level,
+            np.array(stated),
+            prediction_powered=np.array(shares),
         )
 
     @property
@@ -314,6 +313,7 @@ def calibrate_labels(
         level=level,
         labels=dataclasses.replace(labels, truth=truth if len(known) else None),
         accuracies=accuracies,
+        known_answers=_known_answers(labels, truth),
         types=_types(program, result, labels, drawn),
     )
 
@@ -422,6 +422,14 @@ def _marks(
         for number in ((label == truth[item]).astype(float), np.ones(len(item)))
     )
     return Marks(right, known, credit, count(1.0, ~is_known), luck_of(*by_item))
+
+
+def _known_answers(labels: Labels, truth: ItemCodes) -> pd.DataFrame:
+    """Labels of items of known class."""
+    item, number = np.asarray(labels.item), np.asarray(labels.weight, float)
+    columns = {"annotator": np.asarray(labels.annotator), "question": item, "answers": number}
+    columns |= {"number": number, "right": number * (np.asarray(labels.label) == truth[item])}
+    return pd.DataFrame(columns)[truth[item] >= 0]
 
 
 def _by_model(result: xr.DataTree, probability: ClassProbs) -> Float[np.ndarray, " item"]:

@@ -9,16 +9,18 @@ from typing import Any, ClassVar, Self
 
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
 from scipy.special import expit
 
 from raters.auditing import comparisons, rankings, ratings, stated_orders
-from raters.auditing.anchor_check import check_table, jeffreys
-from raters.auditing.annotator_accuracy import Accuracies, Marks, draw_accuracies, luck_of
+from raters.auditing.anchor_check import check_table
+from raters.auditing.annotator_accuracy import Marks, draw_accuracies, luck_of
 from raters.auditing.calibration import (
     Anchor,
     Calibration,
+    codes_of,
     contradiction,
     number_of_draws,
     trusted_codes,
@@ -28,9 +30,8 @@ from raters.auditing.intervals import table
 from raters.auditing.known_orders import KnownOrders
 from raters.auditing.stated_orders import StatedOrders
 from raters.auditing.true_orders import draw_true_rewards_of_worlds
-from raters.errors import DataError, refuse
+from raters.errors import refuse
 from raters.fitting.result import draws_of
-from raters.judgements.names import name_text, shorten
 from raters.kinds import AuditLimits, Quantities, kind_of
 from raters.models.comparisons.directions import has_directions
 from raters.program import Program
@@ -49,7 +50,6 @@ _LINKS = 1
 class OrderCalibration(Calibration):
     """Statements about an order, from `raters.calibrate`."""
 
-    accuracies: Accuracies
     marks: Marks
     orders: KnownOrders
     program: Program[Any]
@@ -63,12 +63,8 @@ class OrderCalibration(Calibration):
 
     def p_above(self, one: Any, other: Any) -> float:
         """Probability that one item is truly above another."""
-        codes = {name_text(name): code for code, name in enumerate(self.items["item"].values)}
-        for parameter, name in (("one", one), ("other", other)):
-            if name_text(name) not in codes:
-                expected = f"name one that was judged ({shorten(codes)})"
-                refuse(parameter, name, "is none of the items", expected, error=DataError)
-        first, second = (self.truth.values[:, codes[name_text(name)]] for name in (one, other))
+        codes = codes_of(one, other, self.items["item"].values, "items")
+        first, second = self.truth.values.T[codes]
         return float((first > second).mean())
 
     @property
@@ -78,9 +74,10 @@ class OrderCalibration(Calibration):
             return None
         columns = ("accuracy", "accuracy_low", "accuracy_high")
         stated = np.stack([self.annotators[name].values for name in columns], 1)
-        gold = jeffreys(self.marks.right, self.marks.labels, self.level)
         names = [f"accuracy of {name}" for name in self.annotators["annotator"].values.tolist()]
-        return check_table(names, self.marks.labels, {"stated": stated, "gold": gold})
+        # Pairs of one ranking are no independent coins, but have the variance of as many as they
+        # count as; confidence sequences of them hold too, by benchmarks/gold_sequential.py.
+        return check_table(names, self.marks.right, self.marks.labels, self.level, stated)
 
     def quantities(self, limits: AuditLimits) -> Quantities:
         """Quantities of each annotator, against the true order."""
@@ -151,7 +148,8 @@ class OrderCalibration(Calibration):
         number = number_of_draws(max(len(stated.better), data.num_items), 1)
         rng, known = np.random.default_rng(seed), len(orders.better)
         drawn, sizes = draw_true_rewards_of_worlds(reward, other, orders, number, rng)
-        marks = marks_of(stated, orders, drawn, data.num_annotators)
+        answers = known_answers_of(stated, orders, data.num_items)
+        marks = marks_of(stated, answers, drawn, data.num_annotators)
         accuracies = draw_accuracies(marks, seed)
         rank = 1.0 + np.argsort(np.argsort(-drawn, axis=1), axis=1)
         items = table("item", data.items, {}, {"reward": drawn, "rank": rank}, level)
@@ -164,6 +162,7 @@ class OrderCalibration(Calibration):
             anchor=Anchor(known, tuple(reference), by_trusted=known - of_gold, doubts=doubts),
             level=level,
             accuracies=accuracies,
+            known_answers=answers,
             marks=marks,
             orders=orders,
             program=program,
@@ -344,37 +343,32 @@ def _links(pairs: Int[np.ndarray, "pair 2"]) -> Int[np.ndarray, "link 2"]:
     return links
 
 
+def known_answers_of(stated: StatedOrders, orders: KnownOrders, num_items: int) -> pd.DataFrame:
+    """Stated orders of pairs of known order, with their rows as the index."""
+    sign = orders.signs(stated.better, stated.worse, num_items)
+    low, high = np.sort([stated.better, stated.worse], axis=0).astype(np.int64)
+    number = stated.number * stated.known_share(sign, num_items)
+    columns = {"annotator": stated.annotator, "question": low * num_items + high}
+    columns |= {"answers": stated.number, "number": number, "right": number * (sign > 0)}
+    return pd.DataFrame(columns)[sign != 0]
+
+
 def marks_of(
     stated: StatedOrders,
-    orders: KnownOrders,
+    answers: pd.DataFrame,
     truth: Float[np.ndarray, "draw item"],
     num_annotators: int,
 ) -> Marks:
     """Right orders of each annotator, known and expected, as so many independent ones."""
-    num_items = truth.shape[1]
-    sign = orders.signs(stated.better, stated.worse, num_items)
-    known, who = sign != 0, stated.annotator
-    known_weight = stated.number * stated.known_share(sign, num_items)
-    other_weight = np.where(known, 0.0, stated.number * stated.share[stated.block])
-
-    def by_annotator(values: Float[np.ndarray, " stated"]) -> Float[np.ndarray, " annotator"]:
-        return np.bincount(who, values, num_annotators).astype(float)
-
-    rows = np.flatnonzero(~known)
-    better, worse, judge = stated.better[rows], stated.worse[rows], who[rows]
-    weight = other_weight[rows]
+    rows = np.delete(np.arange(len(stated.better)), answers.index)
+    better, worse, judge = stated.better[rows], stated.worse[rows], stated.annotator[rows]
+    weight = (stated.number * stated.share[stated.block])[rows]
     credit = np.stack(
         [np.bincount(judge, weight * (one[better] > one[worse]), num_annotators) for one in truth]
     )
-    low = np.minimum(stated.better, stated.worse)[known]
-    high = np.maximum(stated.better, stated.worse)[known]
-    _, pair = np.unique(low * num_items + high, return_inverse=True)
-    right = known_weight * (sign > 0)
-    of_pair = [np.bincount(pair.ravel(), values[known]) for values in (right, known_weight)]
-    return Marks(
-        by_annotator(right),
-        by_annotator(known_weight),
-        credit,
-        by_annotator(other_weight),
-        luck_of(*of_pair) if known.any() else 0.0,
+    of_judge, of_pair = (
+        answers.groupby(by)[["right", "number"]].sum() for by in ("annotator", "question")
     )
+    right, number = of_judge.reindex(range(num_annotators), fill_value=0.0).values.T
+    others = np.bincount(judge, weight, num_annotators)
+    return Marks(right, number, credit, others, luck_of(*of_pair.values.T))

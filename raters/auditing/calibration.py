@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import abc
 import warnings
-from collections.abc import Sequence, Sized
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from jaxtyping import Int
 
+from raters.auditing.anchor_check import JudgeComparison, anytime, leads
+from raters.auditing.annotator_accuracy import Accuracies
 from raters.errors import PACKAGE, DataError, DataWarning, refuse
 from raters.errors.validation import checked, share
 from raters.fitting.draws import check_several
 from raters.fitting.result import program_of
 from raters.judgements.base import Judgements
-from raters.judgements.names import plural, shorten
+from raters.judgements.names import name_text, plural, shorten
 from raters.kinds import AuditLimits, Quantities, Truths, kind_of
 from raters.model import Model
 from raters.program import Program
@@ -119,6 +122,11 @@ class Calibration(abc.ABC):
     anchor : Anchor
     level : float
         Probability of the intervals.
+    accuracies : Accuracies
+        Draws of ``accuracy`` and ``ability``.
+    known_answers : pandas.DataFrame
+        Answers to questions of known truth: codes ``annotator`` and ``question``, the number of
+        ``answers``, as how many independent ones they count (``number``), and the ``right`` ones.
     """
 
     truth: xr.DataArray
@@ -127,6 +135,8 @@ class Calibration(abc.ABC):
     unknowns: xr.Dataset
     anchor: Anchor
     level: float
+    accuracies: Accuracies
+    known_answers: pd.DataFrame
 
     @property
     def wrong_interval(self) -> tuple[float, float] | None:
@@ -142,6 +152,16 @@ class Calibration(abc.ABC):
     def known_questions(self) -> Int[np.ndarray, " question"] | None:
         """Codes of the questions whose truth is known; None where none is."""
         return None
+
+    def compare(self, one: Any, other: Any) -> JudgeComparison:
+        """Compare two annotators; see `Audit.compare`."""
+        names = self.annotators["annotator"].values
+        codes = codes_of(one, other, names, "annotators", self.anchor.trusted)
+        first, second = self.accuracies.ability.T[codes]
+        ahead, behind = leads(self.known_answers, *codes)
+        low, high = anytime(np.array([ahead]), np.array([ahead + behind]), self.level)[0].tolist()
+        p_better, decided = float((first > second).mean()), low > 0.5 or high < 0.5
+        return JudgeComparison(p_better, ahead + behind, low, high, decided)
 
     @abc.abstractmethod
     def quantities(self, limits: AuditLimits) -> Quantities:
@@ -268,6 +288,20 @@ def check_crowd(reference: str, gold: Any) -> None:
     if gold is not None:
         problem = "takes the crowd to be right, and gold tells where it is not"
         refuse("reference", reference, problem, "leave one of the two out")
+
+
+def codes_of(
+    one: Any, other: Any, names: Iterable[Any], those: str, unjudged: Sequence[Any] = ()
+) -> list[int]:
+    """Codes of two names that are not among those unjudged."""
+    codes = {name_text(name): code for code, name in enumerate(names)}
+    for name in unjudged:
+        codes.pop(name_text(name))
+    for parameter, name in (("one", one), ("other", other)):
+        if name_text(name) not in codes:
+            expected = f"name one that was judged ({shorten(codes)})"
+            refuse(parameter, name, f"is none of the {those}", expected, error=DataError)
+    return [codes[name_text(name)] for name in (one, other)]
 
 
 def number_of_draws(num_items: int, num_classes: int) -> int:

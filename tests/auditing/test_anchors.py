@@ -65,6 +65,23 @@ def test_known_truths_move_verdicts(misled):
     assert set(found.values()) <= {"keep", "review", "drop"}
 
 
+def test_judges_are_compared_on_known_truths(misled):
+    """All 100 known items were answered by both: those that one alone has right decide."""
+    data, result, truth = misled
+    gold = truth.sample(100, random_state=2)
+    audit = rt.audit(MODEL, result, gold)
+    answers = data.to_frame().pivot(index="item", columns="annotator", values="label")
+    right = answers.loc[gold.index].eq(gold, axis=0)
+    found = audit.compare("right", "crowd0")
+    assert found.discordant == (right["right"] != right["crowd0"]).sum()
+    assert found.decided
+    assert 0.5 < found.share_low < found.share_high
+    assert found.p_better > 0.99
+    checked = audit.anchor_check
+    assert (checked["anytime_low"] <= checked["gold"]).all()
+    assert (checked["gold"] <= checked["anytime_high"]).all()
+
+
 def test_a_trusted_annotator_is_an_anchor(misled):
     _, result, _ = misled
     audit = rt.audit(MODEL, result, reference=["right"])
