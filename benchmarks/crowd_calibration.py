@@ -5,8 +5,10 @@ Reads the crowds from the folder named by --data; each has labels.csv and truth.
 takes four unknowns of a crowd: how much less n labels of an item tell than n independent ones
 (dependence), the share of mistakes that the whole crowd makes (shared), how far plain vote shares
 are to be believed instead of the model (by_vote), and a tilt towards each class. Their prior is
-learned from the other crowds; known classes of fifty random items weigh the unknowns further. With
-a small probability, by the rule of succession, mistakes are independent as the model takes them.
+learned from the other crowds, the mean of the logarithm of the dependence along with what can be
+seen of it (raters.auditing.visible_dependence); known classes of fifty random items weigh the
+unknowns further. With some probability, by the rule of succession and more where no dependence is
+seen, mistakes are independent as the model takes them.
 
 Below, simulated crowds with independent mistakes, which the prior was not learned from: 600 items
 of two classes with eight labels each, and of four classes with five.
@@ -29,7 +31,8 @@ from scipy.stats import beta, norm, qmc
 from scipy.stats import t as student
 
 import raters as rt
-from raters.auditing.true_classes import FREEDOM, PRIOR, Evidence, true_class_probs
+from raters.auditing.true_classes import FREEDOM, PRIOR, Evidence, Prior, true_class_probs
+from raters.auditing.visible_dependence import Visible, visible_dependence
 
 # Two questions on the same sentences count as one crowd.
 TWINS = ("medrel_treat", "medrel_cause")
@@ -66,6 +69,8 @@ class Crowd(NamedTuple):
     truth : array, shape (item,)
     evidence : Evidence
         The same, as the package's layer reads it, with classes confused as in the whole crowd.
+    seen : Visible
+        What is seen of the dependence of labels.
     """
 
     name: str
@@ -73,6 +78,7 @@ class Crowd(NamedTuple):
     votes: np.ndarray
     truth: np.ndarray
     evidence: Evidence
+    seen: Visible
 
     @property
     def weight(self) -> float:
@@ -124,7 +130,8 @@ def fitted(
     chances = result["classes"]["responsibility"].transpose("item", "true_class").values
     chances, votes = np.asarray(chances, float), data.votes()
     evidence = Evidence.of(chances, votes)
-    return Crowd(name, chances[rows], votes[rows], truth, evidence.at(rows))
+    seen = visible_dependence(data, chances)
+    return Crowd(name, chances[rows], votes[rows], truth, evidence.at(rows), seen)
 
 
 def stated(crowd: Crowd, draws: int) -> Stated:
@@ -164,35 +171,46 @@ def probabilities(crowd: Crowd, unknowns: dict[str, np.ndarray]) -> np.ndarray:
     return np.asarray(_PROBS(crowd.evidence, named), float)
 
 
-def log_prior(prior: np.ndarray, unknowns: dict[str, np.ndarray]) -> np.ndarray:
+def log_prior(prior: np.ndarray, crowd: Crowd, unknowns: dict[str, np.ndarray]) -> np.ndarray:
     """Log weight of each draw: two Student distributions and a beta one against the proposal, and
     the probability of independent mistakes."""
+    here = prior_of(prior).given(crowd.seen)
     shares = np.clip(unknowns["by_vote"], 1e-3, 1 - 1e-3)
     total = (
-        student.logpdf(unknowns["log_dependence"], FREEDOM, prior[0], np.exp(prior[1]))
-        + student.logpdf(unknowns["logit_shared"], FREEDOM, prior[2], np.exp(prior[3]))
-        + beta.logpdf(shares, np.exp(prior[4]), np.exp(prior[5]))
+        student.logpdf(unknowns["log_dependence"], FREEDOM, *here.dependence)
+        + student.logpdf(unknowns["logit_shared"], FREEDOM, *here.shared)
+        + beta.logpdf(shares, *here.by_vote)
     )
-    total += np.log1p(-PRIOR.independent) - logsumexp(total)
     alone = np.isneginf(unknowns["log_dependence"])
-    return np.where(alone, np.log(PRIOR.independent / alone.sum()), total)
+    total += np.log1p(-here.independent) - logsumexp(total)
+    return np.where(alone, np.log(here.independent / alone.sum()), total)
+
+
+def prior_of(values: np.ndarray) -> Prior:
+    """The prior with the parameters that are learned."""
+    return PRIOR._replace(
+        dependence=(values[0], np.exp(values[1])),
+        slope=values[6],
+        shared=(values[2], np.exp(values[3])),
+        by_vote=(np.exp(values[4]), np.exp(values[5])),
+    )
 
 
 def learned(crowds: Sequence[Crowd], tables: Sequence[Stated]) -> np.ndarray:
-    """Parameters of the prior that give the known classes their largest density, with weak normal
-    priors on the logarithms of its widths."""
+    """Parameters of the prior that give the known classes their largest density, with normal
+    priors on the logarithms of its widths and on the slope."""
     evidence = [np.log(np.maximum(one.of_truth, 1e-6)).sum(1) for one in tables]
 
     def loss(prior: np.ndarray) -> float:
         fit = sum(
-            crowd.weight * logsumexp(log_prior(prior, one.unknowns) + known)
+            crowd.weight * logsumexp(log_prior(prior, crowd, one.unknowns) + known)
             for crowd, one, known in zip(crowds, tables, evidence, strict=True)
         )
-        apart = np.array([prior[1], prior[3], prior[4], prior[5] - 0.7]) / 0.5
+        apart = np.array([prior[1], prior[3], prior[4], prior[5] - 0.7, 2 * prior[6]]) / 0.5
         return float(0.5 * apart @ apart - fit)
 
-    start = np.array([np.log(0.3), -0.1, logit(0.01), 0.4, 0.0, 0.7])
-    bounds = [(-4, 2), (-1.5, 1.5), (-9, 0), (-1.5, 1.5), (-2, 2), (-2, 3)]
+    start = np.array([np.log(0.3), -0.1, logit(0.01), 0.4, 0.0, 0.7, 0.3])
+    bounds = [(-4, 2), (-1.5, 1.5), (-9, 0), (-1.5, 1.5), (-2, 2), (-2, 3), (-0.5, 1.5)]
     return np.asarray(minimize(loss, start, method="L-BFGS-B", bounds=bounds).x)
 
 
@@ -202,7 +220,7 @@ def scored(
     """Expected number of wrong labels among the items that are not gold, its 90 % interval, the
     number that is wrong, and the log-loss."""
     rest = np.setdiff1d(np.arange(len(crowd.truth)), gold)
-    log_weight = log_prior(prior, one.unknowns)
+    log_weight = log_prior(prior, crowd, one.unknowns)
     log_weight += np.log(np.maximum(one.of_truth[:, gold], 1e-6)).sum(1)
     weight = np.exp(log_weight - logsumexp(log_weight))
     doubt = 1 - one.of_choice[:, rest]
@@ -317,8 +335,8 @@ def main() -> None:
     weight = np.array([crowd.weight for crowd in crowds])
     prior = learned(crowds, tables)
     text = (
-        f"Prior learned from all: dependence {np.exp(prior[0]):.2f} (log spread"
-        f" {np.exp(prior[1]):.2f}), shared {expit(prior[2]):.4f} (logit spread"
+        f"Prior learned from all: log dependence {prior[0]:.2f} (spread {np.exp(prior[1]):.2f},"
+        f" slope {prior[6]:.2f}), shared {expit(prior[2]):.4f} (logit spread"
         f" {np.exp(prior[3]):.2f}), by_vote Beta({np.exp(prior[4]):.2f}, {np.exp(prior[5]):.2f})."
     )
     parts = [table(list(shown.columns), shown.values.tolist()), summary(rows, weight), text]

@@ -13,9 +13,10 @@ With R the model's class probabilities of item i, n its number of labels and v i
 where ρ is the dependence of labels given the class (the design effect of survey statistics), ε the
 share of items on which the whole crowd is wrong, C the distribution of the class that a class is
 confused with, λ the share of belief in plain votes, and δ the tilt towards each class. In a crowd
-whose mistakes are independent, as the model takes them, ρ = ε = λ = 0. Nothing that can be seen of
-a crowd without known classes determines these unknowns; their prior is that of public crowds with
-known classes (``benchmarks/crowd_calibration.py``), and known classes of a crowd update it.
+whose mistakes are independent, as the model takes them, ρ = ε = λ = 0. What can be seen of a crowd
+without known classes tells little of these unknowns; their prior is that of public crowds with
+known classes (``benchmarks/crowd_calibration.py``), given what can be seen of the dependence of
+labels (`raters.auditing.visible_dependence`), and known classes of a crowd update it.
 
 With known classes annotators have effects of their own: :math:`s_{ik}` is the score of class k by
 the effects of those who labelled the item (`raters.auditing.effects`), and γ its weight, half
@@ -37,6 +38,7 @@ from scipy.special import expit
 
 from raters.auditing import slice_sampling
 from raters.auditing.effects import class_scores
+from raters.auditing.visible_dependence import Visible, visible_dependence
 from raters.judgements.counts import pad_to
 from raters.judgements.labels import Labels
 from raters.model import Values
@@ -83,13 +85,25 @@ class Evidence(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """Prior of the unknowns of a crowd."""
+    """Prior of the unknowns of a crowd; `slope` is that of the logarithm of the dependence on that
+    of the dependence that can be seen."""
 
     dependence: tuple[float, float]
+    slope: float
     shared: tuple[float, float]
     by_vote: tuple[float, float]
     tilt: float
     independent: float
+
+    def given(self, seen: Visible) -> Prior:
+        """Prior of a crowd of which so much dependence can be seen."""
+        centre, spread = self.dependence
+        centre += self.slope * float(np.log(max(seen.correlation, _LEAST_SEEN) / _TYPICAL))
+        hidden = _HIDDEN[int(seen.labels >= _SEVERAL)]
+        chance = np.exp(-(np.clip(seen.score, 0, _WIDEST) ** 2) / 2) / np.sqrt(2 * np.pi)
+        odds = self.independent / (1 - self.independent)
+        odds /= hidden + (1 - hidden) / _WIDEST / chance
+        return self._replace(dependence=(centre, spread), independent=float(odds / (1 + odds)))
 
     def unknowns(self, points: Float[np.ndarray, "draw unknown"], num_classes: int) -> Values:
         """Unknowns at points whose coordinates are standard normal; the last is that of scores."""
@@ -108,10 +122,16 @@ class Prior(NamedTuple):
         }
 
 
+# Least correlation of labels that counts as seen, and that of a typical crowd.
+_LEAST_SEEN, _TYPICAL = 0.005, 0.04
+# Dependence whose score is that of independent labels: the probability with fewer than four labels
+# of an item, where it was so in two of two crowds, and with more, in none of thirteen, by the rule
+# of succession. The scores of the others were below 60, most below 30, as if uniform.
+_HIDDEN, _SEVERAL, _WIDEST = (3 / 4, 1 / 15), 4, 30
 # Learned by benchmarks/crowd_calibration.py from all its crowds, but for the tilt, which was set
 # beforehand, and the chance of independent mistakes: none of fourteen crowds showed them, and by
 # the rule of succession the next one does with probability 1 / 16.
-PRIOR = Prior((-1.56, 0.94), (-4.56, 1.27), (0.78, 2.18), 0.4, 1 / 16)
+PRIOR = Prior((-1.56, 0.94), 0.0, (-4.56, 1.27), (0.78, 2.18), 0.4, 1 / 16)
 
 
 def true_class_probs(evidence: Evidence, unknowns: Values) -> Float[Array, "item true_class"]:
@@ -140,19 +160,20 @@ def learned(
     rng: np.random.Generator,
 ) -> tuple[Evidence, Values]:
     """Evidence with scores by annotators' effects, and unknowns, given known classes."""
+    prior = PRIOR.given(visible_dependence(labels, evidence.log_chances))
     known = np.flatnonzero(truth >= 0)
     if len(known) > _MOST_KNOWN:
         known = np.sort(rng.choice(known, _MOST_KNOWN, replace=False))
     if len(known):
         some = evidence.at(known)
-        crowd = draw_unknowns(some.at(known[:0]), known[:0], _CROWD_DRAWS, rng)
+        crowd = draw_unknowns(some.at(known[:0]), known[:0], _CROWD_DRAWS, rng, prior=prior)
         places, is_real = _padded(len(known))
         chances = np.asarray(class_probs_of(some.at(places), crowd), float).mean(0)[is_real]
         votes = _weighted_votes(labels)
         scores = class_scores(votes, np.log(chances), known, truth[known], weights[known])
         evidence = evidence._replace(scores=scores)
     at, weight = evidence.at(known), _SHARED * weights[known]
-    return evidence, draw_unknowns(at, truth[known], num_draws, rng, weights=weight)
+    return evidence, draw_unknowns(at, truth[known], num_draws, rng, weight, prior)
 
 
 def _weighted_votes(labels: Labels) -> csr_array:
@@ -178,22 +199,23 @@ def draw_unknowns(
     num_draws: int,
     rng: np.random.Generator,
     weights: Float[np.ndarray, " item"] | None = None,
+    prior: Prior = PRIOR,
 ) -> Values:
     """Draw the unknowns given items of known class, each of which counts with its weight."""
     num_classes = evidence.votes.shape[-1]
     num_unknowns = 4 + num_classes + (evidence.scores is not None)
     if not len(truth):
-        return PRIOR.unknowns(rng.standard_normal((num_draws, num_unknowns)), num_classes)
+        return prior.unknowns(rng.standard_normal((num_draws, num_unknowns)), num_classes)
     places, is_real = _padded(len(truth))
     known = jax.tree.map(jnp.asarray, evidence.at(places))
     weight = is_real if weights is None else is_real * weights[places]
 
     def log_likelihood(points: Float[np.ndarray, "point unknown"]) -> Float[np.ndarray, " point"]:
-        unknowns = PRIOR.unknowns(points, num_classes)
+        unknowns = prior.unknowns(points, num_classes)
         return np.asarray(_log_likelihood(known, unknowns, truth[places], weight), float)
 
     points = slice_sampling.sample(log_likelihood, num_unknowns, num_draws, rng)
-    return PRIOR.unknowns(points, num_classes)
+    return prior.unknowns(points, num_classes)
 
 
 @jax.jit
