@@ -124,19 +124,22 @@ def leads(answers: pd.DataFrame, one: int, other: int) -> tuple[float, float]:
 def prediction_powered(
     success: Float[np.ndarray, " known"],
     predicted: Float[np.ndarray, " known"],
+    weights: Float[np.ndarray, " known"],
     others: Float[np.ndarray, " other"],
     level: float,
 ) -> Float[np.ndarray, " 3"]:
     """Share of successes and its prediction-powered interval; NaN and from 0 to 1 of fewer than
-    two."""
-    if min(len(success), len(others)) < 2:
+    two. Weights sum to the number of equally likely truths that these are worth."""
+    number = weights.sum()
+    if min(len(success), number, len(others)) < 2:
         return np.array([np.nan, 0.0, 1.0])
-    variance, ratio = others.var(ddof=1), len(success) / len(others)
-    slope = np.cov(success, predicted)[0, 1] / max((1 + ratio) * variance, 1e-12)
-    slope = np.clip(slope, 0.0, 1.0)
+    variance, ratio = others.var(ddof=1), number / len(others)
+    covariance = np.cov(success, predicted, aweights=weights)[0, 1]
+    slope = np.clip(covariance / max((1 + ratio) * variance, 1e-12), 0.0, 1.0)
     left = success - slope * predicted
-    error = np.sqrt(slope**2 * variance / len(others) + left.var(ddof=1) / len(success))
-    mean, reach = slope * others.mean() + left.mean(), scipy.stats.norm.ppf((1 + level) / 2) * error
+    error = np.sqrt(slope**2 * variance / len(others) + np.cov(left, aweights=weights) / number)
+    mean = slope * others.mean() + np.average(left, weights=weights)
+    reach = scipy.stats.norm.ppf((1 + level) / 2) * error
     return np.asarray(np.clip([mean, mean - reach, mean + reach], 0.0, 1.0))
 
 

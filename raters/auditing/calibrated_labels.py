@@ -61,12 +61,14 @@ class LabelCalibration(Calibration):
     """Statements about labels, from `raters.calibrate`.
 
     Beside the attributes of `Calibration`, ``class_probability`` of each item, and
-    ``unaided_probability`` of those of known class as if their own class were not known.
+    ``unaided_probability`` of those of known class as if their own class were not known, and the
+    ``weights`` of these (1 where they were drawn with one probability).
     """
 
     class_probability: xr.DataArray
     unaided_probability: xr.DataArray
     labels: Labels
+    weights: Float[np.ndarray, " item"]
     types: dict[str, PerAnnotator] = field(default_factory=dict)
 
     @property
@@ -98,17 +100,19 @@ class LabelCalibration(Calibration):
             np.asarray(code) for code in (labels.item, labels.label, labels.annotator)
         )
         chance, right, known = chances[item, label], label == truth[item], is_known[item]
-        shares = [prediction_powered(wrong, doubt[is_known], doubt[~is_known], self.level)]
+        of_item, of_label = self.weights[is_known], self.weights[item]
+        shares = [prediction_powered(wrong, doubt[is_known], of_item, doubt[~is_known], self.level)]
         order = np.argsort(annotator, kind="stable")
         ends = np.searchsorted(annotator[order], np.arange(labels.num_annotators + 1))
         for begin, end in pairwise(ends.tolist()):
             rows = order[begin:end]
             some, rest = rows[known[rows]], rows[~known[rows]]
-            each = right[some].astype(float), chance[some], chance[rest]
+            each = right[some].astype(float), chance[some], of_label[some], chance[rest]
             shares.append(prediction_powered(*each, self.level))
         size = labels.num_annotators
-        numbers = np.append(len(wrong), np.bincount(annotator[known], minlength=size))
-        successes = np.append(wrong.sum(), np.bincount(annotator[known & right], minlength=size))
+        sums = [np.bincount(annotator, rows * of_label, size) for rows in (known, known & right)]
+        numbers = np.append(of_item.sum(), sums[0])
+        successes = np.append(of_item @ wrong, sums[1])
         low, high = self.wrong_interval
         stated = [[self.expected_wrong / total, low / total, high / total]]
         columns = ("accuracy", "accuracy_low", "accuracy_high")
@@ -312,6 +316,7 @@ def calibrate_labels(
         anchor=anchor,
         level=level,
         labels=dataclasses.replace(labels, truth=truth if len(known) else None),
+        weights=weight,
         accuracies=accuracies,
         known_answers=_known_answers(labels, truth),
         types=_types(program, result, labels, drawn),

@@ -16,6 +16,8 @@ from raters.judgements.base import Judgements
 _NUMBERS, _DRAWS = (10, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000), 200
 # Of more judges than this a random sample stands for all.
 _JUDGES = 60
+# A plan that settles fewer verdicts than this is none.
+_LEAST = 0.5
 # Answers that an annotator has among the known ones are counted up to this.
 _MOST = 300
 
@@ -46,7 +48,7 @@ def settling(
     known: Int[np.ndarray, " question"] | None = None,
 ) -> Settling | None:
     """Number of truths of random questions that would settle the verdicts that are open, and put
-    few of those that are decided back under review."""
+    few of those that are decided back under review; None where none would."""
     judge, about, _, weight = data.tallies()
     asked = weight > 0 if known is None else (weight > 0) & ~np.isin(about, known)
     if not (is_open[judge] & asked).any():
@@ -69,12 +71,15 @@ def settling(
 
     numbers = [number for number in _NUMBERS if number < len(subjects)] + [len(subjects)]
     sizes = [len(part) for part in those]
-    number, settled = 0, 0.0
-    for number in numbers:
-        shares = [still_open(number, part) for part in some]
-        settled = sizes[0] * (1 - shares[0]) - sizes[1] * shares[1]
+    settled, number = 0.0, 0
+    for more in numbers:
+        shares = [still_open(more, part) for part in some]
+        fewer = sizes[0] * (1 - shares[0]) - sizes[1] * shares[1]
+        settled, number = max((settled, number), (fewer, more))
         if settled > sizes[0] / 2:
             break
+    if settled < _LEAST:
+        return None
     chosen = rng.permutation(subjects)[:number]
     return Settling(sizes[0], number, settled, _questions(data, chosen))
 

@@ -65,11 +65,11 @@ def drawn(rng, known, others, informative=True):
     odds = rng.normal(-1, 1.5, known + others)
     success = (rng.random(known + others) < 1 / (1 + np.exp(-odds))).astype(float)
     predicted = 1 / (1 + np.exp(-odds)) if informative else rng.random(known + others)
-    return success[:known], predicted[:known], predicted[known:]
+    return success[:known], predicted[:known], np.ones(known), predicted[known:]
 
 
 def test_prediction_powered_weight_has_the_least_variance():
-    success, predicted, others = drawn(np.random.default_rng(1), 60, 300)
+    success, predicted, equal, others = drawn(np.random.default_rng(1), 60, 300)
     spread = others.var(ddof=1)
 
     def variance(slope):
@@ -81,7 +81,7 @@ def test_prediction_powered_weight_has_the_least_variance():
     mean = slope * others.mean() + np.mean(success - slope * predicted)
     left = np.var(success - slope * predicted, ddof=1) / 60
     reach = 1.6448536 * np.sqrt(slope**2 * spread / 300 + left)
-    found = prediction_powered(success, predicted, others, LEVEL)
+    found = prediction_powered(success, predicted, equal, others, LEVEL)
     assert found == pytest.approx([mean, mean - reach, mean + reach], abs=1e-5)
 
 
@@ -90,11 +90,11 @@ def test_prediction_powered_interval_without_a_use_for_predictions():
     success = np.array([1.0, 0, 0, 1, 0, 0, 0, 1])
     reach = scipy.stats.norm.ppf(0.95) * success.std(ddof=1) / np.sqrt(8)
     expected = np.array([0.375, 0.375 - reach, 0.375 + reach])
-    flat, rest = np.full(8, 0.4), np.full(50, 0.4)
-    assert prediction_powered(success, flat, rest, LEVEL) == pytest.approx(expected)
+    flat, equal, rest = np.full(8, 0.4), np.ones(8), np.full(50, 0.4)
+    assert prediction_powered(success, flat, equal, rest, LEVEL) == pytest.approx(expected)
     wrong, spread = 1 - success, np.linspace(0, 1, 50)
-    assert prediction_powered(success, wrong, spread, LEVEL) == pytest.approx(expected)
-    assert prediction_powered(success[:1], flat[:1], rest, LEVEL)[1:].tolist() == NONE
+    assert prediction_powered(success, wrong, equal, spread, LEVEL) == pytest.approx(expected)
+    assert prediction_powered(success[:1], flat[:1], equal[:1], rest, LEVEL)[1:].tolist() == NONE
 
 
 def test_prediction_powered_interval_holds_and_is_narrower():

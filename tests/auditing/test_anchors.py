@@ -132,7 +132,8 @@ def test_truths_that_settle_a_verdict_do_so_when_they_are_drawn(answered):
     accuracy = rng.beta(4, 3, (4000, 2))
     bad = accuracy < 0.6
     costs = rt.Costs(review=0.1)
-    found = settling(answered, np.array([True, False]), accuracy, bad, costs, 0)
+    is_open, none = np.array([True, False]), np.zeros(2, bool)
+    found = settling(answered, is_open, none, accuracy, bad, costs, 0)
     kept, is_bad = accuracy[::20, 0], bad[::20, 0]
     right = rng.binomial(found.number, rng.choice(kept, 2000))
     log_odds = right[:, None] * np.log(kept) + (found.number - right)[:, None] * np.log1p(-kept)
