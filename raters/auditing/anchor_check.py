@@ -50,6 +50,8 @@ from raters.auditing.intervals import table
 
 # The statement about items, beside those about annotators.
 WRONG_LABELS = "share of wrong labels"
+# Successes, and failures, from which on an interval by the normal distribution is one.
+_FEWEST = 5
 # Estimate and ends of the interval of each statement.
 Intervals = Float[np.ndarray, "statement 3"]
 
@@ -158,7 +160,11 @@ def check_table(
         for end, column in zip(("", "_low", "_high"), values.T, strict=True):
             columns[name + end] = column
     columns["anytime_low"], columns["anytime_high"] = anytime(successes, known, level).T
-    apart = [(one[:, 2] < stated[:, 1]) | (one[:, 1] > stated[:, 2]) for one in intervals.values()]
+    few = np.minimum(successes, known - successes) < _FEWEST
+    apart = [
+        ((one[:, 2] < stated[:, 1]) | (one[:, 1] > stated[:, 2])) & ~(few & (name in others))
+        for name, one in intervals.items()
+    ]
     return table("statement", statements, columns | {"differs": np.any(apart, axis=0)})
 
 

@@ -95,7 +95,7 @@ class LabelCalibration(Calibration):
         chances[truth >= 0] = self.unaided_probability.values
         doubt, is_known = 1 - chances.max(1), truth >= 0
         wrong = (chances.argmax(1) != truth)[is_known].astype(float)
-        total = max(len(truth) - len(wrong), 1)
+        total = (len(truth) - len(wrong)) or np.nan
         item, label, annotator = (
             np.asarray(code) for code in (labels.item, labels.label, labels.annotator)
         )

@@ -60,6 +60,8 @@ def class_scores(
     answers = (votes[rows] > 0).sum(0)
     who = np.sort(np.argsort(-answers, kind="stable")[:_ANNOTATORS])
     who = who[answers[who] > 0]
+    if not len(who):
+        return np.zeros((votes.shape[0] // num_classes, num_classes))
     design = votes[rows][:, who].toarray().reshape(len(known), num_classes, len(who))
     fits = [_fit(design, log_chances, truth, weights, scale) for scale in _SCALES]
     log_probability = np.array([fit.log_probability for fit in fits])
