@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from _common import options, report, table
+from scipy.sparse import csr_array
 from scipy.stats import norm
 
 import raters as rt
 from raters.auditing.known_orders import KnownOrders
+from raters.auditing.stated_orders import of_comparisons
 from raters.auditing.true_orders import SIZE, draw_true_rewards
 
 # Column of the known value of each crowd, and its sign.
@@ -28,11 +30,13 @@ _SIZES = np.exp(np.linspace(np.log(0.05), np.log(5), 60))
 
 
 class Crowd(NamedTuple):
-    """Draws of the rewards, and the pairs of items whose true values differ, the better first."""
+    """Draws of the rewards, scores of single annotators, and the pairs of items whose true values
+    differ, the better first."""
 
     name: str
     items: tuple[Any, ...]
     reward: np.ndarray
+    scores: csr_array
     better: np.ndarray
     worse: np.ndarray
 
@@ -54,7 +58,8 @@ def fitted(folder: Path, seed: int, quick: bool) -> Crowd:
     if len(better) > MOST:
         some = np.random.default_rng(seed).choice(len(better), MOST, replace=False)
         better, worse = better[some], worse[some]
-    return Crowd(folder.name, data.items, reward.reshape(-1, len(truth)), better, worse)
+    scores = of_comparisons(data).scores(np.zeros(0, int), len(truth))
+    return Crowd(folder.name, data.items, reward.reshape(-1, len(truth)), scores, better, worse)
 
 
 def best_size(crowd: Crowd) -> float:
@@ -85,7 +90,7 @@ def scored(
             for one, other in zip(crowd.better[told], crowd.worse[told], strict=True)
         ]
         orders = KnownOrders.read(pairs, crowd.items)
-        truth, _ = draw_true_rewards(crowd.reward, orders, DRAWS, rng, size)
+        truth, _ = draw_true_rewards(crowd.reward, orders, DRAWS, rng, size, crowd.scores)
     right = (truth[:, crowd.better[rest]] > truth[:, crowd.worse[rest]]).mean(0)
     return float(np.maximum(right, 1 - right).mean()), float((right > 0.5).mean())
 

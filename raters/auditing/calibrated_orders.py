@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
+from scipy.sparse import csr_array
 from scipy.special import expit
 
 from raters.auditing import comparisons, rankings, ratings, stated_orders
@@ -27,7 +28,7 @@ from raters.auditing.calibration import (
     warn_of,
 )
 from raters.auditing.intervals import table
-from raters.auditing.known_orders import KnownOrders
+from raters.auditing.known_orders import KnownOrders, links
 from raters.auditing.stated_orders import StatedOrders
 from raters.auditing.true_orders import draw_true_rewards_of_worlds
 from raters.errors import refuse
@@ -42,8 +43,6 @@ Questions = Int[np.ndarray, " question"]
 
 # Draws of accuracies that an audit reads.
 _AUDIT_DRAWS = 400
-# Link to an item above and to one below that each item known by trusted annotators keeps.
-_LINKS = 1
 
 
 @dataclass(frozen=True)
@@ -147,7 +146,9 @@ class OrderCalibration(Calibration):
             other = comparisons.in_other_world(program, competence)
         number = number_of_draws(max(len(stated.better), data.num_items), 1)
         rng, known = np.random.default_rng(seed), len(orders.better)
-        drawn, sizes = draw_true_rewards_of_worlds(reward, other, orders, number, rng)
+        scores = csr_array((data.num_items, 1))
+        scores = stated.scores(trusted, data.num_items) if known else scores
+        drawn, sizes = draw_true_rewards_of_worlds(reward, other, orders, number, rng, scores)
         answers = known_answers_of(stated, orders, data.num_items)
         marks = marks_of(stated, answers, drawn, data.num_annotators)
         accuracies = draw_accuracies(marks, seed)
@@ -178,19 +179,16 @@ class OrderCalibration(Calibration):
         num_items: int,
     ) -> KnownOrders:
         """Known orders, and those of pairs that trusted annotators mostly state."""
-        rows = np.flatnonzero(np.isin(stated.annotator, trusted))
-        better, worse = stated.better[rows], stated.worse[rows]
-        low, high = np.minimum(better, worse), np.maximum(better, worse)
-        pairs, place = np.unique(np.stack([low, high], 1), axis=0, return_inverse=True)
-        lead = np.where(better == low, stated.number[rows], -stated.number[rows])
-        total = np.bincount(place.ravel(), lead, len(pairs))
-        open_pairs = (orders.signs(pairs[:, 0], pairs[:, 1], num_items) == 0) & (total != 0)
-        pairs, is_low = pairs[open_pairs], total[open_pairs] > 0
-        pairs = np.where(is_low[:, None], pairs, pairs[:, ::-1])
+        rows = np.isin(stated.annotator, trusted)
+        ends, size = (stated.better[rows], stated.worse[rows]), (num_items, num_items)
+        number = csr_array((stated.number[rows], ends), size)
+        lead = (number - number.T).tocoo()
+        pairs = np.stack(lead.coords, 1)[lead.data > 0]
+        pairs = pairs[orders.signs(pairs[:, 0], pairs[:, 1], num_items) == 0]
         return KnownOrders(
             np.concatenate([orders.better, pairs[:, 0]]),
             np.concatenate([orders.worse, pairs[:, 1]]),
-            np.concatenate([orders.chain, _links(pairs) if cls.chained else pairs]),
+            np.concatenate([orders.chain, links(pairs) if cls.chained else pairs]),
         )
 
 
@@ -324,23 +322,6 @@ class RatingCalibration(OrderCalibration):
 def known_orders(data: Any, gold: Any) -> int:
     """Number of pairs of known order."""
     return len(KnownOrders.read(gold, data.items).better)
-
-
-def _links(pairs: Int[np.ndarray, "pair 2"]) -> Int[np.ndarray, "link 2"]:
-    """Few pairs that most of the others follow from, so that no answer counts many times."""
-    codes, place = np.unique(pairs, return_inverse=True)
-    ends = place.reshape(-1, 2)
-    above = np.zeros((len(codes), len(codes)), np.float32)
-    above[ends[:, 0], ends[:, 1]] = 1
-    ends = ends[(above @ above)[ends[:, 0], ends[:, 1]] == 0]
-    ends = np.random.default_rng(0).permutation(ends)
-    kept = np.zeros(len(ends), bool)
-    for side in ends.T:
-        order = np.argsort(side, kind="stable")
-        start = np.searchsorted(side[order], side[order])
-        kept[order] |= np.arange(len(order)) - start < _LINKS
-    links: Int[np.ndarray, "link 2"] = codes[ends[kept]]
-    return links
 
 
 def known_answers_of(stated: StatedOrders, orders: KnownOrders, num_items: int) -> pd.DataFrame:

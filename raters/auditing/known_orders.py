@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,8 @@ FORMS = (("winner", "loser"), ("first", "second", "winner"), ("item", "value"))
 #: All of them.
 COLUMNS = tuple(dict.fromkeys(chain(*FORMS)))
 _ADVICE = "Give orders of items that were judged"
+# Link to an item above and to one below that each item keeps.
+_LINKS = 1
 
 
 class KnownOrders(NamedTuple):
@@ -67,15 +69,18 @@ class KnownOrders(NamedTuple):
             refuse("gold", several, "have several values", expected, error=DataError)
         one, other = np.triu_indices(len(code), 1)
         swap, apart = value[one] < value[other], value[one] != value[other]
-        better, worse = np.where(swap, other, one)[apart], np.where(swap, one, other)[apart]
-        levels = [code[value == level] for level in np.unique(value)]
-        links = [
-            (above, below)
-            for low, high in pairwise(levels)
-            for place in range(max(len(low), len(high)))
-            for above, below in [(high[place % len(high)], low[place % len(low)])]
-        ]
-        return cls(code[better], code[worse], np.array(links, int).reshape(-1, 2))
+        pairs = code[np.stack([np.where(swap, other, one), np.where(swap, one, other)], 1)[apart]]
+        return cls(pairs[:, 0], pairs[:, 1], links(pairs))
+
+    def links(self, most: int) -> Int[np.ndarray, "link 2"]:
+        """Pairs that all orders follow from; of more items or many pairs, links of at most so many
+        random items."""
+        if len(self.chain) <= 2 * most and len(np.unique(self.chain)) <= most:
+            return self.chain
+        some = np.random.default_rng(0).permutation(len(self.better))[: most // 2]
+        items = np.concatenate([self.better[some], self.worse[some]])
+        among = np.isin(self.better, items) & np.isin(self.worse, items)
+        return links(np.stack([self.better, self.worse], 1)[among])
 
     def signs(
         self, first: Int[np.ndarray, " row"], second: Int[np.ndarray, " row"], num_items: int
@@ -91,6 +96,22 @@ class KnownOrders(NamedTuple):
             return np.zeros(len(asked), int)
         place = np.minimum(np.searchsorted(keys[order], asked), len(keys) - 1)
         return np.where(keys[order][place] == asked, signs[order][place], 0)
+
+
+def links(pairs: Int[np.ndarray, "pair 2"]) -> Int[np.ndarray, "link 2"]:
+    """Few pairs that most of the others follow from, so that no answer counts many times."""
+    codes, place = np.unique(pairs, return_inverse=True)
+    ends = place.reshape(-1, 2)
+    above = np.zeros((len(codes), len(codes)), np.float32)
+    above[ends[:, 0], ends[:, 1]] = 1
+    ends = ends[(above @ above)[ends[:, 0], ends[:, 1]] == 0]
+    ends = np.random.default_rng(0).permutation(ends)
+    kept = np.zeros(len(ends), bool)
+    for side in ends.T:
+        order = np.argsort(side, kind="stable")
+        start = np.searchsorted(side[order], side[order])
+        kept[order] |= np.arange(len(order)) - start < _LINKS
+    return np.unique(codes[ends[kept]], axis=0)
 
 
 def _table(gold: Any) -> Any:

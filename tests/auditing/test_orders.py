@@ -6,10 +6,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import norm
 
 import raters as rt
 from raters.auditing.known_orders import KnownOrders
+from raters.auditing.stated_orders import StatedOrders
 from raters.auditing.true_orders import SIZE, draw_true_rewards
 from raters.errors import ConvergenceWarning, DataError, DataWarning
 
@@ -85,28 +87,57 @@ def test_without_known_orders_rewards_err_by_the_prior():
 
 
 @pytest.mark.slow
-def test_true_rewards_are_those_of_importance_sampling():
-    """Three items with correlated rewards and two known orders against 2 million weighted draws
-    from the prior at the sizes drawn; 8,000 draws: error of a mean below .06 (more than four
-    standard errors)."""
+@pytest.mark.parametrize("scores", [None, [[1.0, 0.3], [-0.8, 0.5], [0.2, -1.0], [-0.6, 0.2]]])
+def test_true_rewards_are_those_of_importance_sampling(scores):
+    """Four items with correlated rewards and two known orders against 2 million weighted draws from
+    the prior; 8,000 draws: error of a mean below .06 (more than four standard errors)."""
     rng = np.random.default_rng(1)
     root = np.array([[0.3, 0, 0, 0], [0.2, 0.2, 0, 0], [0, 0.1, 0.3, 0], [0.2, 0, 0.1, 0.2]])
     reward = np.array([0.5, 0.2, 0.0, -0.7]) + rng.standard_normal((4000, 4)) @ root.T
     orders = KnownOrders.read([("c", "a"), ("b", "d")], ITEMS)
-    truth, sizes = draw_true_rewards(reward, orders, 8000, np.random.default_rng(2))
+    own = csr_array((4, 2) if scores is None else np.array(scores))
+    truth, sizes = draw_true_rewards(reward, orders, 8000, np.random.default_rng(2), scores=own)
     spread = reward.std(axis=1).mean()
-    size = sizes[rng.integers(8000, size=2_000_000)]
-    drawn = reward[rng.integers(4000, size=2_000_000)]
-    drawn = drawn + (size * spread)[:, None] * rng.standard_normal(drawn.shape)
+    size = np.exp(SIZE[0] + SIZE[1] * rng.standard_normal((2_000_000, 1)))
+    share = rng.choice([0, 0.2, 0.4, 0.6, 0.8, 0.95], (2_000_000, 1)) * (scores is not None)
+    error = np.sqrt(share) * (rng.standard_normal((2_000_000, 2)) @ own.T)
+    error += np.sqrt(1 - share) * rng.standard_normal(error.shape)
+    drawn = reward[rng.integers(4000, size=2_000_000)] + size * spread * error
     gaps = drawn[:, [2, 1]] - drawn[:, [0, 3]]
-    by_size = norm.logcdf(gaps / (0.1 * spread)).sum(1)
-    # Sizes have their posterior already: weights are within narrow bins of the size.
-    bins = np.digitize(size, np.quantile(sizes, np.linspace(0, 1, 41)[1:-1]))
-    weight = np.exp(by_size)
-    weight /= np.bincount(bins, weight)[bins]
-    expected = weight @ drawn / weight.sum()
-    assert truth.mean(0) == pytest.approx(expected, abs=0.06)
+    weight = np.exp(norm.logcdf(gaps / (0.1 * spread)).sum(1))
+    weight /= weight.sum()
+    assert truth.mean(0) == pytest.approx(weight @ drawn, abs=0.06)
+    assert np.log(sizes).mean() == pytest.approx(weight @ np.log(size[:, 0]), abs=0.04)
     assert (truth[:, 2] > truth[:, 0]).mean() > 0.95
+
+
+def test_items_of_known_value_are_in_their_order():
+    """Also where the crowd is sure of the opposite."""
+    rng, names = np.random.default_rng(0), tuple(range(20))
+    reward = np.linspace(-2, 2, 20) + 0.1 * rng.standard_normal((500, 20))
+    orders = KnownOrders.read(dict(zip(names, range(20, 0, -1), strict=True)), names)
+    truth, _ = draw_true_rewards(reward, orders, 500, rng)
+    assert (truth[:, :-1] > truth[:, 1:]).mean() > 0.9
+
+
+def test_known_orders_steer_towards_the_annotator_whom_they_prove_right():
+    """Six annotators who share an error, and one who is right; 12 known orders of 190."""
+    rng, loss = np.random.default_rng(0), []
+    truth, error = rng.standard_normal((2, 20))
+    pairs = np.array(np.nonzero(truth[:, None] > truth))
+    own = np.array([0.4 * truth + error] * 6 + [truth])
+    gap = own[:, pairs[0]] - own[:, pairs[1]] + 0.5 * rng.standard_normal((7, 190))
+    better, worse = np.where(gap[:, None] > 0, pairs, pairs[::-1]).swapaxes(0, 1).reshape(2, -1)
+    one = np.ones(len(better))
+    stated = StatedOrders(np.repeat(range(7), 190), better, worse, one, np.arange(len(one)), one)
+    reward = own[0] + 0.2 * rng.standard_normal((500, 20))
+    known, rest = np.split(pairs[:, rng.permutation(190)], [12], axis=1)
+    orders = KnownOrders.read(known.T.tolist(), tuple(range(20)))
+    for scores in (None, stated.scores(np.zeros(0, int), 20)):
+        drawn, _ = draw_true_rewards(reward, orders, 500, rng, SIZE, scores)
+        right = (drawn[:, rest[0]] > drawn[:, rest[1]]).mean(0)
+        loss.append(-np.log(np.clip(right, 0.002, 1)).mean())
+    assert loss[1] < loss[0] - 0.1
 
 
 # ---------------------------------------------------------------- the verb, and audits
