@@ -5,10 +5,9 @@ Reads the crowds from the folder named by --data; each has labels.csv and truth.
 takes four unknowns of a crowd: how much less n labels of an item tell than n independent ones
 (dependence), the share of mistakes that the whole crowd makes (shared), how far plain vote shares
 are to be believed instead of the model (by_vote), and a tilt towards each class. Their prior is
-learned from the other crowds, the mean of the logarithm of the dependence along with what can be
-seen of it (raters.auditing.visible_dependence); known classes of fifty random items weigh the
-unknowns further. With some probability, by the rule of succession and more where no dependence is
-seen, mistakes are independent as the model takes them.
+learned from the other crowds; known classes of fifty random items weigh the unknowns further. With
+some probability, by the rule of succession, and more where no dependence of labels can be seen
+(raters.auditing.visible_dependence), mistakes are independent as the model takes them.
 
 Below, simulated crowds with independent mistakes, which the prior was not learned from: 600 items
 of two classes with eight labels each, and of four classes with five.
@@ -190,15 +189,14 @@ def prior_of(values: np.ndarray) -> Prior:
     """The prior with the parameters that are learned."""
     return PRIOR._replace(
         dependence=(values[0], np.exp(values[1])),
-        slope=values[6],
         shared=(values[2], np.exp(values[3])),
         by_vote=(np.exp(values[4]), np.exp(values[5])),
     )
 
 
 def learned(crowds: Sequence[Crowd], tables: Sequence[Stated]) -> np.ndarray:
-    """Parameters of the prior that give the known classes their largest density, with normal
-    priors on the logarithms of its widths and on the slope."""
+    """Parameters of the prior that give the known classes their largest density, with weak normal
+    priors on the logarithms of its widths."""
     evidence = [np.log(np.maximum(one.of_truth, 1e-6)).sum(1) for one in tables]
 
     def loss(prior: np.ndarray) -> float:
@@ -206,11 +204,11 @@ def learned(crowds: Sequence[Crowd], tables: Sequence[Stated]) -> np.ndarray:
             crowd.weight * logsumexp(log_prior(prior, crowd, one.unknowns) + known)
             for crowd, one, known in zip(crowds, tables, evidence, strict=True)
         )
-        apart = np.array([prior[1], prior[3], prior[4], prior[5] - 0.7, 2 * prior[6]]) / 0.5
+        apart = np.array([prior[1], prior[3], prior[4], prior[5] - 0.7]) / 0.5
         return float(0.5 * apart @ apart - fit)
 
-    start = np.array([np.log(0.3), -0.1, logit(0.01), 0.4, 0.0, 0.7, 0.3])
-    bounds = [(-4, 2), (-1.5, 1.5), (-9, 0), (-1.5, 1.5), (-2, 2), (-2, 3), (-0.5, 1.5)]
+    start = np.array([np.log(0.3), -0.1, logit(0.01), 0.4, 0.0, 0.7])
+    bounds = [(-4, 2), (-1.5, 1.5), (-9, 0), (-1.5, 1.5), (-2, 2), (-2, 3)]
     return np.asarray(minimize(loss, start, method="L-BFGS-B", bounds=bounds).x)
 
 
@@ -335,8 +333,8 @@ def main() -> None:
     weight = np.array([crowd.weight for crowd in crowds])
     prior = learned(crowds, tables)
     text = (
-        f"Prior learned from all: log dependence {prior[0]:.2f} (spread {np.exp(prior[1]):.2f},"
-        f" slope {prior[6]:.2f}), shared {expit(prior[2]):.4f} (logit spread"
+        f"Prior learned from all: log dependence {prior[0]:.2f} (spread {np.exp(prior[1]):.2f}),"
+        f" shared {expit(prior[2]):.4f} (logit spread"
         f" {np.exp(prior[3]):.2f}), by_vote Beta({np.exp(prior[4]):.2f}, {np.exp(prior[5]):.2f})."
     )
     parts = [table(list(shown.columns), shown.values.tolist()), summary(rows, weight), text]

@@ -85,11 +85,9 @@ class Evidence(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """Prior of the unknowns of a crowd; `slope` is that of the logarithm of the dependence on that
-    of the dependence that can be seen."""
+    """Prior of the unknowns of a crowd."""
 
     dependence: tuple[float, float]
-    slope: float
     shared: tuple[float, float]
     by_vote: tuple[float, float]
     tilt: float
@@ -97,13 +95,11 @@ class Prior(NamedTuple):
 
     def given(self, seen: Visible) -> Prior:
         """Prior of a crowd of which so much dependence can be seen."""
-        centre, spread = self.dependence
-        centre += self.slope * float(np.log(max(seen.correlation, _LEAST_SEEN) / _TYPICAL))
         hidden = _HIDDEN[int(seen.labels >= _SEVERAL)]
         chance = np.exp(-(np.clip(seen.score, 0, _WIDEST) ** 2) / 2) / np.sqrt(2 * np.pi)
         odds = self.independent / (1 - self.independent)
         odds /= hidden + (1 - hidden) / _WIDEST / chance
-        return self._replace(dependence=(centre, spread), independent=float(odds / (1 + odds)))
+        return self._replace(independent=float(odds / (1 + odds)))
 
     def unknowns(self, points: Float[np.ndarray, "draw unknown"], num_classes: int) -> Values:
         """Unknowns at points whose coordinates are standard normal; the last is that of scores."""
@@ -122,8 +118,6 @@ class Prior(NamedTuple):
         }
 
 
-# Least correlation of labels that counts as seen, and that of a typical crowd.
-_LEAST_SEEN, _TYPICAL = 0.005, 0.04
 # Dependence whose score is that of independent labels: the probability with fewer than four labels
 # of an item, where it was so in two of two crowds, and with more, in none of thirteen, by the rule
 # of succession. The scores of the others were below 60, most below 30, as if uniform.
@@ -131,7 +125,7 @@ _HIDDEN, _SEVERAL, _WIDEST = (3 / 4, 1 / 15), 4, 30
 # Learned by benchmarks/crowd_calibration.py from all its crowds, but for the tilt, which was set
 # beforehand, and the chance of independent mistakes: none of fourteen crowds showed them, and by
 # the rule of succession the next one does with probability 1 / 16.
-PRIOR = Prior((-1.56, 0.94), 0.0, (-4.56, 1.27), (0.78, 2.18), 0.4, 1 / 16)
+PRIOR = Prior((-1.56, 0.94), (-4.56, 1.27), (0.78, 2.18), 0.4, 1 / 16)
 
 
 def true_class_probs(evidence: Evidence, unknowns: Values) -> Float[Array, "item true_class"]:
