@@ -250,9 +250,13 @@ TABLES = {
 
 def main() -> None:
     """Fit the crowds, calibrate them under many draws of known items, and report."""
-    given = options(__doc__, data=("../shared/data", "folder with the crowds"))
+    given = options(
+        __doc__,
+        data=("../shared/data", "folder with the crowds"),
+        draws=(DRAWS, "draws of the known items"),
+    )
     names = ("llmbar_judges", *CROWDS)
-    numbers, draws = NUMBERS, DRAWS
+    numbers, draws = NUMBERS, given.draws
     if given.quick:
         names, numbers, draws = names[:2], (0, 50), 2
     found: dict[tuple[int, str], pd.Series] = {}

@@ -127,8 +127,8 @@ def _log_likelihood(
         relation[name][:, None, None] for name in ("level", "slope", "spread", "luck")
     )
     logits = middle + level + luck + slope * odds[:, None] + spread * nodes
-    density = right[:, None] * jax.nn.log_sigmoid(logits)
-    density = density + wrong[:, None] * jax.nn.log_sigmoid(-logits)
+    # The log-probability of a wrong label is that of a right one less the log-odds.
+    density = (right + wrong)[:, None] * jax.nn.log_sigmoid(logits) - wrong[:, None] * logits
     total: jax.Array = jax.nn.logsumexp(density + np.log(weights / weights.sum()), -1).sum(-1)
     return total
 
