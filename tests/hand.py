@@ -49,18 +49,23 @@ def result(votes: rt.Comparisons, *, enough: bool = False, **draws) -> xr.DataTr
 
 def votes(*rows: tuple, **options) -> rt.Comparisons:
     """Votes from rows of (winner, loser, annotator)."""
-    winner, loser, annotator = zip(*rows, strict=True)
-    table = {"winner": winner, "loser": loser, "annotator": annotator}
-    return rt.Comparisons.from_frame(
-        table, winner="winner", loser="loser", annotator="annotator", **options
-    )
+    return rt.Comparisons.from_frame(**_table("winner loser annotator", rows), **options)
 
 
 def ordered_votes(*rows: tuple, **options) -> rt.Comparisons:
     """Votes from rows of (first, second, outcome, annotator), in the order of presentation."""
-    first, second, outcome, annotator = zip(*rows, strict=True)
-    table = {"first": first, "second": second, "outcome": outcome, "annotator": annotator}
-    return rt.Comparisons.from_frame(table, **{name: name for name in table}, **options)
+    return rt.Comparisons.from_frame(**_table("first second outcome annotator", rows), **options)
+
+
+def labels(*rows: tuple, **options) -> rt.Labels:
+    """Labels from rows of (item, annotator, label)."""
+    return rt.Labels.from_frame(**_table("item annotator label", rows), **options)
+
+
+def _table(roles: str, rows: tuple[tuple, ...]) -> dict:
+    """A table of these rows, and the columns in which the roles are."""
+    table = dict(zip(roles.split(), zip(*rows, strict=True), strict=True))
+    return {"frame": table} | {name: name for name in table}
 
 
 def visible(folder: Path) -> set[str]:

@@ -12,6 +12,7 @@ from scipy.special import expit
 
 import raters as rt
 from raters.inference import Backend, Draws
+from tests import hand
 
 
 class Walks(NamedTuple):
@@ -103,12 +104,8 @@ def labelled(seed: int = 0, num_items: int = 12, num_annotators: int = 4) -> rt.
     rng = np.random.default_rng(seed)
     labels = rt.datasets.label_crowd(num_items, num_annotators, 3, 2, seed=seed).labels
     first = rng.integers(num_items, size=40)
-    table = {
-        "winner": first,
-        "loser": (first + rng.integers(1, num_items, size=40)) % num_items,
-        "who": rng.integers(num_annotators, size=40),
-    }
-    votes = rt.Comparisons.from_frame(table, winner="winner", loser="loser", annotator="who")
+    second = (first + rng.integers(1, num_items, size=40)) % num_items
+    votes = hand.votes(*zip(first, second, rng.integers(num_annotators, size=40), strict=True))
     return rt.judgements.Together.of({"labels": labels, "votes": votes})
 
 

@@ -8,6 +8,7 @@ import pytest
 import raters as rt
 from raters.acquisition.noisy_labels import Inferred, simulate_labelling, truths
 from raters.datasets.crowds import GeneratedLabels
+from tests import hand
 
 COLUMNS = {"item": "i", "annotator": "a", "label": "l"}
 TABLE = {"i": [0, 0, 0, 1, 1], "a": [*"xyzxy"], "l": [0, 1, 1, 1, 0]}
@@ -44,9 +45,7 @@ def test_ways_to_take_a_truth(way, expected) -> None:
 def test_what_is_inferred() -> None:
     """One who is always with the others, and one who never is."""
     table = [(i, a, (i % 2) ^ (a == "z")) for i in range(20) for a in "wxyz"]
-    labels = rt.Labels.from_frame(
-        dict(zip("ial", zip(*table, strict=True), strict=True)), **COLUMNS
-    )
+    labels = hand.labels(*table)
     inferred = Inferred.of(labels, None)
     assert inferred.responsibility.argmax(1).tolist() == [i % 2 for i in range(20)]
     assert inferred.accuracy[:3].min() > 0.8 > 0.25 > inferred.accuracy[3]

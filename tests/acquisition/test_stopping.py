@@ -12,6 +12,7 @@ import raters as rt
 from raters.acquisition import ExpectedAccuracy, ExpectedTau, GainBelow, OrderIsRight, Posterior
 from raters.acquisition.scores import Bald
 from raters.errors import SettingError
+from tests import hand
 from tests.acquisition.crowd import MODEL, PAIRS, POSTERIOR, VOTES
 from tests.refusals import raises_about
 
@@ -115,9 +116,7 @@ def test_rules_for_labels():
     assert ExpectedAccuracy(0.99 * value)(posterior)
     assert not ExpectedAccuracy(1.001 * value)(posterior)
     assert GainBelow(1e-9).value(posterior) > 0
-    every = rt.Labels.from_frame(
-        {"i": [0, 0, 1, 1], "a": [*"xyxy"], "l": [0, 1, 1, 0]}, item="i", annotator="a", label="l"
-    )
+    every = hand.labels((0, "x", 0), (0, "y", 1), (1, "x", 1), (1, "y", 0))
     assert GainBelow(1e-9)(dataclasses.replace(posterior, data=every))  # nothing left to ask
     with raises_about(SettingError, "at_least", 0.5):
         ExpectedAccuracy(0.5)(POSTERIOR)

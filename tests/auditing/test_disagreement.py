@@ -220,16 +220,7 @@ def test_a_question_is_a_pair_in_its_order():
         ("r", "p", "first", "y"),
     ]
     votes = hand.ordered_votes(*rows)
-    labels = rt.Labels.from_frame(
-        {
-            "question": [f"{first}{second}" for first, second, _, _ in rows],
-            "who": [who for _, _, _, who in rows],
-            "side": [side for _, _, side, _ in rows],
-        },
-        item="question",
-        annotator="who",
-        label="side",
-    )
+    labels = hand.labels(*((first + second, who, side) for first, second, side, who in rows))
     pd.testing.assert_frame_equal(rt.agreement(votes), rt.agreement(labels))
     assert set(rt.agreement(votes)["items_left_out"]) == {2}
     either = rt.agreement(dataclasses.replace(votes, ordered=False))

@@ -6,7 +6,6 @@ import warnings
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
@@ -16,6 +15,7 @@ from raters.errors import ConvergenceWarning, DataWarning
 from raters.fitting.result import draws_of, program_of
 from raters.inference.importance import largest_k
 from raters.program import class_probs
+from tests import hand
 from tests.models.test_hierarchical import overrun
 
 GIBBS = rt.PGGibbs(draws=1000, chains=2)
@@ -105,8 +105,7 @@ def takeover():
             one, other = rng.choice(8, 2, replace=False)
             wins = rng.random() < 1 / (1 + np.exp(reward[other] - reward[one]))
             rows.append((one, other, name) if wins else (other, one, name))
-    frame = pd.DataFrame(rows, columns=["winner", "loser", "annotator"])
-    return rt.Comparisons.from_frame(frame, winner="winner", loser="loser", annotator="annotator")
+    return hand.votes(*rows)
 
 
 @pytest.mark.slow

@@ -34,10 +34,10 @@ def _write(group: xr.DataTree, name: str, values: np.ndarray) -> None:
 
 
 @pytest.fixture(scope="module")
-def hand(fit_quietly_module) -> xr.DataTree:
+def hand(fit_quietly) -> xr.DataTree:
     """A result whose draws are written by hand: confusion matrices that do not vary, and classes
     that are known."""
-    result = fit_quietly_module(MODEL, hand_labels(), rt.PGEM(draws=200))
+    result = fit_quietly(MODEL, hand_labels(), rt.PGEM(draws=200))
     prevalence = np.array([[0.5, 0.5], [0.5, 0.5], [0.75, 0.25], [0.75, 0.25]] * 50)
     _write(result["posterior"], "confusion", np.broadcast_to(MATRICES, (1, 200, 4, 2, 2)))
     _write(result["posterior"], "prevalence", prevalence[None])
@@ -47,19 +47,6 @@ def hand(fit_quietly_module) -> xr.DataTree:
         np.array([[0.85, 0.15], [0.25, 0.75], [1.0, 0.0], [0.5, 0.5]]),
     )
     return result
-
-
-@pytest.fixture(scope="module")
-def fit_quietly_module():
-    """`raters.fit` without its warnings about annotators without labels and about few draws."""
-    import warnings
-
-    def run(model, labels, backend):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return rt.fit(model, labels, backend, seed=0, progress=False)
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +63,9 @@ def crowd():
 
 
 @pytest.fixture(scope="module")
-def difficult(crowd, fit_quietly_module) -> xr.DataTree:
+def difficult(crowd, fit_quietly) -> xr.DataTree:
     """A fit whose matrices depend on the item."""
-    return fit_quietly_module(rt.models.ItemDifficulty(), crowd.labels, rt.PGEM(draws=20))
+    return fit_quietly(rt.models.ItemDifficulty(), crowd.labels, rt.PGEM(draws=20))
 
 
 def column(audit: rt.auditing.Audit, name: str) -> dict:
@@ -138,9 +125,9 @@ def entropy(table: np.ndarray) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("classes", [pytest.param(2, marks=pytest.mark.exhaustive), 3])
-def test_every_column_follows_from_the_draws(classes, fit_quietly_module):
+def test_every_column_follows_from_the_draws(classes, fit_quietly):
     labels, _ = rt.datasets.label_crowd(40, 5, 4, classes, seed=2)
-    result = fit_quietly_module(MODEL, labels, rt.PGEM(draws=50))
+    result = fit_quietly(MODEL, labels, rt.PGEM(draws=50))
     audit = rt.audit(MODEL, result, level=0.8, margin=0.3, threshold=0.4, reference="crowd")
     confusion, prevalence = (
         result.posterior[name].values[0] for name in ("confusion", "prevalence")

@@ -13,14 +13,7 @@ DRAWS = {
 
 
 def test_nobody_is_kept_by_the_prior_alone() -> None:
-    ties = rt.Comparisons.from_frame(
-        {"a": [0] * 12, "b": [1] * 12, "who": ["x", "y"] * 6, "o": ["tie"] * 12},
-        first="a",
-        second="b",
-        annotator="who",
-        outcome="o",
-        ties="half",
-    )
+    ties = hand.ordered_votes(*[(0, 1, "tie", who) for who in "xy" * 6], ties="half")
     alone = hand.votes(*[(0, 1, "x")] * 8 + [(1, 0, "x")] * 4)
     told = hand.votes(*[(0, 1, "x")] * 6 + [(1, 0, "y")] * 6)
     for votes, verdict in ((ties, "review"), (alone, "review"), (told, "keep")):

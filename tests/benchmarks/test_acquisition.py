@@ -111,13 +111,7 @@ def greedy(script):
 def test_batch_in_numpy_is_that_of_the_default_policy(greedy) -> None:
     module, scores = greedy
     names = {"items": range(module.ITEMS), "annotators": range(module.ANNOTATORS)}
-    votes = rt.Comparisons.from_frame(
-        {"winner": [0], "loser": [1], "by": [0]},
-        winner="winner",
-        loser="loser",
-        annotator="by",
-        **names,
-    )
+    votes = hand.votes((0, 1, 0), **names)
     result = hand.result(votes, reward=scores.draws.reward, competence=scores.draws.competence)
     pool = rt.Candidates.pairs(**names)
     batch = rt.suggest(_model(module), result, pool, batch_size=module.SIZE)

@@ -15,6 +15,7 @@ from raters.checking.discrepancies import Draw, Layout
 from raters.checking.predictive import Check, holm
 from raters.families.discrepancies import comparisons as of_pairs
 from raters.fitting.replicates import answer_counts, single, source_rows
+from tests import hand
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*draws:raters.errors.ConvergenceWarning")
 RNG = np.random.default_rng(0)
@@ -217,8 +218,7 @@ def test_failures_name_the_model_that_mends_them():
         for one, two in combinations("pqrst", 2)
         for _ in range(3)
     ]
-    table = dict(zip(("winner", "loser", "who"), zip(*rows, strict=True), strict=True))
-    data = rt.Comparisons.from_frame(table, winner="winner", loser="loser", annotator="who")
+    data = hand.votes(*rows)
     result = rt.fit(rt.BTL(), data, rt.PGEM(draws=100), seed=0, progress=False)
     found = rt.check(rt.BTL(), result, replicates=500)
     assert "competence" in found.failed

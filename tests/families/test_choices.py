@@ -110,14 +110,9 @@ def test_replicated_choices_have_the_probabilities_of_the_model() -> None:
     """|z| < 4.5 for the share of each of 7 rows: 5e-5 of false alarms in all."""
     choices = trips(6)
     counts = np.repeat(1000.0, choices.num_rows)
-    many = rt.Choices.from_frame(
-        choices.to_frame().assign(chosen=lambda table: table["chosen"] * 1000),
-        set="set",
-        alternative="alternative",
-        chosen="chosen",
-        annotator="annotator",
-        counted=True,
-    )
+    table = choices.to_frame().assign(chosen=lambda table: table["chosen"] * 1000)
+    roles = {name: name for name in ("set", "alternative", "chosen", "annotator")}
+    many = rt.Choices.from_frame(table, **roles, counted=True)
     rng = np.random.default_rng(0)
     weight = rng.uniform(0.2, 1.0, many.num_rows)
     share = weight / np.bincount(many.group, weight)[many.group]

@@ -15,9 +15,7 @@ from tests import hand
 from tests.hostile.table import HALF, HUGE, NO_COUNT, NO_FLAG, NO_LIST, NO_SEED
 
 VOTES = hand.votes(("a", "b", "x"), ("b", "c", "x"), ("a", "c", "y"))
-LABELS = rt.Labels.from_frame(
-    {"i": [1, 1, 2], "k": [*"xyx"], "l": [*"pqq"]}, item="i", annotator="k", label="l"
-)
+LABELS = hand.labels((1, "x", "p"), (1, "y", "q"), (2, "x", "q"))
 MODEL = rt.BTL(reward_scale=1.0)
 RESULT = hand.result(VOTES, reward=np.random.default_rng(0).normal(size=(40, 3)))
 POOL = rt.Candidates.pairs(items=["a", "b", "c"], annotators=["x", "y"])

@@ -34,9 +34,7 @@ RESULT = hand.result(
     VOTES, reward=RNG.normal(size=(40, 3)), competence=RNG.normal(1, 0.3, size=(40, 2))
 )
 AUDIT = rt.audit(MODEL, RESULT, min_judgements=1, reference="crowd")
-LABELS = rt.Labels.from_frame(
-    {"i": [1, 1, 2, 2], "k": [*"xyxy"], "l": [*"pqqq"]}, item="i", annotator="k", label="l"
-)
+LABELS = hand.labels((1, "x", "p"), (1, "y", "q"), (2, "x", "q"), (2, "y", "q"))
 AUDITED = {"model": MODEL, "result": RESULT}
 NO_RESULT = (*NO_OBJECT, VOTES, AUDIT, xr.DataTree(), xr.Dataset())
 REPORTED = {"model": MODEL, "result": RESULT, "audit": AUDIT}

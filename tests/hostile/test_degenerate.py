@@ -11,6 +11,7 @@ import pytest
 
 import raters as rt
 from raters.errors import ConvergenceWarning, DataWarning
+from tests import hand
 
 BACKENDS = {
     "gibbs": rt.PGGibbs(draws=40, warmup=20, chains=2),
@@ -24,32 +25,21 @@ def votes(pairs: str, annotators: str, wins: float = 1.0, count: float = 1.0) ->
     """Votes on pairs such as ``ab``; the first gets `wins` of `count`. All have equal shapes."""
     first, second = zip(*pairs.split(), strict=True)
     rows = [
-        (a, b, who, outcome, number)
+        (a, b, outcome, who, number)
         for a, b, who in zip(first, second, annotators, strict=True)
         for outcome, number in ((1.0, wins), (0.0, count - wins))
         if number
     ]
-    columns = dict(zip(("a", "b", "who", "won", "times"), zip(*rows, strict=True), strict=True))
+    roles = ("first", "second", "outcome", "annotator", "count")
+    columns = dict(zip(roles, zip(*rows, strict=True), strict=True))
+    names = {"items": list("abcd"), "annotators": ["p", "q"]}
     return rt.Comparisons.from_frame(
-        columns,
-        first="a",
-        second="b",
-        annotator="who",
-        outcome="won",
-        count="times",
-        items=list("abcd"),
-        annotators=["p", "q"],
+        columns, **dict(zip(roles, roles, strict=True)), **names
     ).padded(6)
 
 
-TIES = rt.Comparisons.from_frame(
-    {"a": list("abcd"), "b": list("bcda"), "who": list("pqpq"), "won": [0.5] * 4},
-    first="a",
-    second="b",
-    outcome="won",
-    annotator="who",
-    ties="half",
-).padded(6)
+TIED = zip("abcd", "bcda", [0.5] * 4, "pqpq", strict=True)
+TIES = hand.ordered_votes(*TIED, ties="half").padded(6)
 VOTES = {
     "separation": (votes("ab bc cd ad", "pqpq"), "no vote contradicts another"),
     "disconnected": (votes("ab ba cd dc", "pqpq"), "falls into 2 components"),
@@ -60,17 +50,10 @@ VOTES = {
 
 
 def labels(items: str, annotators: str, said: str, times: int = 1) -> rt.Labels:
-    columns = {"i": list(items), "a": list(annotators), "l": list(said)}
-    return rt.Labels.from_frame(
-        columns | {"n": [times] * len(items)},
-        item="i",
-        annotator="a",
-        label="l",
-        count="n",
-        items=list("123"),
-        annotators=["p", "q"],
-        classes=["x", "y"],
-    )
+    columns = {"item": list(items), "annotator": list(annotators), "label": list(said)}
+    columns |= {"count": [times] * len(items)}
+    names = {"items": list("123"), "annotators": ["p", "q"], "classes": ["x", "y"]}
+    return rt.Labels.from_frame(columns, **{name: name for name in columns}, **names)
 
 
 LABELS = {

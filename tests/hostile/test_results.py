@@ -18,9 +18,7 @@ VOTES = hand.votes(("a", "b", "x"), ("b", "c", "x"), ("a", "c", "y"), ("c", "a",
 MODEL = rt.ExtendedBTL(competence="signed", reward_scale=1.0, competence_spread=1.0)
 POOL = rt.Candidates.pairs(items=["a", "b", "c"], annotators=["x", "y"])
 RANDOM = rt.Policy(score=rt.acquisition.Random())
-LABELS = rt.Labels.from_frame(
-    {"i": [1, 1, 2, 2], "k": [*"xyxy"], "l": [*"pqqq"]}, item="i", annotator="k", label="l"
-)
+LABELS = hand.labels((1, "x", "p"), (1, "y", "q"), (2, "x", "q"), (2, "y", "q"))
 
 
 def of_votes() -> xr.DataTree:

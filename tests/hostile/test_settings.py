@@ -11,6 +11,7 @@ import pytest
 import raters as rt
 import raters.distributions as rd
 from raters.errors import DataError, SettingError
+from tests import hand
 from tests.hostile.table import (
     HUGE,
     NO_ARRAY,
@@ -26,9 +27,7 @@ from tests.hostile.table import (
     without,
 )
 
-VOTES = rt.Comparisons.from_frame(
-    {"w": [*"abca"], "l": [*"bcab"], "k": [*"xyxy"]}, winner="w", loser="l", annotator="k"
-)
+VOTES = hand.votes(*zip("abca", "bcab", "xyxy", strict=True))
 MODEL = rt.BTL(reward_scale=1.0)
 REGRET = np.array([[0.0, 1.0], [1.0, 0.0]])
 EVEN = jnp.full((2, 2, 2), 0.5)

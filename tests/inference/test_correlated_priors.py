@@ -76,16 +76,10 @@ def votes() -> rt.Comparisons:
     rng = np.random.default_rng(0)
     first, second = rng.integers(0, 3, 40), rng.integers(3, 6, 40)
     wins = rng.random(40) < 0.3
-    names = [f"i{place}" for place in PLACES]
-    return rt.Comparisons.from_frame(
-        {
-            "winner": [names[one] for one in np.where(wins, first, second)],
-            "loser": [names[one] for one in np.where(wins, second, first)],
-        },
-        winner="winner",
-        loser="loser",
-        items=names,
-    )
+    names = np.array([f"i{place}" for place in PLACES])
+    sides = {"winner": names[np.where(wins, first, second)]}
+    sides |= {"loser": names[np.where(wins, second, first)]}
+    return rt.Comparisons.from_frame(sides, winner="winner", loser="loser", items=names.tolist())
 
 
 def choices() -> rt.Choices:
@@ -96,16 +90,9 @@ def choices() -> rt.Choices:
         rows += [
             (number, number % 4, place, place == taken, *features[place]) for place in range(3)
         ]
-    columns = ("set", "who", "alternative", "chosen", "price", "size")
-    table = dict(zip(columns, zip(*rows, strict=True), strict=True))
-    return rt.Choices.from_frame(
-        table,
-        set="set",
-        alternative="alternative",
-        chosen="chosen",
-        annotator="who",
-        features=["price", "size"],
-    )
+    roles, features = ["set", "annotator", "alternative", "chosen"], ["price", "size"]
+    table = dict(zip(roles + features, zip(*rows, strict=True), strict=True))
+    return rt.Choices.from_frame(table, **{name: name for name in roles}, features=features)
 
 
 CASES = pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import raters as rt
 from raters.inference.polya_gamma import augmentation, devices, latent_classes, sweep
 from raters.inference.polya_gamma.conditionals import Conditional
 from raters.program import Program, placing, scattered
+from tests import hand
 from tests.inference.scripts import printed, script
 
 
@@ -188,12 +189,7 @@ def test_dense_systems_of_an_accelerator_are_solved_there(votes, mesh, monkeypat
 
 
 def test_single_votes_are_seen(votes, mesh) -> None:
-    each = rt.Comparisons.from_frame(
-        {"w": [0, 1, 2, 0], "l": [1, 2, 0, 1], "who": [0, 0, 1, 1]},
-        winner="w",
-        loser="l",
-        annotator="who",
-    )
+    each = hand.votes((0, 1, 0), (1, 2, 0), (2, 0, 1), (0, 1, 1))
     twice = dataclasses.replace(each, count=np.array([1.0, 2.0, 1.0, 1.0], np.float32))
     for data, single in ((votes, False), (each, True), (twice, False)):
         program = Program(rt.BTL(), data, mesh)

@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 import raters as rt
 from raters.inference.polya_gamma import sweep
 from raters.program import Program, log_joint
+from tests import hand
 
 pytestmark = pytest.mark.slow
 
@@ -124,12 +125,8 @@ def test_items_that_won_or_lost_everything_stay_finite(fit_quietly) -> None:
     """Item 0 beats all, item 3 loses to all, whoever is asked: the maximum of the likelihood is at
     infinity."""
     pairs = [(0, 1), (0, 2), (0, 3), (1, 3), (2, 3), (1, 2), (2, 1)] * 8
-    table = {
-        "winner": [f"i{one}" for one, _ in pairs],
-        "loser": [f"i{other}" for _, other in pairs],
-        "who": ["ann", "bob"] * 28,
-    }
-    votes = rt.Comparisons.from_frame(table, winner="winner", loser="loser", annotator="who")
+    rows = zip(pairs, ["ann", "bob"] * 28, strict=True)
+    votes = hand.votes(*((f"i{one}", f"i{other}", who) for (one, other), who in rows))
     for model in (rt.BTL(), rt.ExtendedBTL()):
         for backend in (rt.PGEM(draws=200), rt.PGGibbs(draws=200, warmup=50, chains=1)):
             reward = fit_quietly(model, votes, backend)["posterior"]["reward"]

@@ -19,6 +19,7 @@ from raters.errors import ConvergenceWarning, DataWarning
 from raters.inference import modes
 from raters.inference.polya_gamma import label_switching, latent_classes
 from raters.program import log_prior, pointwise_log_likelihood, scattered, trace
+from tests import hand
 
 MODEL = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
 
@@ -133,14 +134,9 @@ def test_an_order_and_its_inverse_are_tried_alike(number, orders):
     """Without that, the Metropolis step needs a correction."""
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        table = {
-            "i": np.repeat(np.arange(40), 4),
-            "a": rng.integers(12, size=160),
-            "l": rng.integers(number, size=160),
-        }
-        data = rt.Labels.from_frame(
-            table, item="i", annotator="a", label="l", classes=range(number)
-        )
+        item, annotator = np.repeat(np.arange(40), 4), rng.integers(12, size=160)
+        rows = zip(item, annotator, rng.integers(number, size=160), strict=True)
+        data = hand.labels(*rows, classes=range(number))
         chances = modes.orders(data, number)
         assert orders is None or len(chances) == orders
         assert tuple(range(number)) not in chances

@@ -17,6 +17,7 @@ from scipy.special import expit, logsumexp
 import raters as rt
 from raters.inference.polya_gamma import augmentation, joint, joint_plan, sweep
 from raters.program import log_joint, start_of
+from tests import hand
 from tests.several import OF_LABELS, labelled
 
 _VOTES = rt.BTL(reward_scale=1.0)
@@ -37,12 +38,8 @@ def votes_of(seed: int, number: int, items: int = 4) -> rt.Comparisons:
     """Votes of three annotators."""
     rng = np.random.default_rng(seed)
     first = rng.integers(items, size=number)
-    table = {
-        "winner": first,
-        "loser": (first + rng.integers(1, items, size=number)) % items,
-        "who": np.arange(number) % 3,
-    }
-    return rt.Comparisons.from_frame(table, winner="winner", loser="loser", annotator="who")
+    second = (first + rng.integers(1, items, size=number)) % items
+    return hand.votes(*zip(first, second, np.arange(number) % 3, strict=True))
 
 
 def rankings_of(seed: int, number: int, items: int = 4) -> rt.Rankings:

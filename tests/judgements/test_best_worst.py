@@ -71,16 +71,9 @@ def test_a_long_table_holds_the_worst() -> None:
     frame = answers.to_frame()
     ann = frame[frame["ranking"] == 0].set_index("item")
     assert ann["lowest"].to_dict() == {"beer": 1, "mead": 0, "milk": 0, "tea": 0}
-    again = rt.Rankings.from_frame(
-        frame,
-        ranking="ranking",
-        item="item",
-        rank="rank",
-        lowest="lowest",
-        annotator="annotator",
-        count="count",
-        unranked="not offered",
-    )
+    roles = ("ranking", "item", "rank", "lowest", "annotator", "count")
+    columns = dict(zip(roles, roles, strict=True))
+    again = rt.Rankings.from_frame(frame, **columns, unranked="not offered")
     for name in ("offered", "place", "lowest", "depth", "weight"):
         np.testing.assert_array_equal(getattr(again, name), getattr(answers, name))
     assert "lowest" not in answers.without_worst().to_frame()

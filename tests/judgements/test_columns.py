@@ -13,6 +13,7 @@ import pytest
 import raters as rt
 from raters.errors import DataError, DataWarning
 from raters.judgements.reading.columns import read_columns
+from tests import hand
 from tests.refusals import raises_about
 
 WINNERS, LOSERS = ["tea", "tea", "coffee"], ["coffee", "water", "water"]
@@ -187,7 +188,5 @@ def test_headings_among_the_rows_are_refused():
 @pytest.mark.parametrize(("one", "two"), [("1", "1.0"), ("01", "1"), ("1e1", "10"), ("TRUE", "1")])
 def test_classes_that_are_one_number_are_named_in_a_warning(one, two):
     with pytest.warns(DataWarning, match="some classes are told apart by the spelling of a number"):
-        labels = rt.Labels.from_frame(
-            {"i": [1, 1], "k": ["x", "y"], "l": [one, two]}, item="i", annotator="k", label="l"
-        )
+        labels = hand.labels((1, "x", one), (1, "y", two))
     assert labels.num_classes == 2

@@ -11,6 +11,7 @@ import pytest
 import raters as rt
 from raters.errors import DataError
 from raters.judgements import separation
+from tests import hand
 from tests.refusals import raises_about
 
 
@@ -199,12 +200,5 @@ def test_ratings_without_a_pair_are_refused(annotator):
 )
 def test_rewards_imitate_an_advantage_of_the_first_unless_orders_are_mixed(rows, share) -> None:
     """By hand: of a before b before c, rewards ⅔ apart leave (⅓² + ⅓² + ⅓²) / 3."""
-    table = [(*row, "first", "ann") for row in rows]
-    votes = rt.Comparisons.from_frame(
-        pd.DataFrame(table, columns=["one", "two", "better", "who"]),
-        first="one",
-        second="two",
-        outcome="better",
-        annotator="who",
-    )
+    votes = hand.ordered_votes(*[(*row, "first", "ann") for row in rows])
     assert separation.order_share(votes) == pytest.approx(share, abs=1e-5)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import raters as rt
 from raters.program import likelihood_of
+from tests import hand
 
 PLACES = ["best", "next", "last"]
 
@@ -61,20 +62,12 @@ def test_rankings_agree_with_votes_written_out():
     orders = np.array([rng.permutation(6) for _ in range(20)])
     kept = rng.integers(0, 7, 20)
     pairs = [
-        (k, order[i], order[j])
+        (order[i], order[j], k)
         for k, order in enumerate(orders)
         for i in range(kept[k])
         for j in range(i + 1, kept[k])
     ]
-    who, winner, loser = map(list, zip(*pairs, strict=True))
-    written = rt.Comparisons.from_frame(
-        {"w": winner, "l": loser, "k": who},
-        winner="w",
-        loser="l",
-        annotator="k",
-        items=range(6),
-        annotators=range(20),
-    )
+    written = hand.votes(*pairs, items=range(6), annotators=range(20))
     table = {
         f"place {at}": [int(o[at]) if at < n else None for o, n in zip(orders, kept, strict=True)]
         for at in range(6)
@@ -131,12 +124,8 @@ def test_a_table_is_matched_by_name(plain, as_table):
 
 
 def test_features_of_items_follow_the_presentation():
-    votes = rt.Comparisons.from_frame(
-        {"one": ["b", "a"], "two": ["a", "b"], "won": [1, 1]},
-        first="one",
-        second="two",
-        outcome="won",
-    ).with_features(np.array([[0.0], [1.0]]))
+    votes = hand.ordered_votes(("b", "a", 1, "x"), ("a", "b", 1, "x"))
+    votes = votes.with_features(np.array([[0.0], [1.0]]))
     assert votes.ordered
     assert dict(zip(votes.first.tolist(), votes.features.ravel().tolist(), strict=True)) == {
         0: -1.0,

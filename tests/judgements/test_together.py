@@ -8,20 +8,17 @@ import pytest
 import raters as rt
 from raters.errors import DataWarning, SettingError
 from raters.kinds import kind_of
+from tests import hand
 from tests.refusals import raises_about
 
 
 def votes_of(pairs: str, who: str, **options) -> rt.Comparisons:
     """A vote for each pair of letters, the winner first."""
-    table = {"winner": list(pairs[::2]), "loser": list(pairs[1::2]), "who": list(who)}
-    return rt.Comparisons.from_frame(
-        table, winner="winner", loser="loser", annotator="who", **options
-    )
+    return hand.votes(*zip(pairs[::2], pairs[1::2], who, strict=True), **options)
 
 
 def labels_of(items: str, who: str, says: str) -> rt.Labels:
-    table = {"item": list(items), "who": list(who), "says": list(says)}
-    return rt.Labels.from_frame(table, item="item", annotator="who", label="says")
+    return hand.labels(*zip(items, who, says, strict=True))
 
 
 @pytest.fixture(scope="module")

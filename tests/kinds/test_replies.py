@@ -43,12 +43,8 @@ def test_prediction_and_scores(result, responses):
     probability = rt.predict(MODEL, result)
     assert probability.dims == ("chain", "draw", "answer", "response")
     np.testing.assert_allclose(probability.sum("answer"), 1, atol=1e-5)
-    one = Replies.from_frame(
-        {"who": ["p03"], "question": ["q2"], "right": [1]},
-        person="who",
-        item="question",
-        correct="right",
-    )
+    table = {"person": ["p03"], "item": ["q2"], "correct": [1]}
+    one = Replies.from_frame(table, **{name: name for name in table})
     again = rt.predict(MODEL, result, one)
     row = np.flatnonzero((probability["by"] == "p03") & (probability["item"] == "q2"))
     np.testing.assert_allclose(again[..., 0], probability[..., row[0]], atol=1e-6)

@@ -7,6 +7,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 
@@ -175,17 +176,9 @@ def of_types(number: int = 40, each: int = 12) -> rt.Choices:
             rows += [
                 (who, who * each + trip, code, price[code], code == taken) for code in range(3)
             ]
-    table = dict(
-        zip(("who", "trip", "mode", "price", "taken"), zip(*rows, strict=True), strict=True)
-    )
-    return rt.Choices.from_frame(
-        {name: list(column) for name, column in table.items()},
-        set="trip",
-        alternative="mode",
-        chosen="taken",
-        annotator="who",
-        features=["price"],
-    )
+    columns = ["annotator", "set", "alternative", "price", "chosen"]
+    roles = {name: name for name in columns if name != "price"}
+    return rt.Choices.from_frame(pd.DataFrame(rows, columns=columns), **roles, features=["price"])
 
 
 def test_types_are_found(fit_quietly) -> None:

@@ -3,7 +3,6 @@ of them."""
 
 from __future__ import annotations
 
-import warnings
 from itertools import product
 
 import numpy as np
@@ -13,7 +12,6 @@ from scipy.stats import norm
 
 import raters as rt
 from raters.auditing.comparisons import competences
-from raters.errors import ConvergenceWarning
 from raters.fitting.result import draws_of
 from raters.models.comparisons import guesser_btl
 from raters.program import class_probs
@@ -79,12 +77,10 @@ def crowd() -> tuple[rt.Comparisons, dict[str, np.ndarray]]:
 
 
 @pytest.fixture(scope="module")
-def fitted(crowd):
+def fitted(crowd, fit_quietly):
     """A fit of them by Gibbs."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        backend = rt.PGGibbs(draws=400, warmup=150, chains=2)
-        return rt.fit(rt.models.GuesserBTL(), crowd.votes, backend, seed=0, progress=False)
+    backend = rt.PGGibbs(draws=400, warmup=150, chains=2)
+    return fit_quietly(rt.models.GuesserBTL(), crowd.votes, backend)
 
 
 def test_types_are_found(crowd, fitted) -> None:

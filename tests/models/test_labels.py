@@ -15,6 +15,7 @@ from raters.acquisition.scores import Bald
 from raters.errors import DataError
 from raters.fitting.result import fit_warnings
 from raters.program import Program
+from tests import hand
 from tests.refusals import raises_about
 
 EM = rt.PGEM(draws=200)
@@ -95,13 +96,7 @@ def test_a_record_is_worth_its_labels():
 def test_predict_is_bayes_rule(fitted):
     """New items, labelled by known annotators: prevalence times the entries of the confusion
     matrices, normalised."""
-    new = rt.Labels.from_frame(
-        {"i": ["x", "x", "y"], "who": [0, 3, 5], "says": [2, 2, 0]},
-        item="i",
-        annotator="who",
-        label="says",
-        classes=[0, 1, 2],
-    )
+    new = hand.labels(("x", 0, 2), ("x", 3, 2), ("y", 5, 0), classes=[0, 1, 2])
     found = rt.predict(rt.DawidSkene(), fitted, new)
     assert found.dims == ("chain", "draw", "item", "true_class")
     draws = fitted["posterior"]
@@ -182,10 +177,8 @@ def test_a_hidden_layer_learns_what_a_line_cannot(fit_quietly):
     true_class = (features[:, 0] * features[:, 1] > 0).astype(int)
     item = np.repeat(np.arange(180), 3)
     label = np.where(rng.random(540) < 0.9, true_class[item], 1 - true_class[item])
-    table = {"item": item, "who": rng.integers(5, size=540), "says": label}
-    labels = rt.Labels.from_frame(
-        table, item="item", annotator="who", label="says", items=range(240)
-    ).with_features(features)
+    rows = zip(item, rng.integers(5, size=540), label, strict=True)
+    labels = hand.labels(*rows, items=range(240)).with_features(features)
     right = {}
     for model in (rt.Raykar(), rt.Raykar(hidden=8)):
         found = fit_quietly(model, labels, rt.PGEM(draws=0, max_sweeps=30), seed=0)["classes"][

@@ -15,6 +15,7 @@ from scipy.special import logsumexp
 
 import raters as rt
 from raters.distributions import ConfusedLabel, GroupedMixture
+from tests import hand
 
 ITEMS = ["a", "b", "c", "d"]
 PEOPLE = ["x", "y", "z"]
@@ -32,11 +33,8 @@ CONFUSION = _RNG.dirichlet(np.ones(3), (3, 3))
 
 def read(rows, known=None, **options) -> rt.Labels:
     """Labels with all names declared."""
-    table = dict(zip(("item", "who", "says"), zip(*rows, strict=True), strict=True))
     names = {"items": ITEMS, "annotators": PEOPLE, "classes": CLASSES}
-    labels = rt.Labels.from_frame(
-        table, item="item", annotator="who", label="says", **names, **options
-    )
+    labels = hand.labels(*rows, **names, **options)
     return labels.with_truth(known) if known else labels
 
 
