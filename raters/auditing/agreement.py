@@ -17,7 +17,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from raters.auditing.disagreement import Answers, Ratio, nominal, of_class, ordinal, scored
-from raters.errors import DataError, DataWarning, refuse
+from raters.errors import DataError, DataWarning, refuse, refuse_data
 from raters.errors.validation import checked, share
 from raters.judgements import Comparisons
 from raters.judgements.base import Judgements
@@ -234,8 +234,7 @@ def _statistics(answers: Answers, data: Judgements, metric: Metric | None) -> di
         if not np.isfinite(number).all():
             problem = "are no numbers, which metric='interval' takes differences of"
             expected = "name the classes by numbers, or take the order of the classes alone"
-            instead = "metric='ordinal'"
-            refuse("classes", list(classes), problem, expected, instead=instead, error=DataError)
+            refuse_data("classes", list(classes), problem, expected, instead="metric='ordinal'")
         return {"krippendorff_alpha": scored(answers, number)}
     if not data.graded:
         _check_order(list(classes), number)
@@ -250,7 +249,7 @@ def _check_order(classes: list[Any], number: Float[np.ndarray, " class"]) -> Non
             problem = "are numbers in an order that is not theirs"
             expected = "name the classes from the lowest to the highest when the table is read"
             instead = "rt.Labels.from_frame(..., classes=[...])"
-            refuse("classes", classes, problem, expected, instead=instead, error=DataError)
+            refuse_data("classes", classes, problem, expected, instead=instead)
     elif len(names) > 2 and names == sorted(names) and max(map(len, names)) > 1:
         warnings.warn(
             f"the order of the classes is that of the alphabet, {' < '.join(names[:6])}; where"
@@ -265,7 +264,7 @@ def _check(data: Any, metric: str | None, by_class: bool) -> None:
     """Raise unless these are answers that can be compared, in the way that is asked for."""
     if not isinstance(data, Judgements) or not is_measurable(data) or not data.has_answers:
         expected = "give answers that are names or sides of pairs, as rt.Labels and rt.Comparisons"
-        refuse("data", data, "has no answers that can be equal", expected, error=DataError)
+        refuse_data("data", data, "has no answers that can be equal", expected)
     name, value = ("by_class", True) if by_class else ("metric", metric)
     if data.answer not in data.axes and (by_class or metric not in (None, "nominal")):
         problem = "has no effect on pairs, of which there are two answers"

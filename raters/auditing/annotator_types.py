@@ -30,68 +30,51 @@ def type_site(program: Program[Any]) -> str | None:
     )
 
 
-def type_names(program: Program[Any], site: str) -> tuple[str, ...]:
-    """Names of the types of the site."""
-    found: list[tuple[str, ...]] = []
-    part = program.data.first_unit()
-    jax.eval_shape(lambda: found.append(skeleton(program.model, part)[site]["fn"].names))
-    return found[0]
-
-
 def type_probs(program: Program[Any], draws: Values) -> dict[str, PerAnnotator]:
     """Posterior probability of each type of each annotator, from draws of the parameters."""
-    site = type_site(program)
-    if site is None:
-        return {}
-    row = jax.tree.map(jnp.asarray, program.data.first_unit())
-    probs = np.asarray(_at_draws(program.model, site, row, draws), np.float64)
-    return dict(zip(type_names(program, site), probs.T, strict=True))
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _at_draws(
-    model: Model[Any], site: str, row: Any, draws: Values
-) -> Float[Array, "annotator type"]:
-    """Probabilities of the types given the parameters, averaged over draws."""
-
-    def of(values: Values) -> Array:
-        found = trace(model, row, values)[site]
-        probs: Array = found["fn"].type_probs(found["value"])
-        return probs
-
-    probs: Array = jax.lax.map(of, draws).mean(0)
-    return probs
+    return _mean_probs(program, program.data.first_unit(), draws, None)
 
 
 def type_probs_given(
     program: Program[Any], draws: Values, true_class: Int[np.ndarray, "draw unit"]
 ) -> dict[str, PerAnnotator]:
     """Probability of each type of each annotator under draws of the true classes."""
+    with jax.enable_x64(True):
+        return _mean_probs(program, program.data, draws, jnp.asarray(true_class))
+
+
+def _mean_probs(
+    program: Program[Any], data: Any, draws: Values, true_class: Int[Array, "draw unit"] | None
+) -> dict[str, PerAnnotator]:
+    """Mean probability of each type over draws, by its name."""
     site = type_site(program)
     if site is None:
         return {}
-    with jax.enable_x64(True):
-        data = jax.tree.map(jnp.asarray, program.data)
-        probs = np.asarray(_at_classes(program.model, site, data, draws, jnp.asarray(true_class)))
-    return dict(zip(type_names(program, site), probs.T, strict=True))
+    data = jax.tree.map(jnp.asarray, data)
+    probs = np.asarray(_at_draws(program.model, site, data, draws, true_class), np.float64)
+    names: list[str] = []
+    part = program.data.first_unit()
+    jax.eval_shape(lambda: names.extend(skeleton(program.model, part)[site]["fn"].names))
+    return dict(zip(names, probs.T, strict=True))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _at_classes(
-    model: Model[Any], site: str, data: Any, draws: Values, true_class: Int[Array, "draw unit"]
+def _at_draws(
+    model: Model[Any], site: str, data: Any, draws: Values, true_class: Any
 ) -> Float[Array, "annotator type"]:
-    """Probabilities of the types given the classes, averaged over draws."""
+    """Probabilities of the types given the parameters, or the classes, averaged over draws."""
 
-    def of(entry: tuple[Values, Array]) -> Array:
+    def of(entry: tuple[Values, Array | None]) -> Array:
         values, codes = entry
+        found = trace(model, data, values)[site]
+        if codes is None:
+            return jnp.asarray(found["fn"].type_probs(found["value"]))
         classes = jax.nn.one_hot(codes, data.num_classes)
         parameters = latent_classes.parameters(model, data, values, classes, site)
         probs = jax.nn.softmax(latent_classes.component_log_probs(parameters), axis=-1)
-        by_type: Array = trace(model, data, values)[site]["fn"].by_type(probs)
-        return by_type
+        return jnp.asarray(found["fn"].by_type(probs))
 
-    probs: Array = jax.lax.map(of, (draws, true_class)).mean(0)
-    return probs
+    return jnp.mean(jax.lax.map(of, (draws, true_class)), 0)
 
 
 def type_columns(probs: dict[str, PerAnnotator]) -> dict[str, PerAnnotator]:

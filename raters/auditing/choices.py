@@ -6,11 +6,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from numpyro.distributions import constraints
 
-from raters.errors import DataError, refuse
+from raters.auditing.intervals import mean_and_interval
+from raters.errors import refuse_data
 from raters.errors.validation import checked, share
 from raters.fitting.replicates import probs_of_draws, replicated
 from raters.fitting.result import draws_of, program_of
@@ -31,11 +33,6 @@ class Menus(NamedTuple):
     cell: Int[np.ndarray, " offer"]
     menu: Int[np.ndarray, " cell"]
     alternative: Int[np.ndarray, " cell"]
-
-    @property
-    def number(self) -> int:
-        """Number of menus."""
-        return int(self.menu.max(initial=-1)) + 1
 
 
 def menus(data: Choices) -> Menus:
@@ -90,7 +87,7 @@ def choice_shares(model: Model[Any], result: xr.DataTree, *, level: float = 0.9)
         problem = f"is of {type(program.data).__name__}"
         expected = "shares by what was offered are of choices"
         instead = "rt.fit(rt.MultinomialLogit(), choices, seed=0)"
-        refuse("result", problem=problem, expected=expected, instead=instead, error=DataError)
+        refuse_data("result", problem=problem, expected=expected, instead=instead)
     return shares_of(program, result, level)
 
 
@@ -113,13 +110,9 @@ def shares_of(program: Program[Choices], result: xr.DataTree, level: float) -> x
         "low": low,
         "high": high,
     }
-    names = [name_text(name) for name in data.alternatives]
-    written = [
-        ", ".join(names[code] for code in found.alternative[found.menu == menu])
-        for menu in range(found.number)
-    ]
+    names = pd.Series(map(name_text, data.alternatives), dtype=object)[found.alternative]
     coords = {
-        "menu": ("cell", np.array(written, object)[found.menu]),
+        "menu": ("cell", names.groupby(found.menu).transform(", ".join).to_numpy(object)),
         "alternative": ("cell", names_array(data.alternatives)[found.alternative]),
     }
     return xr.Dataset({name: ("cell", column) for name, column in columns.items()}, coords)
@@ -128,9 +121,7 @@ def shares_of(program: Program[Choices], result: xr.DataTree, level: float) -> x
 def coefficients(program: Program[Choices], result: xr.DataTree, level: float) -> xr.Dataset:
     """Posterior means and intervals of all parameters, in the user's units."""
     draws, _ = draws_of(program, result)
-    terms: list[str] = []
-    of: list[str] = []
-    values: list[Float[np.ndarray, " draw"]] = []
+    terms, of, values = [], [], []
     for name, site in program.sites.items():
         drawn, kind, places = draws[name], name, np.ones(site.shape, bool)
         if site.support is constraints.corr_cholesky:
@@ -141,15 +132,9 @@ def coefficients(program: Program[Choices], result: xr.DataTree, level: float) -
             terms.append(_term(program, kind, site.dims, index))
             of.append(kind)
             values.append(drawn[(slice(None), *index)])
-    table = np.stack(values)
-    low, high = np.quantile(table, ((1 - level) / 2, (1 + level) / 2), axis=1)
-    columns = {
-        "value": table.mean(1),
-        "value_low": low,
-        "value_high": high,
-        "sd": table.std(1),
-        "p_positive": (table > 0).mean(1),
-    }
+    table = np.stack(values).T
+    columns = mean_and_interval("value", table, level)
+    columns |= {"sd": table.std(0), "p_positive": (table > 0).mean(0)}
     coords = {"term": terms, "parameter": ("term", of)}
     return xr.Dataset({name: ("term", column) for name, column in columns.items()}, coords)
 

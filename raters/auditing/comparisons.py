@@ -7,19 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from jaxtyping import Bool, Float, Int
 from scipy.special import expit
 
 from raters.auditing import tastes
+from raters.auditing.intervals import table
 from raters.auditing.position import SITE, position_bias
-from raters.auditing.verdicts import gives_one_answer
+from raters.auditing.verdicts import gives_one_answer, share_of
 from raters.distributions.ties import OUTCOMES
 from raters.errors import refuse
 from raters.errors.validation import share
 from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
-from raters.judgements.names import names_array
 from raters.kinds import AuditLimits, Quantities
 from raters.model import OPEN_MIRROR, Sign, Values, in_mirror
 from raters.models.comparisons.directions import directed, has_directions
@@ -44,23 +45,27 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
         problem = f"has every competence of this model on one side, as they are {kind}"
         expected = "it must be above 0" + (" and below 1" if kind == "unit" else "")
         refuse("threshold", limits.threshold, problem, expected, instead="threshold=0.25")
-    return _with_position(
-        _without_position(program, result, limits), program, result, limits.margin
-    )
-
-
-def _without_position(
-    program: Program[Any], result: xr.DataTree, limits: AuditLimits
-) -> Quantities:
-    """Competence and accuracy of each annotator."""
     data = program.data
     if {"taste", "position"} & set(program.sites):
-        of_tastes = tastes.quantities(program, result, limits.margin)
+        found = tastes.quantities(program, result, limits.margin)
         reward = np.asarray(result["posterior"]["reward"].mean(("chain", "draw")))[:, None]
-        same = np.zeros(data.num_annotators, int)
-        columns = {**of_tastes.columns, "agreement": agreement(data, reward, same)}
-        worlds = _worlds(program, of_tastes.values["competence"], limits.level)
-        return replace(of_tastes, columns=columns, tables=worlds)
+        agreed = agreement(data, reward, np.zeros(data.num_annotators, int))
+        found = replace(found, columns={**found.columns, "agreement": agreed})
+    else:
+        found = _of_competences(program, result, limits.margin)
+    values, columns = dict(found.values), dict(found.columns)
+    if data.ordered:
+        columns["gives_one_answer"] = _chooses_one_side(data)
+    bias = position_bias(program, result)
+    if bias is not None and not bias.shared:
+        values |= {SITE: bias.bias, "first_share": bias.first_share}
+        columns[f"p_{SITE}"] = (np.abs(bias.first_share - 0.5) >= limits.margin).mean(0)
+    worlds = _worlds(program, values["competence"], limits.level)
+    return replace(found, values=values, columns=columns, tables=worlds)
+
+
+def _of_competences(program: Program[Any], result: xr.DataTree, margin: float) -> Quantities:
+    """Competence and accuracy of each annotator."""
     if "competence" not in program.sites:
         expected = (
             "fit ExtendedBTL, with signed competences to find adversaries too, or"
@@ -74,7 +79,7 @@ def _without_position(
     compared = _by_items if "reward" in program.sites else _by_features
     accuracy, agreed = compared(program, result, draws, few)
     chances = {
-        "p_guessing": (np.abs(accuracy - 0.5) < limits.margin).mean(0),
+        "p_guessing": (np.abs(accuracy - 0.5) < margin).mean(0),
         "p_adversarial": (competence < 0).mean(0),
     }
     if has_directions(program):  # Guessers and adversaries are types of the model.
@@ -88,7 +93,6 @@ def _without_position(
         values={"competence": competence, "accuracy": accuracy},
         judged="competence",
         columns={"relative": relative, **chances, "agreement": agreed},
-        tables=_worlds(program, competence, limits.level),
     )
 
 
@@ -118,13 +122,7 @@ def _by_features(
     rows = rng.integers(len(features), size=_PAIRS)
     gap = np.abs(few["coefficient"] @ features[rows].T)
     accuracy = np.stack([expit(own[:, None] * gap).mean(1) for own in few["competence"].T], axis=1)
-    is_first = features @ draws["coefficient"].mean(0) > 0
-    for_better = np.where(is_first, data.wins, data.weight - data.wins)
-    votes, for_better = (
-        np.bincount(data.annotator, each, data.num_annotators) for each in (data.weight, for_better)
-    )
-    with np.errstate(invalid="ignore"):
-        return accuracy, for_better / votes
+    return accuracy, _share_for_better(data, features @ draws["coefficient"].mean(0))
 
 
 def competences(program: Program[Any], draws: Values) -> AnnotatorDraws:
@@ -134,34 +132,11 @@ def competences(program: Program[Any], draws: Values) -> AnnotatorDraws:
     return directed(program.model, program.data, draws)
 
 
-def _with_position(
-    found: Quantities, program: Program[Any], result: xr.DataTree, margin: float
-) -> Quantities:
-    """Add position biases of annotators, where the model has any."""
-    data = program.data.unpadded()
-    if data.ordered:
-        alike = {"gives_one_answer": _chooses_one_side(data)}
-        found = replace(found, columns={**found.columns, **alike})
-    bias = position_bias(program, result)
-    if bias is None or bias.shared:
-        return found
-    values = {SITE: bias.bias, "first_share": bias.first_share}
-    biased = (np.abs(bias.first_share - 0.5) >= margin).mean(0)
-    return replace(
-        found, values={**found.values, **values}, columns={**found.columns, f"p_{SITE}": biased}
-    )
-
-
 def _chooses_one_side(data: Comparisons) -> Bool[np.ndarray, " annotator"]:
     """Annotators all of whose votes are for the same side, which by chance few would."""
-    data = data.halved()
-    count = np.asarray(data.weight, float)
-    first, total = (
-        np.bincount(data.annotator, votes, data.num_annotators) for votes in (data.wins, count)
-    )
-    return gives_one_answer(
-        np.maximum(first, total - first), total, np.full(data.num_annotators, 0.5)
-    )
+    first = np.bincount(data.annotator, data.halved().wins, data.num_annotators)
+    total = np.bincount(data.annotator, data.weight, data.num_annotators)
+    return gives_one_answer(np.maximum(first, total - first), total, np.full(len(total), 0.5))
 
 
 def in_other_world(program: Program[Any], competence: AnnotatorDraws) -> Bool[np.ndarray, " draw"]:
@@ -181,17 +156,13 @@ def _worlds(
     other = in_other_world(program, competence)
     if not other.any():
         return {}
-    parts = [competence[~other], competence[other]]
-    low, high = (
-        np.stack([np.quantile(part, tail, axis=0) for part in parts])
-        for tail in ((1 - level) / 2, (1 + level) / 2)
-    )
-    values = {"competence": np.stack([part.mean(0) for part in parts])}
-    values |= {"competence_low": low, "competence_high": high}
-    columns = {name: (("world", "annotator"), each) for name, each in values.items()}
+    each = [
+        table("annotator", program.data.judges, {}, {"competence": competence[part]}, level)
+        for part in (~other, other)
+    ]
+    worlds = xr.concat(each, pd.Index([0, 1], name="world"), coords="minimal")
     probability = ("world", np.array([1 - other.mean(), other.mean()]))
-    coords = {"world": [0, 1], "annotator": names_array(program.data.judges)}
-    return {"worlds": xr.Dataset(columns, coords).assign(probability=probability)}
+    return {"worlds": worlds.assign(probability=probability)}
 
 
 def _accuracy(
@@ -244,12 +215,15 @@ def agreement(
     """Share of each annotator's votes that go to the item with the higher reward; of a tie,
     half."""
     data = data.halved()
-    count = np.ones(data.num_comparisons) if data.count is None else data.count
     kind = of_type[data.annotator]
     gap = reward[data.first, kind] - reward[data.second, kind]
     if deviation is not None:
         gap = gap + deviation[data.stratum, data.first] - deviation[data.stratum, data.second]
+    return _share_for_better(data, gap)
+
+
+def _share_for_better(data: Comparisons, gap: Float[np.ndarray, " row"]) -> PerAnnotator:
+    """Share of each annotator's votes that go to the better side, by some gaps."""
+    count = np.asarray(data.weight, float)
     for_better = np.where(gap > 0, data.wins, count - data.wins)
-    votes = np.bincount(data.annotator, count, data.num_annotators)
-    with np.errstate(invalid="ignore"):
-        return np.bincount(data.annotator, for_better, data.num_annotators) / votes
+    return share_of(data.annotator, for_better, count, data.num_annotators)

@@ -14,6 +14,7 @@ import xarray as xr
 from jaxtyping import Array, Bool, Float
 
 from raters.auditing.intervals import table
+from raters.auditing.verdicts import share_of
 from raters.errors import PACKAGE, DataWarning, refuse
 from raters.errors.validation import share
 from raters.fitting.result import draws_of
@@ -65,12 +66,11 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
             "p_adversarial": (rationality < 0).mean(0),
         }
         tables = {"reward": rewards(program, result, limits.level), "policy": policy}
-        values = {"rationality": rationality}
-        return Quantities(values, "rationality", chances | agreement, tables, by_crowd=True)
-    competence = np.asarray(draws["competence"])
-    chances = {"p_guessing": (competence < near).mean(0)} | agreement
-    values, tables = {"competence": competence}, {"policy": policy}
-    return Quantities(values, "competence", chances, tables, by_crowd=True)
+        values, columns = {"rationality": rationality}, chances | agreement
+        return Quantities(values, "rationality", columns, tables, by_crowd=True)
+    values = {"competence": np.asarray(draws["competence"])}
+    chances = {"p_guessing": (values["competence"] < near).mean(0)} | agreement
+    return Quantities(values, "competence", chances, {"policy": policy}, by_crowd=True)
 
 
 def at_random(program: Program[Any], draws: Values, near: float) -> Bool[np.ndarray, " draw"]:
@@ -84,10 +84,9 @@ def at_random(program: Program[Any], draws: Values, near: float) -> Bool[np.ndar
         traced = jax.tree.map(jnp.asarray, data)
         both = [jnp.asarray(draws[name], float) for name in ("coefficient", "rationality")]
         gain = _gains(program.model, traced, jnp.asarray(steps), *(one[some] for one in both))
-        if np.asarray(gain).max() > limit:
+        if gain.max() > limit:
             return np.zeros(number, bool)
-        own = _distances(program.model, traced, jnp.asarray(steps), *both)
-        return np.asarray(own) < near
+        return np.asarray(_distances(program.model, traced, jnp.asarray(steps), *both)) < near
 
 
 def rewards(program: Program[Any], result: xr.DataTree, level: float) -> xr.Dataset:
@@ -104,32 +103,28 @@ def policies(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
     data, few = program.data, draws_of(program, result, _DRAWS)[0]
     if isinstance(program.model, MaxEntIRL):
         with jax.enable_x64(True):
-            draws = {"coefficient": jnp.asarray(few["coefficient"], float)}
-            mean = _mean_policy(program.model, jax.tree.map(jnp.asarray, data), draws)
+            coefficient = jnp.asarray(few["coefficient"], float)
+            mean = _mean_policy(program.model, jax.tree.map(jnp.asarray, data), coefficient)
         probs = np.asarray(mean)
     else:
         assert isinstance(program.model, BehaviouralCloning)
         probs = np.asarray(few["policy"], np.float64).mean(0) * np.asarray(data.allowed)
         probs = probs / probs.sum(1, keepdims=True)
-    return xr.Dataset(
-        {
-            "probability": (("state", "action"), probs),
-            "steps": ("state", data.judgements_by("state")),
-        },
-        coords={"state": names_array(data.states), "action": names_array(data.actions)},
-    )
+    steps = ("state", data.judgements_by("state"))
+    columns = {"probability": (("state", "action"), probs), "steps": steps}
+    coords = {"state": names_array(data.states), "action": names_array(data.actions)}
+    return xr.Dataset(columns, coords)
 
 
 @partial(jax.jit, static_argnums=0)
-def _mean_policy(model: MaxEntIRL, data: Any, draws: Values) -> Float[Array, "state action"]:
+def _mean_policy(model: MaxEntIRL, data: Any, draws: Array) -> Float[Array, "state action"]:
     """Mean over draws of the policy of rationality 1."""
 
     def add(total: Array, coefficient: Array) -> tuple[Array, None]:
         return total + jnp.exp(model.log_policies(data, coefficient, jnp.ones(1))[0]), None
 
     shape = (data.num_states, data.num_actions)
-    total = jax.lax.scan(add, jnp.zeros(shape), draws["coefficient"])[0]
-    return total / len(draws["coefficient"])
+    return jax.lax.scan(add, jnp.zeros(shape), draws)[0] / len(draws)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -140,11 +135,9 @@ def _gains(
 
     def gain(own: tuple[Array, Array]) -> Array:
         taken = model.log_policies(data, *own)[data.annotator, data.state, data.action]
-        total: Array = jnp.sum(weight * (taken + jnp.log(jnp.sum(data.allowed, 1))[data.state]))
-        return total
+        return jnp.sum(weight * (taken + jnp.log(jnp.sum(data.allowed, 1))[data.state]))
 
-    gains: Array = jax.lax.map(gain, (coefficient, rationality))
-    return gains
+    return jnp.asarray(jax.lax.map(gain, (coefficient, rationality)))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -158,11 +151,10 @@ def _distances(
         coefficient, rationality = own
         policy = jnp.exp(model.log_policies(data, coefficient, rationality[None])[0])
         apart = jnp.abs(policy - chance).sum(1) / 2
-        mean: Array = jnp.sum(weight * apart[data.state]) / jnp.maximum(weight.sum(), 1.0)
-        return mean
+        return jnp.sum(weight * apart[data.state]) / jnp.maximum(weight.sum(), 1.0)
 
-    distances: Array = jax.lax.map(distance, (coefficient, jnp.abs(rationality).mean(1)))
-    return distances
+    average = jnp.abs(rationality).mean(1)
+    return jnp.asarray(jax.lax.map(distance, (coefficient, average)))
 
 
 def _agreement(
@@ -171,6 +163,4 @@ def _agreement(
     """Share of the steps with a choice that take the most probable action."""
     best = policy.argmax(1)[np.asarray(data.state)] == np.asarray(data.action)
     free = (data.num_choices() > 1)[np.asarray(data.state)] * np.asarray(data.weight, float)
-    who, size = np.asarray(data.annotator), data.num_annotators
-    with np.errstate(invalid="ignore"):
-        return np.bincount(who, best * free, size) / np.bincount(who, free, size)
+    return share_of(np.asarray(data.annotator), best * free, free, data.num_annotators)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -118,22 +117,15 @@ class Ratio:
 # ---------------------------------------------------------------- classes as names
 
 
-class _Shares(NamedTuple):
-    """Shares of the classes, their sum of squares, and half of its derivative in each weight."""
-
-    of_class: PerClass
-    squares: float
-    influence: PerQuestion
-
-
-def _shares(answers: Answers, weight: PerQuestion) -> _Shares:
+def _squares(answers: Answers, weight: PerQuestion) -> tuple[float, PerQuestion]:
+    """Sum of the squares of the classes' shares, and half of its derivative in each weight."""
     num_questions = len(weight)
     of_question = answers.share / answers.num_raters[answers.question]
     weighted = of_question * weight[answers.question]
     shares = np.bincount(answers.label, weighted, answers.num_classes) / num_questions
     squares = float(np.sum(shares**2))
     own = np.bincount(answers.question, of_question * shares[answers.label], num_questions)
-    return _Shares(shares, squares, weight * (own - squares))
+    return squares, weight * (own - squares)
 
 
 def _disagreements(answers: Answers) -> PerQuestion:
@@ -160,22 +152,18 @@ def nominal(answers: Answers) -> dict[str, Ratio]:
             "fleiss_kappa": Ratio.of(disagree, equal, 0.5),
             "gwet_ac1": Ratio.of(disagree, equal, 0.5),
         }
-    of_all, pooled = _shares(answers, equal), _shares(answers, by_answers)
+    squares, change = _squares(answers, equal)
+    pooled, change_of_pooled = _squares(answers, by_answers)
     num_answers = num_raters.sum()
     finite = num_answers / (num_answers - 1)
     with_self = float(np.sum(answers.share**2)) / num_answers**2
     others = answers.num_classes - 1 or np.nan
     return ratios | {
         "krippendorff_alpha": Ratio.of(
-            disagree,
-            by_answers,
-            1 - finite * (pooled.squares - with_self),
-            -2 * finite * pooled.influence,
+            disagree, by_answers, 1 - finite * (pooled - with_self), -2 * finite * change_of_pooled
         ),
-        "fleiss_kappa": Ratio.of(disagree, equal, 1 - of_all.squares, -2 * of_all.influence),
-        "gwet_ac1": Ratio.of(
-            disagree, equal, 1 - (1 - of_all.squares) / others, 2 * of_all.influence / others
-        ),
+        "fleiss_kappa": Ratio.of(disagree, equal, 1 - squares, -2 * change),
+        "gwet_ac1": Ratio.of(disagree, equal, 1 - (1 - squares) / others, 2 * change / others),
     }
 
 
@@ -202,26 +190,6 @@ def of_class(answers: Answers) -> tuple[dict[str, Ratio], float]:
 # ---------------------------------------------------------------- classes with distances
 
 
-class _Moments(NamedTuple):
-    """Sums of a score over the answers to each question."""
-
-    total: PerQuestion
-    squares: PerQuestion
-    own: PerQuestion
-    cell: Float[np.ndarray, " row"]
-
-
-def _moments(answers: Answers, score: PerClass) -> _Moments:
-    size, values = len(answers.num_raters), score[answers.label]
-    cell = np.bincount(answers.cell, answers.share * values)
-    total, squares = (
-        np.bincount(answers.question, answers.share * power, size) for power in (values, values**2)
-    )
-    # A cell's square is spread over its rows by their shares.
-    own = np.bincount(answers.question, answers.share * cell[answers.cell] ** 2, size)
-    return _Moments(total, squares, own, cell[answers.cell])
-
-
 def scored(answers: Answers, score: PerClass) -> Ratio:
     """Compute Krippendorff's α for classes at the given distances (interval)."""
     used = score[np.unique(answers.label)]
@@ -239,7 +207,13 @@ def _alpha(answers: Answers, score: PerClass, *, ranks: bool) -> Ratio:
     """α with the squared difference of scores; those of ranks depend on the answers."""
     num_raters = answers.num_raters
     num_answers, by_answers = num_raters.sum(), num_raters / num_raters.mean()
-    total, squares, own, of_cell = _moments(answers, score)
+    values = score[answers.label]
+    of_cell = np.bincount(answers.cell, answers.share * values)[answers.cell]
+    # A cell's square is spread over its rows by their shares.
+    total, squares, own = (
+        np.bincount(answers.question, answers.share * power, len(num_raters))
+        for power in (values, values**2, of_cell**2)
+    )
     pairs = num_raters * (num_raters - 1)
     disagree = 2 * ((num_raters - 1) * squares - total**2 + own) / pairs
     finite = num_answers / (num_answers - 1)

@@ -90,7 +90,7 @@ def influence(program: Program[Any], result: xr.DataTree, seed: int = 0) -> Infl
     if len(unknown) and backend.why_not(program) is None:
         change[unknown] = _modes(program, result, backend, unknown, seed)
         refitted[unknown] = True
-    return Influence(change, pareto_k, refitted.astype(bool))
+    return Influence(change, pareto_k, refitted)
 
 
 # ---------------------------------------------------------------- conclusions
@@ -142,7 +142,7 @@ class _LeftOut(NamedTuple):
 
 def _left_out(program: Program[Any], draws: Values, judges: JudgeCodes) -> _LeftOut:
     """Densities of these judges under each draw."""
-    data, model = program.data, program.model
+    data = program.data
     judge = np.asarray(data.codes(data.judge), np.int64)
     number = len(data.judges)
     unit = np.asarray(data.codes(program.unit), np.int64) if program.has_truth else judge
@@ -154,30 +154,21 @@ def _left_out(program: Program[Any], draws: Values, judges: JudgeCodes) -> _Left
         if site.dims[:1] == (data.judge,) and np.prod(site.shape[1:], dtype=int) <= _OWN
     )
     by = judge if program.unit == data.row or program.has_truth else np.arange(number)
+    of_units = cells if program.has_truth else None
+    doubles = {name: np.asarray(value, np.float64) for name, value in draws.items()}
     with jax.enable_x64(True):
-        table = _densities(
-            model,
-            names,
-            number,
-            jax.tree.map(jnp.asarray, data),
-            cells if program.has_truth else None,
-            by,
-            {name: np.asarray(value, np.float64) for name, value in draws.items()},
-        )
+        traced = jax.tree.map(jnp.asarray, data)
+        table = _densities(program.model, names, traced, of_units, by, doubles)
         log_likelihood, log_prior, own, without = jax.tree.map(np.asarray, table)
     return _LeftOut(log_likelihood[:, judges], log_prior[:, judges], own[:, judges], cells, without)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
+@partial(jax.jit, static_argnums=(0, 1))
 def _densities(
-    model: Model[Any],
-    names: tuple[str, ...],
-    number: int,
-    data: Any,
-    cells: _Cells | None,
-    by: Int[Array, " unit"],
-    draws: Values,
+    model: Model[Any], names: tuple[str, ...], data: Any, cells: Any, by: Array, draws: Values
 ) -> Any:
+    number = len(data.judges)
+
     def one(values: Values) -> tuple[Any, ...]:
         sites = trace(model, data, values)
         prior, own = jnp.zeros(number), [jnp.zeros((number, 0))]
@@ -216,14 +207,11 @@ def _weights(left: _LeftOut) -> tuple[JudgeDraws, PerJudge]:
 
 def _log_normal(own: Float[np.ndarray, "draw judge parameter"]) -> JudgeDraws:
     """Log-density of each judge's parameters under a normal fitted to them, but for a constant."""
-    if not own.shape[-1]:
-        return np.zeros(own.shape[:2])
     centred = own - own.mean(0)
     covariance = np.einsum("dki,dkj->kij", centred, centred) / len(own)
     covariance += 1e-9 * np.eye(own.shape[-1])
     half = np.linalg.solve(np.linalg.cholesky(covariance), centred.transpose(1, 2, 0))
-    log_density: np.ndarray = -0.5 * (half**2).sum(1).T
-    return log_density
+    return -0.5 * (half**2).sum(1).T
 
 
 # ---------------------------------------------------------------- modes
@@ -236,19 +224,17 @@ def _modes(
     posterior = result["posterior"]
     start = {name: np.asarray(posterior[name].values, np.float64) for name in program.sites}
 
-    def found(judge: int | None) -> np.ndarray:
+    def found(judge: int) -> np.ndarray:
         part = Program(program.model, _without(program.data, judge))
         values = _mode(part, backend, start, seed)
-        image = _likelier_image(part, values)
-        if image is not None:
-            values = _mode(part, backend, {name: one[None] for name, one in image.items()}, seed)
+        if (image := _likelier_image(part, values)) is not None:
+            values = _mode(part, backend, image, seed)
         if not program.has_truth:
             return np.asarray(values["reward"][0])
         probs = class_probs(part.model, jax.tree.map(jnp.asarray, part.data), values)
-        labels: np.ndarray = np.asarray(probs)[0].argmax(1)
-        return labels
+        return np.asarray(np.argmax(probs[0], 1))
 
-    before, after = found(None), [found(int(judge)) for judge in judges]
+    before, after = found(-1), [found(int(judge)) for judge in judges]
     if program.has_truth:
         return np.array([(one != before).mean() for one in after])
     return np.array([_turned(before, one) for one in after])
@@ -263,7 +249,7 @@ def _mode(program: Program[Any], backend: PGEM, start: Values, seed: int) -> Val
 
 
 def _likelier_image(program: Program[Any], values: Values) -> Values | None:
-    """The mirror image of a mode where that is likelier, else None."""
+    """The mirror image of a mode where that is likelier, as a draw of a chain, else None."""
     here, data = {name: value[0] for name, value in values.items()}, program.data
     for move in modes.images(program):
         # Names of many classes have many images, each of which would have to be weighed.
@@ -272,13 +258,13 @@ def _likelier_image(program: Program[Any], values: Values) -> Values | None:
         order = np.array(move.orders[0], int)
         image, odds = modes.image_of(program.model, move.kind, data, here, order)
         if odds > 0:
-            return {name: np.asarray(one)[None] for name, one in image.items()}
+            return {name: np.asarray(one)[None, None] for name, one in image.items()}
     return None
 
 
-def _without(data: Judgements, judge: int | None) -> Judgements:
-    """The judgements, those of one judge with a count of 0, so that shapes stay."""
-    stays = np.asarray(data.codes(data.judge)) != (-1 if judge is None else judge)
+def _without(data: Judgements, judge: int) -> Judgements:
+    """The judgements, those of one judge (none: −1) with a count of 0, so that shapes stay."""
+    stays = np.asarray(data.codes(data.judge)) != judge
     columns: dict[str, Any] = {"count": exact(np.where(stays, np.asarray(data.weight, float), 0.0))}
     if data.summed:
         answers = np.asarray(getattr(data, data.answer), float)

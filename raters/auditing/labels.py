@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from raters.auditing.annotator_types import type_columns, type_probs
 from raters.auditing.intervals import table
-from raters.auditing.verdicts import gives_one_answer
+from raters.auditing.verdicts import gives_one_answer, share_of
 from raters.errors import refuse
 from raters.fitting.result import draws_of
 from raters.judgements.labels import Labels
@@ -79,17 +79,17 @@ def quantities_of(
     """Quantities of each annotator that follow from confusion matrices."""
     _check_limits(limits, labels.num_classes)
     tails = ((1 - limits.level) / 2, (1 + limits.level) / 2)
-    found, excess, matrices = [], [], []
+    found, means = [], []
     for confusion in parts:
-        values, part_excess = _values(confusion, prevalence)
+        values, excess = _values(confusion, prevalence)
         found.append(values)
-        excess.append(part_excess)
-        matrices.append((confusion.mean(0), *np.quantile(confusion, tails, axis=0)))
+        means.append((excess, confusion.mean(0), *np.quantile(confusion, tails, axis=0)))
     values = {name: np.concatenate([part[name] for part in found], 1) for name in found[0]}
-    bias = np.concatenate(excess)
-    mean, low, high = (np.concatenate(part) for part in zip(*matrices, strict=True))
+    bias, *matrices = map(np.concatenate, zip(*means, strict=True))
     axes = ("annotator", "true_class", "label")
-    tables = {"mean": (axes, mean), "low": (axes, low), "high": (axes, high)}
+    tables = {
+        name: (axes, one) for name, one in zip(("mean", "low", "high"), matrices, strict=True)
+    }
     coords = {axis: names_array(labels.coords[axis]) for axis in axes}
     adversarial = (values["competence"] < 0) & (values["information"] >= limits.margin)
     return Quantities(
@@ -100,8 +100,7 @@ def quantities_of(
             "p_adversarial": adversarial.mean(0),
             "bias_class": names_array(labels.classes)[bias.argmax(-1)],
             "bias": bias.max(-1),
-            "agreement": _agreement(labels, chosen),
-            "gives_one_answer": _gives_one_label(labels),
+            **_agreement(labels, chosen),
         },
         tables={"confusion": xr.Dataset(tables, coords=coords)},
     )
@@ -133,40 +132,23 @@ def confusion_draws(
     rng = np.random.default_rng(0)
     units = np.sort(rng.choice(labels.num_units, min(labels.num_units, _ITEMS), replace=False))
     codes = np.arange(labels.num_annotators)
-    if not _depends_on_items(
-        model, labels, {name: value[-1:] for name, value in draws.items()}, units
-    ):
+    # Whether a label's probability differs between items, under one draw.
+    some = jax.tree.map(jnp.asarray, _every_label(labels, codes[:20], units))
+    last = {name: value[-1] for name, value in draws.items()}
+    probs = np.asarray(_rows(model, some, last, len(units)))
+    if np.ptp(probs, axis=0).max() <= 1e-6:
         units = units[:1]
     # A class that none of these items has is averaged over all of them.
     weights = responsibility[units] + 1e-6
     weights /= weights.sum(0)
-    size = max(
-        1,
-        min(
-            len(codes),
-            _NUMBERS // (num_draws * num_classes**2),
-            _ROWS // (len(units) * num_classes**2),
-        ),
-    )
+    most = min(_NUMBERS // num_draws, _ROWS // len(units)) // num_classes**2
+    size = max(1, min(len(codes), most))
     for begin in range(0, len(codes), size):
         # Parts of one shape are compiled once.
         part = np.minimum(np.arange(begin, begin + size), len(codes) - 1)
         question = jax.tree.map(jnp.asarray, _every_label(labels, part, units))
-        yield np.asarray(_emissions(model, question, draws, jnp.asarray(weights)), np.float64)[
-            :, : len(codes) - begin
-        ]
-
-
-def _depends_on_items(
-    model: Model[Any], labels: Labels, draw: Values, units: Int[np.ndarray, " unit"]
-) -> bool:
-    """True if a label's probability differs between items, under one draw."""
-    codes = np.arange(min(labels.num_annotators, 20))
-    question = jax.tree.map(jnp.asarray, _every_label(labels, codes, units))
-    probs = np.asarray(
-        _rows(model, question, {name: value[0] for name, value in draw.items()}, len(units))
-    )
-    return bool(np.ptp(probs, axis=0).max() > 1e-6)
+        emissions = _emissions(model, question, draws, jnp.asarray(weights))
+        yield np.asarray(emissions, np.float64)[:, : len(codes) - begin]
 
 
 def _every_label(
@@ -208,8 +190,7 @@ def _emissions(
         probs = _rows(model, question, values, len(weights))
         return jnp.einsum("iajk,ik->akj", probs, weights)
 
-    emissions: jax.Array = jax.lax.map(of, draws)
-    return emissions
+    return jnp.asarray(jax.lax.map(of, draws))
 
 
 def _values(
@@ -223,42 +204,30 @@ def _values(
     values = {"competence": competence, "accuracy": np.einsum("dk,dak->da", prevalence, right)}
     if num_classes == 2:
         values |= {"sensitivity": right[..., 1], "specificity": right[..., 0]}
-    values["information"] = _information(confusion, prevalence, given)
-    return values, (given - prevalence[:, None]).mean(0)
-
-
-def _information(
-    confusion: ConfusionDraws,
-    prevalence: Prevalence,
-    given: Float[np.ndarray, "draw annotator label"],
-) -> Float[np.ndarray, "draw annotator"]:
-    """Mutual information of true class and label in bits, shape (draw, annotator)."""
+    # Mutual information of true class and label.
     tiny = np.finfo(float).tiny
     gain = np.log2(np.maximum(confusion, tiny)) - np.log2(np.maximum(given, tiny))[:, :, None]
     bits = np.einsum("dk,dakj,dakj->da", prevalence, confusion, gain)
-    return np.asarray(np.maximum(bits, 0.0))
+    values["information"] = np.maximum(bits, 0.0)
+    return values, (given - prevalence[:, None]).mean(0)
 
 
-def _agreement(labels: Labels, chosen: ItemCodes) -> Float[np.ndarray, " annotator"]:
-    """Share of the labels that are the most probable class of their item."""
-    weight = np.asarray(labels.weight, float)
-    same = weight * (np.asarray(labels.label) == chosen[np.asarray(labels.item)])
-    code, size = np.asarray(labels.annotator), labels.num_annotators
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.bincount(code, same, size) / np.bincount(code, weight, size))
-
-
-def _gives_one_label(labels: Labels) -> Bool[np.ndarray, " annotator"]:
-    """Annotators all of whose labels are one class, which on the same items by chance few would."""
+def _agreement(labels: Labels, chosen: ItemCodes) -> dict[str, np.ndarray]:
+    """Share of each annotator's labels that are the most probable class of their item, and whether
+    all are one class, which on the same items by chance few would be."""
     weight, item = np.asarray(labels.weight, float), np.asarray(labels.item)
     code, number = np.asarray(labels.annotator), labels.num_annotators
-    given = np.zeros((number, labels.num_classes))
-    np.add.at(given, (code, np.asarray(labels.label)), weight)
-    most, total, votes = given.argmax(1), given.sum(1), labels.votes()
+    given, votes = labels.answer_counts(code, number), labels.votes()
+    most = given.argmax(1)
     with np.errstate(invalid="ignore"):
         shares = votes / votes.sum(1, keepdims=True)
-        chance = np.bincount(code, weight * shares[item, most[code]], number) / total
-    return gives_one_answer(given.max(1), total, np.nan_to_num(chance, nan=1.0))
+    chance = share_of(code, weight * shares[item, most[code]], weight, number)
+    chance = np.nan_to_num(chance, nan=1.0)
+    same = weight * (np.asarray(labels.label) == chosen[item])
+    return {
+        "agreement": share_of(code, same, weight, number),
+        "gives_one_answer": gives_one_answer(given.max(1), given.sum(1), chance),
+    }
 
 
 # ---------------------------------------------------------------------- items
@@ -272,9 +241,8 @@ def most_probable(responsibility: ClassProbs) -> ItemCodes:
 
 def item_labels(result: xr.DataTree, labels: Labels) -> xr.Dataset:
     """Most probable class of each item by its model; see `item_table`."""
-    return item_table(
-        result["classes"]["responsibility"].transpose("item", "true_class").values, labels
-    )
+    probability = result["classes"]["responsibility"].transpose("item", "true_class").values
+    return item_table(probability, labels)
 
 
 def item_table(probability: ClassProbs, labels: Labels) -> xr.Dataset:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float, Int
 from scipy.sparse import csr_array
 
@@ -20,25 +21,16 @@ class Pairwise(NamedTuple):
 
 def pairwise(data: Judgements, who: Int[np.ndarray, " annotator"]) -> Pairwise:
     """Measure the agreement of each pair of annotators."""
-    position = np.full(len(data.judges), -1)
-    position[who] = np.arange(len(who))
-    tallies = data.tallies()
-    keep = (position[tallies[0]] >= 0) & (tallies[3] > 0)
-    annotator, question, answer, weight = (column[keep] for column in tallies)
-    annotator = position[annotator]
-    questions, question = np.unique(question, return_inverse=True)
-    num_questions, num_answers = len(questions), int(answer.max(initial=0)) + 1
-    cell = annotator * num_questions + question
-    asked, inverse = np.unique(cell, return_inverse=True)
-    share = weight / np.bincount(inverse, weight)[inverse] if len(cell) else weight
-    shares = csr_array(
-        (share, (annotator, question * num_answers + answer)),
-        shape=(len(who), num_questions * num_answers),
-    )
-    answered = csr_array(
-        (np.ones(len(asked)), np.divmod(asked, max(num_questions, 1))),
-        shape=(len(who), num_questions),
-    )
+    judge, *tallies, weight = data.tallies()
+    place = pd.Index(who).get_indexer(judge)
+    keep = (place >= 0) & (weight > 0)
+    annotator, question, answer, weight = (column[keep] for column in (place, *tallies, weight))
+    num_questions, num_answers = (int(codes.max(initial=0)) + 1 for codes in (question, answer))
+    asked, inverse = np.unique(annotator * num_questions + question, return_inverse=True)
+    share = weight / np.bincount(inverse, weight)[inverse]
+    cells, ones = (annotator, question * num_answers + answer), np.ones(len(asked))
+    shares = csr_array((share, cells), shape=(len(who), num_questions * num_answers))
+    answered = csr_array((ones, np.divmod(asked, num_questions)), shape=(len(who), num_questions))
     same = (shares @ shares.T).toarray()
     common = np.rint((answered @ answered.T).toarray()).astype(int)
     np.fill_diagonal(common, 0)

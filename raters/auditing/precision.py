@@ -22,7 +22,7 @@ def mixing_of(
     posterior = result["posterior"]
     draws = {
         name: posterior[name].transpose("chain", "draw", *site.dims).values
-        for name, site in (program.sites if sites is None else sites).items()
+        for name, site in (sites or program.sites).items()
     }
     return {name: mixing(values) for name, values in draws.items()} if known(draws) else {}
 
@@ -34,20 +34,16 @@ def effective_draws(
     judge, judges = program.data.judge, len(program.data.judges)
     recorded = float(result.attrs.get("min_ess", np.inf))
     most = recorded if "pareto_k" in result.attrs else np.inf
-    of_judges = {name: site for name, site in program.sites.items() if judge in site.dims}
-    sites = of_judges or program.sites
+    sites = {name: site for name, site in program.sites.items() if judge in site.dims}
+    sites = sites or program.sites
     mixed = mixing_of(program, result, sites) if mixed is None else mixed
     if not mixed:
         return np.zeros(judges)
-    smallest = np.full(judges, np.inf)
+    smallest = np.full(judges, most)
     for name, site in sites.items():
-        ess = mixed[name].ess
-        if of_judges:
-            of_each = np.moveaxis(ess, site.dims.index(judge), 0).reshape(judges, -1)
-        else:
-            of_each = np.broadcast_to(ess.ravel(), (judges, ess.size))
-        smallest = np.minimum(smallest, of_each.min(1))
-    return np.asarray(np.minimum(smallest, most))
+        others = tuple(place for place, axis in enumerate(site.dims) if axis != judge)
+        smallest = np.minimum(smallest, mixed[name].ess.min(others))
+    return smallest
 
 
 def enough(program: Program[Any], result: xr.DataTree) -> Bool[np.ndarray, " judge"]:

@@ -40,8 +40,6 @@ def quantities(program: Program[Ratings], result: xr.DataTree, limits: AuditLimi
     mean, correlation = map(np.asarray, _of_average_items(model, few))
     number = data.levels_by("annotator")
     level = np.arange(1, data.num_levels + 1)
-    given = number.sum(1)
-    mean_rating = np.where(given > 0, number @ level / np.maximum(given, 1), np.nan)
     return Quantities(
         {
             "competence": draws["competence"],
@@ -53,11 +51,19 @@ def quantities(program: Program[Ratings], result: xr.DataTree, limits: AuditLimi
         columns={
             "p_guessing": (np.abs(correlation) < _MARGINS * limits.margin).mean(0),
             "p_adversarial": (draws["competence"] < 0).mean(0),
-            "mean_level": mean_rating,
+            "mean_level": _mean(number, level),
             "levels_used": (number > 0).sum(1),
         },
         tables={"item_parameters": items(program, result, limits.level), "levels": _levels(data)},
     )
+
+
+def _mean(
+    number: Float[np.ndarray, "name level"], score: Float[np.ndarray, " level"]
+) -> Float[np.ndarray, " name"]:
+    """Mean score of some numbers of ratings; NaN without any."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(number @ score / number.sum(1))
 
 
 def check_many_facet(program: Program[Ratings]) -> ManyFacet:
@@ -76,7 +82,10 @@ def _of_average_items(
     """Mean level of each annotator over standard normal rewards, and the correlation of the two."""
 
     def one(values: Values) -> tuple[Array, Array]:
-        probs = _level_probs(model, values)
+        annotator = jnp.arange(len(values["severity"]))
+        reward = jnp.broadcast_to(jnp.asarray(NODES)[:, None], (len(NODES), len(annotator)))
+        other = jnp.broadcast_to(annotator, reward.shape)
+        probs = model.answers_at(reward, other, values).probs
         level = jnp.arange(1.0, probs.shape[-1] + 1)
         weight = jnp.asarray(WEIGHTS)[:, None]
         at_node = probs @ level
@@ -85,32 +94,18 @@ def _of_average_items(
         covariance = (weight * at_node * jnp.asarray(NODES)[:, None]).sum(0)
         return mean, covariance / jnp.sqrt(jnp.maximum(variance, 1e-12))
 
-    result: tuple[Array, Array] = jax.lax.map(one, draws)
-    return result
-
-
-def _level_probs(model: ManyFacet, values: Values) -> Float[Array, "node annotator level"]:
-    """Probability of each level for each node of the rewards and each annotator."""
-    annotators = jnp.arange(len(values["severity"]))
-    shape = (len(NODES), len(annotators))
-    reward = jnp.broadcast_to(jnp.asarray(NODES)[:, None], shape)
-    probs: Array = model.answers_at(reward, jnp.broadcast_to(annotators, shape), values).probs
-    return probs
+    mean, correlation = jax.lax.map(one, draws)
+    return mean, correlation
 
 
 def items(program: Program[Ratings], result: xr.DataTree, level: float) -> xr.Dataset:
     """Reward and fair rating of each item with their intervals, and what was rated."""
-    model, data = program.model, program.data
-    assert isinstance(model, ManyFacet)
+    model, data = check_many_facet(program), program.data
     draws = draws_of(program, result, _DRAWS)[0]
     score = data.scores()
     fair = np.asarray(_fair(model, draws, jnp.asarray(score)))
     number = data.levels_by("item")
-    given = number.sum(1)
-    columns = {
-        "ratings": given.astype(int),
-        "mean_rating": np.where(given > 0, number @ score / np.maximum(given, 1), np.nan),
-    }
+    columns = {"ratings": number.sum(1).astype(int), "mean_rating": _mean(number, score)}
     values = {"reward": draws["reward"], "fair_rating": fair}
     return table("item", data.items, columns, values, level)
 
@@ -129,11 +124,9 @@ def _fair(
         }
         reward = values["reward"]
         ratings = model.answers_at(reward, jnp.zeros(reward.shape, int), values | average)
-        mean: Array = ratings.probs @ score
-        return mean
+        return jnp.asarray(ratings.probs @ score)
 
-    fair: Array = jax.lax.map(one, draws)
-    return fair
+    return jnp.asarray(jax.lax.map(one, draws))
 
 
 def _levels(data: Ratings) -> xr.Dataset:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -25,33 +25,21 @@ _DRAWS, _PAIRS = 1000, 2000
 _ANOTHER = 0.5
 
 
-class Compared(NamedTuple):
-    """Pairs that an annotator compared, their votes, and those for the first item."""
-
-    first: Int[np.ndarray, " pair"]
-    second: Int[np.ndarray, " pair"]
-    votes: PerPair
-    wins: PerPair
-
-
 def quantities(program: Program[Any], result: xr.DataTree, margin: float) -> Quantities:
     """Own rewards of each annotator, beside those of the crowd."""
     draws, _ = draws_of(program, result, _DRAWS)
     rng, data = np.random.default_rng(0), program.data.unpadded()
     of_each = [
-        _of_annotator(draws, code, compared, rng) for code, compared in enumerate(_pairs(data, rng))
+        _of_annotator(draws, code, data.rows(rows), rng)
+        for code, rows in enumerate(_rows(data, rng))
     ]
-    values = {
-        name: np.stack([each[0][name] for each in of_each], axis=1)
-        for name in ("competence", "accuracy", "taste_agreement", "consistency", "own_accuracy")
-    }
-    weight = np.array([weight for _, weight in of_each])
+    every, weights = zip(*of_each, strict=True)
+    values = {name: np.stack([each[name] for each in every], axis=1) for name in every[0]}
+    weight = np.array(weights)
     flips = _shares(weight * (data.judgements_by(data.judge) > 0), len(values["competence"]), rng)
-    values |= {
-        name: np.where(flips, by_chance, values[name])
-        for name, by_chance in (("competence", 0.0), ("accuracy", 0.5))
-    }
-    competence, guesses = values["competence"], values["own_accuracy"] < 0.5 + margin
+    competence = values["competence"] = np.where(flips, 0.0, values["competence"])
+    values["accuracy"] = np.where(flips, 0.5, values["accuracy"])
+    guesses = values["own_accuracy"] < 0.5 + margin
     reverse = values["taste_agreement"] < -_ANOTHER
     different = (values["taste_agreement"] < _ANOTHER) & ~reverse & ~guesses
     return Quantities(
@@ -74,33 +62,31 @@ def _shares(
     return np.asarray((ranks + 0.5) / number < weight)
 
 
-def _pairs(data: Comparisons, rng: np.random.Generator) -> list[Compared]:
-    """Pairs that each annotator compared; of many, some drawn by their votes."""
-    count = np.ones(data.num_comparisons) if data.count is None else np.asarray(data.count, float)
-    columns = np.asarray(data.first), np.asarray(data.second), count, np.asarray(data.wins, float)
+def _rows(data: Comparisons, rng: np.random.Generator) -> list[Int[np.ndarray, " pair"]]:
+    """Rows of each annotator; of many, some drawn by their votes."""
+    count = np.asarray(data.weight, float)
     order = np.argsort(data.annotator, kind="stable")
     ends = np.cumsum(np.bincount(data.annotator, minlength=data.num_annotators))
-    pairs = []
-    for rows in np.split(order, ends[:-1]):
+    each = np.split(order, ends[:-1])
+    for code, rows in enumerate(each):
         if len(rows) > _PAIRS:
             share = count[rows] / count[rows].sum()
-            rows = rng.choice(rows, _PAIRS, replace=False, p=share)
-        pairs.append(Compared(*(column[rows] for column in columns)))
-    return pairs
+            each[code] = rng.choice(rows, _PAIRS, replace=False, p=share)
+    return each
 
 
 def _of_annotator(
-    draws: Values, code: int, compared: Compared, rng: np.random.Generator
+    draws: Values, code: int, compared: Comparisons, rng: np.random.Generator
 ) -> tuple[dict[str, Float[np.ndarray, " draw"]], float]:
     """Quantities of one annotator, and the weight of coin flips."""
-    num_items = draws["reward"].shape[1]
-    first, second, votes, wins = compared
+    reward, first, second = draws["reward"], compared.first, compared.second
+    votes, wins = np.asarray(compared.weight, float), np.asarray(compared.wins, float)
+    num_items = reward.shape[1]
     if not votes.sum() > 0:  # All is prior, on any pairs.
         first = rng.integers(num_items, size=200)
         second = (first + rng.integers(1, num_items, size=200)) % num_items
         votes, wins = np.ones(200), np.full(200, np.nan)
     share = votes / votes.sum()
-    reward = draws["reward"]
     crowd = reward[:, first] - reward[:, second]
     own = crowd + _liked(draws, code, first) - _liked(draws, code, second)
     if "competence" in draws:
@@ -130,8 +116,7 @@ def _liked(
     if "taste" in draws:
         return np.asarray(draws["taste"][:, code, item])
     position, loading = (np.asarray(draws[name]) for name in ("position", "loading"))
-    liked: np.ndarray = np.einsum("nd,npd->np", position[:, code], loading[:, item])
-    return liked
+    return np.asarray(np.einsum("nd,npd->np", position[:, code], loading[:, item]))
 
 
 def _predictive(logits: Float[np.ndarray, "draw pair"], votes: PerPair, wins: PerPair) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
 from raters.errors.validation import positive
 from raters.inference.mixing import FEWEST_DRAWS
@@ -84,6 +84,17 @@ def rule(many: str, p: str, least: int, costs: Costs, *, anchored: bool) -> str:
         f" expected costs, with p = {p}: keep {costs.keep_bad:g}·p,"
         f" drop {costs.drop_good:g}·(1 − p), review {costs.review:g}.{'' if anchored else alone}"
     )
+
+
+def share_of(
+    judge: Int[np.ndarray, " row"],
+    votes: Float[np.ndarray, " row"],
+    weight: Float[np.ndarray, " row"],
+    size: int,
+) -> PerJudge:
+    """Share of each judge's judgements that some votes are; NaN without judgements."""
+    with np.errstate(invalid="ignore"):
+        return np.bincount(judge, votes, size) / np.bincount(judge, weight, size)
 
 
 def gives_one_answer(same: PerJudge, number: PerJudge, chance: PerJudge) -> Flags:

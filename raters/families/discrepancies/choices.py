@@ -26,7 +26,7 @@ def _menus(layout: Layout) -> Measure | str:
     """Squares of the differences between observed and expected choices of each alternative from
     each menu, over the model's variance."""
     found = menus(layout.data)
-    if found.number < 2:
+    if not found.menu.any():
         return "all sets offer the same alternatives"
     return _of_cells(layout, found.cell)
 
