@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from scipy.special import ndtri
 
 from raters.errors import DataError, refuse
-from raters.judgements.counts import mean_ranks, ordered_pairs
+from raters.judgements.counts import mean_ranks, ordered_pairs, ranks
 from raters.judgements.rankings import Rankings
+
+# Of each annotator, or each ranking.
+PerOne = Float[np.ndarray, " one"]
 
 # Share of the rankings that are of one set of items from which on W is given.
 _OF_ONE_SET = 0.1
@@ -44,25 +47,22 @@ def pair_agreement(rankings: Rankings, level: float) -> pd.DataFrame:
     left = both.sum() - 2 * both[took_part]
     without = (alike.sum() - 2 * alike[took_part])[left > 0] / left[left > 0]
     used = int(np.asarray(data.weight)[shared].sum())
-    estimate, ones = alike.sum() / both.sum(), np.ones(len(without))
-    return _row("observed_agreement", estimate, without, ones, level, used, data.num_rankings)
+    estimate, reach = alike.sum() / both.sum(), _reach(without, np.ones(len(without)), level)
+    return _row("observed_agreement", estimate, reach, used, data.num_rankings)
 
 
-def _row(
-    name: str,
-    estimate: float,
-    without: Float[np.ndarray, " one"],
-    count: Float[np.ndarray, " one"],
-    level: float,
-    used: int,
-    total: int,
-) -> pd.DataFrame:
-    """A statistic with an interval by the jackknife, from its values without each one."""
-    number, reach = count.sum(), np.nan
-    if number > 2:
-        mean = (count @ without) / number
-        deviation = np.sqrt((number - 1) / number * (count @ (without - mean) ** 2))
-        reach = ndtri((1 + level) / 2) * deviation
+def _reach(without: PerOne, count: PerOne, level: float) -> float:
+    """Half the width of an interval by the jackknife, from a statistic's values without each."""
+    number = count.sum()
+    if number <= 2:
+        return np.nan
+    mean = (count @ without) / number
+    deviation = np.sqrt((number - 1) / number * (count @ (without - mean) ** 2))
+    return float(ndtri((1 + level) / 2) * deviation)
+
+
+def _row(name: str, estimate: float, reach: float, used: int, total: int) -> pd.DataFrame:
+    """A statistic with its interval, and the rankings it is of."""
     row = {
         "estimate": estimate,
         "low": np.clip(estimate - reach, 0, 1),
@@ -73,11 +73,7 @@ def _row(
     return pd.DataFrame([row], index=pd.Index([name], name="statistic"))
 
 
-def _shared_pairs(
-    data: Rankings,
-) -> tuple[
-    Float[np.ndarray, " annotator"], Float[np.ndarray, " annotator"], Bool[np.ndarray, " ranking"]
-]:
+def _shared_pairs(data: Rankings) -> tuple[PerOne, PerOne, Bool[np.ndarray, " ranking"]]:
     """Agreeing others and all others of each annotator, over pairs; rankings with such pairs."""
     offered, count = np.asarray(data.offered, np.int64), np.asarray(data.weight, float)
     row, pair, ahead, count = ordered_pairs(
@@ -111,7 +107,8 @@ def kendall_w(rankings: Rankings, level: float) -> pd.DataFrame:
     total, ties = count @ rank, count @ tied
     estimate = float(_w(total, ties, number))
     without = _w(total - rank, ties - tied, number - 1)
-    return _row("kendall_w", estimate, without, count, level, int(number), rankings.num_rankings)
+    reach = _reach(without, count, level)
+    return _row("kendall_w", estimate, reach, int(number), rankings.num_rankings)
 
 
 def _w(total: Float[np.ndarray, "*row item"], ties: np.ndarray, number: float) -> np.ndarray:
@@ -125,7 +122,5 @@ def _w(total: Float[np.ndarray, "*row item"], ties: np.ndarray, number: float) -
 
 def _most_frequent(data: Rankings) -> Bool[np.ndarray, " ranking"]:
     """Return the rankings of the most frequent set of items."""
-    sets: Int[np.ndarray, " ranking"] = np.unique(
-        np.asarray(data.offered), axis=0, return_inverse=True
-    )[1].ravel()
+    sets = ranks([np.asarray(data.offered)])
     return np.asarray(sets == np.bincount(sets, np.asarray(data.weight)).argmax())

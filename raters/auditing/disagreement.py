@@ -147,11 +147,8 @@ def nominal(answers: Answers) -> dict[str, Ratio]:
     ratios = {"observed_agreement": Ratio.of(disagree, equal, 1.0)}
     if answers.exchangeable:
         # Sides that have no meaning are equally likely by chance.
-        return ratios | {
-            "krippendorff_alpha": Ratio.of(disagree, by_answers, 0.5),
-            "fleiss_kappa": Ratio.of(disagree, equal, 0.5),
-            "gwet_ac1": Ratio.of(disagree, equal, 0.5),
-        }
+        of_all, half = Ratio.of(disagree, by_answers, 0.5), Ratio.of(disagree, equal, 0.5)
+        return ratios | {"krippendorff_alpha": of_all, "fleiss_kappa": half, "gwet_ac1": half}
     squares, change = _squares(answers, equal)
     pooled, change_of_pooled = _squares(answers, by_answers)
     num_answers = num_raters.sum()

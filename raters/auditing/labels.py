@@ -85,11 +85,9 @@ def quantities_of(
         found.append(values)
         means.append((excess, confusion.mean(0), *np.quantile(confusion, tails, axis=0)))
     values = {name: np.concatenate([part[name] for part in found], 1) for name in found[0]}
-    bias, *matrices = map(np.concatenate, zip(*means, strict=True))
+    bias, mean, low, high = map(np.concatenate, zip(*means, strict=True))
     axes = ("annotator", "true_class", "label")
-    tables = {
-        name: (axes, one) for name, one in zip(("mean", "low", "high"), matrices, strict=True)
-    }
+    tables = {"mean": (axes, mean), "low": (axes, low), "high": (axes, high)}
     coords = {axis: names_array(labels.coords[axis]) for axis in axes}
     adversarial = (values["competence"] < 0) & (values["information"] >= limits.margin)
     return Quantities(

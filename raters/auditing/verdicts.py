@@ -39,9 +39,8 @@ class Costs:
     review: float = 0.2
 
     def __post_init__(self) -> None:
-        positive("keep_bad", self.keep_bad)
-        positive("drop_good", self.drop_good)
-        positive("review", self.review)
+        for name in ("keep_bad", "drop_good", "review"):
+            positive(name, getattr(self, name))
 
 
 def verdicts(p_bad: PerJudge, costs: Costs, may_drop: Flags) -> Shaped[np.ndarray, " judge"]:
