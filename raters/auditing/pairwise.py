@@ -25,6 +25,7 @@ def pairwise(data: Judgements, who: Int[np.ndarray, " annotator"]) -> Pairwise:
     place = pd.Index(who).get_indexer(judge)
     keep = (place >= 0) & (weight > 0)
     annotator, question, answer, weight = (column[keep] for column in (place, *tallies, weight))
+    question = np.unique(question, return_inverse=True)[1]
     num_questions, num_answers = (int(codes.max(initial=0)) + 1 for codes in (question, answer))
     asked, inverse = np.unique(annotator * num_questions + question, return_inverse=True)
     share = weight / np.bincount(inverse, weight)[inverse]
