@@ -157,59 +157,46 @@ class LabelCalibration(Calibration):
     def _confusion(self) -> Iterator[ConfusionDraws]:
         """Draws of confusion matrices, in parts of the annotators."""
         labels, rng = self.labels, np.random.default_rng(0)
-        drawn, num_classes = self.truth.values[:_AUDIT_DRAWS], labels.num_classes
+        num_classes = labels.num_classes
+        drawn = self.truth.values[:_AUDIT_DRAWS].astype(np.int64) * num_classes
         item, annotator, label = (
             np.asarray(code).astype(np.int64)
             for code in (labels.item, labels.annotator, labels.label)
         )
         weight, prevalence = np.asarray(labels.weight, float), self._prevalence()
         size = max(1, _NUMBERS // (len(drawn) * num_classes**2))
-        record = 0.0 if labels.record is None else np.asarray(labels.record, float)
-        pooled = _pooled(drawn, item, label, weight, record, num_classes)
+        of_all = _counts(drawn, item, label, weight, (1, num_classes, num_classes))
+        record = np.zeros((labels.num_annotators, 1, 1))
+        if labels.record is not None:
+            record = np.asarray(labels.record, float)
+        pooled = of_all + record.sum(0) + 0.5 * np.eye(num_classes) + 0.5 / num_classes
+        pooled /= pooled.sum(-1, keepdims=True)
         order = np.argsort(annotator, kind="stable")
         for begin in range(0, labels.num_annotators, size):
             number = min(size, labels.num_annotators - begin)
             ends = np.searchsorted(annotator[order], (begin, begin + number))
             rows = order[slice(*ends)]
-            cell = ((annotator[rows] - begin) * num_classes) * num_classes + label[rows]
-            shape = (number, num_classes, num_classes)
-            counts = np.stack(
-                [
-                    np.bincount(
-                        cell + num_classes * truth[item[rows]], weight[rows], np.prod(shape)
-                    )
-                    for truth in drawn.astype(np.int64)
-                ]
-            ).reshape(len(drawn), *shape)
-            if labels.record is not None:
-                counts += np.asarray(labels.record, float)[begin : begin + number]
-            drawn_rows = rng.standard_gamma(counts + _WEIGHT * pooled[:, None])
-            matrices = np.maximum(drawn_rows, 1e-12)
+            cell = (annotator[rows] - begin) * num_classes**2 + label[rows]
+            shape = number, num_classes, num_classes
+            counts = _counts(drawn, item[rows], cell, weight[rows], shape)
+            counts += record[begin : begin + number]
+            matrices = np.maximum(rng.standard_gamma(counts + _WEIGHT * pooled), 1e-12)
             matrices /= matrices.sum(-1, keepdims=True)
             ability = self.accuracies.ability[: len(drawn), begin : begin + number]
             yield _moved(matrices, prevalence, ability)
 
 
-def _pooled(
-    drawn: ClassDraws,
+def _counts(
+    first: Int[np.ndarray, "draw item"],
     item: Int[np.ndarray, " label"],
-    label: Int[np.ndarray, " label"],
+    cell: Int[np.ndarray, " label"],
     weight: Float[np.ndarray, " label"],
-    record: Any,
-    num_classes: int,
-) -> Float[np.ndarray, "draw true_class label"]:
-    """Confusion matrix of the whole crowd under each draw."""
-    size = num_classes**2
-    counts = np.stack(
-        [
-            np.bincount(num_classes * truth[item] + label, weight, size)
-            for truth in drawn.astype(np.int64)
-        ]
-    ).reshape(-1, num_classes, num_classes)
-    counts = counts + (record.sum(0) if np.ndim(record) else 0.0)
-    counts = counts + 0.5 * np.eye(num_classes) + 0.5 / num_classes
-    shares: np.ndarray = counts / counts.sum(-1, keepdims=True)
-    return shares
+    shape: tuple[int, ...],
+) -> ConfusionDraws:
+    """Labels in cells that are counted from the first one of the true class, under each draw."""
+    size = int(np.prod(shape))
+    counts = [np.bincount(cell + begin[item], weight, size) for begin in first]
+    return np.stack(counts).reshape(-1, *shape)
 
 
 def _moved(
@@ -287,31 +274,20 @@ def calibrate_labels(
     anchor = Anchor(
         len(known), tuple(reference), labels.record is not None, by_trusted=stated, doubts=doubts
     )
-    names = {axis: names_array(labels.coords[axis]) for axis in ("item", "annotator", "true_class")}
+    items_of, classes = (names_array(labels.coords[axis]) for axis in ("item", "true_class"))
     draws = {"accuracy": accuracies.own, "ability": accuracies.ability}
     items = label_audit.item_table(probability, labels).assign(
         probability_by_model=("item", _by_model(result, probability))
     )
     return LabelCalibration(
-        truth=xr.DataArray(drawn, dims=("draw", "item"), coords={"item": names["item"]}),
+        truth=xr.DataArray(drawn, {"item": items_of}, ("draw", "item")),
         items=items,
-        class_probability=xr.DataArray(
-            probability,
-            dims=("item", "true_class"),
-            coords={axis: names[axis] for axis in ("item", "true_class")},
-        ),
-        unaided_probability=xr.DataArray(
-            unaided,
-            dims=("item", "true_class"),
-            coords={"item": names["item"][truth >= 0], "true_class": names["true_class"]},
-        ),
+        class_probability=_by_class(probability, items_of, classes),
+        unaided_probability=_by_class(unaided, items_of[truth >= 0], classes),
         annotators=table("annotator", labels.annotators, {}, draws, level),
         unknowns=xr.Dataset(
-            {
-                name: (("draw", "true_class")[: value.ndim], value)
-                for name, value in unknowns.items()
-            },
-            coords={"true_class": names["true_class"]},
+            {name: (("draw", "true_class")[: one.ndim], one) for name, one in unknowns.items()},
+            {"true_class": classes},
         ),
         anchor=anchor,
         level=level,
@@ -321,6 +297,11 @@ def calibrate_labels(
         known_answers=_known_answers(labels, truth),
         types=_types(program, result, labels, drawn),
     )
+
+
+def _by_class(values: ClassProbs, items: np.ndarray, classes: np.ndarray) -> xr.DataArray:
+    """Probabilities of classes by the names of items and classes."""
+    return xr.DataArray(values, {"item": items, "true_class": classes}, ("item", "true_class"))
 
 
 def _types(
