@@ -39,9 +39,7 @@ _STRATA = 4
 def given_probabilities(gold: Any, labels: Labels) -> PerItem | None:
     """Probability with which each known item was chosen, NaN elsewhere; None if not given."""
     mapping = isinstance(gold, Mapping) and not any(map(is_column, gold.values()))
-    if gold is None or mapping or isinstance(gold, pd.Series):
-        return None
-    if PROBABILITY not in column_names(gold):
+    if mapping or isinstance(gold, pd.Series) or PROBABILITY not in column_names(gold):
         return None
     columns = read_columns(
         gold, {"item": "item", "truth": "truth", PROBABILITY: PROBABILITY}, empty=("truth",)
