@@ -41,10 +41,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import scipy.stats
 import xarray as xr
 from jaxtyping import Float
-from scipy.special import betaln, xlog1py, xlogy
+from scipy.special import betaincinv, betaln, ndtri, xlog1py, xlogy
 
 from raters.auditing.intervals import table
 
@@ -62,8 +61,8 @@ def jeffreys(
     level: float,
 ) -> Intervals:
     """Shares of successes and Jeffreys' intervals; NaN and from 0 to 1 of none."""
-    posterior = scipy.stats.beta(successes + 0.5, number - successes + 0.5)
-    low, high = posterior.interval(level)
+    ends = successes + 0.5, number - successes + 0.5
+    low, high = (betaincinv(*ends, tail) for tail in ((1 - level) / 2, (1 + level) / 2))
     with np.errstate(invalid="ignore"):
         mean = successes / number
     none = number <= 0
@@ -141,7 +140,7 @@ def prediction_powered(
     left = success - slope * predicted
     error = np.sqrt(slope**2 * variance / len(others) + np.cov(left, aweights=weights) / number)
     mean = slope * others.mean() + np.average(left, weights=weights)
-    reach = scipy.stats.norm.ppf((1 + level) / 2) * error
+    reach = ndtri((1 + level) / 2) * error
     return np.asarray(np.clip([mean, mean - reach, mean + reach], 0.0, 1.0))
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
-from scipy.stats import chi2_contingency, mannwhitneyu
 
 from raters.errors import DataError, refuse
 from raters.judgements.labels import Labels
@@ -88,6 +87,8 @@ def _strata(labels: Labels) -> Int[np.ndarray, " item"]:
 
 def _selection(labels: Labels, known: Bool[np.ndarray, " item"]) -> str:
     """Doubt that items of known class are a random sample, from their labels; or empty."""
+    from scipy.stats import chi2_contingency, mannwhitneyu
+
     votes = labels.votes()
     number, most = votes.sum(1), votes.argmax(1)
     parts = known & (number > 0), ~known & (number > 0)
