@@ -50,7 +50,7 @@ from raters.auditing.intervals import table
 # The statement about items, beside those about annotators.
 WRONG_LABELS = "share of wrong labels"
 # Successes, and failures, from which on an interval by the normal distribution is one.
-_FEWEST = 5
+_FEWEST, _NOTHING = 5, np.array([np.nan, 0.0, 1.0])
 # Estimate and ends of the interval of each statement.
 Intervals = Float[np.ndarray, "statement 3"]
 
@@ -130,10 +130,10 @@ def prediction_powered(
     level: float,
 ) -> Float[np.ndarray, " 3"]:
     """Share of successes and its prediction-powered interval; NaN and from 0 to 1 of fewer than
-    two. Weights sum to the number of equally likely truths that these are worth."""
-    number = weights.sum()
+    two, which weigh as so many equally likely ones (Kish 1965)."""
+    number = weights.sum() ** 2 / max((weights**2).sum(), 1e-12)
     if min(len(success), number, len(others)) < 2:
-        return np.array([np.nan, 0.0, 1.0])
+        return _NOTHING
     variance, ratio = others.var(ddof=1), number / len(others)
     covariance = np.cov(success, predicted, aweights=weights)[0, 1]
     slope = np.clip(covariance / max((1 + ratio) * variance, 1e-12), 0.0, 1.0)
@@ -153,17 +153,15 @@ def check_table(
     **others: Intervals,
 ) -> xr.Dataset:
     """Intervals of each statement, and whether that of the calibration meets each of the others."""
+    few = np.minimum(successes, known - successes) < _FEWEST
+    others = {name: np.where(few[:, None], _NOTHING, one) for name, one in others.items()}
     intervals = {"stated": stated, "gold": jeffreys(successes, known, level)} | others
     columns: dict[str, Any] = {"known": known}
     for name, values in intervals.items():
         for end, column in zip(("", "_low", "_high"), values.T, strict=True):
             columns[name + end] = column
     columns["anytime_low"], columns["anytime_high"] = anytime(successes, known, level).T
-    few = np.minimum(successes, known - successes) < _FEWEST
-    apart = [
-        ((one[:, 2] < stated[:, 1]) | (one[:, 1] > stated[:, 2])) & ~(few & (name in others))
-        for name, one in intervals.items()
-    ]
+    apart = [(one[:, 2] < stated[:, 1]) | (one[:, 1] > stated[:, 2]) for one in intervals.values()]
     return table("statement", statements, columns | {"differs": np.any(apart, axis=0)})
 
 

@@ -48,13 +48,15 @@ _GRID = np.linspace(-4, 4, 41)
 
 
 class Marks(NamedTuple):
-    """Right and wrong answers of annotators, known and expected."""
+    """Right and wrong answers of annotators, known and expected; `counted` are the known ones
+    without weights, where they have some."""
 
     right: PerAnnotator
     labels: PerAnnotator
     credit: AnnotatorDraws
     others: PerAnnotator
     luck: float = 0.0
+    counted: tuple[PerAnnotator, PerAnnotator] | None = None
 
     @property
     def crowd(self) -> Float[np.ndarray, " draw"]:
@@ -154,12 +156,14 @@ def draw_accuracies(marks: Marks, seed: int) -> Accuracies:
     own = _draw_own(logits + relation["luck"][:, None], spread, marks, rng)
     chance = expit(logits + spread * own)
     # Of labels of known class it is known which are right; of the others, a random number is.
-    total, others = marks.labels + marks.others, marks.others + _WEIGHT
+    others = marks.others + _WEIGHT
     typical = expit(of_crowd + level)
     right = marks.others * chance + _WEIGHT * typical
     seen = rng.beta(np.maximum(right, 1e-3), np.maximum(others - right, 1e-3))
     ability = (others * seen + marks.labels * chance) / (others + marks.labels)
-    number = marks.right + rng.binomial(np.round(marks.others).astype(int), chance)
+    known_right, known = marks.counted or (marks.right, marks.labels)
+    number = known_right + rng.binomial(np.round(marks.others).astype(int), chance)
+    total = known + marks.others
     return Accuracies(np.where(total > 0, number / np.maximum(total, 1), ability), ability)
 
 

@@ -157,9 +157,9 @@ class Audit:
         Raises
         ------
         SettingError
-            When the audit stands on the crowd, or is of several kinds of judgement.
+            When the audit takes the crowd to be right, or is of several kinds of judgement.
         DataError
-            When one of the two did not judge.
+            When one of the two did not judge, or both are the same.
         """
         if self.calibration is None:
             expected = "audit one kind of judgement with gold, or with annotators as reference"
@@ -180,7 +180,8 @@ class Audit:
             lines.append(f"Expected wrong item labels: {wrong}.")
         if self.flagged:
             lines.append(f"Expected share of wrong drops: {self.wrong_drops:.1%}.")
-        if self.anchor_check is not None and (apart := difference(self.anchor_check)):
+        checked = self.anchor_check
+        if checked is not None and (apart := difference(checked)):
             lines.append(f"Note: {apart}.")
         return "\n".join(lines)
 

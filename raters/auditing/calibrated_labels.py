@@ -110,14 +110,18 @@ class LabelCalibration(Calibration):
             each = right[some].astype(float), chance[some], of_label[some], chance[rest]
             shares.append(prediction_powered(*each, self.level))
         size = labels.num_annotators
-        sums = [np.bincount(annotator, rows * of_label, size) for rows in (known, known & right)]
-        numbers = np.append(of_item.sum(), sums[0])
-        successes = np.append(of_item @ wrong, sums[1])
+        sums = [
+            np.append(of_item @ by_item, np.bincount(annotator, by_label * known * of_label, size))
+            for by_item, by_label in ((wrong, right), (of_item, of_label), (np.ones_like(wrong), 1))
+        ]
+        # Kish's number of equally likely truths.
+        numbers = sums[2] ** 2 / np.maximum(sums[1], 1e-12)
+        successes = numbers * sums[0] / np.maximum(sums[2], 1e-12)
         low, high = self.wrong_interval
         stated = [[self.expected_wrong / total, low / total, high / total]]
         columns = ("accuracy", "accuracy_low", "accuracy_high")
         stated += np.stack([self.annotators[name].values for name in columns], 1).tolist()
-        return check_table(
+        checked = check_table(
             [WRONG_LABELS, *(f"accuracy of {name}" for name in labels.annotators)],
             successes,
             numbers,
@@ -125,6 +129,9 @@ class LabelCalibration(Calibration):
             np.array(stated),
             prediction_powered=np.array(shares),
         )
+        if not np.allclose(of_item, 1):  # Confidence sequences are of equally likely truths.
+            checked = checked.drop_vars(["anytime_low", "anytime_high"])
+        return checked
 
     @property
     def known_questions(self) -> Int[np.ndarray, " question"] | None:
@@ -237,9 +244,8 @@ def calibrate_labels(
     labels: Labels = program.data.unpadded()
     label_audit.check_can_audit(program)
     trusted = trusted_codes(labels, reference)
-    chances = result["classes"]["responsibility"].transpose("item", "true_class").values
-    chances = np.array(chances, float)
-    fitted = _codes(labels)
+    by_model = result["classes"]["responsibility"].transpose("item", "true_class").values
+    chances, fitted = np.array(by_model, float), _codes(labels)
     by_gold, given = with_gold(labels, gold), np.ones(labels.num_rows, bool)
     truth = by_gold
     said = np.flatnonzero(np.isin(np.asarray(labels.annotator), trusted))
@@ -276,12 +282,11 @@ def calibrate_labels(
     )
     items_of, classes = (names_array(labels.coords[axis]) for axis in ("item", "true_class"))
     draws = {"accuracy": accuracies.own, "ability": accuracies.ability}
-    items = label_audit.item_table(probability, labels).assign(
-        probability_by_model=("item", _by_model(result, probability))
-    )
+    of_label = np.asarray(by_model[np.arange(len(by_model)), probability.argmax(1)], float)
+    items = label_audit.item_table(probability, labels)
     return LabelCalibration(
         truth=xr.DataArray(drawn, {"item": items_of}, ("draw", "item")),
-        items=items,
+        items=items.assign(probability_by_model=("item", of_label)),
         class_probability=_by_class(probability, items_of, classes),
         unaided_probability=_by_class(unaided, items_of[truth >= 0], classes),
         annotators=table("annotator", labels.annotators, {}, draws, level),
@@ -325,8 +330,7 @@ def class_probs_by_draw(
     if len(known):
         chances[known] = _as_if_unknown(program, draws, share, labels, known, truth)
     evidence = Evidence.of(chances, labels.votes())
-    equal = np.ones(len(truth))
-    evidence, unknowns = learned(evidence, labels, truth, equal, len(share), rng)
+    evidence, unknowns = learned(evidence, labels, truth, 1.0 * (truth >= 0), len(share), rng)
     probs = np.array(class_probs_of(evidence, unknowns))
     probs[:, known] = np.eye(labels.num_classes)[truth[known]]
     return probs
@@ -391,23 +395,24 @@ def _marks(
     the others."""
     item, annotator = np.asarray(labels.item), np.asarray(labels.annotator)
     size, label, is_known = labels.num_annotators, np.asarray(labels.label), truth[item] >= 0
-    weight = np.asarray(labels.weight, float) * np.where(is_known, of_item[item], 1.0)
+    plain, is_right = np.asarray(labels.weight, float), (label == truth[item]).astype(float)
+    weight = plain * np.where(is_known, of_item[item], 1.0)
 
-    def count(number: Any, rows: Bool[np.ndarray, " label"]) -> PerAnnotator:
-        return np.bincount(annotator[rows], (weight * number)[rows], size).astype(float)
+    def count(number: np.ndarray, rows: Bool[np.ndarray, " label"]) -> PerAnnotator:
+        return np.bincount(annotator[rows], number[rows], size).astype(float)
 
-    right, known = (
-        count(number, is_known) for number in ((label == truth[item]).astype(float), 1.0)
+    record = np.zeros((size, 1, 1)) if labels.record is None else np.asarray(labels.record, float)
+    right, known = np.einsum("akk->a", record), record.sum((1, 2))
+    weighted, counted = (
+        (right + count(each * is_right, is_known), known + count(each, is_known))
+        for each in (weight, plain)
     )
-    if labels.record is not None:
-        record = np.asarray(labels.record, float)
-        right, known = right + np.einsum("akk->a", record), known + record.sum((1, 2))
-    credit = np.stack([count(label == one[item], ~is_known) for one in drawn])
-    by_item = (
-        np.bincount(item[is_known], (weight * number)[is_known], labels.num_items)
-        for number in ((label == truth[item]).astype(float), np.ones(len(item)))
-    )
-    return Marks(right, known, credit, count(1.0, ~is_known), luck_of(*by_item))
+    credit = np.stack([count(plain * (label == one[item]), ~is_known) for one in drawn])
+    by_item = [
+        np.bincount(item[is_known], each[is_known], labels.num_items)
+        for each in (weight * is_right, weight)
+    ]
+    return Marks(*weighted, credit, count(plain, ~is_known), luck_of(*by_item), counted)
 
 
 def _known_answers(labels: Labels, truth: ItemCodes) -> pd.DataFrame:
@@ -416,9 +421,3 @@ def _known_answers(labels: Labels, truth: ItemCodes) -> pd.DataFrame:
     columns = {"annotator": np.asarray(labels.annotator), "question": item, "answers": number}
     columns |= {"number": number, "right": number * (np.asarray(labels.label) == truth[item])}
     return pd.DataFrame(columns)[truth[item] >= 0]
-
-
-def _by_model(result: xr.DataTree, probability: ClassProbs) -> Float[np.ndarray, " item"]:
-    """Probability of the calibrated label of each item by the model alone."""
-    chances = result["classes"]["responsibility"].transpose("item", "true_class").values
-    return np.asarray(chances[np.arange(len(chances)), probability.argmax(1)], float)

@@ -227,7 +227,7 @@ def calibrate(
     of the errors that a crowd shares is that of comparisons. What is known must be drawn at random:
     items that were chosen because they are in doubt make the crowd look worse than it is. Without
     known truths intervals are wide, for the number of wrong labels up to two or three times of what
-    is expected and far below it, because nothing that can be seen of a crowd narrows them.
+    is expected and far below it, because little that can be seen of a crowd narrows them.
 
     Examples
     --------
@@ -301,6 +301,8 @@ def codes_of(
         if name_text(name) not in codes:
             expected = f"name one that was judged ({shorten(codes)})"
             refuse(parameter, name, f"is none of the {those}", expected, error=DataError)
+    if name_text(one) == name_text(other):
+        refuse("other", other, "is `one` as well", f"name two {those}", error=DataError)
     return [codes[name_text(name)] for name in (one, other)]
 
 

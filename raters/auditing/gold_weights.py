@@ -13,9 +13,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
-from raters.errors import DataError, refuse
 from raters.judgements.labels import Labels
-from raters.judgements.names import shorten
 from raters.judgements.reading.columns import (
     column_names,
     is_column,
@@ -45,10 +43,7 @@ def given_probabilities(gold: Any, labels: Labels) -> PerItem | None:
     )
     chosen, is_known = read_numbers(columns[PROBABILITY]), columns["truth"].code >= 0
     wrong = is_known & ~((chosen > 0) & (chosen <= 1))
-    if wrong.any():
-        expected = "it must be the probability with which the item was chosen, above 0 and up to 1"
-        problem = "is no probability of being chosen"
-        refuse("gold", shorten(chosen[wrong].tolist()), problem, expected, error=DataError)
+    columns[PROBABILITY].refuse_rows(wrong, "it must hold probabilities, above 0 and up to 1")
     item = place(columns["item"], labels.items, "items", "leave them out").astype(int)
     found = np.full(labels.num_items, np.nan)
     found[item[is_known]] = chosen[is_known]
@@ -102,12 +97,13 @@ def _selection(labels: Labels, known: Bool[np.ndarray, " item"]) -> str:
     pooled = pooled[:, pooled.sum(0) * share >= 5]
     agreement = [votes[part].max(1) / number[part] for part in parts]
     other_classes = pooled.shape[1] > 1 and chi2_contingency(pooled).pvalue < _CHANCE
-    if not other_classes and mannwhitneyu(*agreement).pvalue >= _CHANCE:
+    # Of items that all agree alike the p-value is not a number.
+    if not other_classes and not mannwhitneyu(*agreement).pvalue < _CHANCE:
         return ""
     what = "classes" if other_classes else "agreement"
     return (
-        f"the items of known class are no random sample, as the {what} of their labels show; they"
-        " are weighted by majority class and agreement to stand for all items, which does not mend"
-        " every choice: draw items at random before looking at the labels, or give the probability"
-        f" with which each was chosen, in a column {PROBABILITY!r}"
+        f"the items of known class are no random sample, as the {what} of their labels tell; they"
+        " are weighted by majority class and agreement to stand for all items, which cannot correct"
+        " every way of choosing: draw items at random before looking at the labels, or give the"
+        f" probability with which each was chosen, in a column {PROBABILITY!r}"
     )

@@ -26,7 +26,7 @@ from raters.judgements.reading.columns import (
 FORMS = (("winner", "loser"), ("first", "second", "winner"), ("item", "value"))
 #: All of them.
 COLUMNS = tuple(dict.fromkeys(chain(*FORMS)))
-_ADVICE = "Give orders of items that were judged"
+_ADVICE = "give orders of items that were judged"
 # Link to an item above and to one below that each item keeps.
 _LINKS = 1
 
@@ -47,6 +47,10 @@ class KnownOrders(NamedTuple):
         if form is None:
             expected = "it must have winner and loser; first, second and winner; or item and value"
             refuse("gold", shorten(names), "are its columns", expected, error=DataError)
+        if "probability" in names:
+            problem = "has a column `probability`, and only known classes of labels are weighted"
+            expected = "draw the orders at random, and leave the column out"
+            refuse("gold", problem=problem, expected=expected, error=DataError)
         if form == ("item", "value"):
             return cls._by_value(table, items)
         columns = read_columns(table, {role: role for role in form}, empty=form)

@@ -78,10 +78,8 @@ class Evidence(NamedTuple):
 
     def at(self, items: Int[np.ndarray, " some"]) -> Evidence:
         """Evidence of some of the items."""
-        scores = None if self.scores is None else self.scores[items]
-        return self._replace(
-            log_chances=self.log_chances[items], votes=self.votes[items], scores=scores
-        )
+        of_items = self._replace(log_chances=self.log_chances[items], votes=self.votes[items])
+        return of_items if self.scores is None else of_items._replace(scores=self.scores[items])
 
 
 class Prior(NamedTuple):

@@ -145,6 +145,12 @@ def test_known_classes_move_an_accuracy_away_from_the_crowd():
     assert after.own[:, 9].mean() > before.own[:, 9].mean() + 0.15
 
 
+def test_weights_of_known_items_do_not_change_the_share_of_answers_that_are_right():
+    marks = marks_of([3.5, 1], [4, 4], [0, 0], [0, 0], draws=20)
+    found = draw_accuracies(marks._replace(counted=(np.array([6, 2]), np.array([10, 8]))), 0)
+    assert found.own == pytest.approx(np.tile([0.6, 0.25], (20, 1)))
+
+
 # ---------------------------------------------------------------- the verb
 
 

@@ -101,7 +101,7 @@ def test_items_that_are_chosen_more_often_weigh_less():
 def test_what_is_no_probability_of_choice_is_refused(value):
     labels = labels_of(np.zeros((5, 2), int))
     gold = pd.DataFrame({"item": [0, 1], "truth": 0, "probability": [0.5, value]})
-    with pytest.raises(DataError, match="no probability of being chosen"):
+    with pytest.raises(DataError, match="must hold probabilities, above 0"):
         given_probabilities(gold, labels)
 
 
@@ -134,3 +134,10 @@ def test_without_visible_dependence_mistakes_are_likelier_to_be_independent():
     none, much, few = (PRIOR.given(Visible(*seen)) for seen in ((0, 8), (20, 8), (0, 3)))
     assert none.independent > 5 * PRIOR.independent > 50 * much.independent
     assert few.independent == pytest.approx(PRIOR.independent, rel=0.4)
+
+
+def test_items_that_all_agree_alike_give_no_doubt():
+    known = np.arange(60) < 30
+    weight, doubt = weights(labels_of(np.arange(60)[:, None] % 2), known, None)
+    assert not doubt
+    assert (weight == known).all()
