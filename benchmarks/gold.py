@@ -1,5 +1,5 @@
-"""What known truths do: labels, numbers of wrong labels and annotators on public crowds, with 0 to
-200 items of known class drawn at random, beside what is done without a model.
+"""Labels, numbers of wrong labels and annotators on public crowds, with 0 to 200 items of known
+class drawn at random, beside what is done without a model.
 
 Reads the crowds from the folder named by --data. A crowd is fitted once; for each draw of known
 items `rt.calibrate` states what is true of the others. Beside it: the majority, crowd-kit's

@@ -1,4 +1,4 @@
-"""How often one is misled who looks after each new known truth, and stops at what is hoped for.
+"""Wrong stops of campaigns that look after each new known truth and stop at what is hoped for.
 
 Simulated campaigns of up to 200 known truths, each drawn at random; after each one the interval of
 `raters.auditing.anchor_check.anytime`, and that of Jeffreys, at level .9. One stops, and is wrong:
@@ -120,7 +120,7 @@ def right_stops(
 
 
 def concordant(campaigns: int, noise: float, judges: int, rng: np.random.Generator) -> np.ndarray:
-    """Whether judges put pairs of items in the true order, shape (judge, campaign, later,
+    """True where judges put pairs of items in the true order, shape (judge, campaign, later,
     earlier)."""
     truth = rng.normal(size=(campaigns, RANKED))
     if np.isinf(noise):

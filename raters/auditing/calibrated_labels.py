@@ -31,7 +31,7 @@ from raters.auditing.calibration import (
 )
 from raters.auditing.gold_weights import given_probabilities, weights
 from raters.auditing.intervals import table
-from raters.auditing.true_classes import Evidence, class_probs_of, draw_true_classes, learned
+from raters.auditing.true_classes import Evidence, class_probs_of, draw_true_classes, learn_unknowns
 from raters.errors import DataError, refuse
 from raters.fitting.result import draws_of
 from raters.judgements.labels import Labels, known_truth
@@ -273,7 +273,7 @@ def calibrate_labels(
     evidence = Evidence.of(chances, judged.votes())
     known, num_draws = np.flatnonzero(truth >= 0), number_of_draws(*chances.shape)
     rng = np.random.default_rng(seed)
-    evidence, unknowns = learned(evidence, judged, truth, weight, num_draws, rng)
+    evidence, unknowns = learn_unknowns(evidence, judged, truth, weight, num_draws, rng)
     probability, unaided, drawn = draw_true_classes(evidence, unknowns, truth, rng)
     accuracies = draw_accuracies(_marks(labels, truth, weight, drawn), seed)
     stated = int((by_gold[known] < 0).sum())
@@ -330,7 +330,9 @@ def class_probs_by_draw(
     if len(known):
         chances[known] = _as_if_unknown(program, draws, share, labels, known, truth)
     evidence = Evidence.of(chances, labels.votes())
-    evidence, unknowns = learned(evidence, labels, truth, 1.0 * (truth >= 0), len(share), rng)
+    evidence, unknowns = learn_unknowns(
+        evidence, labels, truth, 1.0 * (truth >= 0), len(share), rng
+    )
     probs = np.array(class_probs_of(evidence, unknowns))
     probs[:, known] = np.eye(labels.num_classes)[truth[known]]
     return probs

@@ -49,7 +49,6 @@ _AUDIT_DRAWS = 400
 class OrderCalibration(Calibration):
     """Statements about an order, from `raters.calibrate`."""
 
-    marks: Marks
     orders: KnownOrders
     program: Program[Any]
     result: xr.DataTree
@@ -76,7 +75,8 @@ class OrderCalibration(Calibration):
         names = [f"accuracy of {name}" for name in self.annotators["annotator"].values.tolist()]
         # Pairs of one ranking are no independent coins, but have the variance of as many as they
         # count as; confidence sequences of them hold too, by benchmarks/gold_sequential.py.
-        return check_table(names, self.marks.right, self.marks.labels, self.level, stated)
+        right, number = _by_annotator(self.known_answers, len(names))
+        return check_table(names, right, number, self.level, stated)
 
     def quantities(self, limits: AuditLimits) -> Quantities:
         """Quantities of each annotator, against the true order."""
@@ -146,8 +146,7 @@ class OrderCalibration(Calibration):
             other = comparisons.in_other_world(program, competence)
         number = number_of_draws(max(len(stated.better), data.num_items), 1)
         rng, known = np.random.default_rng(seed), len(orders.better)
-        scores = csr_array((data.num_items, 1))
-        scores = stated.scores(trusted, data.num_items) if known else scores
+        scores = stated.scores(trusted, data.num_items) if known else None
         drawn, sizes = draw_true_rewards_of_worlds(reward, other, orders, number, rng, scores)
         answers = known_answers_of(stated, orders, data.num_items)
         marks = marks_of(stated, answers, drawn, data.num_annotators)
@@ -164,7 +163,6 @@ class OrderCalibration(Calibration):
             level=level,
             accuracies=accuracies,
             known_answers=answers,
-            marks=marks,
             orders=orders,
             program=program,
             result=result,
@@ -347,9 +345,13 @@ def marks_of(
     credit = np.stack(
         [np.bincount(judge, weight * (one[better] > one[worse]), num_annotators) for one in truth]
     )
-    of_judge, of_pair = (
-        answers.groupby(by)[["right", "number"]].sum() for by in ("annotator", "question")
-    )
-    right, number = of_judge.reindex(range(num_annotators), fill_value=0.0).values.T
+    of_pair = answers.groupby("question")[["right", "number"]].sum()
+    right, number = _by_annotator(answers, num_annotators)
     others = np.bincount(judge, weight, num_annotators)
     return Marks(right, number, credit, others, luck_of(*of_pair.values.T))
+
+
+def _by_annotator(answers: pd.DataFrame, number: int) -> Float[np.ndarray, "2 annotator"]:
+    """Right answers to questions of known truth, and all, of each annotator."""
+    sums = answers.groupby("annotator")[["right", "number"]].sum()
+    return np.asarray(sums.reindex(range(number), fill_value=0.0).values.T)

@@ -10,9 +10,9 @@ the weight of annotator a's labels k of the item, the known classes have the pro
 
 The effects are modes, and the scores :math:`\sum_a \beta_a v_{iak}` means over values of τ, each
 weighted by its prior and by the leave-one-out probability of the known classes. Each known class
-counts with a weight, 1 where all were drawn with one probability. Scores of an item
-of known class are without its own class: one step of Newton's method from the mode without the item
-(Rad and Maleki 2020, A scalable estimate of the out-of-sample prediction error via approximate
+counts with a weight, 1 where all were drawn with one probability. Scores of an item of known class
+do not use its own class: one step of Newton's method leads from the mode to the one without the
+item (Rad and Maleki 2020, A scalable estimate of the out-of-sample prediction error via approximate
 leave-one-out cross-validation).
 """
 

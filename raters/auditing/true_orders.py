@@ -110,10 +110,10 @@ def draw_true_rewards_of_worlds(
     orders: KnownOrders,
     num_draws: int,
     rng: np.random.Generator,
-    scores: csr_array,
+    scores: csr_array | None,
 ) -> tuple[ItemDraws, Float[np.ndarray, " draw"]]:
     """Draw the true rewards of two mirrored worlds, in the shares that known orders leave."""
-    if not (0 < other.mean() < 1 and len(orders.better)):
+    if scores is None or not 0 < other.mean() < 1:
         return draw_true_rewards(reward, orders, num_draws, rng, SIZE, scores)
     worlds = [reward[~other], reward[other]]
     log_fit = [logsumexp(_posterior(world, orders, SIZE, scores)[2]) for world in worlds]

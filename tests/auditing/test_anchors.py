@@ -143,6 +143,16 @@ def test_truths_that_settle_a_verdict_do_so_when_they_are_drawn(answered):
     assert found.settled == pytest.approx(settled, abs=0.034)
 
 
+def test_a_verdict_that_would_open_again_counts_against_the_truths(answered):
+    """Ann is open; bob, just decided, would be open after some of his ten answers."""
+    accuracy = np.random.default_rng(2).beta(4, 3, (4000, 2))
+    bad, costs = accuracy < np.array([0.6, 0.44]), rt.Costs(review=0.2)
+    is_open, is_bob = np.array([True, False]), np.array([False, True])
+    alone = settling(answered, is_open, np.zeros(2, bool), accuracy, bad, costs, 0)
+    both = settling(answered, is_open, is_bob, accuracy, bad, costs, 0)
+    assert both is None or both.settled < alone.settled - 0.05 or both.number > alone.number
+
+
 # ---------------------------------------------------------------- how truths were chosen
 
 
@@ -159,6 +169,19 @@ def test_truths_of_one_class_are_no_random_sample(plain):
     one = truth[truth == truth.iloc[0]].iloc[:40]
     with pytest.warns(DataWarning, match="no random sample, as the classes"):
         rt.calibrate(rt.DawidSkene(), result, one)
+
+
+def test_shares_of_right_labels_do_not_depend_on_how_items_were_chosen(plain):
+    labels, result, truth = plain
+    gold = pd.DataFrame({"item": truth.index, "truth": truth.values})
+    gold["probability"] = np.where(np.arange(len(gold)) % 2, 0.2, 0.8)
+    found = rt.calibrate(rt.DawidSkene(), result, gold).annotators
+    right = labels.to_frame().assign(
+        right=lambda frame: frame["label"] == truth[frame["item"]].values
+    )
+    share = right.groupby("annotator")["right"].mean()
+    assert found["accuracy_low"].values == pytest.approx(share.values)
+    assert found["accuracy_high"].values == pytest.approx(share.values)
 
 
 # ---------------------------------------------------------------- truths that are few or wrong
