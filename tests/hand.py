@@ -62,6 +62,11 @@ def labels(*rows: tuple, **options) -> rt.Labels:
     return rt.Labels.from_frame(**_table("item annotator label", rows), **options)
 
 
+def label_table(codes: np.ndarray, **options) -> rt.Labels:
+    """Labels from a table of them, shape (item, annotator)."""
+    return labels(*((*place, code) for place, code in np.ndenumerate(codes)), **options)
+
+
 def _table(roles: str, rows: tuple[tuple, ...]) -> dict:
     """A table of these rows, and the columns in which the roles are."""
     table = dict(zip(roles.split(), zip(*rows, strict=True), strict=True))

@@ -120,8 +120,8 @@ class Audit:
     def anchor_check(self) -> xr.Dataset | None:
         """For each statement the interval that is stated, and those of the known truths alone:
         ``gold`` (Jeffreys) and of labels ``prediction_powered`` (PPI++), with ``differs`` where
-        they do not meet it, and ``anytime``, the ends of a confidence sequence, which hold at all
-        looks together of one who looks after each new truth; None without known truths."""
+        they do not meet it, and ``anytime``, which holds however often one looks while known truths
+        come in; None without known truths."""
         return None if self.calibration is None else self.calibration.anchor_check
 
     @property
@@ -151,8 +151,8 @@ class Audit:
     def compare(self, one: Any, other: Any) -> JudgeComparison:
         """Compare two judges by the posterior, and on the known truths that both answered.
 
-        On the latter stands a confidence sequence: with probability `level` it holds at all looks
-        together of one who looks after each new truth, drawn at random, and stops on what is seen.
+        The confidence sequence holds with probability `level`, however often one looks while known
+        truths, drawn at random, come in.
 
         Raises
         ------
@@ -387,9 +387,8 @@ def audit(
     if calibration is not None and data.listed:
         accuracy, known = quantities.values["accuracy"], calibration.known_questions
         verdicts = columns["verdict"].astype(str)
-        is_open, is_decided = (
-            np.isin(verdicts, some) for some in (("review", DIFFERS), ("keep", "drop"))
-        )
+        is_open = np.isin(verdicts, ("review", DIFFERS))
+        is_decided = np.isin(verdicts, ("keep", "drop"))
         chances = accuracy, is_bad, costs, seed, known
         wanted = settling(data.unpadded(), is_open, is_decided, *chances)
     made = Audit(

@@ -58,12 +58,8 @@ _NUMBERS = 10_000_000
 
 @dataclass(frozen=True)
 class LabelCalibration(Calibration):
-    """Statements about labels, from `raters.calibrate`.
-
-    Beside the attributes of `Calibration`, ``class_probability`` of each item, and
-    ``unaided_probability`` of those of known class as if their own class were not known, and the
-    ``weights`` of these (1 where they were drawn with one probability).
-    """
+    """Statements about labels: also ``class_probability`` of each item, ``unaided_probability`` of
+    known items as if their class were not known, and the ``weights`` of these."""
 
     class_probability: xr.DataArray
     unaided_probability: xr.DataArray

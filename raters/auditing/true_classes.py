@@ -22,9 +22,8 @@ With known classes annotators have effects of their own: :math:`s_{ik}` is the s
 the effects of those who labelled the item (`raters.auditing.effects`), and γ its weight, half
 normal a priori. An item of known class has a score that does not know its class, so that γ tells
 how far the effects hold for other items. All these scores share the same known classes, which
-therefore count as 0.7 independent ones each: of 1, 0.7 and 0.4 the one under which the 90 %
-intervals of numbers of wrong labels held most nearly as stated on the crowds of
-``benchmarks/gold.py``.
+therefore count as 0.7 independent ones each: of 1, 0.7 and 0.4 the one under which intervals held
+most nearly as stated on the crowds of ``benchmarks/gold.py``.
 """
 
 from __future__ import annotations

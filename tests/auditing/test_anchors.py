@@ -8,6 +8,7 @@ import raters as rt
 from raters.auditing.settling import settling
 from raters.auditing.verdicts import DIFFERS, gives_one_answer
 from raters.errors import DataWarning
+from tests import hand
 
 pytestmark = pytest.mark.slow
 
@@ -26,15 +27,8 @@ def misled():
     crowd = np.where(rng.random((300, 7)) < 0.9, seen[:, None], 1 - seen[:, None])
     right = np.where(rng.random(300) < 0.97, truth, 1 - truth)
     codes = np.column_stack([crowd, right, np.zeros(300, int)])
-    item, annotator = (code.ravel() for code in np.indices(codes.shape))
-    frame = pd.DataFrame(
-        {
-            "item": item,
-            "annotator": np.array(NAMES)[annotator],
-            "label": np.array(["no", "yes"])[codes.ravel()],
-        }
-    )
-    data = rt.Labels.from_frame(frame, item="item", annotator="annotator", label="label")
+    words = np.array(["no", "yes"])[codes]
+    data = hand.labels(*((item, NAMES[who], word) for (item, who), word in np.ndenumerate(words)))
     result = rt.fit(MODEL, data, FIT, seed=0, progress=False)
     return data, result, pd.Series(np.array(["no", "yes"])[truth], data.items)
 

@@ -10,6 +10,7 @@ import raters as rt
 from raters.auditing import slice_sampling
 from raters.auditing.annotator_accuracy import Marks, draw_accuracies
 from raters.auditing.true_classes import Evidence, draw_unknowns, true_class_probs
+from tests.hand import label_table
 
 MODEL = rt.DawidSkene()
 FIT = rt.PGGibbs(draws=1000, chains=2)
@@ -30,9 +31,7 @@ def shared():
     truth = rng.integers(2, size=600)
     seen = np.where(rng.random(600) < 0.2, 1 - truth, truth)
     labels = np.where(rng.random((600, 9)) < 0.9, seen[:, None], 1 - seen[:, None])
-    item, annotator = (code.ravel() for code in np.indices(labels.shape))
-    frame = pd.DataFrame({"item": item, "annotator": annotator, "label": labels.ravel()})
-    data = rt.Labels.from_frame(frame, item="item", annotator="annotator", label="label")
+    data = label_table(labels)
     result = rt.fit(MODEL, data, FIT, seed=0, progress=False)
     return data, result, pd.Series(truth, data.items)
 
@@ -143,12 +142,6 @@ def test_known_classes_move_an_accuracy_away_from_the_crowd():
     after = draw_accuracies(marks_of([24] * 9 + [29], [30] * 10, agreeing, labels), 0)
     assert before.own[:, 9].mean() < 0.4
     assert after.own[:, 9].mean() > before.own[:, 9].mean() + 0.15
-
-
-def test_weights_of_known_items_do_not_change_the_share_of_answers_that_are_right():
-    marks = marks_of([3.5, 1], [4, 4], [0, 0], [0, 0], draws=20)
-    found = draw_accuracies(marks._replace(counted=(np.array([6, 2]), np.array([10, 8]))), 0)
-    assert found.own == pytest.approx(np.tile([0.6, 0.25], (20, 1)))
 
 
 # ---------------------------------------------------------------- the verb
