@@ -27,7 +27,7 @@ from crowd_calibration import CROWDS
 from scipy.special import log_softmax
 
 import raters as rt
-from raters.auditing.anchor_check import jeffreys
+from raters.auditing.truth.anchor_check import jeffreys
 
 NUMBERS, DRAWS = (0, 20, 50, 200), 20
 LEAST, LEAST_KNOWN = 20, 5

@@ -9,9 +9,9 @@ plus an error that all annotators share,
     \beta, u \sim \mathrm{Normal}(0, I), \qquad \log s \sim \mathrm{Normal}(m, v^2),
 
 with :math:`\sigma_r` the standard deviation of the crowd's rewards among the items. The columns of
-S are the scores of single annotators (`raters.auditing.stated_orders`): with the share ρ the crowd
-errs as if it had weighed its annotators wrongly. Nothing that can be seen of votes tells the size s
-or the share. The prior of s is that of public crowds whose true order is known
+S are the scores of single annotators (`raters.auditing.truth.statements`): with the share ρ the
+crowd errs as if it had weighed its annotators wrongly. Nothing that can be seen of votes tells the
+size s or the share. The prior of s is that of public crowds whose true order is known
 (``benchmarks/order_calibration.py``), and ρ is uniform on a grid; where no order is known, ρ is 0.
 
 Known orders update both, and the rewards. On a grid of s and ρ, rewards are normal, and each known
@@ -40,8 +40,8 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.sparse import csr_array
 from scipy.special import log_ndtr, logsumexp, softmax
 
-from raters.auditing import slice_sampling
-from raters.auditing.known_orders import KnownOrders
+from raters.auditing.truth import slice_sampling
+from raters.auditing.truth.known_orders import KnownOrders
 
 ItemDraws = Float[np.ndarray, "draw item"]
 Links = Int[np.ndarray, "link 2"]

@@ -30,7 +30,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import expit, log_expit, logit
 
-from raters.auditing import slice_sampling
+from raters.auditing.truth import slice_sampling
 from raters.judgements.counts import pad_to
 from raters.model import Values
 

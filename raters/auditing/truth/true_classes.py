@@ -16,10 +16,10 @@ confused with, λ the share of belief in plain votes, and δ the tilt towards ea
 whose mistakes are independent, as the model takes them, ρ = ε = λ = 0. What can be seen of a crowd
 without known classes tells little of these unknowns; their prior is that of public crowds with
 known classes (``benchmarks/crowd_calibration.py``), given what can be seen of the dependence of
-labels (`raters.auditing.visible_dependence`), and known classes of a crowd update it.
+labels (`raters.auditing.truth.visible_dependence`), and known classes of a crowd update it.
 
 With known classes annotators have effects of their own: :math:`s_{ik}` is the score of class k by
-the effects of those who labelled the item (`raters.auditing.effects`), and γ its weight, half
+the effects of those who labelled the item (`raters.auditing.truth.effects`), and γ its weight, half
 normal a priori. An item of known class has a score that does not know its class, so that γ tells
 how far the effects hold for other items. All these scores share the same known classes, which
 therefore count as 0.7 independent ones each: of 1, 0.7 and 0.4 the one under which intervals held
@@ -37,9 +37,9 @@ from jaxtyping import Array, Bool, Float, Int
 from scipy.sparse import csr_array
 from scipy.special import expit
 
-from raters.auditing import slice_sampling
-from raters.auditing.effects import class_scores
-from raters.auditing.visible_dependence import Visible, visible_dependence
+from raters.auditing.truth import slice_sampling
+from raters.auditing.truth.effects import class_scores
+from raters.auditing.truth.visible_dependence import Visible, visible_dependence
 from raters.judgements.counts import pad_to
 from raters.judgements.labels import Labels
 from raters.model import Values

@@ -1,4 +1,5 @@
-r"""Orders of pairs of items that annotators stated by votes, rankings and ratings.
+r"""Statements of annotators, of classes of items and of orders of pairs of items, and how many of
+them are right.
 
 The pairs of one ranking are not independent answers: whoever puts one item wrongly has several
 pairs wrong. Where a random order of the items has m pairs of which it is asked whether they are
@@ -24,31 +25,103 @@ on average.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+import pandas as pd
+from jaxtyping import Bool, Float, Int, Num
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import cg
 
+from raters.auditing.truth.annotator_accuracy import Marks, luck_of
+from raters.auditing.truth.known_orders import KnownOrders, links
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.counts import standing
+from raters.judgements.labels import Labels
 from raters.judgements.rankings import Rankings
 from raters.judgements.ratings import Ratings
+
+Codes = Int[np.ndarray, " stated"]
+PerRow = Float[np.ndarray, " stated"]
 
 # Pairs that are made of ratings at most.
 _MOST_PAIRS = 2_000_000
 
 
+class Statements(NamedTuple):
+    """Statements beside known truths: `sign` is 1 where one is right, −1 where it is wrong, and 0
+    where the truth is not known. Each stands for a number of `answers`, which count as so many
+    independent ones among those of `known` truth, and among the `others`."""
+
+    annotator: Codes
+    question: Codes
+    answers: PerRow
+    known: PerRow
+    others: PerRow
+    sign: Codes
+    #: Whether each is right under one draw of the truth.
+    right: Callable[[Num[np.ndarray, " item"]], Bool[np.ndarray, " stated"]]
+    #: Weight of each in likelihoods if its truth is known; and the annotators' earlier record.
+    weights: PerRow | None = None
+    record: Float[np.ndarray, "annotator true_class label"] | None = None
+
+    def known_answers(self) -> pd.DataFrame:
+        """Answers to questions of known truth, with their rows as the index."""
+        columns = {"annotator": self.annotator, "question": self.question, "answers": self.answers}
+        columns |= {"number": self.known, "right": self.known * (self.sign > 0)}
+        return pd.DataFrame(columns)[self.sign != 0]
+
+    def marks(self, truth: Num[np.ndarray, "draw item"], size: int) -> Marks:
+        """Right answers of each annotator, known and expected."""
+        answers, number = self.known_answers(), np.where(self.sign == 0, self.others, 0.0)
+        credit = [np.bincount(self.annotator, number * self.right(one), size) for one in truth]
+        others = np.bincount(self.annotator, number, size)
+        known = counted = by_annotator(answers, size)
+        of_question = answers.groupby("question")[["right", "number"]].sum().values.T
+        if self.weights is not None:
+            each = answers[["right", "number"]].values.T * self.weights[answers.index]
+            known, of_question = (
+                np.stack([np.bincount(answers[code], one, size) for one in each])
+                for code in ("annotator", "question")
+            )
+        if self.record is not None:
+            past = np.stack([np.einsum("akk->a", self.record), self.record.sum((1, 2))])
+            known, counted = past + known, past + counted
+        luck = luck_of(*of_question)
+        return Marks(*known, np.stack(credit), others, luck, (counted[0], counted[1]))
+
+
+def by_annotator(answers: pd.DataFrame, size: int) -> Float[np.ndarray, "2 annotator"]:
+    """Right answers to questions of known truth, and all, of each annotator."""
+    sums = answers.groupby("annotator")[["right", "number"]].sum()
+    return np.asarray(sums.reindex(range(size), fill_value=0.0).values.T)
+
+
+def of_labels(
+    labels: Labels, truth: Int[np.ndarray, " item"], weights: Float[np.ndarray, " item"]
+) -> Statements:
+    """Classes stated by labels, beside true classes, −1 where they are not known."""
+    who, item, label = map(np.asarray, (labels.annotator, labels.item, labels.label))
+    sign = np.where(truth[item] < 0, 0, np.where(label == truth[item], 1, -1))
+    record = None if labels.record is None else np.asarray(labels.record, float)
+    return Statements(
+        *(who, labels.about(), *[np.asarray(labels.weight, float)] * 3, sign),
+        right=lambda one: label == one[item],
+        weights=weights[item],
+        record=record,
+    )
+
+
 class StatedOrders(NamedTuple):
     """Pairs of items that annotators put in order."""
 
-    annotator: Int[np.ndarray, " stated"]
-    better: Int[np.ndarray, " stated"]
-    worse: Int[np.ndarray, " stated"]
-    number: Float[np.ndarray, " stated"]
-    block: Int[np.ndarray, " stated"]
+    annotator: Codes
+    better: Codes
+    worse: Codes
+    number: PerRow
+    block: Codes
     share: Float[np.ndarray, " block"]
 
     def scores(self, trusted: Int[np.ndarray, " trusted"], num_items: int) -> csr_array:
@@ -68,16 +141,38 @@ class StatedOrders(NamedTuple):
         square = (found**2).sum() - (scores.sum(0) ** 2).sum() / num_items
         return scores / (np.sqrt(square / (num_items - 1)) or 1.0)
 
-    def known_share(
-        self, sign: Int[np.ndarray, " stated"], num_items: int
-    ) -> Float[np.ndarray, " stated"]:
+    def joined(
+        self,
+        orders: KnownOrders,
+        trusted: Int[np.ndarray, " trusted"],
+        num_items: int,
+        chained: bool,
+    ) -> KnownOrders:
+        """Known orders, and those of pairs that trusted annotators mostly state."""
+        rows = np.isin(self.annotator, trusted)
+        ends, size = (self.better[rows], self.worse[rows]), (num_items, num_items)
+        number = csr_array((self.number[rows], ends), size)
+        lead = (number - number.T).tocoo()
+        pairs = np.stack(lead.coords, 1)[lead.data > 0]
+        pairs = pairs[orders.signs(*pairs.T, num_items) == 0]
+        more = (*pairs.T, links(pairs) if chained else pairs)
+        return KnownOrders(*map(np.concatenate, zip(orders, more, strict=True)))
+
+    def beside(self, orders: KnownOrders, num_items: int) -> Statements:
+        """These orders beside known ones."""
+        better, worse = self.better, self.worse
+        sign = orders.signs(better, worse, num_items)
+        low, high = np.sort([better, worse], axis=0).astype(np.int64)
+        known = self.number * self.known_share(sign, num_items)
+        numbers = self.number, known, self.number * self.share[self.block]
+        codes = self.annotator, low * num_items + high
+        return Statements(*codes, *numbers, sign, lambda one: one[better] > one[worse])
+
+    def known_share(self, sign: Codes, num_items: int) -> PerRow:
         """Number of independent pairs that each pair of known order counts as."""
-        rows = np.flatnonzero(sign)
-        ends = (
-            np.where(sign > 0, self.better, self.worse),
-            np.where(sign > 0, self.worse, self.better),
-        )
-        keys = [self.block[rows] * num_items + end[rows] for end in ends]
+        rows, ends = np.flatnonzero(sign), np.stack([self.better, self.worse])
+        ends = np.where(sign > 0, ends, ends[::-1])
+        keys = self.block[rows] * num_items + ends[:, rows]
         cells, place = np.unique(np.concatenate(keys), return_inverse=True)
         over, under = (
             np.bincount(half, minlength=len(cells)).astype(float)
@@ -89,6 +184,15 @@ class StatedOrders(NamedTuple):
         variance = pairs / 4 + np.bincount(cells // num_items, shared, size) / 6
         share = np.minimum(pairs / 4 / np.maximum(variance, 1e-9), 1.0)
         return np.where(sign != 0, share[self.block], 0.0)
+
+
+def of_orders(data: Any, known: Int[np.ndarray, " known"]) -> StatedOrders:
+    """Orders stated by comparisons, rankings or ratings, of the known items first."""
+    if isinstance(data, Comparisons):
+        return of_comparisons(data)
+    if isinstance(data, Rankings):
+        return of_rankings(data)
+    return of_ratings(data, np.isin(np.arange(data.num_items), known))
 
 
 def of_comparisons(data: Comparisons) -> StatedOrders:

@@ -8,10 +8,10 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from scipy.special import log_softmax
 
-from raters.auditing.effects import class_scores
-from raters.auditing.gold_weights import given_probabilities, weights
-from raters.auditing.true_classes import PRIOR, Evidence, learn_unknowns
-from raters.auditing.visible_dependence import Visible, visible_dependence
+from raters.auditing.truth.effects import class_scores
+from raters.auditing.truth.gold_weights import given_probabilities, weights
+from raters.auditing.truth.true_classes import PRIOR, Evidence, learn_unknowns
+from raters.auditing.truth.visible_dependence import Visible, visible_dependence
 from raters.errors import DataError
 from tests.hand import label_table
 
