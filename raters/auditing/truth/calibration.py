@@ -11,16 +11,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Bool, Int, Num
+from jaxtyping import Bool, Float, Int, Num
 
 from raters.auditing.intervals import table
-from raters.auditing.truth.anchor_check import (
-    Intervals,
-    JudgeComparison,
-    anytime,
-    check_table,
-    leads,
-)
+from raters.auditing.truth.anchor_check import JudgeComparison, anytime, check_table, leads
 from raters.auditing.truth.annotator_accuracy import Accuracies, draw_accuracies
 from raters.auditing.truth.statements import Statements, by_annotator
 from raters.errors import PACKAGE, DataError, DataWarning, refuse
@@ -124,9 +118,8 @@ class Given(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """Draws of the truth, and statements beside what is known: a number of `known` truths, some of
-    them only by trusted annotators; whether the crowd contradicts each one of gold; and another
-    doubt in these."""
+    """Draws of the truth, and statements beside it: numbers of truths that are known, and those of
+    them only by trusted annotators; whether the crowd contradicts each of gold; another doubt."""
 
     truth: Num[np.ndarray, "draw item"]
     statements: Statements
@@ -189,7 +182,7 @@ class Calibration(abc.ABC):
         columns = ("accuracy", "accuracy_low", "accuracy_high")
         return self._checked(names, np.stack([self.annotators[name].values for name in columns], 1))
 
-    def _checked(self, names: list[str], stated: Intervals) -> xr.Dataset:
+    def _checked(self, names: list[str], stated: Float[np.ndarray, "name 3"]) -> xr.Dataset:
         """Accuracies of some names as stated, and further statements, beside known truths."""
         # Pairs of one ranking are no independent coins, but have the variance of as many as they
         # count as; confidence sequences of them hold too, by benchmarks/gold_sequential.py.
@@ -199,8 +192,7 @@ class Calibration(abc.ABC):
     @property
     def known_questions(self) -> Int[np.ndarray, " question"]:
         """Codes of the questions whose truth is known, as of `Judgements.about`."""
-        codes: Int[np.ndarray, " question"] = np.unique(self.known_answers["question"])
-        return codes
+        return np.asarray(np.unique(self.known_answers["question"]))
 
     def compare(self, one: Any, other: Any) -> JudgeComparison:
         """Compare two annotators; see `Audit.compare`."""
@@ -238,20 +230,16 @@ class Calibration(abc.ABC):
         doubt = contradiction(drawn.contradicted, cls.known_truths) or drawn.doubt
         if doubt:
             warnings.warn(doubt, DataWarning, skip_file_prefixes=PACKAGE)
-        anchor = Anchor(
-            drawn.known,
-            reference,
-            recorded=drawn.statements.record is not None,
-            by_trusted=drawn.by_trusted,
-            doubts=(doubt,) * bool(doubt),
-        )
+        doubts, recorded = (doubt,) * bool(doubt), drawn.statements.record is not None
         marks = drawn.statements.marks(drawn.truth, data.num_annotators)
         accuracies = draw_accuracies(marks, seed)
         draws = {"accuracy": accuracies.own, "ability": accuracies.ability}
         return cls(
             truth=xr.DataArray(drawn.truth, {"item": names_array(data.items)}, ("draw", "item")),
             annotators=table("annotator", data.annotators, {}, draws, level),
-            anchor=anchor,
+            anchor=Anchor(
+                drawn.known, reference, recorded, by_trusted=drawn.by_trusted, doubts=doubts
+            ),
             level=level,
             accuracies=accuracies,
             known_answers=drawn.statements.known_answers(),

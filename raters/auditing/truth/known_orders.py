@@ -12,15 +12,9 @@ from jaxtyping import Int
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from raters.errors import DataError, refuse
+from raters.errors import refuse_data
 from raters.judgements.names import Names, shorten
-from raters.judgements.reading.columns import (
-    column_names,
-    is_column,
-    place,
-    read_columns,
-    read_numbers,
-)
+from raters.judgements.reading import columns as reading
 
 # Columns of tables that are read, those of one form together.
 FORMS = (("winner", "loser"), ("first", "second", "winner"), ("item", "value"))
@@ -31,52 +25,43 @@ _ADVICE = "give orders of items that were judged"
 _LINKS = 1
 
 
+Codes = Int[np.ndarray, " row"]
+Pairs = Int[np.ndarray, "pair 2"]
+
+
 class KnownOrders(NamedTuple):
     """Pairs of items whose true order is known, as codes."""
 
     better: Int[np.ndarray, " pair"]
     worse: Int[np.ndarray, " pair"]
-    chain: Int[np.ndarray, "link 2"]
+    chain: Pairs
 
     @classmethod
     def read(cls, gold: Any, items: Names) -> KnownOrders:
         """Known orders from what a user has."""
         table = _table({"winner": [], "loser": []} if gold is None else gold)
-        names = column_names(table)
+        names = reading.column_names(table)
         form = next((form for form in FORMS if set(form) <= set(names)), None)
         if form is None:
             expected = "it must have winner and loser; first, second and winner; or item and value"
-            refuse("gold", shorten(names), "are its columns", expected, error=DataError)
+            refuse_data("gold", shorten(names), "are its columns", expected)
         if "probability" in names:
             problem = "has a column `probability`, and only known classes of labels are weighted"
             expected = "draw the orders at random, and leave the column out"
-            refuse("gold", problem=problem, expected=expected, error=DataError)
-        if form == ("item", "value"):
-            return cls._by_value(table, items)
-        columns = read_columns(table, {role: role for role in form}, empty=form)
-        codes = {role: place(columns[role], items, "items", _ADVICE).astype(int) for role in form}
-        pairs = _sided(codes, items) if "first" in codes else _complete(codes)
-        pairs = np.unique(pairs, axis=0)
+            refuse_data("gold", problem=problem, expected=expected)
+        empty = ("value",) if "value" in form else form
+        columns = reading.read_columns(table, {role: role for role in form}, empty=empty)
+        of_items = [role for role in form if role != "value"]
+        codes = {role: reading.place(columns[role], items, "items", _ADVICE) for role in of_items}
+        codes = {role: code.astype(int) for role, code in codes.items()}
+        if "value" in form:
+            pairs = _by_value(codes["item"], columns["value"], items)
+            return cls(pairs[:, 0], pairs[:, 1], links(pairs))
+        pairs = np.unique(_pairs(codes, items), axis=0)
         _check_order(pairs, items)
         return cls(pairs[:, 0], pairs[:, 1], pairs)
 
-    @classmethod
-    def _by_value(cls, table: Any, items: Names) -> KnownOrders:
-        """Orders of all items of known value."""
-        columns = read_columns(table, empty=("value",), item="item", value="value")
-        code, column = place(columns["item"], items, "items", _ADVICE), columns["value"]
-        given = column.code >= 0
-        code, value = code[given].astype(int), read_numbers(column)[given]
-        if (twice := np.bincount(code, minlength=len(items)) > 1).any():
-            several = shorten([items[one] for one in np.flatnonzero(twice)])
-            expected = "give each item one value"
-            refuse("gold", several, "have several values", expected, error=DataError)
-        one, other = np.triu_indices(len(code), 1)
-        swap, apart = value[one] < value[other], value[one] != value[other]
-        pairs = code[np.stack([np.where(swap, other, one), np.where(swap, one, other)], 1)[apart]]
-        return cls(pairs[:, 0], pairs[:, 1], links(pairs))
-
-    def links(self, most: int) -> Int[np.ndarray, "link 2"]:
+    def links(self, most: int) -> Pairs:
         """Pairs that all orders follow from; of more items or many pairs, links of at most so many
         random items."""
         if len(self.chain) <= 2 * most and len(np.unique(self.chain)) <= most:
@@ -86,23 +71,14 @@ class KnownOrders(NamedTuple):
         among = np.isin(self.better, items) & np.isin(self.worse, items)
         return links(np.stack([self.better, self.worse], 1)[among])
 
-    def signs(
-        self, first: Int[np.ndarray, " row"], second: Int[np.ndarray, " row"], num_items: int
-    ) -> Int[np.ndarray, " row"]:
+    def signs(self, first: Codes, second: Codes, num_items: int) -> Codes:
         """1 where the first item is known to be better, −1 where the second is, and 0 elsewhere."""
-        keys = np.concatenate(
-            [self.better * num_items + self.worse, self.worse * num_items + self.better]
-        )
-        signs = np.repeat([1, -1], len(self.better))
-        order = np.argsort(keys)
-        asked = np.asarray(first, np.int64) * num_items + np.asarray(second)
-        if not len(keys):
-            return np.zeros(len(asked), int)
-        place = np.minimum(np.searchsorted(keys[order], asked), len(keys) - 1)
-        return np.where(keys[order][place] == asked, signs[order][place], 0)
+        one, other = self.better * num_items + self.worse, self.worse * num_items + self.better
+        asked = np.asarray(first, np.int64) * num_items + second
+        return np.isin(asked, one).astype(int) - np.isin(asked, other)
 
 
-def links(pairs: Int[np.ndarray, "pair 2"]) -> Int[np.ndarray, "link 2"]:
+def links(pairs: Pairs) -> Pairs:
     """Few pairs that most of the others follow from, so that no answer counts many times."""
     codes, place = np.unique(pairs, return_inverse=True)
     ends = place.reshape(-1, 2)
@@ -123,64 +99,65 @@ def _table(gold: Any) -> Any:
     if hasattr(gold, "columns") or hasattr(gold, "column_names"):
         return gold
     if isinstance(gold, (Mapping, pd.Series)):
-        if isinstance(gold, Mapping) and any(map(is_column, gold.values())):
+        if isinstance(gold, Mapping) and any(map(reading.is_column, gold.values())):
             return gold
         known = list(gold.items())
         return {"item": [name for name, _ in known], "value": [value for _, value in known]}
-    pairs = []
-    if isinstance(gold, (list, tuple)):
-        pairs = [tuple(one) if is_column(one) else () for one in gold]
-    if not isinstance(gold, (list, tuple)) or any(len(pair) != 2 for pair in pairs):
+    is_list = isinstance(gold, (list, tuple))
+    pairs = [tuple(one) if reading.is_column(one) else () for one in gold] if is_list else [()]
+    if any(len(pair) != 2 for pair in pairs):
         expected = (
             "give a list of pairs (better, worse), a table with columns winner and loser, or"
             " the known value of each of some items"
         )
         instead = 'gold=[("tea", "coffee")]'
-        refuse(
-            "gold", gold, "is no set of known orders", expected, instead=instead, error=DataError
-        )
+        refuse_data("gold", gold, "is no set of known orders", expected, instead=instead)
     return {role: [pair[end] for pair in pairs] for end, role in enumerate(FORMS[0])}
 
 
-def _complete(codes: Mapping[str, Int[np.ndarray, " row"]]) -> Int[np.ndarray, "pair 2"]:
-    """Pairs of a winner and a loser; rows that have neither are left out."""
-    pairs = np.stack([codes["winner"], codes["loser"]], axis=1)
-    half = np.flatnonzero((pairs < 0).sum(1) == 1)
-    if len(half):
+def _by_value(code: Codes, column: reading.Column, items: Names) -> Pairs:
+    """Pairs of all items whose values are known and differ."""
+    given = column.code >= 0
+    code, value = code[given], reading.read_numbers(column)[given]
+    if (twice := np.bincount(code, minlength=len(items)) > 1).any():
+        several = shorten([items[one] for one in np.flatnonzero(twice)])
+        refuse_data("gold", several, "have several values", "give each item one value")
+    one, other = np.triu_indices(len(code), 1)
+    swap, apart = value[one] < value[other], value[one] != value[other]
+    pairs = np.stack([np.where(swap, other, one), np.where(swap, one, other)], 1)[apart]
+    return np.asarray(code[pairs])
+
+
+def _pairs(codes: Mapping[str, Codes], items: Names) -> Pairs:
+    """Pairs of a winner and a loser; rows without a winner are left out."""
+    winner, loser = codes["winner"], codes.get("loser")
+    if loser is None:
+        first, second = codes["first"], codes["second"]
+        loser = np.where(winner == first, second, first)
+        wrong = np.flatnonzero((winner >= 0) & (winner != first) & (winner != second))
+        if len(wrong):
+            problem = f"is the winner in row {wrong[0]} (counted from 0), of which it is no side"
+            name = items[winner[wrong[0]]]
+            refuse_data("gold", name, problem, "the winner must be one of the two")
+        if ((winner >= 0) & (loser < 0)).any():
+            problem = "has a row with a winner and only one side"
+            refuse_data("gold", problem=problem, expected="give both sides")
+    elif len(half := np.flatnonzero((winner < 0) != (loser < 0))):
         problem = f"has only one of winner and loser in row {half[0]} (counted from 0)"
-        refuse("gold", problem=problem, expected="give both, or neither", error=DataError)
-    return pairs[pairs[:, 0] >= 0]
+        refuse_data("gold", problem=problem, expected="give both, or neither")
+    return np.stack([winner, loser], axis=1)[winner >= 0]
 
 
-def _sided(codes: Mapping[str, Int[np.ndarray, " row"]], items: Names) -> Int[np.ndarray, "pair 2"]:
-    """Pairs in the order that their winner tells; rows without one are left out."""
-    first, second, winner = (codes[role] for role in ("first", "second", "winner"))
-    other = np.where(winner == first, second, first)
-    wrong = np.flatnonzero((winner >= 0) & (winner != first) & (winner != second))
-    if len(wrong):
-        row = wrong[0]
-        problem = f"is the winner in row {row} (counted from 0), of which it is no side"
-        expected = "the winner must be one of the two"
-        refuse("gold", items[winner[row]], problem, expected, error=DataError)
-    pairs = np.stack([winner, other], axis=1)[winner >= 0]
-    if (pairs < 0).any():
-        problem = "has a row with a winner and only one side"
-        refuse("gold", problem=problem, expected="give both sides", error=DataError)
-    return pairs
-
-
-def _check_order(pairs: Int[np.ndarray, "pair 2"], items: Names) -> None:
+def _check_order(pairs: Pairs, items: Names) -> None:
     """`DataError` where an item would be above itself."""
-    if (own := pairs[:, 0] == pairs[:, 1]).any():
+    better, worse = pairs.T
+    if len(own := better[better == worse]):
         problem = "is known to be above itself"
-        expected = "give pairs of two items"
-        refuse("gold", items[pairs[np.flatnonzero(own)[0], 0]], problem, expected, error=DataError)
-    number = len(items)
-    graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), (number, number))
+        refuse_data("gold", items[own[0]], problem, "give pairs of two items")
+    graph = coo_array((np.ones(len(pairs)), (better, worse)), (len(items), len(items)))
     _, part = connected_components(graph, directed=True, connection="strong")
-    within = pairs[part[pairs[:, 0]] == part[pairs[:, 1]]]
-    if len(within):
-        those = np.flatnonzero(part == part[within[0, 0]])
+    if len(within := part[better][part[better] == part[worse]]):
+        those = shorten([items[one] for one in np.flatnonzero(part == within[0])])
         problem = "are known in orders that contradict each other"
         expected = "give each pair one order, and leave out those that are equal"
-        refuse("gold", shorten([items[one] for one in those]), problem, expected, error=DataError)
+        refuse_data("gold", those, problem, expected)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import jax
@@ -18,21 +17,11 @@ from scipy.special import expit, logit
 
 from raters.auditing import labels as label_audit
 from raters.auditing.annotator_types import type_columns, type_probs_given
-from raters.auditing.truth.anchor_check import (
-    WRONG_LABELS,
-    Intervals,
-    check_table,
-    prediction_powered,
-)
+from raters.auditing.truth.anchor_check import WRONG_LABELS, check_table, prediction_powered
 from raters.auditing.truth.calibration import Calibration, Drawn, Given, number_of_draws
 from raters.auditing.truth.gold_weights import given_probabilities, weights
 from raters.auditing.truth.statements import of_labels
-from raters.auditing.truth.true_classes import (
-    Evidence,
-    class_probs_of,
-    draw_true_classes,
-    learn_unknowns,
-)
+from raters.auditing.truth.true_classes import class_probs_of, draw_true_classes, learn_unknowns
 from raters.errors import DataError, refuse
 from raters.fitting.result import draws_of
 from raters.judgements.labels import Labels, known_truth
@@ -42,6 +31,10 @@ from raters.model import Values
 from raters.program import Program, class_probs
 
 PerAnnotator = Float[np.ndarray, " annotator"]
+PerDraw = Float[np.ndarray, " draw"]
+AnnotatorDraws = Float[np.ndarray, "draw annotator"]
+Prevalence = Float[np.ndarray, "draw true_class"]
+Codes = Int[np.ndarray, " label"]
 ConfusionDraws = Float[np.ndarray, "draw annotator true_class label"]
 ItemCodes = Int[np.ndarray, " item"]
 ClassProbs = Float[np.ndarray, "item true_class"]
@@ -82,12 +75,10 @@ class LabelCalibration(Calibration):
         low, high = np.quantile(number, ((1 - self.level) / 2, (1 + self.level) / 2))
         return float(low), float(high)
 
-    def _checked(self, names: list[str], stated: Intervals) -> xr.Dataset:
+    def _checked(self, names: list[str], stated: Float[np.ndarray, "name 3"]) -> xr.Dataset:
         """Share of wrong labels and accuracies, beside what the known classes alone say."""
         labels, truth = self.labels, np.asarray(self.labels.truth)
-        item, label, annotator = (
-            np.asarray(code) for code in (labels.item, labels.label, labels.annotator)
-        )
+        annotator, item, label = _columns(labels)
         chances, is_known = self.class_probability.values.copy(), truth >= 0
         chances[is_known] = self.unaided_probability.values
         doubt, wrong = 1 - chances.max(1), (chances.argmax(1) != truth)[is_known].astype(float)
@@ -95,9 +86,8 @@ class LabelCalibration(Calibration):
         of_item, of_label = self.weights[is_known], self.weights[item]
         shares = [prediction_powered(wrong, doubt[is_known], of_item, doubt[~is_known], self.level)]
         order = np.argsort(annotator, kind="stable")
-        ends = np.searchsorted(annotator[order], np.arange(labels.num_annotators + 1))
-        for begin, end in pairwise(ends.tolist()):
-            rows = order[begin:end]
+        ends = np.searchsorted(annotator[order], np.arange(1, labels.num_annotators))
+        for rows in np.split(order, ends):
             some, rest = rows[known[rows]], rows[~known[rows]]
             each = right[some].astype(float), chance[some], of_label[some], chance[rest]
             shares.append(prediction_powered(*each, self.level))
@@ -120,49 +110,38 @@ class LabelCalibration(Calibration):
 
     def quantities(self, limits: AuditLimits) -> Quantities:
         """Quantities of each annotator, from draws of confusion matrices."""
-        most = self.class_probability.values.argmax(1)
-        parts = self._confusion()
-        made = label_audit.quantities_of(self.labels, parts, self._prevalence(), most, limits)
+        most, drawn = self.class_probability.values.argmax(1), self.truth.values[:_AUDIT_DRAWS]
+        counts = [np.bincount(one, minlength=self.labels.num_classes) for one in drawn]
+        prevalence = np.stack(counts) / drawn.shape[1]
+        parts = self._confusion(prevalence)
+        made = label_audit.quantities_of(self.labels, parts, prevalence, most, limits)
         own = self.accuracies.own[: len(next(iter(made.values.values())))]
         tables = dict(made.tables) | {"items": self.items}
         values = dict(made.values) | {"accuracy": own}
         columns = dict(made.columns) | type_columns(self.types)
         return dataclasses.replace(made, values=values, columns=columns, tables=tables)
 
-    def _prevalence(self) -> Float[np.ndarray, "draw true_class"]:
-        """Frequency of each class among the items, under each draw."""
-        drawn, size = self.truth.values[:_AUDIT_DRAWS], self.labels.num_classes
-        return np.stack([np.bincount(one, minlength=size) for one in drawn]) / drawn.shape[1]
-
-    def _confusion(self) -> Iterator[ConfusionDraws]:
+    def _confusion(self, prevalence: Prevalence) -> Iterator[ConfusionDraws]:
         """Draws of confusion matrices, in parts of the annotators."""
-        labels, rng, prevalence = self.labels, np.random.default_rng(0), self._prevalence()
-        num_annotators, num_classes = labels.num_annotators, labels.num_classes
-        first = self.truth.values[:_AUDIT_DRAWS].astype(np.int64) * num_classes
-        item, annotator, label = (
-            np.asarray(code).astype(np.int64)
-            for code in (labels.item, labels.annotator, labels.label)
-        )
-        weight = np.asarray(labels.weight, float)
+        labels, size, rng = self.labels, self.labels.num_classes, np.random.default_rng(0)
+        first = self.truth.values[:_AUDIT_DRAWS].astype(np.int64) * size
+        (annotator, item, label), weight = _columns(labels), np.asarray(labels.weight, float)
 
-        def counts(rows: Any, annotators: Int[np.ndarray, " label"], size: int) -> ConfusionDraws:
+        def counts(rows: Any, annotators: Any, number: int) -> ConfusionDraws:
             """Labels by annotator, true class and label, under each draw."""
-            cell, of = annotators * num_classes**2 + label[rows], item[rows]
-            numbers = [
-                np.bincount(cell + true[of], weight[rows], size * num_classes**2) for true in first
-            ]
-            return np.stack(numbers).reshape(-1, size, num_classes, num_classes)
+            cell, of, each = annotators * size**2 + label[rows], item[rows], weight[rows]
+            numbers = [np.bincount(cell + true[of], each, number * size**2) for true in first]
+            return np.stack(numbers).reshape(-1, number, size, size)
 
-        record = np.zeros((num_annotators, 1, 1))
+        record = np.zeros((labels.num_annotators, 1, 1))
         if labels.record is not None:
             record = np.asarray(labels.record, float)
-        of_all = counts(slice(None), np.zeros_like(annotator), 1)
-        pooled = of_all + record.sum(0) + 0.5 * np.eye(num_classes) + 0.5 / num_classes
+        pooled = counts(slice(None), 0, 1) + record.sum(0) + 0.5 * np.eye(size) + 0.5 / size
         pooled /= pooled.sum(-1, keepdims=True)
         order = np.argsort(annotator, kind="stable")
-        size = max(1, _NUMBERS // (len(first) * num_classes**2))
-        for begin in range(0, num_annotators, size):
-            end = min(begin + size, num_annotators)
+        step = max(1, _NUMBERS // (len(first) * size**2))
+        for begin in range(0, labels.num_annotators, step):
+            end = min(begin + step, labels.num_annotators)
             rows = order[slice(*np.searchsorted(annotator[order], (begin, end)))]
             known = counts(rows, annotator[rows] - begin, end - begin) + record[begin:end]
             matrices = np.maximum(rng.standard_gamma(known + _WEIGHT * pooled), 1e-12)
@@ -175,39 +154,39 @@ class LabelCalibration(Calibration):
         program, result, gold, trusted, _, rng = given
         label_audit.check_can_audit(program)
         labels: Labels = program.data.unpadded()
-        item, is_told = np.asarray(labels.item), np.isin(np.asarray(labels.annotator), trusted)
+        is_told = np.isin(np.asarray(labels.annotator), trusted)
         by_model = result["classes"]["responsibility"].transpose("item", "true_class").values
-        chances, fitted = np.array(by_model, float), _codes(labels)
-        by_gold = with_gold(labels, gold)
+        chances, by_gold = np.array(by_model, float), with_gold(labels, gold)
         judged, told = labels.rows(~is_told), labels.rows(is_told).votes()
-        truth = np.where(by_gold < 0, _most_said(told), by_gold)
-        unanchored = np.flatnonzero((fitted >= 0) | (told.sum(1) > 0))
-        if len(unanchored):
+        # Of a tie among trusted annotators the class is not known.
+        most = told.max(1)
+        alone = (most > 0) & ((told == most[:, None]).sum(1) == 1)
+        truth = np.where((by_gold < 0) & alone, told.argmax(1), by_gold)
+        anchored = np.flatnonzero((with_gold(labels) >= 0) | (told.sum(1) > 0))
+        if len(anchored):
             values, _ = draws_of(program, result, _UNKNOWN_DRAWS)
             equal = np.ones(len(next(iter(values.values()))))
-            chances[unanchored] = _as_if_unknown(program, values, equal, judged, unanchored, fitted)
+            chances[anchored] = _as_if_unknown(program, values, equal, judged, anchored)
         of_gold, weight, doubt = (by_gold >= 0) & (gold is not None), 1.0 * (truth >= 0), ""
         if gold is not None:
             of_items, doubt = weights(labels, of_gold, given_probabilities(gold, labels))
             weight = np.where(of_gold, of_items, weight)
-        some = of_gold & (np.bincount(item, minlength=labels.num_items) > 0)
+        some = of_gold & (labels.votes().sum(1) > 0)
         contradicted = (chances.argmax(1) != truth)[some]
-        evidence = Evidence.of(chances, judged.votes())
-        known, num_draws = np.flatnonzero(truth >= 0), number_of_draws(*chances.shape)
-        evidence, unknowns = learn_unknowns(evidence, judged, truth, weight, num_draws, rng)
+        known, number = np.flatnonzero(truth >= 0), number_of_draws(*chances.shape)
+        evidence, unknowns = learn_unknowns(chances, judged, truth, weight, number, rng)
         probability, unaided, drawn = draw_true_classes(evidence, unknowns, truth, rng)
-        items, classes = (names_array(labels.coords[axis]) for axis in ("item", "true_class"))
-        each, axes = {"true_class": classes}, ("item", "true_class")
-        of_label = by_model[np.arange(len(by_model)), probability.argmax(1)]
+        of_label = by_model[np.arange(len(by_model)), probability.argmax(1)].astype(float)
         table = label_audit.item_table(probability, labels)
+        items, classes = names_array(labels.items), {"true_class": names_array(labels.classes)}
+        axes = {name: ("draw", "true_class")[: one.ndim] for name, one in unknowns.items()}
+        of_unknowns = {name: (axes[name], one) for name, one in unknowns.items()}
+        both = "item", "true_class"
         others = {
-            "items": table.assign(probability_by_model=("item", np.asarray(of_label, float))),
-            "class_probability": xr.DataArray(probability, {"item": items} | each, axes),
-            "unaided_probability": xr.DataArray(unaided, {"item": items[known]} | each, axes),
-            "unknowns": xr.Dataset(
-                {name: (("draw", "true_class")[: one.ndim], one) for name, one in unknowns.items()},
-                each,
-            ),
+            "items": table.assign(probability_by_model=("item", of_label)),
+            "class_probability": xr.DataArray(probability, {"item": items} | classes, both),
+            "unaided_probability": xr.DataArray(unaided, {"item": items[known]} | classes, both),
+            "unknowns": xr.Dataset(of_unknowns, classes),
             "labels": dataclasses.replace(labels, truth=truth if len(known) else None),
             "weights": weight,
             "types": _types(program, result, labels, drawn),
@@ -217,10 +196,15 @@ class LabelCalibration(Calibration):
         return Drawn(drawn, said, *numbers, contradicted, doubt, others)
 
 
+def _columns(labels: Labels) -> tuple[Codes, Codes, Codes]:
+    """Codes of the annotator, the item and the class of each label."""
+    columns = labels.annotator, labels.item, labels.label
+    annotator, item, label = (np.asarray(codes, np.int64) for codes in columns)
+    return annotator, item, label
+
+
 def _moved(
-    matrices: ConfusionDraws,
-    prevalence: Float[np.ndarray, "draw true_class"],
-    ability: Float[np.ndarray, "draw annotator"],
+    matrices: ConfusionDraws, prevalence: Prevalence, ability: AnnotatorDraws
 ) -> ConfusionDraws:
     """Matrices whose diagonals are moved by equally many logits, to accuracies that are given."""
     right = np.clip(np.einsum("dakk->dak", matrices), 1e-6, 1 - 1e-6)
@@ -252,34 +236,28 @@ def _types(
 
 
 def class_probs_by_draw(
-    program: Program[Any], draws: Values, share: Float[np.ndarray, " draw"], chances: ClassProbs
+    program: Program[Any], draws: Values, share: PerDraw, chances: ClassProbs
 ) -> Float[np.ndarray, "draw item true_class"]:
     """Calibrated class probabilities for each draw of the parameters."""
     labels: Labels = program.data.unpadded()
-    truth, rng = _codes(labels), np.random.default_rng(0)
+    truth, rng = with_gold(labels), np.random.default_rng(0)
     known, chances = np.flatnonzero(truth >= 0), np.array(chances, float)
     if len(known):
-        chances[known] = _as_if_unknown(program, draws, share, labels, known, truth)
-    evidence = Evidence.of(chances, labels.votes())
-    evidence, unknowns = learn_unknowns(
-        evidence, labels, truth, 1.0 * (truth >= 0), len(share), rng
-    )
+        chances[known] = _as_if_unknown(program, draws, share, labels, known)
+    weight, number = 1.0 * (truth >= 0), len(share)
+    evidence, unknowns = learn_unknowns(chances, labels, truth, weight, number, rng)
     probs = np.array(class_probs_of(evidence, unknowns))
     probs[:, known] = np.eye(labels.num_classes)[truth[known]]
     return probs
 
 
-def _codes(labels: Labels) -> ItemCodes:
-    """Code of the class of each item that the fit knew; −1 elsewhere."""
-    return np.full(labels.num_items, -1) if labels.truth is None else np.array(labels.truth, int)
-
-
-def with_gold(labels: Labels, gold: Any) -> ItemCodes:
-    """Known classes of the fit and of `gold`."""
-    fitted = _codes(labels)
-    if gold is None:
-        return fitted
-    codes = known_truth(gold, "item", "truth", labels.items, labels.classes)
+def with_gold(labels: Labels, gold: Any = None) -> ItemCodes:
+    """Codes of the classes that the fit knew, and of those of `gold`; −1 elsewhere."""
+    fitted, codes = np.full(labels.num_items, -1), None
+    if labels.truth is not None:
+        fitted = np.array(labels.truth, int)
+    if gold is not None:
+        codes = known_truth(gold, "item", "truth", labels.items, labels.classes)
     if codes is None:
         return fitted
     differ = np.flatnonzero((codes >= 0) & (fitted >= 0) & (codes != fitted))
@@ -290,24 +268,11 @@ def with_gold(labels: Labels, gold: Any) -> ItemCodes:
     return np.where(codes >= 0, codes, fitted)
 
 
-def _most_said(votes: ClassProbs) -> ItemCodes:
-    """Code of the class with most votes of each item; −1 without votes or with a tie."""
-    most = votes.max(1, keepdims=True)
-    alone = (votes == most).sum(1) == 1
-    return np.where(alone & (most[:, 0] > 0), votes.argmax(1), -1)
-
-
 def _as_if_unknown(
-    program: Program[Any],
-    draws: Values,
-    share: Float[np.ndarray, " draw"],
-    judged: Labels,
-    items: Int[np.ndarray, " some"],
-    fitted: ItemCodes,
-) -> Float[np.ndarray, "some true_class"]:
+    program: Program[Any], draws: Values, share: PerDraw, judged: Labels, items: ItemCodes
+) -> ClassProbs:
     """Class probabilities of items by untrusted labels, as if no class were known."""
-    bare = dataclasses.replace(judged, truth=None)
-    parts = []
+    bare, fitted, parts = dataclasses.replace(judged, truth=None), with_gold(judged), []
     for begin in range(0, len(items), _AT_ONCE):
         some = items[begin : begin + _AT_ONCE]
         part = jax.tree.map(jnp.asarray, bare.take(some))

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
+from scipy.sparse import csr_array
 from scipy.special import expit
 
 from raters.auditing import comparisons, rankings, ratings
@@ -26,7 +27,7 @@ from raters.models.comparisons.directions import has_directions
 from raters.program import Program
 
 AnnotatorDraws = Float[np.ndarray, "draw annotator"]
-PerCompetence = Float[np.ndarray, " competence"]
+PerCompetence = Float[np.ndarray, "*annotator competence"]
 
 # Draws of accuracies that an audit reads.
 _AUDIT_DRAWS = 400
@@ -40,9 +41,9 @@ class OrderCalibration(Calibration):
     program: Program[Any]
     result: xr.DataTree
 
+    known_truths = "orders"
     #: Site of the items' values; competences that one is read off an accuracy among; and True where
     #: pairs that trusted annotators order follow from one another.
-    known_truths = "orders"
     site: ClassVar[str] = "reward"
     competences: ClassVar[PerCompetence] = np.linspace(-10, 10, 201)
     chained: ClassVar[bool] = True
@@ -60,9 +61,9 @@ class OrderCalibration(Calibration):
         found = quantities_of(self.program, self.result, limits)
         own, ability = (draws[:_AUDIT_DRAWS] for draws in self.accuracies)
         # Competence at which the accuracy on pairs of items is the ability.
-        competence = np.empty_like(ability)
-        for code, accuracies in enumerate(self._accuracies()):
-            competence[:, code] = np.interp(ability[:, code], accuracies, self.competences)
+        competence, curves = np.empty_like(ability), self._accuracies()
+        for code, curve in enumerate(np.broadcast_to(curves, (ability.shape[1], curves.shape[-1]))):
+            competence[:, code] = np.interp(ability[:, code], curve, self.competences)
         columns = dict(found.columns) | {"p_adversarial": (competence < 0).mean(0)}
         if "p_guessing" in columns:
             columns["p_guessing"] = (np.abs(ability - 0.5) < limits.margin).mean(0)
@@ -71,12 +72,8 @@ class OrderCalibration(Calibration):
         tables = {name: table for name, table in found.tables.items() if name != "worlds"}
         return dataclasses.replace(found, values=values, columns=columns, tables=tables)
 
-    def _accuracies(self) -> list[PerCompetence]:
-        """Accuracy of each annotator on pairs of items at each of `competences`."""
-        return [self._accuracy()] * self.annotators.sizes["annotator"]
-
-    def _accuracy(self) -> PerCompetence:
-        """The same of annotators who differ in competence alone."""
+    def _accuracies(self) -> PerCompetence:
+        """Accuracy on pairs of items at each of `competences`, of all annotators or of each."""
         raise NotImplementedError
 
     def _columns(self, competence: AnnotatorDraws) -> dict[str, np.ndarray]:
@@ -110,7 +107,7 @@ class OrderCalibration(Calibration):
             competence = np.asarray(comparisons.competences(program, draws), float)
             other = comparisons.in_other_world(program, competence)
         number = number_of_draws(max(len(stated.better), data.num_items), 1)
-        scores = stated.scores(trusted, data.num_items) if known else None
+        scores = stated.scores(trusted, data.num_items) if known else csr_array((data.num_items, 1))
         drawn, sizes = draw_true_rewards_of_worlds(reward, other, orders, number, rng, scores)
         rank = 1.0 + np.argsort(np.argsort(-drawn, axis=1), axis=1)
         items = table("item", data.items, {}, {"reward": drawn, "rank": rank}, level)
@@ -153,7 +150,7 @@ class ComparisonCalibration(OrderCalibration):
         against = np.where(competence < 0, is_along, (competence > 0) * (1 - is_along))
         return {"p_guessing": (competence == 0).mean(0), "p_adversarial": against.mean(0)}
 
-    def _accuracies(self) -> list[PerCompetence]:
+    def _accuracies(self) -> PerCompetence:
         """Accuracy of each annotator, whose ties may be their own."""
         posterior, size = self.result["posterior"].dataset, len(self.competences)
         reward = self.items["reward_by_model"].values
@@ -161,10 +158,11 @@ class ComparisonCalibration(OrderCalibration):
         logits = (self.competences[:, None] * np.abs(reward[one] - reward[other])).reshape(1, -1)
         ties = [name for name in ("tie_propensity",) if name in posterior]
         means = {name: np.asarray(posterior[name].mean(("chain", "draw")))[None] for name in ties}
-        return [
-            comparisons.score_of_better(self.program, means, logits, code).reshape(size, -1).mean(1)
-            for code in range(self.annotators.sizes["annotator"])
-        ]
+        curves = []
+        for code in range(self.annotators.sizes["annotator"]):
+            score = comparisons.score_of_better(self.program, means, logits, code)
+            curves.append(score.reshape(size, -1).mean(1))
+        return np.stack(curves)
 
 
 class RankingCalibration(OrderCalibration):
@@ -177,7 +175,7 @@ class RankingCalibration(OrderCalibration):
         data, worth = self.program.data.unpadded(), self.truth.values.mean(0)
         return {"agreement": rankings.agreement(data, worth)}
 
-    def _accuracy(self) -> PerCompetence:
+    def _accuracies(self) -> PerCompetence:
         worth = self.items["reward_by_model"].values
         one, other = np.triu_indices(len(worth), 1)
         gap = np.quantile(np.abs(worth[one] - worth[other]), np.linspace(0.005, 0.995, 100))
@@ -194,15 +192,14 @@ class RatingCalibration(OrderCalibration):
         """Codes of the items that are in a known order."""
         data = self.program.data.unpadded()
         known = np.isin(np.asarray(data.item), np.concatenate(self.orders[:2]))
-        codes: Int[np.ndarray, " question"] = np.unique(data.about()[known])
-        return codes
+        return np.asarray(np.unique(data.about()[known]))
 
     @classmethod
     def check(cls, program: Program[Any]) -> None:
         """Raise unless the model is `ManyFacet`."""
         ratings.check_many_facet(program)
 
-    def _accuracy(self) -> PerCompetence:
+    def _accuracies(self) -> PerCompetence:
         """Probability that two random items on different levels are in the right order."""
         model = ratings.check_many_facet(self.program)
         draws = draws_of(self.program, self.result)[0]

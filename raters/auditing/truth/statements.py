@@ -89,8 +89,8 @@ class Statements(NamedTuple):
         if self.record is not None:
             past = np.stack([np.einsum("akk->a", self.record), self.record.sum((1, 2))])
             known, counted = past + known, past + counted
-        luck = luck_of(*of_question)
-        return Marks(*known, np.stack(credit), others, luck, (counted[0], counted[1]))
+        expected, luck = (np.stack(credit), others), luck_of(*of_question)
+        return Marks(known[0], known[1], *expected, luck, (counted[0], counted[1]))
 
 
 def by_annotator(answers: pd.DataFrame, size: int) -> Float[np.ndarray, "2 annotator"]:
@@ -106,12 +106,9 @@ def of_labels(
     who, item, label = map(np.asarray, (labels.annotator, labels.item, labels.label))
     sign = np.where(truth[item] < 0, 0, np.where(label == truth[item], 1, -1))
     record = None if labels.record is None else np.asarray(labels.record, float)
-    return Statements(
-        *(who, labels.about(), *[np.asarray(labels.weight, float)] * 3, sign),
-        right=lambda one: label == one[item],
-        weights=weights[item],
-        record=record,
-    )
+    number, about, of_label = np.asarray(labels.weight, float), labels.about(), weights[item]
+    numbers = number, number, number
+    return Statements(who, about, *numbers, sign, lambda one: label == one[item], of_label, record)
 
 
 class StatedOrders(NamedTuple):
@@ -124,7 +121,7 @@ class StatedOrders(NamedTuple):
     block: Codes
     share: Float[np.ndarray, " block"]
 
-    def scores(self, trusted: Int[np.ndarray, " trusted"], num_items: int) -> csr_array:
+    def scores(self, trusted: Codes, num_items: int) -> csr_array:
         """Scores of items by each annotator who is not trusted, shape (item, annotator)."""
         rows = np.flatnonzero(~np.isin(self.annotator, trusted))
         if not len(rows):
@@ -142,20 +139,16 @@ class StatedOrders(NamedTuple):
         return scores / (np.sqrt(square / (num_items - 1)) or 1.0)
 
     def joined(
-        self,
-        orders: KnownOrders,
-        trusted: Int[np.ndarray, " trusted"],
-        num_items: int,
-        chained: bool,
+        self, orders: KnownOrders, trusted: Codes, num_items: int, chained: bool
     ) -> KnownOrders:
         """Known orders, and those of pairs that trusted annotators mostly state."""
         rows = np.isin(self.annotator, trusted)
-        ends, size = (self.better[rows], self.worse[rows]), (num_items, num_items)
-        number = csr_array((self.number[rows], ends), size)
+        ends = self.better[rows], self.worse[rows]
+        number = csr_array((self.number[rows], ends), (num_items, num_items))
         lead = (number - number.T).tocoo()
         pairs = np.stack(lead.coords, 1)[lead.data > 0]
-        pairs = pairs[orders.signs(*pairs.T, num_items) == 0]
-        more = (*pairs.T, links(pairs) if chained else pairs)
+        pairs = pairs[orders.signs(pairs[:, 0], pairs[:, 1], num_items) == 0]
+        more = pairs[:, 0], pairs[:, 1], links(pairs) if chained else pairs
         return KnownOrders(*map(np.concatenate, zip(orders, more, strict=True)))
 
     def beside(self, orders: KnownOrders, num_items: int) -> Statements:
@@ -173,11 +166,8 @@ class StatedOrders(NamedTuple):
         rows, ends = np.flatnonzero(sign), np.stack([self.better, self.worse])
         ends = np.where(sign > 0, ends, ends[::-1])
         keys = self.block[rows] * num_items + ends[:, rows]
-        cells, place = np.unique(np.concatenate(keys), return_inverse=True)
-        over, under = (
-            np.bincount(half, minlength=len(cells)).astype(float)
-            for half in np.split(place.ravel(), 2)
-        )
+        cells, place = np.unique(keys, return_inverse=True)
+        over, under = (np.bincount(half, minlength=len(cells)) for half in place.reshape(2, -1))
         shared = (over * (over - 1) + under * (under - 1)) / 2 - over * under
         size = len(self.share)
         pairs = np.bincount(self.block[rows], minlength=size)
@@ -197,31 +187,23 @@ def of_orders(data: Any, known: Int[np.ndarray, " known"]) -> StatedOrders:
 
 def of_comparisons(data: Comparisons) -> StatedOrders:
     """Orders stated by votes, each an independent one; a tie is half of either."""
-    data = data.halved()
-    first, second, who = (
-        np.asarray(code, np.int64) for code in (data.first, data.second, data.annotator)
-    )
-    wins, count = np.asarray(data.wins, float), np.asarray(data.weight, float)
-    number = np.concatenate([wins, count - wins])
+    who, pair, answer, number = data.tallies()
+    low, high = np.divmod(pair, data.num_items)
+    better, worse = np.where(answer == 0, (low, high), (high, low))
     rows = np.flatnonzero(number > 0)
-    better, worse = np.concatenate([first, second])[rows], np.concatenate([second, first])[rows]
     block, share = np.arange(len(rows)), np.ones(len(rows))
-    return StatedOrders(np.tile(who, 2)[rows], better, worse, number[rows], block, share)
+    return StatedOrders(who[rows], better[rows], worse[rows], number[rows], block, share)
 
 
 def of_rankings(data: Rankings) -> StatedOrders:
     """Orders stated by rankings: of each item above all later ones, and above the worst."""
     offered, place = np.asarray(data.offered, np.int64), np.asarray(data.place)
-    ahead = standing(place)
-    ends, blocks = [], []
-    for one, other in zip(*np.triu_indices(offered.shape[1], 1), strict=True):
-        stated = (offered[:, other] >= 0) & (ahead[:, one] != ahead[:, other])
-        is_first = ahead[stated, one] < ahead[stated, other]
-        sides = offered[stated, one], offered[stated, other]
-        ends.append(np.stack([np.where(is_first, *sides), np.where(is_first, *sides[::-1])]))
-        blocks.append(np.flatnonzero(stated))
-    block = np.concatenate([*blocks, np.zeros(0, np.int64)])
-    better, worse = np.concatenate([*ends, np.zeros((2, 0), np.int64)], axis=1)
+    one, other = np.triu_indices(offered.shape[1], 1)
+    first, second = (standing(place).T[side] for side in (one, other))
+    sides = offered.T[one], offered.T[other]
+    is_stated = (sides[1] >= 0) & (first != second)
+    better, worse = np.where(first < second, sides, sides[::-1])[:, is_stated]
+    block = np.nonzero(is_stated)[1]
     # Naming the worst of the items that are left is as choosing the best of them.
     stages = np.asarray(data.depth) + (0 if data.lowest is None else np.asarray(data.lowest))
     share = _share((offered >= 0).sum(1), stages)
