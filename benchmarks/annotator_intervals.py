@@ -3,8 +3,8 @@ calibration; and how the accuracies relate to agreement with the calibrated crow
 
 Reads the crowds from the folder named by --data. An annotator counts who labelled at least twenty
 items of known class: an interval holds if the share of those labels that are right lies in it. The
-relation has its constants in raters/auditing/annotator_accuracy.py; the table shows what each crowd
-says of them, by maximum likelihood.
+relation has its constants in raters/auditing/truth/annotator_accuracy.py; the table shows what each
+crowd says of them, by maximum likelihood.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from scipy.optimize import minimize
 from scipy.special import log_expit, logit, logsumexp
 
 import raters as rt
-from raters.auditing.annotator_accuracy import LEVEL, SLOPE, SPREAD
-from raters.auditing.calibrated_labels import LabelCalibration
+from raters.auditing.truth.annotator_accuracy import LEVEL, SLOPE, SPREAD
+from raters.auditing.truth.label_calibration import LabelCalibration
 
 LEAST, GOLD, REPEATS = 20, 50, 4
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)

@@ -7,7 +7,7 @@ takes four unknowns of a crowd: how much less n labels of an item tell than n in
 are to be believed instead of the model (by_vote), and a tilt towards each class. Their prior is
 learned from the other crowds; known classes of fifty random items weigh the unknowns further. With
 some probability, by the rule of succession, and more where no dependence of labels can be seen
-(raters.auditing.visible_dependence), mistakes are independent as the model takes them.
+(raters.auditing.truth.true_classes), mistakes are independent as the model takes them.
 
 Below, simulated crowds with independent mistakes, which the prior was not learned from: 600 items
 of two classes with eight labels each, and of four classes with five.
@@ -30,8 +30,15 @@ from scipy.stats import beta, norm, qmc
 from scipy.stats import t as student
 
 import raters as rt
-from raters.auditing.true_classes import FREEDOM, PRIOR, Evidence, Prior, true_class_probs
-from raters.auditing.visible_dependence import Visible, visible_dependence
+from raters.auditing.truth.true_classes import (
+    FREEDOM,
+    PRIOR,
+    Evidence,
+    Prior,
+    Visible,
+    true_class_probs,
+    visible_dependence,
+)
 
 # Two questions on the same sentences count as one crowd.
 TWINS = ("medrel_treat", "medrel_cause")

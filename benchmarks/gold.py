@@ -27,7 +27,7 @@ from crowd_calibration import CROWDS
 from scipy.special import log_softmax
 
 import raters as rt
-from raters.auditing.anchor_check import jeffreys
+from raters.auditing.truth.anchor_check import jeffreys
 
 NUMBERS, DRAWS = (0, 20, 50, 200), 20
 LEAST, LEAST_KNOWN = 20, 5
@@ -64,9 +64,11 @@ class Crowd:
 
 
 def _public(folder: Path) -> tuple[pd.DataFrame, pd.Series]:
-    """Labels and true classes of a public crowd."""
+    """Labels and true classes of a public crowd, of the items that have a truth: known items are a
+    random sample of these alone, so that a statement about all items is compared with the truth of
+    all."""
     labels, truth = (pd.read_csv(folder / f"{name}.csv", dtype=str) for name in ("labels", "truth"))
-    return labels, truth.set_index("item")["label"]
+    return labels[labels["item"].isin(truth["item"])], truth.set_index("item")["label"]
 
 
 def _llmbar(folder: Path) -> tuple[pd.DataFrame, pd.Series]:

@@ -1,7 +1,8 @@
 """Wrong stops of campaigns that look after each new known truth and stop at what is hoped for.
 
 Simulated campaigns of up to 200 known truths, each drawn at random; after each one the interval of
-`raters.auditing.anchor_check.anytime`, and that of Jeffreys, at level .9. One stops, and is wrong:
+`raters.auditing.truth.anchor_check.anytime`, and that of Jeffreys, at level .9. One stops, and is
+wrong:
 
 - share wrong: as soon as the interval of the share of wrong labels lies below the target .1, and
   the share is not below it;
@@ -27,7 +28,7 @@ from collections.abc import Callable
 import numpy as np
 from _common import options, report, table
 
-from raters.auditing.anchor_check import anytime, jeffreys
+from raters.auditing.truth.anchor_check import anytime, jeffreys
 
 CAMPAIGNS, LOOKS, RANKED = 2000, 200, 100
 LEVEL, TARGET = 0.9, 0.1

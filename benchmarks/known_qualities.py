@@ -18,7 +18,7 @@ import pandas as pd
 from _common import options, report, table
 
 import raters as rt
-from raters.auditing.stated_orders import StatedOrders, of_rankings, of_ratings
+from raters.auditing.truth.statements import StatedOrders, of_rankings, of_ratings
 
 LEVEL = 0.9
 

@@ -19,9 +19,9 @@ from scipy.sparse import csr_array
 from scipy.stats import norm
 
 import raters as rt
-from raters.auditing.known_orders import KnownOrders
-from raters.auditing.stated_orders import of_comparisons
-from raters.auditing.true_orders import SIZE, draw_true_rewards
+from raters.auditing.truth.known_orders import KnownOrders
+from raters.auditing.truth.statements import of_comparisons
+from raters.auditing.truth.true_orders import SIZE, draw_true_rewards
 
 # Column of the known value of each crowd, and its sign.
 CROWDS = {"country_population": ("true_rank", -1), "reading_level": ("grade_level", 1)}

@@ -17,7 +17,7 @@ from .acquisition import Policy as Policy
 from .acquisition import suggest as suggest
 from .auditing.agreement import agreement as agreement
 from .auditing.audit import audit as audit
-from .auditing.calibration import calibrate as calibrate
+from .auditing.truth.calibration import calibrate as calibrate
 from .auditing.verdicts import Costs as Costs
 from .checking.predictive import check as check
 from .fitting.fit import fit as fit

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from raters.auditing.audit import Audit
-    from raters.auditing.calibration import Calibration
+    from raters.auditing.truth.calibration import Calibration
     from raters.checking.discrepancies import Discrepancy
     from raters.program import Program
 

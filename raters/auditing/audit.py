@@ -11,13 +11,13 @@ import numpy as np
 import xarray as xr
 
 from raters.auditing import precision
-from raters.auditing.anchor_check import JudgeComparison, difference
-from raters.auditing.calibration import Anchor, Calibration, calibrated, check_crowd
 from raters.auditing.influence import DECIDES
 from raters.auditing.influence import influence as influence_of
 from raters.auditing.intervals import mean_and_interval, table
 from raters.auditing.settling import Settling, settling
 from raters.auditing.together import combined, joint_anchor, judged_parts
+from raters.auditing.truth.anchor_check import JudgeComparison, difference
+from raters.auditing.truth.calibration import Anchor, Calibration, calibrated, check_crowd
 from raters.auditing.verdicts import DIFFERS, Costs, decided, rule
 from raters.errors import DataWarning, SettingError, refuse
 from raters.errors.validation import checked, finite, positive, share, whole

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
-from raters.auditing.true_classes import PRIOR
+from raters.auditing.truth.true_classes import PRIOR
 from raters.auditing.verdicts import Costs
 from raters.judgements.base import Judgements
 

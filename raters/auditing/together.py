@@ -19,7 +19,7 @@ from raters.program import Program
 
 if TYPE_CHECKING:
     from raters.auditing.audit import Audit
-    from raters.auditing.calibration import Anchor
+    from raters.auditing.truth.calibration import Anchor
 
 # Columns that the table of all has as a mean over the parts, and for each part.
 _REPEATED = ("p_adversarial", "p_below")

@@ -12,8 +12,8 @@ import scipy.sparse
 import xarray as xr
 from jaxtyping import Float, Int
 
-from raters.auditing.calibrated_labels import with_gold
-from raters.auditing.calibration import ENOUGH
+from raters.auditing.truth.calibration import ENOUGH
+from raters.auditing.truth.label_calibration import with_gold
 from raters.checking.discrepancies import Draw, Layout, sums
 from raters.errors import DataError, refuse
 from raters.errors.validation import checked, share

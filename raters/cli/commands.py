@@ -17,7 +17,7 @@ import raters as rt
 from raters import figures
 from raters.acquisition import Candidates, Policy
 from raters.auditing.audit import check_limits
-from raters.auditing.calibration import CROWD, trusted_codes
+from raters.auditing.truth.calibration import CROWD, trusted_codes
 from raters.auditing.verdicts import Costs
 from raters.checking.dependence import NothingShared
 from raters.cli import files, reading

@@ -10,10 +10,10 @@ import numpy as np
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import comparisons
-from raters.auditing.calibrated_orders import ComparisonCalibration, known_orders
 from raters.auditing.intervals import mean_and_interval
-from raters.auditing.known_orders import COLUMNS
 from raters.auditing.position import position_bias
+from raters.auditing.truth.known_orders import COLUMNS
+from raters.auditing.truth.order_calibration import ComparisonCalibration, known_orders
 from raters.families.discrepancies.comparisons import DISCREPANCIES
 from raters.families.sections import ranked, ranked_by, ranking, shown
 from raters.judgements.comparisons import Comparisons

@@ -11,7 +11,7 @@ import pandas as pd
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import labels
-from raters.auditing.calibrated_labels import calibrate_labels, class_probs_by_draw
+from raters.auditing.truth.label_calibration import LabelCalibration, class_probs_by_draw
 from raters.errors import DataError, refuse
 from raters.families.discrepancies.labels import DISCREPANCIES
 from raters.families.sections import shown
@@ -118,7 +118,7 @@ LABELS = kinds.Kind(
     questions=Candidates.labels,
     quantities=labels.quantities,
     truths=kinds.Truths(
-        calibrate=calibrate_labels,
+        calibrate=LabelCalibration.of,
         number=lambda data, gold: data.with_truth(gold).num_known,
         columns=("item", "truth"),
         answer="truth",

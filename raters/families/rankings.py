@@ -7,8 +7,8 @@ from functools import partial
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
 from raters.auditing import concordance, rankings
-from raters.auditing.calibrated_orders import RankingCalibration, known_orders
-from raters.auditing.known_orders import COLUMNS
+from raters.auditing.truth.known_orders import COLUMNS
+from raters.auditing.truth.order_calibration import RankingCalibration, known_orders
 from raters.families.discrepancies.rankings import DISCREPANCIES
 from raters.families.sections import ranking, shown
 from raters.judgements.rankings import Rankings

@@ -6,8 +6,8 @@ import dataclasses
 
 from raters import kinds
 from raters.auditing import ratings
-from raters.auditing.calibrated_orders import RatingCalibration, known_orders
-from raters.auditing.known_orders import COLUMNS
+from raters.auditing.truth.known_orders import COLUMNS
+from raters.auditing.truth.order_calibration import RatingCalibration, known_orders
 from raters.families import sections
 from raters.families.sections import shown
 from raters.judgements.ratings import Ratings

@@ -10,8 +10,8 @@ import xarray as xr
 
 import raters as rt
 from raters.auditing.audit import Audit
-from raters.auditing.calibration import Anchor
 from raters.auditing.together import combined, joint_anchor
+from raters.auditing.truth.calibration import Anchor
 from tests import hand
 from tests.several import OF_LABELS
 

@@ -18,8 +18,6 @@ leave-one-out cross-validation).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.optimize import minimize
@@ -28,28 +26,16 @@ from scipy.special import log_softmax, softmax
 
 ClassScores = Float[np.ndarray, "item true_class"]
 Design = Float[np.ndarray, "known true_class annotator"]
-Truth = Int[np.ndarray, " known"]
+Effects = Float[np.ndarray, " annotator"]
+Codes = Int[np.ndarray, " known"]
 Weights = Float[np.ndarray, " known"]
 
 # Values of τ, and annotators with most answers on items of known class who have an effect.
 _SCALES, _ANNOTATORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0), 100
 
 
-class _Fit(NamedTuple):
-    """Effects at their mode, scores of each known item without its class, and how likely those
-    make the classes."""
-
-    effect: Float[np.ndarray, " annotator"]
-    scores: ClassScores
-    log_probability: float
-
-
 def class_scores(
-    votes: csr_array,
-    log_chances: ClassScores,
-    known: Int[np.ndarray, " known"],
-    truth: Truth,
-    weights: Weights,
+    votes: csr_array, log_chances: ClassScores, known: Codes, truth: Codes, weights: Weights
 ) -> ClassScores:
     """Scores of the classes of all items, at known items without their own class.
 
@@ -64,22 +50,22 @@ def class_scores(
         return np.zeros((votes.shape[0] // num_classes, num_classes))
     design = votes[rows][:, who].toarray().reshape(len(known), num_classes, len(who))
     fits = [_fit(design, log_chances, truth, weights, scale) for scale in _SCALES]
-    log_probability = np.array([fit.log_probability for fit in fits])
+    effects, left_out, log_probability = map(np.array, zip(*fits, strict=True))
     weight = softmax(log_probability - np.log(_SCALES) ** 2 / 2)
-    effect = weight @ np.array([fit.effect for fit in fits])
-    scores: ClassScores = (votes[:, who] @ effect).reshape(-1, num_classes)
-    scores[known] = np.einsum("s,sik->ik", weight, np.array([fit.scores for fit in fits]))
+    scores: ClassScores = (votes[:, who] @ (weight @ effects)).reshape(-1, num_classes)
+    scores[known] = np.einsum("s,sik->ik", weight, left_out)
     return scores
 
 
 def _fit(
-    design: Design, log_chances: ClassScores, truth: Truth, weights: Weights, scale: float
-) -> _Fit:
-    """Fit the effects at one value of τ."""
+    design: Design, log_chances: ClassScores, truth: Codes, weights: Weights, scale: float
+) -> tuple[Effects, ClassScores, float]:
+    """Effects at their mode under one value of τ, scores of each known item without its class, and
+    how likely those make the classes."""
     items, num_classes = np.arange(len(truth)), design.shape[1]
     ridge = np.eye(design.shape[2]) / scale**2
 
-    def loss(effect: np.ndarray) -> tuple[float, np.ndarray]:
+    def loss(effect: Effects) -> tuple[float, Effects]:
         log_probs = log_softmax(log_chances + design @ effect, axis=1)
         missing = np.exp(log_probs)
         missing[items, truth] -= 1
@@ -87,7 +73,7 @@ def _fit(
         fit = weights @ log_probs[items, truth]
         return effect @ ridge @ effect / 2 - fit, gradient + ridge @ effect
 
-    def curvature(effect: np.ndarray) -> np.ndarray:
+    def curvature(effect: Effects) -> Float[np.ndarray, "annotator annotator"]:
         probs = softmax(log_chances + design @ effect, axis=1)
         mean = np.einsum("i,ik,ika->ia", np.sqrt(weights), probs, design, optimize=True)
         spread = (design * np.sqrt(weights[:, None] * probs)[..., None]).reshape(-1, len(effect))
@@ -107,4 +93,4 @@ def _fit(
     left = np.linalg.solve(np.eye(num_classes) - leverage @ within, leverage)
     scores = scores - np.einsum("ikl,il->ik", left, missing)
     log_probs = log_softmax(log_chances + scores, axis=1)
-    return _Fit(effect, scores, float(weights @ log_probs[items, truth]))
+    return effect, scores, float(weights @ log_probs[items, truth])

@@ -6,21 +6,23 @@ import abc
 import warnings
 from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Int
+from jaxtyping import Bool, Float, Int, Num
 
-from raters.auditing.anchor_check import JudgeComparison, anytime, leads
-from raters.auditing.annotator_accuracy import Accuracies
+from raters.auditing.intervals import table
+from raters.auditing.truth.anchor_check import JudgeComparison, anytime, check_table, leads
+from raters.auditing.truth.annotator_accuracy import Accuracies, draw_accuracies
+from raters.auditing.truth.statements import Statements, by_annotator
 from raters.errors import PACKAGE, DataError, DataWarning, refuse
 from raters.errors.validation import checked, share
 from raters.fitting.draws import check_several
 from raters.fitting.result import program_of
 from raters.judgements.base import Judgements
-from raters.judgements.names import name_text, plural, shorten
+from raters.judgements.names import name_text, names_array, plural, shorten
 from raters.kinds import AuditLimits, Quantities, Truths, kind_of
 from raters.model import Model
 from raters.program import Program
@@ -104,6 +106,31 @@ class Anchor:
         return f"{who} were measured against {against}."
 
 
+class Given(NamedTuple):
+    """A fit, and what is known beside it."""
+
+    program: Program[Any]
+    result: xr.DataTree
+    gold: Any
+    trusted: Int[np.ndarray, " trusted"]
+    level: float
+    rng: np.random.Generator
+
+
+class Drawn(NamedTuple):
+    """Draws of the truth, and statements beside it: numbers of truths that are known, and those of
+    them only by trusted annotators; whether the crowd contradicts each of gold; another doubt."""
+
+    truth: Num[np.ndarray, "draw item"]
+    statements: Statements
+    known: int
+    by_trusted: int
+    contradicted: Bool[np.ndarray, " known"]
+    doubt: str
+    #: Further attributes of the calibration.
+    others: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class Calibration(abc.ABC):
     """Statements about the truth, from `raters.calibrate`.
@@ -138,6 +165,9 @@ class Calibration(abc.ABC):
     accuracies: Accuracies
     known_answers: pd.DataFrame
 
+    #: Word for truths that are known.
+    known_truths: ClassVar[str]
+
     @property
     def wrong_interval(self) -> tuple[float, float] | None:
         """Interval of the number of items with a wrong label; None where items have none."""
@@ -146,12 +176,23 @@ class Calibration(abc.ABC):
     @property
     def anchor_check(self) -> xr.Dataset | None:
         """Statements beside what known truths alone say of them; None without known truths."""
-        return None
+        if not self.anchor.known:
+            return None
+        names = [f"accuracy of {name}" for name in self.annotators["annotator"].values.tolist()]
+        columns = ("accuracy", "accuracy_low", "accuracy_high")
+        return self._checked(names, np.stack([self.annotators[name].values for name in columns], 1))
+
+    def _checked(self, names: list[str], stated: Float[np.ndarray, "name 3"]) -> xr.Dataset:
+        """Accuracies of some names as stated, and further statements, beside known truths."""
+        # Pairs of one ranking are no independent coins, but have the variance of as many as they
+        # count as; confidence sequences of them hold too, by benchmarks/gold_sequential.py.
+        right, number = by_annotator(self.known_answers, len(names))
+        return check_table(names, right, number, self.level, stated)
 
     @property
-    def known_questions(self) -> Int[np.ndarray, " question"] | None:
-        """Codes of the questions whose truth is known; None where none is."""
-        return None
+    def known_questions(self) -> Int[np.ndarray, " question"]:
+        """Codes of the questions whose truth is known, as of `Judgements.about`."""
+        return np.asarray(np.unique(self.known_answers["question"]))
 
     def compare(self, one: Any, other: Any) -> JudgeComparison:
         """Compare two annotators; see `Audit.compare`."""
@@ -166,6 +207,44 @@ class Calibration(abc.ABC):
     @abc.abstractmethod
     def quantities(self, limits: AuditLimits) -> Quantities:
         """Quantities of each annotator for an audit."""
+
+    @classmethod
+    def draw(cls, given: Given) -> Drawn:
+        """Draw the truth; raise unless the model can be calibrated."""
+        raise NotImplementedError
+
+    @classmethod
+    def of(
+        cls,
+        program: Program[Any],
+        result: xr.DataTree,
+        gold: Any,
+        reference: tuple[Any, ...],
+        level: float,
+        seed: int,
+    ) -> Self:
+        """Calibrate a fit; see `raters.calibrate`."""
+        data: Any = program.data.unpadded()
+        trusted, rng = trusted_codes(data, reference), np.random.default_rng(seed)
+        drawn = cls.draw(Given(program, result, gold, trusted, level, rng))
+        doubt = contradiction(drawn.contradicted, cls.known_truths) or drawn.doubt
+        if doubt:
+            warnings.warn(doubt, DataWarning, skip_file_prefixes=PACKAGE)
+        doubts, recorded = (doubt,) * bool(doubt), drawn.statements.record is not None
+        marks = drawn.statements.marks(drawn.truth, data.num_annotators)
+        accuracies = draw_accuracies(marks, seed)
+        draws = {"accuracy": accuracies.own, "ability": accuracies.ability}
+        return cls(
+            truth=xr.DataArray(drawn.truth, {"item": names_array(data.items)}, ("draw", "item")),
+            annotators=table("annotator", data.annotators, {}, draws, level),
+            anchor=Anchor(
+                drawn.known, reference, recorded, by_trusted=drawn.by_trusted, doubts=doubts
+            ),
+            level=level,
+            accuracies=accuracies,
+            known_answers=drawn.statements.known_answers(),
+            **drawn.others,
+        )
 
 
 @checked
@@ -221,13 +300,13 @@ def calibrate(
 
     Notes
     -----
-    The equations are those of `raters.auditing.true_classes`, `raters.auditing.true_orders` and
-    `raters.auditing.annotator_accuracy`. The pairs of a ranking, and those of all ratings by an
-    annotator, count as fewer independent ones, as `raters.auditing.stated_orders` has it; the prior
-    of the errors that a crowd shares is that of comparisons. What is known must be drawn at random:
-    items that were chosen because they are in doubt make the crowd look worse than it is. Without
-    known truths intervals are wide, for the number of wrong labels up to two or three times of what
-    is expected and far below it, because little that can be seen of a crowd narrows them.
+    The equations are those of `true_classes`, `true_orders` and `annotator_accuracy` in
+    `raters.auditing.truth`. The pairs of a ranking, and those of all ratings by an annotator, count
+    as fewer independent ones, as `raters.auditing.truth.statements` has it; the prior of the errors
+    that a crowd shares is that of comparisons. What is known must be drawn at random: items that
+    were chosen because they are in doubt make the crowd look worse than it is. Without known truths
+    intervals are wide, for the number of wrong labels up to two or three times of what is expected
+    and far below it, because little that can be seen of a crowd narrows them.
 
     Examples
     --------
@@ -247,14 +326,7 @@ def calibrate(
     return calibrated(program, result, gold, tuple(reference), level, seed)
 
 
-def calibrated(
-    program: Program[Any],
-    result: xr.DataTree,
-    gold: Any,
-    reference: tuple[Any, ...],
-    level: float,
-    seed: int,
-) -> Calibration:
+def calibrated(program: Program[Any], result: Any, gold: Any, *options: Any) -> Calibration:
     """Calibration of a fit; see `calibrate`."""
     truths = truths_of(program.data)
     empty = isinstance(gold, Sized) and not len(gold)
@@ -264,7 +336,7 @@ def calibrated(
             " differ, or leave it out"
         )
         refuse("gold", problem="holds no known truth", expected=expected, error=DataError)
-    return truths.calibrate(program, result, gold, reference, level, seed)
+    return truths.calibrate(program, result, gold, *options)
 
 
 def truths_of(data: Judgements) -> Truths:
@@ -326,8 +398,9 @@ def trusted_codes(data: Judgements, reference: Sequence[Any]) -> Int[np.ndarray,
     return trusted
 
 
-def contradiction(wrong: int, known: int, what: str) -> str:
+def contradiction(is_wrong: Bool[np.ndarray, " known"], what: str) -> str:
     """Doubt in known truths most of which are not what the crowd's answers point to."""
+    wrong, known = int(is_wrong.sum()), len(is_wrong)
     if wrong < 2 or 2 * wrong <= known:
         return ""
     remedy = (
@@ -337,11 +410,3 @@ def contradiction(wrong: int, known: int, what: str) -> str:
     )
     followed = ", and every statement follows them" if known >= ENOUGH else ""
     return f"{wrong} of {known} known {what} contradict the crowd{followed}; {remedy}"
-
-
-def warn_of(doubt: str) -> tuple[str, ...]:
-    """Warn of a doubt in known truths."""
-    if not doubt:
-        return ()
-    warnings.warn(doubt, DataWarning, skip_file_prefixes=PACKAGE)
-    return (doubt,)

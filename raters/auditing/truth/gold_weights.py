@@ -14,15 +14,10 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from raters.judgements.labels import Labels
-from raters.judgements.reading.columns import (
-    column_names,
-    is_column,
-    place,
-    read_columns,
-    read_numbers,
-)
+from raters.judgements.reading import columns as reading
 
 PerItem = Float[np.ndarray, " item"]
+Mask = Bool[np.ndarray, " item"]
 
 #: Column of known truths with the probability with which each was chosen.
 PROBABILITY = "probability"
@@ -35,40 +30,30 @@ _STRATA = 4
 
 def given_probabilities(gold: Any, labels: Labels) -> PerItem | None:
     """Probability with which each known item was chosen, NaN elsewhere; None if not given."""
-    mapping = isinstance(gold, Mapping) and not any(map(is_column, gold.values()))
-    if mapping or isinstance(gold, pd.Series) or PROBABILITY not in column_names(gold):
+    mapping = isinstance(gold, Mapping) and not any(map(reading.is_column, gold.values()))
+    if mapping or isinstance(gold, pd.Series) or PROBABILITY not in reading.column_names(gold):
         return None
-    columns = read_columns(
-        gold, {"item": "item", "truth": "truth", PROBABILITY: PROBABILITY}, empty=("truth",)
-    )
-    chosen, is_known = read_numbers(columns[PROBABILITY]), columns["truth"].code >= 0
+    roles = {role: role for role in ("item", "truth", PROBABILITY)}
+    columns = reading.read_columns(gold, roles, empty=("truth",))
+    chosen, is_known = reading.read_numbers(columns[PROBABILITY]), columns["truth"].code >= 0
     wrong = is_known & ~((chosen > 0) & (chosen <= 1))
     columns[PROBABILITY].refuse_rows(wrong, "it must hold probabilities, above 0 and up to 1")
-    item = place(columns["item"], labels.items, "items", "leave them out").astype(int)
+    item = reading.place(columns["item"], labels.items, "items", "leave them out").astype(int)
     found = np.full(labels.num_items, np.nan)
     found[item[is_known]] = chosen[is_known]
     return found
 
 
-def weights(
-    labels: Labels, known: Bool[np.ndarray, " item"], chosen: PerItem | None
-) -> tuple[PerItem, str]:
+def weights(labels: Labels, known: Mask, chosen: PerItem | None) -> tuple[PerItem, str]:
     """Weight of each item of known class, and a doubt that they were drawn at random; or empty."""
+    number, doubt = 1.0 * known, ""
     if chosen is not None:
-        return _effective(known, 1 / np.where(np.isnan(chosen), np.nanmean(chosen), chosen)), ""
-    doubt = _selection(labels, known)
-    if not doubt:
-        return known.astype(float), ""
-    stratum = _strata(labels)
-    of_all = np.bincount(stratum)
-    share = of_all / np.maximum(np.bincount(stratum, known, len(of_all)), 1)
-    return _effective(known, share[stratum]), doubt
-
-
-def _effective(known: Bool[np.ndarray, " item"], number: PerItem) -> PerItem:
-    """Weights in proportion to the numbers, which sum to the effective number of items."""
-    number = np.where(known, number, 0.0)
-    return np.asarray(number * number.sum() / np.maximum((number**2).sum(), 1e-300))
+        number = known / np.where(np.isnan(chosen), np.nanmean(chosen), chosen)
+    elif doubt := _selection(labels, known):
+        stratum = _strata(labels)
+        of_known = np.maximum(np.bincount(stratum, known), 1)
+        number = known * (np.bincount(stratum) / of_known)[stratum]
+    return number * number.sum() / np.maximum((number**2).sum(), 1e-300), doubt
 
 
 def _strata(labels: Labels) -> Int[np.ndarray, " item"]:
@@ -80,7 +65,7 @@ def _strata(labels: Labels) -> Int[np.ndarray, " item"]:
     return np.asarray(votes.argmax(1) * _STRATA + place, int)
 
 
-def _selection(labels: Labels, known: Bool[np.ndarray, " item"]) -> str:
+def _selection(labels: Labels, known: Mask) -> str:
     """Doubt that items of known class are a random sample, from their labels; or empty."""
     from scipy.stats import chi2_contingency, mannwhitneyu
 

@@ -7,9 +7,9 @@ import xarray as xr
 from scipy.special import logsumexp
 
 import raters as rt
-from raters.auditing import slice_sampling
-from raters.auditing.annotator_accuracy import Marks, draw_accuracies
-from raters.auditing.true_classes import Evidence, draw_unknowns, true_class_probs
+from raters.auditing.truth import slice_sampling
+from raters.auditing.truth.annotator_accuracy import Marks, draw_accuracies
+from raters.auditing.truth.true_classes import Evidence, draw_unknowns, true_class_probs
 from tests.hand import label_table
 
 MODEL = rt.DawidSkene()

@@ -51,15 +51,14 @@ from raters.auditing.intervals import table
 WRONG_LABELS = "share of wrong labels"
 # Successes, and failures, from which on an interval by the normal distribution is one.
 _FEWEST, _NOTHING = 5, np.array([np.nan, 0.0, 1.0])
+PerStatement = Float[np.ndarray, " statement"]
+PerKnown = Float[np.ndarray, " known"]
+PerOther = Float[np.ndarray, " other"]
 # Estimate and ends of the interval of each statement.
 Intervals = Float[np.ndarray, "statement 3"]
 
 
-def jeffreys(
-    successes: Float[np.ndarray, " statement"],
-    number: Float[np.ndarray, " statement"],
-    level: float,
-) -> Intervals:
+def jeffreys(successes: PerStatement, number: PerStatement, level: float) -> Intervals:
     """Shares of successes and Jeffreys' intervals; NaN and from 0 to 1 of none."""
     ends = successes + 0.5, number - successes + 0.5
     low, high = (betaincinv(*ends, tail) for tail in ((1 - level) / 2, (1 + level) / 2))
@@ -70,14 +69,12 @@ def jeffreys(
 
 
 def anytime(
-    successes: Float[np.ndarray, " statement"],
-    number: Float[np.ndarray, " statement"],
-    level: float,
+    successes: PerStatement, number: PerStatement, level: float
 ) -> Float[np.ndarray, "statement 2"]:
     """Ends of the confidence sequences of shares of successes; from 0 to 1 of none."""
     mixture = betaln(successes + 0.5, number - successes + 0.5) - betaln(0.5, 0.5)
 
-    def lower(won: Float[np.ndarray, " statement"]) -> Float[np.ndarray, " statement"]:
+    def lower(won: PerStatement) -> PerStatement:
         low, high = np.zeros(len(won)), won / np.maximum(number, 1e-9)
         for _ in range(50):  # Bisection: below the share the ratio falls.
             middle = (low + high) / 2
@@ -123,11 +120,7 @@ def leads(answers: pd.DataFrame, one: int, other: int) -> tuple[float, float]:
 
 
 def prediction_powered(
-    success: Float[np.ndarray, " known"],
-    predicted: Float[np.ndarray, " known"],
-    weights: Float[np.ndarray, " known"],
-    others: Float[np.ndarray, " other"],
-    level: float,
+    success: PerKnown, predicted: PerKnown, weights: PerKnown, others: PerOther, level: float
 ) -> Float[np.ndarray, " 3"]:
     """Share of successes and its prediction-powered interval; NaN and from 0 to 1 of fewer than
     two, which weigh as so many equally likely ones (Kish 1965)."""
@@ -146,8 +139,8 @@ def prediction_powered(
 
 def check_table(
     statements: Sequence[str],
-    successes: Float[np.ndarray, " statement"],
-    known: Float[np.ndarray, " statement"],
+    successes: PerStatement,
+    known: PerStatement,
     level: float,
     stated: Intervals,
     **others: Intervals,

@@ -16,10 +16,21 @@ confused with, λ the share of belief in plain votes, and δ the tilt towards ea
 whose mistakes are independent, as the model takes them, ρ = ε = λ = 0. What can be seen of a crowd
 without known classes tells little of these unknowns; their prior is that of public crowds with
 known classes (``benchmarks/crowd_calibration.py``), given what can be seen of the dependence of
-labels (`raters.auditing.visible_dependence`), and known classes of a crowd update it.
+labels, and known classes of a crowd update it.
+
+The dependence that can be seen is that of :math:`r_{ia}`, whether the label of annotator a is the
+likeliest class of item i, less the annotator's chance :math:`p_{ia}` of that. With
+:math:`v_{ia} = p_{ia}(1 - p_{ia})`, sums over pairs of labels of one item give the standard score
+
+.. math::
+
+    z = \frac{\sum r_{ia} r_{ib}}{\sqrt{\sum v_{ia} v_{ib}}},
+
+which is about standard normal where labels are independent given the class. How often a crowd is
+wrong together cannot be seen, but labels of crowds that are so depend on each other.
 
 With known classes annotators have effects of their own: :math:`s_{ik}` is the score of class k by
-the effects of those who labelled the item (`raters.auditing.effects`), and γ its weight, half
+the effects of those who labelled the item (`raters.auditing.truth.effects`), and γ its weight, half
 normal a priori. An item of known class has a score that does not know its class, so that γ tells
 how far the effects hold for other items. All these scores share the same known classes, which
 therefore count as 0.7 independent ones each: of 1, 0.7 and 0.4 the one under which intervals held
@@ -37,14 +48,17 @@ from jaxtyping import Array, Bool, Float, Int
 from scipy.sparse import csr_array
 from scipy.special import expit
 
-from raters.auditing import slice_sampling
-from raters.auditing.effects import class_scores
-from raters.auditing.visible_dependence import Visible, visible_dependence
+from raters.auditing.truth import slice_sampling
+from raters.auditing.truth.effects import class_scores
 from raters.judgements.counts import pad_to
 from raters.judgements.labels import Labels
 from raters.model import Values
 
 ClassProbs = Float[np.ndarray, "item true_class"]
+Codes = Int[np.ndarray, " item"]
+PerItem = Float[np.ndarray, " item"]
+Weights = PerItem | int
+Rng = np.random.Generator
 
 # Vote shares in proportion to a power of smoothed counts; the constants of earlier work on four of
 # the crowds.
@@ -56,9 +70,39 @@ FREEDOM, _FARTHEST = 6.0, (-12.0, 6.0)
 _LEAST, _WRONG = 1e-6, 1e-3
 # Independent items that each item of known class counts as, where scores share the known classes.
 _SHARED = 0.7
+# Labels of the crowd that each annotator starts with.
+_WEIGHT = 2.0
 # Items of known class that the unknowns and effects are learned from, and draws of the unknowns of
 # which the crowd's probabilities are the mean.
 _MOST_KNOWN, _CROWD_DRAWS = 2000, 100
+
+
+class Visible(NamedTuple):
+    """Standard score of the dependence of labels of one item, and labels of an item."""
+
+    score: float
+    labels: float
+
+
+def visible_dependence(labels: Labels, chances: ClassProbs) -> Visible:
+    """Dependence of labels given the likeliest class of their item."""
+    item, weight = np.asarray(labels.item), np.asarray(labels.weight, float)
+    likeliest = chances.argmax(1)[item]
+    agrees = np.asarray(labels.label) == likeliest
+    num_items, num_classes = chances.shape
+    cell = np.asarray(labels.annotator, np.int64) * num_classes + likeliest
+    size = labels.num_annotators * num_classes
+    number, same = (np.bincount(cell, values, size) for values in (weight, weight * agrees))
+    of_all = [values.reshape(-1, num_classes).sum(0) for values in (same, number)]
+    pooled = np.tile((of_all[0] + 1) / (of_all[1] + 2), labels.num_annotators)
+    chance = ((same + _WEIGHT * pooled) / (number + _WEIGHT))[cell]
+
+    def over_pairs(values: Float[np.ndarray, " label"]) -> float:
+        total, squares = (np.bincount(item, part, num_items) for part in (values, values**2))
+        return float((total**2 - squares).sum() / 2)
+
+    score = over_pairs(agrees - chance) / np.sqrt(max(over_pairs(chance * (1 - chance)), 1e-12))
+    return Visible(float(score), len(item) / max(len(np.unique(item)), 1))
 
 
 class Evidence(NamedTuple):
@@ -100,7 +144,7 @@ class Prior(NamedTuple):
         odds /= hidden + (1 - hidden) / _WIDEST / chance
         return self._replace(independent=float(odds / (1 + odds)))
 
-    def unknowns(self, points: Float[np.ndarray, "draw unknown"], num_classes: int) -> Values:
+    def unknowns(self, points: slice_sampling.Points, num_classes: int) -> Values:
         """Unknowns at points whose coordinates are standard normal; the last is that of scores."""
         import scipy.stats
 
@@ -145,25 +189,21 @@ def true_class_probs(evidence: Evidence, unknowns: Values) -> Float[Array, "item
 
 
 def learn_unknowns(
-    evidence: Evidence,
-    labels: Labels,
-    truth: Int[np.ndarray, " item"],
-    weights: Float[np.ndarray, " item"],
-    num_draws: int,
-    rng: np.random.Generator,
+    chances: ClassProbs, labels: Labels, truth: Codes, weights: PerItem, num_draws: int, rng: Rng
 ) -> tuple[Evidence, Values]:
     """Evidence with scores by annotators' effects, and draws of the unknowns."""
+    evidence, num_classes = Evidence.of(chances, labels.votes()), labels.num_classes
     prior = PRIOR.given(visible_dependence(labels, evidence.log_chances))
     known = np.flatnonzero(truth >= 0)
     if len(known) > _MOST_KNOWN:
         known = np.sort(rng.choice(known, _MOST_KNOWN, replace=False))
     if len(known):
-        some = evidence.at(known)
-        crowd = draw_unknowns(some.at(known[:0]), known[:0], _CROWD_DRAWS, rng, prior=prior)
+        points = rng.standard_normal((_CROWD_DRAWS, 4 + num_classes))
         places, is_real = _padded(len(known))
-        chances = np.asarray(class_probs_of(some.at(places), crowd), float).mean(0)[is_real]
+        probs = class_probs_of(evidence.at(known[places]), prior.unknowns(points, num_classes))
+        log_chances = np.log(np.asarray(probs, float).mean(0)[is_real])
         votes = _weighted_votes(labels)
-        scores = class_scores(votes, np.log(chances), known, truth[known], weights[known])
+        scores = class_scores(votes, log_chances, known, truth[known], weights[known])
         evidence = evidence._replace(scores=scores)
     at, weight = evidence.at(known), _SHARED * weights[known]
     return evidence, draw_unknowns(at, truth[known], num_draws, rng, weight, prior)
@@ -187,27 +227,22 @@ def _padded(number: int) -> tuple[Int[np.ndarray, " place"], Bool[np.ndarray, " 
 
 
 def draw_unknowns(
-    evidence: Evidence,
-    truth: Int[np.ndarray, " item"],
-    num_draws: int,
-    rng: np.random.Generator,
-    weights: Float[np.ndarray, " item"] | None = None,
-    prior: Prior = PRIOR,
+    evidence: Evidence, truth: Codes, size: int, rng: Rng, weight: Weights = 1, prior: Prior = PRIOR
 ) -> Values:
     """Draw the unknowns given items of known class, each of which counts with its weight."""
     num_classes = evidence.votes.shape[-1]
     num_unknowns = 4 + num_classes + (evidence.scores is not None)
     if not len(truth):
-        return prior.unknowns(rng.standard_normal((num_draws, num_unknowns)), num_classes)
+        return prior.unknowns(rng.standard_normal((size, num_unknowns)), num_classes)
     places, is_real = _padded(len(truth))
     known = jax.tree.map(jnp.asarray, evidence.at(places))
-    weight = is_real if weights is None else is_real * weights[places]
+    weight = is_real * np.broadcast_to(weight, len(truth))[places]
 
-    def log_likelihood(points: Float[np.ndarray, "point unknown"]) -> Float[np.ndarray, " point"]:
+    def log_likelihood(points: slice_sampling.Points) -> slice_sampling.PerPoint:
         unknowns = prior.unknowns(points, num_classes)
         return np.asarray(_log_likelihood(known, unknowns, truth[places], weight), float)
 
-    points = slice_sampling.sample(log_likelihood, num_unknowns, num_draws, rng)
+    points = slice_sampling.sample(log_likelihood, num_unknowns, size, rng)
     return prior.unknowns(points, num_classes)
 
 
@@ -236,7 +271,7 @@ def class_probs_of(evidence: Evidence, unknowns: Values) -> Float[Array, "draw i
 
 
 def draw_true_classes(
-    evidence: Evidence, unknowns: Values, truth: Int[np.ndarray, " item"], rng: np.random.Generator
+    evidence: Evidence, unknowns: Values, truth: Codes, rng: Rng
 ) -> tuple[ClassProbs, ClassProbs, Int[np.ndarray, "draw item"]]:
     """Draw the true class of each item under each draw of the unknowns; and class probabilities,
     also of known items as if they were not known."""

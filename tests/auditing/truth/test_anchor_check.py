@@ -11,7 +11,9 @@ import scipy.optimize
 import scipy.stats
 
 import raters as rt
-from raters.auditing.anchor_check import (
+from raters.auditing.audit import Audit
+from raters.auditing.intervals import table
+from raters.auditing.truth.anchor_check import (
     anytime,
     check_table,
     difference,
@@ -19,13 +21,10 @@ from raters.auditing.anchor_check import (
     leads,
     prediction_powered,
 )
-from raters.auditing.annotator_accuracy import Accuracies
-from raters.auditing.audit import Audit
-from raters.auditing.calibrated_orders import known_answers_of
-from raters.auditing.calibration import Anchor, Calibration
-from raters.auditing.intervals import table
-from raters.auditing.known_orders import KnownOrders
-from raters.auditing.stated_orders import of_comparisons, of_rankings
+from raters.auditing.truth.annotator_accuracy import Accuracies
+from raters.auditing.truth.calibration import Anchor, Calibration
+from raters.auditing.truth.known_orders import KnownOrders
+from raters.auditing.truth.statements import of_comparisons, of_rankings
 from raters.errors import DataError, SettingError
 
 LEVEL = 0.9
@@ -203,7 +202,7 @@ def test_known_answers_of_orders():
     votes["k"] = list("111222222")
     data = rt.Comparisons.from_frame(votes, winner="w", loser="l", annotator="k")
     orders = KnownOrders.read({"x": 4, "y": 3, "z": 2, "u": 1}, data.items)
-    found = known_answers_of(of_comparisons(data), orders, data.num_items)
+    found = of_comparisons(data).beside(orders, data.num_items).known_answers()
     sums = found.groupby(["annotator", "question"]).sum()
     assert sums.loc[0].to_numpy().tolist() == [[3, 3, 2]]
     assert sums.loc[1].to_numpy()[:, :2].tolist() == [[1, 1]] * 6
@@ -213,7 +212,7 @@ def test_known_answers_of_orders():
         ranked, ranking="ranking", item="item", rank="rank", annotator="k"
     )
     orders = KnownOrders.read({"x": 3, "y": 1, "z": 2}, data.items)
-    found = known_answers_of(of_rankings(data), orders, data.num_items)
+    found = of_rankings(data).beside(orders, data.num_items).known_answers()
     # All pairs of three items count as 9 / (2·3 + 5) each, at most as one.
     assert found["number"].values == pytest.approx([9 / 11] * 3)
     assert found["right"].sum() == pytest.approx(18 / 11)

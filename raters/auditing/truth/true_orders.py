@@ -9,9 +9,9 @@ plus an error that all annotators share,
     \beta, u \sim \mathrm{Normal}(0, I), \qquad \log s \sim \mathrm{Normal}(m, v^2),
 
 with :math:`\sigma_r` the standard deviation of the crowd's rewards among the items. The columns of
-S are the scores of single annotators (`raters.auditing.stated_orders`): with the share ρ the crowd
-errs as if it had weighed its annotators wrongly. Nothing that can be seen of votes tells the size s
-or the share. The prior of s is that of public crowds whose true order is known
+S are the scores of single annotators (`raters.auditing.truth.statements`): with the share ρ the
+crowd errs as if it had weighed its annotators wrongly. Nothing that can be seen of votes tells the
+size s or the share. The prior of s is that of public crowds whose true order is known
 (``benchmarks/order_calibration.py``), and ρ is uniform on a grid; where no order is known, ρ is 0.
 
 Known orders update both, and the rewards. On a grid of s and ρ, rewards are normal, and each known
@@ -40,10 +40,13 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.sparse import csr_array
 from scipy.special import log_ndtr, logsumexp, softmax
 
-from raters.auditing import slice_sampling
-from raters.auditing.known_orders import KnownOrders
+from raters.auditing.truth import slice_sampling
+from raters.auditing.truth.known_orders import KnownOrders
 
 ItemDraws = Float[np.ndarray, "draw item"]
+PerDraw = Float[np.ndarray, " draw"]
+Mask = Bool[np.ndarray, " draw"]
+Rng = np.random.Generator
 Links = Int[np.ndarray, "link 2"]
 PerPoint = Float[np.ndarray, " point"]
 Sites = Float[np.ndarray, "point link"]
@@ -71,10 +74,10 @@ def draw_true_rewards(
     reward: ItemDraws,
     orders: KnownOrders,
     num_draws: int,
-    rng: np.random.Generator,
+    rng: Rng,
     size: tuple[float, float] = SIZE,
     scores: csr_array | None = None,
-) -> tuple[ItemDraws, Float[np.ndarray, " draw"]]:
+) -> tuple[ItemDraws, PerDraw]:
     """Draw the true rewards given known orders, and the sizes of shared errors."""
     reward = np.asarray(reward, float)
     scores = csr_array((reward.shape[1], 1)) if scores is None else scores
@@ -105,15 +108,10 @@ def draw_true_rewards(
 
 
 def draw_true_rewards_of_worlds(
-    reward: ItemDraws,
-    other: Bool[np.ndarray, " draw"],
-    orders: KnownOrders,
-    num_draws: int,
-    rng: np.random.Generator,
-    scores: csr_array | None,
-) -> tuple[ItemDraws, Float[np.ndarray, " draw"]]:
+    reward: ItemDraws, other: Mask, orders: KnownOrders, num_draws: int, rng: Rng, scores: csr_array
+) -> tuple[ItemDraws, PerDraw]:
     """Draw the true rewards of two mirrored worlds, in the shares that known orders leave."""
-    if scores is None or not 0 < other.mean() < 1:
+    if not len(orders.better) or not 0 < other.mean() < 1:
         return draw_true_rewards(reward, orders, num_draws, rng, SIZE, scores)
     worlds = [reward[~other], reward[other]]
     log_fit = [logsumexp(_posterior(world, orders, SIZE, scores)[2]) for world in worlds]
@@ -190,7 +188,7 @@ def _propagate(centre: PerLink, design: Design) -> tuple[Sites, Sites, PerPoint]
     return precision, shift, log_fit.sum(1) - np.linalg.slogdet(inner)[1] / 2
 
 
-def _draw_known(gaps: Gaps, num_draws: int, rng: np.random.Generator) -> ItemDraws:
+def _draw_known(gaps: Gaps, num_draws: int, rng: Rng) -> ItemDraws:
     """Draw the rewards of items in known orders at one point, less the crowd's means."""
     (root,), centre, (design,) = gaps
     precision, shift, _ = (values[0] for values in _propagate(*gaps[1:]))
@@ -201,7 +199,7 @@ def _draw_known(gaps: Gaps, num_draws: int, rng: np.random.Generator) -> ItemDra
     middle = spread.T @ (spread @ (design.T @ (shift - precision * centre)))
     centre, design = centre + design @ middle, spread @ design.T
 
-    def log_likelihood(points: ItemDraws) -> Float[np.ndarray, " draw"]:
+    def log_likelihood(points: ItemDraws) -> PerDraw:
         gap = centre + points @ design
         return np.asarray((log_ndtr(gap) + (precision * gap / 2 - shift) * gap).sum(1))
 

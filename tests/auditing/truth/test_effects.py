@@ -8,10 +8,9 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from scipy.special import log_softmax
 
-from raters.auditing.effects import class_scores
-from raters.auditing.gold_weights import given_probabilities, weights
-from raters.auditing.true_classes import PRIOR, Evidence, learn_unknowns
-from raters.auditing.visible_dependence import Visible, visible_dependence
+from raters.auditing.truth.effects import class_scores
+from raters.auditing.truth.gold_weights import given_probabilities, weights
+from raters.auditing.truth.true_classes import PRIOR, Visible, learn_unknowns, visible_dependence
 from raters.errors import DataError
 from tests.hand import label_table
 
@@ -65,8 +64,7 @@ def test_known_classes_steer_labels_to_whom_they_prove_right():
     labels = label_table(np.column_stack([crowd, right]))
     chances = np.where(np.arange(2) == crowd.mean(1)[:, None].round(), 0.99, 0.01)
     known = np.where(np.arange(500) < 50, truth, -1)
-    evidence = Evidence.of(chances, labels.votes())
-    found, unknowns = learn_unknowns(evidence, labels, known, np.ones(500), 200, rng)
+    found, unknowns = learn_unknowns(chances, labels, known, np.ones(500), 200, rng)
     assert found.scores is not None
     log_odds = found.scores[50:, 1] - found.scores[50:, 0]
     assert ((log_odds > 0) == truth[50:]).mean() > 0.85

@@ -10,9 +10,9 @@ from scipy.sparse import csr_array
 from scipy.stats import norm
 
 import raters as rt
-from raters.auditing.known_orders import KnownOrders
-from raters.auditing.stated_orders import StatedOrders
-from raters.auditing.true_orders import SIZE, draw_true_rewards
+from raters.auditing.truth.known_orders import KnownOrders
+from raters.auditing.truth.statements import StatedOrders
+from raters.auditing.truth.true_orders import SIZE, draw_true_rewards
 from raters.errors import ConvergenceWarning, DataError, DataWarning
 
 ITEMS = ("a", "b", "c", "d")

@@ -7,16 +7,17 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
+Points = Float[np.ndarray, "point unknown"]
+PerPoint = Float[np.ndarray, " point"]
+LogLikelihood = Callable[[Points], PerPoint]
+
 # Points from the prior that chains start among, chains, and steps of each before the draws.
 _POINTS, _CHAINS, _WARMUP = 2000, 100, 20
 
 
 def sample(
-    log_likelihood: Callable[[Float[np.ndarray, "point unknown"]], Float[np.ndarray, " point"]],
-    num_unknowns: int,
-    num_draws: int,
-    rng: np.random.Generator,
-) -> Float[np.ndarray, "draw unknown"]:
+    log_likelihood: LogLikelihood, num_unknowns: int, num_draws: int, rng: np.random.Generator
+) -> Points:
     """Draw unknowns given data, by elliptical slice sampling."""
     points = rng.standard_normal((_POINTS, num_unknowns))
     parts = [log_likelihood(part) for part in np.split(points, _POINTS // _CHAINS)]
@@ -33,11 +34,8 @@ def sample(
 
 
 def step(
-    log_likelihood: Callable[[Float[np.ndarray, "point unknown"]], Float[np.ndarray, " point"]],
-    state: Float[np.ndarray, "chain unknown"],
-    value: Float[np.ndarray, " chain"],
-    rng: np.random.Generator,
-) -> tuple[Float[np.ndarray, "chain unknown"], Float[np.ndarray, " chain"]]:
+    log_likelihood: LogLikelihood, state: Points, value: PerPoint, rng: np.random.Generator
+) -> tuple[Points, PerPoint]:
     """Move each chain along an ellipse to a point above a random share of its likelihood."""
     other, level = rng.standard_normal(state.shape), value - rng.exponential(size=len(state))
     angle = rng.uniform(0, 2 * np.pi, len(state))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.auditing.stated_orders import of_rankings, of_ratings
+from raters.auditing.truth.statements import of_rankings, of_ratings
 
 
 def ranking(order: str, depth: int | None = None) -> rt.Rankings:

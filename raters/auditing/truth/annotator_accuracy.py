@@ -30,12 +30,13 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import expit, log_expit, logit
 
-from raters.auditing import slice_sampling
+from raters.auditing.truth import slice_sampling
 from raters.judgements.counts import pad_to
-from raters.model import Values
 
 PerAnnotator = Float[np.ndarray, " annotator"]
 AnnotatorDraws = Float[np.ndarray, "draw annotator"]
+OnDevice = Float[Array, " annotator"]
+Relation = tuple[slice_sampling.PerPoint, ...]
 
 # Prior, by benchmarks/annotator_intervals.py: mean and spread of the slope; the standard deviation
 # of the level; the scale of the spread, which is above that of most crowds for the sake of one.
@@ -82,19 +83,15 @@ def luck_of(right: Float[np.ndarray, " item"], labels: Float[np.ndarray, " item"
     return float(np.sqrt(variance / number) / (mean * (1 - mean)))
 
 
-def _relation(points: Float[np.ndarray, "draw unknown"], luck: float) -> Values:
+def _relation(points: slice_sampling.Points, luck: float) -> Relation:
     """Level, slope, spread and luck at points whose coordinates are standard normal."""
-    return {
-        "level": LEVEL * points[:, 0],
-        "slope": SLOPE[0] + SLOPE[1] * points[:, 1],
-        "spread": SPREAD * np.abs(points[:, 2]),
-        "luck": luck * points[:, 3],
-    }
+    level, slope = LEVEL * points[:, 0], SLOPE[0] + SLOPE[1] * points[:, 1]
+    return level, slope, SPREAD * np.abs(points[:, 2]), luck * points[:, 3]
 
 
 def _draw_relation(
     marks: Marks, log_odds: PerAnnotator, middle: float, num_draws: int, rng: np.random.Generator
-) -> Values:
+) -> Relation:
     """Draws of level, slope and spread, from the prior where no class is known."""
     seen = np.flatnonzero(marks.labels > 0)
     if not len(seen):
@@ -107,27 +104,20 @@ def _draw_relation(
         np.pad(values[seen], (0, more)) for values in (marks.right, marks.labels, log_odds - middle)
     )
 
-    def log_likelihood(points: Float[np.ndarray, "point unknown"]) -> Float[np.ndarray, " point"]:
+    def log_likelihood(points: slice_sampling.Points) -> slice_sampling.PerPoint:
         values = _relation(points, marks.luck)
-        total = _log_likelihood(values, middle, odds, right, labels - right)
-        return np.asarray(total, float)
+        return np.asarray(_log_likelihood(values, middle, odds, right, labels - right), float)
 
     return _relation(slice_sampling.sample(log_likelihood, 4, num_draws, rng), marks.luck)
 
 
 @jax.jit
 def _log_likelihood(
-    relation: Values,
-    middle: float,
-    odds: Float[Array, " annotator"],
-    right: Float[Array, " annotator"],
-    wrong: Float[Array, " annotator"],
+    relation: Relation, middle: float, odds: OnDevice, right: OnDevice, wrong: OnDevice
 ) -> Float[Array, " point"]:
     """Log-probability of right and wrong labels, with each annotator's z summed over nodes."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
-    level, slope, spread, luck = (
-        relation[name][:, None, None] for name in ("level", "slope", "spread", "luck")
-    )
+    level, slope, spread, luck = (values[:, None, None] for values in relation)
     logits = middle + level + luck + slope * odds[:, None] + spread * nodes
     # The log-probability of a wrong label is that of a right one less the log-odds.
     density = (right + wrong)[:, None] * jax.nn.log_sigmoid(logits) - wrong[:, None] * logits
@@ -150,10 +140,10 @@ def draw_accuracies(marks: Marks, seed: int) -> Accuracies:
     odds = logit(np.clip(share, 1e-4, 1 - 1e-4))
     middle = float(logit(crowd).mean())
     relation = _draw_relation(marks, odds.mean(0), middle, num_draws, rng)
-    level, slope, spread = (relation[name][:, None] for name in ("level", "slope", "spread"))
+    level, slope, spread, luck = (values[:, None] for values in relation)
     of_crowd = logit(crowd)[:, None]
     logits = of_crowd + level + slope * (odds - of_crowd)
-    own = _draw_own(logits + relation["luck"][:, None], spread, marks, rng)
+    own = _draw_own(logits + luck, spread, marks, rng)
     chance = expit(logits + spread * own)
     # Of labels of known class it is known which are right; of the others, a random number is.
     others = marks.others + _WEIGHT
@@ -168,10 +158,7 @@ def draw_accuracies(marks: Marks, seed: int) -> Accuracies:
 
 
 def _draw_own(
-    logits: AnnotatorDraws,
-    spread: Float[np.ndarray, "draw 1"],
-    marks: Marks,
-    rng: np.random.Generator,
+    logits: AnnotatorDraws, spread: AnnotatorDraws, marks: Marks, rng: np.random.Generator
 ) -> AnnotatorDraws:
     """Draw each annotator's z: normal without labels of known class, otherwise from a grid."""
     drawn = rng.normal(size=logits.shape)
