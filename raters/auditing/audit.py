@@ -125,6 +125,12 @@ class Audit:
         return None if self.calibration is None else self.calibration.anchor_check
 
     @property
+    def alike(self) -> list[list[Any]]:
+        """Groups of judges who visibly make the same mistakes, of labels; empty where there are
+        none, or few."""
+        return [] if self.calibration is None else self.calibration.alike
+
+    @property
     def expected_wrong(self) -> float:
         """Expected number of wrong labels in `items`; NaN for comparisons."""
         return float("nan") if self.items is None else float((1 - self.items["probability"]).sum())

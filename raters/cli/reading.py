@@ -177,8 +177,10 @@ def built(texts: Mapping[str, str], *owners: Any) -> list[Any]:
 
 
 def model_given(given: Namespace, kind: Kind) -> Model[Any]:
-    """The model of a kind that is asked for, or its default one, with its settings."""
-    owner: Any = kind.default
+    """The model of a kind that is asked for, with its settings; without, the only one that reads a
+    column that is named, or the default one."""
+    readers = [one for one, roles in kind.needs.items() if set(roles) <= set(given.roles)]
+    owner: Any = readers[0] if len(readers) == 1 and readers[0] in kind.models else kind.default
     if given.model is not None:
         owner = chosen("model", given.model, models())
         if owner not in kind.models:
@@ -537,11 +539,10 @@ def task_of(given: Namespace, *owners: Any) -> tuple[Task, list[Any]]:
     named = backends_given(given)
     model, data = read_given(given)
     program = Program(model, data)
-    for role, axis in (("features", "feature"), ("family", "family")):
-        if role in given.roles and axis not in program.axes:
-            problem = f"is of no use to {dashed(type(model).__name__)}"
-            expected = "leave it out, or choose a model that reads it"
-            refuse(role, given.roles[role], problem, expected)
+    if "features" in given.roles and "feature" not in program.axes:
+        problem = f"is of no use to {dashed(type(model).__name__)}"
+        expected = "leave it out, or choose a model that reads it"
+        refuse("features", given.roles["features"], problem, expected)
     backend = named[0] if named else default_backend(model, data)
     _, backend, *others = built(settings, model, backend, *owners)
     return Task(given, program, backend), others

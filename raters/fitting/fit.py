@@ -187,15 +187,16 @@ def _check_whole(data: Judgements) -> None:
 
 
 def _unused(program: Program[Any]) -> list[str]:
-    """Sentences about features and strata that the model does not read, and on what would."""
+    """Sentences about features, strata and families that the model does not read, and on what
+    would."""
     data, sentences = program.data, []
     features = [name for name in data.coords.get("feature", ()) if name != "intercept"]
-    strata = data.coords.get("stratum", ())
     if features and "feature" not in program.axes and data.without_features() is not data:
         without = "To fit without them on purpose, pass data.without_features()"
         sentences.append(f"{_not_used(program, 'features', features)}. {without}")
-    if len(strata) > 1 and "stratum" not in program.axes:
-        sentences.append(_not_used(program, "stratum", strata))
+    for axis in ("stratum", "family"):
+        if len(data.coords.get(axis, ())) > 1 and axis not in program.axes:
+            sentences.append(_not_used(program, axis, data.coords[axis]))
     return sentences
 
 
@@ -206,7 +207,7 @@ def _not_used(program: Program[Any], role: str, names: Sequence[Any]) -> str:
         for need, roles in kind.needs.items()
         if isinstance(program.data, kind.data) and role in roles
     ]
-    what = {"stratum": "strata"}.get(role, role)
+    what = {"stratum": "strata", "family": "families"}.get(role, role)
     return (
         f"{public_name(type(program.model))}() does not use the {what} of these data"
         f" ({shorten(names)}){f', as {" or ".join(users)} would' if users else ''}"

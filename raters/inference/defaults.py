@@ -1,22 +1,48 @@
-"""Back-ends for models where none is given."""
+"""Back-ends for models where none is given.
+
+Measured by ``benchmarks/default_backends.py``: draws of item responses by Gibbs depend on each
+other for hundreds of sweeps, where Hamiltonian Monte Carlo needs a few trajectories, and the
+No-U-Turn Sampler is the one without divergences where slopes are learned. Chains of labels of
+several classes need up to some ten times the usual number of sweeps.
+"""
 
 from __future__ import annotations
 
 from typing import Any
+
+from numpyro.distributions import constraints
 
 from raters.errors import RatersError
 from raters.inference.base import Backend
 from raters.inference.nuts import NUTS
 from raters.inference.polya_gamma import detection
 from raters.inference.polya_gamma.gibbs import PGGibbs
+from raters.inference.polya_gamma.hmc import HMC
+from raters.judgements.labels import Labels
+from raters.judgements.responses import Responses
 from raters.program import Program
+
+# Times as many sweeps as usual that chains of labels may take.
+_LONGEST = 16
+# Responses of each person from which on its ability is known well enough for HMC.
+_FEWEST = 20
 
 
 def default_backend(model: Any, data: Any, *, quick: bool = False) -> Backend:
     """An exact back-end that suits a model."""
-    if _has_blocks(model, data):
-        return PGGibbs(draws=250, warmup=100, chains=2) if quick else PGGibbs()
-    return NUTS(draws=250, warmup=250, chains=2) if quick else NUTS()
+    if not _has_blocks(model, data):
+        return NUTS(draws=250, warmup=250, chains=2) if quick else NUTS()
+    if quick:
+        return PGGibbs(draws=250, warmup=100, chains=2)
+    if isinstance(data, Responses) and isinstance(data, model.data_type):
+        program = Program(model, data)
+        if HMC().why_not(program) is None:
+            slopes = program.supports.get("discrimination")
+            if slopes is not None and slopes is not constraints.real:
+                return NUTS()
+            if data.num_judgements >= _FEWEST * data.num_persons:
+                return HMC()
+    return PGGibbs(longest=_LONGEST if isinstance(data, Labels) else 1)
 
 
 def _has_blocks(model: Any, data: Any) -> bool:

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from numpyro.diagnostics import effective_sample_size, gelman_rubin
+from scipy.special import ndtri
 
 from raters.inference.base import warn
 
@@ -19,6 +21,10 @@ _FEWEST_OF_CHAIN = 4
 # In chains of so many draws, the effective ones tell how many more are needed; from so many times
 # as many on, another sampler is the better advice.
 _LONG_CHAIN, _HARDLY = 500, 10
+# Chains go on for so many times as long as their diagnostics ask for, which are uncertain.
+_MARGIN = 1.25
+# Entries of a site whose diagnostics are in memory at once.
+_AT_ONCE = 500
 
 
 class Mixing(NamedTuple):
@@ -30,18 +36,45 @@ class Mixing(NamedTuple):
 
 def mixing(draws: Float[np.ndarray, "chain draw *entry"]) -> Mixing:
     """Mixing of the draws of a site."""
-    from arviz_stats.base import array_stats  # type: ignore[attr-defined]
-
     chains, number = draws.shape[:2]
     flat = np.asarray(draws, np.float64).reshape(chains, number, -1)
-    rhat = np.full(flat.shape[-1], 1.0 if chains > 1 else np.nan)
+    rhat = np.ones(flat.shape[-1])
     ess = np.full(flat.shape[-1], float(chains * number))
-    if (varies := np.ptp(flat, axis=(0, 1)) > 0).any():
-        flat = flat[:, :, varies]
-        ess[varies] = array_stats.ess(flat, chain_axis=0, draw_axis=1, method="bulk")
-        if chains > 1:
-            rhat[varies] = array_stats.rhat(flat, chain_axis=0, draw_axis=1)
+    varies = np.flatnonzero(np.ptp(flat, axis=(0, 1)) > 0)
+    for some in np.split(varies, range(_AT_ONCE, len(varies), _AT_ONCE)):
+        if len(some):
+            rhat[some], ess[some] = _of_entries(flat[:, :, some])
+    rhat *= 1.0 if chains > 1 else np.nan
     return Mixing(rhat.reshape(draws.shape[2:]), ess.reshape(draws.shape[2:]))
+
+
+def _of_entries(draws: Float[np.ndarray, "chain draw entry"]) -> Mixing:
+    """Rank-normalised split R-hat and bulk effective sample size (Vehtari, Gelman, Simpson,
+    Carpenter and Bürkner 2021) of many entries at once, which ArviZ takes one by one."""
+    half = draws.shape[1] // 2
+    split = np.concatenate([draws[:, :half], draws[:, -half:]])
+    rows = np.ascontiguousarray(split.reshape(-1, split.shape[2]).T)
+    folded = abs(rows - np.median(rows, axis=1, keepdims=True))
+    bulk, tail = (
+        _normal_scores(part).reshape(len(rows), -1, half).transpose(1, 2, 0)
+        for part in (rows, folded)
+    )
+    ess, most = effective_sample_size(bulk), rows.shape[1] * np.log10(rows.shape[1])
+    # Of draws that alternate the estimate is negative, or has no limit.
+    ess = np.where((ess > 0) & (ess < most), ess, most)
+    return Mixing(np.fmax(gelman_rubin(bulk), gelman_rubin(tail)), ess)
+
+
+def _normal_scores(rows: Float[np.ndarray, "entry draw"]) -> Float[np.ndarray, "entry draw"]:
+    """Normal quantiles of the ranks of each row."""
+    from scipy.stats import rankdata
+
+    size, order = rows.shape[1], np.argsort(rows, axis=1)
+    ranks = np.empty(rows.shape)
+    np.put_along_axis(ranks, order, np.arange(1.0, size + 1)[None], axis=1)
+    tied = (np.diff(np.take_along_axis(rows, order, axis=1), axis=1) == 0).any(1)
+    ranks[tied] = rankdata(rows[tied], axis=1)
+    return np.asarray(ndtri((ranks - 0.375) / (size + 0.25)))
 
 
 def known(values: dict[str, np.ndarray]) -> bool:
@@ -51,30 +84,45 @@ def known(values: dict[str, np.ndarray]) -> bool:
     )
 
 
+class Worst(NamedTuple):
+    """Largest R-hat and smallest effective sample size of all sites, each with its site."""
+
+    rhat: tuple[float, str]
+    ess: tuple[float, str]
+
+
+def worst(values: dict[str, np.ndarray]) -> Worst:
+    """Worst diagnostics of draws for which they are known."""
+    found = {name: mixing(draws) for name, draws in values.items() if np.size(draws)}
+    rhat = max((float(one.rhat.max()), name) for name, one in found.items())
+    return Worst(rhat, min((float(one.ess.min()), name) for name, one in found.items()))
+
+
+def times_longer(values: dict[str, np.ndarray]) -> int:
+    """How many times as long chains would have to be until both diagnostics are as they should."""
+    if not known(values):
+        return 1
+    (rhat, _), (ess, _) = worst(values)
+    wanted = FEWEST_DRAWS * len(next(iter(values.values())))
+    times = np.fmax((rhat - 1) / (LARGEST_RHAT - 1), wanted / ess)
+    return int(np.ceil(_MARGIN * times)) if times > 1 else 1
+
+
 def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -> dict[str, float]:
     """Largest R-hat and smallest bulk effective sample size over all variables."""
     chains, number = next(iter(values.values())).shape[:2]
     if not known(values):
         _warn_of_unknown(values)
         return {"max_rhat": np.nan, "min_ess": 0.0}
-    worst_rhat, worst_ess = ("", 1.0), ("", np.inf)
-    for name, draws in values.items():
-        if np.ptp(draws, axis=(0, 1)).max(initial=0.0) == 0:
-            continue
-        of_site = mixing(draws)
-        worst_ess = min(worst_ess, (name, float(of_site.ess.min())), key=lambda entry: entry[1])
-        if chains > 1:
-            largest = float(of_site.rhat.max())
-            worst_rhat = max(worst_rhat, (name, largest), key=lambda entry: entry[1])
-    _warn_of_mixing(worst_rhat, worst_ess, chains, number)
+    found = worst(values)
+    _warn_of_mixing(found, chains, number)
     if divergences:
         warn(
             f"{divergences} of {chains * number} transitions diverged; raise the target acceptance"
             " rate, or use PGGibbs where it takes the model",
             3,
         )
-    rhat = worst_rhat[1] if chains > 1 else np.nan
-    return {"max_rhat": rhat, "min_ess": float(worst_ess[1])}
+    return {"max_rhat": found.rhat[0], "min_ess": found.ess[0]}
 
 
 def _warn_of_unknown(values: dict[str, np.ndarray]) -> None:
@@ -94,26 +142,24 @@ def beyond(value: float, limit: float, digits: int) -> str:
     return f"{value:.{digits}f}"
 
 
-def _warn_of_mixing(
-    worst_rhat: tuple[str, float], worst_ess: tuple[str, float], chains: int, number: int
-) -> None:
+def _warn_of_mixing(found: Worst, chains: int, number: int) -> None:
     """Warn of the worst variables when their diagnostics are poor."""
-    wanted = FEWEST_DRAWS * chains
-    needed = number * wanted / max(worst_ess[1], 1.0)
+    (rhat, of_rhat), (ess, of_ess), wanted = *found, FEWEST_DRAWS * chains
+    if not rhat > LARGEST_RHAT and ess >= wanted:
+        return
+    needed = number * wanted / max(ess, 1.0)
     advice = "draw more"
     if number >= _LONG_CHAIN and needed > _HARDLY * number:
         advice = (
             f"about {needed:,.0f} draws a chain would be needed, so use the other exact back-end"
             " (PGGibbs or NUTS) or a simpler model"
         )
-    if worst_rhat[1] <= LARGEST_RHAT and worst_ess[1] >= wanted:
-        return
-    rhat = "R-hat needs two chains"
-    if worst_rhat[0]:
-        largest = beyond(worst_rhat[1], LARGEST_RHAT, 3)
-        rhat = f"largest R-hat {largest} ({worst_rhat[0]}; should be at most {LARGEST_RHAT})"
-    ess = f"{np.floor(worst_ess[1]):.0f} ({worst_ess[0]}; should be at least {wanted})"
+    largest = "R-hat needs two chains"
+    if chains > 1:
+        written = beyond(rhat, LARGEST_RHAT, 3)
+        largest = f"largest R-hat {written} ({of_rhat}; should be at most {LARGEST_RHAT})"
+    smallest = f"{np.floor(ess):.0f} ({of_ess}; should be at least {wanted})"
     warn(
-        f"the chains have not mixed well: {rhat}, smallest bulk effective sample size {ess};"
-        f" {advice}"
+        f"the chains have not mixed well: {largest}, smallest bulk effective sample size"
+        f" {smallest}; {advice}"
     )

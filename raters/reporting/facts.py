@@ -249,12 +249,13 @@ def _next(
 ) -> list[dict[str, Any]]:
     """Steps that would change the answer, in order, as codes with numbers and names."""
     audited, judge = context.audit, context.program.data.judge
-    steps: list[dict[str, Any]] = []
+    doubted = audited is not None and bool(audited.anchor.doubts)
+    steps: list[dict[str, Any]] = [{"code": "look_at_truths"}] * doubted
     names = {name: [row[judge] for row in people if row["verdict"] == name] for name in VERDICTS}
     in_question = [row for row in people if row["verdict"] in IN_QUESTION]
     adversaries = [row[judge] for row in in_question if row.get("p_adversarial", 0.0) > 0.8]
-    if audited is not None and audited.anchor.doubts:
-        steps.append({"code": "look_at_truths"})
+    alike = [] if audited is None or "family" in context.program.axes else audited.alike
+    steps += [{"code": "name_families", "families": alike}] * bool(alike)
     if not fit["settled"]:
         steps.append({"code": "fit_again", "sampler": fit["sampler"], "open": fit["open"]})
     elif not fit["exact"] and fit["sampler"] and in_question:
@@ -266,8 +267,7 @@ def _next(
         numbers = {name: getattr(settling, name) for name in facts}
         steps.append({"code": "find_truths", "first": first} | numbers)
     if names["drop"]:
-        done = context.dropped is not None
-        steps.append({"code": "drop", "names": names["drop"], "done": done})
+        steps.append({"code": "drop", "names": names["drop"], "done": context.dropped is not None})
     last = {
         "ask_about_instructions": adversaries,
         "review": names["review"],

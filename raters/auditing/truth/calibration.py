@@ -194,6 +194,11 @@ class Calibration(abc.ABC):
         """Codes of the questions whose truth is known, as of `Judgements.about`."""
         return np.asarray(np.unique(self.known_answers["question"]))
 
+    @property
+    def alike(self) -> list[list[Any]]:
+        """Groups of annotators who visibly make the same mistakes."""
+        return []
+
     def compare(self, one: Any, other: Any) -> JudgeComparison:
         """Compare two annotators; see `Audit.compare`."""
         names = self.annotators["annotator"].values

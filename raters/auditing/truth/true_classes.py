@@ -16,18 +16,7 @@ confused with, λ the share of belief in plain votes, and δ the tilt towards ea
 whose mistakes are independent, as the model takes them, ρ = ε = λ = 0. What can be seen of a crowd
 without known classes tells little of these unknowns; their prior is that of public crowds with
 known classes (``benchmarks/crowd_calibration.py``), given what can be seen of the dependence of
-labels, and known classes of a crowd update it.
-
-The dependence that can be seen is that of :math:`r_{ia}`, whether the label of annotator a is the
-likeliest class of item i, less the annotator's chance :math:`p_{ia}` of that. With
-:math:`v_{ia} = p_{ia}(1 - p_{ia})`, sums over pairs of labels of one item give the standard score
-
-.. math::
-
-    z = \frac{\sum r_{ia} r_{ib}}{\sqrt{\sum v_{ia} v_{ib}}},
-
-which is about standard normal where labels are independent given the class. How often a crowd is
-wrong together cannot be seen, but labels of crowds that are so depend on each other.
+labels (`raters.auditing.truth.dependence`), and known classes of a crowd update it.
 
 With known classes annotators have effects of their own: :math:`s_{ik}` is the score of class k by
 the effects of those who labelled the item (`raters.auditing.truth.effects`), and γ its weight, half
@@ -49,6 +38,7 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 
 from raters.auditing.truth import slice_sampling
+from raters.auditing.truth.dependence import Visible, visible_dependence
 from raters.auditing.truth.effects import class_scores
 from raters.judgements.counts import pad_to
 from raters.judgements.labels import Labels
@@ -70,39 +60,9 @@ FREEDOM, _FARTHEST = 6.0, (-12.0, 6.0)
 _LEAST, _WRONG = 1e-6, 1e-3
 # Independent items that each item of known class counts as, where scores share the known classes.
 _SHARED = 0.7
-# Labels of the crowd that each annotator starts with.
-_WEIGHT = 2.0
 # Items of known class that the unknowns and effects are learned from, and draws of the unknowns of
 # which the crowd's probabilities are the mean.
 _MOST_KNOWN, _CROWD_DRAWS = 2000, 100
-
-
-class Visible(NamedTuple):
-    """Standard score of the dependence of labels of one item, and labels of an item."""
-
-    score: float
-    labels: float
-
-
-def visible_dependence(labels: Labels, chances: ClassProbs) -> Visible:
-    """Dependence of labels given the likeliest class of their item."""
-    item, weight = np.asarray(labels.item), np.asarray(labels.weight, float)
-    likeliest = chances.argmax(1)[item]
-    agrees = np.asarray(labels.label) == likeliest
-    num_items, num_classes = chances.shape
-    cell = np.asarray(labels.annotator, np.int64) * num_classes + likeliest
-    size = labels.num_annotators * num_classes
-    number, same = (np.bincount(cell, values, size) for values in (weight, weight * agrees))
-    of_all = [values.reshape(-1, num_classes).sum(0) for values in (same, number)]
-    pooled = np.tile((of_all[0] + 1) / (of_all[1] + 2), labels.num_annotators)
-    chance = ((same + _WEIGHT * pooled) / (number + _WEIGHT))[cell]
-
-    def over_pairs(values: Float[np.ndarray, " label"]) -> float:
-        total, squares = (np.bincount(item, part, num_items) for part in (values, values**2))
-        return float((total**2 - squares).sum() / 2)
-
-    score = over_pairs(agrees - chance) / np.sqrt(max(over_pairs(chance * (1 - chance)), 1e-12))
-    return Visible(float(score), len(item) / max(len(np.unique(item)), 1))
 
 
 class Evidence(NamedTuple):

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 from jaxtyping import Array
-from tqdm.auto import tqdm
 
 from raters.errors.validation import plain_whole
 from raters.inference import base, modes
 from raters.inference.arrays import Rng
+from raters.inference.mixing import times_longer
 from raters.inference.polya_gamma import (
     augmentation,
     collapsed,
@@ -63,6 +63,9 @@ class PGGibbs(base.Backend):
         Number of chains.
     thin : int
         Number of sweeps per draw.
+    longest : int
+        Chains that have not mixed, but would in at most so many times as many sweeps, go on, with
+        more sweeps per draw.
 
     References
     ----------
@@ -82,13 +85,14 @@ class PGGibbs(base.Backend):
     warmup: int = 300
     chains: int = 4
     thin: int = 1
+    longest: int = 1
 
     exact: ClassVar[bool] = True
 
     reference: ClassVar[str] = "polson2013bayesian liu2000generalised"
 
     def __post_init__(self) -> None:
-        plain_whole(self, "draws", "chains", "thin")
+        plain_whole(self, "draws", "chains", "thin", "longest")
         plain_whole(self, "warmup", least=0)
 
     def why_not(self, program: Program[Any]) -> str | None:
@@ -117,20 +121,16 @@ class PGGibbs(base.Backend):
             starts = [scattered(cold, program.supports, rng) for rng in rngs]
         else:
             starts = base.last_draws(start, self.chains)
-        stop, total = Event(), self.warmup + self.draws * self.thin
         # One BLAS thread per chain: more would compete with those of the other chains, at six times
         # the CPU seconds on two cores.
-        with (
-            base.one_blas_thread(),
-            base.progress_bar(total * self.chains, "PGGibbs", progress) as bar,
-        ):
+        with base.one_blas_thread():
             steps = self._steps(program, cold, starts, rngs)
             # Chains that meet on the devices of a mesh would wait for each other for ever.
             at_once = self.chains if program.mesh is None else 1
-            drawn = base.in_threads(lambda step: self._drawn(step, bar, stop), steps, stop, at_once)
-        return base.Draws(
-            {name: np.stack([one[name] for one in drawn]) for name in program.sites}, {}
-        )
+            values = self._drawn_by(steps, at_once, self.warmup, self.thin, progress)
+            if self.longest > 1 and 1 < (times := times_longer(values)) <= self.longest:
+                values = self._drawn_by(steps, at_once, 0, self.thin * times, progress)
+        return base.Draws({name: values[name] for name in program.sites}, {})
 
     def _steps(
         self, program: Program[Any], cold: Values, starts: list[Values], rngs: list[Rng]
@@ -161,18 +161,32 @@ class PGGibbs(base.Backend):
 
         return [chain(*one) for one in zip(starts, rngs, strict=True)]
 
-    def _drawn(self, step: Step, bar: tqdm, stop: Event) -> Values:
-        """Run a chain, and return its draws, shape (draw, ...)."""
-        draws: list[Values] = []
-        with jax.enable_x64(True):
-            for index in range(self.warmup + self.draws * self.thin):
-                if stop.is_set():
-                    break
-                values = step(index)
-                if index >= self.warmup and (index - self.warmup) % self.thin == 0:
-                    draws.append({name: np.asarray(value) for name, value in values.items()})
-                bar.update()
-        return {name: np.stack([one[name] for one in draws]) for name in draws[0]} if draws else {}
+    def _drawn_by(
+        self, steps: list[Step], at_once: int, warmup: int, thin: int, progress: bool
+    ) -> Values:
+        """Run the chains on from where they are, and return their draws."""
+        stop, total = Event(), warmup + self.draws * thin
+        name = "PGGibbs" + f", {thin} sweeps a draw" * (thin > self.thin)
+
+        def drawn(step: Step) -> Values:
+            draws: list[Values] = []
+            with jax.enable_x64(True):
+                for index in range(self.warmup - warmup, self.warmup - warmup + total):
+                    if stop.is_set():
+                        break
+                    values = step(index)
+                    if index >= self.warmup and (index - self.warmup) % thin == 0:
+                        draws.append({name: np.asarray(value) for name, value in values.items()})
+                    bar.update()
+            return _stacked(draws)
+
+        with base.progress_bar(total * self.chains, name, progress) as bar:
+            return _stacked(base.in_threads(drawn, steps, stop, at_once))
+
+
+def _stacked(values: list[Values]) -> Values:
+    """Values of each site, along a new first axis."""
+    return {name: np.stack([one[name] for one in values]) for name in (values or [{}])[0]}
 
 
 def gibbs_sweep(
