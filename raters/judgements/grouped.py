@@ -66,7 +66,7 @@ class Grouped(Judgements):
 
     @classmethod
     def axis_of(cls, column: str) -> str | None:
-        """Axis of the names of a column of codes, of `group` that of units (`Judgements`)."""
+        """Axis of a column's names, of `group` that of the units: see `Judgements.axis_of`."""
         return cls.unit if column == "group" else super().axis_of(column)
 
     def codes(self, axis: str) -> Any:

@@ -163,7 +163,7 @@ class Journal:
 
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
-        """Transaction on a connection, committed or rolled back; errors become `DataError`."""
+        """Transaction, committed or rolled back; errors of SQLite become `DataError`."""
         try:
             # Never created here: a journal that has gone must not come back empty.
             with _transaction(self.path, "rw", write) as db:
