@@ -24,8 +24,7 @@ Allowed = Bool[np.ndarray, " question"]
 
 
 class Task(NamedTuple):
-    """Pool that a batch is chosen from: all questions, in the codes of the posterior's data, their
-    scores by a criterion, and those divided by costs where there are any."""
+    """Questions to choose a batch from, in the data's codes, their scores, and those per cost."""
 
     criterion: Criterion
     value: PerQuestion
@@ -36,8 +35,7 @@ class Task(NamedTuple):
 
 
 class Chooser:
-    """Choice of one question after another: `best` gives the best of those still allowed, and
-    `take` records the one taken."""
+    """Choice of one question after another: `best` of those still allowed, `take` to record it."""
 
     def __init__(self, value: PerQuestion, about: Int[np.ndarray, " question"] | None = None):
         self.value = np.array(value, float)
@@ -50,8 +48,7 @@ class Chooser:
         return int(np.where(usable, self.value, -np.inf).argmax()) if usable.any() else -1
 
     def values(self) -> PerQuestion:
-        """Score of each question given those taken, per cost; −∞ for those that are not
-        considered."""
+        """Score of each question given those taken, per cost; −∞ where it is not considered."""
         return self.value
 
     def take(self, row: int) -> None:
@@ -155,8 +152,7 @@ class _Tree(Chooser):
 
 
 class _Shortlist(Chooser, abc.ABC):
-    """Chooser among the candidates of highest score, whose answer probabilities are held
-    together."""
+    """Chooser among candidates of highest score, whose answer probabilities are held together."""
 
     def __init__(self, task: Task, about: Int[np.ndarray, " question"] | None = None):
         super().__init__(task.value, about)
@@ -410,7 +406,6 @@ class _FrankWolfe(_Shortlist):
 
 
 def without_types(posterior: Posterior, batch: Batch) -> None:
-    """Raise `SettingError` for models whose annotators are of types: two answers of one annotator
-    depend on the same type."""
+    """Raise `SettingError` for models of types: two answers of one annotator share the type."""
     if posterior.program.latent is not None and not posterior.has_truth:
         batch._refuse("takes answers as independent given a draw, and those of a type are not")

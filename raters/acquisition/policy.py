@@ -89,8 +89,7 @@ def _plain(name: Any) -> Any:
 def by_annotator(
     what: str, pairs: tuple[tuple[Any, float], ...], annotators: tuple[Any, ...], default: float
 ) -> PerAnnotator:
-    """Return numbers by name as an array in code order; without a default, which NaN says,
-    everybody must be named."""
+    """Numbers by name in code order; without a default, which NaN says, all must be named."""
     names = tuple(name for name, _ in pairs)
     codes = match_names(np.arange(len(names)), names, annotators, "annotator", what)
     values = np.full(len(annotators), default, float)

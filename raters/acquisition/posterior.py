@@ -274,8 +274,7 @@ def _answer_probs(
     responsibilities: Float[Array, "chain*draw unit class"] | None,
     unit: Int[Array, " row"] | None,
 ) -> AnswerProbs:
-    """Tables of shape (chain, draw, answer, row); classes summed out by the responsibilities of
-    each row's unit, or one after the other along the draws."""
+    """Tables (chain, draw, answer, row); classes summed out by responsibilities, or along draws."""
     table = jax.lax.map(lambda values: answer_probs(model, asked, values), draws)
     if responsibilities is None:
         table = table[:, 0]

@@ -250,8 +250,7 @@ class Simulated:
         self.pool, self.cumulative, self.seed = pool, np.cumsum(probs, 0), seed
 
     def left(self, asked: Int[np.ndarray, " row"]) -> Bool[np.ndarray, " row"]:
-        """True for the rows that can be asked once more, from how often each was asked: always
-        where an answer is not final."""
+        """True for rows that can be asked again, by how often each was; all, if none is final."""
         return np.ones(len(asked), bool) if self.pool.again else asked == 0
 
     def answer(self, row: int, number: int) -> float:

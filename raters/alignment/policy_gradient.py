@@ -127,8 +127,7 @@ def policy_gradient(
 def _features(
     costs: Costs, features: ArrayLike
 ) -> tuple[Float[np.ndarray, "prompt response feature"], Float[np.ndarray, " feature"]]:
-    """Features less their mean, in units of their spread, and these units: the ridge is the same
-    for all parameters."""
+    """Features less their mean, over their spread, and these units, so that one ridge suits all."""
     shape = costs.table.shape[2:]
     wanted = shape[1:] if costs.one_prompt else shape
     table = as_array("features", features, f"np.zeros({(*wanted, 2)})")

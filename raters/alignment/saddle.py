@@ -1,5 +1,4 @@
-"""One policy for all types: least worst regret over all policies, exactly and for posterior
-draws."""
+"""The policy for all types whose worst regret is least, exactly, and for posterior draws."""
 
 from __future__ import annotations
 

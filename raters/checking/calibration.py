@@ -204,8 +204,7 @@ def uniformity(ranks: xr.Dataset) -> xr.Dataset:
 
 
 def _bands(replicates: int, points: int, tail: float) -> tuple[Counts, Counts]:
-    """Smallest and largest counts of ranks below 1, …, points − 1 whose binomial tails are both
-    above `tail`."""
+    """Extreme counts of ranks below 1, …, points − 1 with both binomial tails above `tail`."""
     share_below = np.arange(1, points) / points
     counts = np.arange(replicates + 1)[:, None]
     inside = (scipy.stats.binom.cdf(counts, replicates, share_below) > tail) & (
@@ -215,8 +214,7 @@ def _bands(replicates: int, points: int, tail: float) -> tuple[Counts, Counts]:
 
 
 def _coverage(replicates: int, points: int, tail: float) -> float:
-    """Probability that uniform ranks stay within `_bands` everywhere: counts are a Markov chain in
-    the rank."""
+    """Probability that uniform ranks stay in `_bands`: counts are a Markov chain in the rank."""
     low, high = _bands(replicates, points, tail)
     if np.any(low > high):
         return 0.0

@@ -290,8 +290,7 @@ class _Crossed:
     def measured(
         self, residual: Float[np.ndarray, "answer row"], weight: Float[np.ndarray, " question"]
     ) -> tuple[float, Pairs, float]:
-        """Mean correlation, that of pairs of judges, and the sum of squares of all residuals, with
-        weights of the questions."""
+        """Mean correlation, that of pairs of judges, and sum of squared residuals, weighted."""
         cells = sums(self.place, len(self.question), residual[:, self.rows])
         own, square = weight[self.question], (cells**2).sum(0)
         root, here = np.sqrt(own), np.ones(len(own))
@@ -356,8 +355,7 @@ def _by_class(
     chances: Float[np.ndarray, "item true_class"],
     rng: np.random.Generator,
 ) -> _Residuals:
-    """Answers less the shares of each judge's other answers to items of the same class, which is
-    known or drawn."""
+    """Answers less shares of each judge's other answers to items of a class, known or drawn."""
     observed, judge = answer_counts(layout.data), layout.judge
     item, number = np.asarray(layout.data.item), chances.shape[1]
     upper = np.cumsum(chances, axis=1)

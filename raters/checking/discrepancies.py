@@ -70,8 +70,7 @@ class Layout:
 
     @cached_property
     def turned(self) -> Bool[np.ndarray, " row"]:
-        """True where a pair is given with the larger code first, so that its answers are the other
-        way round."""
+        """True where a pair has the larger code first, so that its answers are the other way."""
         if self.data.pair is None:
             return np.zeros(self.data.num_rows, bool)
         first, second = (np.asarray(getattr(self.data, side)) for side in self.data.pair)
@@ -128,8 +127,7 @@ def _cells(layout: Layout) -> _Cells:
 
 
 def _agreement(layout: Layout) -> Measure | str:
-    """Mean product of residuals of two judges about one subject, which is the difference between
-    the share of pairs that agree and its expectation."""
+    """Mean product of residuals of two judges: the share of pairs that agree, less expectation."""
     cells = _cells(layout)
     num_subjects = int(layout.subject.max(initial=-1)) + 1
     total = np.bincount(cells.subject, cells.number, num_subjects)
@@ -186,8 +184,7 @@ def _judge_pairs(layout: Layout) -> Measure | str:
 def _pairs_within(
     group: Cells, rng: np.random.Generator
 ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
-    """Places of the two members of each pair of one group, of sorted groups; some where there are
-    too many."""
+    """Places of the members of pairs of one group, of sorted groups; some where too many."""
     size = np.bincount(group)
     begin = np.cumsum(size) - size
     ends = np.cumsum(size * (size - 1) // 2)
@@ -217,8 +214,7 @@ JUDGE_PAIRS = Discrepancy(
 
 
 def _judges(layout: Layout) -> Measure | str:
-    """Variance between judges of the log-probability of their answers, over what it would be if all
-    followed the model."""
+    """Variance between judges of the log-probability of answers, over that under the model."""
     num_judges = len(layout.data.judges)
     if len(np.unique(layout.judge)) < 2:
         return "there is one {judge} only"
@@ -240,8 +236,7 @@ JUDGES = Discrepancy(
 
 
 def _answers_of_judges(layout: Layout) -> Measure | str:
-    """Variance of the number of each judge's answers (about each class, where the class is not the
-    judge's own), over what the model says."""
+    """Variance of answers by judge (and by class, if not the judge's own), over the model's."""
     latent, size = layout.program.latent, len(layout.data.judges)
     by_class = latent is not None and layout.program.has_truth
     unit = np.asarray(layout.data.codes(layout.program.unit)) if by_class else None
@@ -269,8 +264,7 @@ ANSWERS_OF_JUDGES = Discrepancy(
 
 
 def _drift(layout: Layout) -> Measure | str:
-    """Slope along each judge's time of the log-probability of the answers, per standard deviation
-    of time."""
+    """Slope of the answers' log-probability along a judge's time, per standard deviation of it."""
     if layout.time is None:
         return "no times were given"
     num_judges = len(layout.data.judges)

@@ -40,8 +40,7 @@ _PIECE = 1000
 
 
 def with_any_outcomes(questions: Judgements) -> Any:
-    """Return the questions with arbitrary outcomes, from which back-ends tell whether they can
-    run."""
+    """Questions with arbitrary outcomes, from which back-ends tell whether they can run."""
     asked = questions.unanswered()
     return asked.answered(asked.some_outcomes())
 
@@ -122,8 +121,7 @@ def _compare(
     at_start: Float[np.ndarray, " chain"],
     after: Float[np.ndarray, " chain*sweep"],
 ) -> tuple[float, float, float, float]:
-    """Return z, the direct mean, the mean of the chains with their start as control variate, and
-    the standard error."""
+    """z, the direct mean, the chains' with their start as control variate, and standard error."""
     means = after.reshape(len(at_start), -1).mean(1)
     slope = np.cov(means, at_start)[0, 1] / at_start.var(ddof=1)
     adjusted = means - slope * (at_start - direct.mean())
@@ -183,8 +181,7 @@ def _answers(model: Model[Any], asked: Any, values: Values, key: OneKey) -> Outc
 def _alternating(
     model: Model[Any], asked: Any, initial: tuple[Values, Outcomes], key: OneKey, sweeps: int
 ) -> tuple[Values, Outcomes]:
-    """Run all chains, one after the other, and return the parameters after each sweep and the
-    outcomes that it was given."""
+    """Run the chains in turn; return parameters after each sweep and the outcomes it was given."""
     values, outcomes = jax.tree.map(np.asarray, initial)
     chains = len(jax.tree.leaves(outcomes)[0])
     starts = [{name: value[chain] for name, value in values.items()} for chain in range(chains)]

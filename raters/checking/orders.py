@@ -63,8 +63,7 @@ class Stage(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """Choices of the best of the items that are left, place by place, and of the worst of the
-    rest."""
+    """Choices of the best of the items left, place by place, and of the worst of the rest."""
 
     places: tuple[Stage, ...]
     worst: Stage
@@ -107,8 +106,7 @@ class OrderDraw:
         return Stages(places, Stage.of(-self.utility, there & (self.place <= 0), self.place < 0))
 
     def surprise(self, number: PerRanking) -> tuple[PerRanking, PerRanking]:
-        """Log-probability of each ranking less its expectation, choice by choice, and the variance
-        of it."""
+        """Log-probability of each ranking less its expectation, by choices, and its variance."""
         choices = (*self.stages.places, self.stages.worst)
         surprise = np.sum([one.surprise for one in choices], axis=0)
         return surprise, np.sum([one.surprise_variance for one in choices], axis=0)

@@ -274,8 +274,7 @@ def rank(given: Namespace) -> None:
 
 
 def _ranking_of(result: xr.DataTree, level: float) -> pd.DataFrame | None:
-    """Items from the best to the worst, of each type where there are types; None of a model that
-    puts nothing in an order."""
+    """Items from best to worst, of each type if any; None of a model that puts none in order."""
     posterior = result["posterior"].dataset
     site = next((site for site in _RANKED if site in posterior), None)
     if site is None:

@@ -1,5 +1,4 @@
-"""Labels, ratings, rankings, choices, item responses and demonstrations of crowds whose truth is
-known."""
+"""Crowds of known truth: labels, ratings, rankings, choices, responses and demonstrations."""
 
 from __future__ import annotations
 

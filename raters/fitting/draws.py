@@ -1,5 +1,4 @@
-"""Checks of the draws in a result: as they were fitted, finite, inside of their supports, and
-enough; and functions of draws."""
+"""Checks that draws are as fitted, finite, in their supports, and enough; functions of draws."""
 
 from __future__ import annotations
 

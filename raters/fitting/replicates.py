@@ -1,5 +1,4 @@
-"""Replicated answers: probabilities of answers under each draw, given drawn classes, and answers
-drawn from them."""
+"""Replicated answers: their probabilities under draws, given drawn classes, and answers drawn."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Results: draws and data as a tree with names on every axis, and how to read them
-back."""
+"""Results: draws and data as a tree with names on every axis, and how to read them back."""
 
 from __future__ import annotations
 

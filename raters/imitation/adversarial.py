@@ -1,5 +1,4 @@
-"""Generative adversarial imitation on tables: a classifier that tells a policy from a demonstrator,
-and a policy that is not told from them."""
+"""Generative adversarial imitation on tables: a policy no classifier tells from a demonstrator."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Apprenticeship: policies that do as well as a demonstrator for each reward that is linear in the
-features."""
+"""Apprenticeship: policies as good as a demonstrator for each reward linear in the features."""
 
 from __future__ import annotations
 

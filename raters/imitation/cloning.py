@@ -1,5 +1,4 @@
-"""Imitation as classification of the actions in each state: behavioural cloning, its bound, and
-DAgger, which asks for demonstrations where the learner goes."""
+"""Imitation as classification of actions: behavioural cloning, its bound, and DAgger."""
 
 from __future__ import annotations
 

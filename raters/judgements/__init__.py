@@ -1,5 +1,4 @@
-"""Containers of human judgement: integer codes with the names beside them, and the roles of their
-columns."""
+"""Containers of judgement: integer codes, the names beside them, and the roles of columns."""
 
 from raters.judgements.base import Judgements
 from raters.judgements.choices import Choices

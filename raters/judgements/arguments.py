@@ -23,8 +23,7 @@ _MOST_ANSWERS = 200
 
 
 class Fixed(UserDict[str, Any]):
-    """Arguments that are no part of what is traced: numbers, texts, and arrays whose values the
-    function looks at."""
+    """Arguments that are not traced: numbers, texts, and arrays that the function looks into."""
 
     @cached_property
     def _key(self) -> Any:

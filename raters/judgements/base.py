@@ -1,5 +1,4 @@
-"""Judgements as integer codes with the names beside them; everything that follows from the roles of
-their columns."""
+"""Judgements as integer codes with the names, and what follows from the roles of columns."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Choices from sets: ``Choices`` holds which alternatives were offered together and which was
-chosen, as integer codes with the names beside them."""
+"""Choices from sets: which alternatives were offered together and which was chosen, as codes."""
 
 from __future__ import annotations
 
@@ -746,8 +745,7 @@ def _within(
 def _across(
     values: Float[np.ndarray, "set feature"], names: tuple[str, ...]
 ) -> Float[np.ndarray, " feature"]:
-    """Standard deviation of each feature of the choosers between sets; an error for one that has
-    none."""
+    """Standard deviation of chooser features between sets; an error for one that has none."""
     constant = values.max(0) == values.min(0)
     if constant.any():
         refuse_data(
@@ -866,8 +864,7 @@ def _offered(
 def _columns_by_alternative(
     parameter: str, name: Any, columns: Any, names: Sequence[Any]
 ) -> list[tuple[int, str]]:
-    """Place and column of the alternatives, as they are given for a feature or for what was
-    offered."""
+    """Places and columns of the alternatives, as given for a feature or for what was offered."""
     place = {name_text(one): code for code, one in enumerate(names)}
     if isinstance(columns, Mapping):
         if unknown := [one for one in columns if name_text(one) not in place]:

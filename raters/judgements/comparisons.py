@@ -1,5 +1,4 @@
-"""The containers of human judgement. ``Comparisons`` holds pairwise votes as integer codes with the
-names beside them."""
+"""Comparisons: pairwise votes as integer codes with the names beside them."""
 
 from __future__ import annotations
 
@@ -939,8 +938,7 @@ def _shape(given: dict[str, Any], outcomes: Any) -> tuple[str, str]:
 
 
 def _check_items(left: Codes, right: Codes, names: Names, columns: tuple[Column, Column]) -> None:
-    """`DataError` for rows that compare an item with itself, and for columns that do not name
-    items."""
+    """Raise `DataError` for items compared with themselves, and columns that name no items."""
     one, other = columns
     if (same := left == right).any():
         one.refuse(

@@ -58,8 +58,7 @@ def pad_to(rows: int, least: int = 64) -> int:
 
 
 def standing(place: Int[np.ndarray, "row position"]) -> Int[np.ndarray, "row position"]:
-    """Numbers by which things are in order: places, then one number for all things without a place,
-    and the next one for the worst."""
+    """Numbers that order things: places, one number for all without a place, next for the worst."""
     open_place = place.shape[1] + 1
     return np.select([place > 0, place < 0], [place, open_place + 1], open_place)
 

@@ -1,5 +1,4 @@
-"""Demonstrations: ``Demonstrations`` holds which action was taken in which state, as integer codes
-with the names beside them, and the decision process that they are of."""
+"""Demonstrations: which action was taken in which state, as codes, and the decision process."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Names and text for people: long names are cut, what cannot be seen is written as its code point,
-and names of another direction are kept apart from the text around them."""
+"""Names for people: long ones are cut, invisible characters shown, other directions kept apart."""
 
 from __future__ import annotations
 
@@ -36,8 +35,7 @@ def visible(text: str) -> str:
 
 
 def display_name(name: Any, most: int = SHORT) -> str:
-    """A name on one line: invisible characters and spaces at its ends are shown, and a long one is
-    cut in the middle."""
+    """A name on one line: invisible characters and outer spaces shown, a long one cut inside."""
     text = str(name)
     if len(text) <= most and text.isascii() and text.isprintable() and text.strip(" ") == text:
         return text or "(empty)"
@@ -55,8 +53,7 @@ def display_name(name: Any, most: int = SHORT) -> str:
 
 
 def isolated(name: Any) -> str:
-    """A name for a sentence: between isolates where it has letters from right to left, or is not
-    shown as it is."""
+    """A name for a sentence, isolated where it has right-to-left letters or is altered."""
     shown = display_name(name)
     if shown.isascii() and shown == str(name):
         return shown

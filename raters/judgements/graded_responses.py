@@ -1,5 +1,4 @@
-"""Graded responses: ``GradedResponses`` holds who answered which item on which level of a scale, as
-integer codes with the names beside them."""
+"""Graded responses: who answered which item on which level of a scale, as integer codes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Judgements whose rows belong together in groups: the labels of an item, the responses of a
-person."""
+"""Judgements whose rows form groups: the labels of an item, the responses of a person."""
 
 from __future__ import annotations
 
@@ -67,8 +66,7 @@ class Grouped(Judgements):
 
     @classmethod
     def axis_of(cls, column: str) -> str | None:
-        """Axis of the names behind a column of codes, of `group` that of the units: see
-        `Judgements.axis_of`."""
+        """Axis of a column's names, of `group` that of the units: see `Judgements.axis_of`."""
         return cls.unit if column == "group" else super().axis_of(column)
 
     def codes(self, axis: str) -> Any:
@@ -96,8 +94,7 @@ class Grouped(Judgements):
         return some.take(slice(place, place + 1))
 
     def chunks(self, size: int) -> Iterator[Self]:
-        """The data in one piece: rows of a group stay together, and pieces of many shapes would
-        each be compiled for."""
+        """The data in one piece: groups stay together, and each shape would be compiled for."""
         yield self
 
     def take(self, units: Any) -> Self:
@@ -172,8 +169,7 @@ class Grouped(Judgements):
 
     @checked
     def asked_of(self, like: Self) -> Self:
-        """These questions about the groups of other data, with all that is known of them, in its
-        codes."""
+        """These questions about the groups of other data, with all known of them, in its codes."""
         axes = [axis for axis in self.question_axes() if axis != self.unit]
         columns = self.recoded(like, axes)._at_rows(slice(None))
         names, known = (tuple(part.coords[self.unit]) for part in (self, like))
@@ -199,8 +195,7 @@ class Grouped(Judgements):
         return both.rows(np.argsort(np.asarray(both.group), kind="stable"))
 
     def padded(self, rows: int) -> Self:
-        """The same judgements in so many rows: those added are copies of the last one with a count
-        of 0."""
+        """The same judgements in so many rows: those added copy the last, with a count of 0."""
         if not self.num_rows and not (self.num_units and len(self.judges)):
             raise DataError(
                 f"padding without judgements needs names of {self.unit!r} and {self.judge!r}"

@@ -1,5 +1,4 @@
-"""Categorical labels: ``Labels`` holds who gave which item which label, as integer codes with the
-names beside them."""
+"""Categorical labels: who gave which item which label, as integer codes with the names."""
 
 from __future__ import annotations
 
@@ -606,8 +605,7 @@ def _settle_repeats(
 def known_truth(
     table: Any, item: str, truth: str, items: Names, classes: Names
 ) -> Int[np.ndarray, " item"] | None:
-    """The true class of each item, −1 where it is unknown, of a table with two columns or of a
-    mapping of items to classes."""
+    """True class of each item, −1 if unknown, from a table of two columns or a mapping."""
     if isinstance(table, pd.Series) or (
         isinstance(table, Mapping) and not any(map(is_column, table.values()))
     ):
@@ -635,8 +633,7 @@ def known_truth(
 def _record(
     columns: Columns, annotators: Names, classes: Names
 ) -> Float[np.ndarray, "annotator true_class label"]:
-    """Number of times that each annotator gave each label to items of each true class, shape
-    (annotator, true class, label)."""
+    """Counts of labels by annotator and true class, shape (annotator, true class, label)."""
     advice = "leave these rows out, or name all of them when labels are read"
     who = place(columns["annotator"], annotators, "annotators", advice).astype(np.int64)
     truth, given = (place(columns[role], classes, "classes", advice) for role in ("truth", "label"))

@@ -30,8 +30,7 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,4000}")
 def encode_names(
     columns: Sequence[Column], known: Iterable[Any] | None, role: str
 ) -> tuple[list[Codes], Names]:
-    """Shared integer codes of one or several columns that name the same things, −1 where they are
-    empty, and the names in code order."""
+    """Shared codes of columns that name the same things, −1 if empty, and names in code order."""
     many = plural(role)
     given = None if known is None else name_list(known, many, ordered=True)
     lists = alike([column.values for column in columns] + ([] if given is None else [given]))
@@ -96,16 +95,14 @@ def check_once(names: Iterable[Any], parameter: str) -> None:
 
 
 def alike(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """Names as whole numbers when those of all groups are, else all as text, so that 1 and "1" are
-    one name."""
+    """Names as whole numbers if all groups' are, else all as text: 1 and "1" are one name."""
     if all(_is_whole(value) for group in groups for value in group):
         return [[int(value) for value in group] for group in groups]
     return [[name_text(value) for value in group] for group in groups]
 
 
 def in_order(groups: Iterable[Iterable[Any]]) -> Names:
-    """The distinct names of some groups, sorted: text that is whole numbers by their size, 2 before
-    10, and other text by its characters."""
+    """Distinct names of some groups, sorted: whole numbers by size, 2 before 10, then text."""
     names = set().union(*groups)
     if all(isinstance(name, str) and _WHOLE.fullmatch(name) for name in names):
         return tuple(sorted(names, key=int))
@@ -113,8 +110,7 @@ def in_order(groups: Iterable[Iterable[Any]]) -> Names:
 
 
 def loosely(text: str) -> str:
-    """Text without what people do not see or do not mean: case, Unicode form, surrounding space and
-    characters of no width."""
+    """Text without case, Unicode form, surrounding space and characters of no width."""
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
         text = "".join(one for one in text if unicodedata.category(one) != "Cf")
@@ -170,8 +166,7 @@ def ascii_shown(name: str) -> str:
 
 
 def name_text(value: Any) -> str:
-    """A name as text: a whole number (also one that a missing value had turned into a float)
-    without its decimal point."""
+    """A name as text; a whole number, also as a float (of missing values), has no decimal point."""
     if isinstance(value, bytes):
         return value.decode()
     return str(int(value)) if _is_whole(value) else str(value)

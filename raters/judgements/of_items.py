@@ -76,8 +76,7 @@ class OfItems(Scanned, Judgements):
         columns: Sequence[str] | None,
         known: Mapping[str, Any],
     ) -> Self:
-        """Read a table with one row for each name of a role, and one column for each name of the
-        other."""
+        """Read a table with a row for each name of a role, and a column for each of the other."""
         read = _wide(frame, role, name, columns)
         cells, fields = read.lists["columns"], _coded(cls, read, known)
         answers, more = cls._read(cells, known)
@@ -127,16 +126,14 @@ class OnScale(OfItems):
     num_levels = number_of("levels", "Number of levels of the scale, met in the answers or not.")
 
     def scores(self) -> Float[np.ndarray, " level"]:
-        """Number of each level: the level itself where all are numbers, otherwise its place from
-        1."""
+        """Number of each level: itself where all are numbers, otherwise its place from 1."""
         try:
             return np.array([float(level) for level in self.levels])
         except ValueError:
             return np.arange(1.0, self.num_levels + 1)
 
     def levels_by(self, axis: str) -> Float[np.ndarray, "axis level"]:
-        """Number of answers on each level, of each name of an axis; zeros where the outcomes are
-        not known."""
+        """Number of answers on each level, by name on an axis; zeros without known outcomes."""
         return self.answer_counts(self.codes(axis), len(self.coords[axis]))
 
     def standard_levels(self, axis: str) -> Float[np.ndarray, " axis"]:
@@ -162,8 +159,7 @@ class OnScale(OfItems):
 
 
 def _coded(cls: Any, columns: Columns, known: Mapping[str, Any]) -> dict[str, Any]:
-    """Codes and names of the columns of a container but its answers; without a column of annotators
-    all rows are by one."""
+    """Codes and names of columns other than the answers; all rows by one without annotators."""
     fields: dict[str, Any] = {}
     for column, axis in cls.axes.items():
         if axis == "annotator":

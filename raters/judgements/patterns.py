@@ -1,5 +1,4 @@
-"""Patterns of answers: ``Patterns`` holds each pattern once, with the number of names that have
-it."""
+"""Patterns of answers: each pattern once, with the number of names that have it."""
 
 from __future__ import annotations
 
@@ -86,8 +85,7 @@ class Patterns(Grouped):
         return np.arange(float(self.num_answers))
 
     def counts(self) -> Float[np.ndarray, "facet answer"]:
-        """Number of each answer of each name along the other axis, all names of a pattern counted;
-        of answers that are codes."""
+        """Number of each answer (a code) by name on the other axis, over all names of a pattern."""
         shape = (self.num_facets, self.num_answers)
         if self.given is None:
             return np.zeros(shape)

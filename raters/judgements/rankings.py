@@ -1,5 +1,4 @@
-"""Rankings: ``Rankings`` holds which items were ranked and in which places, as integer codes with
-the names beside them."""
+"""Rankings: which items were ranked in which places, as integer codes with the names."""
 
 from __future__ import annotations
 
@@ -63,8 +62,7 @@ def check_codes(size: int, depth: int) -> None:
 
 
 def order_code(positions: Sequence[int], size: int) -> int:
-    """Number of an order: that of its first position among all, then of the next among the rest,
-    and so on, as the digits of a mixed radix."""
+    """Number of an order in a mixed radix: first position's among all, next's among the rest, …."""
     code, rest = 0, list(range(size))
     for position in positions:
         code = code * len(rest) + rest.index(position)
@@ -869,8 +867,7 @@ def _check_placed(table: _Table, role: str) -> None:
 
 
 def wide_columns(frame: Any, places: Any, role: str, least: int, **others: Any) -> Columns:
-    """Columns of a table with a row for each ranking: those of its items, `least` or more, and the
-    others by role."""
+    """Columns of a table with rows of rankings: those of items, `least` or more, others by role."""
     listed = matching(frame, places, role)
     if len(listed) < least:
         few = f"names fewer than {least} columns"
@@ -885,8 +882,7 @@ def wide_columns(frame: Any, places: Any, role: str, least: int, **others: Any) 
 def _coded(
     cells: Sequence[Column], known: Iterable[Any] | None, beside: Sequence[Column] = ()
 ) -> tuple[Int[np.ndarray, "ranking cell"], Names]:
-    """Code of the item in each cell, −1 for none, and the names; an error for a row that names an
-    item twice in `cells`."""
+    """Code of each cell's item, −1 for none, and names; an error for a row with an item twice."""
     codes, names = encode_names([*cells, *beside], known, "item")
     table = np.stack(codes, axis=1)
     ordered = np.sort(table[:, : len(cells)], axis=1)
@@ -920,8 +916,7 @@ def in_places(
 def rankers(
     columns: Columns, known: Iterable[Any] | None, each: Names | None = None
 ) -> tuple[Int[np.ndarray, " ranking"], Names]:
-    """Code of who gave each ranking, and the names; without a column those of the rankings, which
-    may be the rows."""
+    """Codes and names of who gave each ranking; else those of the rankings, maybe the rows."""
     if "annotator" in columns:
         return columns.codes("annotator", known)
     check_no_annotators(known)

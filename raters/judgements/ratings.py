@@ -1,5 +1,4 @@
-"""Ratings: ``Ratings`` holds who put which item on which level of a scale, as integer codes with
-the names beside them."""
+"""Ratings: who put which item on which level of a scale, as integer codes with the names."""
 
 from __future__ import annotations
 

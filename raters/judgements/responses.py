@@ -1,5 +1,4 @@
-"""Item responses: ``Responses`` holds who answered which item right, as integer codes with the
-names beside them."""
+"""Item responses: who answered which item right, as integer codes with the names."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Classes as text in a file, and back: only classes that are there already are found. Parts of what
-a file holds of several kinds of judgement."""
+"""Classes as text in a file and back, known ones only; parts of files of several kinds."""
 
 from __future__ import annotations
 

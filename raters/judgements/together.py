@@ -1,5 +1,4 @@
-"""Several kinds of judgement together: ``Together`` holds a container of each, under common
-names."""
+"""Several kinds of judgement together: a container of each, under common names."""
 
 from __future__ import annotations
 
@@ -343,8 +342,7 @@ class Together(Judgements):
 
 
 def takes_names(data: Judgements, axis: str, names: tuple[Any, ...]) -> bool:
-    """True unless new names along an axis would need numbers that nobody knows, such as features of
-    new items."""
+    """True unless new names on an axis need unknown numbers, such as features of new items."""
     if not (isinstance(data, Grouped) and axis == data.unit):
         return True
     of_units = [name for name, axes in data.arrays().items() if axes[0] == "unit"]
@@ -404,8 +402,7 @@ def _named(part: Judgements) -> tuple[str, ...]:
 
 
 def _is_open(axis: str, parts: Sequence[Judgements]) -> bool:
-    """True for an axis that may have names in one part that others lack: those who judge, and
-    items."""
+    """True for an axis whose names one part may have and others lack: judges, and items."""
     return axis == "item" or axis in {part.judge for part in parts}
 
 

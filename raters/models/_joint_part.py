@@ -1,5 +1,4 @@
-"""Programs of parts within a joint model: names of sites and axes, and sites that are shared or
-tied."""
+"""Programs of parts within a joint model: names of sites and axes, shared and tied sites."""
 
 from __future__ import annotations
 

@@ -62,8 +62,7 @@ class PooledRows:
 
 
 def _columns(program: Any, values: Values) -> tuple[str, int, list[str]] | None:
-    """Find the column of the groups, their number, and the columns on which a row's log-probability
-    depends; None if rows do not pool."""
+    """Column of groups, their number, and the columns that matter; None if rows do not pool."""
     model, data = program.model, program.data
     groups: list[int] = []
     at = {name: jnp.asarray(value) for name, value in values.items()}

@@ -117,8 +117,7 @@ def _run(backend: Backend, model: Model[Any], data: Judgements, seed: int) -> xr
 def _check_mirrored(
     backend: Backend, model: Model[Any], data: Judgements, result: xr.DataTree, seed: int
 ) -> None:
-    """Check that chains that set out from the mirror image of a result end as often in each of the
-    two worlds as those of the result."""
+    """Check that chains from a result's mirror image end in either world as often as its own."""
     program = Program(model, data)
     for move in images(program):
         if move.parts:

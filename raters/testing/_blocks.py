@@ -1,5 +1,4 @@
-"""Check that the conditionals that the Pólya-Gamma back-ends read of a model's blocks are its
-conditionals."""
+"""Check that conditionals read by the Pólya-Gamma back-ends are those of a model's blocks."""
 
 from __future__ import annotations
 
@@ -66,8 +65,7 @@ def _check_slope(
 def _slopes_in_logs(
     given: latent_classes.Counts, probs: np.ndarray, slope: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Slopes along the log-odds, where probabilities cannot leave their simplex: of the
-    conditional, and of the density."""
+    """Slopes of conditional and density along log-odds, as probabilities stay in a simplex."""
     if len(given.parameters) == 2:
         right, wrong = (parameter.ravel() - 1 for parameter in given.parameters)
         return right - (right + wrong) * probs, probs * (1 - probs) * slope

@@ -215,8 +215,7 @@ def _check_start(program: Program[Any], wide: bool) -> None:
 
 
 def _point(model: Model[Any], data: Any, drawn: Values) -> Values:
-    """A point inside the supports, near a draw from the prior but where densities are not
-    extreme."""
+    """A point in the supports, near a prior draw but where densities are not extreme."""
     supports = Program(model, data).supports
 
     def between(name: str, start: Any) -> Any:
@@ -335,8 +334,7 @@ def _check_symmetries(model: Model[Any], data: Any, values: Values, seed: int) -
 
 
 def _check_spreads(model: Model[Any], data: Any, values: Values) -> None:
-    """A scale and its site multiplied by a number change the prior by the volume and by the density
-    of the scale, and by nothing else."""
+    """A scale and site times a number change the prior by volume and the scale's density alone."""
     for spread in model.spreads:
         priors = []
         for factor in (1.0, 1.7):
@@ -398,8 +396,7 @@ def _check_counts(model: Model[Any], data: Any, points: list[Values]) -> None:
 
 
 def _check_known(program: Program[Any], values: Values) -> None:
-    """The likelihood of a unit is that with each class known, summed: so that known truths are
-    used, and used rightly."""
+    """A unit's likelihood is the sum of those with each class known: truths are used rightly."""
     model, data, latent = program.model, program.data, program.latent
     assert latent is not None
     assert data.known is not None

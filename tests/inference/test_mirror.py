@@ -60,17 +60,22 @@ def negative(backend, data: rt.Comparisons) -> np.ndarray:
     return (result.posterior["competence"] < 0).mean(("chain", "draw")).values
 
 
+def within(*errors: float) -> pytest.MarkDecorator:
+    """Each back-end with its largest error."""
+    backends = (
+        rt.PGGibbs(draws=4000, warmup=300, chains=2),
+        rt.NUTS(draws=3000, warmup=500, chains=2),
+        rt.PGEM(draws=4000),
+        rt.SVI(draws=4000, steps=4000),
+    )
+    cases = list(zip(backends, errors, strict=True))
+    return pytest.mark.parametrize(
+        ("backend", "error"), cases, ids=lambda value: type(value).__name__
+    )
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("backend", "error"),
-    [
-        (rt.PGGibbs(draws=4000, warmup=300, chains=2), 0.03),
-        (rt.NUTS(draws=3000, warmup=500, chains=2), 0.03),
-        (rt.PGEM(draws=4000), 0.12),
-        (rt.SVI(draws=4000, steps=4000), 0.12),
-    ],
-    ids=lambda value: type(value).__name__,
-)
+@within(0.03, 0.03, 0.12, 0.12)
 @pytest.mark.parametrize("wins", [(13, 4), (13, 13, 4)])
 def test_against_quadrature(backend, error, wins):
     """Exact back-ends within 5 standard errors of at least 500 effective draws in 8,000: a false
@@ -80,16 +85,7 @@ def test_against_quadrature(backend, error, wins):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("backend", "error"),
-    [
-        (rt.PGGibbs(draws=4000, warmup=300, chains=2), 0.03),
-        (rt.NUTS(draws=3000, warmup=500, chains=2), 0.04),
-        (rt.PGEM(draws=4000), 0.45),
-        (rt.SVI(draws=4000, steps=4000), 0.15),
-    ],
-    ids=lambda value: type(value).__name__,
-)
+@within(0.03, 0.04, 0.45, 0.15)
 def test_a_judge_of_most_votes_may_be_the_adversary(backend, error):
     """Four of five people, of one vote each, contradict a judge of 60. Exact back-ends as above;
     without the step, Gibbs and NUTS miss .585 by .06 to .08, SVI by .45 and PGEM, whose draws are

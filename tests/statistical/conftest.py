@@ -19,6 +19,12 @@ def asked() -> rt.Labels:
 
 
 @pytest.fixture(scope="package")
+def with_features(singles: rt.Comparisons) -> rt.Comparisons:
+    """Single votes on items with two features."""
+    return singles.with_features(np.random.default_rng(0).normal(size=(4, 2)))
+
+
+@pytest.fixture(scope="package")
 def to_rank() -> rt.Rankings:
     """Five rankings of up to 3 of 4 items by two annotators, with items that get no place."""
     offered = np.array([[0, 1, 2, 3], [0, 1, 2, 3], [0, 1, 3, -1], [1, 2, 3, -1], [0, 2, -1, -1]])

@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.checking import geweke, sbc
+from raters.checking import sbc
 from raters.checking.calibration import uniformity
 from raters.inference import nuts
 from raters.inference.polya_gamma import latent_classes, sweep
-
-_LEVEL = 1e-4
-_BOUND = 4.2
+from tests.statistical.joint import BOUND, LEVEL, short, smallest, worst
 
 
 @pytest.fixture(scope="module")
@@ -21,12 +19,6 @@ def to_show() -> rt.Demonstrations:
     """Ten steps of two demonstrators in a grid of 4 cells."""
     data = rt.datasets.demonstration_crowd(2, 2, 2, 1, 5, seed=0, num_features=2).demonstrations
     return data.unanswered()
-
-
-def smallest(ranks) -> float:
-    """The smallest p-value, times the number of tests (Bonferroni)."""
-    p_values = np.concatenate([np.ravel(values) for values in uniformity(ranks).data_vars.values()])
-    return float(p_values.min() * len(p_values))
 
 
 def ranks_of(data: rt.Demonstrations):
@@ -38,7 +30,7 @@ def ranks_of(data: rt.Demonstrations):
 def test_ranks_of_rewards_and_rationalities_are_uniform(to_show) -> None:
     """60 replicates; false-alarm rate 1e-4, all quantities together."""
     ranks = ranks_of(to_show)
-    assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
+    assert smallest(ranks) > LEVEL, str(uniformity(ranks))
 
 
 @pytest.mark.exhaustive
@@ -52,18 +44,14 @@ def test_an_orbit_without_its_volume_is_caught(to_show, monkeypatch) -> None:
     nuts._advance.clear_cache()
     many = rt.datasets.demonstration_crowd(2, 2, 12, 1, 5, seed=0, num_features=2).demonstrations
     try:
-        assert smallest(ranks_of(many.unanswered())) < _LEVEL
+        assert smallest(ranks_of(many.unanswered())) < LEVEL
     finally:
         nuts._advance.clear_cache()
 
 
 def test_the_kernel_of_lapses_leaves_the_joint_distribution_invariant(to_show) -> None:
-    """False-alarm rate 1e-4 for each statistic (|z| > 4.2 under Student's t with 78 degrees of
-    freedom)."""
-    result = geweke(
-        rt.models.BehaviouralCloning(), to_show, seed=1, chains=80, sweeps=15, prior_draws=30_000
-    )
-    assert float(np.abs(result["z"]).max()) < _BOUND, str(result["z"].to_series())
+    result = short(rt.models.BehaviouralCloning(), to_show)
+    assert worst(result) < BOUND, str(result["z"].to_series())
 
 
 @pytest.mark.exhaustive
@@ -74,10 +62,8 @@ def test_lapses_of_the_wrong_share_are_caught(to_show, monkeypatch) -> None:
         return right(model, data, values | {"competence": values["competence"] ** 2}, key)
 
     monkeypatch.setattr(latent_classes, "drawn", wrong)
-    result = geweke(
-        rt.models.BehaviouralCloning(), to_show, seed=1, chains=80, sweeps=15, prior_draws=30_000
-    )
-    assert float(np.abs(result["z"]).max()) > _BOUND
+    result = short(rt.models.BehaviouralCloning(), to_show)
+    assert worst(result) > BOUND
 
 
 def test_rewards_and_rationalities_are_recovered(fit_quietly) -> None:

@@ -13,8 +13,8 @@ from raters.checking import geweke
 from raters.errors import BackendError
 from raters.inference.polya_gamma import panel_gibbs, panels
 from tests.refusals import raises_about
+from tests.statistical.joint import BOUND, cases, short, worst
 
-_BOUND = 4.2
 _NARROW = {"coefficient_scale": 1.0, "constant_scale": 1.0}
 _KERNELS = {
     "independent": rt.MixedLogit(**_NARROW),
@@ -29,31 +29,15 @@ _KERNELS = {
 
 
 def of_panels(kernel: str, to_choose: rt.Choices) -> xr.Dataset:
-    """The test with as few and as short chains as it takes."""
     if "correlated" in kernel:  # Of two features.
         to_choose = rt.datasets.choice_crowd(3, 2, 3, 2, seed=0, available=1).choices
-    return geweke(_KERNELS[kernel], to_choose, seed=1, chains=80, sweeps=15, prior_draws=30_000)
+    return short(_KERNELS[kernel], to_choose)
 
 
-def worst(result: xr.Dataset) -> float:
-    """The largest |z|."""
-    return float(np.abs(result["z"]).max())
-
-
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        "independent",
-        pytest.param("components", marks=pytest.mark.exhaustive),
-        pytest.param("correlated", marks=pytest.mark.exhaustive),
-        "correlated components",
-    ],
-)
+@pytest.mark.parametrize("kernel", cases(_KERNELS, ("independent", "correlated components")))
 def test_kernel_of_panels_leaves_the_joint_distribution_invariant(kernel: str, to_choose) -> None:
-    """False-alarm rate 1e-4 for each statistic (|z| > 4.2 under Student's t with 78 degrees of
-    freedom)."""
     result = of_panels(kernel, to_choose)
-    assert worst(result) < _BOUND, str(result["z"].to_series())
+    assert worst(result) < BOUND, str(result["z"].to_series())
 
 
 def _of_wide_vectors(panel, factor, values, rng):
@@ -89,18 +73,12 @@ _ERRORS = {
 
 
 @pytest.mark.parametrize(
-    "error",
-    [
-        name
-        if name in ("no density of the proposal", "scales against the vectors")
-        else pytest.param(name, marks=pytest.mark.exhaustive)
-        for name in _ERRORS
-    ],
+    "error", cases(_ERRORS, ("no density of the proposal", "scales against the vectors"))
 )
 def test_injected_error_in_a_kernel_of_panels_is_caught(error, to_choose, monkeypatch) -> None:
     """The bound that the right kernels keep is broken by each of these."""
     monkeypatch.setattr(*_ERRORS[error])
-    assert worst(of_panels("independent", to_choose)) > _BOUND
+    assert worst(of_panels("independent", to_choose)) > BOUND
 
 
 def test_a_transfer_keeps_everybodys_sums(to_choose) -> None:

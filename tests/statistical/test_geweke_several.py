@@ -9,12 +9,11 @@ import pytest
 import xarray as xr
 
 import raters as rt
-from raters.checking import geweke
 from raters.inference.polya_gamma import joint, joint_plan
 from tests.inference.test_several import rankings_of, votes_of
 from tests.several import labelled
+from tests.statistical.joint import BOUND, cases, short, worst
 
-_BOUND = 4.2
 _UNIT = rt.ExtendedBTL(competence="unit", reward_scale=1.0)
 _SIGNED = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
 
@@ -91,33 +90,14 @@ KERNELS = {
 
 
 def of_several(kernel: str) -> xr.Dataset:
-    """The test with as few and as short chains as it takes."""
     model, questions = KERNELS[kernel]
-    asked = questions().unanswered()
-    return geweke(model, asked, seed=1, chains=80, sweeps=15, prior_draws=30_000)
+    return short(model, questions().unanswered())
 
 
-def worst(result: xr.Dataset) -> float:
-    """The largest |z|."""
-    return float(np.abs(result["z"]).max())
-
-
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        "tied competences",
-        *(
-            pytest.param(kernel, marks=pytest.mark.exhaustive)
-            for kernel in KERNELS
-            if kernel != "tied competences"
-        ),
-    ],
-)
+@pytest.mark.parametrize("kernel", cases(KERNELS, ["tied competences"]))
 def test_kernel_of_several_kinds_leaves_the_joint_distribution_invariant(kernel: str) -> None:
-    """False-alarm rate 1e-4 for each statistic (|z| > 4.2 under Student's t with 78 degrees of
-    freedom)."""
     result = of_several(kernel)
-    assert worst(result) < _BOUND, str(result["z"].to_series())
+    assert worst(result) < BOUND, str(result["z"].to_series())
 
 
 def _always(plan, tie, row, values, proposed, current):
@@ -159,6 +139,6 @@ def test_errors_put_in_on_purpose_are_caught(place, wrong, monkeypatch) -> None:
     monkeypatch.setattr(*place, wrong)
     jax.clear_caches()
     try:
-        assert worst(of_several("tied competences")) > _BOUND
+        assert worst(of_several("tied competences")) > BOUND
     finally:
         jax.clear_caches()

@@ -8,16 +8,13 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
-import xarray as xr
 
 import raters as rt
-from raters.checking import geweke
 from raters.distributions.ties import Davidson, RaoKupper
 from raters.inference.polya_gamma import conditionals
 from raters.inference.polya_gamma.conditionals import Observation
+from tests.statistical.joint import BOUND, cases, short, worst
 
-# False-alarm rate 1e-4 for each statistic under Student's t with 78 degrees of freedom.
-_BOUND = 4.2
 _KERNELS = {
     "Davidson": rt.BTL(ties="davidson", position_bias=True),
     "Davidson, of annotators": rt.ExtendedBTL(
@@ -27,37 +24,14 @@ _KERNELS = {
     "Rao and Kupper, of annotators": rt.BTL(ties="rao-kupper", tie_propensity="annotator"),
 }
 
-# Kernels of parts that others here have, and of sets, whose like runs at every change.
-_EXHAUSTIVE = {
-    "Davidson",
-    "Davidson, of annotators",
-    "Rao and Kupper, of annotators",
-    "utilities twice as large",
-}
+# Others are of parts that kernels here have, and of sets, whose like runs at every change.
+_AT_EVERY_CHANGE = {"Rao and Kupper", "a tie is a win of the first side", "no threshold"}
 
 
-def _cases(names) -> list:
-    """The cases of a test, of which CI leaves some to `make test-all`."""
-    return [
-        pytest.param(name, marks=pytest.mark.exhaustive) if name in _EXHAUSTIVE else name
-        for name in names
-    ]
-
-
-def _of_ties(kernel: str, singles: rt.Comparisons) -> xr.Dataset:
-    """The test with as few and as short chains as it takes."""
-    asked = singles.with_ties()
-    return geweke(_KERNELS[kernel], asked, seed=1, chains=80, sweeps=15, prior_draws=30_000)
-
-
-def _worst(result: xr.Dataset) -> float:
-    return float(np.abs(result["z"]).max())
-
-
-@pytest.mark.parametrize("kernel", _cases(_KERNELS))
+@pytest.mark.parametrize("kernel", cases(_KERNELS, _AT_EVERY_CHANGE))
 def test_kernel_of_ties_leaves_the_joint_distribution_invariant(kernel: str, singles) -> None:
-    result = _of_ties(kernel, singles)
-    assert _worst(result) < _BOUND, str(result["z"].to_series())
+    result = short(_KERNELS[kernel], singles.with_ties())
+    assert worst(result) < BOUND, str(result["z"].to_series())
 
 
 @pytest.mark.exhaustive
@@ -69,8 +43,8 @@ def test_kernel_of_further_terms_leaves_the_joint_distribution_invariant(
     code = (np.arange(singles.num_rows) % 2).astype(np.int32)
     asked = dataclasses.replace(asked, stratum=code, strata=("code", "talk"))
     model = rt.ExtendedBTL(competence="signed", **{term: True})
-    result = geweke(model, asked, seed=1, chains=80, sweeps=15, prior_draws=30_000)
-    assert _worst(result) < _BOUND, str(result["z"].to_series())
+    result = short(model, asked)
+    assert worst(result) < BOUND, str(result["z"].to_series())
 
 
 def _ties_as_wins(fn: RaoKupper, value, classes=None) -> Observation:
@@ -100,14 +74,14 @@ _ERRORS = {
 }
 
 
-@pytest.mark.parametrize("error", _cases(_ERRORS))
+@pytest.mark.parametrize("error", cases(_ERRORS, _AT_EVERY_CHANGE))
 def test_injected_error_in_a_kernel_of_ties_is_caught(error: str, singles) -> None:
     kernel, kind, wrong = _ERRORS[error]
     conditionals.observation.register(kind, wrong)
     jax.clear_caches()
     try:
-        result = _of_ties(kernel, singles)
+        result = short(_KERNELS[kernel], singles.with_ties())
     finally:
         conditionals.observation.register(kind, _READ[kind])
         jax.clear_caches()
-    assert _worst(result) > _BOUND
+    assert worst(result) > BOUND

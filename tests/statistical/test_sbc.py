@@ -12,8 +12,8 @@ from raters.checking.calibration import _bands, _coverage
 from raters.errors import SettingError
 from raters.inference.polya_gamma import augmentation, latent_classes
 from tests.refusals import raises_about
+from tests.statistical.joint import LEVEL, cases, smallest
 
-_LEVEL = 1e-4
 _GIBBS = rt.PGGibbs(draws=1200, warmup=100, chains=1)
 _NUTS = rt.NUTS(draws=400, warmup=300, chains=1)
 _CASES = {
@@ -31,54 +31,37 @@ _CASES = {
 
 
 _FEW_GIBBS = rt.PGGibbs(draws=160, warmup=30, chains=1)
+_FEW_NUTS = rt.NUTS(draws=200, warmup=200, chains=1)
 # As in Geweke's test, whose compiled kernels they share.
-_LABEL_CASES = {
-    "OneCoin by Gibbs": (rt.models.OneCoin(), _FEW_GIBBS),
-    "DawidSkene by Gibbs": (rt.DawidSkene(diagonal=2.0, off_diagonal=1.0), _FEW_GIBBS),
-    "HierarchicalDawidSkene by Gibbs": (rt.HierarchicalDawidSkene(), _FEW_GIBBS),
-    "GuesserOneCoin by Gibbs": (rt.models.GuesserOneCoin(), _FEW_GIBBS),
-    "GuesserDawidSkene by Gibbs": (rt.models.GuesserDawidSkene(), _FEW_GIBBS),
-    "ItemDifficulty by Gibbs": (rt.models.ItemDifficulty(), _FEW_GIBBS),
-    "Raykar by Gibbs": (rt.Raykar(diagonal=2.0, off_diagonal=1.0), _FEW_GIBBS),
-    "Yan by Gibbs": (rt.models.Yan(), _FEW_GIBBS),
-    "SharedMistakes by Gibbs": (rt.SharedMistakes(item_effects=True), _FEW_GIBBS),
-    "DawidSkene by NUTS": (
-        rt.DawidSkene(diagonal=2.0, off_diagonal=1.0),
-        rt.NUTS(draws=200, warmup=200, chains=1),
+_SHORT_CASES = {
+    "OneCoin by Gibbs": (rt.models.OneCoin(), _FEW_GIBBS, "asked"),
+    "DawidSkene by Gibbs": (rt.DawidSkene(diagonal=2.0, off_diagonal=1.0), _FEW_GIBBS, "asked"),
+    "HierarchicalDawidSkene by Gibbs": (rt.HierarchicalDawidSkene(), _FEW_GIBBS, "asked"),
+    "GuesserOneCoin by Gibbs": (rt.models.GuesserOneCoin(), _FEW_GIBBS, "asked"),
+    "GuesserDawidSkene by Gibbs": (rt.models.GuesserDawidSkene(), _FEW_GIBBS, "asked"),
+    "ItemDifficulty by Gibbs": (rt.models.ItemDifficulty(), _FEW_GIBBS, "asked"),
+    "Raykar by Gibbs": (rt.Raykar(diagonal=2.0, off_diagonal=1.0), _FEW_GIBBS, "asked"),
+    "Yan by Gibbs": (rt.models.Yan(), _FEW_GIBBS, "asked"),
+    "SharedMistakes by Gibbs": (rt.SharedMistakes(item_effects=True), _FEW_GIBBS, "asked"),
+    "DawidSkene by NUTS": (rt.DawidSkene(diagonal=2.0, off_diagonal=1.0), _FEW_NUTS, "asked"),
+    "MixtureBTL by Gibbs": (rt.MixtureBTL(), _FEW_GIBBS, "with_features"),
+    "MixtureBTL with competence by Gibbs": (
+        rt.MixtureBTL(competence="unit"),
+        _FEW_GIBBS,
+        "with_features",
     ),
-}
-
-
-_TYPE_CASES = {
-    "MixtureBTL by Gibbs": (rt.MixtureBTL(), _FEW_GIBBS),
-    "MixtureBTL with competence by Gibbs": (rt.MixtureBTL(competence="unit"), _FEW_GIBBS),
-    "ContextualBTL by Gibbs": (rt.models.ContextualBTL(num_types=2), _FEW_GIBBS),
-    "GuesserBTL by Gibbs": (rt.models.GuesserBTL(), _FEW_GIBBS),
-    "MixtureBTL by NUTS": (rt.MixtureBTL(), rt.NUTS(draws=200, warmup=200, chains=1)),
-}
-
-
-_RESPONSE_CASES = {
-    "Rasch by Gibbs": (rt.Rasch(), _FEW_GIBBS),
-    "TwoPL by Gibbs": (rt.TwoPL(), _FEW_GIBBS),
-}
-
-
-_CHOICE_CASES = {
-    "MultinomialLogit by Gibbs": (rt.MultinomialLogit(interactions=True), _FEW_GIBBS),
-    "LatentClassLogit by Gibbs": (rt.models.LatentClassLogit(), _FEW_GIBBS),
-    "MixedLogit by Gibbs": (rt.MixedLogit(error_components=(("0", "2"),)), _FEW_GIBBS),
-    "NestedLogit by NUTS": (
-        rt.models.NestedLogit(nests=(("0", "1"),)),
-        rt.NUTS(draws=200, warmup=200, chains=1),
-    ),
-}
-
-
-_RANKING_CASES = {
-    "PlackettLuce by Gibbs": (rt.PlackettLuce(), _FEW_GIBBS),
-    "ExtendedPlackettLuce by Gibbs": (rt.ExtendedPlackettLuce(), _FEW_GIBBS),
-    "MixturePlackettLuce by Gibbs": (rt.models.MixturePlackettLuce(), _FEW_GIBBS),
+    "ContextualBTL by Gibbs": (rt.models.ContextualBTL(num_types=2), _FEW_GIBBS, "with_features"),
+    "GuesserBTL by Gibbs": (rt.models.GuesserBTL(), _FEW_GIBBS, "with_features"),
+    "MixtureBTL by NUTS": (rt.MixtureBTL(), _FEW_NUTS, "with_features"),
+    "MultinomialLogit by Gibbs": (rt.MultinomialLogit(interactions=True), _FEW_GIBBS, "to_choose"),
+    "LatentClassLogit by Gibbs": (rt.models.LatentClassLogit(), _FEW_GIBBS, "to_choose"),
+    "MixedLogit by Gibbs": (rt.MixedLogit(error_components=(("0", "2"),)), _FEW_GIBBS, "to_choose"),
+    "NestedLogit by NUTS": (rt.models.NestedLogit(nests=(("0", "1"),)), _FEW_NUTS, "to_choose"),
+    "Rasch by Gibbs": (rt.Rasch(), _FEW_GIBBS, "tested"),
+    "TwoPL by Gibbs": (rt.TwoPL(), _FEW_GIBBS, "tested"),
+    "PlackettLuce by Gibbs": (rt.PlackettLuce(), _FEW_GIBBS, "to_rank"),
+    "ExtendedPlackettLuce by Gibbs": (rt.ExtendedPlackettLuce(), _FEW_GIBBS, "to_rank"),
+    "MixturePlackettLuce by Gibbs": (rt.models.MixturePlackettLuce(), _FEW_GIBBS, "to_rank"),
 }
 
 
@@ -93,52 +76,15 @@ _RATING_CASES = {
 
 # Geweke's test, which has more power, covers the kernels of Gibbs at every change, and agreement
 # with Gibbs those of NUTS.
-_EXHAUSTIVE = {
-    "BTL by Gibbs",
-    "MixtureBTL by Gibbs",
-    "NestedLogit by NUTS",
-    "LatentClassLogit by Gibbs",
-    "MixedLogit by Gibbs",
-    "GuesserBTL by Gibbs",
-    "BTL by NUTS",
-    "Extended-BTL by NUTS",
-    "Extended-BTL by HMC",
-    "DawidSkene by NUTS",
-    "Extended-BTL by Gibbs",
-    "signed Extended-BTL by Gibbs",
-    "HierarchicalBTL by Gibbs",
-    "OneCoin by Gibbs",
-    "HierarchicalDawidSkene by Gibbs",
-    "GuesserOneCoin by Gibbs",
-    "GuesserDawidSkene by Gibbs",
-    "ItemDifficulty by Gibbs",
-    "Raykar by Gibbs",
-    "Yan by Gibbs",
-    "SharedMistakes by Gibbs",
-    "MixtureBTL with competence by Gibbs",
-    "ContextualBTL by Gibbs",
-    "MixtureBTL by NUTS",
-    "MixturePlackettLuce by Gibbs",
-}
+_AT_EVERY_CHANGE = {"DawidSkene by Gibbs", "MultinomialLogit by Gibbs"}
 
 
-def smallest(ranks: xr.Dataset) -> float:
-    """The smallest p-value, times the number of tests (Bonferroni)."""
-    p_values = np.concatenate([np.ravel(values) for values in uniformity(ranks).data_vars.values()])
-    return float(p_values.min() * len(p_values))
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=pytest.mark.exhaustive) if case in _EXHAUSTIVE else case
-        for case in _CASES
-    ],
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("case", _CASES)
 def test_ranks_are_uniform(case: str, few) -> None:
     """60 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
     ranks = sbc(_CASES[case][0], few, _CASES[case][1], seed=0, replicates=60, draws=39)
-    assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
+    assert smallest(ranks) > LEVEL, str(uniformity(ranks))
 
 
 @pytest.mark.exhaustive
@@ -149,54 +95,17 @@ def test_a_kernel_with_wrong_weights_is_caught(few, monkeypatch) -> None:
         augmentation, "draw", lambda rng, count, logits: 4 * right(rng, count, logits)
     )
     ranks = sbc(rt.BTL(reward_scale=1.0), few, _GIBBS, seed=0, replicates=60, draws=39)
-    assert smallest(ranks) < _LEVEL
+    assert smallest(ranks) < LEVEL
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=pytest.mark.exhaustive) if case in _EXHAUSTIVE else case
-        for case in _LABEL_CASES
-    ],
-)
-def test_ranks_of_label_models_are_uniform(case: str, asked) -> None:
-    """16 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
-    ranks = sbc(
-        _LABEL_CASES[case][0], asked, _LABEL_CASES[case][1], seed=0, replicates=16, draws=19
-    )
-    assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=pytest.mark.exhaustive) if case in _EXHAUSTIVE else case
-        for case in _TYPE_CASES
-    ],
-)
-def test_ranks_of_models_of_types_are_uniform(case: str, singles) -> None:
+@pytest.mark.parametrize("case", cases(_SHORT_CASES, _AT_EVERY_CHANGE))
+def test_ranks_of_short_chains_are_uniform(case: str, request) -> None:
     """16 replicates, types numbered by share in truth and draws alike; false-alarm rate 1e-4 for
-    each case."""
-    described = singles.with_features(np.random.default_rng(0).normal(size=(4, 2)))
-    ranks = sbc(
-        _TYPE_CASES[case][0], described, _TYPE_CASES[case][1], seed=0, replicates=16, draws=19
-    )
-    assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=pytest.mark.exhaustive) if case in _EXHAUSTIVE else case
-        for case in _CHOICE_CASES
-    ],
-)
-def test_ranks_of_models_of_choices_are_uniform(case: str, to_choose) -> None:
-    """16 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
-    ranks = sbc(
-        _CHOICE_CASES[case][0], to_choose, _CHOICE_CASES[case][1], seed=0, replicates=16, draws=19
-    )
-    assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
+    each case, all quantities together."""
+    model, backend, questions = _SHORT_CASES[case]
+    asked = request.getfixturevalue(questions)
+    ranks = sbc(model, asked, backend, seed=0, replicates=16, draws=19)
+    assert smallest(ranks) > LEVEL, str(uniformity(ranks))
 
 
 @pytest.mark.exhaustive
@@ -205,7 +114,7 @@ def test_ranks_of_correlated_coefficients_are_uniform() -> None:
     asked = rt.datasets.choice_crowd(4, 3, 3, 2, seed=0, available=1).choices
     model = rt.MixedLogit(correlated=True, constants=False)
     ranks = sbc(model, asked, _FEW_GIBBS, seed=0, replicates=16, draws=19)
-    assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
+    assert smallest(ranks) > LEVEL, str(uniformity(ranks))
 
 
 @pytest.mark.exhaustive
@@ -215,7 +124,7 @@ def test_ranks_of_models_of_ratings_are_uniform(case: str, to_rate) -> None:
     ranks = sbc(
         _RATING_CASES[case][0], to_rate, _RATING_CASES[case][1], seed=0, replicates=30, draws=19
     )
-    assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
+    assert smallest(ranks) > LEVEL, str(uniformity(ranks))
 
 
 @pytest.mark.exhaustive
@@ -227,10 +136,9 @@ def test_a_kernel_that_counts_all_that_is_known_sixteen_times_is_caught(asked, m
         "parameters",
         lambda *given: tuple(16 * np.asarray(part) for part in right(*given)),
     )
-    ranks = sbc(
-        _LABEL_CASES["DawidSkene by Gibbs"][0], asked, _FEW_GIBBS, seed=0, replicates=30, draws=19
-    )
-    assert smallest(ranks) < _LEVEL
+    model = _SHORT_CASES["DawidSkene by Gibbs"][0]
+    ranks = sbc(model, asked, _FEW_GIBBS, seed=0, replicates=30, draws=19)
+    assert smallest(ranks) < LEVEL
 
 
 @pytest.mark.parametrize(("replicates", "draws"), [(50, 19), (200, 99), (30, 7)])
@@ -269,27 +177,10 @@ def test_p_values_of_uniform_ranks_are_uniform() -> None:
 def test_shapes_are_caught(wrong) -> None:
     ranks = np.floor(20 * wrong(np.random.default_rng(1).uniform(size=400))).astype(int)
     assert (
-        float(uniformity(xr.Dataset({"x": ("replicate", ranks)}, attrs={"draws": 19}))["x"])
-        < _LEVEL
+        float(uniformity(xr.Dataset({"x": ("replicate", ranks)}, attrs={"draws": 19}))["x"]) < LEVEL
     )
 
 
 def test_more_ranks_than_draws_are_refused(few) -> None:
     with raises_about(SettingError, "draws"):
         sbc(rt.BTL(), few, rt.PGGibbs(draws=20, warmup=5, chains=1), seed=0, replicates=2, draws=39)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("case", _RESPONSE_CASES)
-def test_ranks_of_response_models_are_uniform(case: str, tested) -> None:
-    """16 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
-    ranks = sbc(_RESPONSE_CASES[case][0], tested, _FEW_GIBBS, seed=0, replicates=16, draws=19)
-    assert smallest(ranks) > _LEVEL, str(uniformity(ranks))
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("case", _RANKING_CASES)
-def test_ranks_of_models_of_rankings_are_uniform(case: str, to_rank) -> None:
-    """16 replicates; false-alarm rate 1e-4 for each case, all quantities together."""
-    ranks = sbc(_RANKING_CASES[case][0], to_rank, _FEW_GIBBS, seed=0, replicates=16, draws=19)
-    assert smallest(ranks) > _LEVEL, str(uniformity(ranks))

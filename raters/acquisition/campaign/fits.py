@@ -110,6 +110,5 @@ def prior(model: Model[Any], pool: Judgements, seed: int) -> Posterior:
 
 
 def _padded(data: Judgements) -> Judgements:
-    """Return the data with rows of count 0 up to a power of two, so that fits of growing data share
-    compiled functions."""
+    """Pad with rows of count 0 to a power of two, so that growing data share compiled functions."""
     return data.padded(pad_to(data.num_rows))

@@ -163,8 +163,7 @@ class Journal:
 
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
-        """Open a connection and a transaction, which is committed at the end or rolled back; errors
-        of SQLite become `DataError`."""
+        """Transaction, committed or rolled back; errors of SQLite become `DataError`."""
         try:
             # Never created here: a journal that has gone must not come back empty.
             with _transaction(self.path, "rw", write) as db:
@@ -232,8 +231,7 @@ class Journal:
         return made
 
     def read_seen(self, last: int | None = None) -> tuple[list[Seen], int]:
-        """The `last` questions that arrived (all of them by default), in order, and the number of
-        all."""
+        """The `last` questions that arrived (by default all), in order, and the number of all."""
         with self.transaction() as db:
             (total,) = db.execute("SELECT coalesce(max(number), 0) FROM seen").fetchone()
             rows = db.execute(
@@ -267,8 +265,7 @@ class Journal:
                     db.execute("REPLACE INTO fact VALUES (?, ?)", (f"setting/{name}", value))
 
     def ask(self, questions: Sequence[Question], *, known: int) -> list[str] | None:
-        """Write questions as open, as one batch, and return their ids; None when there are more
-        than the `known` questions."""
+        """Write a batch of open questions and return ids; None if there are more than `known`."""
         with self.transaction(write=True) as db:
             if _num_questions(db) != known:
                 return None

@@ -1,5 +1,4 @@
-"""Ledger of a campaign: the questions of its pool that quotas, budget and earlier answers leave to
-ask; and tables of questions."""
+"""Ledger of a campaign: what quotas, budget and answers leave to ask; tables of questions."""
 
 from __future__ import annotations
 

@@ -90,8 +90,7 @@ def stored_data(journal: Journal, name: str) -> Any:
 def stored_settings(
     batch_size: int | None, budget: float | None, stop: Rule | Literal[False] | None
 ) -> dict[str, str]:
-    """Text of the settings that may change from one session to the next, without those that are
-    None."""
+    """Text of the settings that may change between sessions, without those that are None."""
     settings = {}
     if batch_size is not None:
         whole("batch_size", batch_size)

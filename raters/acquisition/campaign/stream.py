@@ -1,5 +1,4 @@
-"""Questions that arrive one after another: whether to ask each, by its rank among those seen
-lately."""
+"""Questions that arrive one by one: whether to ask each, by its rank among those seen lately."""
 
 from __future__ import annotations
 
@@ -53,8 +52,7 @@ class Decision(NamedTuple):
 
 
 def rank(score: PerSeen, lot: PerSeen, chance: float, level: float) -> tuple[bool, float]:
-    """Decide on the last of some questions by its rank among all of them: whether to ask, and the
-    score from which one asks."""
+    """Decide on the last question by its rank among some: whether to ask, and from which score."""
     others, most = len(score) - 1, math.floor(level * len(score) - chance)
     above = others - int(np.flatnonzero(np.lexsort((lot, score)) == others)[0])
     if most < 0:
@@ -80,8 +78,7 @@ def lots(seed: int, begin: int, end: int) -> Float[np.ndarray, "place 2"]:
 
 
 class Stream(NamedTuple):
-    """State of a stream: the questions seen lately, the number of all, and the level and the rate
-    for the next one."""
+    """State of a stream: questions seen lately, number of all, level and rate for the next one."""
 
     recent: list[Seen]
     place: int
@@ -90,8 +87,7 @@ class Stream(NamedTuple):
 
     @classmethod
     def of(cls, journal: Journal, rate: float | None) -> Stream:
-        """State in a journal; `rate` takes the place of the rate in it, and the level begins
-        anew with another rate."""
+        """State in a journal; a `rate` that is not the rate in it begins the level anew."""
         recent, place = journal.read_seen(RECENT)
         level, before = (recent[-1].level, recent[-1].rate) if recent else (math.nan, math.nan)
         if rate is None:

@@ -1,5 +1,4 @@
-"""Questions that could be asked: about all pairs or items, some, or those that annotators can
-judge."""
+"""Questions that could be asked: of all pairs or items, some, or those annotators can judge."""
 
 from __future__ import annotations
 

@@ -79,8 +79,7 @@ class Abilities(NamedTuple):
 
 
 def sample(rng: np.random.Generator, total: int, limit: int, keep: Keep | None) -> Codes:
-    """Return the numbers below `total` that `keep` allows, in order; beyond `limit` of them, a
-    uniform sample of that size."""
+    """Numbers below `total` that `keep` allows, in order; a uniform sample where over `limit`."""
     if keep is None:
         if total <= limit:
             return np.arange(total)

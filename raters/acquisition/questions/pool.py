@@ -16,8 +16,7 @@ from raters.judgements.names import match_names, name_list, names_from_json, nam
 
 
 def seed_of(*numbers: int) -> int:
-    """Return a seed that depends on these numbers, such as the seed of a campaign and the number of
-    its questions so far."""
+    """Seed that depends on numbers, such as a campaign's seed and number of questions so far."""
     return int(np.random.SeedSequence(numbers).generate_state(1)[0])
 
 
@@ -43,8 +42,7 @@ def check_askable(data: Judgements | type[Judgements], name: str) -> None:
 
 
 def prepared(pool: Any, data: Any | None) -> tuple[Any, Any]:
-    """Return the questions, each once and without outcomes, and the earlier judgements (maybe
-    none), with the same names."""
+    """Questions, each once and without outcomes, and earlier judgements or none, of equal names."""
     check_askable(pool, "pool")
     kind = type(pool).__name__
     if data is not None and type(data) is not type(pool):

@@ -67,8 +67,7 @@ def _shape(
 
 
 def _usual(rankings: Rankings, num_items: int) -> tuple[int, int, bool]:
-    """Number of items, of places, and whether the worst is named, of the most frequent shape of
-    rankings."""
+    """Number of items, of places, and whether the worst is named, of the most frequent shape."""
     if not rankings.num_rows:
         return num_items, num_items, False
     sizes = (np.asarray(rankings.offered) >= 0).sum(1)

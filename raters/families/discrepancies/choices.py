@@ -23,8 +23,7 @@ def _of_cells(layout: Layout, cell: Int[np.ndarray, " row"]) -> Measure:
 
 
 def _menus(layout: Layout) -> Measure | str:
-    """Squares of the differences between observed and expected choices of each alternative from
-    each menu, over the model's variance."""
+    """Squared departures of choices by menu and alternative, over the model's variance."""
     found = menus(layout.data)
     if not found.menu.any():
         return "all sets offer the same alternatives"
@@ -47,8 +46,7 @@ MENUS = Discrepancy(
 
 
 def _habits(layout: Layout) -> Measure | str:
-    """Squares of the differences between observed and expected choices of each alternative by each
-    chooser, over the model's variance."""
+    """Squared departures of choices by chooser and alternative, over the model's variance."""
     data = layout.data
     by_chooser = data.judgements_by("annotator")
     if (by_chooser > 0).sum() < 2:

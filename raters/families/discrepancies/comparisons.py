@@ -23,8 +23,7 @@ _TRIES = 20
 
 
 def _judge_items(layout: Layout) -> Measure | str:
-    """Mean product of residuals of one annotator in two votes on one item, as a difference between
-    shares of agreeing pairs."""
+    """Mean product of residuals of an annotator's votes on an item: excess of agreeing pairs."""
     data = layout.data
     num_items = len(data.items)
     base = layout.judge * num_items

@@ -16,8 +16,7 @@ from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce
 
 
 def _first_places(layout: Layout) -> Measure | str:
-    """Squares of the differences between how often each item is first and its expectation, over the
-    model's variance."""
+    """Squared departures of how often each item is first, over the model's variance."""
     offered = np.asarray(layout.data.offered)
     if not ((offered >= 0).sum(1) > 1).any():
         return "no ranking is of two items"
@@ -46,8 +45,7 @@ FIRST_PLACES = Discrepancy(
 
 
 def _worst(layout: Layout) -> Measure | str:
-    """Squares of the differences between how often each item is named as the worst and its
-    expectation, over the model's variance."""
+    """Squared departures of how often each item is the worst, over the model's variance."""
     data = layout.data
     offered = np.asarray(data.offered)
     asked = 0 if data.lowest is None else np.asarray(data.lowest)
@@ -97,8 +95,7 @@ LATE_PLACES = Discrepancy(
 
 
 def _tastes(layout: Layout) -> Measure | str:
-    """Squares of the differences between the places that each annotator gives each item and their
-    expectation, over the model's variance."""
+    """Squared departures of places by annotator and item, over the model's variance."""
     data = layout.data
     if len(np.unique(layout.judge)) < 2:
         return "there is one {judge} only"

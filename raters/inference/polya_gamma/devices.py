@@ -1,5 +1,4 @@
-"""Conditionals of blocks whose rows stay on devices: one compiled function reads, weighs and adds
-them up, and only sums leave the devices."""
+"""Conditionals of rows on devices: one compiled function adds them up, and only sums leave."""
 
 from __future__ import annotations
 

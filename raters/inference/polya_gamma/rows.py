@@ -1,5 +1,4 @@
-"""Sparse designs of blocks, recorded by running the model with stand-ins that note each index; one
-vector–Jacobian product gives the weights."""
+"""Sparse designs of blocks: indices noted by stand-ins, weights by one vector–Jacobian product."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The border: columns of any table as codes, text and numbers, all of one length. Every reader
-reads its table by `read_columns`."""
+"""The border, where every reader reads any table: columns as codes, text and numbers."""
 
 from __future__ import annotations
 
@@ -62,8 +61,7 @@ class Column:
 
 
 class Columns(dict[str, Column]):
-    """Columns of one table by role, and lists of columns for roles that may have several; all of
-    one length."""
+    """Columns of one table by role, or lists of them where a role has several; of one length."""
 
     def __init__(self, read: Sequence[Column], several: Iterable[str]) -> None:
         self.rows = len(read[0])
@@ -248,8 +246,7 @@ def place(column: Column, known: Names, plural: str, advice: str) -> Codes:
 def one_each(
     unit: Codes, column: Column, values: Num[np.ndarray, " row"], names: Sequence[Any]
 ) -> Num[np.ndarray, " unit"]:
-    """The value in a column of each of some names, −1 where all its cells are empty; an error for a
-    name with several values."""
+    """The value in a column of each name, −1 if its cells are empty; an error for several."""
     rows = np.flatnonzero(column.code >= 0)
     first = np.full(len(names), -1)
     first[unit[rows[::-1]]] = rows[::-1]  # of several assignments to one place the last stays

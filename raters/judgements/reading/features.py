@@ -172,8 +172,7 @@ def design_like(
 
 
 def check_same(names: Names, known: Names, parameter: str, of: str) -> None:
-    """Raise unless features are those of other judgements, in their order, which is that of their
-    coefficients."""
+    """Raise unless features are those of other judgements, in order of their coefficients."""
     if names != known:
         refuse_data(
             parameter,

@@ -1,5 +1,4 @@
-"""Features of alternatives that choices cannot tell apart: one is a weighted sum of others within
-every set."""
+"""Features that choices cannot tell apart: one is a weighted sum of others in every set."""
 
 from __future__ import annotations
 

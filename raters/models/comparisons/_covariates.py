@@ -1,5 +1,4 @@
-"""Covariates of comparisons, such as the length of two answers: their sites, and what votes cannot
-tell of them."""
+"""Covariates of comparisons, such as lengths of answers: sites, and what votes cannot tell."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Rewards by stratum, such as a category of prompts: deviations of each item from its common
-reward."""
+"""Rewards by stratum, such as a category of prompts: deviations from an item's common reward."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Types of annotators by the direction of their votes: with the rewards, by chance, and against
-them."""
+"""Types of annotators by direction of votes: with the rewards, by chance, and against them."""
 
 from __future__ import annotations
 

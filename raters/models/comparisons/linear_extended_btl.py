@@ -1,5 +1,4 @@
-"""Extended-BTL model with a reward linear in features: competences of annotators, and coefficients
-in place of a reward for each item."""
+"""Extended-BTL with a reward linear in features: coefficients in place of a reward per item."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Inverse reinforcement learning by maximum causal entropy, with a rationality of each
-demonstrator."""
+"""Maximum causal entropy inverse reinforcement learning, with rationalities of demonstrators."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Shared parts of logistic models of item responses: the program with abilities, and the one in
-which they are integrated out."""
+"""Logistic models of item responses: programs with abilities, and with these integrated out."""
 
 from __future__ import annotations
 
@@ -27,8 +26,7 @@ _STEEPEST = 2.0
 
 
 class Logistic(CheckedModel[Responses]):
-    """Model in which the log-odds of a right response follow from the person's ability and from
-    parameters of the item."""
+    """Model whose log-odds of a right response follow from ability and parameters of the item."""
 
     @property
     @abc.abstractmethod
