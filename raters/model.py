@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from numpyro import handlers
 from numpyro.infer.initialization import init_to_median
 
@@ -61,11 +61,22 @@ class Transfer:
     only their sum counts. The priors, which are normal, say how it is divided.
 
     With a `factor` only ``factor * (common + own)`` counts: each entry of the factor may change,
-    also its sign, where `own` changes so that the product stays as it is."""
+    also its sign, where `own` changes so that the product stays as it is.
+
+    With `groups`, the column that has the code of the group of each entry of `common`, and −1 of
+    none, there is a number for each group of several, whose place is on the first axis of `own`."""
 
     common: str
     own: str
     factor: str | None = None
+    groups: str | None = None
+
+    def members(self, data: Any, number: int) -> Float[np.ndarray, "entry group"]:
+        """1 where an entry of `common` is of a group of several, 0 elsewhere."""
+        assert self.groups is not None
+        code = np.asarray(getattr(data, self.groups))
+        members = (code[:, None] == np.arange(number)).astype(float)
+        return np.asarray(members * (members.sum(0) > 1))
 
 
 @dataclass(frozen=True)

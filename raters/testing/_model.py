@@ -252,7 +252,7 @@ def _check_density(program: Program[Any], values: Values) -> None:
     )
 
 
-def _moved(symmetry: Symmetry, values: Values) -> Values:
+def _moved(symmetry: Symmetry, values: Values, data: Any) -> Values:
     """Another point of the orbit that a symmetry declares."""
     match symmetry:
         case Shift(site, None):
@@ -269,6 +269,10 @@ def _moved(symmetry: Symmetry, values: Values) -> Values:
                 | {name: values[name] * 1.7 for name in up}
                 | {name: values[name] / 1.7 for name in down}
             )
+        case Transfer(common, own, _, str()):
+            number = np.linspace(0.3, 0.7, len(values[own]))
+            more = symmetry.members(data, len(number)) @ number
+            return values | {common: values[common] + more, own: values[own] - number[:, None]}
         case Transfer(common, own, factor):
             number = np.linspace(0.3, 0.7, values[common].size)
             moved = values | {common: values[common] + number, own: values[own] - number}
@@ -315,7 +319,7 @@ def _check_symmetries(model: Model[Any], data: Any, values: Values, seed: int) -
         if not isinstance(symmetry, Exchange) or symmetry in images_there_are
     ]
     for symmetry in declared:
-        there = _log_likelihood(model, data, _moved(symmetry, values))
+        there = _log_likelihood(model, data, _moved(symmetry, values, data))
         assert _close(here, there), (
             f"{symmetry!r} does not hold: it changes the log-likelihood by {there - here:.3g}"
         )

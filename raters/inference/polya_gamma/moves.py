@@ -117,14 +117,23 @@ def divide(
     given = {name: np.asarray(value) for name, value in values.items()}
     names = transfer.common, transfer.own
     of_common, of_own = jax.tree.map(np.asarray, _priors_of(model, row, given, names))
-    axes = tuple(range(own.ndim - 1))
-    away = np.reshape(of_own.precision, own.shape) * (own - np.reshape(of_own.mean, own.shape))
-    precision = of_common.precision + np.reshape(of_own.precision, own.shape).sum(axes)
-    shift = away.sum(axes) - of_common.precision * (common - of_common.mean)
+    of_each = np.reshape(of_own.precision, own.shape)
+    away = of_each * (own - np.reshape(of_own.mean, own.shape))
+    to_common = of_common.precision * (common - of_common.mean)
+    if transfer.groups is None:
+        axes = tuple(range(own.ndim - 1))
+        precision, shift = of_common.precision + of_each.sum(axes), away.sum(axes) - to_common
+    else:
+        members = transfer.members(row, len(own))
+        precision = of_common.precision @ members + of_each.sum(1)
+        shift = away.sum(1) - to_common @ members
     number = shift / precision
     if rng is not None:
         number = number + rng.standard_normal(number.shape) / np.sqrt(precision)
-    return values | {transfer.common: common + number, transfer.own: own - number}
+    if transfer.groups is None:
+        return values | {transfer.common: common + number, transfer.own: own - number}
+    change = {transfer.common: common + members @ number, transfer.own: own - number[:, None]}
+    return values | change
 
 
 def refactor(

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float
 from raters.distributions.labels import RightOrWrongLabel
 from raters.errors import Reason
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Spread, Symmetry, Values
+from raters.model import Exchange, Spread, Symmetry, Transfer, Values
 from raters.models.labels import _sites
 from raters.models.settings import CheckedModel
 
@@ -79,7 +79,8 @@ class SharedMistakes(CheckedModel[Labels]):
     def symmetries(self) -> tuple[Symmetry, ...]:
         items = ("item_effect",) if self.item_effects else ()
         sites = (("prevalence", -1), *((name, -1) for name in items))
-        return (Exchange(sites, negated=("ability", "ability_mean", "family_effect", *items)),)
+        exchange = Exchange(sites, negated=("ability", "ability_mean", "family_effect", *items))
+        return (exchange, Transfer("ability", "family_effect", groups="family"))
 
     @property
     def spreads(self) -> tuple[Spread, ...]:
