@@ -56,7 +56,8 @@ def main() -> None:
     given = options(__doc__, data=("../shared/data", "folder with the data"))
     folder, rows = Path(given.data), []
     for name, model, data in list(responses(folder))[: 1 if given.quick else None]:
-        rows += [row(name, model, data, backend, given.seed) for backend in SAMPLERS]
+        backends = dict.fromkeys((*SAMPLERS, default_backend(model, data)))
+        rows += [row(name, model, data, backend, given.seed) for backend in backends]
     for name in () if given.quick else CROWDS:
         columns = {role: role for role in ("item", "annotator", "label")}
         labels = rt.Labels.from_frame(pd.read_csv(folder / name / "labels.csv"), **columns)

@@ -63,8 +63,9 @@ class Transfer:
     With a `factor` only ``factor * (common + own)`` counts: each entry of the factor may change,
     also its sign, where `own` changes so that the product stays as it is.
 
-    With `groups`, the column that has the code of the group of each entry of `common`, and −1 of
-    none, there is a number for each group of several, whose place is on the first axis of `own`."""
+    With `groups`, another number for each group is added to the entries of `common` that are in it,
+    and subtracted from those of `own` that have its code as their place on the first axis; `groups`
+    names the column with the code of each entry of `common`, −1 of none."""
 
     common: str
     own: str
@@ -178,7 +179,7 @@ def moved_sites(symmetry: Symmetry) -> tuple[str, ...]:
     sites: list[str] = []
     for field in dataclasses.fields(symmetry):
         value = getattr(symmetry, field.name)
-        if isinstance(value, str):
+        if isinstance(value, str) and field.name != "groups":
             sites.append(value)
         elif isinstance(value, tuple):
             sites += [one if isinstance(one, str) else one[0] for one in value]

@@ -126,8 +126,8 @@ class Audit:
 
     @property
     def alike(self) -> list[list[Any]]:
-        """Groups of judges who visibly make the same mistakes, of labels; empty where there are
-        none, or few."""
+        """Groups of judges who visibly are wrong together, of labels; empty where they give less
+        than a tenth of these."""
         return [] if self.calibration is None else self.calibration.alike
 
     @property

@@ -539,10 +539,10 @@ def task_of(given: Namespace, *owners: Any) -> tuple[Task, list[Any]]:
     named = backends_given(given)
     model, data = read_given(given)
     program = Program(model, data)
-    if "features" in given.roles and "feature" not in program.axes:
-        problem = f"is of no use to {dashed(type(model).__name__)}"
-        expected = "leave it out, or choose a model that reads it"
-        refuse("features", given.roles["features"], problem, expected)
+    for role, axis in (("features", "feature"), ("family", "family")):
+        if role in given.roles and axis not in program.axes:
+            problem = f"is of no use to {dashed(type(model).__name__)}"
+            refuse(role, given.roles[role], problem, "leave it out, or name a model that reads it")
     backend = named[0] if named else default_backend(model, data)
     _, backend, *others = built(settings, model, backend, *owners)
     return Task(given, program, backend), others

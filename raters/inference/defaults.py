@@ -2,15 +2,14 @@
 
 Measured by ``benchmarks/default_backends.py``: draws of item responses by Gibbs depend on each
 other for hundreds of sweeps, where Hamiltonian Monte Carlo needs a few trajectories, and the
-No-U-Turn Sampler is the one without divergences where slopes are learned. Chains of labels of
-several classes need up to some ten times the usual number of sweeps.
+No-U-Turn Sampler is the one without divergences where slopes are learned from little. Both are for
+up to 2,500 parameters. Chains of labels of several classes need up to some ten times the usual
+number of sweeps.
 """
 
 from __future__ import annotations
 
 from typing import Any
-
-from numpyro.distributions import constraints
 
 from raters.errors import RatersError
 from raters.inference.base import Backend
@@ -22,7 +21,7 @@ from raters.judgements.labels import Labels
 from raters.judgements.responses import Responses
 from raters.program import Program
 
-# Times as many sweeps as usual that chains of labels may take.
+# Times as many sweeps as usual that chains of labels and responses may take.
 _LONGEST = 16
 # Responses of each person from which on its ability is known well enough for HMC.
 _FEWEST = 20
@@ -37,12 +36,12 @@ def default_backend(model: Any, data: Any, *, quick: bool = False) -> Backend:
     if isinstance(data, Responses) and isinstance(data, model.data_type):
         program = Program(model, data)
         if HMC().why_not(program) is None:
-            slopes = program.supports.get("discrimination")
-            if slopes is not None and slopes is not constraints.real:
+            few = data.num_judgements < _FEWEST * data.num_persons
+            if "discrimination" in program.sites or (few and "slope" in program.sites):
                 return NUTS()
-            if data.num_judgements >= _FEWEST * data.num_persons:
+            if not few:
                 return HMC()
-    return PGGibbs(longest=_LONGEST if isinstance(data, Labels) else 1)
+    return PGGibbs(longest=_LONGEST if isinstance(data, Labels | Responses) else 1)
 
 
 def _has_blocks(model: Any, data: Any) -> bool:

@@ -93,19 +93,22 @@ class Worst(NamedTuple):
 
 def worst(values: dict[str, np.ndarray]) -> Worst:
     """Worst diagnostics of draws for which they are known."""
-    found = {name: mixing(draws) for name, draws in values.items() if np.size(draws)}
-    rhat = max((float(one.rhat.max()), name) for name, one in found.items())
-    return Worst(rhat, min((float(one.ess.min()), name) for name, one in found.items()))
+    vary = [name for name, draws in values.items() if np.ptp(draws, (0, 1)).max(initial=0.0) > 0]
+    found = {name: mixing(values[name]) for name in vary}
+    rhat = max(((float(one.rhat.max()), name) for name, one in found.items()), default=(1.0, ""))
+    ess = min(((float(one.ess.min()), name) for name, one in found.items()), default=(np.inf, ""))
+    return Worst(rhat, ess)
 
 
-def times_longer(values: dict[str, np.ndarray]) -> int:
-    """How many times as long chains would have to be until both diagnostics are as they should."""
-    if not known(values):
+def times_longer(values: dict[str, np.ndarray], most: int) -> int:
+    """How many times as long chains would have to be until both diagnostics are as they should;
+    1 if that is above the most."""
+    chains, number = next(iter(values.values())).shape[:2]
+    if number < FEWEST_DRAWS or not known(values):
         return 1
     (rhat, _), (ess, _) = worst(values)
-    wanted = FEWEST_DRAWS * len(next(iter(values.values())))
-    times = np.fmax((rhat - 1) / (LARGEST_RHAT - 1), wanted / ess)
-    return int(np.ceil(_MARGIN * times)) if times > 1 else 1
+    times = np.fmax((rhat - 1) / (LARGEST_RHAT - 1), FEWEST_DRAWS * chains / ess)
+    return int(np.ceil(_MARGIN * times)) if 1 < times <= most / _MARGIN else 1
 
 
 def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -> dict[str, float]:

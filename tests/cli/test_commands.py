@@ -131,10 +131,8 @@ def test_columns_tell_the_kind_and_settings_reach_the_model(capsys) -> None:
     wide.rename_axis("person").to_csv("wide.csv")
     labels = pd.read_csv("labels.csv")
     labels.assign(vendor=labels["worker"] // 2).to_csv("families.csv", index=False)
-    families = " ".join(("families.csv", *LABELS[1:], "--family vendor"))
     lines = {
-        families: "SharedMistakes",
-        f"{families} --model pooled": "does not use the families",
+        " ".join(("families.csv", *LABELS[1:], "--family vendor")): "SharedMistakes",
         "places.csv --place p* --annotator who": "PlackettLuce",
         "ties.csv --first left --second right --outcome came --set ties=davidson": "davidson",
         "wide.csv --person person --column q* --set difficulty_scale=2": "Rasch(difficulty_scale=2",

@@ -17,9 +17,10 @@ Two annotators make the same mistakes where their correlation over the items tha
 
     \rho_{ab} = \frac{\sum_i r_{ia} r_{ib}}{\sqrt{\sum_i r_{ia}^2 \sum_i r_{ib}^2}},
 
-is clearly above what each of them has with all others: by 0.3 above
-:math:`\rho_{a \cdot} + \rho_{\cdot b} - \rho_{\cdot\cdot}`, and by more than one of all pairs would
-be, with probability 0.001, if products of r had the mean 0.
+is clearly above what each of them has with the others: by 0.3 above
+:math:`\rho_{a \cdot} + \rho_{\cdot b} - \rho_{\cdot\cdot}`, with medians over the others, and by
+more than one of all pairs would be, with probability 0.001, if products of r had the mean 0. Two
+need some twenty mistakes that they share; a family of most annotators is not seen.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float, Int
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
@@ -80,28 +82,29 @@ def visible_dependence(labels: Labels, chances: ClassProbs) -> Visible:
 
 def alike(labels: Labels, chances: ClassProbs) -> list[Int[np.ndarray, " member"]]:
     """Groups of annotators who make the same mistakes, the largest first."""
-    surprise, _ = _surprises(labels, chances)
-    number = np.bincount(np.asarray(labels.annotator), minlength=labels.num_annotators)
-    who = np.sort(np.argsort(-number, kind="stable")[:_ANNOTATORS])
+    surprise, weight = _surprises(labels, chances)[0], np.asarray(labels.weight, float)
     cells = np.asarray(labels.annotator), np.asarray(labels.item)
     shape = labels.num_annotators, labels.num_items
-    own, squares, there = (
-        csr_array((values, cells), shape)[who]
-        for values in (surprise, surprise**2, np.ones(len(surprise)))
-    )
+    # Of an item that an annotator labelled several times, the mean counts.
+    own, there = (csr_array((values, cells), shape) for values in (weight * surprise, weight))
+    own.data, there.data = own.data / np.maximum(there.data, 1e-12), np.sign(there.data)
+    who = np.sort(np.argsort(-there.sum(1), kind="stable")[:_ANNOTATORS])
+    own, there = own[who], there[who]
+    squares = own.power(2)
     product, spread, common, reach = (
         np.asarray((one @ other.T).toarray())
         for one, other in ((own, own), (squares, squares), (there, there), (squares, there))
     )
-    scale = np.sqrt(reach * reach.T)
-    for values in (product, scale):
-        np.fill_diagonal(values, 0.0)
-    each = product.sum(1) / np.maximum(scale.sum(1), 1e-12)
-    of_all = product.sum() / np.maximum(scale.sum(), 1e-12)
-    beyond = product - np.maximum(each[:, None] + each - of_all, 0.0) * scale
-    pairs = np.maximum(np.triu(common >= _ITEMS, 1).sum(), 1)
-    same = (common >= _ITEMS) & (beyond > _CORRELATION * scale)
-    same &= beyond > -ndtri(_CHANCE / pairs) * np.sqrt(spread)
+    scale, enough = np.sqrt(reach * reach.T), common >= _ITEMS
+    np.fill_diagonal(enough, False)
+    if not enough.any():
+        return []
+    correlation = pd.DataFrame(product / np.maximum(scale, 1e-12)).where(enough)
+    each = correlation.median().fillna(0.0).to_numpy()
+    usual = np.maximum(each[:, None] + each - np.median(each), 0.0)
+    beyond = product - usual * scale
+    limit = -ndtri(2 * _CHANCE / enough.sum())
+    same = enough & (beyond > np.maximum(_CORRELATION * scale, limit * np.sqrt(spread)))
     _, group = connected_components(csr_array(same), directed=False)
     members = [who[group == code] for code in np.flatnonzero(np.bincount(group) > 1)]
     return sorted(members, key=len, reverse=True)

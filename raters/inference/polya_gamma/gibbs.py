@@ -128,9 +128,11 @@ class PGGibbs(base.Backend):
             # Chains that meet on the devices of a mesh would wait for each other for ever.
             at_once = self.chains if program.mesh is None else 1
             values = self._drawn_by(steps, at_once, self.warmup, self.thin, progress)
-            if self.longest > 1 and 1 < (times := times_longer(values)) <= self.longest:
+            times = times_longer(values, self.longest) if self.longest > 1 else 1
+            if times > 1:
                 values = self._drawn_by(steps, at_once, 0, self.thin * times, progress)
-        return base.Draws({name: values[name] for name in program.sites}, {})
+        facts = {"times_longer": times} if times > 1 else {}
+        return base.Draws({name: values[name] for name in program.sites}, {}, facts=facts)
 
     def _steps(
         self, program: Program[Any], cold: Values, starts: list[Values], rngs: list[Rng]
