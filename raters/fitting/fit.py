@@ -67,7 +67,7 @@ def fit(
         arguments of the function, as a mapping or a table.
     backend : Backend, optional
         ``rt.PGGibbs()``, ``rt.NUTS()``, ``rt.SVI()``, ``rt.PGEM()``, ``rt.PGVI()`` or
-        ``rt.HMC()``; by default the first, or ``rt.NUTS()`` for a model without conjugate blocks.
+        ``rt.HMC()``; by default an exact one, chosen by the model and the data.
     seed : int
         The same seed gives the same draws.
     start : xarray.DataTree, optional

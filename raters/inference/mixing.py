@@ -101,8 +101,8 @@ def worst(values: dict[str, np.ndarray]) -> Worst:
 
 
 def times_longer(values: dict[str, np.ndarray], most: int) -> int:
-    """How many times as long chains would have to be until both diagnostics are as they should;
-    1 if that is above the most."""
+    """Factor by which chains would have to be longer for both diagnostics to be as they should; 1
+    if that is above the most."""
     chains, number = next(iter(values.values())).shape[:2]
     if number < FEWEST_DRAWS or not known(values):
         return 1

@@ -196,7 +196,7 @@ class Calibration(abc.ABC):
 
     @property
     def alike(self) -> list[list[Any]]:
-        """Groups of annotators who visibly make the same mistakes."""
+        """Groups of annotators who visibly are wrong together."""
         return []
 
     def compare(self, one: Any, other: Any) -> JudgeComparison:
@@ -214,9 +214,9 @@ class Calibration(abc.ABC):
         """Quantities of each annotator for an audit."""
 
     @classmethod
+    @abc.abstractmethod
     def draw(cls, given: Given) -> Drawn:
         """Draw the truth; raise unless the model can be calibrated."""
-        raise NotImplementedError
 
     @classmethod
     def of(

@@ -11,7 +11,7 @@ over pairs of labels of one item give the standard score
 which is about standard normal where labels are independent given the class. How often a crowd is
 wrong together cannot be seen, but labels of crowds that are so depend on each other.
 
-Two annotators make the same mistakes where their correlation over the items that both labelled,
+Two annotators are wrong together where their correlation over the items that both labelled,
 
 .. math::
 
@@ -55,7 +55,7 @@ class Visible(NamedTuple):
 
 
 def _surprises(labels: Labels, chances: ClassProbs) -> tuple[PerLabel, PerLabel]:
-    """How far each label agrees with the likeliest class more than expected, and the chance."""
+    """Excess of each label's agreement with the likeliest class over its chance, and the chance."""
     weight, likeliest = np.asarray(labels.weight, float), chances.argmax(1)[np.asarray(labels.item)]
     agrees, num_classes = np.asarray(labels.label) == likeliest, chances.shape[1]
     cell = np.asarray(labels.annotator, np.int64) * num_classes + likeliest
@@ -81,7 +81,7 @@ def visible_dependence(labels: Labels, chances: ClassProbs) -> Visible:
 
 
 def alike(labels: Labels, chances: ClassProbs) -> list[Int[np.ndarray, " member"]]:
-    """Groups of annotators who make the same mistakes, the largest first."""
+    """Groups of annotators who are wrong together, the largest first."""
     surprise, weight = _surprises(labels, chances)[0], np.asarray(labels.weight, float)
     cells = np.asarray(labels.annotator), np.asarray(labels.item)
     shape = labels.num_annotators, labels.num_items
@@ -89,8 +89,7 @@ def alike(labels: Labels, chances: ClassProbs) -> list[Int[np.ndarray, " member"
     own, there = (csr_array((values, cells), shape) for values in (weight * surprise, weight))
     own.data, there.data = own.data / np.maximum(there.data, 1e-12), np.sign(there.data)
     who = np.sort(np.argsort(-there.sum(1), kind="stable")[:_ANNOTATORS])
-    own, there = own[who], there[who]
-    squares = own.power(2)
+    own, there, squares = own[who], there[who], own[who].power(2)
     product, spread, common, reach = (
         np.asarray((one @ other.T).toarray())
         for one, other in ((own, own), (squares, squares), (there, there), (squares, there))

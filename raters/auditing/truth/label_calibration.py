@@ -80,11 +80,11 @@ class LabelCalibration(Calibration):
 
     @property
     def alike(self) -> list[list[Any]]:
-        """Groups of annotators who visibly make the same mistakes, of a tenth of all labels."""
+        """Groups of annotators who are visibly wrong together, with a tenth of all labels."""
         groups = alike(self.labels, self.class_probability.values)
         grouped = np.isin(self.labels.annotator, [code for group in groups for code in group])
-        some = groups if grouped.mean() >= _ALIKE else []
-        return [[self.labels.annotators[code] for code in group] for group in some]
+        names = [[self.labels.annotators[code] for code in group] for group in groups]
+        return names if grouped.mean() >= _ALIKE else []
 
     def _checked(self, names: list[str], stated: Float[np.ndarray, "name 3"]) -> xr.Dataset:
         """Share of wrong labels and accuracies, beside what the known classes alone say."""

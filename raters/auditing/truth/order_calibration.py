@@ -3,6 +3,7 @@ pairs."""
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -72,9 +73,9 @@ class OrderCalibration(Calibration):
         tables = {name: table for name, table in found.tables.items() if name != "worlds"}
         return dataclasses.replace(found, values=values, columns=columns, tables=tables)
 
+    @abc.abstractmethod
     def _accuracies(self) -> PerCompetence:
         """Accuracy on pairs of items at each of `competences`, of all annotators or of each."""
-        raise NotImplementedError
 
     def _columns(self, competence: AnnotatorDraws) -> dict[str, np.ndarray]:
         """Further columns of an audit that are other ones against the true order."""

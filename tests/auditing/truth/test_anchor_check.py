@@ -219,8 +219,7 @@ def test_known_answers_of_orders():
 
 
 class Known(Calibration):
-    def quantities(self, limits):
-        raise NotImplementedError
+    quantities = draw = None
 
 
 @pytest.fixture
