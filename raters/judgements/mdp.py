@@ -6,11 +6,11 @@ import dataclasses
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Float, Shaped
 from numpy.typing import ArrayLike
 
 from raters.errors import refuse, refuse_data
@@ -29,6 +29,7 @@ from raters.judgements.roles import number_of, static
 
 # Name of the state that is added where episodes end.
 END = "end"
+_NAMES = ("states", "actions", "feature_names")
 _MOVES = {"up": (-1, 0), "right": (0, 1), "down": (1, 0), "left": (0, -1)}
 # Sums of single-precision probabilities are 1 within this.
 _ROUNDING = 1e-6
@@ -146,18 +147,9 @@ class MDP:
         >>> room.ends.tolist(), room.start.tolist()
         ([False, True], [1.0, 0.0])
         """
-        mdp = cls._of(
-            discount,
-            transition=transition,
-            features=features,
-            start=start,
-            allowed=allowed,
-            states=states,
-            actions=actions,
-            feature_names=feature_names,
-        )
-        mdp.warn()
-        return mdp
+        tables = {"features": features, "start": start, "allowed": allowed}
+        names = {"states": states, "actions": actions, "feature_names": feature_names}
+        return cls._of(discount, transition=transition, **tables, **names)
 
     @classmethod
     @checked
@@ -209,9 +201,7 @@ class MDP:
         columns = {"state": state, "action": action, "next_state": next_state}
         known = {"state": states, "action": actions}
         tables = _of_frame(frame, columns, probability, tuple(features), start, known)
-        mdp = cls._of(discount, **tables)
-        mdp.warn()
-        return mdp
+        return cls._of(discount, **tables)
 
     @classmethod
     @checked
@@ -243,7 +233,7 @@ class MDP:
         >>> mdp.features[:, 0].tolist(), mdp.ends.tolist()
         ([[0.5], [0.0]], [False, True])
         """
-        return cls._of(discount, **_of_gymnasium(env))
+        return cls._of(discount, warn=False, **_of_gymnasium(env))
 
     @classmethod
     @checked
@@ -295,28 +285,22 @@ class MDP:
         >>> mdp.transition[0, mdp.actions.index("right")].tolist()
         [0.1, 0.8, 0.0, 0.1, 0.0, 0.0, 0.0]
         """
-        mdp = cls._of(discount, **_of_grid(rows, columns, slip, features, ends, start))
-        mdp.warn()
-        return mdp
+        return cls._of(discount, **_of_grid(rows, columns, slip, features, ends, start))
 
     @classmethod
-    def _of(cls, discount: float, **tables: Any) -> Self:
+    def _of(cls, discount: float, *, warn: bool = True, **tables: Any) -> Self:
         """Process of tables of which all but the transitions may be left out."""
         _check_discount(discount)
         arrays = _completed(tables, undiscounted=discount == 1)
-        size = arrays["transition"].shape
-        states = _names("states", tables.get("states"), size[0])
-        feature_names = tables.get("feature_names")
-        if feature_names is None and tables.get("features") is None:
-            feature_names = states
-        mdp = cls(
-            **arrays,
-            discount=float(discount),
-            states=states,
-            actions=_names("actions", tables.get("actions"), size[1]),
-            feature_names=_names("feature_names", feature_names, arrays["features"].shape[-1]),
-        )
+        size = arrays["transition"].shape[:2]
+        sizes = dict(zip(_NAMES, (*size, arrays["features"].shape[-1]), strict=True))
+        if tables.get("feature_names") is None and tables.get("features") is None:
+            tables["feature_names"] = tables.get("states") or range(sizes["states"])
+        names = {name: _names(name, tables.get(name), size) for name, size in sizes.items()}
+        mdp = cls(**arrays, discount=float(discount), **names)
         mdp.check()
+        if warn:
+            mdp.warn()
         return mdp
 
     # ---------------------------------------------------------------- facts
@@ -349,24 +333,17 @@ class MDP:
         """Raise unless the arrays fit together; see `from_arrays`."""
         _check_discount(self.discount)
         transition, allowed = np.asarray(self.transition), np.asarray(self.allowed)
-        _check_transition(transition)
-        size = transition.shape[:2]
-        _check_allowed(allowed, size)
-        _check_shape("start", self.start, size[:1], "(state,)")
         features = np.asarray(self.features)
-        if features.ndim != 3 or features.shape[:2] != size or not features.size:
-            refuse_data(
-                "features",
-                problem=f"has shape {features.shape}",
-                expected=f"it must be (state, action, feature) or (state, feature), with {size[0]}"
-                f" states and {size[1]} actions",
-            )
-        lengths = {"states": size[0], "actions": size[1], "feature_names": features.shape[-1]}
-        for parameter, length in lengths.items():
+        _check_transition(transition)
+        states, actions = transition.shape[:2]
+        _check_allowed(allowed, (states, actions))
+        _check_shape("start", self.start, (states,), "(state,)")
+        depth = max(features.shape[-1:], default=0) or 1
+        _check_shape("features", features, (states, actions, depth), "(state, action, feature)")
+        for parameter, length in zip(_NAMES, features.shape, strict=True):
             _check_names(parameter, getattr(self, parameter), length)
         for name in ("transition", "features", "start"):
             _check_finite(name, np.asarray(getattr(self, name)))
-        _check_done(self, allowed)
         _check_probabilities(self, transition, allowed)
         if self.discount == 1:
             _check_ends(self)
@@ -374,19 +351,14 @@ class MDP:
     def warn(self) -> None:
         """Warn of states that are never reached from the start."""
         seen = _reached(_edges_of(self), np.asarray(self.start) > 0)
-        sentence = (
-            "state(s) are never reached from the start, so that no demonstration passes through"
-            " them"
-        )
+        sentence = "state(s) are never reached from the start, so that no demonstration is in them"
         warn_of_each({sentence: (self.states, ~seen)})
 
     def __repr__(self) -> str:
         if not hasattr(self.transition, "shape"):  # a tree of something else
             return f"MDP(transition={self.transition!r})"
-        return (
-            f"MDP({self.num_states} states, {self.num_actions} actions, {self.num_features}"
-            f" features, discount={self.discount:g})"
-        )
+        sizes = f"{self.num_states} states, {self.num_actions} actions"
+        return f"MDP({sizes}, {self.num_features} features, discount={self.discount:g})"
 
     def __eq__(self, other: object) -> bool:
         names = [field.name for field in dataclasses.fields(self)]
@@ -414,28 +386,25 @@ def _completed(tables: Mapping[str, Any], *, undiscounted: bool) -> dict[str, np
     transition = numbers("transition", tables["transition"])
     _check_transition(transition)
     size = transition.shape[:2]
-    allowed = np.ones(size, bool)
-    if (given := tables.get("allowed")) is not None:
-        numbers("allowed", given)  # refuses rows of several lengths
-        allowed = np.array(given)
-        _check_allowed(allowed, size)
+    allowed, features, start = (tables.get(name) for name in ("allowed", "features", "start"))
+    given = allowed is not None
+    if given:
+        numbers("allowed", allowed)  # refuses rows of several lengths
+    allowed = np.array(allowed) if given else np.ones(size, bool)
+    _check_allowed(allowed, size)
     ends = _keeping(transition, allowed)
-    if undiscounted and given is None:
+    if undiscounted and not given:
         allowed[ends, 1:] = False
-    features = tables.get("features")
     if features is None:
         features = np.eye(size[0]) * ~(ends & undiscounted)
     features = numbers("features", features)
     if features.ndim == 2:
         features = np.repeat(features[:, None], size[1], 1)
-    start = tables.get("start")
-    if start is None:
-        first = ~ends if not ends.all() else np.ones_like(ends)
-        start = first / first.sum()
+    first = np.ones_like(ends) if ends.all() else ~ends
     return {
         "transition": _scaled_rows(np.where(allowed[..., None], transition, 0.0)),
         "features": features,
-        "start": _scaled_rows(numbers("start", start)),
+        "start": _scaled_rows(first / first.sum() if start is None else numbers("start", start)),
         "allowed": allowed,
     }
 
@@ -463,29 +432,18 @@ def _of_frame(
             "frame.groupby([state, action, next_state], as_index=False)[probability].sum()",
         )
     size = (len(states), len(actions))
-    weight = np.ones(len(first))
-    if probability is not None:
-        weight = read_numbers(read["probability"])
+    weight = np.ones(len(first)) if probability is None else read_numbers(read["probability"])
     transition, allowed = np.zeros((*size, size[0])), np.zeros(size, bool)
     transition[first, action, after] = weight
     allowed[first, action] = True
     final = np.flatnonzero(~allowed.any(1))
-    transition[final, 0, final] = 1.0
-    allowed[final, 0] = True
-    table = None
-    if features:
-        table = np.zeros((*size, len(features)))
-        for place, column in enumerate(read.lists["features"]):
-            np.add.at(table[..., place], (first, action), weight * read_numbers(column))
-    return {
-        "transition": transition,
-        "features": table,
-        "start": _start_named(start, states),
-        "allowed": allowed,
-        "states": states,
-        "actions": actions,
-        "feature_names": features or None,
-    }
+    transition[final, 0, final] = allowed[final, 0] = 1
+    table = np.zeros((*size, len(features)))
+    for place, column in enumerate(read.lists["features"]):
+        np.add.at(table[..., place], (first, action), weight * read_numbers(column))
+    described = {"features": table, "feature_names": features} if features else {}
+    begin = {"start": _start_named(start, states), "allowed": allowed}
+    return {"transition": transition, "states": states, "actions": actions} | begin | described
 
 
 def _start_named(start: Any, states: Sequence[Any]) -> Float[np.ndarray, " state"] | None:
@@ -497,13 +455,9 @@ def _start_named(start: Any, states: Sequence[Any]) -> Float[np.ndarray, " state
     table = np.zeros(len(states))
     for name, weight in weights.items():
         if name_text(name) not in code or not is_number(weight):
-            refuse_data(
-                "start",
-                start,
-                f"gives {name!r} the probability {weight!r}",
-                "name a state, or give probabilities by name of a state",
-                instead=f"start={states[0]!r}",
-            )
+            problem = f"gives {name!r} the probability {weight!r}"
+            expected = "name a state, or give probabilities by name of a state"
+            refuse_data("start", start, problem, expected, instead=f"start={states[0]!r}")
         table[code[name_text(name)]] = weight
     return table
 
@@ -514,39 +468,35 @@ def _start_named(start: Any, states: Sequence[Any]) -> Float[np.ndarray, " state
 def _of_gymnasium(env: Any) -> dict[str, Any]:
     """Tables and names of an environment; see `MDP.from_gymnasium`."""
     rows, start = _tables_of(env)
-    size = (len(rows), max(map(len, rows)))
+    number, actions = len(rows), max(map(len, rows))
+    outcomes = [
+        (state, action, *outcome)
+        for state, of_state in enumerate(rows)
+        for action, every in of_state.items()
+        for outcome in every
+    ]
+    state, action, after = np.array([(one[0], one[1], one[3]) for one in outcomes], int).T
+    share, gain, terminated = np.array([(one[2], *one[4:]) for one in outcomes], float).T
     # An end is a state that every action keeps without a reward.
-    final = np.array(
-        [
-            all(
-                after == state and gain == 0
-                for outcomes in of_state.values()
-                for share, after, gain, _ in outcomes
-                if share > 0
-            )
-            for state, of_state in enumerate(rows)
-        ]
-    )
+    final = np.ones(number, bool)
+    final[state[(share > 0) & ((after != state) | (gain != 0))]] = False
     # The last column and row are those of the additional end.
-    transition = np.zeros((size[0] + 1, size[1], size[0] + 1))
-    reward, allowed = np.zeros((size[0] + 1, size[1])), np.zeros((size[0] + 1, size[1]), bool)
-    for state, of_state in enumerate(rows):
-        for action, outcomes in of_state.items():
-            allowed[state, action] = not final[state] or action == min(of_state)
-            for probability, after, gain, terminated in outcomes:
-                place = size[0] if terminated and not final[after] else after
-                transition[state, action, place] += probability
-                reward[state, action] += probability * gain
+    transition = np.zeros((number + 1, actions, number + 1))
+    reward, allowed = np.zeros((number + 1, actions)), np.zeros((number + 1, actions), bool)
+    place = np.where((terminated != 0) & ~final[after], number, after)
+    np.add.at(transition, (state, action, place), share)
+    np.add.at(reward, (state, action), share * gain)
+    allowed[state, action] = ~final[state] | (action == np.array([*map(min, rows)])[state])
     transition[-1, 0, -1] = allowed[-1, 0] = 1
-    kept = np.append(np.ones(size[0], bool), transition[:-1, :, -1].any())
+    kept = np.append(np.ones(number, bool), transition[:-1, :, -1].any())
     table = np.where(np.append(final, True)[:, None], 0.0, reward)[..., None]
     return {
         "transition": transition[kept][..., kept],
         "features": table[kept],
         "start": np.append(start, 0.0)[kept],
         "allowed": allowed[kept],
-        "states": [*range(size[0]), END][: int(kept.sum())],
-        "actions": range(size[1]),
+        "states": [*range(number), END][: int(kept.sum())],
+        "actions": range(actions),
         "feature_names": ["reward"],
     }
 
@@ -555,27 +505,20 @@ def _tables_of(env: Any) -> tuple[list[Mapping[int, Any]], Float[np.ndarray, " s
     """Outcomes by action of each state, and the probabilities of the first state."""
     if isinstance(env, str):
         try:
-            gymnasium = importlib.import_module("gymnasium")
-            env = gymnasium.make(env)
+            env = importlib.import_module("gymnasium").make(env)
         except Exception as error:  # Gymnasium is optional, and has errors of its own.
-            refuse(
-                "env",
-                env,
-                f"is no environment that can be made ({error})",
-                "install Gymnasium, and name one of its tabular environments, or pass one",
-                instead="pip install gymnasium, and env='FrozenLake-v1'",
-            )
+            problem = f"is no environment that can be made ({error})"
+            expected = "install Gymnasium, and name one of its tabular environments, or pass one"
+            line = "pip install gymnasium, and env='FrozenLake-v1'"
+            refuse("env", env, problem, expected, instead=line)
     environment = getattr(env, "unwrapped", env)
     outcomes = getattr(environment, "P", None)
     start = getattr(environment, "initial_state_distrib", None)
     if not isinstance(outcomes, Mapping) or not outcomes or start is None:
-        refuse_data(
-            "env",
-            type(environment).__name__,
-            "has no tables P and initial_state_distrib",
-            "pass one of Gymnasium's tabular environments",
-            instead="rt.MDP.from_gymnasium(gymnasium.make('FrozenLake-v1'))",
-        )
+        problem = "has no tables P and initial_state_distrib"
+        expected = "pass one of Gymnasium's tabular environments"
+        line = "rt.MDP.from_gymnasium(gymnasium.make('FrozenLake-v1'))"
+        refuse_data("env", type(environment).__name__, problem, expected, instead=line)
     rows: list[Mapping[int, Any]] = [dict(outcomes[state]) for state in range(len(outcomes))]
     return rows, numbers("initial_state_distrib", start)
 
@@ -591,27 +534,30 @@ def _of_grid(
     whole("columns", columns)
     if not is_number(slip) or not 0 <= slip <= 1:
         refuse("slip", slip, expected="it must be a probability, from 0 to 1")
-    code = np.arange(rows * columns).reshape(rows, columns)
-    final = [code[cell] for cell in _cells("ends", ends, code.shape)]
-    size = code.size + bool(final)
-    transition = np.zeros((size, len(_MOVES), size))
-    for cell in np.ndindex(code.shape):
-        transition[code[cell], :, : code.size] = _moves(cell, code, slip)
-    allowed = np.ones((size, len(_MOVES)), bool)
+    shape, number = (rows, columns), rows * columns
+    final = _cells("ends", ends, shape)
+    size = number + bool(final)
+    cell, moves = np.arange(number)[:, None], np.array(list(_MOVES.values()))
+    row, column = cell // columns + moves[:, 0], cell % columns + moves[:, 1]
+    inside = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
+    after = np.where(inside, row * columns + column, cell)
+    transition = np.zeros((size, len(moves), size))
+    # The sides of a move are its neighbours among the moves.
+    for turn, share in ((0, 1 - slip), (1, slip / 2), (-1, slip / 2)):
+        transition[cell, np.arange(len(moves)), np.roll(after, -turn, axis=1)] += share
+    allowed = np.ones((size, len(moves)), bool)
     if final:
         transition[final] = 0.0
         transition[final, :, -1] = 1.0
         transition[-1, 0, -1], allowed[-1, 1:] = 1.0, False
-    names = [f"({row}, {column})" for row, column in np.ndindex(code.shape)]
-    table, feature_names = _cell_features(features, code.shape, names)
-    table = np.concatenate([table, np.zeros((size - len(table), table.shape[1]))])
+    names = [f"({row}, {column})" for row, column in np.ndindex(shape)]
+    table, feature_names = _cell_features(features, shape, names)
     begin = np.zeros(size)
-    inner = [place for place in range(code.size) if place not in final]
-    first = [code[cell] for cell in _cells("start", start, code.shape)] or inner or [0]
+    first = _cells("start", start, shape) or sorted({*range(number)} - {*final}) or [0]
     begin[first] = 1 / len(set(first))
     return {
         "transition": transition,
-        "features": table,
+        "features": np.concatenate([table, np.zeros((size - len(table), table.shape[1]))]),
         "start": begin,
         "allowed": allowed,
         "states": [*names, END][:size],
@@ -620,49 +566,30 @@ def _of_grid(
     }
 
 
-def _moves(
-    cell: tuple[int, ...], code: Int[np.ndarray, "row column"], slip: float
-) -> Float[np.ndarray, "action cell"]:
-    """Probabilities of the next cells after each move."""
-    after = []
-    for step in _MOVES.values():
-        row, column = cell[0] + step[0], cell[1] + step[1]
-        inside = 0 <= row < code.shape[0] and 0 <= column < code.shape[1]
-        after.append(code[row, column] if inside else code[cell])
-    table = np.zeros((len(after), code.size))
-    for move in range(len(after)):  # The sides of a move are its neighbours among the moves.
-        for turn, share in ((0, 1 - slip), (1, slip / 2), (-1, slip / 2)):
-            table[move, after[(move + turn) % len(after)]] += share
-    return table
-
-
-def _cells(parameter: str, cells: Any, shape: tuple[int, ...]) -> list[Any]:
-    """Cells that are given as pairs, or as one pair."""
+def _cells(parameter: str, cells: Any, shape: tuple[int, int]) -> list[int]:
+    """Numbers of cells that are given as pairs, or as one pair."""
     if cells is None or len(cells) == 0:
         return []
     pairs = [cells] if all(isinstance(one, (int, np.integer)) for one in cells) else list(cells)
     for pair in pairs:
-        numbered = np.ndim(pair) == 1 and len(pair) == 2 and np.asarray(pair).dtype.kind in "iu"
+        numbered = np.shape(pair) == (2,) and np.asarray(pair).dtype.kind in "iu"
         if not numbered or not all(0 <= at < size for at, size in zip(pair, shape, strict=True)):
+            expected = "name cells by row and column, counted from 0, of {} rows and {} columns"
+            such = f"{parameter}=[(0, 1)]"
             refuse_data(
-                parameter,
-                pair,
-                "is no cell of the grid",
-                f"name cells by row and column, counted from 0, of {shape[0]} rows"
-                f" and {shape[1]} columns",
-                instead=f"{parameter}=[(0, 1)]",
+                parameter, pair, "is no cell of the grid", expected.format(*shape), instead=such
             )
-    return [tuple(map(int, pair)) for pair in pairs]
+    return [int(row * shape[1] + column) for row, column in pairs]
 
 
 def _cell_features(
-    given: Any, shape: tuple[int, ...], names: list[str]
+    given: Any, shape: tuple[int, int], names: list[str]
 ) -> tuple[Float[np.ndarray, "cell feature"], list[Any]]:
     """Features of the cells and their names; by default an indicator of each."""
     if given is None:
         return np.eye(len(names)), list(names)
     labels = list(given) if isinstance(given, Mapping) else None
-    if isinstance(given, Mapping):
+    if labels is not None:
         layers = [numbers("features", layer) for layer in given.values()]
         same = bool(layers) and all(layer.shape == shape for layer in layers)
         given = np.stack(layers, -1) if same else np.zeros(0)
@@ -670,13 +597,11 @@ def _cell_features(
     if table.ndim == 3 and table.shape[:2] == shape:
         table = table.reshape(len(names), -1)
     if table.ndim != 2 or len(table) != len(names):
-        refuse_data(
-            "features",
-            problem="does not have a value for each cell",
-            expected=f"give arrays of {shape[0]} rows and {shape[1]} columns by name, or"
-            " one of (row, column, feature)",
-            instead=f"features={{'mud': np.zeros({shape})}}",
-        )
+        problem = "does not have a value for each cell"
+        expected = "give arrays of {} rows and {} columns by name, or one of (row, column, feature)"
+        such = f"features={{'mud': np.zeros({shape})}}"
+        expected = expected.format(*shape)
+        refuse_data("features", problem=problem, expected=expected, instead=such)
     return table, labels if labels is not None else list(range(table.shape[1]))
 
 
@@ -719,77 +644,45 @@ def _edges_of(process: MDP) -> Bool[np.ndarray, "state next_state"]:
 def _check_discount(discount: float) -> None:
     """A number above 0 and at most 1."""
     if not is_number(discount) or not 0 < discount <= 1:
-        refuse(
-            "discount",
-            discount,
-            expected="it must be above 0 and at most 1",
-            instead="discount=0.95",
-        )
+        expected = "it must be above 0 and at most 1"
+        refuse("discount", discount, expected=expected, instead="discount=0.95")
 
 
 def _check_transition(transition: Shaped[np.ndarray, " ..."]) -> None:
     """Raise unless a table of transitions has its axes."""
     if transition.ndim != 3 or transition.shape[0] != transition.shape[2] or not transition.size:
-        refuse_data(
-            "transition",
-            problem=f"has shape {transition.shape}",
-            expected="it must be (state, action, next_state), as many states first as last",
-            instead="np.stack([of_action_0, of_action_1], axis=1) of tables (state, next_state)",
-        )
+        expected = "it must be (state, action, next_state), as many states first as last"
+        line = "np.stack([of_action_0, of_action_1], axis=1) of tables (state, next_state)"
+        problem = f"has shape {transition.shape}"
+        refuse_data("transition", problem=problem, expected=expected, instead=line)
 
 
-def _check_allowed(allowed: Shaped[np.ndarray, " ..."], size: tuple[int, ...]) -> None:
+def _check_allowed(allowed: Shaped[np.ndarray, " ..."], size: tuple[int, int]) -> None:
     """Raise unless these are flags of each action in each state."""
     _check_shape("allowed", allowed, size, "(state, action)")
     if allowed.dtype != bool:
-        refuse_data(
-            "allowed",
-            problem=f"has entries of type {allowed.dtype}",
-            expected="it must hold flags",
-            instead="allowed=allowed.astype(bool)",
-        )
+        problem, line = f"has entries of type {allowed.dtype}", "allowed=allowed.astype(bool)"
+        refuse_data("allowed", problem=problem, expected="it must hold flags", instead=line)
 
 
 def _check_shape(name: str, array: Any, shape: tuple[int, ...], axes: str) -> None:
     if np.shape(array) != shape:
-        refuse_data(
-            name,
-            problem=f"has shape {np.shape(array)}",
-            expected=f"it must be {axes}, which is {shape}",
-        )
+        expected = f"it must be {axes}, which is {shape}"
+        refuse_data(name, problem=f"has shape {np.shape(array)}", expected=expected)
 
 
 def _check_names(parameter: str, names: Any, length: int) -> None:
     check_names(names, parameter, parameter.removesuffix("_names").removesuffix("s"))
     check_once(names, parameter)  # Tables name them as text.
     if len(names) != length:
-        refuse_data(
-            parameter,
-            problem=f"has {len(names)} names, and the arrays have {length}",
-            expected="give one name for each, in code order",
-        )
+        problem = f"has {len(names)} names, and the arrays have {length}"
+        refuse_data(parameter, problem=problem, expected="give one name for each, in code order")
 
 
 def _check_finite(name: str, array: np.ndarray) -> None:
     if not np.isfinite(array).all():
-        refuse_data(
-            name,
-            problem="has NaN or infinite entries",
-            expected="all must be finite numbers",
-            instead=f"np.argwhere(~np.isfinite({name})) to see where",
-        )
-
-
-def _check_done(process: MDP, allowed: Bool[np.ndarray, "state action"]) -> None:
-    """Raise unless something is to be done in each state, and each action somewhere."""
-    for names, axis in ((process.states, 1), (process.actions, 0)):
-        if (none := ~allowed.any(axis)).any():
-            refuse_data(
-                "allowed",
-                problem=f"has no action in a state, or an action in none: {_some(names, none)}",
-                expected="allow one action at least in each state (an end has one that keeps it),"
-                " and leave out actions that there are not",
-            )
+        expected, line = "all must be finite", f"np.argwhere(~np.isfinite({name})) to see where"
+        refuse_data(name, problem="has NaN or infinite entries", expected=expected, instead=line)
 
 
 def _check_probabilities(
@@ -797,28 +690,30 @@ def _check_probabilities(
     transition: Float[np.ndarray, "state action next_state"],
     allowed: Bool[np.ndarray, "state action"],
 ) -> None:
-    """Raise unless no probability is below 0, and they add up to 1."""
-    total = transition.sum(-1)
+    """Raise unless something is to be done in each state, and each action somewhere, and
+    probabilities are at least 0 and add up to 1."""
+    for names, axis in ((process.states, 1), (process.actions, 0)):
+        if (none := ~allowed.any(axis)).any():
+            problem = f"has no action in a state, or an action in none: {_some(names, none)}"
+            expected = "allow one action at least in each state, and each action in some state"
+            refuse_data("allowed", problem=problem, expected=expected)
+    total, start = transition.sum(-1), np.asarray(process.start)
     wrong = (allowed & (np.abs(total - 1) > _EXACT * 100)) | (transition < 0).any(-1)
     if wrong.any():
         state, action = np.argwhere(wrong)[0]
-        refuse_data(
-            "transition",
-            problem=f"has probabilities from {transition[state, action].min():g} that add up to"
-            f" {total[state, action]:.6g} after action {process.actions[action]!r} in state"
-            f" {process.states[state]!r} ({int(wrong.sum())} such in all)",
-            expected="the probabilities of the next states must be at least 0 and add up to 1; an"
-            " action that there is not is left out by `allowed`",
-            instead="transition / transition.sum(-1, keepdims=True) of counts",
-        )
-    start = np.asarray(process.start)
+        where = f"{process.actions[action]!r} in state {process.states[state]!r}"
+        where = f" after action {where} ({int(wrong.sum())} such in all)"
+        _refuse_sum("transition", transition[state, action], where)
     if start.min() < 0 or abs(start.sum() - 1) > _EXACT * 100:
-        refuse_data(
-            "start",
-            problem=f"has probabilities from {start.min():g} that add up to {start.sum():.6g}",
-            expected="it must hold probabilities of the states, which add up to 1",
-            instead="start / start.sum()",
-        )
+        _refuse_sum("start", start)
+
+
+def _refuse_sum(name: str, probs: Float[np.ndarray, " state"], where: str = "") -> NoReturn:
+    """Refuse probabilities of states."""
+    problem = f"has probabilities from {probs.min():g} that add up to {probs.sum():.6g}{where}"
+    expected = "the probabilities of states must be at least 0 and add up to 1"
+    line = f"{name} / {name}.sum(-1, keepdims=True) of counts"
+    refuse_data(name, problem=problem, expected=expected, instead=line)
 
 
 def _check_ends(process: MDP) -> None:
@@ -827,27 +722,18 @@ def _check_ends(process: MDP) -> None:
     # Backwards from the ends: where some policy gets to one with probability 1, the policy that
     # does everything at random does, since an end stays within reach.
     astray = ~_reached(_edges_of(process).T, ends)
-    if astray.any():
-        refuse_data(
-            "discount",
-            1.0,
-            f"needs ends, and none is reached from state(s) {_some(process.states, astray)}",
-            "give a discount below 1, or actions that lead to a state that all actions keep",
-            instead="discount=0.95",
-        )
     busy = ends & (process.allowed.sum(1) > 1)
     paid = ends & (np.where(process.allowed[..., None], process.features, 0) != 0).any((1, 2))
-    for parameter, which, problem, expected in (
-        ("allowed", busy, "has several actions in", "with a discount of 1 an end has one"),
-        ("features", paid, "are not 0 in", "with a discount of 1 they are in ends"),
+    for parameter, which, problem, line in (
+        ("discount", astray, "needs ends, and none is reached from state(s)", "discount=0.95"),
+        ("allowed", busy, "has several actions in end(s)", "discount=0.95"),
+        ("features", paid, "are not 0 in end(s)", "features[mdp.ends] = 0"),
     ):
         if which.any():
-            refuse_data(
-                parameter,
-                problem=f"{problem} end(s) {_some(process.states, which)}",
-                expected=f"{expected}, so that nothing is added up there for ever",
-                instead="discount=0.95" if parameter == "allowed" else "features[mdp.ends] = 0",
-            )
+            problem = f"{problem} {_some(process.states, which)}"
+            expected = "with a discount of 1 an end, in which one action keeps it at a reward of 0,"
+            expected += " must be reached from each state"
+            refuse_data(parameter, problem=problem, expected=expected, instead=line)
 
 
 def _some(names: tuple[Any, ...], which: Bool[np.ndarray, " name"]) -> str:
