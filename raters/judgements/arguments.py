@@ -65,7 +65,6 @@ class Arguments(Judgements):
     row = "observation"
     unit = "data set"
     judge = "observation"
-    divisible = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.number:,} observations of {self.outcome!r})"

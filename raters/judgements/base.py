@@ -7,7 +7,8 @@ import contextlib
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self
 
 import jax
 import jax.numpy as jnp
@@ -64,24 +65,18 @@ class Judgements(abc.ABC):
         Axis of those who are audited, paid and bounded by quotas.
     known : str, optional
         Column of units with the latent class where it is known, −1 elsewhere.
-    summed : bool
-        Whether the outcome of a row with a count is the sum of its judgements', and not that of
-        each.
+    answer_scale : {"nominal", "ordinal", "binary", "places"}
+        What an answer is: a name, a level of a scale with the lowest first, 0 or 1, of which a row
+        holds the sum over its judgements, or places of several things. Of those there are too many
+        to list: predictions and scores are then of `listed_answers`.
     together : bool
         Whether the rows of a unit are answered together: each judgement chooses one of them, and
         the `count` of each row is the number of judgements of its unit.
     again : bool
         Whether a judge who answers a question again tells something new.
-    graded : bool
-        Whether the names of the answers are levels of a scale, the lowest first.
     predicted : str
         Name of the column of the most probable answer in tables of questions; `observed` unless it
         is declared.
-    listed : bool
-        Whether `answers` lists what a question can be answered. Of orders there are too many:
-        predictions and scores are then of `listed_answers`.
-    divisible : bool
-        Whether the rows can be divided over devices.
     pair : tuple of (str, str), optional
         Columns of the two things that a question compares, the one shown first in front.
     success : tuple of (str, float), optional
@@ -97,12 +92,9 @@ class Judgements(abc.ABC):
     unit: ClassVar[str]
     judge: ClassVar[str] = "annotator"
     known: ClassVar[str | None] = None
-    summed: ClassVar[bool] = False
+    answer_scale: ClassVar[Literal["nominal", "ordinal", "binary", "places"]] = "nominal"
     together: ClassVar[bool] = False
     again: ClassVar[bool] = False
-    graded: ClassVar[bool] = False
-    listed: ClassVar[bool] = True
-    divisible: ClassVar[bool] = True
     pair: ClassVar[tuple[str, str] | None] = None
     success: ClassVar[tuple[str, float] | None] = None
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
@@ -111,15 +103,14 @@ class Judgements(abc.ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "answer" in cls.__dict__ and "observed" not in cls.__dict__:
-            cls.observed = cls.answer
-        if "answer" in cls.__dict__ and "predicted" not in cls.__dict__:
-            cls.predicted = cls.observed
-        if "row" in cls.__dict__ and "unit" not in cls.__dict__:
-            cls.unit = cls.row
+        declared = cls.__dict__
+        if "answer" in declared:
+            cls.observed = declared.get("observed", cls.answer)
+            cls.predicted = declared.get("predicted", cls.observed)
+        if "row" in declared:
+            cls.unit = declared.get("unit", cls.row)
         # Of its own, so that `dataclass` does not write one with all columns.
-        if "__repr__" not in cls.__dict__:
-            cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
 
     # ---------------------------------------------------------------- what can be answered
 
@@ -127,14 +118,32 @@ class Judgements(abc.ABC):
     def answers(self) -> Num[np.ndarray, " answer"]:
         """Outcomes that a question can have, in the order of tables of answers."""
 
-    @classmethod
-    def check_listed(cls) -> None:
+    @property
+    def listed(self) -> bool:
+        """True if the answers that a question can have are few enough to be listed."""
+        return self.answer_scale != "places"
+
+    @property
+    def graded(self) -> bool:
+        """True if the answers are levels of a scale, the lowest first."""
+        return self.answer_scale == "ordinal"
+
+    @property
+    def summed(self) -> bool:
+        """True if the outcome of a row is the sum over its judgements, and not that of each."""
+        return self.answer_scale == "binary"
+
+    @property
+    def divisible(self) -> bool:
+        """True if the rows can be divided over devices."""
+        return bool(self.axes)
+
+    def check_listed(self) -> None:
         """Raise where the outcomes of a question cannot be listed, as orders of several things."""
-        if not cls.listed:
+        if not self.listed:
             raise DataError(
-                f"{cls.__name__} have as many answers as there are orders, which are not listed one"
-                " by one, so that there are no outcomes by answer; draw new ones with rt.simulate,"
-                " or check the model with rt.check"
+                f"{type(self).__name__} have as many answers as there are orders, too many for"
+                " outcomes by answer; draw new ones with rt.simulate, or check with rt.check"
             )
 
     def listed_answers(self) -> Num[np.ndarray, " answer"]:
@@ -145,7 +154,7 @@ class Judgements(abc.ABC):
         """These questions, each with the same of the `listed_answers`, also within a compiled
         function."""
         column = jnp.broadcast_to(answer, (self.num_rows,))
-        return dataclasses.replace(self, **{self.answer: column, "count": None})
+        return replace(self, **{self.answer: column, "count": None})
 
     def answer_table(
         self, table: Float[np.ndarray, "draw answer row"]
@@ -161,16 +170,14 @@ class Judgements(abc.ABC):
         outcomes as text."""
         self._place(row)
         answers = self.answers().tolist()
-        if self.answer in self.axes:
-            names = self.coords[self.axes[self.answer]]
-            return {name_text(names[int(answer)]): float(answer) for answer in answers}
-        return {name_text(answer): float(answer) for answer in answers}
+        names = self.coords.get(self.axes.get(self.answer, ""), range(0))
+        words = [names[int(answer)] for answer in answers] if self.answer in self.axes else answers
+        return {name_text(word): float(one) for word, one in zip(words, answers, strict=True)}
 
     def outcome_of(self, row: int, answer: Any) -> float | None:
         """Outcome that an answer in words stands for."""
-        if not isinstance(answer, (str, int, float, np.number, np.bool_)):
-            return None
-        if isinstance(answer, (bool, np.bool_)) and self.answer not in self.axes:
+        logical = isinstance(answer, (bool, np.bool_)) and self.answer not in self.axes
+        if logical or not isinstance(answer, (str, int, float, np.number, np.bool_)):
             return None
         text, words = name_text(answer), self.answer_words(row)
         for spelled in (text, text.strip()):
@@ -186,9 +193,8 @@ class Judgements(abc.ABC):
         finite("outcome", outcome, 1.0)
         words = [word for word, value in self.answer_words(row).items() if value == outcome]
         if not words:
-            possible = sorted(set(self.answer_words(row).values()))
-            problem = f"is no outcome of question {row}"
-            refuse_data("outcome", outcome, problem, f"it must be one of {possible}")
+            expected = f"it must be one of {sorted(set(self.answer_words(row).values()))}"
+            refuse_data("outcome", outcome, f"is no outcome of question {row}", expected)
         return words[-1]
 
     def listed_word(self, row: int, answer: float) -> str:
@@ -197,9 +203,8 @@ class Judgements(abc.ABC):
 
     def single_outcomes(self, row: int) -> dict[float, int]:
         """Count the judgements of a row by their outcome."""
-        row = self._place(row)
-        count = 1.0 if self.count is None else float(self.count[row])
-        outcome = float(getattr(self, self.answer)[row])
+        count = 1.0 if self.count is None else float(self.count[self._place(row)])
+        outcome = float(getattr(self, self.answer)[self._place(row)])
         if not self.summed:
             return {outcome: round(count)}
         numbers = {1.0: int(outcome), 0.5: round(2 * (outcome % 1)), 0.0: int(count - outcome)}
@@ -244,15 +249,20 @@ class Judgements(abc.ABC):
         return cls.axes.get(column)
 
     @classmethod
+    def row_columns(cls) -> list[str]:
+        """Columns with an entry for each row."""
+        return [name for name, axes in cls.arrays().items() if axes[0] == cls.row]
+
+    @classmethod
     def of_judges(cls, column: str) -> bool:
         """True for an array with an entry for each judge, such as a code of their family, −1 for
         none."""
         return cls.arrays()[column][0] == cls.judge
 
     def __repr__(self) -> str:
-        codes = getattr(self, self.code_columns(self.judge)[0])
-        axes = self.arrays()
-        if codes is None or not all(_has_axes(getattr(self, name), axes[name]) for name in axes):
+        judge = getattr(self, self.code_columns(self.judge)[0])
+        traced = isinstance(judge, jax.core.Tracer)
+        if traced or not isinstance(judge, (np.ndarray, jax.Array)) or judge.ndim != 1:
             return f"{type(self).__name__}(...)"  # a tree of something else, or traced
         number = self.num_units if self.together else self.num_rows
         if self.has_answers:
@@ -260,10 +270,8 @@ class Judgements(abc.ABC):
         sizes = [counted(number, "judgement" if self.has_answers else "question")]
         if number != self.num_rows:
             sizes[0] += f" in {counted(self.num_rows, 'row')}"
-        of_field: dict[str, str] = {}
-        for axis, field in self.names.items():
-            of_field.setdefault(field, axis)
-        for field, axis in of_field.items():
+        fields = {field: axis for axis, field in reversed(self.names.items())}
+        for field, axis in reversed(fields.items()):
             size = self.num_units if axis == self.unit else len(getattr(self, field))
             sizes += [counted(size, axis.replace("_", " "))] if size else []
         return f"{type(self).__name__}({', '.join(sizes)})"
@@ -290,15 +298,11 @@ class Judgements(abc.ABC):
         """Number of units."""
         return self.num_rows
 
-    @property
-    def num_items(self) -> int:
-        """Number of items, judged or not."""
-        return len(self.coords["item"])
+    num_items = property(lambda self: len(self.coords["item"]), doc="Number of items in all.")
 
-    @property
-    def num_annotators(self) -> int:
-        """Number of annotators, with judgements or without."""
-        return len(self.coords["annotator"])
+    num_annotators = property(
+        lambda self: len(self.coords["annotator"]), doc="Number of annotators in all."
+    )
 
     @property
     def weight(self) -> Any:
@@ -356,15 +360,15 @@ class Judgements(abc.ABC):
     def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:
         """Give the names and the numbers that each row asks about, and the judge who is asked."""
         columns = {}
-        for column, axis in self.axes.items():
-            if column != self.answer and self.arrays()[column][0] == self.row:
-                names = names_array(self.coords[axis])
+        for column in self.row_columns():
+            if column in self.axes and column != self.answer:
+                names = names_array(self.coords[self.axes[column]])
                 codes = np.asarray(getattr(self, column))
                 named = names[codes]
                 if codes.ndim > 1:
                     sets = [", ".join(map(str, names[row[row >= 0]])) for row in codes]
                     named = np.array(sets, object)
-                columns["by" if axis == self.judge else column] = named
+                columns["by" if self.axes[column] == self.judge else column] = named
         return columns | {name: _plain(getattr(self, name)) for name in self.plain_columns()}
 
     def plain_columns(self) -> tuple[str, ...]:
@@ -400,12 +404,11 @@ class Judgements(abc.ABC):
         if present:
             columns = self._at_rows(np.minimum(np.arange(rows), present - 1))
         real = np.arange(rows) < present
-        count = columns["count"]
+        count, answers = columns["count"], columns[self.answer]
         columns["count"] = exact(np.where(real, 1.0 if count is None else count, 0.0))
-        answers = columns[self.answer]
         if answers is not None and self.summed:
             columns[self.answer] = exact(np.where(real, answers, 0.0))
-        return dataclasses.replace(self, **columns)
+        return replace(self, **columns)
 
     def first_unit(self) -> Self:
         """The first unit, to read a program on; without any, one of count 0: plates are not empty,
@@ -414,14 +417,10 @@ class Judgements(abc.ABC):
 
     def _empty_rows(self, rows: int) -> dict[str, Any]:
         """Rows of code 0 where there is none to copy."""
-        columns: dict[str, Any] = {}
-        for name, axes in self.arrays().items():
-            if axes[0] == self.row:
-                column = getattr(self, name)
-                if column is not None:
-                    column = np.zeros_like(column, shape=(rows, *np.shape(column)[1:]))
-                columns[name] = column
-        return columns
+        return {
+            name: None if one is None else np.zeros_like(one, shape=(rows, *one.shape[1:]))
+            for name, one in self._at_rows(slice(0)).items()
+        }
 
     def unpadded(self) -> Self:
         """The judgements without rows of count 0."""
@@ -433,10 +432,9 @@ class Judgements(abc.ABC):
     def _slim(self) -> Self:
         """Without the counts when each is 1, and sums are whole: single outcomes cost less."""
         answer = getattr(self, self.answer) if self.summed else None
-        whole = answer is None or bool(np.all(np.asarray(answer) % 1 == 0))
-        if self.count is not None and whole and bool(np.all(np.asarray(self.count) == 1)):
-            return dataclasses.replace(self, count=None)
-        return self
+        if self.count is None or (answer is not None and np.any(np.asarray(answer) % 1)):
+            return self
+        return replace(self, count=None) if np.all(np.asarray(self.count) == 1) else self
 
     def aggregate(self) -> Self:
         """Equal rows as one row with a count, in sorted order; the likelihood does not change but
@@ -444,46 +442,40 @@ class Judgements(abc.ABC):
         real = self.unpadded().canonical()
         if real.num_rows == 0:
             return real
-        columns = real._question()
-        if real.has_answers and not self.summed:
-            columns.append(np.asarray(getattr(real, self.answer)))
+        columns, answer = real._question(), getattr(real, self.answer)
+        if answer is not None and not self.summed:
+            columns.append(np.asarray(answer))
         _, first, place = np.unique(ranks(columns), return_index=True, return_inverse=True)
-        weights = None if real.count is None else np.asarray(real.count)
-        cells = dataclasses.replace(real.rows(first), count=exact(np.bincount(place, weights)))
-        if real.has_answers and self.summed:
-            total = np.bincount(place, np.asarray(getattr(real, self.answer)))
-            cells = dataclasses.replace(cells, **{self.answer: exact(total)})
-        return cells._slim()
+        sums = {"count": None if real.count is None else np.asarray(real.count)}
+        if answer is not None and self.summed:
+            sums[self.answer] = np.asarray(answer)
+        sums = {name: exact(np.bincount(place, column)) for name, column in sums.items()}
+        return replace(real.rows(first), **sums)._slim()
 
     # ---------------------------------------------------------------- questions
 
     def questions(self) -> Self:
         """Each question once, without outcomes and counts, in order of first appearance."""
-        asked = dataclasses.replace(self.unanswered(), count=None)
+        asked = replace(self.unanswered(), count=None)
         _, first = np.unique(asked.keys(), return_index=True)
         return asked if len(first) == asked.num_rows else asked.rows(np.sort(first))
 
     @checked
     def keys(self, other: Self | None = None) -> Codes:
         """Number of each row that equal questions share, and no others."""
-        parts = [part.canonical() for part in ([self] if other is None else [self, other])]
-        columns = [
-            np.concatenate(of_parts)
-            for of_parts in zip(*(part._question() for part in parts), strict=True)
-        ]
-        return ranks(columns)
+        parts = [self] if other is None else [self, other]
+        columns = zip(*(part.canonical()._question() for part in parts), strict=True)
+        return ranks([np.concatenate(of_parts) for of_parts in columns])
 
     def _question(self, without: tuple[str, ...] = ()) -> list[Num[np.ndarray, "row ..."]]:
         """Columns that tell questions apart: codes of each row but the answer, and features of
         rows."""
-        columns = []
         left_out = (self.answer, "count", *without)
-        for name, axes in self.arrays().items():
-            column = getattr(self, name)
-            if axes[0] == self.row and name not in left_out and column is not None:
-                values = np.asarray(column)
-                columns.append(values if name in self.axes else values + 0.0)  # −0 is 0
-        return columns
+        asked = [name for name in self.row_columns() if name not in left_out]
+        columns = {name: np.asarray(getattr(self, name)) for name in asked}
+        known = {name: column for name, column in columns.items() if column.ndim}
+        # −0 is 0.
+        return [column if name in self.axes else column + 0.0 for name, column in known.items()]
 
     @property
     def exchangeable(self) -> bool:
@@ -529,19 +521,17 @@ class Judgements(abc.ABC):
         if more.num_rows == 0:
             return self
         columns: dict[str, Any] = {}
-        for name, axes in self.arrays().items():
+        for name in set(self.row_columns()) - {"count"}:
             parts = [getattr(part, name) for part in (self, more)]
-            if axes[0] != self.row or name == "count" or (parts[0] is None and parts[1] is None):
-                continue
-            if parts[0] is None or parts[1] is None:
-                refuse_data(
-                    name, problem="is in one of the two alone", expected="join the same columns"
-                )
-            columns[name] = np.concatenate([np.asarray(part) for part in parts])
+            if (parts[0] is None) != (parts[1] is None):
+                problem = "is in one of the two alone"
+                refuse_data(name, problem=problem, expected="join the same columns")
+            if parts[0] is not None:
+                columns[name] = np.concatenate([np.asarray(part) for part in parts])
         if self.count is not None or more.count is not None:
             weights = [np.asarray(part.weight) for part in (self, more)]
             columns["count"] = exact(np.concatenate(weights))
-        return dataclasses.replace(self, **columns)
+        return replace(self, **columns)
 
     @checked
     def recoded(self, like: Self, axes: Iterable[str]) -> Self:
@@ -550,13 +540,11 @@ class Judgements(abc.ABC):
         axes = tuple(axes)
         for axis in axes:
             one_of("axes", axis, {*self.names, *self.axes.values()})
-            if axis not in self.names:
-                continue
+        for axis in filter(self.names.__contains__, axes):
             known, present = tuple(like.coords[axis]), tuple(self.coords[axis])
             for column in self.code_columns(axis):
-                if self.of_judges(column):
-                    continue
-                if (codes := getattr(self, column)) is not None:
+                codes = getattr(self, column)
+                if codes is not None and not self.of_judges(column):
                     role = axis.removeprefix("true_")
                     changes[column] = match_names(codes, present, known, role)
             changes[self.names[axis]] = known
@@ -564,7 +552,7 @@ class Judgements(abc.ABC):
             columns = [name for name in self.arrays() if self.of_judges(name)]
             names = [self.names[self.axes[name]] for name in columns if name in self.axes]
             changes |= {name: getattr(like, name) for name in (*columns, *names)}
-        return dataclasses.replace(self, **changes)
+        return replace(self, **changes)
 
     @property
     def warned_axes(self) -> set[str]:
@@ -575,12 +563,9 @@ class Judgements(abc.ABC):
     def question_axes(cls) -> tuple[str, ...]:
         """Axes whose names say what is asked, and whom."""
         arrays = cls.arrays()
-        axes = {
-            axis: None
-            for column, axis in cls.axes.items()
-            if column != cls.answer and arrays[column][0] in (cls.row, "unit")
-        }
-        return tuple(axes)
+        asked = [name for name in cls.axes if name != cls.answer]
+        axes = [cls.axes[name] for name in asked if arrays[name][0] in (cls.row, "unit")]
+        return tuple(dict.fromkeys(axes))
 
     @checked
     def asked_of(self, like: Self) -> Self:
@@ -602,22 +587,24 @@ class Judgements(abc.ABC):
             if (codes := getattr(self, column)) is not None:
                 # Only sets, known classes and what is known of judges have places for none.
                 none = column == self.known or np.ndim(codes) > 1 or self.of_judges(column)
-                values, size = np.asarray(codes), len(self.coords[axis])
-                wrong = ~((values >= (-1 if none else 0)) & (values < size))
-                if values.dtype.kind not in "iu":
-                    wrong = np.ones_like(wrong)
-                self._refuse(column, wrong, f"it must be codes of the {size} {plural(axis)}")
+                self._check_codes(column, axis, -1 if none else 0)
         count = np.asarray(self.weight, float)
         self._refuse("count", ~(np.isfinite(count) & (count >= 0)), "it must be at least 0")
-        if self.has_answers and self.answer not in self.axes:
-            answers = np.asarray(self.answers(), float)
-            outcome = np.asarray(getattr(self, self.answer), float)
-            if self.summed:
-                low, high = answers.min() * count, answers.max() * count
-                wrong, words = ~((outcome >= low) & (outcome <= high)), "a sum over its judgements"
-            else:
-                wrong, words = ~np.isin(outcome, answers), f"one of {shorten(answers, 10)}"
-            self._refuse(self.answer, wrong, f"it must be {words}")
+        if not self.has_answers or self.answer in self.axes:
+            return
+        answers = np.asarray(self.answers(), float)
+        outcome = np.asarray(getattr(self, self.answer), float)
+        wrong, words = ~np.isin(outcome, answers), f"one of {shorten(answers, 10)}"
+        if self.summed:
+            wrong = ~((outcome >= answers.min() * count) & (outcome <= answers.max() * count))
+            words = "a sum over its judgements"
+        self._refuse(self.answer, wrong, f"it must be {words}")
+
+    def _check_codes(self, column: str, axis: str, least: int = 0) -> None:
+        """Raise unless a column holds codes of the names along an axis."""
+        values, size = np.asarray(getattr(self, column)), len(getattr(self, self.names[axis]))
+        right = (values >= least) & (values < size) & (values.dtype.kind in "iu")
+        self._refuse(column, ~right, f"it must be codes of the {size} {plural(axis)}")
 
     def _check_column(self, name: str, axes: tuple[str, ...]) -> None:
         """Raise unless a column is an array of numbers with its axes, as long as there are rows."""
@@ -625,19 +612,15 @@ class Judgements(abc.ABC):
         optional = name not in self.axes or name in (self.answer, self.known)
         if column is None and (optional or self.of_judges(name)):
             return
-        shape = f"an array of numbers with the axes ({', '.join(axes)})"
         values = np.asarray(column if hasattr(column, "ndim") else None)
         if values.dtype.kind not in "biuf" or values.ndim != len(axes):
-            refuse_data(
-                name, column, "is no column", f"it must be {shape}", instead=f"{name}=np.array(...)"
-            )
+            expected = f"it must be an array of numbers with the axes ({', '.join(axes)})"
+            such = f"{name}=np.array(...)"
+            refuse_data(name, column, "is no column", expected, instead=such)
         size = {self.row: self.num_rows, self.judge: len(self.judges)}.get(axes[0], len(values))
         if len(values) != size:
-            refuse_data(
-                name,
-                problem=f"has {len(values)} entries",
-                expected=f"it must have one for each {axes[0]}, and there are {size}",
-            )
+            expected = f"it must have one for each {axes[0]}, and there are {size}"
+            refuse_data(name, problem=f"has {len(values)} entries", expected=expected)
         if values.dtype.kind == "f" and name not in (self.answer, "count"):
             self._refuse(name, ~np.isfinite(values), "it must be a finite number")
 
@@ -691,8 +674,8 @@ class Judgements(abc.ABC):
             for codes in piece.code_arrays(axis):
                 weight = None
                 if piece.count is not None:
-                    weight = np.repeat(np.asarray(piece.count), codes[0].size if len(codes) else 1)
-                    weight = weight[codes.ravel() >= 0]
+                    each = (-1, *[1] * (codes.ndim - 1))
+                    weight = np.broadcast_to(np.reshape(piece.count, each), codes.shape)[codes >= 0]
                 total += np.bincount(codes[codes >= 0], weight, len(total))
         return total.astype(np.int64)
 
@@ -704,11 +687,10 @@ class Judgements(abc.ABC):
         index : slice, int array or bool array
             Rows to take, in the order of the result.
         """
-        return dataclasses.replace(self, **self._at_rows(places("index", index, self.num_rows)))
+        return replace(self, **self._at_rows(places("index", index, self.num_rows)))
 
     def _at_rows(self, index: Any) -> dict[str, Any]:
-        columns = [name for name, axes in self.arrays().items() if axes[0] == self.row]
-        arrays = {name: getattr(self, name) for name in columns}
+        arrays = {name: getattr(self, name) for name in self.row_columns()}
         return {name: None if column is None else column[index] for name, column in arrays.items()}
 
     def take(self, units: Any) -> Self:
@@ -718,7 +700,7 @@ class Judgements(abc.ABC):
     def window(self, begin: Any, units: int, rows: int) -> Self:
         """Consecutive units, counted round, for mini-batches in a compiled function."""
         place = (begin + jnp.arange(units)) % self.num_units
-        return dataclasses.replace(self, **self._at_rows(place))
+        return replace(self, **self._at_rows(place))
 
     def window_rows(self, units: int) -> int:
         """Number of rows that hold every `window` of so many units."""
@@ -737,16 +719,15 @@ class Judgements(abc.ABC):
 
     def unanswered(self) -> Self:
         """The questions without the answers, as `raters.simulate` takes them."""
-        return dataclasses.replace(self, **{self.answer: None})
+        return replace(self, **{self.answer: None})
 
     @property
     def instruction(self) -> str:
         """Sentence that asks these questions."""
         if not self.listed:
             return "Put these in order, the best first."
-        if self.known is not None:
-            return "Which of these is right?"
-        return "Which of these do you choose?"  # There may be no right answer.
+        # Where no class is known, there may be no right answer.
+        return f"Which of these {'do you choose' if self.known is None else 'is right'}?"
 
     def shaped(self, outcomes: Any) -> Any:
         """Outcomes as a distribution draws them, in the shape of the column of answers; also within
@@ -764,17 +745,13 @@ class Judgements(abc.ABC):
         except (TypeError, ValueError, OverflowError):
             column = np.asarray(None)
         if column.shape != (self.num_rows,):
-            refuse_data(
-                "outcomes",
-                outcomes,
-                "is not one number for each question",
-                f"it must be an array of {self.num_rows} outcomes",
-            )
-        return dataclasses.replace(self, **{self.answer: column})
+            expected = f"it must be an array of {self.num_rows} outcomes"
+            refuse_data("outcomes", outcomes, "is not one number for each question", expected)
+        return replace(self, **{self.answer: column})
 
     def without_truth(self) -> Self:
         """Without the latent classes that are known."""
-        return self if self.known is None else dataclasses.replace(self, **{self.known: None})
+        return self if self.known is None else replace(self, **{self.known: None})
 
     def with_truth_of(self, like: Self, classes: Any) -> Self:
         """With the latent class known of the units of which `like` knows it; also within a compiled
@@ -782,7 +759,7 @@ class Judgements(abc.ABC):
         if self.known is None or (places := getattr(like, self.known)) is None:
             return self
         known = jnp.where(jnp.asarray(places) >= 0, classes, -1).astype(jnp.int32)
-        return dataclasses.replace(self, **{self.known: known})
+        return replace(self, **{self.known: known})
 
     def _of_judges(self, stay: Bool[np.ndarray, " judge"]) -> Self:
         """The judgements of those who stay."""
@@ -803,22 +780,17 @@ class Judgements(abc.ABC):
         """
         stays = staying(self.judges, names, self.judge)
         if not self.judgements_by(self.judge)[stays].any():
-            refuse_data(
-                "names",
-                problem=f"holds all {plural(self.judge)} with judgements, so none would be left",
-                expected="keep at least one who gave some",
-            )
+            problem = f"holds all {plural(self.judge)} with judgements, so none would be left"
+            refuse_data("names", problem=problem, expected="keep at least one who gave some")
         column, code = self.code_columns(self.judge)[0], (np.cumsum(stays) - 1).astype(np.int32)
         part = self._of_judges(stays)
-        kept = tuple(name for name, stay in zip(self.judges, stays, strict=True) if stay)
-        changes: dict[str, Any] = {
-            column: code[np.asarray(getattr(part, column))],
-            self.names[self.judge]: kept,
-        }
+        changes: dict[str, Any] = {column: code[np.asarray(getattr(part, column))]}
+        kept = zip(self.judges, stays, strict=True)
+        changes[self.names[self.judge]] = tuple(name for name, stay in kept if stay)
         for name in filter(self.of_judges, self.arrays()):
             if (array := getattr(self, name)) is not None:
                 changes[name] = np.asarray(array)[stays]
-        return dataclasses.replace(part, **changes)
+        return replace(part, **changes)
 
     # ---------------------------------------------------------------- storing
 
@@ -829,19 +801,19 @@ class Judgements(abc.ABC):
             (self.judge if name == "by" else name): names
             for name, names in self.question_names().items()
         }
-        coded = self.axes.get(self.answer)
-        if coded is not None and self.has_answers:
-            codes = np.asarray(getattr(self, self.answer))
-            columns[self.answer] = names_array(self.coords[coded])[codes]
-        if coded is not None or not self.has_answers:
-            count = np.asarray(self.weight).astype(np.int64)
-            return pd.DataFrame(columns | {"count": count})[count > 0].reset_index(drop=True)
+        weight, answer = np.asarray(self.weight), self.answer
+        if not self.has_answers or answer in self.axes:
+            if self.has_answers:
+                names = names_array(self.coords[self.axes[answer]])
+                columns[answer] = names[np.asarray(getattr(self, answer))]
+            table = pd.DataFrame(columns | {"count": weight.astype(np.int64)})
+            return table[weight > 0].reset_index(drop=True)
         single = [
             (row, self.words_of(row, outcome), number)
-            for row in np.flatnonzero(np.asarray(self.weight) > 0).tolist()
+            for row in np.flatnonzero(weight > 0).tolist()
             for outcome, number in self.single_outcomes(row).items()
         ]
-        table = pd.DataFrame(single, columns=["row", self.answer, "count"])
+        table = pd.DataFrame(single, columns=["row", answer, "count"])
         names = pd.DataFrame(columns).take(table.pop("row")).reset_index(drop=True)
         return names.join(table)
 
@@ -849,12 +821,11 @@ class Judgements(abc.ABC):
         """Judgements by name, those of each outcome in a row of their own, with the row of the data
         as the index."""
         axes = {name: axis for name, axis in self.axes.items() if name != self.answer}
-        names = pd.DataFrame(
-            {
-                name: pd.Index(self.coords[axes[name]]).take(np.asarray(getattr(self, name)))
-                for name in sorted(axes, key=lambda name: axes[name] != self.judge)
-            }
-        )
+        codes = {
+            name: pd.Index(self.coords[axes[name]]).take(np.asarray(getattr(self, name)))
+            for name in sorted(axes, key=lambda name: axes[name] != self.judge)
+        }
+        names = pd.DataFrame(codes)
         parts = [
             names[number > 0].assign(**{answer: outcome}, count=number[number > 0].astype(np.int64))
             for outcome, number in numbers.items()
@@ -864,12 +835,8 @@ class Judgements(abc.ABC):
     def check_answered(self) -> None:
         """Raise for questions without answers."""
         if not self.has_answers:
-            refuse_data(
-                "data",
-                problem="holds questions without answers",
-                expected="simulate some",
-                instead="rt.simulate(model, questions, seed=0)",
-            )
+            problem, line = "holds questions without answers", "rt.simulate(model, data, seed=0)"
+            refuse_data("data", problem=problem, expected="simulate some", instead=line)
 
     def packed(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
         """Copies of the arrays, which `unpack` puts together."""
@@ -899,11 +866,9 @@ class Judgements(abc.ABC):
     def groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]]:
         """Arrays as a result stores them."""
         axes = self.arrays()
-        constant = {}
-        for name, array in self.packed().items():
-            constant[self._stored(name)] = axes[name], array
-        observed = constant.pop(self._stored(self.answer))
-        return {"observed_data": {self._stored(self.answer): observed}, "constant_data": constant}
+        constant = {self._stored(name): (axes[name], one) for name, one in self.packed().items()}
+        observed = {self._stored(self.answer): constant.pop(self._stored(self.answer))}
+        return {"observed_data": observed, "constant_data": constant}
 
     @classmethod
     def _stored(cls, name: str) -> str:
@@ -919,12 +884,10 @@ class Judgements(abc.ABC):
             if not data.has_answers:
                 raise ValueError("it has no outcomes")
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            refuse_data(
-                "result",
-                problem=f"was altered: its data cannot be read ({type(error).__name__}: {error})",
-                expected="pass a result, as fitted or as read back from its file",
-                instead="rt.fit(model, data, seed=0)",
-            )
+            problem = f"was altered: its data cannot be read ({type(error).__name__}: {error})"
+            expected = "pass a result, as fitted or as read back from its file"
+            line = "rt.fit(model, data, seed=0)"
+            refuse_data("result", problem=problem, expected=expected, instead=line)
         data.check()
         return data
 
@@ -949,12 +912,3 @@ def _plain(numbers: Any) -> Shaped[np.ndarray, " row"]:
     values: np.ndarray = np.asarray(numbers)
     whole = values.dtype.kind in "biu" or bool(np.all(values == np.round(values)))
     return values.astype(np.int64) if whole else values
-
-
-def _has_axes(column: Any, axes: tuple[str, ...]) -> bool:
-    """True for an array of numbers with these axes, and for None."""
-    if isinstance(column, jax.core.Tracer):
-        return False
-    return column is None or (
-        isinstance(column, (np.ndarray, jax.Array)) and column.ndim == len(axes)
-    )

@@ -139,7 +139,7 @@ class Choices(Grouped):
     answer = "chosen"
     row = "offer"
     unit = "set"
-    summed = True
+    answer_scale = "binary"
     together = True
     success = ("p_chosen", 1.0)
 

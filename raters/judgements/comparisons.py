@@ -468,9 +468,9 @@ class Comparisons(Scanned, Judgements):
 
     # Of other kinds these two are facts of the class; here they depend on how ties were read.
     @property
-    def summed(self) -> bool:  # type: ignore[override]
-        """True where a row holds the sum of its votes, as it does unless ties are kept."""
-        return not self.tied
+    def answer_scale(self) -> Literal["nominal", "binary"]:  # type: ignore[override]
+        """That of a sum of votes, unless ties are kept."""
+        return "nominal" if self.tied else "binary"
 
     @property
     def success(self) -> tuple[str, float] | None:  # type: ignore[override]

@@ -62,7 +62,7 @@ class OfItems(Scanned, Judgements):
         fields = _coded(cls, columns, known)
         (answer,), more = cls._read([columns[cls.answer]], known)
         count = columns.counts()
-        if count is not None and cls.summed:
+        if count is not None and cls.answer_scale == "binary":
             answer = exact(answer * count)
         data = cls(**fields, **more, **{cls.answer: answer, "count": count})
         return data.aggregate() if aggregate else data._slim()
@@ -109,7 +109,7 @@ class OnScale(OfItems):
     levels: tuple[Any, ...]
 
     row = "row"
-    graded = True
+    answer_scale = "ordinal"
 
     @property
     def coords(self) -> dict[str, Sequence[Any]]:

@@ -37,7 +37,7 @@ class Patterns(Grouped):
     row = "row"
     unit = "pattern"
     judge = "facet"
-    summed = True
+    answer_scale = "binary"
 
     @classmethod
     def of(cls, data: Judgements, axis: str, other: str) -> Self:

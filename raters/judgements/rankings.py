@@ -147,7 +147,7 @@ class Rankings(Judgements):
     answer = "place"
     row = "ranking"
     predicted = "first"
-    listed = False
+    answer_scale = "places"
 
     # ---------------------------------------------------------------- building
 

@@ -60,7 +60,7 @@ class Responses(OfItems):
     answer = "correct"
     row = "response"
     judge = "person"
-    summed = True
+    answer_scale = "binary"
     success = ("p_correct", 1.0)
 
     # ---------------------------------------------------------------- building
