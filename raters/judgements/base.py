@@ -604,7 +604,7 @@ class Judgements(abc.ABC):
         """Raise unless a column holds codes of the names along an axis."""
         values, size = np.asarray(getattr(self, column)), len(getattr(self, self.names[axis]))
         right = (values >= least) & (values < size) & (values.dtype.kind in "iu")
-        self._refuse(column, ~right, f"it must be codes of the {size} {plural(axis)}")
+        self._refuse(column, ~right, f"it must be codes of the {size} {self.names[axis]}")
 
     def _check_column(self, name: str, axes: tuple[str, ...]) -> None:
         """Raise unless a column is an array of numbers with its axes, as long as there are rows."""

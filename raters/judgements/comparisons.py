@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, get_args
 
 import jax
@@ -40,12 +39,13 @@ from raters.judgements.scanned import Scanned
 from raters.judgements.separation import is_even, is_separated
 
 Ties = Literal["error", "drop", "half", "keep"]
-_FIRST_WORDS = ("first", "left", "a", "item_a", "model_a", "true", "win")
-_SECOND_WORDS = ("second", "right", "b", "item_b", "model_b", "false", "loss")
+_SIDE_WORDS = {
+    **dict.fromkeys(("first", "left", "a", "item_a", "model_a", "true", "win"), 1.0),
+    **dict.fromkeys(("second", "right", "b", "item_b", "model_b", "false", "loss"), 0.0),
+}
 # Words of the two sides that also occur as parts of names of columns.
 _SIDES = (("first", "second"), ("left", "right"), ("a", "b"))
 _TIE = re.compile(r"(tie|tied|draw|equal|both|½)([^a-z].*)?", re.DOTALL)
-_NUMBERS = {1.0: 1.0, 0.0: 0.0, 0.5: 0.5}
 _MAX_PAIRS = 50_000_000
 
 #: Words for an answer, and votes for the first item that each stands for.
@@ -125,12 +125,8 @@ class Comparisons(Scanned, Judgements):
     strata: tuple[Any, ...] = static(())
 
     axes = {"first": "item", "second": "item", "annotator": "annotator"}
-    names = {
-        "item": "items",
-        "annotator": "annotators",
-        "feature": "feature_names",
-        "stratum": "strata",
-    }
+    names = {"item": "items", "annotator": "annotators"}
+    names |= {"feature": "feature_names", "stratum": "strata"}
     answer = "wins"
     observed = "outcome"
     row = "comparison"
@@ -239,30 +235,27 @@ class Comparisons(Scanned, Judgements):
         left, right = (columns[role] for role in roles)
         (left_code, right_code), item_names = encode_names([left, right], items, "item")
         _check_items(left_code, right_code, item_names, (left, right))
-        who, annotator_names = columns.annotators(annotators, "have one vote")
-        counts, ones = columns.counts(), np.ones(columns.rows, np.float32)
-        wins, votes = ones, ones if counts is None else counts
+        who, people = columns.annotators(annotators, "have one vote")
+        wins, votes = np.ones(columns.rows, np.float32), columns.counts()
+        votes = wins if votes is None else votes
         if outcome is not None:
             coded = (left, left_code), (right, right_code)
             wins = _wins_of(columns["outcome"], *coded, item_names, outcomes)
         group, strata = columns.codes("stratum")
         differences = feature_reading.differences(columns.lists["features"], names)
-        keep, tied = _settle_ties(wins, ties, str(outcome)), ties == "keep"
-        data = cls(
-            first=left_code[keep],
-            second=right_code[keep],
-            annotator=who[keep],
-            wins=(wins if tied else wins * votes)[keep],
-            count=votes[keep],
-            items=item_names,
-            annotators=annotator_names,
-            ordered=outcome is not None,
-            features=None if differences is None else differences[keep],
-            feature_names=names,
-            tied=tied,
-            stratum=None if group is None else group[keep],
-            strata=strata,
-        )
+        known, keep = {"items": item_names, "annotators": people}, _kept(wins, ties, outcome)
+        rows = {
+            "first": left_code,
+            "second": right_code,
+            "annotator": who,
+            "wins": wins if ties == "keep" else wins * votes,
+            "count": votes,
+            "features": differences,
+            "stratum": group,
+        }
+        rows = {name: None if column is None else column[keep] for name, column in rows.items()}
+        flags = {"ordered": outcome is not None, "tied": ties == "keep"}
+        data = cls(**rows, **known, **flags, feature_names=names, strata=strata)
         return data.aggregate() if aggregate else data._slim()
 
     @classmethod
@@ -327,12 +320,9 @@ class Comparisons(Scanned, Judgements):
         winner, loser = place[:, before], place[:, after]
         both = (winner >= 0) & (loser >= 0)
         if not both.any():
-            refuse_data(
-                "places",
-                [column.name for column in cells],
-                "holds no ranking of two items, so there is nothing to compare",
-                "give the columns of all places",
-            )
+            problem = "holds no ranking of two items, so there is nothing to compare"
+            listed = [column.name for column in cells]
+            refuse_data("places", listed, problem, "give the columns of all places")
         codes = winner[both], loser[both], np.broadcast_to(who[:, None], both.shape)[both]
         ones = np.ones(len(codes[0]), np.float32)
         return cls(*codes, ones, ones, item_names, annotator_names).aggregate()
@@ -405,11 +395,10 @@ class Comparisons(Scanned, Judgements):
                 "an annotator must rate two items; name the column that says who rated",
             )
         wins = np.where(score[one] == score[two], 0.5, score[one] > score[two]).astype(np.float32)
-        keep = _settle_ties(wins, ties, rating)
-        one, two = one[keep], two[keep]
-        sides, ones = (codes[one], codes[two]), np.ones(len(one), np.float32)
-        names, tied = (item_names, annotator_names), ties == "keep"
-        return cls(*sides, who[one], wins[keep], ones, *names, tied=tied).aggregate()
+        keep = _kept(wins, ties, rating)
+        one, two, wins = one[keep], two[keep], wins[keep]
+        rows, names = (codes[one], codes[two], who[one], wins), (item_names, annotator_names)
+        return cls(*rows, np.ones_like(wins), *names, tied=ties == "keep").aggregate()
 
     # ---------------------------------------------------------------- facts
 
@@ -454,9 +443,8 @@ class Comparisons(Scanned, Judgements):
         votes = self.halved()
         count, wins = np.asarray(votes.weight, float), np.asarray(votes.wins)
         # A row of several votes becomes one for each side; a half is a tie.
-        tied = np.where(wins % 1 != 0, 1.0, 0.0)
-        if self.tied:
-            tied = np.where(np.asarray(self.wins) == 0.5, count, 0.0)
+        kept = np.where(np.asarray(self.wins) == 0.5, count, 0.0) if self.tied else None
+        tied = np.where(wins % 1 != 0, 1.0, 0.0) if kept is None else kept
         numbers = {"first": wins - tied / 2, "second": count - wins - tied / 2, "tie": tied}
         table = self._by_outcome("outcome", numbers)
         if self.stratum is not None:
@@ -507,18 +495,14 @@ class Comparisons(Scanned, Judgements):
         if self.tied:
             return self
         if self.wins is None:
-            return dataclasses.replace(self, tied=True)
+            return replace(self, tied=True)
         wins, count = np.asarray(self.wins, float), np.asarray(self.weight, float)
         half = wins % 1 != 0
         if (several := (count > 1) & (wins > 0) & (wins < count)).any():
             row = int(np.flatnonzero(several)[0])
-            refuse_data(
-                "wins",
-                float(wins[row]),
-                f"is a sum of {count[row]:g} votes in row {row} (counted from 0), which"
-                " does not say how many of them are ties",
-                "read the table again with ties='keep'",
-            )
+            problem = f"is a sum of {count[row]:g} votes in row {row} (counted from 0), which does"
+            problem += " not say how many of them are ties"
+            refuse_data("wins", float(wins[row]), problem, "read the table again with ties='keep'")
         # Votes for the first item, ties, and votes for the second, each as a row of its own.
         decided = np.where(half, 0, wins), np.where(half, 0, count - wins)
         numbers = np.stack([decided[0], half.astype(float), decided[1]])
@@ -526,8 +510,8 @@ class Comparisons(Scanned, Judgements):
         order = np.argsort(rows, kind="stable")
         place, rows = place[order], rows[order]
         outcome = np.array([1.0, 0.5, 0.0], np.float32)[place]
-        kept = dataclasses.replace(self.rows(rows), wins=outcome, tied=True)
-        return dataclasses.replace(kept, count=exact(numbers[place, rows]))._slim()
+        kept = replace(self.rows(rows), wins=outcome, tied=True)
+        return replace(kept, count=exact(numbers[place, rows]))._slim()
 
     def halved(self) -> Self:
         """The votes with half of each tie for either side, as read with ``ties="half"``.
@@ -549,10 +533,10 @@ class Comparisons(Scanned, Judgements):
         if not self.tied:
             return self
         if self.wins is None:
-            return dataclasses.replace(self, tied=False)
+            return replace(self, tied=False)
         count = np.asarray(self.weight, float)
-        votes = dataclasses.replace(self, wins=exact(np.asarray(self.wins) * count), tied=False)
-        return dataclasses.replace(votes, count=exact(count))._slim()
+        wins = exact(np.asarray(self.wins) * count)
+        return replace(self, wins=wins, count=exact(count), tied=False)._slim()
 
     @checked
     def joined(self, more: Self) -> Self:
@@ -575,17 +559,16 @@ class Comparisons(Scanned, Judgements):
         if isinstance(answer, Side):
             return _WORDS.get(answer)
         outcome = super().outcome_of(row, answer)
-        text = name_text(answer) if outcome is not None else ""
-        if outcome is not None and _WORDS.get(loosely(text), outcome) != outcome:
-            first, second = self._sides(row)
-            # A word for each side that is not the name of the item on the other.
-            left = "first" if second == "left" else "left"
-            right = "second" if first == "right" else "right"
-            raise DataError(
-                f"the answer {answer!r} is the name of an item and also a word for a side or a tie;"
-                f" write {left!r} for {first!r} or {right!r} for {second!r}"
-            )
-        return outcome
+        if outcome is None or _WORDS.get(loosely(name_text(answer)), outcome) == outcome:
+            return outcome
+        first, second = self._sides(row)
+        # A word for each side that is not the name of the item on the other.
+        left = "first" if second == "left" else "left"
+        right = "second" if first == "right" else "right"
+        raise DataError(
+            f"the answer {answer!r} is the name of an item and also a word for a side or a tie;"
+            f" write {left!r} for {first!r} or {right!r} for {second!r}"
+        )
 
     def words_of(self, row: int, outcome: float) -> str:
         """The name of the item that won, or ``tie``."""
@@ -603,17 +586,15 @@ class Comparisons(Scanned, Judgements):
     def _turned(self, swap: Bool[np.ndarray, " comparison"]) -> Self:
         """With the sides of some rows swapped."""
         first, second = np.asarray(self.first), np.asarray(self.second)
-        changes: dict[str, Any] = {
-            "first": np.where(swap, second, first),
-            "second": np.where(swap, first, second),
-        }
+        turned: dict[str, Any] = {"first": (first, second), "second": (second, first)}
         if self.wins is not None:
             count = 1 if self.count is None or self.tied else np.asarray(self.count)
-            changes["wins"] = np.where(swap, count - np.asarray(self.wins), np.asarray(self.wins))
+            turned["wins"] = np.asarray(self.wins), count - np.asarray(self.wins)
+        changes = {name: np.where(swap, other, one) for name, (one, other) in turned.items()}
         if self.features is not None:  # differences: of the first item less the second
             features = np.asarray(self.features)
             changes["features"] = np.where(swap[:, None], np.float32(0) - features, features)
-        return dataclasses.replace(self, **changes)
+        return replace(self, **changes)
 
     @property
     def exchangeable(self) -> bool:
@@ -649,24 +630,19 @@ class Comparisons(Scanned, Judgements):
         votes = super().answered(outcomes)
         halves = not self.tied and bool((np.asarray(votes.wins) % 1 != 0).any())
         if halves and votes.count is None:  # half a vote of one
-            return dataclasses.replace(votes, count=np.ones(self.num_rows, np.float32))
+            return replace(votes, count=np.ones(self.num_rows, np.float32))
         return votes
 
     def check(self) -> None:
         """Raise unless each question is about two different items; see `Judgements.check`."""
         super().check()
         if self.stratum is not None:
-            codes = np.asarray(self.stratum)
-            wrong = ~((codes >= 0) & (codes < len(self.strata)))
-            self._refuse("stratum", wrong, f"it must be codes of the {len(self.strata)} strata")
+            self._check_codes("stratum", "stratum")
         if (same := np.flatnonzero(np.asarray(self.first) == np.asarray(self.second))).size:
             name = self.items[int(self.first[same[0]])]
-            refuse_data(
-                "second",
-                name,
-                f"is also `first` in row {same[0]} (counted from 0; {same.size} in all)",
-                "two different items must be compared; leave such rows out",
-            )
+            problem = f"is also `first` in row {same[0]} (counted from 0; {same.size} in all)"
+            expected = "two different items must be compared; leave such rows out"
+            refuse_data("second", name, problem, expected)
 
     def _empty_rows(self, rows: int) -> dict[str, Any]:
         if len(self.items) < 2 or not self.annotators:
@@ -675,18 +651,15 @@ class Comparisons(Scanned, Judgements):
 
     def components(self) -> list[tuple[Any, ...]]:
         """The connected components of the graph of comparisons."""
-        label = np.arange(len(self.items))
+        size = len(self.items)
+        label = np.arange(size)
         for piece in self.chunks(PIECE):
-            real = slice(None) if piece.count is None else np.asarray(piece.count) > 0
+            real = np.asarray(piece.weight) > 0
             ends = label[np.asarray(piece.first)[real]], label[np.asarray(piece.second)[real]]
-            graph = scipy.sparse.coo_array(
-                (np.ones(len(ends[0]), bool), ends), shape=(len(self.items), len(self.items))
-            )
+            graph = scipy.sparse.coo_array((np.ones(len(ends[0]), bool), ends), (size, size))
             label = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][label]
-        groups: dict[int, list[Any]] = {}
-        for name, group in zip(self.items, label.tolist(), strict=True):
-            groups.setdefault(group, []).append(name)
-        return sorted(map(tuple, groups.values()), key=len, reverse=True)
+        groups = pd.Series(self.items, dtype=object).groupby(label).agg(tuple)
+        return sorted(groups, key=len, reverse=True)
 
     def with_features(
         self, features: Any, *, names: Sequence[str] | None = None, item: str | None = None
@@ -726,7 +699,7 @@ class Comparisons(Scanned, Judgements):
         feature_reading.check_finite(values, chosen, self.items)
         differences = values[np.asarray(self.first)] - values[np.asarray(self.second)]
         differences = feature_reading.single(differences, chosen)
-        return dataclasses.replace(self, features=differences, feature_names=tuple(chosen))
+        return replace(self, features=differences, feature_names=tuple(chosen))
 
     @checked
     def features_of(self, like: Self) -> Self:
@@ -737,7 +710,7 @@ class Comparisons(Scanned, Judgements):
             refuse_data("features", missing, "of the fit are missing from these", "add them")
         order = [self.feature_names.index(name) for name in like.feature_names]
         features = np.asarray(self.features)[:, order]
-        return dataclasses.replace(self, features=features, feature_names=like.feature_names)
+        return replace(self, features=features, feature_names=like.feature_names)
 
     @checked
     def recoded(self, like: Self, axes: Iterable[str]) -> Self:
@@ -748,7 +721,7 @@ class Comparisons(Scanned, Judgements):
         codes = votes.stratum
         if codes is not None and like.strata:
             codes = match_names(codes, votes.strata, like.strata, "stratum")
-        return dataclasses.replace(votes, stratum=codes, strata=like.strata)
+        return replace(votes, stratum=codes, strata=like.strata)
 
     @checked
     def in_stratum(self, name: Any) -> Self:
@@ -756,7 +729,7 @@ class Comparisons(Scanned, Judgements):
         strata = self.strata or (name,)
         (code,) = match_names(np.zeros(1, np.int32), (name,), strata, "stratum")
         column = np.full(self.num_rows, code, np.int32)
-        return dataclasses.replace(self, stratum=column, strata=strata)
+        return replace(self, stratum=column, strata=strata)
 
     def plain_columns(self) -> tuple[str, ...]:
         """Columns of one number for each row that are a part of the question; the strata are codes
@@ -776,11 +749,11 @@ class Comparisons(Scanned, Judgements):
         if self.features is not None:
             return self
         features = np.zeros((self.num_rows, len(like.feature_names)), np.float32)
-        return dataclasses.replace(self, features=features, feature_names=like.feature_names)
+        return replace(self, features=features, feature_names=like.feature_names)
 
     def without_features(self) -> Self:
         """Without features."""
-        return dataclasses.replace(self, features=None, feature_names=())
+        return replace(self, features=None, feature_names=())
 
     def _question(self, without: tuple[str, ...] = ()) -> list[Num[np.ndarray, "row ..."]]:
         """Codes that tell questions apart, then features."""
@@ -790,23 +763,18 @@ class Comparisons(Scanned, Judgements):
 # ---------------------------------------------------------------- reading
 
 
-def _settle_ties(wins: Numbers, ties: Ties, column: str) -> Mask:
-    """Mask of the rows to keep under the policy."""
+def _kept(wins: Numbers, ties: Ties, column: str | None) -> Mask:
+    """Mask of the rows to keep under the policy for ties."""
     tied = wins == 0.5
     if ties == "error" and tied.any():
-        refuse_data(
-            "ties",
-            "error",
-            f"does not allow the ties in column {column!r}, {where(tied)}",
-            "'drop' leaves them out, 'half' gives each side half a vote, 'keep' makes them an"
-            " answer of their own, for a model of ties",
-        )
-    if ties != "drop":
-        return np.ones(len(wins), dtype=bool)
-    if tied.all():
+        problem = f"does not allow the ties in column {column!r}, {where(tied)}"
+        expected = "'drop' leaves them out, 'half' gives each side half a vote, 'keep' makes them"
+        expected += " an answer of their own, for a model of ties"
+        refuse_data("ties", "error", problem, expected)
+    if ties == "drop" and tied.all():
         problem = f"leaves no vote: column {column!r} has ties only"
         refuse_data("ties", "drop", problem, "'half' keeps them")
-    return np.asarray(~tied)
+    return ~tied if ties == "drop" else np.ones(len(wins), dtype=bool)
 
 
 def _wins_of(
@@ -825,16 +793,14 @@ def _wins_of(
     lookup = {name_text(name): code for code, name in enumerate(items)}
     named = np.array([lookup.get(name_text(value), -1) for value in outcome.values])[outcome.code]
     # The name of an item in the row goes before the word: an item may be called "tie".
-    as_name = np.select(
-        [named == first[1], named == second[1], as_word == 0.5], [1.0, 0.0, 0.5], np.nan
-    )
+    which = [named == first[1], named == second[1], as_word == 0.5]
+    as_name = np.select(which, [1.0, 0.0, 0.5], np.nan)
     by_name, by_word = np.isfinite(as_name), np.isfinite(as_word)
     if by_name.all() and by_word.all() and not np.array_equal(as_name, as_word):
         outcome.refuse(
             "can be read as names of items and as sides, with different results, in"
             f" {where(as_name != as_word)}",
-            "spell out which values are which side, or rename the items so that no name is also a"
-            " word or number for a side",
+            "spell out which values are which side, or rename the items",
             "outcomes={'first': 1, 'second': 0}",
         )
     if by_name.sum() >= by_word.sum():
@@ -845,12 +811,12 @@ def _wins_of(
 
 def _refuse_other_sides(outcome: Column, first: str, second: str) -> None:
     """Raise where a word for a side stands in the name of the column of the other side."""
-    sides = {first.lower(), second.lower()}
-    words = {str(value).strip().lower() for value in outcome.values} - sides
+    words = {str(value).strip().lower() for value in outcome.values}
     parts = [set(re.split(r"[^a-z0-9]+", name.lower())) for name in (first, second)]
     for one, other in _SIDES:
         ends = (f"_{one}", f"_{other}")
-        either = sorted(word for word in words if word in (one, other) or word.endswith(ends))
+        either = [word for word in words if word in (one, other) or word.endswith(ends)]
+        either = sorted({*either} - {first.lower(), second.lower()})
         if either and other in parts[0] and one in parts[1]:
             stem = either[0].removesuffix(one if either[0].endswith(one) else other)
             outcome.refuse(
@@ -868,21 +834,18 @@ def _words(values: list[Any], first_column: str, second_column: str) -> Float[np
     numbers = [read_number(word) for word in lowered]
     coded = {number for number in numbers if not np.isnan(number)}
     # 1 and 2 number the sides; beside a 0 (or any other number) a 2 could mean anything.
-    meaning = {1.0: 1.0, 2.0: 0.0} if 2.0 in coded and coded <= {1.0, 2.0} else _NUMBERS
+    of_two = 2.0 in coded and coded <= {1.0, 2.0}
+    meaning = {1.0: 1.0, 2.0: 0.0} if of_two else {1.0: 1.0, 0.0: 0.0, 0.5: 0.5}
     columns = {first_column: 1.0, second_column: 0.0}
     loose = {name.lower(): side for name, side in columns.items()}
-    loose = loose if len(loose) == 2 else {}
+    words = _SIDE_WORDS | (loose if len(loose) == 2 else {})
 
     def reading(value: Any, word: str, number: float) -> float:
         if str(value) in columns:
             return columns[str(value)]
-        if word in loose:
-            return loose[word]
-        if not np.isnan(number):
+        if not np.isnan(number) and word not in words:
             return meaning.get(number, np.nan)
-        if word in _FIRST_WORDS or word in _SECOND_WORDS:
-            return float(word in _FIRST_WORDS)
-        return 0.5 if _TIE.fullmatch(word) else np.nan
+        return words.get(word, 0.5 if _TIE.fullmatch(word) else np.nan)
 
     return np.array([reading(*entry) for entry in zip(values, lowered, numbers, strict=True)])
 
@@ -891,13 +854,10 @@ def _spelled(outcome: Column, spelled: Mapping[str, Any]) -> Float[np.ndarray, "
     """Outcome of each distinct value under a mapping that the user wrote."""
     sides = {"first": 1.0, "second": 0.0, "tie": 0.5}
     if not isinstance(spelled, Mapping) or not {"first", "second"} <= set(spelled) <= set(sides):
-        refuse_data(
-            "outcomes",
-            dict(spelled) if isinstance(spelled, Mapping) else spelled,
-            "does not say what the outcomes mean",
-            "give values for 'first' and 'second', and maybe 'tie'",
-            instead="outcomes={'first': 1, 'second': 2, 'tie': 0}",
-        )
+        given = dict(spelled) if isinstance(spelled, Mapping) else spelled
+        expected = "give values for 'first' and 'second', and maybe 'tie'"
+        line = "outcomes={'first': 1, 'second': 2, 'tie': 0}"
+        refuse_data("outcomes", given, "does not say what they mean", expected, instead=line)
     meaning: dict[str, float] = {}
     for key, values in spelled.items():
         for value in values if isinstance(values, (list, tuple, set, frozenset)) else [values]:
@@ -916,25 +876,22 @@ def _read(outcome: Column, wins: Numbers) -> Numbers:
         "outcomes={'first': ..., 'second': ..., 'tie': ...}",
         ", which is neither side",
     )
-    votes: np.ndarray = wins.astype(np.float32)
-    return votes
+    return np.asarray(wins.astype(np.float32))
 
 
 def _shape(given: dict[str, Any], outcomes: Any) -> tuple[str, str]:
     """The roles of the two sides; raises unless exactly one shape of table was described."""
     named = {role: shown(name) for role, name in given.items() if name is not None}
-    one, other = {"winner", "loser"}, {"first", "second", "outcome"}
-    if not (set(named) == other or (set(named) == one and outcomes is None)):
+    if set(named) == {"winner", "loser"} and outcomes is None:
+        return "winner", "loser"
+    if set(named) != {"first", "second", "outcome"}:
         listed = ", ".join(f"{role}={name}" for role, name in named.items()) or "neither"
-        refuse_data(
-            "winner",
-            named.get("winner"),
-            f"is no whole description of votes beside the other columns ({listed})",
-            "name the winner and the loser; or the item shown first, the one shown second, and the"
-            " outcome; of one rating per item make comparisons",
-            instead="rt.Comparisons.from_ratings(table, item=..., rating=...)",
-        )
-    return ("winner", "loser") if set(named) == one else ("first", "second")
+        problem = f"is no whole description of votes beside the other columns ({listed})"
+        expected = "name the winner and the loser; or the item shown first, the one shown second,"
+        expected += " and the outcome; of one rating per item make comparisons"
+        line = "rt.Comparisons.from_ratings(table, item=..., rating=...)"
+        refuse_data("winner", named.get("winner"), problem, expected, instead=line)
+    return "first", "second"
 
 
 def _check_items(left: Codes, right: Codes, names: Names, columns: tuple[Column, Column]) -> None:
@@ -947,11 +904,9 @@ def _check_items(left: Codes, right: Codes, names: Names, columns: tuple[Column,
             f"frame = frame[frame[{one.name!r}] != frame[{other.name!r}]]",
         )
     if len(names) > max(1000, len(left)):
-        one.refuse(
-            f"and `{other.role}` hold {len(names):,} different items in {len(left):,} rows"
-            f" ({shorten(names, 3)}), so most are compared once",
-            "name the columns of the items, not of row numbers or texts",
-        )
+        problem = f"and `{other.role}` hold {len(names):,} different items in {len(left):,} rows"
+        problem += f" ({shorten(names, 3)}), so most are compared once"
+        one.refuse(problem, "name the columns of the items, not of row numbers or texts")
 
 
 def _pairs_within(group: Codes) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
@@ -969,9 +924,5 @@ def _pairs_within(group: Codes) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarra
 
 def _check_number(pairs: int, role: str) -> None:
     if pairs > _MAX_PAIRS:
-        refuse_data(
-            role,
-            problem=f"would become {pairs:,} comparisons",
-            expected=f"at most {_MAX_PAIRS:,} are made: take a sample of annotators, or fewer items"
-            " of each",
-        )
+        expected = f"at most {_MAX_PAIRS:,} are made: take fewer annotators, or items of each"
+        refuse_data(role, problem=f"would become {pairs:,} comparisons", expected=expected)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import jax
@@ -52,13 +51,9 @@ _MOST = 2**53
 def check_codes(size: int, depth: int) -> None:
     """Raise where the orders have more numbers than double precision tells apart."""
     if math.perm(size, depth) > _MOST:
-        refuse_data(
-            "depth",
-            depth,
-            f"places of {size} items have more orders than a journal can hold",
-            "ask for fewer places, or offer fewer items at a time",
-            instead="rt.Candidates.sets(rankings, size=6)",
-        )
+        problem = f"places of {size} items have more orders than a journal can hold"
+        expected, line = "ask for fewer, or offer fewer items", "Candidates.sets(data, size=6)"
+        refuse_data("depth", depth, problem, expected, instead=f"rt.{line}")
 
 
 def order_code(positions: Sequence[int], size: int) -> int:
@@ -72,18 +67,14 @@ def order_code(positions: Sequence[int], size: int) -> int:
 
 def order_of(code: int, size: int, depth: int) -> list[int]:
     """The order of a number."""
-    digits = []
-    left = code
+    digits, left = [], code
     for number in range(size - depth + 1, size + 1):
         left, digit = divmod(left, number)
         digits.append(digit)
     if left:
-        refuse_data(
-            "outcomes",
-            code,
-            f"is the number of no order of {depth} of {size} items",
-            f"it must be at least 0 and below {math.perm(size, depth)}",
-        )
+        problem = f"is the number of no order of {depth} of {size} items"
+        expected = f"it must be at least 0 and below {math.perm(size, depth)}"
+        refuse_data("outcomes", code, problem, expected)
     rest = list(range(size))
     return [rest.pop(digit) for digit in reversed(digits)]
 
@@ -213,35 +204,25 @@ class Rankings(Judgements):
         [[0, 1], [1, 2]]
         """
         boolean("aggregate", aggregate)
-        columns = read_columns(
-            frame,
-            {"ranking": ranking, "item": item, "rank": rank},
-            empty=("rank", "lowest"),
-            part_of=ranking,
-            lowest=lowest,
-            annotator=annotator,
-            count=count,
-        )
+        others: dict[str, Any] = {"lowest": lowest, "annotator": annotator, "count": count}
+        roles, empty = {"ranking": ranking, "item": item, "rank": rank}, ("rank", "lowest")
+        columns = read_columns(frame, roles, empty=empty, part_of=ranking, **others)
         of, names = columns.codes("ranking")
         what, item_names = columns.codes("item", items)
         if (twice := repeated(of, what)).any():
-            columns["item"].refuse(
-                f"names {item_names[what[np.argmax(twice)]]!r} twice in the ranking"
-                f" {names[of[np.argmax(twice)]]!r}",
-                "a ranking names an item once; leave one of the rows out",
-            )
+            item_name, name = item_names[what[np.argmax(twice)]], names[of[np.argmax(twice)]]
+            problem = f"names {item_name!r} twice in the ranking {name!r}"
+            columns["item"].refuse(problem, "it must name an item once; leave out the other rows")
         who, annotator_names = rankers(columns, annotators, names)
         if annotator is not None:
             who = one_each(of, columns["annotator"], who, names)
         place = _placed(columns["rank"], of, names, columns["item"])
         place = _with_worst(columns.get("lowest"), of, names, place)
-        table = _by_cells(of, what, place, len(names))
-        _check_placed(table, "rank")
         number = columns.counts()
         if number is not None:
             number = one_each(of, columns["count"], number, names)
-        by = who, annotator_names
-        return cls._read(table, item_names, by, number, unranked, aggregate)
+        table, by = _by_cells(of, what, place, len(names)), (who, annotator_names)
+        return cls._read(table, item_names, by, number, unranked, aggregate, "rank")
 
     @classmethod
     def from_wide(
@@ -298,9 +279,8 @@ class Rankings(Judgements):
         in_place, item_names = in_places(columns.lists["places"], items)
         row, column = np.nonzero(in_place >= 0)
         table = _by_cells(row, in_place[row, column], column + 1, len(in_place))
-        _check_placed(table, "places")
         who = rankers(columns, annotators)
-        return cls._read(table, item_names, who, columns.counts(), unranked, aggregate)
+        return cls._read(table, item_names, who, columns.counts(), unranked, aggregate, "places")
 
     @classmethod
     def from_best_worst(
@@ -366,7 +346,7 @@ class Rankings(Judgements):
         columns = wide_columns(frame, offered, "offered", 2, **named, **others)
         table, item_names = _best_and_worst(columns, items)
         who = rankers(columns, annotators)
-        return cls._read(table, item_names, who, columns.counts(), "not offered", aggregate)
+        return cls._read(table, item_names, who, columns.counts(), "not offered", aggregate, "best")
 
     @classmethod
     def _read(
@@ -377,8 +357,13 @@ class Rankings(Judgements):
         count: Numbers | None,
         unranked: Unranked | None,
         aggregate: bool,
+        role: str,
     ) -> Rankings:
         """The rankings of a table of codes."""
+        if (none := ~(table.place > 0).any(1)).any():
+            problem = f"has a ranking that places no item, {where(none)}"
+            expected = "a ranking places one item or more; leave the others out"
+            refuse_data(role, problem=problem, expected=expected)
         offered, place = _with_unranked(table, len(items), unranked)
         depth = (place > 0).sum(1).astype(np.int32)
         named = (place < 0).any(1).astype(np.int32)
@@ -393,9 +378,8 @@ class Rankings(Judgements):
     @property
     def is_partial(self) -> bool:
         """True if a ranking leaves an item that was offered without a place."""
-        if self.place is None:
-            return False
-        return bool(((np.asarray(self.place) == 0) & (np.asarray(self.offered) >= 0)).any())
+        left = self.place is not None and (np.asarray(self.place) == 0) & (self.offered >= 0)
+        return bool(np.any(left))
 
     def to_frame(self) -> pd.DataFrame:
         """The rankings as a long table, by name: ``ranking`` (its row), ``annotator``, ``item``,
@@ -406,19 +390,14 @@ class Rankings(Judgements):
         offered, place = np.asarray(self.offered), np.asarray(self.place)
         count = np.asarray(self.weight)
         row, position = np.nonzero((offered >= 0) & (count > 0)[:, None])
-        rank = pd.array(place[row, position], dtype="Int64")
-        rank[place[row, position] <= 0] = pd.NA
-        lowest = {} if self.lowest is None else {"lowest": (place[row, position] < 0).astype(int)}
-        return pd.DataFrame(
-            {
-                "ranking": row,
-                "annotator": names_array(self.annotators)[np.asarray(self.annotator)[row]],
-                "item": names_array(self.items)[offered[row, position]],
-                "rank": rank,
-                **lowest,
-                "count": count[row].astype(np.int64),
-            }
-        )
+        place = place[row, position]
+        rank = pd.array(place, dtype="Int64")
+        rank[place <= 0] = pd.NA
+        lowest = {} if self.lowest is None else {"lowest": (place < 0).astype(int)}
+        annotator = names_array(self.annotators)[np.asarray(self.annotator)[row]]
+        items = names_array(self.items)[offered[row, position]]
+        columns = {"ranking": row, "annotator": annotator, "item": items, "rank": rank}
+        return pd.DataFrame(columns | lowest | {"count": count[row].astype(np.int64)})
 
     def answers(self) -> Int[np.ndarray, " answer"]:
         """Places, 0 for none, and −1 for the worst where it is asked for."""
@@ -432,7 +411,7 @@ class Rankings(Judgements):
         """The item in one position comes first, and no other has a place."""
         first = jnp.arange(np.shape(self.offered)[1]) == answer
         place = jnp.broadcast_to(first, np.shape(self.offered)).astype(jnp.int32)
-        return dataclasses.replace(self, place=place, count=None)
+        return replace(self, place=place, count=None)
 
     def answer_table(
         self, table: Float[np.ndarray, "draw position ranking"]
@@ -460,17 +439,15 @@ class Rankings(Judgements):
         order = np.argsort(np.where(offered < 0, len(self.items), offered), 1, kind="stable")
         if (order == np.arange(offered.shape[1])).all():
             return self
-        place = self.place
-        if place is not None:
-            place = np.take_along_axis(np.asarray(place), order, 1)
-        offered = np.take_along_axis(offered, order, 1)
-        return dataclasses.replace(self, offered=offered, place=place)
+        columns = {name: getattr(self, name) for name in ("offered", "place")}
+        known = {name: np.asarray(one) for name, one in columns.items() if one is not None}
+        return replace(self, **{n: np.take_along_axis(one, order, 1) for n, one in known.items()})
 
     def unanswered(self) -> Self:
         """The questions without the answers: a row with a count becomes so many rows."""
         index = np.repeat(np.arange(self.num_rows), np.asarray(self.weight).astype(int))
         questions = self if self.count is None else self.rows(index)
-        return dataclasses.replace(questions, place=None, count=None)
+        return replace(questions, place=None, count=None)
 
     def shaped(self, outcomes: Any) -> Any:
         """Places as a distribution draws them, one after the other, by ranking and position."""
@@ -490,12 +467,12 @@ class Rankings(Judgements):
         offered = np.asarray(self.offered)
         column = np.asarray(outcomes)
         if column.shape == (len(offered),) != (offered.size,) and column.dtype.kind in "iuf":
-            return dataclasses.replace(self, place=self._places(column))
+            return replace(self, place=self._places(column))
         if column.size != offered.size or column.dtype.kind not in "iuf":
-            expected = f"it must be one place for each item offered, of shape {offered.shape}"
+            expected = f"it must hold one place for each item offered, shape {offered.shape}"
             refuse_data("outcomes", outcomes, expected=expected)
         place = self.shaped(column).astype(np.int32)
-        return dataclasses.replace(self, place=np.where(offered >= 0, place, 0))
+        return replace(self, place=np.where(offered >= 0, place, 0))
 
     def _places(self, codes: Num[np.ndarray, " ranking"]) -> Int[np.ndarray, "ranking position"]:
         """Places of the items offered, from the number of each order."""
@@ -537,7 +514,7 @@ class Rankings(Judgements):
         offered = np.pad(np.asarray(self.offered), more, constant_values=-1)
         none = np.zeros(self.num_rows, np.int32) if asks else None
         lowest = none if self.lowest is None else self.lowest
-        return dataclasses.replace(self, offered=offered, place=place, lowest=lowest)
+        return replace(self, offered=offered, place=place, lowest=lowest)
 
     def stages(self) -> Choices:
         """The rankings as choices: of the best of all items offered, then of the best of the rest.
@@ -572,8 +549,7 @@ class Rankings(Judgements):
         if self.lowest is not None and np.any(np.asarray(self.lowest)):
             raise DataError(
                 "the worst is chosen by the lowest utility, and models of choices choose by the"
-                " highest, so that best–worst answers are no choices in stages; take those of the"
-                " best alone: rankings.without_worst().stages()"
+                " highest; take choices of the best: rankings.without_worst().stages()"
             )
         offered, place = np.asarray(self.offered), np.asarray(self.place)
         count, who = np.asarray(self.weight), np.asarray(self.annotator)
@@ -587,27 +563,17 @@ class Rankings(Judgements):
         sets, row, position, chosen = map(np.concatenate, zip(*parts, strict=True))
         if not len(sets):
             raise DataError("no ranking has two items, so that no place leaves a choice")
-        return Choices.from_frame(
-            {
-                "set": sets,
-                "alternative": names_array(self.items)[offered[row, position]],
-                "annotator": names_array(self.annotators)[who[row]],
-                "chosen": chosen,
-            },
-            set="set",
-            alternative="alternative",
-            annotator="annotator",
-            chosen="chosen",
-            counted=True,
-            alternatives=names_array(self.items).tolist(),
-            annotators=names_array(self.annotators).tolist(),
-        )
+        names, people = names_array(self.items), names_array(self.annotators)
+        table = {"set": sets, "alternative": names[offered[row, position]]}
+        table |= {"annotator": people[who[row]], "chosen": chosen}
+        known = {"alternatives": names.tolist(), "annotators": people.tolist()}
+        return Choices.from_frame(table, **{name: name for name in table}, **known, counted=True)
 
     def without_worst(self) -> Self:
         """The rankings without the items that were named as the worst: these are then among the
         ones without a place."""
         place = None if self.place is None else np.maximum(np.asarray(self.place), 0)
-        return dataclasses.replace(self, place=place, lowest=None)
+        return replace(self, place=place, lowest=None)
 
     def _tallied(self, about: Codes) -> Tallies:
         """Counted answers by annotator and pair of items, whatever else was offered: 1 where the
@@ -646,11 +612,8 @@ class Rankings(Judgements):
         wanted = np.arange(place.shape[1]) - (place.shape[1] - number)[:, None] + 1
         wrong = (ordered != np.maximum(wanted, 0)) | ((place != 0) & (offered < 0))
         wrong |= ((number != np.asarray(self.depth)) | ((place < 0).sum(1) != lowest))[:, None]
-        expected = (
-            "places of items offered must be 1, 2, ... up to the depth of the ranking, and -1 of"
-            " one item where `lowest` is 1"
-        )
-        self._refuse("place", wrong, expected)
+        expected = "places of items offered must be 1, 2, ... up to `depth`, and -1 of one item"
+        self._refuse("place", wrong, f"{expected} where `lowest` is 1")
 
     # ---------------------------------------------------------------- words
 
@@ -680,12 +643,9 @@ class Rankings(Judgements):
             words, worst = list(self.answer_words(row)), self._asks_worst(row)
             such = [*words[: named - 1], words[-1]] if worst else words[:named]
             best = f"the best {named - worst}{' and the worst' if worst else ''}"
-            refuse_data(
-                "answer",
-                answer,
-                f"is no order of {best} of these {size} items",
-                f"write their names, the best first, such as {self._written(row, such)!r}",
-            )
+            problem = f"is no order of {best} of these {size} items"
+            expected = f"write names, the best first, such as {self._written(row, such)!r}"
+            refuse_data("answer", answer, problem, expected)
         return float(order_code([int(one) for one in positions if one is not None], size))
 
     def _written(self, row: int, names: list[str]) -> str:
@@ -730,27 +690,21 @@ def _best_and_worst(columns: Columns, known: Iterable[Any] | None) -> tuple[_Tab
     cells, names = _coded(shown_items, known, [columns["best"], columns["worst"]])
     items, top, bottom = cells[:, :-2], cells[:, -2], cells[:, -1]
     if (few := (items >= 0).sum(1) < 2).any():
-        refuse_data(
-            "offered",
-            problem=f"has fewer than two items in {where(few)}",
-            expected="the best and the worst are of two items or more; leave those rows out",
-        )
+        problem = f"has fewer than two items in {where(few)}"
+        expected = "the best and the worst are of two items or more; leave those rows out"
+        refuse_data("offered", problem=problem, expected=expected)
     for role, code in {"best": top, "worst": bottom}.items():
         other = ~(items == code[:, None]).any(1)
-        other = (code < 0) | other if role == "best" else (code >= 0) & other
-        if other.any():
+        other &= (code >= 0) | (role == "best")
+        if (other := other | ((code < 0) & (role == "best"))).any():
             at = int(np.argmax(other))
             those = shorten([names[item] for item in items[at] if item >= 0])
-            columns[role].refuse(
-                f"names {names[code[at]] if code[at] >= 0 else 'no item'!r} in {where(other)},"
-                f" where the items are {those}",
-                "it must hold the name of one of them, and not its number or column",
-            )
+            name = names[code[at]] if code[at] >= 0 else "no item"
+            problem = f"names {name!r} in {where(other)}, where the items are {those}"
+            columns[role].refuse(problem, "it must name one of them, not its number or column")
     if (same := top == bottom).any():
-        columns["worst"].refuse(
-            f"names what `best` does in {where(same)}",
-            "the worst is another item; leave those rows out",
-        )
+        problem = f"names what `best` does in {where(same)}"
+        columns["worst"].refuse(problem, "the worst is another item; leave those rows out")
     row, position = np.nonzero(items >= 0)
     item = items[row, position]
     place = np.where(item == top[row], 1, np.where(item == bottom[row], -1, 0))
@@ -770,11 +724,8 @@ def _with_worst(column: Column | None, ranking: Codes, names: Names, place: Code
     }
     for problem, wrong in problems.items():
         if wrong.any():
-            column.refuse(
-                f"{problem} in {where(wrong)}",
-                "it must be 1 for the worst of the items without a rank, one in a ranking at most,"
-                " and 0 or nothing for the others",
-            )
+            expected = "it must be 1 for one item without a rank at most, and 0 or nothing"
+            column.refuse(f"{problem} in {where(wrong)}", f"{expected} for the others")
     return np.where(mark == 1, -1, place).astype(np.int32)
 
 
@@ -806,16 +757,14 @@ def _with_unranked(table: _Table, num_items: int, unranked: Any) -> _Table:
     lacking = (table.offered >= 0).sum(1) < num_items
     known = isinstance(unranked, str) and unranked in get_args(Unranked)
     if not known and (unranked is not None or lacking.any()):
-        refuse_data(
-            "unranked",
-            shown(unranked),
-            f"does not say what becomes of the items that rankings leave out, in {where(lacking)}"
-            if unranked is None
-            else "is unknown",
-            "'below': they were offered, and come below all that have a place; 'not offered': they"
-            " were not to be ranked, as drivers who were not in a race",
-            instead="unranked='below'",
-        )
+        problem = "is unknown"
+        if unranked is None:
+            problem = "does not say what becomes of the items that rankings leave out, in"
+            problem += f" {where(lacking)}"
+        expected = "'below': they were offered, and come below all that have a place; 'not offered'"
+        expected += ": they were not to be ranked, as drivers who were not in a race"
+        line = "unranked='below'"
+        refuse_data("unranked", shown(unranked), problem, expected, instead=line)
     if unranked != "below" or not lacking.any():
         return table
     place = np.zeros((len(table.place), num_items), np.int32)
@@ -841,12 +790,11 @@ def _placed(column: Column, ranking: Codes, names: Names, item: Column) -> Codes
     tied = (sorted_codes[1:] == sorted_codes[:-1]) & (level[1:] == level[:-1])
     if tied.any():
         at = int(np.argmax(tied))
-        pair = ", ".join(
-            repr(item.values[item.code[row]]) for row in sorted(order[at : at + 2].tolist())
-        )
+        pair = [item.values[item.code[row]] for row in sorted(order[at : at + 2].tolist())]
+        number = len(np.unique(sorted_codes[1:][tied]))
         column.refuse(
-            f"gives {pair} the same rank in the ranking {names[sorted_codes[at]]!r}"
-            f" ({len(np.unique(sorted_codes[1:][tied]))} such rankings)",
+            f"gives {', '.join(map(repr, pair))} the same rank in the ranking"
+            f" {names[sorted_codes[at]]!r} ({number} such rankings)",
             "raters has no likelihood of ties in rankings: leave those rankings out, or compare"
             " ratings in pairs, where a tie is half a vote",
             "rt.Comparisons.from_ratings(...)",
@@ -854,16 +802,6 @@ def _placed(column: Column, ranking: Codes, names: Names, item: Column) -> Codes
     place = np.zeros(len(ranking), np.int32)
     place[order] = place_within(sorted_codes) + 1
     return place
-
-
-def _check_placed(table: _Table, role: str) -> None:
-    """Raise when a ranking places no item."""
-    if (none := ~(table.place > 0).any(1)).any():
-        refuse_data(
-            role,
-            problem=f"has a ranking that places no item, {where(none)}",
-            expected="a ranking places one item or more; leave the others out",
-        )
 
 
 def wide_columns(frame: Any, places: Any, role: str, least: int, **others: Any) -> Columns:
@@ -888,12 +826,9 @@ def _coded(
     ordered = np.sort(table[:, : len(cells)], axis=1)
     again = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
     if again.any():
-        name = names[ordered[:, 1:][again][0]]
-        refuse_data(
-            cells[0].role,
-            problem=f"has {name!r} twice in {where(again.any(1))}",
-            expected="a row names an item once; correct those rows, or leave them out",
-        )
+        problem = f"has {names[ordered[:, 1:][again][0]]!r} twice in {where(again.any(1))}"
+        expected = "a row names an item once; correct those rows, or leave them out"
+        refuse_data(cells[0].role, problem=problem, expected=expected)
     return table, names
 
 
@@ -904,12 +839,9 @@ def in_places(
     table, names = _coded(cells, known)
     late = (table[:, 1:] >= 0) & (table[:, :-1] < 0)
     if late.any():
-        place = int(np.argmax(late.any(0)))
-        cells[place + 1].refuse(
-            f"has an item, and column {cells[place].name!r} before it has none, in"
-            f" {where(late[:, place])}",
-            "only the last places may be empty",
-        )
+        at = int(np.argmax(late.any(0)))
+        problem = f"has an item, and column {cells[at].name!r} before it has none, in"
+        cells[at + 1].refuse(f"{problem} {where(late[:, at])}", "only the last may be empty")
     return table, names
 
 
