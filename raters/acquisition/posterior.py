@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int
 from raters.errors import DataError, refuse
 from raters.errors.validation import checked, whole
 from raters.fitting.draws import check_several
-from raters.fitting.result import check_data, draws_of, program_of
+from raters.fitting.result import check_data, program_of, thinned
 from raters.judgements.base import Judgements
 from raters.kinds import kind_of
 from raters.model import Model, Values
@@ -95,8 +95,8 @@ class Posterior:
         whole("draws", draws)
         program = program_of(model, result)
         check_several(result, "scores and certainty are read off their differences")
-        values, _ = draws_of(program, result, draws, seed)
-        return cls._equal(program, {name: value[None] for name, value in values.items()})
+        values = {name: np.asarray(result["posterior"][name].values) for name in program.sites}
+        return cls.equal(program, values, draws, seed)
 
     @classmethod
     @checked
@@ -112,15 +112,17 @@ class Posterior:
         table = prior_draws(model, sites, jax.tree.map(jnp.asarray, first), keys)
         # A row that counts for nothing: a model cannot run on no rows at all.
         nothing = questions.rows(np.zeros(0, int)).unanswered().answered(np.zeros(0)).padded(1)
-        draws_by_site = {name: np.asarray(table[name])[None] for name in sites}
-        return cls._equal(Program(model, nothing), draws_by_site)
+        values = {name: np.asarray(table[name])[None] for name in sites}
+        return cls.equal(Program(model, nothing), values, draws, seed)
 
     @classmethod
-    def _equal(cls, program: Program[Any], values: Values) -> Posterior:
-        shape = next(iter(values.values())).shape[:2]
-        values = {name: np.asarray(value, np.float32) for name, value in values.items()}
+    def equal(cls, program: Program[Any], values: Values, most: int, seed: int) -> Posterior:
+        """Posterior of draws that weigh the same, of which at most so many are kept at random."""
+        flat = thinned(values, most, seed)
+        kept = {name: np.asarray(value, np.float32)[None] for name, value in flat.items()}
+        shape = next(iter(kept.values())).shape[:2]
         weight = np.full(shape, 1.0 / (shape[0] * shape[1]), np.float32)
-        return cls(program.model, program.data, values, weight)
+        return cls(program.model, program.data, kept, weight)
 
     @cached_property
     def program(self) -> Program[Any]:

@@ -31,10 +31,15 @@ def check_posterior(
     for name, site in program.sites.items():
         draws, dims = tree.get(name), (*lead, *site.dims)
         _check_array(program, draws, f"draws of {name!r}", dims, site.shape, parameter)
-        wrong, what = ~np.isfinite(draws.values), "not finite"
-        if not wrong.any():
-            wrong, what = _outside(draws.values, site), "outside of its support"
-        _check_none(wrong, name, what, parameter)
+        check_values(draws.values, name, site, parameter)
+
+
+def check_values(values: Float[np.ndarray, " ..."], name: str, site: Site, parameter: str) -> None:
+    """Raise unless the values of a site are finite, and inside its support."""
+    wrong, what = ~np.isfinite(values), "not finite"
+    if not wrong.any():
+        wrong, what = _outside(values, site), "outside of its support"
+    _check_none(wrong, name, what, parameter)
 
 
 def check_responsibility(program: Program[Any], result: xr.DataTree) -> None:

@@ -28,6 +28,7 @@ from raters.fitting.draws import check_posterior
 from raters.fitting.result import add_deterministic, as_tree, check_data, data_of, stored_model
 from raters.fitting.storage import shown, to_json
 from raters.inference import Backend, importance, mode_shares
+from raters.inference.base import Draws
 from raters.inference.defaults import default_backend
 from raters.inference.identification import identified
 from raters.inference.mixing import warn_unless_converged
@@ -106,7 +107,7 @@ def fit(
         refuse("mesh", problem=problem, expected="leave it out")
     program = Program(model, data, mesh)
     for part in [one.data for one in program.parts.values()] or [data]:
-        _check_whole(part)
+        check_whole(part)
     if reason := backend.why_not(program):
         raise BackendError(reason)
     _ = program.sites  # Raises where the parts of a joint model do not fit together.
@@ -118,12 +119,7 @@ def fit(
     for sentence in (*sentences, *unused):
         warnings.warn(sentence, DataWarning, stacklevel=3)
     begin = time.perf_counter()
-    key = jax.random.key(seed)
-    draws = backend.run(program, key, progress=progress, **earlier)
-    if not backend.exact:
-        rng = np.random.default_rng(seed)
-        draws = mode_shares.weighed(program, importance.corrected(draws, rng), rng)
-    draws = identified(program, draws)
+    draws = run(program, backend, seed, progress=progress, **earlier)
     facts = dict(draws.facts)
     if backend.exact:
         facts |= warn_unless_converged(draws.values, draws.facts.get("divergences", 0))
@@ -148,6 +144,15 @@ def fit(
     return result
 
 
+def run(program: Program[Any], backend: Backend, seed: int, **options: Any) -> Draws:
+    """Draws of a back-end, corrected and identified; `options` are those of `Backend.run`."""
+    draws = backend.run(program, jax.random.key(seed), **options)
+    if not backend.exact:
+        rng = np.random.default_rng(seed)
+        draws = mode_shares.weighed(program, importance.corrected(draws, rng), rng)
+    return identified(program, draws)
+
+
 @cache
 def _versions() -> dict[str, str]:
     """Versions of the packages that made a result, which are looked up on disk."""
@@ -167,7 +172,7 @@ def _warn_of_data(program: Program[Any]) -> None:
         data.warn()
 
 
-def _check_whole(data: Judgements) -> None:
+def check_whole(data: Judgements) -> None:
     """Raise unless the judgements have outcomes, and all their units."""
     if not data.has_answers:
         problem = "has no outcomes, so there is nothing to fit"

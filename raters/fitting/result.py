@@ -212,15 +212,19 @@ def draws_of(
 ) -> tuple[Values, tuple[int, int]]:
     """Posterior draws with one leading axis, and the numbers of chains and draws."""
     posterior = result["posterior"]
-    values = {}
-    for name in program.sites:
-        array = np.asarray(posterior[name].values)
-        values[name] = array.reshape(-1, *array.shape[2:])
+    values = {name: np.asarray(posterior[name].values) for name in program.sites}
     sizes = (posterior.sizes["chain"], posterior.sizes["draw"])
-    if most is not None and sizes[0] * sizes[1] > most:
-        rows = np.random.default_rng(seed).choice(sizes[0] * sizes[1], most, replace=False)
-        values = {name: array[np.sort(rows)] for name, array in values.items()}
-    return values, sizes
+    return thinned(values, most, seed), sizes
+
+
+def thinned(values: Values, most: int | None, seed: int) -> Values:
+    """At most so many of the draws, at random, with one leading axis."""
+    flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in values.items()}
+    total = max((len(value) for value in flat.values()), default=0)
+    if most is None or total <= most:
+        return flat
+    rows = np.sort(np.random.default_rng(seed).choice(total, most, replace=False))
+    return {name: value[rows] for name, value in flat.items()}
 
 
 def lead_coords(result: Any) -> dict[str, np.ndarray]:

@@ -24,7 +24,13 @@ from raters.acquisition.campaign.journal import (
     is_new,
     journal_path,
 )
-from raters.acquisition.campaign.ledger import Ledger, history_table, question_table, stream_table
+from raters.acquisition.campaign.ledger import (
+    Account,
+    Ledger,
+    history_table,
+    question_table,
+    stream_table,
+)
 from raters.acquisition.campaign.settings import (
     DEFAULT_SETTINGS,
     Rule,
@@ -264,24 +270,21 @@ class Campaign:
         self, snapshot: Snapshot, size: int, judges: Int[np.ndarray, " annotator"]
     ) -> list[Question]:
         """Choose at most `size` questions to these annotators."""
-        ledger, budget = self._ledger, self.budget
-        rows = ledger.free(snapshot)
-        if self._why_done(snapshot, rows) is not None:
+        ledger, account = self._ledger, self._ledger.account(snapshot, self.budget)
+        if self._why_done(snapshot, account) is not None:
             return []
-        rows = ledger.payable(snapshot, rows, budget)
-        rows = rows[np.isin(ledger.judge[rows], judges)]
+        rows = account.payable[np.isin(ledger.judge[account.payable], judges)]
         if not len(rows):
             return []
-        pending = np.sort(snapshot.row[snapshot.open])
         chosen = self.policy.choose(
             self._posterior(snapshot),
             self.pool.rows(rows),
             min(size, len(rows)),
             seed=pools.seed_of(self.seed, len(snapshot)),
-            asked=ledger.asked(snapshot),
-            pending=self.pool.rows(pending) if len(pending) else None,
+            asked=account.asked,
+            pending=self.pool.rows(np.sort(snapshot.row[snapshot.open])),
         )
-        questions, left = [], ledger.left(snapshot, budget)
+        questions, left = [], account.left
         for row, score in zip(rows[chosen.rows].tolist(), chosen.score.tolist(), strict=True):
             judge = int(ledger.judge[row])
             cost = float(ledger.cost[judge])
@@ -325,24 +328,26 @@ class Campaign:
         with self._lock:
             while True:
                 snapshot, stream = self._journal.read(), streams.Stream.of(self._journal, rate)
-                free, asked, best = self._ledger.free(snapshot), None, math.nan
-                if reason := self._why_done(snapshot, free):
+                account = self._ledger.account(snapshot, self.budget)
+                questions, best = list[Question](), math.nan
+                if reason := self._why_done(snapshot, account):
                     reason = f"there is nothing more to ask: {reason}"
                     seen = stream.let_go(row, reason, moves=False)
-                elif reason := self._ledger.why_not(snapshot, free, row, self.budget):
+                elif reason := self._ledger.why_not(snapshot, account, row):
                     seen = stream.let_go(row, reason)
                 else:
                     draws = self._posterior(snapshot)
-                    seen, asked, best = stream.decide(
-                        row, snapshot, self._ledger, self.policy, draws, self.seed
+                    seen, questions, best = stream.decide(
+                        row, snapshot, self._ledger, account, self.policy, draws, self.seed
                     )
-                known = {"known": len(snapshot), "known_seen": stream.place}
-                name = self._journal.consider(seen, asked, **known)
+                arrived = stream.place, seen
+                ids = self._journal.ask(questions, known=len(snapshot), seen=arrived)
                 # None when another process has written since: the decision may be another now.
-                if name is not None:
+                if ids is not None:
                     score = math.nan if seen.score is None else seen.score
+                    name = ids[0] if ids else None
                     reason, threshold = seen.reason, seen.threshold
-                    return Decision(bool(name), name or None, score, threshold, reason, best)
+                    return Decision(bool(ids), name, score, threshold, reason, best)
 
     def tell(
         self, answers: Mapping[str, Any] | str, answer: Any = None, *, correct: bool = False
@@ -489,20 +494,25 @@ class Campaign:
         """Reason why there is nothing more to ask, as a sentence; None when there is."""
         with self._lock:
             snapshot = self._journal.read()
-            return self._why_done(snapshot, self._ledger.free(snapshot))
+            return self._why_done(snapshot, self._ledger.account(snapshot, self.budget))
 
     def _is_known(self, snapshot: Snapshot) -> bool:
         return bool(snapshot.answered.any() or self._base.num_rows)
 
-    def _why_done(self, snapshot: Snapshot, free: Int[np.ndarray, " free"]) -> str | None:
-        if reason := self._ledger.why_done(snapshot, free, self.budget):
-            return reason
+    def _why_done(self, snapshot: Snapshot, account: Account) -> str | None:
+        if not len(account.free):
+            return (
+                "all questions of the pool have been asked, or the quotas of the annotators are"
+                f" used up; waiting for an answer: {snapshot.open.sum()}"
+            )
+        if not len(account.payable):
+            paid, budget = account.paid, self.budget
+            return f"the budget is used up: {paid:g} of {budget:g}, open questions included"
         if self.stop is None or not self._is_known(snapshot):
             return None
         # Open questions are among those that can still be learned from: their answers may change
         # the verdict.
-        payable = self._ledger.payable(snapshot, free, self.budget)
-        pool = self.pool.rows(np.union1d(payable, snapshot.row[snapshot.open]))
+        pool = self.pool.rows(np.union1d(account.payable, snapshot.row[snapshot.open]))
         posterior = dataclasses.replace(
             self._posterior(snapshot, always=True), pool=pool, cost=self._ledger.cost
         )
@@ -522,7 +532,7 @@ class Campaign:
             known = probability and self._is_known(snapshot)
             posterior = self._posterior(snapshot, always=True) if known else None
             counts = np.bincount(snapshot.annotator[answered], minlength=len(judges)).tolist()
-            why_done = self._why_done(snapshot, self._ledger.free(snapshot))
+            why_done = self._why_done(snapshot, self._ledger.account(snapshot, self.budget))
             return Status(
                 answered=int(answered.sum()),
                 open=int(snapshot.open.sum()),

@@ -8,17 +8,18 @@ import warnings
 from typing import Any
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float
 
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions.pool import seed_of
-from raters.errors import ConvergenceWarning, DataWarning, refuse
-from raters.fitting.fit import fit
+from raters.errors import ConvergenceWarning, refuse
+from raters.fitting.draws import check_values
+from raters.fitting.fit import check_whole, run
 from raters.inference import Backend
+from raters.inference.mixing import warn_unless_converged
 from raters.judgements.base import Judgements
 from raters.judgements.counts import pad_to
-from raters.model import Model
+from raters.model import Model, Values
 from raters.program import Program
 
 _DRAWS = 500
@@ -35,7 +36,7 @@ class Fits:
         self.number = 0
         self.max_rhat, self.min_ess = math.nan, math.nan
         self._model, self._backend, self._pool, self._seed = model, backend, pool, seed
-        self._result: xr.DataTree | None = None
+        self._start: Values | None = None
         # Answers with the posterior given them: of the last fit, and of the last call.
         self._fitted: tuple[Outcomes, Posterior] | None = None
         self._current: tuple[Outcomes, Posterior] | None = None
@@ -71,19 +72,29 @@ class Fits:
             # prior are used.
             return prior(self._model, self._pool, self._seed).after(_padded(data))
         seed = seed_of(self._seed, 1, 1 + int(np.isfinite(answers).sum()))
+        check_whole(data)
+        program = Program(self._model, _padded(data))
         with warnings.catch_warnings():
-            # Short fits have not converged to the second digit, and early data fall into pieces:
-            # `Campaign.status` says so.
+            # Short fits have not converged to the second digit: `Campaign.status` says so.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            warnings.simplefilter("ignore", DataWarning)
-            few: dict[str, Any] = {"progress": False, "log_likelihood": False, "seed": seed}
-            result = fit(self._model, _padded(data), self._backend, start=self._result, **few)
+            draws = run(program, self._backend, seed, start=self._start)
+            facts = dict(draws.facts)
+            if self._backend.exact:
+                facts |= warn_unless_converged(draws.values)
         self.number += 1
-        rhat, ess = (float(result.attrs.get(name, math.nan)) for name in ("max_rhat", "min_ess"))
+        rhat, ess = (float(facts.get(name, math.nan)) for name in ("max_rhat", "min_ess"))
         self.max_rhat = float(np.fmax(self.max_rhat, rhat))
         self.min_ess = float(np.fmin(self.min_ess, ess))
-        posterior = Posterior.of(self._model, result, draws=_DRAWS, seed=seed)
-        self._result = result  # Nothing sets out from a fit that failed.
+        values = {name: np.asarray(draws.values[name]) for name in program.sites}
+        for name, site in program.sites.items():
+            check_values(values[name], name, site, "backend")
+        posterior = Posterior.equal(program, values, _DRAWS, seed)
+        # Nothing sets out from a fit that failed. What climbs to a mode sets out from one.
+        climbs = draws.mode and not self._backend.exact
+        self._start = {
+            name: np.asarray(draws.mode[name][None, None] if climbs else values[name], np.float64)
+            for name in program.sites
+        }
         if ess > 0:  # neither unknown nor that of draws that are not finite
             posterior = dataclasses.replace(posterior, independent=ess)
         self._fitted = answers, posterior

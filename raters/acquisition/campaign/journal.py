@@ -7,7 +7,7 @@ import os
 import sqlite3
 import uuid
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -39,6 +39,9 @@ CREATE TABLE seen (number INTEGER PRIMARY KEY, row INTEGER NOT NULL, score REAL,
     threshold REAL NOT NULL, level REAL NOT NULL, rate REAL NOT NULL, question INTEGER,
     reason TEXT NOT NULL, seen TEXT NOT NULL);
 """
+
+# Types of the columns of a `Snapshot`; NULL becomes NaN.
+_ROW = np.dtype("i8, i8, i8, f8, f8, ?, f8")
 
 Arrays = Mapping[str, Shaped[np.ndarray, " ..."]]
 
@@ -111,7 +114,8 @@ def journal_path(path: Any) -> Path:
 
 
 class Journal:
-    """File that holds a campaign."""
+    """File that holds a campaign. `identity` are texts that the campaign was started with, by name,
+    and `tag` tells its ids from those of other campaigns."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = journal_path(path)
@@ -133,8 +137,9 @@ class Journal:
             (page_size,) = db.execute("PRAGMA page_size").fetchone()
             if verdict != "ok" or self.path.stat().st_size % page_size:
                 raise self.damaged(verdict if verdict != "ok" else "its end is missing")
-        # Read now: a fault on the way to it after a write would look as if nothing was written.
-        self.tag = self._facts("")["tag"]
+            # Read now: a fault on the way to it after a write would look as if nothing was written.
+            facts = db.execute("SELECT name, value FROM fact").fetchall()
+            self.identity, self.tag = _named(facts, "identity/"), dict(facts)["tag"]
 
     @classmethod
     def start(
@@ -183,20 +188,11 @@ class Journal:
 
     # ---------------------------------------------------------------- reading
 
-    @cached_property
-    def identity(self) -> dict[str, str]:
-        """Texts that the campaign was started with, by name."""
-        return self._facts("identity/")
-
     @property
     def settings(self) -> dict[str, str]:
         """Texts that may change from one session to the next, by name."""
-        return self._facts("setting/")
-
-    def _facts(self, prefix: str) -> dict[str, str]:
         with self.transaction() as db:
-            rows = db.execute("SELECT name, value FROM fact").fetchall()
-        return {name.removeprefix(prefix): text for name, text in rows if name.startswith(prefix)}
+            return _named(db.execute("SELECT name, value FROM fact"), "setting/")
 
     @cached_property
     def parts(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
@@ -224,11 +220,10 @@ class Journal:
                 " (SELECT value FROM answer WHERE question = number"
                 " ORDER BY revision DESC LIMIT 1) FROM question ORDER BY number"
             ).fetchall()
-        types = (np.int64, np.int64, np.int64, float, float, bool, float)
-        columns = zip(*rows, strict=True) if rows else [()] * len(types)
-        made = Snapshot(*(np.array(one, of) for one, of in zip(columns, types, strict=True)))
-        self._last = stamp, made
-        return made
+        table = np.array(rows, _ROW)
+        snapshot = Snapshot(*(table[name].copy() for name in table.dtype.names))
+        self._last = stamp, snapshot
+        return snapshot
 
     def read_seen(self, last: int | None = None) -> tuple[list[Seen], int]:
         """The `last` questions that arrived (by default all), in order, and the number of all."""
@@ -264,28 +259,33 @@ class Journal:
                 for name, value in changed.items():
                     db.execute("REPLACE INTO fact VALUES (?, ?)", (f"setting/{name}", value))
 
-    def ask(self, questions: Sequence[Question], *, known: int) -> list[str] | None:
-        """Write a batch of open questions and return ids; None if there are more than `known`."""
-        with self.transaction(write=True) as db:
-            if _num_questions(db) != known:
-                return None
-            _insert(db, questions, known)
-        return [self.id_of(known + place) for place in range(1, 1 + len(questions))]
+    def ask(
+        self, questions: Sequence[Question], *, known: int, seen: tuple[int, Seen] | None = None
+    ) -> list[str] | None:
+        """Write a batch of open questions and return ids; None if there are more than `known`.
 
-    def consider(
-        self, seen: Seen, question: Question | None, *, known: int, known_seen: int
-    ) -> str | None:
-        """Write a decision, together with the question where it is asked, and return its id, or "";
-        None when anything was written since."""
+        With `seen`, also write a decision on a question that arrived when so many had arrived; None
+        if others have arrived since.
+        """
         with self.transaction(write=True) as db:
-            (total,) = db.execute("SELECT coalesce(max(number), 0) FROM seen").fetchone()
-            if (total, _num_questions(db)) != (known_seen, known):
+            last, batch, arrived = db.execute(
+                "SELECT coalesce(max(number), 0), coalesce(max(batch), -1),"
+                " (SELECT coalesce(max(number), 0) FROM seen) FROM question"
+            ).fetchone()
+            if last != known or (seen is not None and seen[0] != arrived):
                 return None
-            place = None if question is None else known + 1
-            _insert(db, [] if question is None else [question], known)
-            row = (total + 1, *seen._replace(question=place), _now())
-            db.execute("INSERT INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-        return "" if place is None else self.id_of(place)
+            now, places = _now(), range(known + 1, known + 1 + len(questions))
+            # A score that is no number is NULL.
+            rows = [
+                (place, one.row, one.annotator, batch + 1, one.score, one.cost, now, None)
+                for place, one in zip(places, questions, strict=True)
+            ]
+            db.executemany("INSERT INTO question VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            if seen is not None:
+                decision = seen[1]._replace(question=places[0] if places else None)
+                row = (arrived + 1, *decision, now)
+                db.execute("INSERT INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        return [self.id_of(place) for place in places]
 
     def tell(
         self, answers: Mapping[int, float], *, correct: bool, words_of: Callable[[int, float], str]
@@ -296,9 +296,10 @@ class Journal:
             now = _now()
             for place, value in answers.items():
                 name = self.id_of(place)
-                revision, stored, moment = db.execute(
-                    "SELECT revision, value, told FROM answer WHERE question = ?"
-                    " UNION ALL SELECT -1, NULL, NULL ORDER BY revision DESC LIMIT 1",
+                revision, stored, moment, withdrawn = db.execute(
+                    "SELECT coalesce(revision, -1), value, told, withdrawn FROM question"
+                    " LEFT JOIN answer ON question = number WHERE number = ?"
+                    " ORDER BY revision DESC LIMIT 1",
                     (place,),
                 ).fetchone()
                 if stored == value:
@@ -315,8 +316,7 @@ class Journal:
                 row = (place, revision + 1, value, now)
                 db.execute("INSERT INTO answer VALUES (?, ?, ?, ?)", row)
                 ids["new" if stored is None else "corrected"].append(name)
-                query = "SELECT withdrawn FROM question WHERE number = ?"
-                if db.execute(query, (place,)).fetchone() != (None,):
+                if withdrawn is not None:
                     ids["late"].append(name)
         return TellResult(**{name: tuple(some) for name, some in ids.items()})
 
@@ -324,7 +324,7 @@ class Journal:
         """Withdraw open questions, all or none."""
         withdrawn = []
         with self.transaction(write=True) as db:
-            known = _num_questions(db)
+            (known,) = db.execute("SELECT coalesce(max(number), 0) FROM question").fetchone()
             for question in questions:
                 place = self.place_of(question, known)
                 changed = db.execute(
@@ -337,18 +337,9 @@ class Journal:
         return tuple(withdrawn)
 
 
-def _num_questions(db: sqlite3.Connection) -> int:
-    (last,) = db.execute("SELECT coalesce(max(number), 0) FROM question").fetchone()
-    return int(last)
-
-
-def _insert(db: sqlite3.Connection, questions: Sequence[Question], last: int) -> None:
-    """Write questions as open, as one batch, in the places after the last one."""
-    (batch,) = db.execute("SELECT coalesce(max(batch), -1) FROM question").fetchone()
-    for place, one in enumerate(questions, last + 1):
-        # A score that is no number is NULL.
-        row = (place, one.row, one.annotator, batch + 1, one.score, one.cost, _now(), None)
-        db.execute("INSERT INTO question VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+def _named(facts: Iterable[tuple[str, str]], prefix: str) -> dict[str, str]:
+    """Facts whose names have a prefix, by the rest of their names."""
+    return {name.removeprefix(prefix): text for name, text in facts if name.startswith(prefix)}
 
 
 def _now() -> str:

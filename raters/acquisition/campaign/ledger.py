@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -14,11 +14,21 @@ from raters.acquisition.policy import Policy
 from raters.judgements.base import Judgements
 from raters.judgements.display import display_name
 
-Rows = Int[np.ndarray, " free"]
+
+class Account(NamedTuple):
+    """Rest of a pool: rows that may be asked, those of them that the rest of the budget pays, the
+    numbers of answers of each annotator, given or open, with earlier judgements, what the
+    questions cost so far, open ones included, and the rest of the budget."""
+
+    free: Int[np.ndarray, " free"]
+    payable: Int[np.ndarray, " payable"]
+    asked: Int[np.ndarray, " annotator"]
+    paid: float
+    left: float
 
 
 class Ledger:
-    """Accounts of a pool: rows that may be asked, costs, and answers asked of each annotator."""
+    """Accounts of a pool by its quotas, the costs of its annotators, and earlier judgements."""
 
     def __init__(self, pool: Judgements, base: Judgements, policy: Policy, again: bool) -> None:
         self.pool = pool
@@ -30,61 +40,33 @@ class Ledger:
         self._keys, base_keys = np.split(pool.keys(base), [pool.num_rows])
         self._answered_before = np.isin(self._keys, base_keys) & (not again)
 
-    def free(self, snapshot: Snapshot) -> Rows:
-        """Rows of the pool that may be asked now, whatever they cost."""
-        taken = snapshot.row[snapshot.open if self._again else snapshot.open | snapshot.answered]
-        below_quota = self.asked(snapshot) < self._quota
-        free = below_quota[self.judge] & ~self._answered_before
-        return np.flatnonzero(free & ~np.isin(self._keys, self._keys[taken]))
+    def account(self, snapshot: Snapshot, budget: float | None) -> Account:
+        """Account after the questions and answers of a journal."""
+        counted = snapshot.open | snapshot.answered
+        codes = snapshot.annotator[counted]
+        asked = np.bincount(codes, minlength=len(self.pool.judges)) + self._asked_before
+        taken = snapshot.row[snapshot.open if self._again else counted]
+        may = (asked < self._quota)[self.judge] & ~self._answered_before
+        free = np.flatnonzero(may & ~np.isin(self._keys, self._keys[taken]))
+        paid = float(snapshot.cost[counted].sum())
+        # A hair more, so that ten times 0.1 fit into 1.
+        left = math.inf if budget is None else budget * (1 + 1e-9) - paid
+        return Account(free, free[self.cost[self.judge[free]] <= left], asked, paid, left)
 
-    def payable(
-        self, snapshot: Snapshot, rows: Rows, budget: float | None
-    ) -> Int[np.ndarray, " payable"]:
-        """Those of `rows` that the rest of the budget pays."""
-        return np.asarray(rows[self.cost[self.judge[rows]] <= self.left(snapshot, budget)])
-
-    def why_done(self, snapshot: Snapshot, free: Rows, budget: float | None) -> str | None:
-        """Reason why none of the `free` rows can be asked, as a sentence, or None."""
-        if not len(free):
-            return (
-                "all questions of the pool have been asked, or the quotas of the annotators are"
-                f" used up; waiting for an answer: {snapshot.open.sum()}"
-            )
-        if not len(self.payable(snapshot, free, budget)):
-            paid = _committed(snapshot)
-            return f"the budget is used up: {paid:g} of {budget:g}, open questions included"
-        return None
-
-    def why_not(self, snapshot: Snapshot, free: Rows, row: int, budget: float | None) -> str | None:
+    def why_not(self, snapshot: Snapshot, account: Account, row: int) -> str | None:
         """Reason why this row cannot be asked now, as a sentence, or None."""
         code = int(self.judge[row])
-        if row not in free:
+        if row not in account.free:
             same = self._keys[snapshot.row] == self._keys[row]
             if (same & snapshot.open).any():
                 return "it waits for an answer already"
-            if self.asked(snapshot)[code] >= self._quota[code]:
+            if account.asked[code] >= self._quota[code]:
                 return f"the quota of {display_name(self.pool.judges[code])} is used up"
             return "it has been answered already"
-        left = self.left(snapshot, budget)
-        if self.cost[code] > left:
-            return f"its answer costs {self.cost[code]:g}, and {left:.6g} of the budget is left"
+        cost, left = self.cost[code], account.left
+        if cost > left:
+            return f"its answer costs {cost:g}, and {left:.6g} of the budget is left"
         return None
-
-    def asked(self, snapshot: Snapshot) -> Int[np.ndarray, " annotator"]:
-        """Number of answers of each annotator, given or open, with earlier judgements."""
-        codes = snapshot.annotator[snapshot.open | snapshot.answered]
-        asked = np.bincount(codes, minlength=len(self.pool.judges))
-        return np.asarray(asked + self._asked_before)
-
-    def left(self, snapshot: Snapshot, budget: float | None) -> float:
-        """Rest of the budget, open questions paid."""
-        # A hair more, so that ten times 0.1 fit into 1.
-        return math.inf if budget is None else budget * (1 + 1e-9) - _committed(snapshot)
-
-
-def _committed(snapshot: Snapshot) -> float:
-    """Costs of the questions that were answered or are open."""
-    return float(snapshot.cost[snapshot.open | snapshot.answered].sum())
 
 
 # ---------------------------------------------------------------- tables

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from raters.acquisition.campaign.journal import Journal, Question, Seen, Snapshot
-from raters.acquisition.campaign.ledger import Ledger
+from raters.acquisition.campaign.ledger import Account, Ledger
 from raters.acquisition.campaign.settings import chooses_at_random
 from raters.acquisition.policy import Policy
 from raters.acquisition.posterior import Posterior
@@ -104,23 +104,23 @@ class Stream(NamedTuple):
         row: int,
         snapshot: Snapshot,
         ledger: Ledger,
+        account: Account,
         policy: Policy,
         posterior: Posterior,
         seed: int,
-    ) -> tuple[Seen, Question | None, float]:
+    ) -> tuple[Seen, list[Question], float]:
         """Decision on a question that can be asked, by scores of the same draws, given that the
         open questions are asked; the question where it is asked, and `Decision.best`."""
         scored = [place for place, seen in enumerate(self.recent) if seen.score is not None]
         rows = [*(self.recent[place].row for place in scored), row]
         new, pool = seed_of(seed, 3, self.place), ledger.pool
-        size, pending = min(_OTHERS, pool.num_rows), np.sort(snapshot.row[snapshot.open])
+        size, pending = min(_OTHERS, pool.num_rows), pool.rows(np.sort(snapshot.row[snapshot.open]))
         others = np.random.default_rng(new).choice(pool.num_rows, size, replace=False)
         questions = pool.rows(np.concatenate([rows, others]))
-        waiting = pool.rows(pending) if len(pending) else None
-        score = policy.values(posterior, questions, seed=new, pending=waiting)[: len(rows)]
+        score = policy.values(posterior, questions, seed=new, pending=pending)[: len(rows)]
         lot = lots(seed, self.place - len(self.recent), self.place + 1)[[*scored, -1]]
         ask, threshold = rank(score, lot[:, 0], float(lot[-1, 1]), self.level)
-        value, judge, asked = float(score[-1]), int(ledger.judge[row]), ledger.asked(snapshot)
+        value, judge, asked = float(score[-1]), int(ledger.judge[row]), account.asked
         if asked[judge] < policy.least_share * (asked.sum() + 1):
             name = display_name(pool.judges[judge])
             ask, reason = True, f"{name} is short of the least share of the questions"
@@ -131,10 +131,10 @@ class Stream(NamedTuple):
             side = "above" if value > threshold else "below" if value < threshold else "at"
             reason = f"its score {value:.3g} is {side} the threshold {threshold:.3g}"
         level = next_level(self.level, self.rate, ask)
-        question = Question(row, judge, value, float(ledger.cost[judge])) if ask else None
+        asks = [Question(row, judge, value, float(ledger.cost[judge]))] if ask else []
         # By chance nothing is better than anything else.
         best = math.nan if chooses_at_random(policy) else float(score.max())
-        return Seen(row, value, threshold, level, self.rate, None, reason), question, best
+        return Seen(row, value, threshold, level, self.rate, None, reason), asks, best
 
 
 def row_of(pool: Judgements, question: Any) -> int:
