@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Int, Num, Shaped
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean, checked, finite, one_of
+from raters.judgements import row_columns
 from raters.judgements.base import PIECE, Judgements
 from raters.judgements.counts import Codes, Mask, Numbers, Tallies, exact
 from raters.judgements.names import (
@@ -95,6 +96,10 @@ class Comparisons(Scanned, Judgements):
         Code of the stratum of each row, such as a category of prompts.
     strata : tuple
         The names of the strata, in code order.
+    columns : float array, shape (comparison, column), or None
+        Other columns of the rows, for terms of models; of text, codes of its levels.
+    column_names, column_sizes, column_levels : tuple
+        Names of these columns, the number of levels of each (0 of numbers), and all levels.
 
     Examples
     --------
@@ -123,10 +128,14 @@ class Comparisons(Scanned, Judgements):
     tied: bool = static(False)
     stratum: Any = None
     strata: tuple[Any, ...] = static(())
+    columns: Any = of_axes("comparison", "column", default=None)
+    column_names: tuple[str, ...] = static(())
+    column_sizes: tuple[int, ...] = static(())
+    column_levels: tuple[Any, ...] = static(())
 
     axes = {"first": "item", "second": "item", "annotator": "annotator"}
     names = {"item": "items", "annotator": "annotators"}
-    names |= {"feature": "feature_names", "stratum": "strata"}
+    names |= {"feature": "feature_names", "stratum": "strata", "column": "column_names"}
     answer = "wins"
     observed = "outcome"
     row = "comparison"
@@ -149,6 +158,7 @@ class Comparisons(Scanned, Judgements):
         count: str | None = None,
         features: Mapping[str, tuple[str, str]] | None = None,
         stratum: str | None = None,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
         ties: Ties = "error",
         outcomes: Mapping[str, Any] | None = None,
         items: Iterable[Any] | None = None,
@@ -182,6 +192,9 @@ class Comparisons(Scanned, Judgements):
         stratum : str, optional
             Column with the stratum of each vote, such as a category or a language, for a model with
             ``strata=True``.
+        columns : sequence of str, or mapping, optional
+            Further columns, which terms of a model read as ``data.column(name)``; a mapping from
+            such a name to the column.
         ties : {"error", "drop", "half", "keep"}
             What to do with a tie: refuse the table, leave the row out, count half a vote for each
             side, or keep it as an answer of its own, for a model with ``ties``.
@@ -231,18 +244,20 @@ class Comparisons(Scanned, Judgements):
         roles = _shape(sides, outcomes)
         sides |= {"annotator": annotator, "count": count, "stratum": stratum}
         names, pairs = feature_reading.sides(features)
-        columns = read_columns(frame, several={"features": pairs}, **sides)
-        left, right = (columns[role] for role in roles)
+        more, further = row_columns.named(columns)
+        several = {"features": pairs, "columns": further}
+        table = read_columns(frame, several=several, **sides)
+        left, right = (table[role] for role in roles)
         (left_code, right_code), item_names = encode_names([left, right], items, "item")
         _check_items(left_code, right_code, item_names, (left, right))
-        who, people = columns.annotators(annotators, "have one vote")
-        wins, votes = np.ones(columns.rows, np.float32), columns.counts()
+        who, people = table.annotators(annotators, "have one vote")
+        wins, votes = np.ones(table.rows, np.float32), table.counts()
         votes = wins if votes is None else votes
         if outcome is not None:
             coded = (left, left_code), (right, right_code)
-            wins = _wins_of(columns["outcome"], *coded, item_names, outcomes)
-        group, strata = columns.codes("stratum")
-        differences = feature_reading.differences(columns.lists["features"], names)
+            wins = _wins_of(table["outcome"], *coded, item_names, outcomes)
+        group, strata = table.codes("stratum")
+        differences = feature_reading.differences(table.lists["features"], names)
         known, keep = {"items": item_names, "annotators": people}, _kept(wins, ties, outcome)
         rows = {
             "first": left_code,
@@ -255,6 +270,7 @@ class Comparisons(Scanned, Judgements):
         }
         rows = {name: None if column is None else column[keep] for name, column in rows.items()}
         flags = {"ordered": outcome is not None, "tied": ties == "keep"}
+        known |= row_columns.fields([column.rows(keep) for column in table.lists["columns"]], more)
         data = cls(**rows, **known, **flags, feature_names=names, strata=strata)
         return data.aggregate() if aggregate else data._slim()
 
@@ -450,6 +466,9 @@ class Comparisons(Scanned, Judgements):
         if self.stratum is not None:
             names = pd.Index(self.strata).take(np.asarray(self.stratum)[table.index])
             table.insert(3, "stratum", names)
+        for name in self.column_names:
+            values, levels = np.asarray(self.column(name))[table.index], self.levels(name)
+            table[name] = names_array(levels)[values] if levels else values
         return table.reset_index(drop=True)
 
     # ---------------------------------------------------------------- ties, sides and features
@@ -721,7 +740,17 @@ class Comparisons(Scanned, Judgements):
         codes = votes.stratum
         if codes is not None and like.strata:
             codes = match_names(codes, votes.strata, like.strata, "stratum")
-        return replace(votes, stratum=codes, strata=like.strata)
+        more = row_columns.recoded(votes, like)
+        return replace(votes, stratum=codes, strata=like.strata, **more)
+
+    def column(self, name: str) -> Num[Any, " comparison"]:
+        """One of the `columns`: its numbers, or the codes of its levels."""
+        values = self.columns[..., row_columns.place(self, name)]
+        return values.astype(np.int32) if row_columns.levels(self, name) else values
+
+    def levels(self, name: str) -> tuple[Any, ...]:
+        """Levels of a column of text, in code order; empty for numbers."""
+        return row_columns.levels(self, name)
 
     @checked
     def in_stratum(self, name: Any) -> Self:

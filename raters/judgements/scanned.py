@@ -148,6 +148,7 @@ def _check(roles: dict[str, Any]) -> None:
     """Raise for settings that need the rows as they are."""
     wrong = {
         "features": roles.get("features") is not None,
+        "columns": roles.get("columns") is not None,
         "aggregate": roles.get("aggregate") is False,
         "repeats": roles.get("repeats") == "drop",
     }

@@ -43,6 +43,10 @@ class Column:
     def __len__(self) -> int:
         return len(self.code)
 
+    def rows(self, rows: Mask) -> Column:
+        """The same column of some rows."""
+        return dataclasses.replace(self, code=self.code[rows])
+
     def only(self, rows: Mask) -> Column:
         """The same column with empty cells in the other rows."""
         return dataclasses.replace(self, code=np.where(rows, self.code, -1))

@@ -1,0 +1,91 @@
+"""Columns of rows beside the roles of a kind, such as the time of a judgement: for terms of models.
+
+They are one array with an axis of the columns. A column of text holds codes of its levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from raters.errors import refuse_data
+from raters.judgements.names import Names, encode_names, match_names, shorten
+from raters.judgements.reading.columns import Column, read_number, read_numbers
+from raters.judgements.reading.features import distinct, single
+
+
+def named(columns: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the columns, and those that they have in a table."""
+    if isinstance(columns, Mapping):
+        return distinct(list(columns), "columns"), tuple(columns.values())
+    names = distinct(() if columns is None else columns, "columns")
+    return names, names
+
+
+def fields(read: Sequence[Column], names: tuple[str, ...]) -> dict[str, Any]:
+    """Fields of a container: values, names, and the levels of columns of text."""
+    values, sizes, every = [], [], list[Any]()
+    for column in read:
+        levels: Names = ()
+        if np.isnan([read_number(value) for value in column.values]).any():
+            (codes,), levels = encode_names([column], None, "columns")
+            values.append(codes.astype(np.float64))
+        else:
+            values.append(read_numbers(column))
+        sizes.append(len(levels))
+        every += levels
+    array = single(np.stack(values, 1), names) if values else None
+    fields: dict[str, Any] = {"columns": array, "column_names": names}
+    return fields | {"column_sizes": tuple(sizes), "column_levels": tuple(every)}
+
+
+def place(data: Any, name: str) -> int:
+    """Place of a column."""
+    if name not in data.column_names:
+        has = f"there are {shorten(data.column_names)}" if data.column_names else "there are none"
+        instead = f"{type(data).__name__}.from_frame(table, columns=[{name!r}], ...)"
+        refuse_data("columns", name, "is no column of these data", has, instead=instead)
+    return int(data.column_names.index(name))
+
+
+def levels(data: Any, name: str) -> Names:
+    """Levels of a column of text; empty for numbers."""
+    column = place(data, name)
+    start = sum(data.column_sizes[:column])
+    found: Names = data.column_levels[start : start + data.column_sizes[column]]
+    return found
+
+
+def recoded(data: Any, like: Any) -> dict[str, Any]:
+    """Fields in the order and the levels of other data."""
+    changes = {name: getattr(like, name) for name in ("column_names", "column_sizes")}
+    changes |= {"column_levels": like.column_levels}
+    if like.columns is None:
+        return changes | {"columns": None}
+    if data.columns is None:
+        return changes | {"columns": _usual(data, like)}
+    values = []
+    for name in like.column_names:
+        column, known = np.asarray(data.columns)[:, place(data, name)], levels(like, name)
+        if known:
+            column = match_names(column.astype(np.int32), levels(data, name), known, name)
+        values.append(column)
+    return changes | {"columns": np.stack(values, 1).astype(np.float32)}
+
+
+def _usual(data: Any, like: Any) -> Float[np.ndarray, "row column"]:
+    """The middle value of each column among the rows of each judge, for questions without."""
+    values, who = np.asarray(like.columns), np.asarray(like.codes(like.judge))
+    usual = np.empty((len(like.judges), values.shape[1]), np.float32)
+    usual[:] = np.sort(values, axis=0)[len(values) // 2]
+    for place, column in enumerate(values.T):
+        order = np.lexsort((column, who))
+        present, start, size = np.unique(who[order], return_index=True, return_counts=True)
+        usual[present, place] = column[order][start + size // 2]
+    same: Int[np.ndarray, " row"] = match_names(
+        np.asarray(data.codes(data.judge)), data.judges, like.judges, like.judge
+    )
+    return usual[same]
