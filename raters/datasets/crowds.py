@@ -12,11 +12,11 @@ from scipy.special import expit
 
 from raters.datasets._common import Truth, check_amount, check_sizes, draw_kinds
 from raters.errors.validation import at_most, checked, positive, share, whole
+from raters.judgements.answers import MOST_LEVELS
 from raters.judgements.choices import Choices
 from raters.judgements.demonstrations import Demonstrations
 from raters.judgements.labels import Labels
 from raters.judgements.mdp import MDP
-from raters.judgements.of_items import MOST_LEVELS
 from raters.judgements.rankings import Rankings
 from raters.judgements.ratings import Ratings
 from raters.judgements.responses import Responses

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import jax
@@ -38,14 +37,7 @@ from raters.judgements.reading.columns import (
     repeated,
     where,
 )
-from raters.judgements.reading.features import (
-    OF_CHOOSERS,
-    OF_ITEMS,
-    check_same,
-    distinct,
-    no_features,
-    scaled_as,
-)
+from raters.judgements.reading.features import OF_CHOOSERS, OF_ITEMS, distinct
 from raters.judgements.roles import number_of, of_axes, same_as, static
 
 _SUCH = "specific=['time']"
@@ -56,7 +48,7 @@ EXAMPLES = {
 }
 
 # Fields of features, by the parameter that they are read from.
-_FEATURES = {"features": feature_reading.OF_ITEMS, "choosers": feature_reading.OF_CHOOSERS}
+_FEATURES = {"features": OF_ITEMS, "choosers": OF_CHOOSERS}
 
 
 @jax.tree_util.register_dataclass
@@ -129,13 +121,8 @@ class Choices(Grouped):
     even: bool = static(False)
 
     axes = {"unit_code": "set", "alternative": "alternative", "annotator": "annotator"}
-    names = {
-        "set": "sets",
-        "alternative": "alternatives",
-        "annotator": "annotators",
-        "feature": "feature_names",
-        "chooser_feature": "chooser_names",
-    }
+    names = {"set": "sets", "alternative": "alternatives", "annotator": "annotators"}
+    names |= {"feature": "feature_names", "chooser_feature": "chooser_names"}
     answer = "chosen"
     row = "offer"
     unit = "set"
@@ -218,11 +205,10 @@ class Choices(Grouped):
         """
         boolean("aggregate", aggregate)
         boolean("counted", counted)
-        roles = {"set": set, "alternative": alternative}
-        listed = _listed(features=features, choosers=choosers)
-        columns = read_columns(
-            frame, roles, several=listed, part_of=set, chosen=chosen, annotator=annotator
-        )
+        roles, given = {"set": set, "alternative": alternative}, (features, choosers)
+        listed = {name: distinct(some, name) for name, some in zip(_FEATURES, given, strict=True)}
+        others: dict[str, Any] = {"chosen": chosen, "annotator": annotator}
+        columns = read_columns(frame, roles, several=listed, part_of=set, **others)
         group, sets = columns.codes("set")
         known = alternatives
         if alternatives is None and like is not None:
@@ -233,18 +219,18 @@ class Choices(Grouped):
         who, people = columns.annotators(annotators, "chose once")
         if annotator is not None:
             who = one_each(group, columns["annotator"], who, sets)[group]
-        times = None
-        if chosen is not None:
-            times = _chosen(columns["chosen"], counted=counted)
-        values = _matrix(columns.lists["features"], columns.rows)
-        order = np.lexsort((what, group))
-        chosen_in_order = None if times is None else times[order]
-        codes = group[order], what[order], who[order]
-        table = _Offers(*codes, chosen_in_order, values[order])
-        each = _of_sets(columns.lists["choosers"], group, sets)
+        times = None if chosen is None else _chosen(columns["chosen"], counted=counted)
+        values, order = _matrix(columns.lists["features"], columns.rows), np.lexsort((what, group))
+        taken = None if times is None else times[order]
+        table = _Offers(group[order], what[order], who[order], taken, values[order])
+        each = [
+            one_each(group, column, read_numbers(column), sets)
+            for column in columns.lists["choosers"]
+        ]
+        of_sets = np.stack(each, axis=1) if each else np.zeros((len(sets), 0))
         terms = _Terms(listed["features"], specific, listed["choosers"], like)
-        names_of = {"sets": sets, "alternatives": names, "annotators": people}
-        return cls._of(table, names_of, each, terms, counted=counted, aggregate=aggregate)
+        known_names = {"sets": sets, "alternatives": names, "annotators": people}
+        return cls._of(table, known_names, of_sets, terms, counted=counted, aggregate=aggregate)
 
     @classmethod
     def from_wide(
@@ -321,16 +307,13 @@ class Choices(Grouped):
         there = {} if available is None else available
         by_place = _columns_by_alternative("available", "available", there, names)
         described = _wide_names(features, names)
-        listed = _listed(choosers=choosers) | {
-            "available": [name for _, name in by_place],
-            "features": [name for cells in described.values() for _, name in cells],
-        }
+        cells = [name for columns in described.values() for _, name in columns]
+        listed: dict[str, Any] = {"choosers": distinct(choosers, "choosers"), "features": cells}
+        listed["available"] = [name for _, name in by_place]
         if choice is None and annotator is None and not any(listed.values()):
             listed["frame"] = column_names(frame)[:1]  # whose length is the number of sets
-        optional = ("features", "frame")
-        columns = read_columns(
-            frame, several=listed, empty=optional, choice=choice, annotator=annotator
-        )
+        others: dict[str, Any] = {"choice": choice, "annotator": annotator}
+        columns = read_columns(frame, several=listed, empty=("features", "frame"), **others)
         code = None
         if choice is not None:
             advice = "add it, or leave out those rows"
@@ -341,11 +324,11 @@ class Choices(Grouped):
         group, what = np.nonzero(offered)
         times = None if code is None else (code[group] == what).astype(float)
         table = _Offers(group, what, who[group], times, wide[group, what])
-        each = _matrix(columns.lists["choosers"], columns.rows)
+        of_sets = _matrix(columns.lists["choosers"], columns.rows)
         sets = tuple(range(columns.rows))
-        names_of = {"sets": sets, "alternatives": names, "annotators": people}
-        terms = _Terms(tuple(described), specific, tuple(listed["choosers"]), like)
-        return cls._of(table, names_of, each, terms, counted=False, aggregate=aggregate)
+        terms = _Terms(tuple(described), specific, listed["choosers"], like)
+        known_names = {"sets": sets, "alternatives": names, "annotators": people}
+        return cls._of(table, known_names, of_sets, terms, counted=False, aggregate=aggregate)
 
     @classmethod
     def _of(
@@ -361,20 +344,18 @@ class Choices(Grouped):
         """Choices from rows in order, checked and with their features scaled."""
         _check_sets(table, names["sets"], names["alternatives"], counted=counted)
         features = terms.of_offers(table, names["alternatives"])
-        columns: dict[str, Any] = {
-            "alternative": table.alternative.astype(np.int32),
-            "annotator": table.annotator.astype(np.int32),
-            "chosen": None,
-            "count": None,
-            "features": features.pop("features"),
-        }
+        columns: dict[str, Any] = {"chosen": None, "count": None}
+        columns |= {"alternative": table.alternative.astype(np.int32)}
+        columns |= {"annotator": table.annotator.astype(np.int32)}
+        columns |= {"features": features.pop("features")}
         if table.chosen is not None:
             total = np.bincount(table.group, table.chosen)[table.group]
             columns["chosen"] = table.chosen.astype(np.float32)
             columns["count"] = None if (total == 1).all() else total.astype(np.float32)
         others = features | terms.of_choosers(of_choosers) | names
         choices = cls.of_all(table.group, columns, **others)
-        return choices.aggregate() if aggregate and not choices.has_features else choices
+        described = choices.features is not None or choices.chooser_features is not None
+        return choices.aggregate() if aggregate and not described else choices
 
     # ---------------------------------------------------------------- facts
 
@@ -397,13 +378,13 @@ class Choices(Grouped):
         """Warn about what these choices cannot tell: alternatives never offered, never chosen, or
         chosen whenever they were offered."""
         offered, taken = self.judgements_by("alternative"), self.chosen_by_alternative()
-        always = (offered > 0) & (taken >= offered)
+        prior = "so that the prior alone bounds their constant from"
         sentences = {
             "alternative(s) were never offered": offered == 0,
-            "alternative(s) were never chosen, so that the prior alone bounds their constant from"
-            " below": (offered > 0) & (taken == 0),
-            "alternative(s) were chosen whenever they were offered, so that the prior alone bounds"
-            " their constant from above": always,
+            f"alternative(s) were never chosen, {prior} below": (offered > 0) & (taken == 0),
+            f"alternative(s) were chosen whenever they were offered, {prior} above": (
+                (offered > 0) & (taken >= offered)
+            ),
         }
         warn_of_each({text: (self.alternatives, which) for text, which in sentences.items()})
 
@@ -456,20 +437,17 @@ class Choices(Grouped):
             wrong["chosen"] = np.flatnonzero(taken != number)
         for name, sets in wrong.items():
             if sets.size:
-                refuse_data(
-                    name,
-                    self.sets[int(self.unit_code[sets[0]])],
-                    "is wrong in this set",
-                    "a set has two alternatives or more, each once, one annotator, one count (0 in"
-                    " rows that only pad), and as many choices",
-                    instead="rt.Choices.from_frame(table, ...), which names the problem",
-                )
+                label = self.sets[int(self.unit_code[sets[0]])]
+                expected = "a set has two alternatives or more, each once, one annotator, one count"
+                expected += " (0 in rows that only pad), and as many choices"
+                line = "rt.Choices.from_frame(table, ...), which names the problem"
+                refuse_data(name, label, "is wrong in this set", expected, instead=line)
 
     # ---------------------------------------------------------------- parts
 
     def unanswered(self) -> Self:
         """The sets without what was chosen, as `raters.simulate` takes them; counts stay."""
-        return dataclasses.replace(self, chosen=None)
+        return replace(self, chosen=None)
 
     def some_outcomes(self) -> Float[np.ndarray, " offer"]:
         """Outcomes that these sets can have: all choices are of the first alternative."""
@@ -519,11 +497,11 @@ class Choices(Grouped):
             for name, column in (("count", self.weight), (self.answer, self.chosen))
             if column is not None
         }
-        return dataclasses.replace(cells, **sums)._slim()
+        return replace(cells, **sums)._slim()
 
     def questions(self) -> Self:
         """Each set once for each chooser, without what was chosen and without counts."""
-        return dataclasses.replace(self.unanswered().aggregate(), count=None)
+        return replace(self.unanswered().aggregate(), count=None)
 
     def single(self) -> Self:
         """One set for each choice, without counts."""
@@ -540,14 +518,14 @@ class Choices(Grouped):
         nth = place_within(units)[group]
         taken = (below <= nth) & (nth < below + chosen)
         names = tuple(range(len(units)))
-        return dataclasses.replace(many, chosen=taken.astype(np.float32), count=None, sets=names)
+        return replace(many, chosen=taken.astype(np.float32), count=None, sets=names)
 
     def _only(self, units: Any) -> Self:
         """The given sets under new codes, with their names alone."""
         part = self.take(units)
         names = tuple(self.sets[code] for code in np.asarray(part.unit_code))
         codes = np.arange(len(names), dtype=np.int32)
-        return dataclasses.replace(part, unit_code=codes, sets=names)
+        return replace(part, unit_code=codes, sets=names)
 
     def _of_judges(self, stay: Bool[np.ndarray, " annotator"]) -> Self:
         """The sets of the annotators who stay."""
@@ -555,31 +533,20 @@ class Choices(Grouped):
 
     # ---------------------------------------------------------------- features
 
-    @property
-    def has_features(self) -> bool:
-        """True if there are features of the alternatives or of the choosers."""
-        return self.features is not None or self.chooser_features is not None
-
     @checked
     def features_of(self, like: Self) -> Self:
         """With features centred and scaled as those of other choices."""
         changes: dict[str, Any] = {}
         for parameter, fields in _FEATURES.items():
-            known = getattr(like, fields[3])
-            if not known:
-                changes |= feature_reading.no_features(fields)
-                continue
-            feature_reading.check_same(getattr(self, fields[3]), known, parameter, "the fit")
-            raw = feature_reading.in_units_of_users(self, fields)
-            changes |= feature_reading.scaled_as(like, raw, fields)
-        return dataclasses.replace(self, **changes)
+            changes |= feature_reading.scaled_as(
+                like, feature_reading.in_units_of_users(self, fields), fields, parameter, "the fit"
+            )
+        return replace(self, **changes)
 
     def without_features(self) -> Self:
         """Without features of alternatives and choosers."""
-        none: dict[str, Any] = {}
-        for fields in _FEATURES.values():
-            none |= feature_reading.no_features(fields)
-        return dataclasses.replace(self, **none)
+        none = [feature_reading.no_features(fields) for fields in _FEATURES.values()]
+        return replace(self, **none[0], **none[1])
 
     # ---------------------------------------------------------------- tables
 
@@ -598,7 +565,7 @@ class Choices(Grouped):
             columns["chosen"] = np.asarray(real.chosen).astype(np.int64)
         for parameter, fields in _FEATURES.items():
             if names := getattr(real, fields[3]):
-                raw = feature_reading.in_units_of_users(real, fields)
+                raw: Any = feature_reading.in_units_of_users(real, fields)[0]
                 raw = raw if parameter == "features" else raw[group]
                 columns |= dict(zip(names, raw.T, strict=True))
         return pd.DataFrame(columns)
@@ -607,37 +574,19 @@ class Choices(Grouped):
 # ---------------------------------------------------------------- reading
 
 
-def _listed(**given: Any) -> dict[str, tuple[str, ...]]:
-    """Names of columns with features, each once, by parameter."""
-    return {name: distinct(some, name, f"{name}=['price']") for name, some in given.items()}
-
-
 def _matrix(columns: Sequence[Column], rows: int) -> Float[np.ndarray, "row feature"]:
     """Numbers in some columns."""
     values = [read_numbers(column) for column in columns]
     return np.stack(values, axis=1) if values else np.zeros((rows, 0))
 
 
-def _of_sets(
-    columns: Sequence[Column], group: Codes, sets: Names
-) -> Float[np.ndarray, "set feature"]:
-    """Numbers that are the same in all rows of a set, one for each set."""
-    values = [one_each(group, column, read_numbers(column), sets) for column in columns]
-    return np.stack(values, axis=1) if values else np.zeros((len(sets), 0))
-
-
 def _wide_names(features: Any, names: Sequence[Any]) -> dict[str, list[tuple[int, str]]]:
     """Place and column of the alternatives for each feature of a wide table."""
     listed = {} if features is None else features
     if not isinstance(listed, Mapping):
-        refuse_data(
-            "features",
-            features,
-            "is no mapping of names to columns",
-            "map each feature to its columns",
-            instead=EXAMPLES["features"],
-        )
-    texts = distinct(listed, "features", "features=['price']")
+        problem, expected = "is no mapping of names to columns", "map each feature to its columns"
+        refuse_data("features", features, problem, expected, instead=EXAMPLES["features"])
+    texts = distinct(listed, "features")
     columns = [
         _columns_by_alternative("features", name, given, names) for name, given in listed.items()
     ]
@@ -654,12 +603,9 @@ def _wide_features(
     cells = iter(columns)
     for feature, by_place in enumerate(features.values()):
         for (at, _), column in zip(by_place, cells, strict=False):
-            missing = offered[:, at] & (column.code < 0)
-            if missing.any():
-                column.refuse(
-                    f"is empty in {where(missing)}",
-                    "it must hold a number where the alternative was offered",
-                )
+            if (missing := offered[:, at] & (column.code < 0)).any():
+                expected = "it must hold a number where the alternative was offered"
+                column.refuse(f"is empty in {where(missing)}", expected)
             numbers = read_numbers(column.only(offered[:, at]))
             values[:, at, feature] = np.where(offered[:, at], numbers, 0.0)
     return values
@@ -680,23 +626,22 @@ class _Terms(NamedTuple):
             these = f"these are {shorten(self.features)}"
             expected = these if self.features else "name it there as well"
             refuse_data("specific", unknown[0], "is none of `features`", expected)
-        columns, texts = [], []
+        columns: dict[str, Any] = {}
         for column, name in zip(table.features.T, self.features, strict=True):
             if name not in listed:
-                columns.append(column)
-                texts.append(name)
+                columns[name] = column
                 continue
             for code, other in enumerate(alternatives):  # a column for each alternative
-                columns.append(np.where(table.alternative == code, column, 0.0))
-                texts.append(f"{name}:{name_text(other)}")
-        names, values = tuple(texts), np.stack(columns, axis=1) if columns else table.features
+                of_one = np.where(table.alternative == code, column, 0.0)
+                columns[f"{name}:{name_text(other)}"] = of_one
+        names = tuple(columns)
+        values = np.stack([*columns.values()], axis=1) if columns else table.features
         return self._scaled("features", values, names, lambda: _within(values, table.group, names))
 
     def of_choosers(self, values: Float[np.ndarray, "set chooser_feature"]) -> dict[str, Any]:
         """Fields of `Choices` with the features of the choosers."""
-        return self._scaled(
-            "choosers", values, self.choosers, lambda: _across(values, self.choosers)
-        )
+        names = self.choosers
+        return self._scaled("choosers", values, names, lambda: _across(values, names))
 
     def _scaled(
         self,
@@ -706,12 +651,12 @@ class _Terms(NamedTuple):
         deviation: Callable[[], Float[np.ndarray, " feature"]],
     ) -> dict[str, Any]:
         """Values, centre, scale and names of features, as fields of `Choices`."""
-        fields = OF_ITEMS if parameter == "features" else OF_CHOOSERS
+        fields = _FEATURES[parameter]
         if not names:
-            return no_features(fields)
+            return feature_reading.no_features(fields)
         if self.like is not None:
-            check_same(names, getattr(self.like, fields[3]), parameter, "`like`")
-            return scaled_as(self.like, values, fields)
+            raw = values, names
+            return feature_reading.scaled_as(self.like, raw, fields, parameter, "`like`")
         centre, scale = values.mean(0), deviation()
         return dict(zip(fields, ((values - centre) / scale, centre, scale, names), strict=True))
 
@@ -730,15 +675,12 @@ def _within(
     # Means of equal numbers differ from them in the last digit.
     constant = scale <= 1e-10 * np.abs(values).max(0, initial=0.0)
     if constant.any():
-        alike = [name for name, same in zip(names, constant, strict=True) if same]
-        refuse_data(
-            "features",
-            alike[0],
-            "is the same for all alternatives of every set, so that no choice depends on it"
-            + (f" ({len(alike)} such features)" if len(alike) > 1 else ""),
-            "leave it out; a feature of the chooser belongs to `choosers`, where each"
-            " alternative has a coefficient of it",
-        )
+        problem = "is the same for all alternatives of every set, so that no choice depends on it"
+        if (number := int(constant.sum())) > 1:
+            problem += f" ({number} such features)"
+        expected = "leave it out; a feature of the chooser belongs to `choosers`, where each"
+        expected += " alternative has a coefficient of it"
+        refuse_data("features", names[int(np.argmax(constant))], problem, expected)
     return scale
 
 
@@ -748,16 +690,12 @@ def _across(
     """Standard deviation of chooser features between sets; an error for one that has none."""
     constant = values.max(0) == values.min(0)
     if constant.any():
-        refuse_data(
-            "choosers",
-            names[int(np.argmax(constant))],
-            "has the same value in all sets",
-            "leave it out: the constants of the alternatives have its effect (new sets for"
-            " a model that was fitted are read with `like`)",
-            instead="like=choices, with those that were fitted",
-        )
-    scale: np.ndarray = values.std(0)
-    return scale
+        expected = "leave it out: the constants of the alternatives have its effect (new sets for"
+        expected += " a model that was fitted are read with `like`)"
+        name, line = names[int(np.argmax(constant))], "like=choices, with those that were fitted"
+        problem = "has the same value in all sets"
+        refuse_data("choosers", name, problem, expected, instead=line)
+    return np.asarray(values.std(0))
 
 
 class _Offers(NamedTuple):
@@ -793,33 +731,21 @@ def _check_sets(offers: _Offers, sets: Names, alternatives: Names, *, counted: b
     group, num_sets = offers.group, len(sets)
     if (twice := repeated(group, offers.alternative)).any():
         row = int(np.argmax(twice))
-        refuse_data(
-            "alternative",
-            alternatives[offers.alternative[row]],
-            f"has two rows in set {sets[group[row]]!r} ({int(twice.sum())} such row(s))",
-            "keep one row for each alternative of a set; is `set` the column of one choice"
-            " situation, and not of a person?",
-        )
+        problem = f"has two rows in set {sets[group[row]]!r} ({int(twice.sum())} such row(s))"
+        expected = "keep one row for each alternative of a set; is `set` the column of one choice"
+        expected += " situation, and not of a person?"
+        refuse_data("alternative", alternatives[offers.alternative[row]], problem, expected)
     size = np.bincount(group, minlength=num_sets)
-    problems = {
-        "has one alternative, which says nothing": (
-            size == 1,
-            "leave out such sets, or add the rows of what was offered and not chosen",
-        )
-    }
+    advice = "leave out such sets, or add the rows of what was offered and not chosen"
+    problems = {"has one alternative, which says nothing": (size == 1, advice)}
     if offers.chosen is not None:
         total = np.bincount(group, offers.chosen, num_sets)
-        problems |= {
-            "has no alternative that was chosen": (
-                total == 0,
-                "a set needs one; give a choice of none a row of its own, such as 'none'",
-            ),
-            "has two alternatives or more that were chosen": (
-                (total > 1) & (not counted),
-                "one is chosen from a set; give each choice a set of its own, or pass `counted`"
-                " where the column holds how often each was chosen",
-            ),
-        }
+        advice = "a set needs one; give a choice of none a row of its own, such as 'none'"
+        problems["has no alternative that was chosen"] = total == 0, advice
+        advice = "give each choice a set of its own, or pass `counted` where the column holds how"
+        advice += " often each was chosen"
+        several = (total > 1) & (not counted)
+        problems["has two alternatives or more that were chosen"] = several, advice
     for problem, (wrong, expected) in problems.items():
         if wrong.any():
             name = sets[int(np.argmax(wrong))]
@@ -852,12 +778,9 @@ def _offered(
         )
         offered[:, at] = numbers == 1
     if code is not None and (wrong := ~offered[np.arange(len(code)), code]).any():
-        refuse_data(
-            "available",
-            names[code[np.argmax(wrong)]],
-            f"excludes what was chosen in {where(wrong)}",
-            "what was chosen was offered: correct the column, or leave out those rows",
-        )
+        problem = f"excludes what was chosen in {where(wrong)}"
+        expected = "what was chosen was offered: correct the column, or leave out those rows"
+        refuse_data("available", names[code[np.argmax(wrong)]], problem, expected)
     return offered
 
 
@@ -868,19 +791,11 @@ def _columns_by_alternative(
     place = {name_text(one): code for code, one in enumerate(names)}
     if isinstance(columns, Mapping):
         if unknown := [one for one in columns if name_text(one) not in place]:
-            refuse_data(
-                parameter,
-                unknown[0],
-                f"has a column of {name!r}, and is not among the alternatives",
-                f"these are {shorten(names)}",
-            )
+            problem = f"has a column of {name!r}, and is not among the alternatives"
+            refuse_data(parameter, unknown[0], problem, f"these are {shorten(names)}")
         return [(place[name_text(one)], column) for one, column in columns.items()]
     if not is_list(columns) or len(columns) != len(names):
-        refuse_data(
-            parameter,
-            name,
-            f"does not have one column for each of the {len(names)} alternatives",
-            f"give {len(names)} columns in their order, or name those that have one",
-            instead=EXAMPLES[parameter],
-        )
+        problem = f"does not have one column for each of the {len(names)} alternatives"
+        expected = f"give {len(names)} columns in their order, or name those that have one"
+        refuse_data(parameter, name, problem, expected, instead=EXAMPLES[parameter])
     return list(enumerate(columns))

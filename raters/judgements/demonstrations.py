@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import jax
@@ -97,13 +97,8 @@ class Demonstrations(Judgements):
     trajectories: tuple[Any, ...] = static(())
 
     axes = {"state": "state", "annotator": "annotator", "action": "action"}
-    names = {
-        "state": "states",
-        "action": "actions",
-        "annotator": "annotators",
-        "feature": "feature_names",
-        "trajectory": "trajectories",
-    }
+    names = {"state": "states", "action": "actions", "annotator": "annotators"}
+    names |= {"feature": "feature_names", "trajectory": "trajectories"}
     answer = "action"
     row = "step"
     again = True
@@ -176,15 +171,11 @@ class Demonstrations(Judgements):
         columns = read_columns(frame, required, count=count, **others)
         who, people = columns.annotators(annotators)
         code, time, names = _trajectories(columns)
-        steps = {
-            "state": place(columns["state"], mdp.states, "states of `mdp`", "name one of these"),
-            "action": place(
-                columns["action"], mdp.actions, "actions of `mdp`", "name one of these"
-            ),
-            "annotator": who,
-            "trajectory": code,
-            "time": time,
-        }
+        taken = [
+            place(columns[role], known, f"{role}s of `mdp`", "name one of these")
+            for role, known in (("state", mdp.states), ("action", mdp.actions))
+        ]
+        steps = dict(zip(_STEPS, (*taken, who, code, time), strict=True))
         data = cls._of(mdp, steps, columns.counts(), people, names)
         data._check_allowed()
         data._check_trajectories()
@@ -248,11 +239,9 @@ class Demonstrations(Judgements):
         columns = [np.concatenate(parts) for parts in zip(*walked, strict=True)]
         order = np.lexsort((columns[4], columns[3]))
         if not len(order):
-            refuse_data(
-                "mdp",
-                problem="starts in ends alone, where there is nothing to demonstrate",
-                expected="let it start where actions lead elsewhere",
-            )
+            problem = "starts in ends alone, where there is nothing to demonstrate"
+            expected = "let it start where actions lead elsewhere"
+            refuse_data("mdp", problem=problem, expected=expected)
         table = dict(zip(_STEPS, (column[order] for column in columns), strict=True))
         names = tuple(range(int(table["trajectory"].max()) + 1))
         return cls._of(mdp, table, None, people, names)
@@ -293,12 +282,12 @@ class Demonstrations(Judgements):
         same = before.trajectory == after.trajectory
         gap = np.diff(steps.time.astype(np.int64))
         chance = np.asarray(self.transition)[before.state, before.action, after.state]
-        unneeded = "leave `trajectory` and `step` out, as the likelihood does not need them"
+        unneeded = "leave `trajectory` and `step` out, which the likelihood does not need"
         problems = {
             "is of several demonstrators": (
                 before.annotator != after.annotator,
-                "each trajectory is by one; where the numbers of trajectories begin anew with every"
-                " demonstrator, put the demonstrator into the name",
+                "where numbers begin anew with every demonstrator, put the demonstrator into the"
+                " name of the trajectory",
             ),
             "has steps that do not follow each other": (
                 gap != 1,
@@ -315,12 +304,9 @@ class Demonstrations(Judgements):
                 row = int(np.argmax(same & wrong))
                 step = f"{steps.time[row]} (state {self.states[steps.state[row]]!r}, action"
                 step += f" {self.actions[steps.action[row]]!r})"
-                refuse_data(
-                    "trajectory",
-                    name_text(self.trajectories[steps.trajectory[row]]),
-                    f"{problem}, after step {step} ({int((same & wrong).sum())} such step(s))",
-                    expected,
-                )
+                problem = f"{problem}, after step {step} ({int((same & wrong).sum())} such step(s))"
+                name = name_text(self.trajectories[steps.trajectory[row]])
+                refuse_data("trajectory", name, problem, expected)
 
     # ---------------------------------------------------------------- facts
 
@@ -368,12 +354,10 @@ class Demonstrations(Judgements):
         known = np.asarray(-1 if self.trajectory is None else self.trajectory) >= 0
         lacking = self.trajectory is None or self.action is None
         if lacking or (np.asarray(self.weight)[known] != 1).any():
-            refuse_data(
-                "data",
-                problem="has no trajectories, no actions, or counts of steps",
-                expected="read demonstrations with their trajectories, a row for each step",
-                instead="rt.Demonstrations.from_frame(table, trajectory=..., ...)",
-            )
+            problem = "has no trajectories, no actions, or counts of steps"
+            expected = "read demonstrations with their trajectories, a row for each step"
+            line = "rt.Demonstrations.from_frame(table, trajectory=..., ...)"
+            refuse_data("data", problem=problem, expected=expected, instead=line)
         code, time = (np.asarray(column)[known] for column in (self.trajectory, self.time))
         state, action = (np.asarray(column)[known] for column in (self.state, self.action))
         # Steps may be numbered from any number on.
@@ -448,14 +432,9 @@ class Demonstrations(Judgements):
     def _question(self, without: tuple[str, ...] = ()) -> list[Num[np.ndarray, "step ..."]]:
         return super()._question((*without, "trajectory", "time"))
 
-    def _in_none(self, names: Names) -> Self:
-        """Each step in no trajectory, where there are some."""
-        none, time = np.full(self.num_rows, -1, np.int32), np.zeros(self.num_rows, np.int32)
-        return dataclasses.replace(self, trajectory=none, time=time, trajectories=names)
-
     def _alone(self) -> Self:
         """Each step by itself."""
-        return dataclasses.replace(self, trajectory=None, time=None)
+        return replace(self, trajectory=None, time=None)
 
     def unanswered(self) -> Self:
         """The states without the actions, each by itself: other actions would have led
@@ -472,9 +451,13 @@ class Demonstrations(Judgements):
         """These demonstrations and further ones, in this order; see `Judgements.joined`."""
         if (self.trajectory is None) == (more.trajectory is None):
             return super().joined(more)
+        none = np.zeros(self.num_rows if self.trajectory is None else more.num_rows, np.int32)
         names = self.trajectories or more.trajectories
-        both = [
-            part if part.trajectory is not None else part._in_none(names) for part in (self, more)
+        both = [  # Steps of the one are in no trajectory.
+            replace(part, trajectory=none - 1, time=none, trajectories=names)
+            if part.trajectory is None
+            else part
+            for part in (self, more)
         ]
         return super(Demonstrations, both[0]).joined(both[1])
 
@@ -485,12 +468,12 @@ class Demonstrations(Judgements):
         moved = super().recoded(like, axes)
         if "state" not in axes:
             return moved
-        return dataclasses.replace(moved, **{name: getattr(like, name) for name in _PROCESS})
+        return replace(moved, **{name: getattr(like, name) for name in _PROCESS})
 
     def to_frame(self) -> pd.DataFrame:
         """The steps as a table by name: ``trajectory`` and ``step``, where they are known,
         ``state``, ``annotator``, ``action`` and ``count``; rows of count 0 are left out."""
-        real = np.flatnonzero(np.asarray(self.weight) > 0)
+        real = np.asarray(self.weight) > 0
         columns: dict[str, Any] = {}
         if self.trajectory is not None:
             code = np.asarray(self.trajectory)[real]
@@ -499,11 +482,8 @@ class Demonstrations(Judgements):
             code = np.where(code < 0, len(self.trajectories) + np.cumsum(code < 0) - 1, code)
             names = names_array((*self.trajectories, *alone))
             columns = {"trajectory": names[code], "step": np.asarray(self.time)[real]}
-        for axis in self.axes.values():
-            if (codes := getattr(self, axis)) is not None:
-                columns[axis] = names_array(self.coords[axis])[np.asarray(codes)[real]]
-        columns["count"] = np.asarray(self.weight)[real].astype(np.int64)
-        return pd.DataFrame(columns)
+        table = super().to_frame()
+        return pd.DataFrame(columns | {name: table[name] for name in table})
 
 
 def _trajectories(columns: Columns) -> tuple[Codes, Codes, Names]:
@@ -539,21 +519,16 @@ def _policies(
     every = probs.reshape(-1, *shape)
     wrong = (every < 0).any() or (np.abs(every.sum(-1) - 1) > _ROUNDING).any()
     if wrong or not len(every) or (every * ~np.asarray(mdp.allowed, bool)).any():
-        refuse_data(
-            "policy",
-            problem="is no probability over the actions that are allowed in each state",
-            expected=f"it must be (state, action) = {shape}, or one such table for each annotator,"
-            " not negative, 0 for actions that are not allowed, and add up to 1 in each state",
-        )
+        problem = "is no probability over the actions that are allowed in each state"
+        expected = f"it must be (state, action) = {shape}, or one such table for each annotator,"
+        expected += " not negative, 0 for actions not allowed, and add up to 1 in each state"
+        refuse_data("policy", problem=problem, expected=expected)
     default = ("all",) if probs.ndim == 2 else tuple(range(len(every)))
     names = default if annotators is None else tuple(name_list(annotators, "annotators"))
     check_once(names, "annotators")
     if len(names) != len(every):
-        refuse_data(
-            "annotators",
-            problem=f"has {len(names)} names, and there are {len(every)} policies",
-            expected="give one name for each policy",
-        )
+        problem = f"has {len(names)} names, and there are {len(every)} policies"
+        refuse_data("annotators", problem=problem, expected="give one name for each policy")
     return every / every.sum(-1, keepdims=True), names
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import jax
 
+from raters.judgements.answers import OnScale
 from raters.judgements.names import warn_of_each
-from raters.judgements.of_items import OnScale
 from raters.judgements.roles import number_of, same_as, static
 
 

@@ -506,14 +506,10 @@ class Labels(Scanned, Grouped):
     @checked
     def features_of(self, like: Self) -> Self:
         """With features centred and scaled as those of other labels, and with their record."""
-        labels = dataclasses.replace(self, record=like.record)
-        if like.features is None:
-            return labels.without_features()
-        names, known = self.feature_names[1:], like.feature_names[1:]
-        feature_reading.check_same(names, known, "features", "the fit")
         fields = feature_reading.OF_ITEMS
         raw = feature_reading.in_units_of_users(self, fields)
-        return dataclasses.replace(labels, **feature_reading.scaled_as(like, raw, fields))
+        scaled = feature_reading.scaled_as(like, raw, fields, "features", "the fit")
+        return dataclasses.replace(self, record=like.record, **scaled)
 
     def without_features(self) -> Self:
         """Without features."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import jax
 
+from raters.judgements.answers import OnScale
 from raters.judgements.connection import judges_by_part, listed_parts
 from raters.judgements.names import warn_data, warn_of_each
-from raters.judgements.of_items import OnScale
 from raters.judgements.roles import same_as, static
 
 # With so many ratings on one level only, an annotator is warned of.

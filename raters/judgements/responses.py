@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +11,14 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from raters.judgements.answers import Answers
 from raters.judgements.names import warn_of_each
-from raters.judgements.of_items import OfItems, right
-from raters.judgements.reading.columns import Column
 from raters.judgements.roles import number_of, same_as, static
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Responses(OfItems):
+class Responses(Answers):
     """Responses of persons to items, each right or wrong.
 
     A person is whoever answers: a pupil, a respondent, a language model. What a person was not
@@ -160,12 +159,6 @@ class Responses(OfItems):
         """
         return cls._from_wide(frame, "person", person, columns, {"person": persons})
 
-    @classmethod
-    def _read(
-        cls, columns: Sequence[Column], known: Mapping[str, Any]
-    ) -> tuple[list[Any], dict[str, Any]]:
-        return [right(column) for column in columns], {}
-
     # ---------------------------------------------------------------- facts
 
     num_persons = number_of("persons", "Number of persons, with responses or without.")
@@ -193,10 +186,9 @@ class Responses(OfItems):
         asked, right = self.judgements_by("item"), self.right_by("item")
         alike = (asked > 0) & ((right == 0) | (right == asked))
         sentence = (
-            "item(s) were answered right by all, or by nobody, so that the prior alone bounds their"
-            " difficulty"
+            "item(s) were answered right by all, or by nobody, so that the prior alone bounds"
         )
-        warn_of_each(self._unused() | {sentence: (self.items, alike)})
+        warn_of_each(self._unused() | {f"{sentence} their difficulty": (self.items, alike)})
 
     # ---------------------------------------------------------------- questions
 

@@ -35,12 +35,8 @@ def feature_array(
 ) -> tuple[Shaped[np.ndarray, "item feature"], tuple[str, ...]]:
     """Features in the order of the items, shape (item, feature), and their names."""
     if isinstance(features, Mapping) or hasattr(type(features), "columns"):
-        refuse_data(
-            "item",
-            problem="is not given, and the features are a table",
-            expected="name the column with the items",
-            instead="item='item'",
-        )
+        problem, expected = "is not given, and the features are a table", "name its column of items"
+        refuse_data("item", problem=problem, expected=expected, instead="item='item'")
     try:
         if isinstance(features, np.ma.MaskedArray):
             features = np.ma.filled(features.astype(float), np.nan)
@@ -55,10 +51,8 @@ def feature_array(
     if names is not None:
         chosen = distinct(names, "names", _SUCH, number)
     if values.dtype.kind not in "biuf" and chosen:
-        columns = [
-            as_column(column, name, "features", empty=True)
-            for column, name in zip(values.T, chosen, strict=True)
-        ]
+        named = zip(values.T, chosen, strict=True)
+        columns = [as_column(column, name, "features", empty=True) for column, name in named]
         values = np.column_stack([read_numbers(column) for column in columns])
     return values, chosen
 
@@ -131,23 +125,16 @@ def design(
     values = values.astype(np.float64)
     check_finite(values, names, items)
     if ((most := np.abs(values).max(0)) > _LARGEST).any():
-        refuse_data(
-            "features",
-            names[int(np.argmax(most))],
-            "is too large for sums of its squares",
-            f"give numbers up to {_LARGEST:.0e} in size",
-        )
+        expected = f"give numbers up to {_LARGEST:.0e} in size"
+        name = names[int(np.argmax(most))]
+        refuse_data("features", name, "is too large for sums of its squares", expected)
     centre, scale = values.mean(0), values.std(0)
     constant = (values.max(0) == values.min(0)) | (scale == 0)
     if constant.any():
         rest = [name for name, same in zip(names, constant, strict=True) if not same]
-        refuse_data(
-            "features",
-            names[int(np.argmax(constant))],
-            f"has one value for all {len(items)} item(s)",
-            "leave it out: an intercept is added by itself",
-            instead=f"names={rest}",
-        )
+        name, problem = names[int(np.argmax(constant))], f"has one value for all {len(items)} items"
+        expected = "leave it out: an intercept is added by itself"
+        refuse_data("features", name, problem, expected, instead=f"names={rest}")
     columns = np.insert((values - centre) / scale, 0, 1.0, axis=1)
     every = columns, np.append(0.0, centre), np.append(1.0, scale)
     arrays = (array.astype(dtype) for array in every)
@@ -158,41 +145,44 @@ def design_like(
     values: Shaped[np.ndarray, "item feature"], names: tuple[str, ...], items: Names, like: Any
 ) -> dict[str, Any]:
     """As `design`, centred and scaled as other labels were."""
-    if like.features is None or set(like.feature_names[1:]) != set(names):
-        given = "none" if like.features is None else shorten(like.feature_names[1:])
-        refuse_data(
-            "like",
-            problem=f"has {given}",
-            expected=f"it must have the same features ({shorten(names)})",
-        )
-    values = values[:, [names.index(name) for name in like.feature_names[1:]]].astype(np.float64)
-    check_finite(values, like.feature_names[1:], items)
-    fields = scaled_as(like, np.insert(values, 0, 1.0, axis=1), OF_ITEMS)
+    known = like.feature_names[1:]
+    if like.features is None or set(known) != set(names):
+        given = "none" if like.features is None else shorten(known)
+        expected = f"it must have the same features ({shorten(names)})"
+        refuse_data("like", problem=f"has {given}", expected=expected)
+    values = values[:, [names.index(name) for name in known]].astype(np.float64)
+    check_finite(values, known, items)
+    raw = np.insert(values, 0, 1.0, axis=1), like.feature_names
+    fields = scaled_as(like, raw, OF_ITEMS, "like", "`like`")
     return fields | {"features": fields["features"].astype(np.asarray(like.features).dtype)}
 
 
-def check_same(names: Names, known: Names, parameter: str, of: str) -> None:
-    """Raise unless features are those of other judgements, in order of their coefficients."""
-    if names != known:
-        refuse_data(
-            parameter,
-            list(names),
-            f"differ from those of {of}",
-            f"these are {shorten(known)}, in this order" if known else "it has none",
-        )
-
-
-def in_units_of_users(data: Any, fields: Sequence[str]) -> Float[np.ndarray, "row feature"]:
-    """Features as they were before they were centred and scaled."""
-    values, centre, scale = (np.asarray(getattr(data, field)) for field in fields[:3])
-    return np.asarray(values * scale + centre)
+def in_units_of_users(
+    data: Any, fields: Sequence[str]
+) -> tuple[Float[np.ndarray, "row feature"] | None, Names]:
+    """Features as they were before they were centred and scaled, and their names."""
+    values, centre, scale, names = (getattr(data, field) for field in fields)
+    if values is None:
+        return None, names
+    return np.asarray(values) * np.asarray(scale) + np.asarray(centre), names
 
 
 def scaled_as(
-    like: Any, values: Float[np.ndarray, "row feature"], fields: Sequence[str]
+    like: Any,
+    raw: tuple[Float[np.ndarray, "row feature"] | None, Names],
+    fields: Sequence[str],
+    parameter: str,
+    of: str,
 ) -> dict[str, Any]:
-    """Fields of features that are centred and scaled as those of other judgements."""
-    _, centre, scale, names = (getattr(like, field) for field in fields)
+    """Fields of features that are centred and scaled as those of other judgements, which must be
+    the same, in the order of their coefficients."""
+    _, centre, scale, known = (getattr(like, field) for field in fields)
+    values, names = raw
+    if not known and of == "the fit":
+        return no_features(fields)
+    if names != known:
+        expected = f"these are {shorten(known)}, in this order" if known else "it has none"
+        refuse_data(parameter, list(names), f"differs from those of {of}", expected)
     scaled = (values - np.asarray(centre)) / np.asarray(scale)
     return dict(zip(fields, (scaled, centre, scale, names), strict=True))
 
@@ -210,13 +200,10 @@ def check_finite(
         refuse_data("features", problem="names none", expected="give at least one column")
     if not (finite := np.isfinite(values)).all():
         row, column = np.argwhere(~finite)[0]
-        refuse_data(
-            "features",
-            names[column],
-            f"is {values[row, column]} for item {items[row]!r} ({int((~finite).sum())} such"
-            " value(s))",
-            "every item needs a finite number; fill it in, or leave the feature or the item out",
-        )
+        problem = f"is {values[row, column]} for item {items[row]!r}"
+        problem += f" ({int((~finite).sum())} such value(s))"
+        expected = "fill in a finite number, or leave the feature or the item out"
+        refuse_data("features", names[column], problem, expected)
 
 
 def sides(features: Any) -> tuple[tuple[str, ...], list[str]]:
@@ -227,13 +214,10 @@ def sides(features: Any) -> tuple[tuple[str, ...], list[str]]:
     # A set of two names does not say which side is which.
     in_order = all(isinstance(pair, Sequence) and is_list(pair) for pair in pairs)
     if not pairs or not in_order or any(len(pair) != 2 for pair in pairs):
-        refuse_data(
-            "features",
-            features,
-            "is no mapping of names to two columns",
-            "map the name of each feature to the columns of its two sides",
-            instead="features={'length': ('length_a', 'length_b')}",
-        )
+        problem = "is no mapping of names to two columns"
+        expected = "map the name of each feature to the columns of its two sides"
+        line = "features={'length': ('length_a', 'length_b')}"
+        refuse_data("features", features, problem, expected, instead=line)
     return distinct(features, "features"), [name for pair in pairs for name in pair]
 
 

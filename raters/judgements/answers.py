@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Self
@@ -36,19 +35,23 @@ from raters.judgements.reading.columns import (
 from raters.judgements.roles import number_of
 from raters.judgements.scanned import Scanned
 
+_OPTIONAL = ("annotator", "count")
 # A scale has at most so many levels: each needs ratings of its own.
 MOST_LEVELS = 20
 
 
-class OfItems(Scanned, Judgements):
+class Answers(Scanned, Judgements):
     """Base of the containers of answers to items."""
 
     @classmethod
-    @abc.abstractmethod
     def _read(
         cls, columns: Sequence[Column], known: Mapping[str, Any]
     ) -> tuple[list[Any], dict[str, Any]]:
         """Answers in some columns, and further fields that they give."""
+        if cls.answer_scale == "binary":
+            return [right(column) for column in columns], {}
+        codes, levels = _levels(columns, known["level"])
+        return codes, {"levels": levels}
 
     @classmethod
     def _from_frame(
@@ -56,15 +59,15 @@ class OfItems(Scanned, Judgements):
     ) -> Self:
         """Read a table with one row for each answer."""
         boolean("aggregate", aggregate)
-        optional = {role: roles[role] for role in ("annotator", "count") if role in roles}
-        required = {role: name for role, name in roles.items() if role not in optional}
+        required = {role: name for role, name in roles.items() if role not in _OPTIONAL}
+        optional = {role: name for role, name in roles.items() if role in _OPTIONAL}
         columns = read_columns(frame, required, **optional)
-        fields = _coded(cls, columns, known)
         (answer,), more = cls._read([columns[cls.answer]], known)
         count = columns.counts()
         if count is not None and cls.answer_scale == "binary":
             answer = exact(answer * count)
-        data = cls(**fields, **more, **{cls.answer: answer, "count": count})
+        more |= {cls.answer: answer, "count": count}
+        data = cls(**_coded(cls, columns, known), **more)
         return data.aggregate() if aggregate else data._slim()
 
     @classmethod
@@ -82,28 +85,22 @@ class OfItems(Scanned, Judgements):
         answers, more = cls._read(cells, known)
         place, row = np.nonzero(np.stack([column.code >= 0 for column in cells]))
         other = next(axis for axis in cls.axes.values() if axis not in (role, "level"))
-        fields |= {
-            role: fields[role][row],
-            other: place.astype(np.int32),
-            cls.names[other]: tuple(column.name for column in cells),
-            cls.answer: np.stack(answers)[place, row],
-            "count": None,
-        }
-        return cls(**fields, **more).aggregate()
+        fields |= {role: fields[role][row], other: place.astype(np.int32)}
+        fields |= {cls.names[other]: tuple(column.name for column in cells)}
+        answer = np.stack(answers)[place, row]
+        return cls(**fields, **more, **{cls.answer: answer, "count": None}).aggregate()
 
     def _unused(self) -> dict[str, tuple[Any, ...]]:
         """Names without a judgement, by a sentence."""
+        sentence = "{}(s) have no judgement, and keep their prior"
+        axes = [axis for column, axis in self.axes.items() if column != self.answer]
         return {
-            f"{axis}(s) have no judgement, and keep their prior": (
-                self.coords[axis],
-                self.judgements_by(axis) == 0,
-            )
-            for column, axis in self.axes.items()
-            if column != self.answer
+            sentence.format(axis): (self.coords[axis], self.judgements_by(axis) == 0)
+            for axis in axes
         }
 
 
-class OnScale(OfItems):
+class OnScale(Answers):
     """Base of the containers whose answers are levels of one scale, the lowest first."""
 
     levels: tuple[Any, ...]
@@ -115,13 +112,6 @@ class OnScale(OfItems):
     def coords(self) -> dict[str, Sequence[Any]]:
         """Names along each axis; a step from a level to the next has the name of the latter."""
         return super().coords | {"step": self.levels[1:]}
-
-    @classmethod
-    def _read(
-        cls, columns: Sequence[Column], known: Mapping[str, Any]
-    ) -> tuple[list[Any], dict[str, Any]]:
-        codes, levels = _scale(columns, known["level"])
-        return codes, {"levels": levels}
 
     num_levels = number_of("levels", "Number of levels of the scale, met in the answers or not.")
 
@@ -180,48 +170,38 @@ def _wide(frame: Any, role: str, name: Any, columns: Sequence[str] | None) -> Co
     cells = sorted({one for one in listed if one != name}, key=lambda one: there.get(one, -1))
     read = read_columns(frame, {role: name}, several={"columns": cells}, empty=("columns",))
     if not any(column.values for column in read.lists["columns"]):
-        refuse_data(
-            "columns",
-            listed[:5],
-            "hold no answer",
-            f"each must hold the answers of one, a row for each {role}",
-        )
+        expected = f"each must hold the answers of one, a row for each {role}"
+        refuse_data("columns", listed[:5], "hold no answer", expected)
     return read
 
 
-def _scale(columns: Sequence[Column], levels: Iterable[Any] | None) -> tuple[list[Codes], Names]:
-    """Codes of columns of ratings, and the levels of the scale from the lowest."""
-    if levels is not None:
-        codes, names = encode_names(columns, name_list(levels, "levels"), "level")
+def _levels(columns: Sequence[Column], known: Iterable[Any] | None) -> tuple[list[Codes], Names]:
+    """Codes of columns of ratings, −1 where they are empty, and the levels from the lowest."""
+    if known is not None:
+        codes, names = encode_names(columns, name_list(known, "levels"), "level")
     else:
-        codes, names = _numbers(columns)
+        every = np.concatenate(numbers := [_ratings(column) for column in columns])
+        each = np.unique(every[~np.isnan(every)])
+        if whole := bool((each == np.round(each)).all()):
+            _warn_of_gaps(each.astype(int))
+        names = tuple(int(one) if whole else name_text(float(one)) for one in each)
+        places = [np.where(np.isnan(one), -1, np.searchsorted(each, one)) for one in numbers]
+        codes = [place.astype(np.int32) for place in places]
     if not 2 <= len(names) <= MOST_LEVELS:
         longest = max(columns, key=lambda column: len(column.values))
-        longest.refuse(
-            f"holds {len(names)} different rating(s)",
-            f"a scale has 2 to {MOST_LEVELS} levels: name the others, or put neighbours together",
-            "levels=[1, 2, 3, 4, 5]",
-        )
+        expected = f"a scale has 2 to {MOST_LEVELS} levels: name the others, or join neighbours"
+        problem = f"holds {len(names)} different rating(s)"
+        longest.refuse(problem, expected, "levels=[1, 2, 3, 4, 5]")
     return codes, names
 
 
-def _numbers(columns: Sequence[Column]) -> tuple[list[Codes], Names]:
-    """Codes and levels of columns of numbers, −1 where they are empty."""
-    numbers = []
-    for column in columns:
-        try:
-            numbers.append(read_ratings(column))
-        except DataError as error:
-            expected = "ratings are numbers, or levels whose order is given, the lowest first"
-            column.refuse(error.problem, expected, "levels=['poor', 'fair', 'good']")
-    every = np.concatenate(numbers)
-    each = np.unique(every[~np.isnan(every)])
-    whole = bool((each == np.round(each)).all())
-    if whole:
-        _warn_of_gaps(each.astype(int))
-    names = tuple(int(one) if whole else name_text(float(one)) for one in each)
-    codes = [np.where(np.isnan(one), -1, np.searchsorted(each, one)) for one in numbers]
-    return [code.astype(np.int32) for code in codes], names
+def _ratings(column: Column) -> Numbers:
+    """A column of ratings that are numbers."""
+    try:
+        return read_ratings(column)
+    except DataError as error:
+        expected = "ratings are numbers, or levels whose order is given, the lowest first"
+        column.refuse(error.problem, expected, "levels=['poor', 'fair', 'good']")
 
 
 def _warn_of_gaps(levels: Int[np.ndarray, " level"]) -> None:
