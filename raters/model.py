@@ -6,7 +6,6 @@ import abc
 import dataclasses
 import types
 import typing
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -231,27 +230,6 @@ class Model[Data: Judgements](abc.ABC):
     def observed(self) -> str:
         """Name of the observed site."""
         return self.data_type.observed
-
-    @property
-    def observed_sites(self) -> tuple[str, ...]:
-        """Names of all observed sites: several for a model of several kinds of judgement."""
-        return (self.observed,)
-
-    @property
-    def parts(self) -> Mapping[str, Model[Any]]:
-        """The model of each kind of judgement by name, for a model of several kinds; empty for a
-        model of one."""
-        return types.MappingProxyType({})
-
-    def check_parts(self, data: Any, sites: Mapping[str, Mapping[str, Any]]) -> None:  # noqa: B027
-        """Raise unless the parts of a model of several kinds fit together on these data.
-
-        Parameters
-        ----------
-        data : Together
-        sites : mapping of str to mapping
-            Latent sites of each part, as `raters.program.Program` gives them.
-        """
 
     @property
     def cited(self) -> tuple[str, ...]:

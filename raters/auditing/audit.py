@@ -28,7 +28,7 @@ from raters.judgements.display import isolated
 from raters.judgements.names import plural
 from raters.kinds import AuditLimits, Quantities, kind_of
 from raters.model import Model
-from raters.program import Program
+from raters.program import Program, models_of
 
 # Distance from knowing nothing below which an annotator guesses: of an accuracy, or in bits.
 _MARGIN = 0.05
@@ -337,11 +337,12 @@ def audit(
     >>> rt.audit(rt.DawidSkene(), result).flagged  # the crowd alone does not tell who is right
     []
     """
-    if influence and (model.parts or PART_OF in result.attrs):
+    is_joint = "" not in models_of(model)
+    if influence and (is_joint or PART_OF in result.attrs):
         problem = "is read off fits of one kind of judgement, and this one is of several"
         refuse("influence", influence, problem, "leave it out, or fit the part by itself")
     costs = Costs() if costs is None else costs
-    if model.parts:
+    if is_joint:
         options: dict[str, Any] = {"reference": reference, "costs": costs, "seed": seed}
         options |= {"threshold": threshold, "level": level, "margin": margin}
         return _of_several_kinds(model, result, gold, min_judgements, options)

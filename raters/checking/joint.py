@@ -25,7 +25,7 @@ from raters.inference.polya_gamma.gibbs import gibbs_sweep
 from raters.judgements.base import Judgements
 from raters.judgements.together import Together
 from raters.model import Model, Shift, Values
-from raters.program import Program, start_of, trace
+from raters.program import Program, models_of, observed_sites, start_of, trace, within
 
 Scalar = Float[Array, ""]
 OneKey = Key[Array, ""]
@@ -137,11 +137,12 @@ def _drawn(model: Model[Any], asked: Any, key: OneKey, given: Values) -> tuple[V
     values = {
         name: site["value"]
         for name, site in trace.items()
-        if site["type"] == "sample" and name not in model.observed_sites
+        if site["type"] == "sample" and name not in observed_sites(model)
     }
-    sites = [trace[name] for name in model.observed_sites]
+    sites = [trace[name] for name in observed_sites(model)]
     outcomes = [(site["value"], *site["intermediates"]) for site in sites]
-    return values, dict(zip(model.parts, outcomes, strict=True)) if model.parts else outcomes[0]
+    by_part = dict(zip(models_of(model), outcomes, strict=True))
+    return values, by_part.get("", by_part)
 
 
 def _with(asked: Any, outcomes: Outcomes) -> Any:
@@ -251,13 +252,13 @@ def _statistics(model: Any, data: Any, values: Values) -> dict[str, Scalar]:
             if scalar != name
         }
     traced = trace(model, data, values)
-    if not program.parts:
-        statistics |= _of_outcomes(program, traced[model.observed], soft)
     for name, part in program.parts.items():
-        own = {site: soft[model.site_name(name, site)] for site in part.sites}
-        of_part = _of_outcomes(part, traced[f"{name}.{part.model.observed}"], own)
-        statistics |= {f"{name}, {key}": value for key, value in of_part.items()}
-    for group in model.tied if program.parts else ():
+        own, before = soft, f"{name}, " if name else ""
+        if name:
+            own = {site: soft[model.site_name(name, site)] for site in part.sites}
+        of_part = _of_outcomes(part, traced[within(name, part.model.observed)], own)
+        statistics |= {before + key: value for key, value in of_part.items()}
+    for group in model.tied if program.is_joint else ():
         tied = [soft[model.site_name(*member)].ravel() for member in group]
         statistics[f"{group[0][1]}, tied"] = (tied[0] * tied[1]).mean()
     for name in centred:  # Its mean is 0, whatever the kernel does.

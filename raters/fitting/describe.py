@@ -8,7 +8,7 @@ from raters.errors.validation import checked
 from raters.fitting.result import check_data
 from raters.inference.polya_gamma import detection
 from raters.model import Model
-from raters.program import Program
+from raters.program import Program, within
 
 
 @checked
@@ -41,14 +41,10 @@ def describe(model: Model[Any], data: Any) -> str:
     check_data(data, "data", model)
     lines = [repr(model)]
     program = Program(model, data)
-    observed = {model.observed: program.observed}
-    if program.parts:
-        observed = {
-            f"{name}.{part.model.observed}": part.observed._replace(
-                dims=(data.axis_name(name, part.unit),)
-            )
-            for name, part in program.parts.items()
-        }
+    observed = {}
+    for name, part in program.parts.items():
+        dims = (program.axis_name(name, part.unit),)
+        observed[within(name, part.model.observed)] = part.observed._replace(dims=dims)
     for name, site in (program.sites | observed).items():
         axes = ", ".join(f"{dim}: {size}" for dim, size in zip(site.dims, site.shape, strict=True))
         lines.append(

@@ -106,8 +106,8 @@ def fit(
         problem = f"divides rows over devices, and {model!r} reads all of them at once"
         refuse("mesh", problem=problem, expected="leave it out")
     program = Program(model, data, mesh)
-    for part in [one.data for one in program.parts.values()] or [data]:
-        check_whole(part)
+    for part in program.parts.values():
+        check_whole(part.data)
     if reason := backend.why_not(program):
         raise BackendError(reason)
     _ = program.sites  # Raises where the parts of a joint model do not fit together.
@@ -115,7 +115,7 @@ def fit(
     judged = data.unpadded()
     earlier = {} if start is None else {"start": _earlier_draws(program, backend, start)}
     sentences = model.data_warnings(judged) if judged.num_judgements else ()
-    unused = [one for part in list(program.parts.values()) or [program] for one in _unused(part)]
+    unused = [one for part in program.parts.values() for one in _unused(part)]
     for sentence in (*sentences, *unused):
         warnings.warn(sentence, DataWarning, stacklevel=3)
     begin = time.perf_counter()
@@ -162,7 +162,7 @@ def _versions() -> dict[str, str]:
 def _warn_of_data(program: Program[Any]) -> None:
     """Warn about what the data cannot tell; of several kinds, about those who judge in each."""
     data: Any = program.data
-    if program.parts:
+    if program.is_joint:
         for name, part in program.parts.items():
             _warn_of_data(Program(part.model, data.present(name)))
         data.warn()

@@ -16,7 +16,7 @@ from raters.fitting.storage import to_json
 from raters.inference.base import Draws
 from raters.model import Model
 from raters.models.joint import JointModel
-from raters.program import Program
+from raters.program import Program, models_of, within
 
 # Attribute of the result of a part: the model that was fitted.
 PART_OF = "part_of"
@@ -63,18 +63,18 @@ def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
     ('chain', 'draw', 'comparison')
     """
     instance("model", model, Model, "a model", "rt.models.JointModel({...})")
-    if not model.parts:
+    parts = models_of(model)
+    if "" in parts:
         expected = "pass the model and its result to the verb as they are"
         refuse("model", model, "is a model of one kind of judgement, without parts", expected)
-    one_of("name", name, model.parts)
-    program = whole_program_of(model, result)
-    tree = _tree(program, result, name)
-    _add_computed(program, result, name, tree)
-    return Part(program.parts[name].model, tree)
+    one_of("name", name, parts)
+    return Part(parts[name], _whole(whole_program_of(model, result), result, name))
 
 
 def _tree(program: Program[Any], result: xr.DataTree, name: str) -> xr.DataTree:
     """Draws and data of a part, as `raters.fitting.result.as_tree` gives those of a fit."""
+    if not name:
+        return result
     own, model = program.parts[name], program.model
     assert isinstance(model, JointModel)
     draws: dict[str, dict[str, np.ndarray]] = {}
@@ -101,8 +101,11 @@ def _variables(result: xr.DataTree, group: str) -> dict[str, np.ndarray]:
     return {str(key): np.asarray(one.values) for key, one in result[group].data_vars.items()}
 
 
-def _add_computed(program: Program[Any], result: xr.DataTree, name: str, tree: xr.DataTree) -> None:
-    """Add what a fit has computed from the draws of a part."""
+def _whole(program: Program[Any], result: xr.DataTree, name: str) -> xr.DataTree:
+    """Draws and data of a part, and what a fit has computed from them."""
+    tree = _tree(program, result, name)
+    if not name:
+        return tree
     own, prefix = program.parts[name], f"{name}."
     back = {called: axis for axis, called in program.data.own_axes(name).items()}
 
@@ -124,6 +127,7 @@ def _add_computed(program: Program[Any], result: xr.DataTree, name: str, tree: x
         probs = result[group].to_dataset()["responsibility"]
         dims = dict(zip(probs.dims, own.latent.axes, strict=True))
         tree[own.latent.group] = _renamed(probs, dims).to_dataset()
+    return tree
 
 
 def _renamed[Table: (xr.DataArray, xr.Dataset)](table: Table, dims: Mapping[Any, Any]) -> Table:
@@ -136,39 +140,30 @@ def _renamed[Table: (xr.DataArray, xr.Dataset)](table: Table, dims: Mapping[Any,
 
 def pointwise(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
     """Log-likelihood of each unit of the data under every draw, as a result stores it."""
-    if not program.parts:
-        return results.pointwise(program, result)
     tables = {}
     for name, own in program.parts.items():
         table = results.pointwise(own, _tree(program, result, name))[own.model.observed]
-        axis = program.data.axis_name(name, own.unit)
-        tables[f"{name}.{own.model.observed}"] = _renamed(table, {own.unit: axis})
+        axis = program.axis_name(name, own.unit)
+        tables[within(name, own.model.observed)] = _renamed(table, {own.unit: axis})
     return xr.Dataset(tables)
 
 
 def responsibilities(program: Program[Any], result: xr.DataTree) -> dict[str, xr.Dataset]:
     """Posterior probability of each class that the likelihood sums out, by group of the result."""
-    if not program.parts:
-        if program.latent is None:
-            return {}
-        probs = results.responsibilities(program, result)
-        return {program.latent.group: xr.Dataset({"responsibility": probs})}
     groups = {}
     for name, own in program.parts.items():
-        called = program.data.own_axes(name)
-        for group, table in responsibilities(own, _tree(program, result, name)).items():
-            dims = {axis: called.get(str(axis), f"{name}.{axis}") for axis in table.dims}
-            groups[f"{name}.{group}"] = _renamed(table, dims)
+        if own.latent is not None:
+            probs = results.responsibilities(own, _tree(program, result, name))
+            dims = {axis: program.axis_name(name, axis) for axis in own.latent.axes}
+            groups[within(name, own.latent.group)] = _renamed(probs, dims).to_dataset()
     return groups
 
 
 def fit_warnings(program: Program[Any], result: xr.DataTree) -> tuple[str, ...]:
     """Sentences of the models about a fit; see `raters.Model.fit_warnings`."""
-    if not program.parts:
-        return results.fit_warnings(program, result)
-    sentences = []
+    sentences: list[str] = []
     for name, own in program.parts.items():
-        tree = _tree(program, result, name)
-        _add_computed(program, result, name, tree)
-        sentences += [f"part {name!r}: {one}" for one in results.fit_warnings(own, tree)]
+        before = f"part {name!r}: " if name else ""
+        tree = _whole(program, result, name)
+        sentences += [before + one for one in results.fit_warnings(own, tree)]
     return tuple(sentences)

@@ -26,7 +26,7 @@ from raters.judgements.stored import imported_class, qualified_name
 from raters.judgements.together import Together
 from raters.kinds import registered_kinds
 from raters.model import Model, Values
-from raters.program import Program, pointwise_log_likelihood, responsibility, trace
+from raters.program import Program, models_of, pointwise_log_likelihood, responsibility, trace
 
 # `responsibilities` averages over as many draws as stay below this many numbers, and over this
 # many at least.
@@ -47,11 +47,11 @@ def check_model(model: Any) -> None:
 
 def check_data(data: Any, name: str, model: Model[Any]) -> None:
     """Raise unless these are judgements of the model's kind."""
-    wanted = model.data_type.__name__
+    wanted, is_joint = model.data_type.__name__, "" not in models_of(model)
     if not isinstance(data, Judgements):
         kinds = [kind for kind in registered_kinds() if kind.data is model.data_type]
         read = public_name(kinds[0].readers[0].read) if kinds else wanted
-        instead = "rt.judgements.Together.of({...})" if model.parts else f"{read}(table, ...)"
+        instead = "rt.judgements.Together.of({...})" if is_joint else f"{read}(table, ...)"
         expected = f"it must be judgements ({wanted}); read a table first"
         refuse(name, data, expected=expected, instead=instead)
     if not isinstance(data, model.data_type):
@@ -59,7 +59,7 @@ def check_data(data: Any, name: str, model: Model[Any]) -> None:
         instead = f"{public_name(type(models[0]))}()" if models else ""
         if isinstance(data, Together):
             instead = "rt.models.JointModel({...})"
-        elif model.parts:
+        elif is_joint:
             instead = "rt.judgements.Together.of({...})"
         problem = f"is {type(data).__name__}, and {model.title} is a model of {wanted}"
         refuse(name, data, problem, "choose a model of these judgements", instead=instead or None)
@@ -175,11 +175,12 @@ def program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
 def check_one_kind(model: Any) -> None:
     """Raise for a model of several kinds of judgement, where one is asked for."""
     check_model(model)
-    if model.parts:
-        first = next(iter(model.parts))
+    parts = models_of(model)
+    if "" not in parts:
+        first = next(iter(parts))
         problem = "is of several kinds of judgement, and this is asked of one kind at a time"
         expected = (
-            f"take one of the parts {', '.join(map(repr, model.parts))}, and pass its"
+            f"take one of the parts {', '.join(map(repr, parts))}, and pass its"
             " model and its result"
         )
         instead = f"rt.fitting.part(model, result, {first!r})"

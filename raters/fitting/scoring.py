@@ -17,7 +17,7 @@ from raters.inference.base import one_blas_thread
 from raters.inference.polya_gamma import panel_mode
 from raters.judgements.names import names_array
 from raters.model import Model
-from raters.program import Program
+from raters.program import Program, models_of
 
 # Draws under which vectors of single judges are integrated out, and the largest standard error of
 # the sum over judges, in nats, that differences between models are told beside.
@@ -59,7 +59,7 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
     >>> rt.log_likelihood(rt.BTL(), result, by="annotator").log_likelihood["outcome"].dims
     ('chain', 'draw', 'annotator')
     """
-    if by is None and isinstance(model, Model) and model.parts:
+    if by is None and isinstance(model, Model) and "" not in models_of(model):
         return _with(result, pointwise(whole_program_of(model, result), result))
     program = program_of(model, result)
     data = program.data

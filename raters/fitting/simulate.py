@@ -18,7 +18,7 @@ from raters.fitting.fit import check_types
 from raters.judgements.base import Judgements
 from raters.judgements.together import Together
 from raters.model import Model, Values
-from raters.program import Program
+from raters.program import Program, within
 
 
 class Simulated(NamedTuple):
@@ -70,13 +70,12 @@ def simulate(
     trace = handlers.trace(seeded).get_trace(table)
     truth = {name: np.asarray(trace[name]["value"]) for name in program.sites}
     outcomes = {}
-    for name, part in (program.parts or {"": program}).items():
-        observed = trace[f"{name}.{part.model.observed}" if name else model.observed]
+    for name, part in program.parts.items():
+        observed = trace[within(name, part.model.observed)]
         if part.latent and observed["intermediates"]:
-            latent = f"{name}.{part.latent.name}" if name else part.latent.name
-            truth[latent] = np.asarray(observed["intermediates"][0])
+            truth[within(name, part.latent.name)] = np.asarray(observed["intermediates"][0])
         outcomes[name] = np.asarray(observed["value"])
-    return Simulated(asked.answered(outcomes if program.parts else outcomes[""]), truth)
+    return Simulated(asked.answered(outcomes.get("", outcomes)), truth)
 
 
 def with_whole_counts(table: Any) -> Any:

@@ -64,7 +64,10 @@ class Backend(abc.ABC):
 
     def why_not(self, program: Program[Any]) -> str | None:
         """The sentence that says why this back-end cannot run the program; None where it can."""
-        return program.model.why_not(program.data)
+        reason = program.model.why_not(program.data)
+        if reason is None:
+            _ = program.sites  # An error of the model's own is shown as it is.
+        return reason
 
     @abc.abstractmethod
     def run(

@@ -78,7 +78,7 @@ def images(program: Program[Any]) -> tuple[Images, ...]:
     """Mirror images of all sites, of parts of the judgements, and of one judge of most of them."""
     found: list[Images] = []
     model, data = program.model, program.data
-    if program.parts:
+    if program.is_joint:
         return _of_several_kinds(program)
     for symmetry in model.symmetries:
         if isinstance(symmetry, Sign):

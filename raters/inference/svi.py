@@ -123,7 +123,7 @@ class SVI(Backend):
     def why_not(self, program: Program[Any]) -> str | None:
         """Refuse mini-batches of rows where the likelihood is a product over another axis."""
         model, data = program.model, program.data
-        if reason := model.why_not(data):
+        if reason := super().why_not(program):
             return reason
         if self.batch_size is not None and program.unit != data.unit:
             problem = (

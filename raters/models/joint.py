@@ -120,11 +120,6 @@ class JointModel(Model[Together]):
         """The model of each part."""
         return MappingProxyType(dict(self.models))
 
-    @property
-    def observed_sites(self) -> tuple[str, ...]:
-        """The observed site of each part."""
-        return tuple(f"{name}.{model.observed}" for name, model in self.models)
-
     def site_name(self, part: str, site: str) -> str:
         """Name in the joint model of a site of a part."""
         for group in self.shared:
@@ -292,9 +287,9 @@ def _check_site(parameter: str, part: str, site: str, sites: Mapping[str, Any]) 
 
 def _axes(data: Together, part: str, site: Any) -> tuple[str, ...]:
     """Axes of a site as results call them, without those of length 1."""
-    named = data.own_axes(part)
+    named = data.part(part).coords
     return tuple(
-        named.get(axis, f"{part}.{axis}")
+        data.axis_name(part, axis)
         for axis, size in zip(site.dims, site.shape, strict=True)
         if size != 1 or axis in named
     )

@@ -18,9 +18,12 @@ from raters.program.program import LatentClass as LatentClass
 from raters.program.program import Program as Program
 from raters.program.program import Site as Site
 from raters.program.program import Supports as Supports
+from raters.program.traces import models_of as models_of
+from raters.program.traces import observed_sites as observed_sites
 from raters.program.traces import prior_draws as prior_draws
 from raters.program.traces import skeleton as skeleton
 from raters.program.traces import trace as trace
+from raters.program.traces import within as within
 from raters.program.values import inside as inside
 from raters.program.values import scattered as scattered
 from raters.program.values import start_of as start_of

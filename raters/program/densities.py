@@ -14,16 +14,16 @@ from raters.distributions import GroupedMixture, RowMixture
 from raters.distributions.choices import Choice
 from raters.errors import SettingError
 from raters.model import Model, Values
-from raters.program.traces import trace
+from raters.program.traces import observed_sites, trace
 
 
 def log_prior(
     model: Model[Any], data: Any, values: Values, without: tuple[str, ...] = ()
 ) -> jax.Array:
     """Log prior density of the latent sites; −∞ outside their support."""
-    total = jnp.zeros(())
+    total, without = jnp.zeros(()), (*observed_sites(model), *without)
     for name, site in trace(model, data, values).items():
-        if site["type"] == "sample" and name not in (*model.observed_sites, *without):
+        if site["type"] == "sample" and name not in without:
             fn, value = site["fn"], site["value"]
             total += jnp.where(fn.support(value), fn.log_prob(value), -jnp.inf).sum()
     return total
@@ -32,7 +32,8 @@ def log_prior(
 def pointwise_log_likelihood(model: Model[Any], data: Any, values: Values) -> jax.Array:
     """Log-likelihood of each unit (`Program.unit`)."""
     sites = trace(model, data, values)
-    log_probs = [sites[name]["fn"].log_prob(sites[name]["value"]) for name in model.observed_sites]
+    observed = [sites[name] for name in observed_sites(model)]
+    log_probs = [site["fn"].log_prob(site["value"]) for site in observed]
     return log_probs[0] if len(log_probs) == 1 else jnp.concatenate(log_probs)
 
 

@@ -21,9 +21,10 @@ from raters.errors import BackendError, RatersError, SettingError, public_name, 
 from raters.errors.validation import instance
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
+from raters.judgements.together import Together
 from raters.model import Model
 from raters.program.placing import placed
-from raters.program.traces import inputs_of, skeleton
+from raters.program.traces import inputs_of, models_of, observed_sites, skeleton
 from raters.program.values import SAMPLE
 
 
@@ -101,13 +102,20 @@ class Program[Data: Judgements]:
         """The first units of the data, in arrays of their own, to try the program out on."""
         return _viewed(self.data.take(slice(0, size)))
 
-    @cached_property
+    @property
+    def is_joint(self) -> bool:
+        """True for several kinds of judgement."""
+        return isinstance(self.data, Together)
+
+    @property
     def parts(self) -> dict[str, Program[Any]]:
-        """Program of each kind of judgement by itself; empty for a model of one kind."""
-        models = self.model.parts
-        if not models:
-            return {}
-        data: Any = self.data
+        """Program of each kind of judgement by its name; of one kind itself, by no name."""
+        return self._parts if self.is_joint else {"": self}
+
+    @cached_property
+    def _parts(self) -> dict[str, Program[Any]]:
+        models, data = models_of(self.model), self.data
+        assert isinstance(data, Together)
         data.check_names(tuple(models))
         for name, model in models.items():
             part = data.part(name)
@@ -117,15 +125,20 @@ class Program[Data: Judgements]:
                 refuse(name, part, problem, "give the part a model of its kind")
         return {name: Program(model, data.part(name)) for name, model in models.items()}
 
+    def axis_name(self, part: str, axis: str) -> str:
+        """Name that results have for an axis of a kind of judgement."""
+        return self.data.axis_name(part, axis) if isinstance(self.data, Together) else axis
+
     @cached_property
     def _read(self) -> _Reading:
         instance("model", self.model, Model, "a model", "rt.BTL()")
         kind = self.model.data_type
         what = f"judgements ({kind.__name__}), of which {self.model.title} is a model"
         instance("data", self.data, kind, what, f"{public_name(kind)}(...)")
-        if self.parts:
+        if self.is_joint:
+            several: Any = self.model
             sites = {name: part.sites for name, part in self.parts.items()}
-            self.model.check_parts(self.data, sites)
+            several.check_parts(self.data, sites)
         data = _viewed(self.data.first_unit())
         try:
             reading = _traced(self.model, data)
@@ -137,8 +150,6 @@ class Program[Data: Judgements]:
             raise SettingError(f"the program of {self.model!r} cannot be run: {error}") from error
         if _is_traced([site.support for site in reading.sites.values()]):
             # A bound that the program computes is a number.
-            if self.model.parts:
-                return _reading_of_parts(self.model, data)
             return _reading(self.model, data)[0]
         return reading
 
@@ -169,12 +180,12 @@ class Program[Data: Judgements]:
 
     @property
     def num_units(self) -> int:
-        """Length of that axis."""
-        if self.parts:
-            return sum(part.num_units for part in self.parts.values())
-        if self.unit == self.data.unit:
-            return self.data.num_units
-        return len(self.data.coords[self.unit])
+        """Length of that axis, or the sum of those of all parts."""
+        sizes = []
+        for part in self.parts.values():
+            of_data = part.unit == part.data.unit
+            sizes.append(part.data.num_units if of_data else len(part.data.coords[part.unit]))
+        return sum(sizes)
 
     @cached_property
     def latent(self) -> LatentClass | None:
@@ -205,8 +216,8 @@ class Program[Data: Judgements]:
         """True if the likelihood sums classes out: of units, which have `latent`, or of single
         rows, of which nobody but a back-end knows.
         """
-        several = any(part.counts_classes for part in self.parts.values())
-        return several or self._read.of_rows or self.latent is not None
+        parts = self.parts.values()
+        return any(part._read.of_rows or part.latent is not None for part in parts)
 
     @property
     def observed_type(self) -> type[dist.Distribution]:
@@ -216,16 +227,12 @@ class Program[Data: Judgements]:
     @property
     def coords(self) -> dict[str, Any]:
         """Names along each axis that has any: of the data, the classes, and the model."""
-        if self.parts:
-            data: Any = self.data
-            named = {
-                data.axis_name(name, axis): names
-                for name, part in self.parts.items()
-                for axis, names in part.coords.items()
-            }
-            return named | dict(data.coords)
-        own = {} if self.latent is None else {self.latent.name: self.latent.names}
-        return own | self.model.axis_names(self.data) | dict(self.data.coords)
+        named: dict[str, Any] = {}
+        for name, part in self.parts.items():
+            own = {} if part.latent is None else {part.latent.name: part.latent.names}
+            own |= part.model.axis_names(part.data) | dict(part.data.coords)
+            named |= {self.axis_name(name, axis): names for axis, names in own.items()}
+        return named | dict(self.data.coords)
 
     @property
     def has_truth(self) -> bool:
@@ -273,7 +280,7 @@ def _viewed[Data](data: Data) -> Data:
     return viewed
 
 
-def _reading_of_parts(model: Model[Any], data: Any) -> _Reading:
+def _reading_of_parts(model: Model[Any], data: Together) -> _Reading:
     """Run the program of several kinds of judgement and collect the facts that they share."""
     called = {
         f"{part}.{axis}": name
@@ -281,7 +288,7 @@ def _reading_of_parts(model: Model[Any], data: Any) -> _Reading:
         for axis, name in data.own_axes(part).items()
     }
     sites, deterministic = _collected(skeleton(model, data), called)
-    for name in model.observed_sites:
+    for name in observed_sites(model):
         del sites[name]
     observed = Site((), (), constraints.dependent, "")
     return _Reading(
@@ -310,10 +317,7 @@ def _collected(
 def _traced(model: Model[Any], data: Any) -> _Reading:
     """Collect the facts of a program without computing or compiling anything of it."""
     readings: list[_Reading] = []
-    if model.parts:  # Counts are checked of each part.
-        jax.eval_shape(lambda: readings.append(_reading_of_parts(model, data)))
-        return readings[0]
-    # Within a compiled function, the count was checked before.
+    # Within a compiled function the count was checked before; of parts it is checked in each.
     if data.count is None or isinstance(data.count, jax.core.Tracer) or not data.has_answers:
         jax.eval_shape(lambda: readings.append(_reading(model, data)[0]))
         return readings[0]
@@ -344,6 +348,8 @@ def _is_traced(supports: Any) -> bool:
 
 def _reading(model: Model[Any], data: Any) -> tuple[_Reading, dict[str, Any]]:
     """Run the program and collect its facts; return them with the record of the observed site."""
+    if isinstance(data, Together):
+        return _reading_of_parts(model, data), {}
     full = skeleton(model, data)
     _check_sites(model, full, data)
     sites, deterministic = _collected(full, {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,24 @@ import jax.numpy as jnp
 from jaxtyping import Array, Key
 from numpyro import handlers
 
+from raters.judgements.together import Together
 from raters.model import Model, Values
+
+
+def models_of(model: Model[Any]) -> Mapping[str, Model[Any]]:
+    """Model of each kind of judgement by its name; of one kind the model itself, by no name."""
+    several: Any = model
+    return several.parts if issubclass(model.data_type, Together) else {"": model}
+
+
+def within(part: str, name: str) -> str:
+    """Name that results have for something of a kind of judgement, which may have no name."""
+    return f"{part}.{name}" if part else name
+
+
+def observed_sites(model: Model[Any]) -> tuple[str, ...]:
+    """Name of the observed site of each kind of judgement."""
+    return tuple(within(part, one.observed) for part, one in models_of(model).items())
 
 
 def trace(model: Model[Any], data: Any, values: Values) -> dict[str, Any]:
@@ -35,9 +53,8 @@ def trace(model: Model[Any], data: Any, values: Values) -> dict[str, Any]:
 
 def skeleton(model: Model[Any], data: Any) -> dict[str, Any]:
     """The program's trace at any values inside the supports; nothing is drawn or compiled."""
-    program = handlers.substitute(
-        model.generate, substitute_fn=partial(_feasible, model.observed_sites)
-    )
+    feasible = partial(_feasible, observed_sites(model))
+    program = handlers.substitute(model.generate, substitute_fn=feasible)
     sites: dict[str, Any] = handlers.trace(handlers.seed(program, jax.random.key(0))).get_trace(
         data
     )

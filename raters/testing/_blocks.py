@@ -22,7 +22,7 @@ def check_blocks(program: Program[Any], values: Values) -> None:
     """Blocks are conjugate; and each conditional, given the expected weights and classes, has the
     slope of the joint density (Fisher's identity)."""
     model = program.model
-    if program.parts and joint_plan.why_not(program):
+    if program.is_joint and joint_plan.why_not(program):
         return
     try:
         plan = joint_plan.plan(program, values)

@@ -32,7 +32,7 @@ from raters.model import (
     Transfer,
     Values,
 )
-from raters.program import Program, skeleton, trace
+from raters.program import Program, observed_sites, skeleton, trace
 from raters.reporting.cite import cited_entries
 from raters.testing import _kinds
 from raters.testing._blocks import check_blocks
@@ -123,7 +123,7 @@ def _check_sites(program: Program[Any]) -> None:
         raise AssertionError(str(error)) from error
     jax.eval_shape(lambda: traced.append(skeleton(model, data)))  # computes and compiles nothing
     full = traced[0]
-    for observed in model.observed_sites:
+    for observed in observed_sites(model):
         assert full[observed]["is_observed"], (
             f"{name} does not pass the outcomes in the data to site {observed!r}"
         )

@@ -77,9 +77,9 @@ def check_result(result: xr.DataTree, model: Model[Any], data: Judgements) -> No
         f"the result says its model is {result.attrs['model']}, not {model!r}"
     )
     _check_data_kept(result, data)
-    for name, own in program.parts.items():
+    for name, own in program.parts.items() if program.is_joint else ():
         check_result(part(model, result, name).result, own.model, own.data)
-    if "log_likelihood" in result.children and not program.parts:
+    if "log_likelihood" in result.children and not program.is_joint:
         _check_log_likelihood(result, model, data)
     if latent := program.latent:
         _check_classes(result, data, latent)

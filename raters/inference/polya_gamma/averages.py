@@ -28,7 +28,7 @@ from raters.inference.arrays import (
     Sites,
 )
 from raters.inference.polya_gamma import conditionals
-from raters.inference.polya_gamma.rows import StandIn
+from raters.inference.polya_gamma.rows import NotIndexed, StandIn, indexed
 from raters.model import Model, Values
 from raters.program import trace
 
@@ -241,8 +241,7 @@ class _Recorder:
         stand_ins = {
             name: StandIn(values[name], point[name]) for name in names if name not in scalars
         }
-        site = trace(self.model, data, values | stand_ins | scalars)[self.model.observed]
-        logits = logits_of(site["fn"])
+        logits = logits_of(indexed(self.model, data, values | stand_ins | scalars)["fn"])
         return logits, {name: one.entries for name, one in stand_ins.items()}
 
     def record(self, owners: list[int], data: Any, values: Values) -> tuple[Any, Any]:
@@ -250,7 +249,7 @@ class _Recorder:
         none = {name: value for name, value in values.items() if value.ndim == 0}
         try:
             logits, asked = self._run(data, values, _Unset(none))
-        except (TypeError, AttributeError) as error:
+        except NotIndexed as error:
             raise NotImplementedError(
                 "a block enters the logits otherwise than by its index"
             ) from error

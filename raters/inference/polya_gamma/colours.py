@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float
 
 from raters.inference.polya_gamma import latent_classes
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, observation
-from raters.inference.polya_gamma.rows import Block, indexed_rows, split
+from raters.inference.polya_gamma.rows import Block, NotIndexed, indexed_rows, split
 from raters.model import Model, Values
 from raters.program import Program, trace
 
@@ -41,9 +41,7 @@ def coloured(program: Program[Any], values: Values, block: Block) -> Block:
     try:
         jax.eval_shape(recorded, values)
         return block
-    except NotImplementedError:
-        raise
-    except Exception:  # A program may do anything with a stand-in.
+    except NotIndexed:
         classes = latent_classes.expected_in(program, data, values)
         return block._replace(colours=_colours(model, data, values, block, classes))
 

@@ -166,7 +166,7 @@ class PGEM(base.Backend):
             data, cache = sweep.on_devices(program), sets.RunCache(plan.steady)
             warmup = _GIBBS_SWEEPS // 3 if start is None else 0
             first = first if start is None else base.centre(model, start)
-            elsewhere = program.parts or placing.stays_on_devices(data)
+            elsewhere = program.is_joint or placing.stays_on_devices(data)
             if plan.classes and plan.blocks and not elsewhere:
                 cache.pooled = PooledRows.of(program, first)
             climber = _Climber(self, plan, data, cache, bar)

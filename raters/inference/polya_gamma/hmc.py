@@ -101,7 +101,7 @@ class HMC(base.Backend):
         """Refuse what `PGGibbs` refuses, latent classes, choices from sets, and many parameters."""
         if reason := PGGibbs().why_not(program):
             return reason
-        if program.parts:  # The metric is of the rows of one kind of judgement.
+        if program.is_joint:  # The metric is of the rows of one kind of judgement.
             return sweep.why_not(program)
         if program.counts_classes:
             return "HMC has no metric for latent classes; use PGGibbs or NUTS"

@@ -234,7 +234,7 @@ _LEAST = 1e-6
 
 def why_not(program: Program[Any], draws: int) -> str | None:
     """Explain why `PGEM` has no mode of several kinds of judgement, or no draws around it."""
-    if not program.parts:
+    if not program.is_joint:
         return None
     for name, part in program.parts.items():
         marginal = part.model.marginal(part.data)

@@ -182,7 +182,7 @@ class Plan(sweep.Plan):
 
 def why_not(program: Program[Any]) -> str | None:
     """Explain why the sweeps of EM and Gibbs cannot run a program, or return None."""
-    if not program.parts:
+    if not program.is_joint:
         return sweep.why_not(program)
     if program.mesh is not None:
         return "rows of several kinds of judgement are not divided over devices; leave mesh= out"
@@ -201,7 +201,7 @@ def why_not(program: Program[Any]) -> str | None:
 
 def steep_sites(program: Program[Any]) -> Sites:
     """Return the sites of no block with too many entries to update one by one."""
-    if not program.parts:
+    if not program.is_joint:
         return sweep.steep_sites(program)
     with jax.enable_x64(True):
         return plan(program, start_of(program.model, program.data)).steep
@@ -209,7 +209,7 @@ def steep_sites(program: Program[Any]) -> Sites:
 
 def plan(program: Program[Any], values: Values) -> sweep.Plan:
     """Plan the sweep of a program of one kind of judgement, or of several."""
-    if not program.parts:
+    if not program.is_joint:
         return sweep.plan(program, values)
     return _plan(program, values)
 

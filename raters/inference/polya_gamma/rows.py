@@ -7,7 +7,7 @@ import math
 import operator
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -81,18 +81,17 @@ class Rows(NamedTuple):
         return self._replace(entry=jnp.stack(self.entry), weight=jnp.stack(self.weight))
 
 
+class NotIndexed(Exception):
+    """A program does something else with a site than to index it."""
+
+
 class StandIn:
     """Replacement of a site's value that records each index, and returns a slot array for it."""
-
-    __array_ufunc__ = None  # So that NumPy leaves products with a stand-in to __rmatmul__.
 
     def __init__(self, value: Array, slots: list[Array] | None = None) -> None:
         self.value, self.slots = value, slots
         self.entries: list[Array] = []
         self.shape, self.ndim, self.dtype = value.shape, value.ndim, value.dtype
-
-    def __iter__(self) -> Any:
-        raise TypeError("the program goes through the entries of a site one by one")
 
     def __getitem__(self, index: Any) -> Array:
         entry = jnp.arange(self.value.size, dtype=jnp.int32).reshape(self.shape)[index]
@@ -101,19 +100,49 @@ class StandIn:
             return jnp.take(self.value.ravel(), entry)
         return self.slots[len(self.entries) - 1]
 
+    def _refuse(self, *args: Any, **options: Any) -> NoReturn:
+        raise NotIndexed("the program does more with a site than to index it")
+
+    __iter__ = __len__ = __bool__ = __int__ = __float__ = __index__ = __neg__ = __pos__ = _refuse
+    __abs__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
+    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __eq__ = __ne__ = _refuse  # type: ignore[assignment]
+    __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __round__ = __divmod__ = _refuse
+    __array__ = __array_ufunc__ = _refuse
+    # JAX looks for it before it does anything with an argument.
+    __jax_array__ = property(_refuse)
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(jax.Array, name):  # Others are mistakes, and missed as on an array.
+            self._refuse()
+        raise AttributeError(f"{type(self.value).__name__} has no attribute {name!r}")
+
 
 class _Factor(StandIn):
     """Stand-in that also records a design by which the site is multiplied."""
 
     design: Array | None = None
 
-    def __rmatmul__(self, design: Any) -> Array:
+    # So that products of NumPy and JAX are left to __rmatmul__.
+    __array_ufunc__ = __jax_array__ = None  # type: ignore[assignment]
+
+    def __rmatmul__(self, design: Any) -> Array:  # type: ignore[override]
         self.design = jnp.asarray(design)
         return self.design @ self.value
 
 
+def indexed(model: Model[Any], data: Any, values: Values) -> dict[str, Any]:
+    """Return the record of the observed site, with stand-ins among the values."""
+    try:
+        return trace(model, data, values)[model.observed]
+    except TypeError as error:
+        if StandIn.__qualname__ in str(error.__cause__):  # JAX says whose type it does not know.
+            raise NotIndexed(str(error)) from error
+        raise
+
+
 def _logits(model: Model[Any], data: Any, values: Values, classes: Any = None) -> Observation:
-    site = trace(model, data, values)[model.observed]
+    site = indexed(model, data, values)
     return observation(site["fn"], site["value"], classes)
 
 
@@ -150,7 +179,7 @@ def indexed_rows(model: Model[Any], data: Any, values: Values, block: Sites, cla
 
     logits, (read, entries) = run(None, scalars)
     if any(entry.size != len(logits) for indices in entries.values() for entry in indices):
-        raise TypeError("an index of another size than the logits")
+        raise NotIndexed("an index of another size than the logits")
     slots = {
         name: [values[name].ravel()[entry] for entry in indices]
         for name, indices in entries.items()
@@ -172,6 +201,8 @@ def indexed_rows(model: Model[Any], data: Any, values: Values, block: Sites, cla
             slot_weights = zip(*(part[name] for part in each), strict=True)
             weights += [jnp.stack(part, -1).ravel() for part in slot_weights]
         begin += values[name].size
+    if not columns:
+        raise NotIndexed("the program does not index the sites")
     if len(columns) > _MOST_ENTRIES:
         raise NotImplementedError(
             f"each row touches {len(columns)} entries of block {block} (at most {_MOST_ENTRIES});"
@@ -259,7 +290,7 @@ def _type_rows(model: Model[Any], data: Any, values: Values, block: Block, class
 def indices(model: Model[Any], data: Any, values: Values, site: str) -> list[Array]:
     """Return the entries of a site that rows touch, an array for each index."""
     stand_in = StandIn(jnp.asarray(values[site]))
-    trace(model, data, values | {site: stand_in})
+    indexed(model, data, values | {site: stand_in})
     return stand_in.entries
 
 

@@ -92,7 +92,7 @@ class Plan:
 
 def why_not(program: Program[Any]) -> str | None:
     """Explain why Pólya-Gamma back-ends cannot run a program of one kind of judgement."""
-    if program.parts:
+    if program.is_joint:
         return (
             f"{program.model.title} has {len(program.parts)} kinds of judgement"
             f" ({', '.join(program.parts)}); use PGGibbs, PGEM, NUTS or SVI"
@@ -236,7 +236,7 @@ def _steep_gradient(plan: Plan, data: Any, fixed: Values, point: Values) -> tupl
 def on_devices(program: Program[Any]) -> Any:
     """Return the data where a sweep reads them."""
     data = program.data
-    if program.parts:
+    if program.is_joint:
         if jax.default_backend() != "cpu":  # Compiled functions copy what they need.
             return data
         parts = tuple(on_devices(program.parts[name]) for name in data.part_names)
