@@ -40,12 +40,13 @@ class Chooser:
     def __init__(self, value: PerQuestion, about: Int[np.ndarray, " question"] | None = None):
         self.value = np.array(value, float)
         self.open = np.ones(len(value), bool)
+        self.considered = np.ones(len(value), bool)
         self.about = about
 
     def best(self, allowed: Allowed) -> int:
         """Return the row to take next; −1 when none is left."""
-        usable = allowed & self.open
-        return int(np.where(usable, self.value, -np.inf).argmax()) if usable.any() else -1
+        usable = allowed & self.open & self.considered
+        return int(np.where(usable, self.values(), -np.inf).argmax()) if usable.any() else -1
 
     def values(self) -> PerQuestion:
         """Score of each question given those taken, per cost; −∞ where it is not considered."""
@@ -70,6 +71,11 @@ class Batch(abc.ABC):
     def _refuse(self, problem: str) -> NoReturn:
         instead = "batch=rt.acquisition.Top()"
         refuse("batch", self, problem, "choose a batch rule for any score", instead=instead)
+
+    def _refuse_types(self, posterior: Posterior) -> None:
+        """Raise `SettingError` for models of types: two answers of one annotator share the type."""
+        if posterior.program.latent is not None and not posterior.program.has_truth:
+            self._refuse("takes answers as independent given a draw, and those of a type are not")
 
 
 @dataclass(frozen=True)
@@ -161,29 +167,18 @@ class _Shortlist(Chooser, abc.ABC):
         self.rows = np.sort(np.argpartition(-self.value, size - 1)[:size])
         self.place = np.full(len(self.value), -1)
         self.place[self.rows] = np.arange(size)
+        self.considered = self.place >= 0
         self.short = task.questions.rows(self.rows)
         table = posterior.by_pieces(self.short, lambda piece: posterior.answer_probs(piece).table)
         self.probs = table.reshape(-1, *table.shape[2:])
         self.weight = np.asarray(posterior.weight, np.float32).ravel()
 
-    def best(self, allowed: Allowed) -> int:
-        usable = (allowed & self.open)[self.rows]
-        if not usable.any():
-            return -1
-        return int(self.rows[np.where(usable, self.worth(), -np.inf).argmax()])
-
     def values(self) -> PerQuestion:
-        value = np.full(len(self.value), -np.inf)
-        value[self.rows] = self.worth()
+        gain, value = self.gain(), np.full(len(self.value), -np.inf)
+        if self.price is not None:
+            gain = np.maximum(gain, 0.0) / self.price[self.rows]
+        value[self.rows] = gain
         return value
-
-    def worth(self) -> Float[np.ndarray, " short"]:
-        """Gain per cost."""
-        gain = self.gain()
-        if self.price is None:
-            return gain
-        per_cost: np.ndarray = np.maximum(gain, 0.0) / self.price[self.rows]
-        return per_cost
 
     @abc.abstractmethod
     def gain(self) -> Float[np.ndarray, " short"]:
@@ -191,7 +186,7 @@ class _Shortlist(Chooser, abc.ABC):
 
     def take(self, row: int) -> None:
         super().take(row)
-        if self.place[row] >= 0:
+        if self.considered[row]:
             self.add(int(self.place[row]))
 
     @abc.abstractmethod
@@ -218,7 +213,7 @@ class Sequential(Batch):
         """Choose by the conditional covariances."""
         if not isinstance(task.criterion, OfVariance) or task.questions.pair is None:
             self._refuse(f"needs comparisons and the score of a variance, not {task.criterion!r}")
-        without_types(task.posterior, self)
+        self._refuse_types(task.posterior)
         return _InTurn(task, task.criterion, self.once)
 
 
@@ -227,7 +222,8 @@ class _InTurn(_Shortlist):
         super().__init__(task, task.questions.about() if once else None)
         # The votes for the first item, half of a tie.
         number = np.asarray(task.questions.answers(), float)
-        expected, square = (np.tensordot(number**power, self.probs, (0, 1)) for power in (1, 2))
+        expected = np.tensordot(number, self.probs, (0, 1))
+        square = np.tensordot(number**2, self.probs, (0, 1))
         mean = self.weight @ expected
         # Variance of each answer, given those taken.
         self.variance = np.maximum(self.weight @ square - mean**2, 1e-9)
@@ -288,14 +284,14 @@ class BatchBald(Batch):
 
     def chooser(self, task: Task) -> Chooser:
         """Choose by joint information."""
-        without_types(task.posterior, self)
+        self._refuse_types(task.posterior)
         return _JointInformation(task, self.configurations)
 
 
 class _JointInformation(_Shortlist):
     def __init__(self, task: Task, most: int):
         about, posterior = None, task.posterior
-        if posterior.has_truth:  # Answers about one unit tell of one class.
+        if posterior.program.has_truth:  # Answers about one unit tell of one class.
             about = np.asarray(task.questions.codes(posterior.program.unit))
         super().__init__(task, about)
         self.most, self.rng = most, task.rng
@@ -392,10 +388,10 @@ class _FrankWolfe(_Shortlist):
         # A step may lead to a question that is in the batch already; it counts all the same, up to
         # a limit.
         for _ in range(100):
-            place = int(self.worth().argmax())
-            if self.open[self.rows[place]]:
+            row = int(self.values().argmax())
+            if self.open[row]:
                 break
-            self.add(place)
+            self.add(int(self.place[row]))
         return super().best(allowed)
 
     def add(self, place: int) -> None:
@@ -403,9 +399,3 @@ class _FrankWolfe(_Shortlist):
         way = corner - self.sum
         share = np.clip(way @ (self.all - self.sum) / max(way @ way, 1e-30), 0.0, 1.0)
         self.sum = self.sum + share * way
-
-
-def without_types(posterior: Posterior, batch: Batch) -> None:
-    """Raise `SettingError` for models of types: two answers of one annotator share the type."""
-    if posterior.program.latent is not None and not posterior.has_truth:
-        batch._refuse("takes answers as independent given a draw, and those of a type are not")

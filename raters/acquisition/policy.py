@@ -10,9 +10,8 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 import numpy as np
 from jaxtyping import Float, Int
 
-from raters.acquisition.batches import Allowed, Batch, Chooser, Sequential, Task, Unique
+from raters.acquisition.batches import Batch, Chooser, Sequential, Task, Unique
 from raters.acquisition.posterior import Posterior
-from raters.acquisition.questions.pool import check_askable
 from raters.acquisition.scores import (
     Bald,
     Criterion,
@@ -90,7 +89,7 @@ def by_annotator(
     what: str, pairs: tuple[tuple[Any, float], ...], annotators: tuple[Any, ...], default: float
 ) -> PerAnnotator:
     """Numbers by name in code order; without a default, which NaN says, all must be named."""
-    names = tuple(name for name, _ in pairs)
+    names = tuple([name for name, _ in pairs])
     codes = match_names(np.arange(len(names)), names, annotators, "annotator", what)
     values = np.full(len(annotators), default, float)
     values[codes.astype(int)] = [value for _, value in pairs]
@@ -208,7 +207,9 @@ class Policy:
         data, target = posterior.data, self.target
         if target is None:
             has_order = order_site(posterior) in posterior.draws and (data.pair or not data.listed)
-            target = "truth" if posterior.has_truth else "ranking" if has_order else "everything"
+            target = (
+                "truth" if posterior.program.has_truth else "ranking" if has_order else "everything"
+            )
         if target == "ranking":  # Without a list of answers a question is about the order of a set.
             return OrderVariance() if data.listed else VarianceReduction("rank")
         others = {"truth": TruthVariance(), "predictive": Epig(), "everything": Bald()}
@@ -227,7 +228,6 @@ class Policy:
         """Choose so many questions, or fewer when no more are left, in the codes of
         ``posterior.data``, beside those that wait for an answer (`pending`), where each annotator
         was asked for so many answers so far."""
-        check_askable(candidates, "candidates")
         if not candidates.num_rows:
             expected = "give at least one"
             refuse("candidates", problem="holds no question", expected=expected, error=DataError)
@@ -282,14 +282,26 @@ class Policy:
     def _take(
         self, size: int, chooser: Chooser, posterior: Posterior, questions: Any, asked: PerAnnotator
     ) -> Rows:
-        """Take one row after another, with the annotator by the annotator rule."""
+        """Take one row after another, of annotators below their quotas and, while somebody is short
+        of the least share, of those of the fewest answers; with the annotator by the rule."""
         names, about = posterior.data.judges, questions.about()
         judge = np.asarray(questions.codes(questions.judge))
-        cost, quota = self.cost_of(names), self.quota_of(names)
-        preference = None if self.annotator is None else self.annotator.preference(posterior) / cost
+        num_judges, quota = len(np.unique(judge)), self.quota_of(names)
+        if self.least_share * num_judges > 1:
+            expected = f"it must be at most {1 / num_judges:.3g}, as {num_judges} may be asked"
+            refuse("least_share", self.least_share, expected=expected)
+        preference = None
+        if self.annotator is not None:
+            preference = self.annotator.preference(posterior) / self.cost_of(names)
         rows: list[int] = []
         for _ in range(size):
-            allowed = self._allowed(judge, chooser.open, asked, quota)
+            free = asked < quota
+            if self.least_share:
+                can = np.bincount(judge[chooser.open], minlength=len(asked)) > 0
+                short = free & can & (asked < self.least_share * (asked.sum() + 1))
+                if short.any():
+                    free = short & (asked == asked[short].min())
+            allowed = free[judge]
             row = chooser.best(allowed)
             if row < 0:
                 break
@@ -310,23 +322,6 @@ class Policy:
         if isinstance(self.quota, int):
             return np.full(len(annotators), float(self.quota))
         return by_annotator("quota", self.quota or (), annotators, np.inf)
-
-    def _allowed(
-        self, judge: Rows, is_open: Allowed, asked: PerAnnotator, quota: PerAnnotator
-    ) -> Allowed:
-        """True for the rows whose annotator may be asked: below the quota, and, while somebody is
-        short of the least share, only those."""
-        free = asked < quota
-        if self.least_share:
-            num_judges = int((np.bincount(judge, minlength=len(asked)) > 0).sum())
-            if self.least_share * num_judges > 1:
-                expected = f"it must be at most {1 / num_judges:.3g}, as {num_judges} may be asked"
-                refuse("least_share", self.least_share, expected=expected)
-            can = np.bincount(judge[is_open], minlength=len(asked)) > 0
-            short = free & can & (asked < self.least_share * (asked.sum() + 1))
-            if short.any():
-                free = short & (asked == asked[short].min())
-        return np.asarray(free[judge])
 
 
 def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ...] | None:

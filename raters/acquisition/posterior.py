@@ -198,7 +198,7 @@ class Posterior:
     def _true_classes(self) -> Float[Array, "draw unit class"] | None:
         """As `_responsibilities`, with an allowance for mistakes that the crowd makes together."""
         truths = kind_of(self.data).truths
-        if truths is None or truths.classes is None or not self.has_truth:
+        if truths is None or truths.classes is None or not self.program.has_truth:
             return self._responsibilities
         share = np.asarray(self.weight, float).ravel()
         share, chances = share / share.sum(), self.responsibility()
@@ -210,17 +210,11 @@ class Posterior:
         classes = self._true_classes
         return self.responsibility() if classes is None else self._averaged(classes)
 
-    @property
-    def has_truth(self) -> bool:
-        """True if the likelihood sums out a class of the thing that is asked about, and not of the
-        annotator."""
-        return self.program.has_truth
-
     def site(self, name: str, parameter: str = "target") -> Float[Array, "chain draw ..."]:
         """Draws of a site, which this parameter asks for."""
         if name not in self.draws:
             problem = f"needs draws of {name}, and {type(self.model).__name__} has none"
-            instead = f"{parameter}={_INSTEAD[parameter][self.has_truth]}"
+            instead = f"{parameter}={_INSTEAD[parameter][self.program.has_truth]}"
             refuse(parameter, problem=problem, expected="choose another", instead=instead)
         return jnp.asarray(self.draws[name])
 
@@ -247,7 +241,7 @@ class Posterior:
         """A function of some questions, which are along its last axis, computed for pieces of one
         shape whose probabilities fit in memory."""
         # A random choice has no draws, and need not wait for the program to be read.
-        latent = self.program.latent if self.draws and self.has_truth else None
+        latent = self.program.latent if self.draws and self.program.has_truth else None
         classes = 1 if latent is None else latent.size
         answers = len(questions.listed_answers()) * classes
         rows = int(np.clip(_NUMBERS // (self.weight.size * answers), _FEWEST_ROWS, _MOST_ROWS))

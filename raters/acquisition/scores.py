@@ -353,8 +353,7 @@ class OrderEntropy(Criterion):
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
         """Draw the committee."""
-        reward = rewards(posterior)
-        _check_pairs(questions)
+        reward, _ = rewards(posterior), _sides(questions)
         if reward.ndim > 3:
             _refuse_target("needs one order of the items, and there is one for each type")
         flat = reward.reshape(-1, *reward.shape[2:])
@@ -418,11 +417,10 @@ class OrderVariance(OfVariance):
 
     def quantity(self, posterior: Posterior, questions: Any) -> Float[np.ndarray, "draw _ _"]:
         """1 where the first item is the better, and 0 elsewhere, for each type."""
-        _check_pairs(questions)
+        first, second = _sides(questions)
         reward = np.asarray(rewards(posterior), np.float32)
         num_items, num_types = reward.shape[2], int(np.prod(reward.shape[3:]))
         by_type = reward.reshape(-1, num_items, num_types).transpose(0, 2, 1)
-        first, second = _sides(questions)
         better: np.ndarray = by_type[:, :, first] > by_type[:, :, second]
         return better.astype(np.float32)
 
@@ -505,7 +503,7 @@ class TruthVariance(Criterion):
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
         """Read the probabilities by class."""
-        if not posterior.has_truth:
+        if not posterior.program.has_truth:
             model = type(posterior.model).__name__
             _refuse_target(f"'truth' needs true classes, and {model} has none")
 
@@ -541,18 +539,15 @@ def flat_weight(posterior: Posterior) -> Float[np.ndarray, " draw"]:
     return np.asarray(weight / weight.sum())
 
 
-def _check_pairs(questions: Any) -> None:
-    if questions.pair is None:
-        kind = type(questions).__name__
-        _refuse_target(f"is about the order of two items, and these questions are {kind}")
-
-
 def _refuse_target(problem: str) -> NoReturn:
     instead = "target='everything'"
     refuse("target", problem=problem, expected="choose another target", instead=instead)
 
 
-def _sides(piece: Any) -> tuple[Int[np.ndarray, " question"], Int[np.ndarray, " question"]]:
-    """Codes of the two items of each question."""
-    first, second = (np.asarray(getattr(piece, side)) for side in piece.pair)
-    return first, second
+def _sides(questions: Any) -> tuple[Int[np.ndarray, " question"], Int[np.ndarray, " question"]]:
+    """Codes of the two items of each question; `SettingError` for questions of another kind."""
+    if questions.pair is None:
+        kind = type(questions).__name__
+        _refuse_target(f"is about the order of two items, and these questions are {kind}")
+    first, second = questions.pair
+    return np.asarray(getattr(questions, first)), np.asarray(getattr(questions, second))

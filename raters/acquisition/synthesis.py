@@ -240,7 +240,7 @@ def _repeated(column: Any, number: int) -> Any:
 def score_of(posterior: Posterior, asked: _Described) -> Callable[[Any], tuple[Any, Any]]:
     """Function that gives the score of questions like a template by their features, and its value
     and slope at one point, both compiled."""
-    if posterior.has_truth:
+    if posterior.program.has_truth:
         function = _of_new_items(posterior, asked)
     else:
         if posterior.program.latent is not None:

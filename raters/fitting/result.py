@@ -221,7 +221,7 @@ def draws_of(
 def thinned(values: Values, most: int | None, seed: int) -> Values:
     """At most so many of the draws, at random, with one leading axis."""
     flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in values.items()}
-    total = max((len(value) for value in flat.values()), default=0)
+    total = max([len(value) for value in flat.values()], default=0)
     if most is None or total <= most:
         return flat
     rows = np.sort(np.random.default_rng(seed).choice(total, most, replace=False))

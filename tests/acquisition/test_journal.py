@@ -138,16 +138,16 @@ def test_a_read_only_journal_can_be_read(filled):
 
 def test_a_full_disk_loses_nothing(filled, monkeypatch):
     """Nothing is acknowledged, and what was told before is there."""
-    make = journals._transaction
+    make = journals.transaction
     few = (filled.path.stat().st_size // 4096) + 1
 
     @journals.contextmanager
-    def small(*arguments):
-        with make(*arguments) as db:
+    def small(path, **settings):
+        with make(path, **settings) as db:
             db.execute(f"PRAGMA max_page_count={few}")
             yield db
 
-    monkeypatch.setattr(journals, "_transaction", small)
+    monkeypatch.setattr(journals, "transaction", small)
     with pytest.raises(DataError):
         filled.ask([question(row) for row in range(5000)], known=5)
     monkeypatch.undo()

@@ -36,7 +36,6 @@ from raters.acquisition.campaign.settings import (
     Rule,
     Setup,
     check_possible,
-    check_rule,
     chooses_at_random,
     rule_of,
     stored_data,
@@ -171,13 +170,13 @@ class Campaign:
         boolean("again", again)
         pool, base = pools.prepared(pool, data)
         setup = Setup(model, pool.shuffled(seed), base, backend, policy, again, int(seed))
-        identity, settings = setup.identity(), stored_settings(batch_size, budget, stop)
+        identity, defaults = setup.identity(), dict[str, str]()
         if is_new(journal_path(path)):
             check_possible(setup)
-            settings = DEFAULT_SETTINGS | settings
+            defaults = DEFAULT_SETTINGS
         elif data is None:
             del identity["data"]  # They are in the journal, and so need not be given again.
-        check_rule(stop, setup)
+        settings = defaults | stored_settings(setup, batch_size, budget, stop)
         journal = Journal.start(path, identity, settings, setup.parts())
         if data is None:
             setup = setup._replace(base=stored_data(journal, "data"))
@@ -197,9 +196,8 @@ class Campaign:
         of other packages can be reopened once the module that defines them is imported."""
         journal = Journal(path)
         setup = Setup.stored(journal)
-        settings, rule = stored_settings(batch_size, budget, stop), rule_of(journal, stop)
-        check_rule(stop, setup)
-        journal.change(settings)
+        rule = rule_of(journal, stop)
+        journal.change(stored_settings(setup, batch_size, budget, stop))
         campaign = cls.__new__(cls)
         campaign._set(journal, setup, rule)
         return campaign
@@ -381,25 +379,21 @@ class Campaign:
             place = self._journal.place_of(question, len(row))
             if place in outcomes:
                 raise DataError(f"the id {question!r} comes twice; nothing was written")
-            outcomes[place] = self._outcome_of(int(row[place - 1]), words, question)
+            try:
+                outcome = self.pool.outcome_of(int(row[place - 1]), words)
+            except DataError as error:
+                raise DataError(f"question {question}: {error}. Nothing was written") from error
+            if outcome is None:
+                possible = shorten(map(repr, self.pool.answer_words(int(row[place - 1]))), 10)
+                problem = f"is no answer to question {question}"
+                expected = f"it must be one of {possible}; nothing was written"
+                refuse("answers", words, problem, expected, error=DataError)
+            outcomes[place] = float(outcome)
 
         def words_of(place: int, outcome: float) -> str:
             return repr(self.pool.words_of(int(row[place - 1]), outcome))
 
         return self._journal.tell(outcomes, correct=correct, words_of=words_of)
-
-    def _outcome_of(self, row: int, answer: Any, question: str) -> float:
-        """Outcome that an answer in words stands for."""
-        try:
-            outcome = self.pool.outcome_of(row, answer)
-        except DataError as error:
-            raise DataError(f"question {question}: {error}. Nothing was written") from error
-        if outcome is None:
-            words = shorten(map(repr, self.pool.answer_words(row)), 10)
-            problem = f"is no answer to question {question}"
-            expected = f"it must be one of {words}; nothing was written"
-            refuse("answers", answer, problem, expected, error=DataError)
-        return float(outcome)
 
     def withdraw(self, ids: str | Iterable[str]) -> tuple[str, ...]:
         """Withdraw open questions, and return the ids of those that were open: their cost is free

@@ -82,13 +82,14 @@ class Fits:
             if self._backend.exact:
                 facts |= warn_unless_converged(draws.values)
         self.number += 1
-        rhat, ess = (float(facts.get(name, math.nan)) for name in ("max_rhat", "min_ess"))
-        self.max_rhat = float(np.fmax(self.max_rhat, rhat))
+        ess = float(facts.get("min_ess", math.nan))
+        self.max_rhat = float(np.fmax(self.max_rhat, facts.get("max_rhat", math.nan)))
         self.min_ess = float(np.fmin(self.min_ess, ess))
         values = {name: np.asarray(draws.values[name]) for name in program.sites}
         for name, site in program.sites.items():
             check_values(values[name], name, site, "backend")
         posterior = Posterior.equal(program, values, _DRAWS, seed)
+        check_several_draws(self._backend, posterior.weight.size)
         # Nothing sets out from a fit that failed. What climbs to a mode sets out from one.
         climbs = draws.mode and not self._backend.exact
         self._start = {
@@ -109,9 +110,9 @@ def most_draws(backend: Backend) -> int:
     return min(_DRAWS, draws * (chains if isinstance(chains, int) else 1))
 
 
-def check_several_draws(backend: Backend) -> None:
+def check_several_draws(backend: Backend, number: int) -> None:
     """`SettingError` for a back-end of one draw, as `Posterior.of` refuses its results."""
-    if most_draws(backend) < 2:
+    if number < 2:
         refuse("backend", backend, "gives one draw", "take more", instead="rt.PGGibbs(draws=250)")
 
 

@@ -125,7 +125,7 @@ class Journal:
             such = f"rt.Campaign({str(path)!r}, model, pool)"
             expected = "name the file of a campaign, or start one"
             refuse("path", str(path), problem, expected, instead=such, error=DataError)
-        with self.transaction() as db:
+        with transaction(self.path) as db:
             (application,) = db.execute("PRAGMA application_id").fetchone()
             (version,) = db.execute("PRAGMA user_version").fetchone()
             if (application, version) != (_APPLICATION, _FORMAT):
@@ -150,11 +150,11 @@ class Journal:
         parts: Arrays,
     ) -> Journal:
         """Make a journal, or open an existing one that has this identity."""
-        # The tag tells ids of this campaign from those of others.
-        facts = {f"identity/{name}": value for name, value in identity.items()}
-        facts |= {f"setting/{name}": value for name, value in settings.items()}
-        facts |= {"tag": uuid.uuid4().hex[:4], "started": _now()}
-        _create(journal_path(path), facts, parts)
+        if is_new(journal_path(path)):
+            facts = {f"identity/{name}": value for name, value in identity.items()}
+            facts |= {f"setting/{name}": value for name, value in settings.items()}
+            facts |= {"tag": uuid.uuid4().hex[:4], "started": _now()}
+            _create(Path(path), facts, parts)
         journal = cls(path)
         for name, value in identity.items():
             if (theirs := journal.identity.get(name)) != value:
@@ -165,20 +165,6 @@ class Journal:
                 refuse("path", str(path), problem, expected, instead=such, error=DataError)
         journal.change(settings)
         return journal
-
-    @contextmanager
-    def transaction(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
-        """Transaction, committed or rolled back; errors of SQLite become `DataError`."""
-        try:
-            # Never created here: a journal that has gone must not come back empty.
-            with _transaction(self.path, "rw", write) as db:
-                yield db
-        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of a broken name
-            raise DataError(
-                f"the journal {str(self.path)!r} cannot be used: {error}; try again where another"
-                " process has locked it, and put a copy in its place where it is damaged. Nothing"
-                " was written"
-            ) from error
 
     def damaged(self, why: object) -> DataError:
         """Error for a journal whose content cannot be right."""
@@ -191,13 +177,13 @@ class Journal:
     @property
     def settings(self) -> dict[str, str]:
         """Texts that may change from one session to the next, by name."""
-        with self.transaction() as db:
+        with transaction(self.path) as db:
             return _named(db.execute("SELECT name, value FROM fact"), "setting/")
 
     @cached_property
     def parts(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
         """Arrays that the campaign was started with, by name."""
-        with self.transaction() as db:
+        with transaction(self.path) as db:
             rows = db.execute("SELECT name, value FROM part").fetchall()
         return {
             name: np.load(io.BytesIO(zlib.decompress(value)), allow_pickle=False)
@@ -206,7 +192,7 @@ class Journal:
 
     def read(self) -> Snapshot:
         """All questions and answers until now."""
-        with self.transaction() as db:
+        with transaction(self.path) as db:
             # None of the three ever gets smaller, so together they say whether anything was written
             # since: a stream reads before each question, most of which it lets go.
             stamp = db.execute(
@@ -221,13 +207,13 @@ class Journal:
                 " ORDER BY revision DESC LIMIT 1) FROM question ORDER BY number"
             ).fetchall()
         table = np.array(rows, _ROW)
-        snapshot = Snapshot(*(table[name].copy() for name in table.dtype.names))
+        snapshot = Snapshot(*[table[name].copy() for name in table.dtype.names])
         self._last = stamp, snapshot
         return snapshot
 
     def read_seen(self, last: int | None = None) -> tuple[list[Seen], int]:
         """The `last` questions that arrived (by default all), in order, and the number of all."""
-        with self.transaction() as db:
+        with transaction(self.path) as db:
             (total,) = db.execute("SELECT coalesce(max(number), 0) FROM seen").fetchone()
             rows = db.execute(
                 "SELECT row, score, threshold, level, rate, question, reason FROM seen"
@@ -255,7 +241,7 @@ class Journal:
         """Write settings that differ from those in the journal."""
         changed = dict(settings.items() - self.settings.items())
         if changed:
-            with self.transaction(write=True) as db:
+            with transaction(self.path, write=True) as db:
                 for name, value in changed.items():
                     db.execute("REPLACE INTO fact VALUES (?, ?)", (f"setting/{name}", value))
 
@@ -267,7 +253,7 @@ class Journal:
         With `seen`, also write a decision on a question that arrived when so many had arrived; None
         if others have arrived since.
         """
-        with self.transaction(write=True) as db:
+        with transaction(self.path, write=True) as db:
             last, batch, arrived = db.execute(
                 "SELECT coalesce(max(number), 0), coalesce(max(batch), -1),"
                 " (SELECT coalesce(max(number), 0) FROM seen) FROM question"
@@ -292,7 +278,7 @@ class Journal:
     ) -> TellResult:
         """Write answers to the questions in these places, all or none."""
         ids: dict[str, list[str]] = {name: [] for name in TellResult._fields}
-        with self.transaction(write=True) as db:
+        with transaction(self.path, write=True) as db:
             now = _now()
             for place, value in answers.items():
                 name = self.id_of(place)
@@ -323,7 +309,7 @@ class Journal:
     def withdraw(self, questions: Sequence[Any]) -> tuple[str, ...]:
         """Withdraw open questions, all or none."""
         withdrawn = []
-        with self.transaction(write=True) as db:
+        with transaction(self.path, write=True) as db:
             (known,) = db.execute("SELECT coalesce(max(number), 0) FROM question").fetchone()
             for question in questions:
                 place = self.place_of(question, known)
@@ -354,20 +340,32 @@ def _packed(array: Shaped[np.ndarray, " ..."]) -> bytes:
 
 
 @contextmanager
-def _transaction(path: Path, mode: str, write: bool) -> Iterator[sqlite3.Connection]:
-    """A connection and a transaction, which is committed at the end or rolled back."""
-    address = f"{path.resolve().as_uri()}?mode={mode}"
+def transaction(
+    path: Path, *, write: bool = False, create: bool = False
+) -> Iterator[sqlite3.Connection]:
+    """A connection and a transaction, which is committed at the end or rolled back; errors of
+    SQLite become `DataError`."""
     settings: dict[str, Any] = {"uri": True, "timeout": _PATIENCE, "isolation_level": None}
-    with closing(sqlite3.connect(address, **settings)) as db:
-        db.execute("PRAGMA synchronous=EXTRA")
-        db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-        try:
-            yield db
-        except BaseException:
-            if db.in_transaction:  # SQLite has rolled back already when the disk is full
-                db.execute("ROLLBACK")
-            raise
-        db.execute("COMMIT")
+    try:
+        # A journal that has gone must not come back empty.
+        address = f"{path.resolve().as_uri()}?mode={'rwc' if create else 'rw'}"
+        with closing(sqlite3.connect(address, **settings)) as db:
+            db.execute("PRAGMA synchronous=EXTRA")
+            db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            try:
+                yield db
+            except BaseException:
+                if db.in_transaction:  # SQLite has rolled back already when the disk is full
+                    db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last of a broken name
+        if create:
+            raise DataError(f"{str(path)!r} cannot be written: {error}") from error
+        raise DataError(
+            f"the journal {str(path)!r} cannot be used: {error}; try again where another process"
+            " has locked it, and put a copy in its place where it is damaged. Nothing was written"
+        ) from error
 
 
 def is_new(path: Path) -> bool:
@@ -375,26 +373,25 @@ def is_new(path: Path) -> bool:
     if not path.is_file():
         return not path.exists()
     try:
-        with _transaction(path, "rw", write=False) as db:
-            tables: tuple[int] = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            return tables == (0,)
-    except sqlite3.Error:  # Opening the journal says what is wrong.
+        with transaction(path) as db:
+            return _is_empty(db)
+    except DataError:  # Opening the journal says what is wrong.
         return False
+
+
+def _is_empty(db: sqlite3.Connection) -> bool:
+    tables: tuple[int] = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return tables == (0,)
 
 
 def _create(path: Path, facts: Mapping[str, str], parts: Arrays) -> None:
     """Fill a new journal, in one transaction, unless another process does so meanwhile."""
-    if not is_new(path):
-        return
-    try:
-        with _transaction(path, "rwc", write=True) as db:
-            if db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
-                db.execute(f"PRAGMA application_id={_APPLICATION}")
-                db.execute(f"PRAGMA user_version={_FORMAT}")
-                for statement in _SCHEMA.split(";")[:-1]:
-                    db.execute(statement)
-                db.executemany("INSERT INTO fact VALUES (?, ?)", facts.items())
-                packed = ((name, _packed(array)) for name, array in parts.items())
-                db.executemany("INSERT INTO part VALUES (?, ?)", packed)
-    except (sqlite3.Error, OSError) as error:
-        raise DataError(f"{str(path)!r} cannot be written: {error}") from error
+    with transaction(path, write=True, create=True) as db:
+        if _is_empty(db):
+            db.execute(f"PRAGMA application_id={_APPLICATION}")
+            db.execute(f"PRAGMA user_version={_FORMAT}")
+            for statement in _SCHEMA.split(";")[:-1]:
+                db.execute(statement)
+            db.executemany("INSERT INTO fact VALUES (?, ?)", facts.items())
+            packed = ((name, _packed(array)) for name, array in parts.items())
+            db.executemany("INSERT INTO part VALUES (?, ?)", packed)

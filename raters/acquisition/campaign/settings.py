@@ -88,9 +88,10 @@ def stored_data(journal: Journal, name: str) -> Any:
 
 
 def stored_settings(
-    batch_size: int | None, budget: float | None, stop: Rule | Literal[False] | None
+    setup: Setup, batch_size: int | None, budget: float | None, stop: Rule | Literal[False] | None
 ) -> dict[str, str]:
-    """Text of the settings that may change between sessions, without those that are None."""
+    """Text of the settings that may change between sessions, without those that are None;
+    `SettingError` for a rule that has no meaning here, or could never be met."""
     settings = {}
     if batch_size is not None:
         whole("batch_size", batch_size)
@@ -107,6 +108,12 @@ def stored_settings(
         # A rule that is no `Stop` must be given again at every opening.
         text = to_json(stop) if isinstance(stop, Stop) else json.dumps(repr(stop))
         settings["stop"] = "" if stop is False else text
+    if isinstance(stop, Stop):
+        draws = most_draws(setup.backend)
+        check_several_draws(setup.backend, draws)
+        few = setup.pool.rows(np.arange(min(2, setup.pool.num_rows)))
+        posterior = prior(setup.model, setup.pool, setup.seed)
+        stop.check(dataclasses.replace(posterior, pool=few), draws)
     return settings
 
 
@@ -132,15 +139,6 @@ def rule_of(journal: Journal, stop: Rule | Literal[False] | None) -> Rule | None
     return stop or None
 
 
-def check_rule(stop: Any, setup: Setup) -> None:
-    """Raise `SettingError` for a rule that has no meaning here, or could never be met."""
-    if isinstance(stop, Stop):
-        check_several_draws(setup.backend)
-        few = setup.pool.rows(np.arange(min(2, setup.pool.num_rows)))
-        posterior = prior(setup.model, setup.pool, setup.seed)
-        stop.check(dataclasses.replace(posterior, pool=few), most_draws(setup.backend))
-
-
 def check_possible(setup: Setup) -> None:
     """Raise the errors of the first batch and the first fit before anything is written."""
     model, pool, policy = setup.model, setup.pool, setup.policy
@@ -154,7 +152,7 @@ def check_possible(setup: Setup) -> None:
     if reason := setup.backend.why_not(Program(model, data)):
         raise BackendError(reason)
     if not chooses_at_random(policy):
-        check_several_draws(setup.backend)
+        check_several_draws(setup.backend, most_draws(setup.backend))
         few = pool.rows(np.arange(min(2, pool.num_rows)))
         policy.choose(prior(model, pool, setup.seed), few, 1, seed=0)
 

@@ -207,7 +207,7 @@ class ExpectedAccuracy(_AtLeast):
 
     def check(self, posterior: Posterior, draws: int) -> None:
         """Raise unless the model has classes of items."""
-        if not posterior.has_truth:
+        if not posterior.program.has_truth:
             problem = f"is of true classes, and {type(posterior.model).__name__} has none"
             such = "rt.acquisition.ExpectedTau(0.9), or rt.acquisition.GainBelow(0.01)"
             refuse("at_least", self.at_least, problem, "choose another rule", instead=such)

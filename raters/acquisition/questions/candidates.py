@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, NoReturn
 
 import numpy as np
 from jaxtyping import Bool, Int, Num
 
-from raters.acquisition.questions.numbered import Abilities, sample
+from raters.acquisition.questions.numbered import Abilities, Available, sample
 from raters.acquisition.questions.pool import check_askable
-from raters.acquisition.questions.sets import sets_of
+from raters.acquisition.questions.sets import shape_of, subsets
 from raters.errors import DataError, refuse
-from raters.errors.validation import boolean, is_list, one_of, seed_number, whole
+from raters.errors.validation import boolean, one_of, seed_number, whole
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels
-from raters.judgements.names import (
-    check_once,
-    check_ordered,
-    encode_names,
-    match_names,
-    name_list,
-    plural,
-)
+from raters.judgements.names import check_ordered, encode_names, match_names, name_list, plural
 from raters.judgements.rankings import Rankings
 from raters.kinds import kind_of
 
-Available = Mapping[Any, Iterable[Any] | None]
 Codes = Int[np.ndarray, " question"]
 
 
@@ -134,7 +126,7 @@ class Candidates:
         judges = codes_given(annotators, votes.annotators, "annotator")
         if len(chosen) < 2:
             refuse("items", items, expected="a question needs two items", error=DataError)
-        abilities = abilities_given(available, chosen, judges, votes.items, votes.annotators)
+        abilities = Abilities.of(available, chosen, judges, votes)
         # Each pair comes in both orders, where these count, and in each stratum.
         orders = 2 if votes.ordered else 1
         ways = orders * max(1, len(votes.strata))
@@ -198,7 +190,13 @@ class Candidates:
         4
         """
         if labels is None:
-            labels = _unlabelled(items, annotators, classes)
+            item_names = names_given(items, "item")
+            names = item_names, names_given(annotators, "annotator"), names_given(classes, "class")
+            if len(names[2]) < 2:
+                expected = "a label is a choice between two classes or more"
+                refuse("classes", list(names[2]), expected=expected, error=DataError)
+            none, unit = np.zeros(0, np.int32), np.arange(len(item_names), dtype=np.int32)
+            labels = Labels(none, none, None, None, unit, None, None, None, None, None, *names)
         elif classes is not None:
             problem = "is for questions before there are labels, and these labels have classes"
             refuse("classes", classes, problem, "leave it out", error=DataError)
@@ -206,7 +204,7 @@ class Candidates:
         _check_options(again, limit, seed)
         item = codes_given(items, labels.items, "item")
         annotator = codes_given(annotators, labels.annotators, "annotator")
-        abilities = abilities_given(available, item, annotator, labels.items, labels.annotators)
+        abilities = Abilities.of(available, item, annotator, labels)
         width = len(labels.annotators)
         real = labels.unpadded()
         answered = np.asarray(real.item, np.int64) * width + np.asarray(real.annotator)
@@ -280,7 +278,19 @@ class Candidates:
         codes = codes_given(items, rankings.items, "item")
         judges = codes_given(annotators, rankings.annotators, "annotator")
         rng = np.random.default_rng(seed)
-        pool = sets_of(rankings, codes, judges, size, depth, lowest, limit, rng)
+        size, depth, lowest = shape_of(rankings, size, depth, lowest, len(codes))
+        sets = subsets(len(codes), size, max(1, limit // len(judges)), rng)
+        who = np.tile(judges, len(sets)).astype(np.int32)
+        pool = Rankings(
+            who,
+            np.full(len(who), depth, np.int32),
+            None,
+            np.repeat(codes[sets], len(judges), axis=0).astype(np.int32),
+            None,
+            rankings.annotators,
+            rankings.items,
+            np.ones(len(who), np.int32) if lowest else None,
+        )
         if not again and rankings.num_rows:
             pool = pool.rows(pool.without(rankings.unpadded().unanswered()))
         if not pool.num_rows:
@@ -382,20 +392,6 @@ def _bodies(asked: Judgements, judge: str) -> dict[str, Num[np.ndarray, "body ..
     return {name: column[rows] for name, column in columns.items()}
 
 
-def _unlabelled(
-    items: Iterable[Any] | None, annotators: Iterable[Any] | None, classes: Iterable[Any] | None
-) -> Labels:
-    """Labels without a row."""
-    item, annotator = names_given(items, "item"), names_given(annotators, "annotator")
-    class_names = names_given(classes, "class")
-    if len(class_names) < 2:
-        expected = "a label is a choice between two classes or more"
-        refuse("classes", list(class_names), expected=expected, error=DataError)
-    none, unit = np.zeros(0, np.int32), np.arange(len(item), dtype=np.int32)
-    names = item, annotator, class_names
-    return Labels(none, none, None, None, unit, None, None, None, None, None, *names)
-
-
 def _check_kind(data: Any, container: type) -> None:
     """Raise `DataError` unless the data are of the kind of this container."""
     if kind_of(data).data is not container:
@@ -435,30 +431,3 @@ def codes_given(
     names = _some(names, role)
     codes = match_names(np.arange(len(names)), names, known, role, plural(role))
     return np.unique(np.asarray(codes, np.int64))
-
-
-def abilities_given(
-    available: Available | None,
-    items: Int[np.ndarray, " item"],
-    judges: Int[np.ndarray, " annotator"],
-    names: tuple[Any, ...],
-    annotators: tuple[Any, ...],
-) -> Abilities:
-    """Items that each of some annotators can judge, among some items."""
-    if available is None:
-        return Abilities.of(items, judges, {})
-    if not isinstance(available, Mapping):
-        expected, such = "it must map names of annotators to lists of items", "{'ann': [...]}"
-        refuse("available", available, expected=expected, instead=such, error=DataError)
-    check_once(available, "available")
-    given = tuple(name for name in available if available[name] is not None)
-    whose = match_names(np.arange(len(given)), given, annotators, "annotator", "available")
-    lists = {}
-    for code, name in zip(whose.tolist(), given, strict=True):
-        if not is_list(available[name]):
-            problem, expected = f"is no list of items for {name!r}", "give a list of items"
-            refuse("available", available[name], problem, expected, error=DataError)
-        able = tuple(name_list(available[name] or (), "available"))
-        codes = match_names(np.arange(len(able)), able, names, "item", "available")
-        lists[int(code)] = np.intersect1d(codes.astype(np.int64), items)
-    return Abilities.of(items, judges, lists)

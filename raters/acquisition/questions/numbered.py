@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int
+
+from raters.errors import DataError, refuse
+from raters.errors.validation import is_list
+from raters.judgements.comparisons import Comparisons
+from raters.judgements.labels import Labels
+from raters.judgements.names import check_once, match_names, name_list
 
 # Questions looked at at a time.
 _CHUNK = 1 << 16
 # Of more questions than these so many are drawn at random, in search of some that may be asked.
 _MOST = 1 << 25
 
+Available = Mapping[Any, Iterable[Any] | None]
 Codes = Int[np.ndarray, " question"]
 Names = Int[np.ndarray, " annotator"]
 # Which of some numbered questions are to be kept.
@@ -32,18 +39,32 @@ class Abilities(NamedTuple):
     @classmethod
     def of(
         cls,
+        available: Available | None,
         items: Int[np.ndarray, " item"],
         judges: Names,
-        lists: Mapping[int, Int[np.ndarray, " _able"]],
+        data: Comparisons | Labels,
     ) -> Abilities:
-        """Abilities from the lists of those annotators who cannot judge all items."""
-        limited = [code for code in judges.tolist() if code in lists]
-        parts = [items, *(lists[code] for code in limited)]
+        """Abilities of some annotators among some items, by the names of what each can judge."""
+        if available is not None and not isinstance(available, Mapping):
+            expected, such = "it must map names of annotators to lists of items", "{'ann': [...]}"
+            refuse("available", available, expected=expected, instead=such, error=DataError)
+        check_once(available or {}, "available")
+        given = {name: some for name, some in (available or {}).items() if some is not None}
+        codes = np.arange(len(given))
+        whose = match_names(codes, tuple(given), data.annotators, "annotator", "available")
+        of_list, parts = np.zeros(len(data.annotators), np.int64), [items]
+        for code, (name, some) in zip(whose.tolist(), given.items(), strict=True):
+            if not is_list(some):
+                problem, expected = f"is no list of items for {name!r}", "give a list of items"
+                refuse("available", some, problem, expected, error=DataError)
+            able = tuple(name_list(some, "available"))
+            known = match_names(np.arange(len(able)), able, data.items, "item", "available")
+            if code in judges:
+                of_list[code] = len(parts)
+                parts.append(np.intersect1d(known.astype(np.int64), items))
         sizes = np.array([len(part) for part in parts])
-        of_list = np.zeros(len(judges), np.int64)
-        of_list[np.isin(judges, limited)] = np.arange(1, len(parts))
-        start = np.cumsum(sizes) - sizes
-        return cls(judges, np.concatenate(parts), start[of_list], sizes[of_list], bool(limited))
+        start, place = np.cumsum(sizes) - sizes, of_list[judges]
+        return cls(judges, np.concatenate(parts), start[place], sizes[place], len(parts) > 1)
 
     @property
     def total(self) -> int:

@@ -18,28 +18,7 @@ _NUMBERS = 10_000_000
 _MOST_USUAL = 10
 
 
-def sets_of(
-    rankings: Rankings,
-    codes: Int[np.ndarray, " item"],
-    judges: Int[np.ndarray, " annotator"],
-    size: int | None,
-    depth: int | None,
-    lowest: bool | None,
-    limit: int,
-    rng: np.random.Generator,
-) -> Rankings:
-    """Sets of these items to rank, each put to each of these annotators."""
-    size, depth, lowest = _shape(rankings, size, depth, lowest, len(codes))
-    sets = _sets(len(codes), size, max(1, limit // len(judges)), rng)
-    offered = np.repeat(codes[sets], len(judges), axis=0).astype(np.int32)
-    who = np.tile(judges, len(sets)).astype(np.int32)
-    places = np.full(len(who), depth, np.int32)
-    names = rankings.annotators, rankings.items
-    worst = np.ones(len(who), np.int32) if lowest else None
-    return Rankings(who, places, None, offered, None, *names, worst)
-
-
-def _shape(
+def shape_of(
     rankings: Rankings, size: int | None, depth: int | None, lowest: bool | None, num_items: int
 ) -> tuple[int, int, bool]:
     """Number of items of a set, of places to fill, and whether the worst is asked for: the most
@@ -81,7 +60,7 @@ def _usual(rankings: Rankings, num_items: int) -> tuple[int, int, bool]:
     return int(size), int(depth), bool(named)
 
 
-def _sets(
+def subsets(
     num_items: int, size: int, most: int, rng: np.random.Generator
 ) -> Int[np.ndarray, "set position"]:
     """All sets of places of items, ascending; of more than `most`, so many drawn at random, less
