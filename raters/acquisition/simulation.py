@@ -179,23 +179,24 @@ class _Loop(NamedTuple):
         judge, cost = np.asarray(pool.codes(pool.judge)), policy.cost_of(pool.judges)
         rows, values = np.zeros(0, int), np.zeros(0)
         competence = np.asarray(self.truth.get("competence", 0.0))
-        posterior = fits.posterior(values, pools.answers(pool, rows, values), self.batch_size)
+        posterior = fits.posterior(values, pools.answers(pool, rows, values), 1)
         measured: list[dict[str, float]] = []
         for step in range(self.batches):
             free = np.flatnonzero(answers.left(asked))
             if not len(free):
                 break
-            seed = pools.seed_of(self.seed, step)
-            counts = np.bincount(judge[rows], minlength=len(pool.judges))
-            number = self.batch_size
-            chosen = policy.choose(posterior, pool.rows(free), number, seed=seed, asked=counts)
+            chosen = policy.choose(
+                posterior,
+                pool.rows(free),
+                self.batch_size,
+                seed=pools.seed_of(self.seed, step),
+                asked=np.bincount(judge[rows], minlength=len(pool.judges)),
+            )
             batch = free[chosen.rows]
             if not len(batch):
                 break
-            outcomes = []
-            for row in batch.tolist():
-                outcomes.append(answers.answer(row, int(asked[row])))
-                asked[row] += 1
+            outcomes = [answers.answer(row, int(asked[row])) for row in batch.tolist()]
+            asked[batch] += 1
             rows, values = np.concatenate([rows, batch]), np.concatenate([values, outcomes])
             posterior = fits.posterior(values, pools.answers(pool, rows, values), 1)
             numbers_so_far = {"answers": len(rows), "cost": float(cost[judge[rows]].sum())}

@@ -207,7 +207,7 @@ class Journal:
                 " ORDER BY revision DESC LIMIT 1) FROM question ORDER BY number"
             ).fetchall()
         table = np.array(rows, _ROW)
-        snapshot = Snapshot(*[table[name].copy() for name in table.dtype.names])
+        snapshot = Snapshot(*[table[name].copy() for name in table.dtype.names or ()])
         self._last = stamp, snapshot
         return snapshot
 

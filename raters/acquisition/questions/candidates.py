@@ -213,10 +213,10 @@ class Candidates:
             asked, who = abilities.of_numbers(number)
             return ~np.isin(asked * width + who, answered)
 
-        rng = np.random.default_rng(seed)
-        place = sample(rng, abilities.total, limit, None if again else keep)
+        rng, total = np.random.default_rng(seed), int(abilities.size.sum())
+        place = sample(rng, total, limit, None if again else keep)
         if not len(place):
-            _refuse_all("again" if abilities.total else "available")
+            _refuse_all("again" if total else "available")
         group, judge = abilities.of_numbers(place)
         order = np.lexsort((judge, group))
         group, judge = group[order].astype(np.int32), judge[order].astype(np.int32)

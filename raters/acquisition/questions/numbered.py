@@ -67,27 +67,19 @@ class Abilities(NamedTuple):
         return cls(judges, np.concatenate(parts), start[place], sizes[place], len(parts) > 1)
 
     @property
-    def total(self) -> int:
-        """Number of questions about one item."""
-        return int(self.size.sum())
-
-    def of_numbers(self, number: Codes) -> tuple[Codes, Codes]:
-        """Item and annotator of each numbered question."""
-        before = np.concatenate([[0], np.cumsum(self.size)])
-        place = np.searchsorted(before, number, side="right") - 1
-        return self.items[self.start[place] + number - before[place]], self.judges[place]
-
-    @property
     def num_pairs(self) -> Names:
         """Number of pairs of the items that each annotator can judge."""
         return np.asarray(self.size * (self.size - 1) // 2)
 
+    def of_numbers(self, number: Codes) -> tuple[Codes, Codes]:
+        """Item and annotator of each numbered question."""
+        number, place = _divided(number, self.size)
+        return self.items[self.start[place] + number], self.judges[place]
+
     def pairs_of_numbers(self, number: Codes) -> tuple[Codes, Codes, Codes]:
         """Both items and the annotator of each question about a pair, numbered."""
         if self.limited:
-            before = np.concatenate([[0], np.cumsum(self.num_pairs)])
-            place = np.searchsorted(before, number, side="right") - 1
-            pair = number - before[place]
+            pair, place = _divided(number, self.num_pairs)
         else:  # All annotators of a pair come together.
             pair, place = np.divmod(number, len(self.judges))
         # Pair (i, j), i < j, has number j(j−1)/2 + i.
@@ -97,6 +89,13 @@ class Abilities(NamedTuple):
         smaller, start = pair - larger * (larger - 1) // 2, self.start[place]
         items = self.items
         return items[start + smaller], items[start + larger], self.judges[place]
+
+
+def _divided(number: Codes, sizes: Names) -> tuple[Codes, Codes]:
+    """Numbers within consecutive blocks of these sizes, and the block of each."""
+    before = np.concatenate([[0], np.cumsum(sizes)])
+    place = np.searchsorted(before, number, side="right") - 1
+    return number - before[place], place
 
 
 def sample(rng: np.random.Generator, total: int, limit: int, keep: Keep | None) -> Codes:
