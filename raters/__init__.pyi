@@ -10,6 +10,7 @@ from . import imitation as imitation
 from . import inference as inference
 from . import judgements as judgements
 from . import models as models
+from . import terms as terms
 from . import testing as testing
 from .acquisition import Campaign as Campaign
 from .acquisition import Candidates as Candidates

@@ -13,8 +13,10 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 from numpyro import handlers
+from numpyro.distributions import Distribution
 from numpyro.infer.initialization import init_to_median
 
+from raters.distributions.priors import OwnPriors, Priors
 from raters.judgements.base import Judgements
 
 Values = dict[str, Any]
@@ -212,9 +214,22 @@ class Model[Data: Judgements](abc.ABC):
     that it sums out for each unit is named by ``infer={"unit": axis, "latent_class": axis of the
     classes}``, and its classes, where the data have no names for them, by ``"class_names"``.
 
+    Calling a model runs its program, with the priors of `prior`.
+
     `reference` holds what `raters.cite` prints: keys of `raters/references.bib`, separated by
     spaces, or BibTeX.
+
+    Parameters
+    ----------
+    prior : mapping of str to numpyro distribution, optional
+        Priors of your own by site, in place of those of the program:
+        ``prior={"competence": dist.StudentT(4, 1, 1)}``. `NUTS`, `SVI`, `HMC` and `PGGibbs` take
+        all, `PGEM` and `PGVI` those that stay conjugate, such as normal ones.
     """
+
+    prior: Mapping[str, Distribution] = dataclasses.field(
+        default=Priors(), kw_only=True, repr=False
+    )
 
     reference: ClassVar[str] = ""
     data_type: ClassVar[type[Judgements]] = Judgements  # type: ignore[type-abstract]
@@ -225,6 +240,25 @@ class Model[Data: Judgements](abc.ABC):
             for argument in typing.get_args(base):
                 if isinstance(argument, type) and issubclass(argument, Judgements):
                     cls.data_type = argument
+        # Of its own, so that `dataclass` does not write one with the fields that are not given.
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prior", Priors(self.prior))
+
+    def __repr__(self) -> str:
+        every = sorted(dataclasses.fields(self), key=lambda one: one.name == "prior")
+        shown = [one for one in every if one.repr or self.prior]
+        pairs = (f"{one.name}={getattr(self, one.name)!r}" for one in shown)
+        return f"{type(self).__qualname__}({', '.join(pairs)})"
+
+    def __call__(self, data: Data) -> None:
+        """Run the program, with the priors of the user."""
+        if not self.prior:
+            return self.generate(data)
+        with OwnPriors(Priors(self.prior), self.title):
+            return self.generate(data)
 
     @property
     def observed(self) -> str:
@@ -330,7 +364,7 @@ class Model[Data: Judgements](abc.ABC):
                 return None if site["is_observed"] else np.zeros(site["fn"].shape())
             return init_to_median(site)
 
-        seeded = handlers.seed(self.generate, jax.random.key(0))
+        seeded = handlers.seed(self, jax.random.key(0))
         program = handlers.substitute(seeded, substitute_fn=median)
         values = {
             name: np.asarray(site["value"])
@@ -422,6 +456,16 @@ class Model[Data: Judgements](abc.ABC):
         tuple of str
         """
         return ()
+
+
+def exact_symmetries(model: Model[Any]) -> tuple[Symmetry, ...]:
+    """Symmetries of a model less those that rest on priors which a user has replaced."""
+    by_prior = CommonShift | Transfer | Affine | Rotation
+    return tuple(
+        one
+        for one in model.symmetries
+        if not (isinstance(one, by_prior) and set(moved_sites(one)) & set(model.prior))
+    )
 
 
 def probability_of_mirror(competence: np.ndarray) -> float:

@@ -19,6 +19,7 @@ LAYERS = (
     ("judgements",),
     ("distributions", "model"),
     ("kinds", "program"),
+    ("terms",),
     ("models", "inference"),
     ("fitting",),
     ("datasets", "alignment"),

@@ -24,8 +24,8 @@ from raters.judgements.comparisons import Comparisons
 from raters.kinds import AuditLimits, Quantities
 from raters.model import OPEN_MIRROR, Sign, Values, in_mirror
 from raters.models.comparisons.directions import directed, has_directions
-from raters.models.comparisons.tied import votes_with_ties
 from raters.program import Program
+from raters.terms.ties import votes_with_ties
 
 AnnotatorDraws = Float[np.ndarray, "draw annotator"]
 PerAnnotator = Float[np.ndarray, " annotator"]

@@ -131,7 +131,7 @@ def _compare(
 
 def _drawn(model: Model[Any], asked: Any, key: OneKey, given: Values) -> tuple[Values, Outcomes]:
     """Draw parameters from the prior, but for those given, and outcomes."""
-    program = handlers.seed(handlers.substitute(model.generate, given), key)
+    program = handlers.seed(handlers.substitute(model, given), key)
     # Known classes are drawn like the outcomes, and then known.
     trace = handlers.trace(program).get_trace(asked.without_truth())
     values = {

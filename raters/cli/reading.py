@@ -26,7 +26,7 @@ import raters as rt
 from raters import datasets, inference
 from raters.cli.files import is_large, names_in, note, read_result, read_table
 from raters.errors import DataError, SettingError, refuse
-from raters.errors.validation import is_list
+from raters.errors.validation import instance, is_list
 from raters.fitting.result import data_of, model_of
 from raters.inference import Backend
 from raters.inference.defaults import default_backend
@@ -88,17 +88,31 @@ def kind_asked(text: str | None) -> Kind | None:
     """The kind of this name, or the object MODULE:NAME of the user's, registered."""
     if text is None or ":" not in text:
         return None if text is None else kind_named(text)
+    kind = imported("kind", text)
+    return kind if kind in registered_kinds() else register(kind)
+
+
+def imported(option: str, text: str) -> Any:
+    """The object MODULE:NAME of the user's."""
     module, _, name = text.partition(":")
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
-        kind = getattr(importlib.import_module(module), name)
+        return getattr(importlib.import_module(module), name)
     except Exception as error:  # The user's code may raise anything.
         raise SettingError(
-            f"--kind {text} cannot be imported ({type(error).__name__}: {error}); write"
-            " MODULE:NAME, such as school:KIND for the KIND of school.py"
+            f"--{option} {text} cannot be imported ({type(error).__name__}: {error}); write"
+            f" MODULE:NAME, such as school:{option.upper()} for the {option.upper()} of school.py"
         ) from error
-    return kind if kind in registered_kinds() else register(kind)
+
+
+def model_asked(text: str | None) -> Any:
+    """The class of the model of this name, or the model MODULE:NAME of the user's, or None."""
+    if text is None or ":" not in text:
+        return models().get(text or "")
+    model = imported("model", text)
+    instance("model", model, Model, "a model", "rt.models.PairwiseModel(...)")
+    return model
 
 
 # ---------------------------------------------------------------- settings from text
@@ -181,7 +195,9 @@ def model_given(given: Namespace, kind: Kind) -> Model[Any]:
     column that is named, or the default one."""
     readers = [one for one, roles in kind.needs.items() if set(roles) <= set(given.roles)]
     owner: Any = readers[0] if len(readers) == 1 and readers[0] in kind.models else kind.default
-    if given.model is not None:
+    if ":" in (given.model or ""):
+        owner = model_asked(given.model)
+    elif given.model is not None:
         owner = chosen("model", given.model, models())
         if owner not in kind.models:
             others = ", ".join(dashed(one.__name__) for one in kind.models)
@@ -392,9 +408,12 @@ def _beside(shape: Shape, given: Mapping[str, Any], names: Sequence[str]) -> dic
 
 def read_given(given: Namespace) -> tuple[Model[Any], Judgements]:
     """A model, and the judgements of a table."""
-    file, asked, named = given.file, kind_asked(given.kind), models().get(given.model or "")
+    file, asked, named = given.file, kind_asked(given.kind), model_asked(given.model)
     kinds = registered_kinds() if asked is None else (asked,)
-    wanted = [kind for kind in kinds if kind is asked or named in kind.models]
+    of_data = named.data_type if isinstance(named, Model) else None
+    wanted = [
+        kind for kind in kinds if kind is asked or named in kind.models or kind.data is of_data
+    ]
     large = is_large(file)
     table = pd.DataFrame() if large else read_table(file)
     names = scanned.opened(file).schema.names if large else list(map(str, table.columns))
@@ -525,7 +544,8 @@ def task_of(given: Namespace, *owners: Any) -> tuple[Task, list[Any]]:
     """Read a table or a result, and say what to fit; with other objects that have settings."""
     file, settings = str(given.file), settings_of(given)
     if given.file.suffix == ".nc":
-        if given.roles or given.model or given.backend or (given.set and not owners):
+        own = model_asked(given.model)  # Its module knows the classes that the file names.
+        if given.roles or isinstance(own, type) or given.backend or (given.set and not owners):
             raise SettingError(
                 f"{file!r} is a saved result, which has its data and its fit; leave out the"
                 " options of columns, models and back-ends"

@@ -104,7 +104,7 @@ COMPARISONS = kinds.Kind(
         LinearExtendedBTL: ("features",),
     },
     implies={"ties": {"ties": "keep"}},
-    models=tuple(vars(models)[name] for name in models.__all__),
+    models=tuple(vars(models)[name] for name in models.__all__ if name != "PairwiseModel"),
     default=ExtendedBTL(competence="signed"),
     words=kinds.Words("vote", "votes"),
     questions=Candidates.pairs,

@@ -66,7 +66,7 @@ def simulate(
     program = Program(model, asked)
     table = with_whole_counts(jax.tree.map(jnp.asarray, asked))
     fixed = _fixed(model, program.sites, given or {})
-    seeded = handlers.substitute(handlers.seed(model.generate, jax.random.key(seed)), fixed)
+    seeded = handlers.substitute(handlers.seed(model, jax.random.key(seed)), fixed)
     trace = handlers.trace(seeded).get_trace(table)
     truth = {name: np.asarray(trace[name]["value"]) for name in program.sites}
     outcomes = {}

@@ -12,10 +12,13 @@ import json
 from typing import Any
 
 import numpy as np
+import numpyro.distributions as dist
 
+from raters.distributions.priors import made, parameters_of
 from raters.errors import SettingError
 from raters.judgements.stored import imported_class, qualified_name
 from raters.program.functions import FUNCTIONS, function_name, short_name
+from raters.terms import Term
 
 
 def to_json(thing: Any) -> str:
@@ -26,9 +29,14 @@ def to_json(thing: Any) -> str:
 def _encoded(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {
-            field.name: _encoded(getattr(value, field.name)) for field in dataclasses.fields(value)
+            field.name: _encoded(getattr(value, field.name))
+            for field in dataclasses.fields(value)
+            if not (field.kw_only and getattr(value, field.name) == field.default)
         }
         return {"class": qualified_name(type(value)), "fields": fields}
+    if isinstance(value, dist.Distribution):
+        parameters = {name: _encoded(part) for name, part in parameters_of(value).items()}
+        return {"distribution": type(value).__name__, "parameters": parameters}
     if isinstance(value, (tuple, list)):
         return [_encoded(part) for part in value]
     if isinstance(value, dict):
@@ -70,7 +78,10 @@ def _decoded(value: Any, expected: tuple[type, ...]) -> Any:
         return {_decoded(key, expected): _decoded(part, expected) for key, part in value["mapping"]}
     if "function" in value:
         return _known_function(value["function"])
-    cls = imported_class(value["class"], expected)
+    if "distribution" in value:
+        parameters = {name: _decoded(part, ()) for name, part in value["parameters"].items()}
+        return made(value["distribution"], parameters)
+    cls = imported_class(value["class"], (*expected, Term))
     return cls(**{name: _decoded(part, expected) for name, part in value["fields"].items()})
 
 
@@ -110,6 +121,9 @@ def _as_call(value: Any) -> str:
         return repr(value)
     if "function" in value:
         return short_name(value["function"])
+    if "distribution" in value:
+        pairs = (f"{name}={_as_call(part)}" for name, part in value["parameters"].items())
+        return f"dist.{value['distribution']}({', '.join(pairs)})"
     if "mapping" in value:
         pairs = (f"{_as_call(key)}: {_as_call(part)}" for key, part in value["mapping"])
         return f"{{{', '.join(pairs)}}}"

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from scipy.optimize import linear_sum_assignment
 
 from raters.inference.base import Draws
-from raters.model import Model, Permute, Rotation, Values, identify, renumbered
+from raters.model import Model, Permute, Rotation, Values, exact_symmetries, identify, renumbered
 from raters.program import Program, responsibility
 
 # Responsibilities are units on as many annotators, evenly spaced, as stay below this many
@@ -26,7 +26,7 @@ def identified(program: Program[Any], draws: Draws) -> Draws:
     model = program.model
     values = identify(model, draws.values, 2)
     mode = identify(model, draws.mode, 0) if draws.mode else {}
-    for symmetry in model.symmetries:
+    for symmetry in exact_symmetries(model):
         if isinstance(symmetry, Permute):
             values, mode = _numbered(program, symmetry, values, mode)
         if isinstance(symmetry, Rotation):

@@ -61,9 +61,9 @@ def _white_name(site: str) -> str:
 def whitened_program(model: Model[Any]) -> Callable[..., None]:
     """Return the program of a model, its vectors of single judges in units of their scales."""
     if not model.own:
-        return model.generate
+        return model
     config = {own.site: _Whitened() for own in model.own}
-    return numpyro.handlers.reparam(model.generate, config=config)
+    return numpyro.handlers.reparam(model, config=config)
 
 
 def whitened(model: Model[Any], data: Any, values: Values) -> Values:
@@ -226,7 +226,7 @@ def _advance(
             return {name: getattr(state, name) for name in ("z", "z_grad", "potential_energy")}
 
         def moved(state: Any, values: Values) -> Any:
-            z = unconstrain_fn(model.generate, (data,), {}, values)
+            z = unconstrain_fn(model, (data,), {}, values)
             energy, slope = jax.value_and_grad(kernel.get_potential_fn((data,), {}))(z)
             return state._replace(z=z, z_grad=slope, potential_energy=energy)
 

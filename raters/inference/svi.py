@@ -57,7 +57,7 @@ class _ScaleOutcomes(Messenger):
 
     def __init__(self, model: Model[Any], factor: float) -> None:
         self.observed, self.factor = model.observed, factor
-        super().__init__(model.generate)
+        super().__init__(model)
 
     def process_message(self, msg: dict[str, Any]) -> None:
         """Scale the observed site."""
@@ -215,7 +215,7 @@ def _svi(
 
     return numpyro.infer.SVI(
         _ScaleOutcomes(model, factor),
-        _GUIDES[settings.guide](model.generate, init_scale=0.05),
+        _GUIDES[settings.guide](model, init_scale=0.05),
         numpyro.optim.ClippedAdam(cosine, clip_norm=100.0),
         numpyro.infer.Trace_ELBO(),
     )

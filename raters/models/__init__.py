@@ -16,6 +16,7 @@ from raters.models.comparisons import (
     HierarchicalBTL,
     LinearExtendedBTL,
     MixtureBTL,
+    PairwiseModel,
 )
 from raters.models.demonstrations import BehaviouralCloning, MaxEntIRL
 from raters.models.joint import JointModel
@@ -66,6 +67,7 @@ __all__ = [
     "MultinomialProbit",
     "NestedLogit",
     "OneCoin",
+    "PairwiseModel",
     "PlackettLuce",
     "Pooled",
     "Rasch",

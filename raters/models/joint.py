@@ -167,7 +167,7 @@ class JointModel(Model[Together]):
         drawn: Drawn = {}
         for name, model in self.models:
             with PartOf(self, name, correlation, drawn):
-                model.generate(data.part(name))
+                model(data.part(name))
 
     def start(self, data: Together) -> Values:
         """Start where the parts do; shared sites where the first part that has them does."""

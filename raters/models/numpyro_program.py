@@ -322,7 +322,7 @@ def _start(model: NumpyroModel, data: Arguments) -> Values:
         jitter = _JITTER * rng.standard_normal(np.shape(flat))
         return transform(flat + jnp.asarray(jitter, flat.dtype))
 
-    program = handlers.substitute(model.generate, substitute_fn=near_median)
+    program = handlers.substitute(model, substitute_fn=near_median)
     sites = handlers.trace(handlers.seed(program, jax.random.key(0))).get_trace(data)
     return {
         name: site["value"]

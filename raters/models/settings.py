@@ -16,6 +16,7 @@ class CheckedModel[Data: Judgements](Model[Data]):
     """Model whose settings are numbers above 0, whole numbers, flags or words."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         hints = typing.get_type_hints(type(self))
         for field in dataclasses.fields(self):
             hint = hints[field.name]

@@ -46,7 +46,7 @@ def trace(model: Model[Any], data: Any, values: Values) -> dict[str, Any]:
     dict of str to dict
         NumPyro's record of each site.
     """
-    seeded = handlers.seed(handlers.substitute(model.generate, values), jax.random.key(0))
+    seeded = handlers.seed(handlers.substitute(model, values), jax.random.key(0))
     sites: dict[str, Any] = handlers.trace(seeded).get_trace(data)
     return sites
 
@@ -54,7 +54,7 @@ def trace(model: Model[Any], data: Any, values: Values) -> dict[str, Any]:
 def skeleton(model: Model[Any], data: Any) -> dict[str, Any]:
     """The program's trace at any values inside the supports; nothing is drawn or compiled."""
     feasible = partial(_feasible, observed_sites(model))
-    program = handlers.substitute(model.generate, substitute_fn=feasible)
+    program = handlers.substitute(model, substitute_fn=feasible)
     sites: dict[str, Any] = handlers.trace(handlers.seed(program, jax.random.key(0))).get_trace(
         data
     )
@@ -68,7 +68,7 @@ def prior_draws(
     """Values of these sites drawn from the prior, one for each key."""
 
     def draw(key: Key[Array, ""]) -> Values:
-        sites = handlers.trace(handlers.seed(model.generate, key)).get_trace(data)
+        sites = handlers.trace(handlers.seed(model, key)).get_trace(data)
         return {name: sites[name]["value"] for name in names}
 
     values: Values = jax.lax.map(draw, keys)

@@ -32,5 +32,5 @@ def densities(model: Model[Any], data: Any, values: Values) -> Densities:
         return prior + pointwise.sum(), (prior, pointwise)
 
     (total, (prior, pointwise)), slope = jax.value_and_grad(joint, has_aux=True)(values)
-    by_numpyro = numpyro.infer.util.log_density(model.generate, (data,), {}, values)[0]
+    by_numpyro = numpyro.infer.util.log_density(model, (data,), {}, values)[0]
     return Densities(prior, total, pointwise, slope, by_numpyro)

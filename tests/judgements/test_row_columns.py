@@ -51,5 +51,5 @@ def test_parts_codes_and_files_keep_them(votes) -> None:
 
 def test_questions_without_them_have_the_usual_ones_of_each_judge(votes) -> None:
     asked = rt.Candidates.pairs(votes).recoded(votes, ["item", "annotator"])
-    usual = {who: nth for who, nth in zip(asked.annotator, asked.column("nth"), strict=True)}
+    usual = dict(zip(asked.annotator, asked.column("nth"), strict=True))
     assert usual == {0: 1.0, 1: 2.0}

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from raters.models import components as module
-from raters.models.components import components
+from raters.terms.components import components
 
 
 @pytest.mark.parametrize("dense", [True, False])

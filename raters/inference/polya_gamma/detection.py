@@ -25,7 +25,7 @@ from raters.inference.arrays import Sites
 from raters.inference.polya_gamma import conditionals, latent_classes, sets
 from raters.inference.polya_gamma.colours import coloured
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
-from raters.model import CommonShift, Model, Permute, Transfer, Values
+from raters.model import CommonShift, Marginal, Model, Permute, Transfer, Values
 from raters.program import Program, Supports, skeleton, start_of, trace
 from raters.program.program import once
 
@@ -48,8 +48,27 @@ class Detected(NamedTuple):
 
 def names_of(program: Program[Any]) -> Names:
     """Return the sites of each block: those that the model declares, or those that are found."""
-    declared = program.model.blocks
-    return detected(program).blocks if declared is None else declared
+    declared, free = program.model.blocks, program.model.prior.not_conjugate()
+    if declared is None:
+        return detected(program).blocks
+    if not free:
+        return declared
+    kept = (tuple(site for site in block if site not in free) for block in declared)
+    return tuple(block for block in kept if block)
+
+
+def why_no_mode(program: Program[Any], name: str) -> str | None:
+    """Explain why priors of the user leave sites of a block without one, or return None."""
+    model, sites = program.model, program.sites
+    changed = [site for site in model.prior.not_conjugate() if sites[site].shape]
+    if model.prior and isinstance(model.marginal(program.data), Marginal):
+        return f"{name} integrates a site of {model.title} out with its own priors; use PGGibbs"
+    if not changed:
+        return None
+    return (
+        f"{name} has no update of {', '.join(map(repr, changed))} of {model.title} with a prior"
+        " that is not conjugate; use PGGibbs, NUTS, HMC or SVI, or give a normal prior"
+    )
 
 
 def why_none(program: Program[Any]) -> str | None:

@@ -40,6 +40,8 @@ def applies(program: Program[Any]) -> bool:
 def why_not(program: Program[Any]) -> str | None:
     """Explain why the vectors of the judges cannot be drawn or integrated out, or return None."""
     name = program.model.title
+    if program.model.prior:
+        return f"{name} with priors of your own has no vectors that are drawn at once; use NUTS"
     if program.observed_type is not Choice or program.latent is not None:
         what = program.observed_type.__name__
         return f"{name} has vectors of single judges in {what}, and not in choices from sets"

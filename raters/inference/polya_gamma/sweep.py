@@ -32,7 +32,7 @@ from raters.inference.polya_gamma.conditionals import Conditional, Weighted, con
 from raters.inference.polya_gamma.moves import Move, column_of, moves_of
 from raters.inference.polya_gamma.rows import Block, Rows, check_conjugate, rows_of
 from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
-from raters.model import Model, Scale, Spread, Values
+from raters.model import Model, Scale, Spread, Values, exact_symmetries
 from raters.program import Program, Supports, densities, placing, start_of
 from raters.program.program import once
 
@@ -171,8 +171,12 @@ def plan(program: Program[Any], values: Values) -> Plan:
         free=free,
         reaching=reaching,
         in_logs=in_logs,
-        moves=moves_of(model.symmetries),
-        spreads=tuple((spread, column_of(program, spread)) for spread in model.spreads),
+        moves=moves_of(exact_symmetries(model)),
+        spreads=tuple(
+            (spread, column_of(program, spread))
+            for spread in model.spreads
+            if not {spread.site, spread.scale} & set(model.prior)
+        ),
         steep=steep,
         of_sets=of_sets,
         steady=sets.steady_blocks(program, values, blocks) if of_sets else frozenset(),

@@ -294,7 +294,7 @@ class PGVI(base.Backend):
 
     def why_not(self, program: Program[Any]) -> str | None:
         """Refuse models without blocks or averages, choices from sets, and sites that turn."""
-        if reason := super().why_not(program):
+        if reason := super().why_not(program) or detection.why_no_mode(program, "PGVI"):
             return reason
         name = program.model.title
         if program.model.own:

@@ -20,7 +20,7 @@ from raters.judgements.names import name_text
 from raters.model import Permute, Symmetry, Values
 from raters.models.choices._names import names_of, unknown_name
 from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
-from raters.models.types import sample_weight
+from raters.terms.types import sample_weight
 
 # Standard deviation of a start drawn at random, in standard deviations of the features.
 _APART = 0.5

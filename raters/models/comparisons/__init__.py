@@ -8,6 +8,7 @@ from raters.models.comparisons.guesser_btl import GuesserBTL
 from raters.models.comparisons.hierarchical_btl import HierarchicalBTL
 from raters.models.comparisons.linear_extended_btl import LinearExtendedBTL
 from raters.models.comparisons.mixture_btl import MixtureBTL
+from raters.models.comparisons.pairwise import PairwiseModel
 
 __all__ = [
     "BTL",
@@ -18,4 +19,5 @@ __all__ = [
     "HierarchicalBTL",
     "LinearExtendedBTL",
     "MixtureBTL",
+    "PairwiseModel",
 ]

@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import jax.numpy as jnp
-import numpyro
-import numpyro.distributions as dist
-
-from raters.judgements.comparisons import Comparisons
-from raters.model import Shift, Symmetry, Values
-from raters.models.comparisons import _covariates, _sites, _strata, tied
+from raters.models.comparisons.pairwise import TermModel, added
+from raters.terms import Covariates, PositionBias, Rewards, Strata, Term
+from raters.terms.ties import TieModel, TiePropensity
 
 
 @dataclass(frozen=True)
-class BTL(tied.TermModel):
+class BTL(TermModel):
     r"""Bradley–Terry–Luce model: the item with the higher reward is preferred more often.
 
     .. math::
@@ -65,39 +61,24 @@ class BTL(tied.TermModel):
     position_bias: bool = False
     covariates: bool = False
     strata: bool = False
-    ties: tied.TieModel | None = None
-    tie_propensity: tied.TiePropensity = "shared"
+    ties: TieModel | None = None
+    tie_propensity: TiePropensity = "shared"
 
     reference: ClassVar[str] = "bradley1952rank luce1959individual"
 
     @property
+    def predictor(self) -> Term:
+        return added(
+            Rewards(self.reward_scale),
+            (self.strata, Strata()),
+            (self.covariates, Covariates()),
+            (self.position_bias, PositionBias()),
+        )
+
+    @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        bias = ("position_bias",) if self.position_bias else ()
-        joint = ("reward", *_strata.block(self), *_covariates.block(self), *bias)
-        if not tied.in_block(self):
+        joint = self.predictor.linear or ()
+        if self.ties != "davidson":
             return (joint,)
         shared = self.tie_propensity == "shared"
         return ((*joint, "tie_propensity"),) if shared else (joint, ("tie_propensity",))
-
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        return (Shift("reward"), *_strata.symmetries(self))
-
-    def generate(self, data: Comparisons) -> None:
-        reward_scale = _sites.reward_scale_site(self.reward_scale)
-        with numpyro.plate("item", data.num_items):
-            reward = numpyro.sample("reward", dist.Normal(0.0, reward_scale))
-        logits = _strata.sample_gap(self, reward, data) + _covariates.sample(self, data)
-        if self.position_bias:
-            logits = logits + numpyro.sample("position_bias", dist.Normal(0.0, 1.0))
-        tied.observe(self, logits, data)
-
-    def start(self, data: Comparisons) -> Values:
-        start = _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
-        start |= {"position_bias": jnp.asarray(0.0)} if self.position_bias else {}
-        start |= _covariates.start(self, data) | _strata.start(self, data)
-        return start | tied.start(self, data)
-
-    def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        terms = _covariates.data_warnings(self, data) + _strata.data_warnings(self, data)
-        return _sites.of_one_order(self, data) + terms

@@ -5,20 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import jax.numpy as jnp
-import numpy as np
-import numpyro
-import numpyro.distributions as dist
-from jaxtyping import Float
-
-from raters.judgements.comparisons import Comparisons
-from raters.model import Symmetry, Values
-from raters.models import types
-from raters.models.comparisons import _covariates, _types
+from raters.models.comparisons.pairwise import TermModel
+from raters.terms import LinearTypes, Term
 
 
 @dataclass(frozen=True)
-class ContextualBTL(types.TypeModel[Comparisons]):
+class ContextualBTL(TermModel):
     r"""Bradley–Terry–Luce model with rewards linear in features of prompt and response.
 
     .. math::
@@ -64,40 +56,5 @@ class ContextualBTL(types.TypeModel[Comparisons]):
     reference: ClassVar[str] = "chidambaram2024direct rafailov2023direct"
 
     @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        return types.permute(self, "coefficient")
-
-    def generate(self, data: Comparisons) -> None:
-        weight = types.sample_weight(self.num_types, 1.0)
-        scale = self.coefficient_scale
-        if scale is None:
-            scale = numpyro.sample("coefficient_scale", dist.LogNormal(0.0, 1.0))
-        with (
-            numpyro.plate("feature", len(data.feature_names), dim=-2),
-            numpyro.plate("type", self.num_types, dim=-1),
-        ):
-            coefficient = numpyro.sample("coefficient", dist.Normal(0.0, scale))
-        _types.observe(weight, jnp.asarray(data.features) @ coefficient, data)
-
-    def profiles(self, data: Comparisons) -> Float[np.ndarray, "annotator feature"]:
-        return _types.profiles(data, np.asarray(data.features, float))
-
-    def start_of_types(self, parts: list[Comparisons]) -> Values:
-        columns = [_covariates.regression(part, self.coefficient_scale) for part in parts]
-        coefficient = np.stack(columns, -1)
-        start: Values = {}
-        if self.coefficient_scale is None:
-            start["coefficient_scale"] = jnp.asarray(max(float(np.std(coefficient)), 0.1))
-        return start | {"coefficient": jnp.asarray(coefficient)}
-
-    def why_not(self, data: Comparisons) -> str | None:
-        return _covariates.why_no_features(self, data) or _types.why_not(self, data)
-
-    def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        messages = list(types.data_warnings(self, data.judgements_by("annotator")))
-        if equal := int((np.asarray(data.features) == 0).all(1).sum()):
-            messages.append(
-                f"{equal} of {data.num_comparisons} comparisons have the same features on both"
-                " sides; their answers say nothing"
-            )
-        return (*messages, *_covariates.of_features(data))
+    def predictor(self) -> Term:
+        return LinearTypes(self.num_types, self.coefficient_scale)

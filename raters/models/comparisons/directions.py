@@ -13,9 +13,7 @@ from raters.judgements.base import Judgements
 from raters.model import Model, Values
 from raters.program import Program
 from raters.program.densities import class_probs
-
-# Sign of the competence of each type.
-DIRECTIONS = {"competent": 1.0, "guesser": 0.0, "adversary": -1.0}
+from raters.terms.types import DIRECTIONS
 
 
 def has_directions(program: Program[Any]) -> bool:
@@ -33,3 +31,12 @@ def directed(
     uniform = np.random.default_rng(0).random((*below.shape[:2], 1))
     signs: np.ndarray = np.array(list(DIRECTIONS.values()))[(below <= uniform).sum(-1)]
     return np.asarray(signs * np.asarray(draws["competence"], np.float64))
+
+
+def directed_in(
+    model: Model[Any], draws: Values, data: Judgements
+) -> Float[np.ndarray, "one draw annotator"]:
+    """The same of draws by chain, as one chain."""
+    flat = {name: np.asarray(value) for name, value in draws.items()}
+    flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in flat.items()}
+    return directed(model, data, flat)[None]

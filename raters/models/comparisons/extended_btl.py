@@ -6,20 +6,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 
 from raters.judgements.comparisons import Comparisons
-from raters.model import Scale, Shift, Sign, Symmetry, Values
-from raters.models import competences
-from raters.models.comparisons import _covariates, _sites, _strata, tied
+from raters.model import Values
 from raters.models.comparisons._reversal import open_reversal
 from raters.models.comparisons._takeover import takeover
-from raters.models.mirror import open_mirror
+from raters.models.comparisons.pairwise import TermModel, added
+from raters.terms import Competence, Covariates, PositionBias, Rewards, Strata, Term
+from raters.terms.competence import HIGH, Range, Width
+from raters.terms.ties import TieModel, TiePropensity
 
 
 @dataclass(frozen=True)
-class ExtendedBTL(tied.TermModel):
+class ExtendedBTL(TermModel):
     r"""Extended Bradley–Terry–Luce model: each annotator has a competence that scales the rewards.
 
     .. math::
@@ -87,69 +86,45 @@ class ExtendedBTL(tied.TermModel):
     ('chain', 'draw', 'annotator')
     """
 
-    competence: competences.Competence = "unit"
+    competence: Range = "unit"
     reward_scale: float | None = None
-    competence_spread: competences.Spread = "auto"
+    competence_spread: Width = "auto"
     position_bias: bool = False
     covariates: bool = False
     strata: bool = False
-    ties: tied.TieModel | None = None
-    tie_propensity: tied.TiePropensity = "shared"
+    ties: TieModel | None = None
+    tie_propensity: TiePropensity = "shared"
 
     reference: ClassVar[str] = "shejole_learning"
 
     @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        own = tuple((name,) for name in _covariates.block(self))
-        bias = (("position_bias",),) if self.position_bias else ()
-        propensity = (("tie_propensity",),) if tied.in_block(self) else ()
-        rewards = ("reward", *_strata.block(self))
-        return (rewards, ("competence",), *own, *bias, *propensity)
+    def predictor(self) -> Term:
+        competence = Competence(self.competence, self.competence_spread)
+        return added(
+            competence * added(Rewards(self.reward_scale), (self.strata, Strata())),
+            (self.covariates, Covariates()),
+            (self.position_bias, PositionBias("annotator")),
+        )
 
     @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        scale = ("reward_scale",) if self.reward_scale is None else ()
-        up = ("reward", *scale, *_strata.scaled(self))
-        signed = ("reward", *_strata.block(self), "competence")
-        sign = (Sign(signed),) if self.competence == "signed" else ()
-        own = _strata.symmetries(self)
-        return (Shift("reward"), *own, Scale(up=up, down=("competence",)), *sign)
-
-    def generate(self, data: Comparisons) -> None:
-        reward_scale = _sites.reward_scale_site(self.reward_scale)
-        spread = competences.competence_spread_site(competences.fixed_spread(self))
-        with numpyro.plate("item", data.num_items):
-            reward = numpyro.sample("reward", dist.Normal(0.0, reward_scale))
-        competence = competences.competence_site(self.competence, spread, data.num_annotators)
-        logits = competence[data.annotator] * _strata.sample_gap(self, reward, data)
-        logits = logits + _covariates.sample(self, data)
-        if self.position_bias:
-            logits = logits + _sites.position_bias_site(data.num_annotators)[data.annotator]
-        tied.observe(self, logits, data)
-
-    def start(self, data: Comparisons) -> Values:
-        start = _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
-        start |= _sites.competence_start(data, competences.fixed_spread(self))
-        start |= _sites.position_bias_start(data) if self.position_bias else {}
-        start |= _covariates.start(self, data) | _strata.start(self, data)
-        return start | tied.start(self, data)
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        rewards = ("reward", "deviation") if self.strata else ("reward",)
+        own = (("coefficient",),) if self.covariates else ()
+        bias = (("position_bias",),) if self.position_bias else ()
+        propensity = (("tie_propensity",),) if self.ties == "davidson" else ()
+        return (rewards, ("competence",), *own, *bias, *propensity)
 
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
     ) -> tuple[str, ...]:
-        # Each tie as half a vote for either side says as much about an order and who follows it.
-        data = data.halved()
-        signed = self.competence == "signed"
-        mirrored = open_mirror(draws["competence"], data, "votes") if signed else ()
+        mirrored = super().fit_warnings(draws, responsibility, data)
         # A mean over two mirrored worlds describes neither of them; and the other tests know of
         # rewards and position biases alone.
         if mirrored or self.covariates or self.strata:
             return mirrored
-        if not signed:
-            high, spread = competences.HIGH[self.competence], competences.fixed_spread(self)
+        data = data.halved()
+        if self.competence != "signed":
+            spread = Competence(self.competence, self.competence_spread).fixed
+            high = HIGH[self.competence]
             mirrored = open_reversal(draws, data, self.reward_scale, spread, high)
         return mirrored or takeover(draws, data)
-
-    def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        terms = _covariates.data_warnings(self, data) + _strata.data_warnings(self, data)
-        return _sites.of_one_annotator(data) + _sites.of_one_order(self, data) + terms

@@ -5,29 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
-from jaxtyping import Array, Float
 
 from raters.errors import refuse
 from raters.judgements.comparisons import Comparisons
-from raters.model import Scale, Shift, Sign, Spread, Symmetry, Transfer, Values
-from raters.models import competences
-from raters.models.comparisons import _sites, tied
-from raters.models.mirror import open_mirror
-from raters.models.settings import CheckedModel
+from raters.model import Values
+from raters.models.comparisons.pairwise import TermModel, added
+from raters.terms import Competence, PositionBias, Tastes, Term
+from raters.terms.competence import Range, Width
 
-# Numbers of a draw from which on a warning says how much memory draws take.
-_MANY = 500_000
 # Ratio of the spread of the tastes to that of the rewards from which on there is hardly an order
 # that annotators share.
 _WIDE = 2.0
 
 
 @dataclass(frozen=True)
-class HierarchicalBTL(CheckedModel[Comparisons]):
+class HierarchicalBTL(TermModel):
     r"""Hierarchical Bradley–Terry–Luce model: each annotator has rewards of their own, scattered
     about those of the crowd.
 
@@ -89,11 +82,11 @@ class HierarchicalBTL(CheckedModel[Comparisons]):
     ('chain', 'draw', 'annotator', 'item')
     """
 
-    competence: competences.Competence | None = None
+    competence: Range | None = None
     own_spread: bool = False
     reward_scale: float | None = None
     taste_spread: float | None = None
-    competence_spread: competences.Spread = "auto"
+    competence_spread: Width = "auto"
     position_bias: bool = False
 
     reference: ClassVar[str] = "bockenholt2001hierarchical"
@@ -105,83 +98,23 @@ class HierarchicalBTL(CheckedModel[Comparisons]):
             refuse("taste_spread", self.taste_spread, problem, "leave one of the two out")
 
     @property
+    def predictor(self) -> Term:
+        factor = None if self.competence is None else "competence"
+        tastes: Term = Tastes(self.reward_scale, self.taste_spread, self.own_spread, factor)
+        if self.competence is not None:
+            tastes = Competence(self.competence, self.competence_spread) * tastes
+        return added(tastes, (self.position_bias, PositionBias("annotator")))
+
+    @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
         competence = (("competence",),) if self.competence else ()
         bias = (("position_bias",),) if self.position_bias else ()
         return (("reward",), ("taste",), *competence, *bias)
 
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        factor = None if self.competence is None else "competence"
-        shifts = (Shift("reward"), Shift("taste", axis=1), Transfer("reward", "taste", factor))
-        if self.competence is None:
-            return shifts
-        up = ["reward", "taste"]
-        up += ["reward_scale"] if self.reward_scale is None else []
-        up += ["taste_spread"] if self.taste_spread is None else []
-        up += ["taste_spread_median"] if self.own_spread else []
-        scale = Scale(up=tuple(up), down=("competence",))
-        signed = self.competence == "signed"
-        return (*shifts, scale, *((Sign(("reward", "taste", "competence")),) if signed else ()))
-
-    @property
-    def spreads(self) -> tuple[Spread, ...]:
-        return () if self.taste_spread is not None else (Spread("taste", "taste_spread"),)
-
-    def generate(self, data: Comparisons) -> None:
-        reward_scale = _sites.reward_scale_site(self.reward_scale)
-        taste_spread = self._taste_spread(data)
-        with numpyro.plate("item", data.num_items):
-            reward = numpyro.sample("reward", dist.Normal(0.0, reward_scale))
-        # Items are an axis of the event: a plate has one place among the axes in all sites, and
-        # that of the annotators is the last one in `competence`.
-        shape = (data.num_annotators, data.num_items)
-        tastes = dist.Normal(0.0, taste_spread).expand(shape).to_event(1)
-        with numpyro.plate("annotator", data.num_annotators):
-            taste = numpyro.sample("taste", tastes, infer={"event_dims": ["item"]})
-        annotator = data.annotator
-        logits = reward[data.first] - reward[data.second]
-        logits = logits + taste[annotator, data.first] - taste[annotator, data.second]
-        if self.competence is not None:
-            spread = competences.competence_spread_site(competences.fixed_spread(self))
-            competence = competences.competence_site(self.competence, spread, data.num_annotators)
-            logits = competence[annotator] * logits
-        if self.position_bias:
-            logits = logits + _sites.position_bias_site(data.num_annotators)[annotator]
-        with numpyro.plate("comparison", data.num_comparisons):
-            _sites.observe(logits, data)
-
-    def _taste_spread(self, data: Comparisons) -> Float[Array, ...] | float:
-        if self.taste_spread is not None:
-            return self.taste_spread
-        if not self.own_spread:
-            spread: Array = numpyro.sample("taste_spread", dist.LogNormal(jnp.log(0.5), 1.0))
-            return spread
-        median = numpyro.sample("taste_spread_median", dist.LogNormal(jnp.log(0.5), 1.0))
-        scatter = numpyro.sample("taste_spread_scatter", dist.LogNormal(jnp.log(0.5), 0.5))
-        with numpyro.plate("annotator", data.num_annotators):
-            spread = numpyro.sample("taste_spread", dist.LogNormal(jnp.log(median), scatter))
-        return spread[:, None]
-
-    def start(self, data: Comparisons) -> Values:
-        start = _sites.standardised(_sites.win_rate_rewards(data), self.reward_scale)
-        start["taste"] = jnp.zeros((data.num_annotators, data.num_items))
-        if self.own_spread:
-            start["taste_spread"] = jnp.full(data.num_annotators, 0.5)
-            start["taste_spread_median"] = jnp.asarray(0.5)
-            start["taste_spread_scatter"] = jnp.asarray(0.5)
-        elif self.taste_spread is None:
-            start["taste_spread"] = jnp.asarray(0.5)
-        if self.competence:
-            start |= _sites.competence_start(data, competences.fixed_spread(self))
-        return start | (_sites.position_bias_start(data) if self.position_bias else {})
-
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
     ) -> tuple[str, ...]:
-        messages = (
-            open_mirror(draws["competence"], data, "votes") if self.competence == "signed" else ()
-        )
+        messages = super().fit_warnings(draws, responsibility, data)
         spread, scale = (
             float(np.median(draws[name] if name in draws else getattr(self, name)))
             for name in ("taste_spread", "reward_scale")
@@ -191,21 +124,5 @@ class HierarchicalBTL(CheckedModel[Comparisons]):
                 f"annotators differ more from each other than items do: the spread of their tastes"
                 f" is {spread:.2g}, that of the rewards they share {scale:.2g}; one ranking does"
                 " not describe them; look for groups with rt.MixtureBTL()",
-            )
-        return messages
-
-    def why_not(self, data: Comparisons) -> str | None:
-        return _sites.why_not_ordered(self, data) or tied.why_not(data)
-
-    def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        messages = _sites.of_no_tastes(data)
-        if (np.asarray(data.judgements_by("annotator")) > 0).sum() < 2:
-            return messages
-        messages = _sites.of_one_order(self, data) + messages
-        if (number := data.num_annotators * data.num_items) > _MANY:
-            messages += (
-                f"a draw holds {number:,} tastes, of {data.num_annotators:,} annotators for"
-                f" {data.num_items:,} items, and takes {8 * number / 1e6:,.0f} MB; ask for few"
-                " draws, such as rt.PGEM(draws=50)",
             )
         return messages

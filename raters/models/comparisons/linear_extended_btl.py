@@ -5,21 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 
 from raters.judgements.comparisons import Comparisons
-from raters.model import Scale, Sign, Symmetry, Values
-from raters.models import competences
-from raters.models.comparisons import _covariates, _sites, tied
+from raters.model import Values
+from raters.models.comparisons.pairwise import TermModel
 from raters.models.mirror import open_reward
-from raters.models.settings import CheckedModel
+from raters.terms import Competence, LinearRewards, Term
+from raters.terms.competence import Range, Width
 
 
 @dataclass(frozen=True)
-class LinearExtendedBTL(CheckedModel[Comparisons]):
+class LinearExtendedBTL(TermModel):
     r"""Extended-BTL model with a reward that is linear in features of what is compared.
 
     .. math::
@@ -61,47 +58,16 @@ class LinearExtendedBTL(CheckedModel[Comparisons]):
     ('chain', 'draw', 'feature')
     """
 
-    competence: competences.Competence = "signed"
+    competence: Range = "signed"
     coefficient_scale: float | None = None
-    competence_spread: competences.Spread = "auto"
+    competence_spread: Width = "auto"
 
     reference: ClassVar[str] = "shejole_learning jeon2020reward"
 
     @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        return (("coefficient",), ("competence",))
-
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        scale = ("coefficient_scale",) if self.coefficient_scale is None else ()
-        both = ("coefficient", "competence")
-        sign = (Sign(both),) if self.competence == "signed" else ()
-        return (Scale(up=("coefficient", *scale), down=("competence",)), *sign)
-
-    def generate(self, data: Comparisons) -> None:
-        scale = self.coefficient_scale
-        if scale is None:
-            scale = numpyro.sample("coefficient_scale", dist.LogNormal(0.0, 1.0))
-        spread = competences.competence_spread_site(competences.fixed_spread(self))
-        with numpyro.plate("feature", len(data.feature_names)):
-            coefficient = numpyro.sample("coefficient", dist.Normal(0.0, scale))
-        competence = competences.competence_site(self.competence, spread, data.num_annotators)
-        logits = competence[data.annotator] * (jnp.asarray(data.features) @ coefficient)
-        with numpyro.plate("comparison", data.num_comparisons):
-            _sites.observe(logits, data)
-
-    def start(self, data: Comparisons) -> Values:
-        coefficient = _covariates.regression(data, self.coefficient_scale)
-        start: Values = {"coefficient": coefficient}
-        if self.coefficient_scale is None:
-            start["coefficient_scale"] = np.asarray(max(float(np.std(coefficient)), 0.1))
-        return start | _sites.competence_start(data, competences.fixed_spread(self))
-
-    def why_not(self, data: Comparisons) -> str | None:
-        return _covariates.why_no_features(self, data) or tied.why_not(data)
-
-    def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        return _sites.of_one_annotator(data) + _covariates.of_features(data)
+    def predictor(self) -> Term:
+        competence = Competence(self.competence, self.competence_spread)
+        return competence * LinearRewards(self.coefficient_scale)
 
     def fit_warnings(
         self, draws: Values, responsibility: np.ndarray | None, data: Comparisons

@@ -5,20 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import jax.numpy as jnp
-import numpy as np
-import numpyro
-import numpyro.distributions as dist
-from jaxtyping import Float
-
-from raters.judgements.comparisons import Comparisons
-from raters.model import Scale, Shift, Symmetry, Values
-from raters.models import competences, types
-from raters.models.comparisons import _sites, _types
+from raters.models.comparisons.pairwise import TermModel
+from raters.terms import Competence, Term, Types
 
 
 @dataclass(frozen=True)
-class MixtureBTL(types.TypeModel[Comparisons]):
+class MixtureBTL(TermModel):
     r"""Mixture of Bradley–Terry–Luce models: each annotator belongs to a type with its own rewards.
 
     .. math::
@@ -79,38 +71,6 @@ class MixtureBTL(types.TypeModel[Comparisons]):
     reference: ClassVar[str] = "chidambaram2024direct"
 
     @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        up = ("reward", "reward_scale") if self.reward_scale is None else ("reward",)
-        scale = (Scale(up=up, down=("competence",)),) if self.competence else ()
-        return (Shift("reward", axis=0), *types.permute(self, "reward"), *scale)
-
-    def generate(self, data: Comparisons) -> None:
-        weight = types.sample_weight(self.num_types, self.concentration)
-        reward_scale = _sites.reward_scale_site(self.reward_scale)
-        with (
-            numpyro.plate("item", data.num_items, dim=-2),
-            numpyro.plate("type", self.num_types, dim=-1),
-        ):
-            reward = numpyro.sample("reward", dist.Normal(0.0, reward_scale))
-        logits = reward[data.first] - reward[data.second]
-        if self.competence is not None:
-            # Each log-odds needs its own index, as the conjugate updates read it row by row.
-            annotator = jnp.broadcast_to(jnp.asarray(data.annotator)[:, None], logits.shape)
-            spread = competences.competence_spread_site(None)
-            competence = competences.competence_site(self.competence, spread, data.num_annotators)
-            logits = competence[annotator] * logits
-        _types.observe(weight, logits, data)
-
-    def profiles(self, data: Comparisons) -> Float[np.ndarray, "annotator feature"]:
-        return _types.profiles(data, _types.item_design(data))
-
-    def start_of_types(self, parts: list[Comparisons]) -> Values:
-        rewards = [_sites.win_rate_rewards(part) for part in parts]
-        start = _sites.standardised(np.stack(rewards, -1), self.reward_scale)
-        return start | (_sites.competence_start(parts[0], None) if self.competence else {})
-
-    def why_not(self, data: Comparisons) -> str | None:
-        return _types.why_not(self, data)
-
-    def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        return types.data_warnings(self, data.judgements_by("annotator"))
+    def predictor(self) -> Term:
+        rewards = Types(self.num_types, self.reward_scale, self.concentration)
+        return rewards if self.competence is None else Competence(self.competence) * rewards

@@ -10,10 +10,10 @@ import numpy as np
 
 from raters.judgements.rankings import Rankings
 from raters.model import Scale, Shift, Sign, Symmetry, Values
-from raters.models import competences
 from raters.models.mirror import open_mirror
 from raters.models.rankings import _sites
 from raters.models.settings import CheckedModel
+from raters.terms.competence import Range, Width, fixed_spread, sample_competence, sample_spread
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class ExtendedPlackettLuce(CheckedModel[Rankings]):
     ('annotator',)
     """
 
-    competence: competences.Competence = "signed"
+    competence: Range = "signed"
     worth_scale: float | None = None
-    competence_spread: competences.Spread = "auto"
+    competence_spread: Width = "auto"
 
     reference: ClassVar[str] = "shejole_learning plackett1975analysis"
 
@@ -77,9 +77,9 @@ class ExtendedPlackettLuce(CheckedModel[Rankings]):
 
     def generate(self, data: Rankings) -> None:
         scale = _sites.worth_scale_site(self.worth_scale)
-        spread = competences.competence_spread_site(competences.fixed_spread(self))
+        spread = sample_spread(fixed_spread(self.competence, self.competence_spread))
         worth = _sites.worth_site(scale, data.num_items)
-        competence = competences.competence_site(self.competence, spread, data.num_annotators)
+        competence = sample_competence(self.competence, spread, data.num_annotators)
         item = _sites.item_of(data)
         # Each utility needs its own index, as the blocks are read row by row.
         annotator = jnp.broadcast_to(jnp.asarray(data.annotator)[:, None], item.shape)
@@ -88,7 +88,7 @@ class ExtendedPlackettLuce(CheckedModel[Rankings]):
     def start(self, data: Rankings) -> Values:
         start = _sites.worth_start(data, self.worth_scale)
         start["competence"] = jnp.full(data.num_annotators, 0.8)
-        if competences.fixed_spread(self) is None:
+        if fixed_spread(self.competence, self.competence_spread) is None:
             start["competence_spread"] = jnp.asarray(0.5)
         return start
 

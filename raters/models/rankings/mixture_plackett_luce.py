@@ -16,12 +16,13 @@ from raters.distributions import GroupedMixture
 from raters.judgements.counts import mean_ranks
 from raters.judgements.rankings import Rankings
 from raters.model import Shift, Symmetry, Values
-from raters.models import types
 from raters.models.rankings import _sites
+from raters.models.settings import CheckedModel
+from raters.terms import types
 
 
 @dataclass(frozen=True)
-class MixturePlackettLuce(types.TypeModel[Rankings]):
+class MixturePlackettLuce(CheckedModel[Rankings]):
     r"""Mixture of Plackett–Luce models: each annotator belongs to a type with its own worths.
 
     .. math::
@@ -65,12 +66,11 @@ class MixturePlackettLuce(types.TypeModel[Rankings]):
     num_types: int = 2
     worth_scale: float | None = None
 
-    word: ClassVar[str] = "ranking"
     reference: ClassVar[str] = "gormley2006analysis mollica2017bayesian"
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        return (Shift("worth", axis=0), *types.permute(self, "worth"))
+        return (Shift("worth", axis=0), *types.permute(self.num_types, "worth"))
 
     def generate(self, data: Rankings) -> None:
         weight = types.sample_weight(self.num_types, 1.0)
@@ -88,7 +88,7 @@ class MixturePlackettLuce(types.TypeModel[Rankings]):
             facts = {"unit": "annotator", "latent_class": "type"}
             numpyro.sample("place", mixture, obs=place, infer=facts)
 
-    def profiles(self, data: Rankings) -> Float[np.ndarray, "annotator item"]:
+    def _profiles(self, data: Rankings) -> Float[np.ndarray, "annotator item"]:
         """Return the mean place of each item: 1 the first of all, −1 the last, 0 not offered."""
         shape = data.num_annotators, data.num_items
         if data.place is None:
@@ -106,17 +106,27 @@ class MixturePlackettLuce(types.TypeModel[Rankings]):
         )
         return np.asarray(total / (number + 1))
 
-    def start_of_types(self, parts: list[Rankings]) -> Values:
+    def start(self, data: Rankings, rng: np.random.Generator | None = None) -> Values:
+        share, parts = types.clustered(data, self._profiles(data), self.num_types, rng)
         starts = [_sites.worth_start(part, self.worth_scale) for part in parts]
         joined = {name: jnp.stack([start[name] for start in starts], -1) for name in starts[0]}
-        return {name: jnp.mean(one) if one.ndim == 1 else one for name, one in joined.items()}
+        start = {name: jnp.mean(one) if one.ndim == 1 else one for name, one in joined.items()}
+        return {"type_weight": jnp.asarray(share)} | start
+
+    def another_start(self, data: Rankings, rng: np.random.Generator) -> Values:
+        return self.start(data, rng)
+
+    def fit_warnings(
+        self, draws: Values, responsibility: np.ndarray | None, data: Rankings
+    ) -> tuple[str, ...]:
+        return types.separation_warnings(responsibility, "ranking")
 
     def why_not(self, data: Rankings) -> str | None:
-        return types.why_not(self, data, "ranking")
+        return types.why_not(self.num_types, data, "ranking")
 
     def data_warnings(self, data: Rankings) -> tuple[str, ...]:
         number = np.bincount(
             np.asarray(data.annotator), _sites.num_choices(data), data.num_annotators
         )
         unbounded = _sites.of_unbounded(data, self.worth_scale)
-        return (*types.data_warnings(self, number, "choice"), *unbounded)
+        return (*types.data_warnings(self.num_types, number, "choice"), *unbounded)

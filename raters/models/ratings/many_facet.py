@@ -14,9 +14,9 @@ from jaxtyping import Array, Float
 from raters.distributions import Repeated
 from raters.judgements.ratings import Ratings
 from raters.model import Sign, Symmetry, Values
-from raters.models import competences
 from raters.models.mirror import open_mirror
 from raters.models.on_nodes import Integrable
+from raters.terms.competence import sample_competence
 
 Competence = Literal["positive", "signed"]
 Thresholds = Literal["own", "shared"]
@@ -99,7 +99,7 @@ class ManyFacet(Integrable[Ratings]):
         size = num_levels - 1
         sites: Values = {
             "discrimination": numpyro.sample("discrimination", dist.LogNormal(0, 1)),
-            "competence": competences.competence_site(self.competence, 1.0, number),
+            "competence": sample_competence(self.competence, 1.0, number),
         }
         with numpyro.plate("annotator", number):
             sites["severity"] = numpyro.sample("severity", dist.Normal(0.0, 1.0))

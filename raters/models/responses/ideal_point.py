@@ -13,8 +13,8 @@ import scipy.sparse
 from raters.distributions.rows import votes_of
 from raters.judgements.responses import Responses
 from raters.model import Affine, Rotation, Symmetry, Values
-from raters.models.components import components
 from raters.models.settings import CheckedModel
+from raters.terms.components import components
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from jaxtyping import Array, Float, Int
 from raters.judgements.patterns import Patterns
 from raters.judgements.responses import Responses
 from raters.model import CommonShift, Scale, Sign, Symmetry, Values
-from raters.models import competences
 from raters.models.mirror import open_mirror
 from raters.models.responses._logistic import Logistic, start_covariance, start_difficulty
+from raters.terms.competence import LOW
 
 Discrimination = Literal["positive", "signed"]
 
@@ -85,7 +85,7 @@ class TwoPL(Logistic):
     def sample_items(self, num_items: int) -> Values:
         with numpyro.plate("item", num_items):
             difficulty = numpyro.sample("difficulty", dist.Normal(0.0, self.difficulty_scale))
-            low = competences.LOW[self.discrimination]
+            low = LOW[self.discrimination]
             prior = dist.TruncatedNormal(1.0, self.discrimination_scale, low=low)
             discrimination = numpyro.sample("discrimination", prior)
         return {"difficulty": difficulty, "discrimination": discrimination}

@@ -1,8 +1,9 @@
-"""Covariates of comparisons, such as lengths of answers: sites, and what votes cannot tell."""
+"""Covariates of comparisons, such as lengths of answers."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,11 +11,11 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.names import shorten
 from raters.judgements.separation import free_share
 from raters.model import Values
+from raters.terms.base import Term
 
 # Standard deviations of features this many times apart do not share one prior scale.
 _UNLIKE = 30
@@ -22,44 +23,37 @@ _UNLIKE = 30
 _IMITATED = 0.01
 
 
-def block(model: Any) -> tuple[str, ...]:
-    """Return the coefficients, where there are any."""
-    return ("coefficient",) if model.covariates else ()
+@dataclass(frozen=True)
+class Covariates(Term):
+    r"""Features of the two sides beside their rewards ("style control"), :math:`x^\top \theta`,
+    with :math:`\theta_f \sim \mathrm{Normal}(0, 1)`."""
 
+    reference: ClassVar[str] = "li2024style"
 
-def sample(model: Any, data: Comparisons) -> Float[Array, " comparison"] | float:
-    """Sample the coefficients, and return what they add to the log-odds: 0 without covariates."""
-    if not model.covariates:
-        return 0.0
-    with numpyro.plate("feature", len(data.feature_names)):
-        coefficient = numpyro.sample("coefficient", dist.Normal(0.0, 1.0))
-    features, row = jnp.asarray(data.features), jnp.zeros(data.num_comparisons, int)
-    # By an index for each row, and not as a product, of which a back-end would read a dense design.
-    added: Array = sum(
-        features[:, place] * coefficient[row + place] for place in range(features.shape[1])
-    )
-    return added
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("features",)
 
+    @property
+    def linear(self) -> tuple[str, ...]:
+        return ("coefficient",)
 
-def start(model: Any, data: Comparisons) -> Values:
-    """Return start values: covariates that sway nobody."""
-    return {"coefficient": jnp.zeros(len(data.feature_names))} if model.covariates else {}
+    def sample(self, data: Comparisons) -> Float[Array, " *row"]:
+        with numpyro.plate("feature", len(data.feature_names)):
+            coefficient = numpyro.sample("coefficient", dist.Normal(0.0, 1.0))
+        features, row = jnp.asarray(data.features), jnp.zeros(jnp.shape(data.first), int)
+        # By an index for each row, and not as a product, of which a back-end would read a dense
+        # design.
+        added: Array = sum(
+            features[..., place] * coefficient[row + place] for place in range(features.shape[-1])
+        )
+        return added
 
+    def start(self, data: Comparisons) -> Values:
+        return {"coefficient": jnp.zeros(len(data.feature_names))}
 
-def why_not(model: Any, data: Comparisons) -> str | None:
-    """Explain why these votes have no covariates, or return None."""
-    if not model.covariates or (data.features is not None and data.feature_names):
-        return None
-    problem = "needs features of the two sides, and these votes have none"
-    return Reason("covariates", True, problem, "name the columns of the `features`")
-
-
-def why_no_features(model: Any, data: Comparisons) -> str | None:
-    """Explain why a model of features cannot be of these votes, or return None."""
-    if data.features is not None and data.feature_names:
-        return None
-    problem = f"is not given, and {model.title} learns from features of the two sides"
-    return Reason("features", problem=problem, expected="name the columns of the features")
+    def warnings(self, data: Comparisons) -> tuple[str, ...]:
+        return unlike_features(data) + _of_items(data)
 
 
 def regression(data: Comparisons, scale: float | None) -> Float[np.ndarray, " feature"]:
@@ -71,12 +65,7 @@ def regression(data: Comparisons, scale: float | None) -> Float[np.ndarray, " fe
     return np.linalg.solve(precision, features.T @ (wins - count / 2))
 
 
-def data_warnings(model: Any, data: Comparisons) -> tuple[str, ...]:
-    """Warn of features that votes tell little of; `raters.fit` warns of those that are not used."""
-    return of_features(data) + _of_items(data) if model.covariates else ()
-
-
-def of_features(data: Comparisons) -> tuple[str, ...]:
+def unlike_features(data: Comparisons) -> tuple[str, ...]:
     """Warn of features that never differ between the sides, and of those on unlike scales."""
     messages = []
     spread = np.sqrt(np.mean(np.asarray(data.features, float) ** 2, 0))

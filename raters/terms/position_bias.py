@@ -1,0 +1,68 @@
+"""Bias towards the item that is shown first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+
+from raters.judgements.comparisons import Comparisons
+from raters.judgements.separation import MIXED_ORDER, order_share
+from raters.model import Values
+from raters.terms.base import Term
+
+
+@dataclass(frozen=True)
+class PositionBias(Term):
+    r"""Advantage γ of the item shown first, in logits.
+
+    Parameters
+    ----------
+    by : {"shared", "annotator"}
+        One advantage, :math:`\gamma \sim \mathrm{Normal}(0, 1)`, or one for each annotator,
+        :math:`\gamma_k \sim \mathrm{Normal}(\bar\gamma, \phi)`, with
+        :math:`\bar\gamma \sim \mathrm{Normal}(0, 1)`, :math:`\phi \sim \mathrm{LogNormal}(\log ½,
+        1)`.
+    """
+
+    by: Literal["shared", "annotator"] = "shared"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("first",)
+
+    @property
+    def linear(self) -> tuple[str, ...]:
+        return ("position_bias",)
+
+    def sample(self, data: Comparisons) -> Float[Array, " *row"]:
+        if self.by == "shared":
+            shared: Array = numpyro.sample("position_bias", dist.Normal(0.0, 1.0))
+            return shared
+        mean = numpyro.sample("position_bias_mean", dist.Normal(0.0, 1.0))
+        spread = numpyro.sample("position_bias_spread", dist.LogNormal(jnp.log(0.5), 1.0))
+        with numpyro.plate("annotator", data.num_annotators):
+            bias = numpyro.sample("position_bias", dist.Normal(mean, spread))
+        of_rows: Array = bias[data.annotator]
+        return of_rows
+
+    def start(self, data: Comparisons) -> Values:
+        zero = jnp.asarray(0.0)
+        if self.by == "shared":
+            return {"position_bias": zero}
+        bias: Values = {"position_bias": jnp.zeros(data.num_annotators)}
+        return bias | {"position_bias_mean": zero, "position_bias_spread": jnp.asarray(0.5)}
+
+    def warnings(self, data: Comparisons) -> tuple[str, ...]:
+        """Warn of pairs that were shown in one order, whose bias rewards can imitate."""
+        if order_share(data) >= MIXED_ORDER:
+            return ()
+        return (
+            "nearly all pairs were shown in one order, so that a position bias cannot be told from"
+            " the rewards, and the prior divides what is chosen between them; show pairs in random"
+            " order, or fit with position_bias=False",
+        )

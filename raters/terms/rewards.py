@@ -1,0 +1,129 @@
+"""Rewards of items, and rewards that are linear in features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+
+from raters.judgements.comparisons import Comparisons
+from raters.model import Shift, Symmetry, Values
+from raters.terms.base import Term, gap, spread_of
+from raters.terms.covariates import regression, unlike_features
+
+
+def learned_scale(name: str, fixed: float | None) -> Any:
+    """Sample a standard deviation from LogNormal(0, 1), unless it is fixed."""
+    return numpyro.sample(name, dist.LogNormal(0.0, 1.0)) if fixed is None else fixed
+
+
+@dataclass(frozen=True)
+class Rewards(Term):
+    r"""Rewards of the two items, :math:`r_i - r_j`, with :math:`r_i \sim \mathrm{Normal}(0, s)`.
+
+    Parameters
+    ----------
+    scale : float, optional
+        Standard deviation s, in logits; learned, with :math:`s \sim \mathrm{LogNormal}(0, 1)`,
+        unless given.
+    """
+
+    scale: float | None = None
+
+    @property
+    def linear(self) -> tuple[str, ...]:
+        return ("reward",)
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        return ("reward_scale",) if self.scale is None else ()
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        return (Shift("reward"),)
+
+    def prepare(self, data: Comparisons) -> Any:
+        return learned_scale("reward_scale", self.scale)
+
+    def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]:
+        with numpyro.plate("item", data.num_items):
+            reward = numpyro.sample("reward", dist.Normal(0.0, ready))
+        return gap(reward, data)
+
+    def sample(self, data: Comparisons) -> Float[Array, " *row"]:
+        return self.finish(data, self.prepare(data))
+
+    def start(self, data: Comparisons) -> Values:
+        return standardised(win_rates(data), self.scale)
+
+
+@dataclass(frozen=True)
+class LinearRewards(Term):
+    r"""Rewards that are linear in the features of the two sides,
+    :math:`\theta^\top (\phi_i - \phi_j)`, with :math:`\theta_f \sim \mathrm{Normal}(0, s)`.
+
+    Parameters
+    ----------
+    scale : float, optional
+        Standard deviation s; learned unless given.
+    """
+
+    scale: float | None = None
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("features",)
+
+    @property
+    def linear(self) -> tuple[str, ...]:
+        return ("coefficient",)
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        return ("coefficient_scale",) if self.scale is None else ()
+
+    def prepare(self, data: Comparisons) -> Any:
+        return learned_scale("coefficient_scale", self.scale)
+
+    def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]:
+        with numpyro.plate("feature", len(data.feature_names)):
+            coefficient = numpyro.sample("coefficient", dist.Normal(0.0, ready))
+        value: Array = jnp.asarray(data.features) @ coefficient
+        return value
+
+    def sample(self, data: Comparisons) -> Float[Array, " *row"]:
+        return self.finish(data, self.prepare(data))
+
+    def start(self, data: Comparisons) -> Values:
+        coefficient = regression(data, self.scale)
+        start: Values = {"coefficient": coefficient}
+        return start | ({"coefficient_scale": spread_of(coefficient)} if self.scales else {})
+
+    def warnings(self, data: Comparisons) -> tuple[str, ...]:
+        return unlike_features(data)
+
+
+def win_rates(data: Comparisons) -> Float[np.ndarray, " item"]:
+    """Return the centred log-odds of each item's win rate, with one win and one loss added."""
+    won, played = np.zeros(data.num_items), np.zeros(data.num_items)
+    for piece in data.halved().chunks(1 << 18):
+        count = np.asarray(piece.weight, np.float64)
+        wins = count / 2 if piece.wins is None else np.asarray(piece.wins, np.float64)
+        for side, votes in ((piece.first, wins), (piece.second, count - wins)):
+            won += np.bincount(np.asarray(side), votes, data.num_items)
+            played += np.bincount(np.asarray(side), count, data.num_items)
+    reward = np.log((won + 1) / (played - won + 1))
+    return reward - reward.mean()
+
+
+def standardised(
+    reward: Float[np.ndarray, " item"] | Float[np.ndarray, "item type"], scale: float | None
+) -> Values:
+    """Return start values for the reward sites, with a scale above 0."""
+    start: Values = {"reward": jnp.asarray(reward)}
+    return start | ({"reward_scale": jnp.asarray(spread_of(reward))} if scale is None else {})

@@ -1,0 +1,65 @@
+"""Rewards by stratum, such as a category of prompts: deviations from an item's common reward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+
+from raters.judgements.comparisons import Comparisons
+from raters.model import Shift, Spread, Symmetry, Transfer, Values
+from raters.terms.base import Term
+
+
+@dataclass(frozen=True)
+class Strata(Term):
+    r"""Deviation of each item's reward in each stratum, :math:`\delta_{si} - \delta_{sj}`, with
+    :math:`\delta_{si} \sim \mathrm{Normal}(0, \tau)`,
+    :math:`\tau \sim \mathrm{LogNormal}(\log ½, 1)`. Add it to `Rewards`."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("stratum",)
+
+    @property
+    def linear(self) -> tuple[str, ...]:
+        return ("deviation",)
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        return ("deviation_spread",)
+
+    @property
+    def symmetries(self) -> tuple[Symmetry | Spread, ...]:
+        shift, transfer = Shift("deviation", axis=1), Transfer("reward", "deviation")
+        return (shift, transfer, Spread("deviation", "deviation_spread"))
+
+    def sample(self, data: Comparisons) -> Float[Array, " *row"]:
+        spread = numpyro.sample("deviation_spread", dist.LogNormal(jnp.log(0.5), 1.0))
+        # Items are an axis of the event: a plate has one place among the axes in all sites, and
+        # that of the items is the last one in `reward`.
+        shape = (len(data.strata), data.num_items)
+        deviations = dist.Normal(0.0, spread).expand(shape).to_event(1)
+        with numpyro.plate("stratum", len(data.strata)):
+            own = numpyro.sample("deviation", deviations, infer={"event_dims": ["item"]})
+        if data.stratum is None:  # Questions about all strata together.
+            return jnp.zeros(jnp.shape(data.first))
+        of_stratum: Array = own[data.stratum, data.first] - own[data.stratum, data.second]
+        return of_stratum
+
+    def start(self, data: Comparisons) -> Values:
+        deviation = jnp.zeros((len(data.strata), data.num_items))
+        return {"deviation": deviation, "deviation_spread": 0.5}
+
+    def warnings(self, data: Comparisons) -> tuple[str, ...]:
+        """Warn of a single stratum; `raters.fit` warns of strata that are not used."""
+        if data.stratum is None or len(np.unique(np.asarray(data.stratum))) > 1:
+            return ()
+        return (
+            "all votes are of one stratum, in which deviations cannot be told from the common"
+            " rewards; fit with strata=False",
+        )

@@ -1,0 +1,201 @@
+"""Rewards of each annotator's own: scattered about those of the crowd, or in few dimensions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import scipy.sparse
+from jaxtyping import Array, Float
+from scipy.special import expit
+
+from raters.errors import Reason
+from raters.judgements.comparisons import Comparisons
+from raters.model import Affine, Rotation, Shift, Spread, Symmetry, Transfer, Values
+from raters.terms.base import Term, gap
+from raters.terms.components import components
+from raters.terms.rewards import Rewards
+
+# Numbers of a draw from which on a warning says how much memory draws take.
+_MANY = 500_000
+
+
+@dataclass(frozen=True)
+class Tastes(Term):
+    r"""Rewards of each annotator's own about those of the crowd,
+    :math:`r_i + d_{ki} - r_j - d_{kj}`, with :math:`d_{ki} \sim \mathrm{Normal}(0, \tau)`; see
+    `HierarchicalBTL`.
+
+    Parameters
+    ----------
+    scale, spread : float, optional
+        Standard deviations of the crowd's rewards and of the tastes d; learned unless given.
+    own : bool
+        Learn a spread of tastes for each annotator.
+    factor : str, optional
+        Site of a competence that multiplies it.
+    """
+
+    scale: float | None = None
+    spread: float | None = None
+    own: bool = False
+    factor: str | None = None
+
+    @property
+    def linear(self) -> tuple[str, ...]:
+        return ("reward", "taste")
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        of_tastes = ("taste_spread",) if self.spread is None else ()
+        return (*Rewards(self.scale).scales, *of_tastes, *("taste_spread_median",) * self.own)
+
+    @property
+    def symmetries(self) -> tuple[Symmetry | Spread, ...]:
+        transfer = Transfer("reward", "taste", self.factor)
+        spread = (Spread("taste", "taste_spread"),) if self.spread is None else ()
+        return (Shift("reward"), Shift("taste", axis=1), transfer, *spread)
+
+    def prepare(self, data: Comparisons) -> Any:
+        reward_scale, spread = Rewards(self.scale).prepare(data), self._spread(data)
+        with numpyro.plate("item", data.num_items):
+            reward = numpyro.sample("reward", dist.Normal(0.0, reward_scale))
+        # Items are an axis of the event: a plate has one place among the axes in all sites, and
+        # that of the annotators is the last one in `competence`.
+        shape = (data.num_annotators, data.num_items)
+        tastes = dist.Normal(0.0, spread).expand(shape).to_event(1)
+        with numpyro.plate("annotator", data.num_annotators):
+            taste = numpyro.sample("taste", tastes, infer={"event_dims": ["item"]})
+        return reward, taste
+
+    def _spread(self, data: Comparisons) -> Float[Array, ...] | float:
+        if self.spread is not None:
+            return self.spread
+        if not self.own:
+            spread: Array = numpyro.sample("taste_spread", dist.LogNormal(jnp.log(0.5), 1.0))
+            return spread
+        median = numpyro.sample("taste_spread_median", dist.LogNormal(jnp.log(0.5), 1.0))
+        scatter = numpyro.sample("taste_spread_scatter", dist.LogNormal(jnp.log(0.5), 0.5))
+        with numpyro.plate("annotator", data.num_annotators):
+            spread = numpyro.sample("taste_spread", dist.LogNormal(jnp.log(median), scatter))
+        return spread[:, None]
+
+    def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]:
+        (reward, taste), who = ready, data.annotator
+        return gap(reward, data) + taste[who, data.first] - taste[who, data.second]
+
+    def sample(self, data: Comparisons) -> Float[Array, " *row"]:
+        return self.finish(data, self.prepare(data))
+
+    def start(self, data: Comparisons) -> Values:
+        start = Rewards(self.scale).start(data)
+        start["taste"] = jnp.zeros((data.num_annotators, data.num_items))
+        half = jnp.asarray(0.5)
+        if self.own:
+            start["taste_spread"] = jnp.full(data.num_annotators, 0.5)
+            start |= {"taste_spread_median": half, "taste_spread_scatter": half}
+        elif self.spread is None:
+            start["taste_spread"] = half
+        return start
+
+    def warnings(self, data: Comparisons) -> tuple[str, ...]:
+        messages = without_tastes(data)
+        if (number := data.num_annotators * data.num_items) > _MANY:
+            messages += (
+                f"a draw holds {number:,} tastes, of {data.num_annotators:,} annotators for"
+                f" {data.num_items:,} items, and takes {8 * number / 1e6:,.0f} MB; ask for few"
+                " draws, such as rt.PGEM(draws=50)",
+            )
+        return messages
+
+
+@dataclass(frozen=True)
+class Factors(Term):
+    r"""Rewards of each annotator's own in few dimensions,
+    :math:`r_i - r_j + \sum_d u_{kd} (v_{id} - v_{jd})`; see `FactorBTL`.
+
+    Parameters
+    ----------
+    number : int
+        Number of dimensions, at most the number of items less one.
+    """
+
+    number: int = 1
+
+    @property
+    def symmetries(self) -> tuple[Symmetry | Spread, ...]:
+        return (
+            Shift("reward"),
+            Shift("loading", axis=0),
+            Rotation(("position", "loading")),
+            Affine("position", "loading", "reward"),
+            Spread("loading", "loading_scale"),
+        )
+
+    def sample(self, data: Comparisons) -> Float[Array, " *row"]:
+        facts = {"event_dims": ["dimension"]}
+        reward_scale = Rewards().prepare(data)
+        loading_scale = numpyro.sample("loading_scale", dist.LogNormal(jnp.log(0.5), 1.0))
+        with numpyro.plate("annotator", data.num_annotators):
+            normal = dist.Normal(0.0, 1.0).expand([self.number]).to_event(1)
+            position = numpyro.sample("position", normal, infer=facts)
+        with numpyro.plate("item", data.num_items):
+            reward = numpyro.sample("reward", dist.Normal(0.0, reward_scale))
+            normal = dist.Normal(0.0, loading_scale).expand([self.number]).to_event(1)
+            loading = numpyro.sample("loading", normal, infer=facts)
+        value = gap(reward, data)
+        for place in range(self.number):
+            # One index for each row, as the conjugate updates read it.
+            column = np.full(np.shape(data.first), place)
+            offered = loading[data.first, column] - loading[data.second, column]
+            value = value + position[data.annotator, column] * offered
+        return value
+
+    def start(self, data: Comparisons) -> Values:
+        start = Rewards().start(data)
+        reward = np.asarray(start["reward"])
+        first, second, who = (np.asarray(c) for c in (data.first, data.second, data.annotator))
+        expected = np.asarray(data.weight, np.float64) * expit(reward[first] - reward[second])
+        wins = expected if data.wins is None else np.asarray(data.wins, np.float64)
+        cells = np.concatenate([wins - expected, expected - wins])
+        codes = (np.tile(who, 2), np.concatenate([first, second]))
+        shape = (data.num_annotators, data.num_items)
+        table = scipy.sparse.coo_array((cells, codes), shape).tocsr()
+        start["position"] = components(table, self.number)
+        loading = np.full((data.num_items, self.number), 0.1)
+        return start | {"loading": loading, "loading_scale": 0.5}
+
+    def why_not(self, data: Comparisons) -> str | None:
+        if self.number < data.num_items:
+            return None
+        problem = f"is more than {data.num_items} items can differ in"
+        expected = f"it must be {max(data.num_items - 1, 1)} at most"
+        return Reason("num_dimensions", self.number, problem, expected)
+
+    def warnings(self, data: Comparisons) -> tuple[str, ...]:
+        annotators = int((data.judgements_by("annotator") > 0).sum())
+        if messages := without_tastes(data):
+            return messages
+        if self.number < annotators:
+            return ()
+        return (
+            f"{annotators} annotators differ in at most {annotators} dimensions, and"
+            f" num_dimensions is {self.number}; fit fewer",
+        )
+
+
+def without_tastes(data: Comparisons) -> tuple[str, ...]:
+    """Warn of a single annotator, and of annotators with one vote each."""
+    votes = np.asarray(data.judgements_by("annotator"))
+    if (votes > 0).sum() < 2:
+        return (
+            "all votes are by one annotator, whose taste cannot be told from the rewards of"
+            " the crowd; name the column that says who voted, or fit rt.BTL()",
+        )
+    if votes.max() < 2:
+        return ("no annotator voted twice, so tastes cannot be told from chance; fit rt.BTL()",)
+    return ()

@@ -1,0 +1,342 @@
+"""Types of annotators: guessers and adversaries, and types with rewards of their own."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import scipy.sparse
+from jaxtyping import Array, Float, Int
+from scipy.special import entr
+
+from raters.errors import Reason
+from raters.judgements.base import Judgements
+from raters.judgements.comparisons import Comparisons
+from raters.model import Permute, Shift, Symmetry, Values
+from raters.terms.base import Term, spread_of
+from raters.terms.covariates import regression, unlike_features
+from raters.terms.rewards import learned_scale, standardised, win_rates
+
+# Sign of the competence of each type.
+DIRECTIONS = {"competent": 1.0, "guesser": 0.0, "adversary": -1.0}
+# Prior of the shares of these types.
+_SHARES = (6.0, 1.0, 1.0)
+# Largest number of items that annotators are clustered by.
+_MOST_ITEMS = 200
+# Number of clusterings, of which the tightest is used.
+_TRIES = 10
+# Types count as separated when the judgements resolve this share of the entropy of an annotator's
+# type.
+_LEAST_RESOLVED = 0.3
+
+
+@dataclass(frozen=True)
+class Guessers(Term):
+    r"""Factor of the rewards that is 1 of competent annotators, 0 of guessers and −1 of
+    adversaries, types that are summed out: :math:`\eta \sim \mathrm{Dirichlet}(6, 1, 1)`.
+
+    ``Guessers() * Competence("positive") * Rewards()`` is `GuesserBTL`.
+    """
+
+    reference: ClassVar[str] = "raykar2012eliminating"
+    exchanged: ClassVar[tuple[tuple[str, tuple[int, ...]], ...]] = (("type_weight", (2, 1, 0)),)
+    number: ClassVar[int] = len(DIRECTIONS)
+    names: ClassVar[tuple[str, ...]] = tuple(DIRECTIONS)
+
+    @property
+    def linear(self) -> tuple[str, ...]:
+        return ()
+
+    def sample_weight(self) -> Float[Array, " type"]:
+        """Sample the share of each type."""
+        prior = dist.Dirichlet(jnp.array(_SHARES))
+        weight: Array = numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
+        return weight
+
+    def sample(self, data: Comparisons) -> Float[Array, " type"]:
+        return jnp.array(list(DIRECTIONS.values()))
+
+    def start(self, data: Comparisons) -> Values:
+        return {"type_weight": jnp.asarray(np.array(_SHARES) / sum(_SHARES))}
+
+
+@dataclass(frozen=True)
+class _Mixed(Term):
+    """Rewards of each type of annotator, of which the type is summed out."""
+
+    number: int
+    scale: float | None = None
+    concentration: float = 1.0
+
+    names: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        return permute(self.number, *(self.linear or ()))
+
+    def sample_weight(self) -> Float[Array, " type"]:
+        """Sample the share of each type."""
+        return sample_weight(self.number, self.concentration)
+
+    def sample(self, data: Comparisons) -> Float[Array, "row type"]:
+        return self.finish(data, self.prepare(data))
+
+    def profiles(self, data: Comparisons) -> Float[np.ndarray, "annotator feature"]:
+        """Features by which annotators are clustered."""
+        raise NotImplementedError
+
+    def start_of_parts(self, parts: Sequence[Comparisons]) -> Values:
+        """Start of the rewards from the votes of the annotators of each type."""
+        raise NotImplementedError
+
+    def start(self, data: Comparisons, rng: np.random.Generator | None = None) -> Values:
+        share, parts = clustered(data, self.profiles(data), self.number, rng)
+        return {"type_weight": jnp.asarray(share)} | self.start_of_parts(parts)
+
+    def why_not(self, data: Comparisons) -> str | None:
+        return super().why_not(data) or why_not(self.number, data)
+
+    def warnings(self, data: Comparisons) -> tuple[str, ...]:
+        return data_warnings(self.number, data.judgements_by("annotator"))
+
+
+@dataclass(frozen=True)
+class Types(_Mixed):
+    r"""Rewards of each of some types of annotators, :math:`r_{iz} - r_{jz}`, of which the type z is
+    summed out: :math:`r_{iz} \sim \mathrm{Normal}(0, s)`,
+    :math:`\eta \sim \mathrm{Dirichlet}(c, \dots, c)`.
+
+    Parameters
+    ----------
+    number : int
+        Number of types.
+    scale : float, optional
+        Standard deviation s; learned unless given.
+    concentration : float
+        Concentration c.
+    """
+
+    @property
+    def linear(self) -> tuple[str, ...]:
+        return ("reward",)
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        return ("reward_scale",) if self.scale is None else ()
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        return (Shift("reward", axis=0), *super().symmetries)
+
+    def prepare(self, data: Comparisons) -> Any:
+        scale = learned_scale("reward_scale", self.scale)
+        with (
+            numpyro.plate("item", data.num_items, dim=-2),
+            numpyro.plate("type", self.number, dim=-1),
+        ):
+            return numpyro.sample("reward", dist.Normal(0.0, scale))
+
+    def finish(self, data: Comparisons, ready: Any) -> Float[Array, "row type"]:
+        gap: Array = ready[data.first[:, 0]] - ready[data.second[:, 0]]
+        return gap
+
+    def profiles(self, data: Comparisons) -> Float[np.ndarray, "annotator feature"]:
+        return mean_products(data, item_design(data))
+
+    def start_of_parts(self, parts: Sequence[Comparisons]) -> Values:
+        return standardised(np.stack([win_rates(part) for part in parts], -1), self.scale)
+
+
+@dataclass(frozen=True)
+class LinearTypes(_Mixed):
+    r"""As `Types`, with rewards linear in features of the two sides:
+    :math:`\theta_z^\top (\phi_i - \phi_j)`."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("features",)
+
+    @property
+    def linear(self) -> tuple[str, ...]:
+        return ("coefficient",)
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        return ("coefficient_scale",) if self.scale is None else ()
+
+    def prepare(self, data: Comparisons) -> Any:
+        scale = learned_scale("coefficient_scale", self.scale)
+        with (
+            numpyro.plate("feature", len(data.feature_names), dim=-2),
+            numpyro.plate("type", self.number, dim=-1),
+        ):
+            return numpyro.sample("coefficient", dist.Normal(0.0, scale))
+
+    def finish(self, data: Comparisons, ready: Any) -> Float[Array, "row type"]:
+        logits: Array = jnp.asarray(data.features)[:, 0] @ ready
+        return logits
+
+    def profiles(self, data: Comparisons) -> Float[np.ndarray, "annotator feature"]:
+        return mean_products(data, np.asarray(data.features, float))
+
+    def start_of_parts(self, parts: Sequence[Comparisons]) -> Values:
+        coefficient = np.stack([regression(part, self.scale) for part in parts], -1)
+        start: Values = {"coefficient": jnp.asarray(coefficient)}
+        return start | ({"coefficient_scale": spread_of(coefficient)} if self.scales else {})
+
+    def warnings(self, data: Comparisons) -> tuple[str, ...]:
+        messages = list(super().warnings(data))
+        if equal := int((np.asarray(data.features) == 0).all(1).sum()):
+            messages.append(
+                f"{equal} of {data.num_comparisons} comparisons have the same features on both"
+                " sides; their answers say nothing"
+            )
+        return (*messages, *unlike_features(data))
+
+
+def permute(number: int, site: str) -> tuple[Permute, ...]:
+    """Return the symmetry under permutations, where there are several types."""
+    return (Permute((site, "type_weight"), share="type_weight"),) if number > 1 else ()
+
+
+def sample_weight(num_types: int, concentration: float) -> Float[Array, " type"]:
+    """Sample the share of each type."""
+    prior = dist.Dirichlet(jnp.full(num_types, concentration))
+    weight: Array = numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
+    return weight
+
+
+# ---------------------------------------------------------------------- start
+
+
+def clusters(
+    profile: Float[np.ndarray, "annotator feature"],
+    num_types: int,
+    rng: np.random.Generator,
+    tries: int,
+) -> Int[np.ndarray, " annotator"]:
+    """Assign a type to each annotator, by k-means of their profiles."""
+    from scipy.cluster.vq import kmeans2
+
+    distinct, code = np.unique(profile, axis=0, return_inverse=True)
+    if len(distinct) <= num_types:
+        return code.ravel()
+    best, smallest = np.zeros(len(profile), int), np.inf
+    for _ in range(tries):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a cluster without members
+            centre, cluster = kmeans2(profile, num_types, minit="++", rng=rng)
+        spread = float(((profile - centre[cluster]) ** 2).sum())
+        if spread < smallest:
+            best, smallest = cluster, spread
+    return best
+
+
+def clustered[Data: Judgements](
+    data: Data,
+    profile: Float[np.ndarray, "annotator feature"],
+    number: int,
+    rng: np.random.Generator | None,
+) -> tuple[Float[np.ndarray, " type"], list[Data]]:
+    """Return shares of types, and the judgements of the annotators of each, who judge alike; from a
+    single clustering with random seeds where `rng` is given."""
+    tries = _TRIES if rng is None else 1
+    cluster = clusters(profile, number, rng or np.random.default_rng(0), tries)
+    of_type = cluster[np.asarray(data.codes("annotator"))]
+    return shares(cluster, number), [data.take(of_type == code) for code in range(number)]
+
+
+def mean_products(data: Comparisons, features: Any) -> Float[np.ndarray, "annotator feature"]:
+    """Return the mean product of votes and features for each annotator."""
+    if data.wins is None:
+        return np.zeros((data.num_annotators, features.shape[1]))
+    count = np.asarray(data.weight, float)
+    rows = np.asarray(data.annotator), np.arange(data.num_comparisons)
+    member = scipy.sparse.coo_array(
+        (np.asarray(data.wins) - count / 2, rows), (data.num_annotators, data.num_comparisons)
+    )
+    num_votes = np.bincount(rows[0], count, data.num_annotators)
+    total = member.tocsr() @ features
+    dense = total.toarray() if scipy.sparse.issparse(total) else np.asarray(total)
+    return np.asarray(dense / (num_votes + 1)[:, None])
+
+
+def item_design(data: Comparisons) -> scipy.sparse.csr_array:
+    """Return the design of the items with the most votes, shape (comparison, item)."""
+    rows = data.num_comparisons
+    sign = np.concatenate([np.ones(rows), -np.ones(rows)])
+    item = np.concatenate([np.asarray(data.first), np.asarray(data.second)])
+    design = scipy.sparse.csr_array(
+        (sign, (np.tile(np.arange(rows), 2), item)), (rows, data.num_items)
+    )
+    return design[:, np.argsort(-data.judgements_by("item"), kind="stable")[:_MOST_ITEMS]]
+
+
+def shares(cluster: Int[np.ndarray, " annotator"], num_types: int) -> Float[np.ndarray, " type"]:
+    """Return the share of each type, smoothed so that none is 0."""
+    size = np.bincount(cluster, minlength=num_types) + 1.0
+    return np.asarray(size / size.sum())
+
+
+# ---------------------------------------------------------------------- refusals and warnings
+
+
+def why_not(num_types: int, data: Judgements, word: str = "vote") -> str | None:
+    """Explain why there are too few annotators for the types, or return None."""
+    voted = int(np.count_nonzero(data.judgements_by("annotator")))
+    if num_types <= voted:
+        return None
+    problem = f"is not possible with {voted} annotator(s) with {word}s"
+    expected = f"a type needs one at least; say by `annotator` whose {word} it is"
+    return Reason("num_types", num_types, problem, expected)
+
+
+def data_warnings(
+    num_types: int, number: Int[np.ndarray, " annotator"], word: str = "vote"
+) -> tuple[str, ...]:
+    """Warn of annotators with one judgement, which says little of their type."""
+    number = number[number > 0]
+    single = int(np.sum(number == 1))
+    if num_types == 1 or single == 0:
+        return ()
+    if single == len(number):
+        return (
+            f"every annotator has a single {word}, which says next to nothing of who is of"
+            " which type, and of the types only what one set of rewards cannot fit, such as a"
+            " cycle. Ask each annotator several questions, or fit a single type",
+        )
+    return (
+        f"{single} of {len(number)} annotators have a single {word}, which says next to nothing"
+        " of their type; their responsibilities stay near the shares of the types",
+    )
+
+
+def separation_warnings(
+    responsibility: Float[np.ndarray, "annotator type"] | None, word: str
+) -> tuple[str, ...]:
+    """Warn of types without annotators, and of types that the judgements do not separate."""
+    if responsibility is None or (num_types := responsibility.shape[1]) == 1:
+        return ()
+    sentences = []
+    size = responsibility.sum(0)
+    if empty := [f"type {code} ({size[code]:.2g})" for code in np.flatnonzero(size < 1)]:
+        sentences.append(
+            f"{len(empty)} of {num_types} types hold less than one annotator: {', '.join(empty)};"
+            f" what their parameters say is the prior. The {word}s speak for"
+            f" {num_types - len(empty)} type(s)"
+        )
+    prior, posterior = entr(responsibility.mean(0)).sum(), entr(responsibility).sum(1).mean()
+    if len(empty) < num_types - 1 and prior - posterior < _LEAST_RESOLVED * prior:
+        resolved = max(prior - posterior, 0.0) / prior
+        sentences.append(
+            f"types are not separated: the {word}s tell {resolved:.0%} of what there is to know"
+            f" about who is of which type. More {word}s by each annotator, or fewer types, would"
+            " tell them apart"
+        )
+    return tuple(sentences)
