@@ -33,7 +33,6 @@ from raters.inference.defaults import default_backend
 from raters.judgements import scanned
 from raters.judgements.base import Judgements
 from raters.judgements.names import name_text, plural
-from raters.judgements.scanned import Scanned
 from raters.kinds import Kind, Reader, kind_named, kind_of, register, registered_kinds
 from raters.model import Model
 from raters.program import Program
@@ -474,7 +473,7 @@ def _may_be_counted(shape: Shape, values: Mapping[str, Any]) -> bool:
     """True if equal rows of a large table may be put together."""
     kind = shape.kind.data
     return (
-        issubclass(kind, Scanned)
+        hasattr(kind, "scan")
         and shape.reader.read == kind.from_frame  # type: ignore[attr-defined]
         and all(isinstance(name, str) for name in _columns(shape, values).values())
         and values.get("repeats") != "drop"

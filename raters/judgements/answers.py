@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean
+from raters.judgements import scanned
 from raters.judgements.base import Judgements
 from raters.judgements.counts import Codes, Numbers, exact
 from raters.judgements.names import (
@@ -33,15 +34,16 @@ from raters.judgements.reading.columns import (
     read_ratings,
 )
 from raters.judgements.roles import number_of
-from raters.judgements.scanned import Scanned
 
 _OPTIONAL = ("annotator", "count")
 # A scale has at most so many levels: each needs ratings of its own.
 MOST_LEVELS = 20
 
 
-class Answers(Scanned, Judgements):
+class Answers(Judgements):
     """Base of the containers of answers to items."""
+
+    scan: ClassVar[Any] = classmethod(scanned.scan)
 
     @classmethod
     def _read(

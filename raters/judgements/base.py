@@ -270,7 +270,7 @@ class Judgements(abc.ABC):
         sizes = [counted(number, "judgement" if self.has_answers else "question")]
         if number != self.num_rows:
             sizes[0] += f" in {counted(self.num_rows, 'row')}"
-        fields = {field: axis for axis, field in reversed(self.names.items())}
+        fields = {field: axis for axis, field in reversed(list(self.names.items()))}
         for field, axis in reversed(fields.items()):
             size = self.num_units if axis == self.unit else len(getattr(self, field))
             sizes += [counted(size, axis.replace("_", " "))] if size else []
@@ -298,11 +298,15 @@ class Judgements(abc.ABC):
         """Number of units."""
         return self.num_rows
 
-    num_items = property(lambda self: len(self.coords["item"]), doc="Number of items in all.")
+    @property
+    def num_items(self) -> int:
+        """Number of items, judged or not."""
+        return len(self.coords["item"])
 
-    num_annotators = property(
-        lambda self: len(self.coords["annotator"]), doc="Number of annotators in all."
-    )
+    @property
+    def num_annotators(self) -> int:
+        """Number of annotators, with judgements or without."""
+        return len(self.coords["annotator"])
 
     @property
     def weight(self) -> Any:

@@ -36,7 +36,7 @@ from raters.judgements.rankings import in_places, rankers, wide_columns
 from raters.judgements.reading import features as feature_reading
 from raters.judgements.reading.columns import Column, read_columns, read_number, read_ratings, where
 from raters.judgements.roles import of_axes, same_as, static
-from raters.judgements.scanned import Scanned
+from raters.judgements.scanned import scan
 from raters.judgements.separation import is_even, is_separated
 
 Ties = Literal["error", "drop", "half", "keep"]
@@ -62,7 +62,7 @@ class Side(str):
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Comparisons(Scanned, Judgements):
+class Comparisons(Judgements):
     """Pairwise votes: annotator k compared two items; how many of the votes went to the first.
 
     Build it with `from_frame` or `from_ratings`; the constructor takes codes that are already
@@ -143,6 +143,8 @@ class Comparisons(Scanned, Judgements):
     pair = ("first", "second")
 
     # ---------------------------------------------------------------- building
+
+    scan = classmethod(scan)
 
     @classmethod
     def from_frame(
@@ -258,8 +260,8 @@ class Comparisons(Scanned, Judgements):
             wins = _wins_of(table["outcome"], *coded, item_names, outcomes)
         group, strata = table.codes("stratum")
         differences = feature_reading.differences(table.lists["features"], names)
-        known, keep = {"items": item_names, "annotators": people}, _kept(wins, ties, outcome)
-        rows = {
+        keep = _kept(wins, ties, outcome)
+        rows: dict[str, Any] = {
             "first": left_code,
             "second": right_code,
             "annotator": who,
@@ -269,9 +271,10 @@ class Comparisons(Scanned, Judgements):
             "stratum": group,
         }
         rows = {name: None if column is None else column[keep] for name, column in rows.items()}
-        flags = {"ordered": outcome is not None, "tied": ties == "keep"}
-        known |= row_columns.fields([column.rows(keep) for column in table.lists["columns"]], more)
-        data = cls(**rows, **known, **flags, feature_names=names, strata=strata)
+        flags: dict[str, Any] = {"ordered": outcome is not None, "tied": ties == "keep"}
+        flags |= {"feature_names": names, "strata": strata}
+        flags |= row_columns.fields([column.rows(keep) for column in table.lists["columns"]], more)
+        data = cls(**rows, items=item_names, annotators=people, **flags)
         return data.aggregate() if aggregate else data._slim()
 
     @classmethod

@@ -43,12 +43,8 @@ def exact(counts: Num[np.ndarray, " row"]) -> Numbers:
     """Numbers of judgements in the smallest type of floats that holds them as they are."""
     most = float(counts.max(initial=0))
     if most > 2**53:
-        refuse_data(
-            "count",
-            most,
-            "is a number of judgements that cannot be held exactly",
-            "it must be at most 2**53 (about 9e15), also the sum over equal rows",
-        )
+        expected = "it must be at most 2**53 (about 9e15), also the sum over equal rows"
+        refuse_data("count", most, "is a number that cannot be held exactly", expected)
     return counts.astype(np.float32 if most <= _FEW else np.float64)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import jax
@@ -47,17 +47,12 @@ class Grouped(Judgements):
         """Judgements of all groups, with the rows sorted by group, stably."""
         order = np.argsort(codes, kind="stable")
         num_units = len(others[cls.names[cls.unit]])
-        sizes = np.bincount(codes, minlength=num_units)
-        rows = {
-            name: None if column is None else np.asarray(column)[order]
-            for name, column in columns.items()
-        }
-        fields = {
-            "group": np.asarray(codes, np.int32)[order],
-            "unit_code": np.arange(num_units, dtype=np.int32),
-            "most": int(sizes.max(initial=1)),
-        }
-        return cls(**fields, **rows, **others)
+        known = {name: np.asarray(one)[order] for name, one in columns.items() if one is not None}
+        fields: dict[str, Any] = dict.fromkeys(columns) | known | others
+        fields["group"] = group = np.asarray(codes, np.int32)[order]
+        fields["unit_code"] = np.arange(num_units, dtype=np.int32)
+        fields["most"] = _most(group)
+        return cls(**fields)
 
     @property
     def num_units(self) -> int:
@@ -83,7 +78,7 @@ class Grouped(Judgements):
         """The given rows in their order; all groups stay."""
         columns = self._at_rows(places("index", index, self.num_rows))
         most = _most(columns["group"]) if self.has_answers or self.together else 1
-        return dataclasses.replace(self, **columns, most=most)
+        return replace(self, **columns, most=most)
 
     def first_unit(self) -> Self:
         """The first group that has rows, to read a program on; without any, one of count 0."""
@@ -104,23 +99,19 @@ class Grouped(Judgements):
             units = np.arange(self.num_units)[places("units", units, self.num_units)]
         traced = isinstance(units, jax.core.Tracer) or isinstance(self.group, jax.core.Tracer)
         xp: Any = jnp if traced else np
-        group = xp.asarray(self.group)
-        units = xp.asarray(units)
+        group, units = xp.asarray(self.group), xp.asarray(units)
         begin = xp.searchsorted(group, units)
         number = xp.searchsorted(group, units, side="right") - begin
-        count, new_group = self.count, xp.arange(len(units), dtype=group.dtype)
+        new_group = xp.arange(len(units), dtype=group.dtype)
         if traced or self.even:
             place = xp.arange(self.most)
             rows = xp.minimum(begin[:, None] + place, self.num_rows - 1).ravel()
             there = (place < number[:, None]).ravel()
-            count = xp.where(there, 1.0 if count is None else xp.asarray(count)[rows], 0.0)
-            new_group = xp.repeat(new_group, self.most)
-        else:
-            before = np.cumsum(number) - number
-            rows = np.arange(number.sum()) + np.repeat(begin - before, number)
-            new_group = np.repeat(new_group, number)
-            count = None if count is None else np.asarray(count)[rows]
-        return self._at(rows, units, xp, group=new_group, count=count)
+            count = 1.0 if self.count is None else xp.asarray(self.count)[rows]
+            new_group, count = xp.repeat(new_group, self.most), xp.where(there, count, 0.0)
+            return self._at(rows, units, xp, group=new_group, count=count)
+        rows = np.arange(number.sum()) + np.repeat(begin - (np.cumsum(number) - number), number)
+        return self._at(rows, units, np, group=np.repeat(new_group, number))
 
     def window(self, begin: Any, units: int, rows: int) -> Self:
         """Consecutive groups, counted round, with their rows: see `Judgements.window`."""
@@ -132,9 +123,8 @@ class Grouped(Judgements):
         unit = jnp.where(there, (group[place] - begin) % self.num_units, units - 1)
         count = 1.0 if self.count is None else jnp.asarray(self.count)[place]
         of_units = (begin + jnp.arange(units)) % self.num_units
-        return self._at(
-            place, of_units, jnp, group=unit.astype(group.dtype), count=jnp.where(there, count, 0.0)
-        )
+        columns = {"group": unit.astype(group.dtype), "count": jnp.where(there, count, 0.0)}
+        return self._at(place, of_units, jnp, **columns)
 
     def window_rows(self, units: int) -> int:
         """Number of rows that hold every `window` of so many groups: a multiple of their number, so
@@ -150,22 +140,19 @@ class Grouped(Judgements):
             if axes[0] in places_of and name not in columns:
                 column = getattr(self, name)
                 columns[name] = None if column is None else xp.asarray(column)[places_of[axes[0]]]
-        return dataclasses.replace(self, **columns)
+        return replace(self, **columns)
 
     def unanswered(self) -> Self:
         """The questions without the answers, as `raters.simulate` takes them: a row with a count
         becomes so many rows."""
-        questions = self
-        if self.count is not None:
-            index = np.repeat(np.arange(self.num_rows), np.asarray(self.count).astype(int))
-            questions = self.rows(index)
+        counts = None if self.count is None else np.asarray(self.count).astype(int)
+        index = slice(None) if counts is None else np.repeat(np.arange(self.num_rows), counts)
         # Nobody takes parts of questions, and equal shapes share what was compiled.
-        changes = {self.answer: None, "count": None, "most": 1, "even": False}
-        return dataclasses.replace(questions, **changes)
+        return replace(self.rows(index), **{self.answer: None, "count": None}, most=1, even=False)
 
     def answered(self, outcomes: Any) -> Self:
         """These questions with outcomes."""
-        return dataclasses.replace(super().answered(outcomes), most=_most(self.group))
+        return replace(super().answered(outcomes), most=_most(self.group))
 
     @checked
     def asked_of(self, like: Self) -> Self:
@@ -175,9 +162,8 @@ class Grouped(Judgements):
         names, known = (tuple(part.coords[self.unit]) for part in (self, like))
         group = match_names(np.asarray(self.codes(self.unit)), names, known, self.unit)
         columns["group"] = group.astype(np.int32)
-        return dataclasses.replace(
-            like, **columns | {self.answer: None, "count": None}, most=1, even=False
-        )
+        none = {self.answer: None, "count": None}
+        return replace(like, **columns | none, most=1, even=False)
 
     @checked
     def keys(self, other: Self | None = None) -> Codes:
@@ -190,8 +176,6 @@ class Grouped(Judgements):
     def joined(self, more: Self) -> Self:
         """These judgements and further ones, sorted by group."""
         both = super().joined(more)
-        if more.num_rows == 0:
-            return both
         return both.rows(np.argsort(np.asarray(both.group), kind="stable"))
 
     def padded(self, rows: int) -> Self:
@@ -205,14 +189,14 @@ class Grouped(Judgements):
     def _evened(self) -> Self:
         """With `most` as a power of two that the rows that count keep to."""
         sizes = np.bincount(np.asarray(self.group)[np.asarray(self.weight) > 0], minlength=1)
-        return dataclasses.replace(self, most=pad_to(int(sizes.max()), least=4), even=True)
+        return replace(self, most=pad_to(int(sizes.max()), least=4), even=True)
 
     def unpadded(self) -> Self:
         """The judgements without rows of count 0."""
         if self.count is None or (not self.even and (np.asarray(self.count) > 0).all()):
             return self
         kept = self.rows(np.asarray(self.count) > 0)
-        return dataclasses.replace(kept._slim(), even=False)
+        return replace(kept._slim(), even=False)
 
     def aggregate(self) -> Self:
         """Equal rows as one row with a count, sorted by group; the likelihood does not change but
@@ -227,13 +211,10 @@ class Grouped(Judgements):
         ascends = np.append(0, np.diff(group)) >= 0
         wrong = group.dtype.kind not in "iu" or not ascends[: group.size].all()
         if group.size and (wrong or group.min() < 0 or group.max() >= self.num_units):
-            refuse_data(
-                "group",
-                group[:10].tolist(),
-                f"does not ascend from 0 to at most {self.num_units - 1}",
-                "make the container from codes of groups in any order",
-                instead=f"{type(self).__name__}.of_all(codes, columns, **names)",
-            )
+            problem = f"does not ascend from 0 to at most {self.num_units - 1}"
+            expected = "make the container from codes of groups in any order"
+            line = f"{type(self).__name__}.of_all(codes, columns, **names)"
+            refuse_data("group", group[:10].tolist(), problem, expected, instead=line)
 
     # ---------------------------------------------------------------- storing
 
@@ -243,8 +224,9 @@ class Grouped(Judgements):
         constant = groups["constant_data"]
         del constant["group"], constant["unit_code_code"]
         constant[f"{self.unit}_code"] = (self.row,), np.array(self.codes(self.unit))
+        units = {"unit": self.unit}
         of_units = {
-            name: (tuple(self.unit if axis == "unit" else axis for axis in axes), array)
+            name: (tuple(units.get(axis, axis) for axis in axes), array)
             for name, (axes, array) in constant.items()
         }
         return groups | {"constant_data": of_units}
@@ -255,7 +237,7 @@ class Grouped(Judgements):
     ) -> Self:
         """The judgements that `packed` and `flags` took apart."""
         judgements = super().unpack(arrays, flags)
-        whole = dataclasses.replace(judgements, most=_most(judgements.group))
+        whole = replace(judgements, most=_most(judgements.group))
         return whole._evened() if judgements.even else whole
 
     @classmethod
@@ -264,9 +246,8 @@ class Grouped(Judgements):
         codes = np.asarray(result["constant_data"][f"{cls.unit}_code"].values)
         arrays = cls._arrays_in(result) | {"group": codes}
         num_units = len(names_from_json(result.attrs[cls.names[cls.unit]]))
-        return cls.unpack(
-            arrays | {"unit_code": np.arange(num_units, dtype=np.int32)}, result.attrs
-        )
+        arrays["unit_code"] = np.arange(num_units, dtype=np.int32)
+        return cls.unpack(arrays, result.attrs)
 
 
 def _most(group: Any) -> int:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Self, get_args
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import jax
 import numpy as np
@@ -14,6 +13,7 @@ from jaxtyping import Float, Int
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean, checked, instance, one_of
+from raters.judgements import scanned
 from raters.judgements.connection import judges_by_part, listed_parts
 from raters.judgements.counts import Codes, Numbers
 from raters.judgements.grouped import Grouped
@@ -43,14 +43,13 @@ from raters.judgements.reading.columns import (
     where,
 )
 from raters.judgements.roles import number_of, of_axes, same_as, static
-from raters.judgements.scanned import Scanned
 
 Repeats = Literal["keep", "drop", "error"]
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Labels(Scanned, Grouped):
+class Labels(Grouped):
     """Labels of items by annotators: annotator k said that item i is of class j.
 
     Build it with `from_frame`; the constructor takes codes that are already right.
@@ -136,6 +135,8 @@ class Labels(Scanned, Grouped):
     unit = "item"
 
     # ---------------------------------------------------------------- building
+
+    scan: ClassVar[Any] = classmethod(scanned.scan)
 
     @classmethod
     def from_frame(
@@ -282,18 +283,15 @@ class Labels(Scanned, Grouped):
         """Warn about what these data cannot tell: items without labels, annotators without labels,
         classes never said."""
         total = self.votes()
+        silent = self.judgements_by("annotator") == 0
         sentences = {
-            "item(s) have no label; their class is predicted from the others'": (
-                self.items,
-                total.sum(1) == 0,
-            ),
-            "annotator(s) gave no label and keep their prior": (
-                self.annotators,
-                self.judgements_by("annotator") == 0,
-            ),
-            "class(es) were never given as a label": (self.classes, total.sum(0) == 0),
+            "item(s) have no label; their class is predicted from the others'": total.sum(1) == 0,
+            "annotator(s) gave no label and keep their prior": silent,
+            "class(es) were never given as a label": total.sum(0) == 0,
         }
-        warn_of_each(sentences)
+        names = self.items, self.annotators, self.classes
+        each = zip(names, sentences.values(), strict=True)
+        warn_of_each(dict(zip(sentences, each, strict=True)))
         parts = [part for part in judges_by_part(self) if len(part) > 1]
         if self.num_labels and not self._is_comparable():
             warn_data(
@@ -350,9 +348,7 @@ class Labels(Scanned, Grouped):
         [-1, 1]
         """
         codes = known_truth(known, item, truth, self.items, self.classes)
-        return dataclasses.replace(
-            self, truth=None if codes is None else codes[np.asarray(self.unit_code)]
-        )
+        return replace(self, truth=None if codes is None else codes[np.asarray(self.unit_code)])
 
     def with_features(
         self,
@@ -402,7 +398,7 @@ class Labels(Scanned, Grouped):
             instance("like", like, type(self), "labels with features", "like=fitted_labels")
             fields = feature_reading.design_like(values, chosen, self.items, like)
         fields["features"] = fields["features"][np.asarray(self.unit_code)]
-        return dataclasses.replace(self, **fields)
+        return replace(self, **fields)
 
     def unlabelled(self, features: Any, *, item: str | None = None) -> Self:
         """New items that nobody has labelled, with their features: what `raters.predict`
@@ -438,26 +434,14 @@ class Labels(Scanned, Grouped):
         ('item', 'true_class')
         """
         if self.features is None:
-            refuse_data(
-                "features",
-                problem="of these labels are missing",
-                expected="add features to the labels first",
-            )
+            expected = "add features to the labels first"
+            refuse_data("features", problem="of these labels are missing", expected=expected)
         values, names = feature_reading.new_items(features, item, self.feature_names[1:])
         fields = feature_reading.design_like(values, self.feature_names[1:], names, self)
-        none = np.zeros(0, np.int32)
-        return dataclasses.replace(
-            self,
-            group=none,
-            annotator=none,
-            label=none,
-            count=None,
-            unit_code=np.arange(len(names), dtype=np.int32),
-            truth=None,
-            features=fields["features"],
-            items=names,
-            most=1,
-        )
+        columns: dict[str, Any] = dict.fromkeys(self.row_columns(), np.zeros(0, np.int32))
+        columns |= {"count": None, "truth": None}
+        columns["unit_code"] = np.arange(len(names), dtype=np.int32)
+        return replace(self, **columns, features=fields["features"], items=names, most=1)
 
     def with_record(
         self,
@@ -501,7 +485,7 @@ class Labels(Scanned, Grouped):
         """
         roles = {"annotator": annotator, "truth": truth, "label": label}
         columns = read_columns(frame, roles, count=count)
-        return dataclasses.replace(self, record=_record(columns, self.annotators, self.classes))
+        return replace(self, record=_record(columns, self.annotators, self.classes))
 
     @checked
     def features_of(self, like: Self) -> Self:
@@ -509,11 +493,11 @@ class Labels(Scanned, Grouped):
         fields = feature_reading.OF_ITEMS
         raw = feature_reading.in_units_of_users(self, fields)
         scaled = feature_reading.scaled_as(like, raw, fields, "features", "the fit")
-        return dataclasses.replace(self, record=like.record, **scaled)
+        return replace(self, record=like.record, **scaled)
 
     def without_features(self) -> Self:
         """Without features."""
-        return dataclasses.replace(self, **feature_reading.no_features(feature_reading.OF_ITEMS))
+        return replace(self, **feature_reading.no_features(feature_reading.OF_ITEMS))
 
 
 def _named(names: tuple[Any, ...], codes: Codes) -> pd.Series:
@@ -525,9 +509,6 @@ def _named(names: tuple[Any, ...], codes: Codes) -> pd.Series:
 # ---------------------------------------------------------------- reading
 
 
-# ------------------------------------------------------------------ columns
-
-
 def _classes(
     label: Column, truth: Column | None, known: Iterable[Any] | None
 ) -> tuple[Codes, Codes | None, Names]:
@@ -537,21 +518,16 @@ def _classes(
         _check_truths(*alike(groups))
         names = in_order(alike(groups))
         if len(names) > max(50, len(label) / 2):
-            label.refuse(
-                f"holds {len(names):,} different labels in {len(label):,} rows"
-                f" ({shorten(names, 3)})",
-                "give a column of classes, or name all classes",
-            )
+            problem = f"holds {len(names):,} different labels in {len(label):,} rows"
+            problem += f" ({shorten(names, 3)})"
+            label.refuse(problem, "give a column of classes, or name all classes")
     else:
         listed = name_list(known, "classes", "classes=['no', 'yes']", ordered=True)
         names = tuple(alike([*groups, listed])[-1])
     if len(names) < 2:
-        refuse_data(
-            "classes",
-            problem=f"are one only: {', '.join(map(repr, names)) or 'none'}",
-            expected="a label is a choice between two or more; name all classes, also those that"
-            " nobody said",
-        )
+        problem = f"are one only: {', '.join(map(repr, names)) or 'none'}"
+        expected = "a label is a choice between two or more; name all classes, also those that"
+        refuse_data("classes", problem=problem, expected=f"{expected} nobody said")
     check_once(names, "classes")
     warn_of_near(names, "classes", as_numbers=True)
     advice = "correct it, or name it in `classes` as well"
@@ -564,13 +540,10 @@ def _check_truths(labels: Sequence[Any], truths: Sequence[Any] = ()) -> None:
     by_meaning = {meaning(name_text(name)): name for name in labels}
     for name in set(truths) - set(labels):
         if (meant := by_meaning.get(meaning(name_text(name)))) is not None:
-            refuse_data(
-                "truth",
-                name,
-                f"is no label, and is spelled nearly as {ascii_shown(name_text(meant))}",
-                "spell them alike; if they are two classes, name all classes",
-                instead=f"classes=[{name!r}, {meant!r}, ...]",
-            )
+            problem = f"is no label, and is spelled nearly as {ascii_shown(name_text(meant))}"
+            expected = "spell them alike; if they are two classes, name all classes"
+            line = f"classes=[{name!r}, {meant!r}, ...]"
+            refuse_data("truth", name, problem, expected, instead=line)
 
 
 # ------------------------------------------------------------------ what rows say together
@@ -588,13 +561,10 @@ def _settle_repeats(
     several = again if count is None else again | (count > 1)
     if repeats == "error" and several.any():
         row = int(np.argmax(several))
-        refuse_data(
-            "repeats",
-            "error",
-            f"does not allow that annotator {names[1][who[row]]!r} labels item"
-            f" {names[0][item[row]]!r} more than once, in {where(several)}",
-            "'keep' counts every label, 'drop' keeps the first",
-        )
+        problem = f"does not allow that annotator {names[1][who[row]]!r} labels item"
+        problem += f" {names[0][item[row]]!r} more than once, in {where(several)}"
+        expected = "'keep' counts every label, 'drop' keeps the first"
+        refuse_data("repeats", "error", problem, expected)
     return rows[~again], None
 
 
@@ -609,13 +579,9 @@ def known_truth(
         table = {name: [pair[end] for pair in pairs] for end, name in enumerate((item, truth))}
     elif not (isinstance(table, Mapping) or hasattr(table, "columns") or hasattr(table, "schema")):
         # The parameter is called otherwise where the truths are those of an audit.
-        refuse_data(
-            "known",
-            table,
-            "is no set of known classes",
-            f"give a mapping of items to classes, or a table with columns {item} and {truth}",
-            instead="{'page 1': 'spam'}",
-        )
+        expected = f"give a mapping of items to classes, or a table with columns {item} and {truth}"
+        line = "{'page 1': 'spam'}"
+        refuse_data("known", table, "is no set of known classes", expected, instead=line)
     columns = read_columns(table, {"item": item, "truth": truth}, empty=("truth",))
     gold = columns["truth"]
     if not gold.values:

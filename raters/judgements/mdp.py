@@ -147,9 +147,9 @@ class MDP:
         >>> room.ends.tolist(), room.start.tolist()
         ([False, True], [1.0, 0.0])
         """
-        tables = {"features": features, "start": start, "allowed": allowed}
-        names = {"states": states, "actions": actions, "feature_names": feature_names}
-        return cls._of(discount, transition=transition, **tables, **names)
+        tables: dict[str, Any] = {"transition": transition, "features": features}
+        tables |= {"start": start, "allowed": allowed, "states": states, "actions": actions}
+        return cls._of(discount, **tables, feature_names=feature_names)
 
     @classmethod
     @checked
@@ -291,7 +291,7 @@ class MDP:
     def _of(cls, discount: float, *, warn: bool = True, **tables: Any) -> Self:
         """Process of tables of which all but the transitions may be left out."""
         _check_discount(discount)
-        arrays = _completed(tables, undiscounted=discount == 1)
+        arrays: dict[str, Any] = _completed(tables, undiscounted=discount == 1)
         size = arrays["transition"].shape[:2]
         sizes = dict(zip(_NAMES, (*size, arrays["features"].shape[-1]), strict=True))
         if tables.get("feature_names") is None and tables.get("features") is None:

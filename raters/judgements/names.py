@@ -39,11 +39,9 @@ def encode_names(
     lookup = {name: code for code, name in enumerate(names)}
     used = () if given is None else dict.fromkeys(name for group in lists for name in group)
     if unknown := [name for name in used if name not in lookup]:
-        refuse_data(
-            many,
-            problem=f"lacks {len(unknown)} of the {role}(s) in the table, e.g. {unknown[0]!r}",
-            expected="add them, or leave it out to take the names from the table",
-        )
+        problem = f"lacks {len(unknown)} of the {role}(s) in the table, e.g. {unknown[0]!r}"
+        expected = "add them, or leave it out to take the names from the table"
+        refuse_data(many, problem=problem, expected=expected)
     warn_of_near(names, many)
     codes = [np.array([*(lookup[name] for name in group), -1], np.int32) for group in lists]
     return [code[column.code] for code, column in zip(codes, columns, strict=True)], names
@@ -56,30 +54,23 @@ def name_list(
     if ordered:
         check_ordered(names, parameter)
     if not is_list(names):
-        such = such or f"{parameter}=['a', 'b']"
-        refuse_data(parameter, names, "is no list of names", "give a list of names", instead=such)
+        line = such or f"{parameter}=['a', 'b']"
+        refuse_data(parameter, names, "is no list of names", "give a list of names", instead=line)
     listed = list(names)
     check_text(listed, parameter)
     # An empty text is a missing cell in every table, so as a name it would not come back from one.
     if missing := [name for name in listed if name is None or name != name or name in ("", b"")]:
-        refuse_data(
-            parameter,
-            problem=f"has {missing[0]!r} among the names",
-            expected="leave out what has no name",
-        )
+        problem = f"has {missing[0]!r} among the names"
+        refuse_data(parameter, problem=problem, expected="leave out what has no name")
     return listed
 
 
 def check_ordered(names: Any, parameter: str) -> None:
     """Raise when names whose order counts are given as a set."""
     if isinstance(names, (set, frozenset)):
-        refuse_data(
-            parameter,
-            names,
-            "is a set, which has no order of its own",
-            "give the names as a list, in the order wanted",
-            instead=f"{parameter}=[{', '.join(sorted(map(repr, names))[:5])}]",
-        )
+        problem = "is a set, which has no order of its own"
+        line = f"{parameter}=[{', '.join(sorted(map(repr, names))[:5])}]"
+        refuse_data(parameter, names, problem, "give a list, in the order wanted", instead=line)
 
 
 def check_once(names: Iterable[Any], parameter: str) -> None:
@@ -143,9 +134,8 @@ def warn_of_near(names: Names, many: str, *, as_numbers: bool = False) -> None:
     near = {key: group for key, group in groups.items() if len(group) > 1}
     if near:
         pairs = [f"{ascii_shown(one)} and {ascii_shown(two)}" for one, two, *_ in near.values()]
-        by = "case, space or invisible characters"
-        if any(isinstance(key, Decimal) for key in near):
-            by = "the spelling of a number"
+        number = any(isinstance(key, Decimal) for key in near)
+        by = "the spelling of a number" if number else "case, space or invisible characters"
         warn_data(
             f"some {many} are told apart by {by} only: {'; '.join(pairs[:5])}. If they are the"
             " same, spell them alike first"
@@ -226,13 +216,10 @@ def match_names(
     if (lost := (matched < 0) & (codes >= 0)).any():
         unknown = [names[code] for code in np.unique(codes[lost])]
         near = nearest(name_text(unknown[0]), lookup)
-        refuse_data(
-            parameter or role,
-            unknown[0],
-            f"is not among the {len(known)} {plural(role)} known ({len(unknown)} such name(s))",
-            f"use names such as {', '.join(map(repr, known[:3]))}"
-            + (f"; did you mean {near!r}?" if near else ""),
-        )
+        problem = f"is not among the {len(known)} {plural(role)} known ({len(unknown)} such)"
+        expected = f"use names such as {', '.join(map(repr, known[:3]))}"
+        expected += f"; did you mean {near!r}?" if near else ""
+        refuse_data(parameter or role, unknown[0], problem, expected)
     return matched
 
 
@@ -249,34 +236,28 @@ def check_names(names: Any, parameter: str, axis: str) -> None:
 def check_result(result: Any) -> None:
     """Raise unless this is a result of `raters.fit`, with the data that it was fitted to."""
     if "data" not in getattr(result, "attrs", {}) or "constant_data" not in result:
-        refuse_data(
-            "result",
-            result,
-            "does not hold the data that it was fitted to",
-            "pass a result, as fitted or as read back from its file",
-            instead="rt.fit(model, votes), or arviz.from_netcdf(path)",
-        )
+        problem = "does not hold the data that it was fitted to"
+        expected = "pass a result, as fitted or as read back from its file"
+        line = "rt.fit(model, votes), or arviz.from_netcdf(path)"
+        refuse_data("result", result, problem, expected, instead=line)
 
 
 def names_array(values: Sequence[Any]) -> Shaped[np.ndarray, " name"]:
     """Names as a coordinate that NetCDF can hold: integers as they are, everything else as text."""
     if isinstance(values, range):
         return np.arange(values.start, values.stop, dtype=np.int32)
-    kinds = set(map(type, values))
-    if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
+    if all(map(_is_integer, values)):
         return np.asarray(values, dtype=np.int64)
     return np.array([str(value) for value in values], dtype=object)
 
 
 def names_to_json(names: Iterable[Any]) -> str:
     """Names as an attribute that NetCDF can hold."""
-    whole = (int, np.integer)
-    return json.dumps(
-        [
-            int(name) if isinstance(name, whole) and not isinstance(name, bool) else str(name)
-            for name in names
-        ]
-    )
+    return json.dumps([int(name) if _is_integer(name) else str(name) for name in names])
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def names_from_json(text: str) -> tuple[Any, ...]:
@@ -288,21 +269,17 @@ def staying(names: Sequence[Any], dropped: Iterable[Any], role: str) -> Bool[np.
     """Mask of the names that stay when some are dropped."""
     gone = set(map(name_text, name_list(dropped, "names")))
     if unknown := gone - set(map(name_text, names)):
-        refuse_data(
-            "names",
-            sorted(unknown),
-            f"hold names of no {role}, and nobody was dropped",
-            f"names are such as {', '.join(map(repr, names[:3]))}",
-        )
+        problem = f"hold names of no {role}, and nobody was dropped"
+        expected = f"names are such as {', '.join(map(repr, names[:3]))}"
+        refuse_data("names", sorted(unknown), problem, expected)
     return np.array([name_text(name) not in gone for name in names])
 
 
 def shorten(names: Iterable[Any], most: int = 5) -> str:
     """The first of many names, and how many there are."""
     names = list(names)
-    return ", ".join(map(display_name, names[:most])) + (
-        f", … ({len(names):,} in all)" if len(names) > most else ""
-    )
+    rest = f", … ({len(names):,} in all)" if len(names) > most else ""
+    return ", ".join(map(display_name, names[:most])) + rest
 
 
 def shown(value: Any, most: int = 60) -> str:

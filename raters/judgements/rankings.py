@@ -441,7 +441,8 @@ class Rankings(Judgements):
             return self
         columns = {name: getattr(self, name) for name in ("offered", "place")}
         known = {name: np.asarray(one) for name, one in columns.items() if one is not None}
-        return replace(self, **{n: np.take_along_axis(one, order, 1) for n, one in known.items()})
+        changes: dict[str, Any] = {n: np.take_along_axis(one, order, 1) for n, one in known.items()}
+        return replace(self, **changes)
 
     def unanswered(self) -> Self:
         """The questions without the answers: a row with a count becomes so many rows."""
@@ -564,10 +565,11 @@ class Rankings(Judgements):
         if not len(sets):
             raise DataError("no ranking has two items, so that no place leaves a choice")
         names, people = names_array(self.items), names_array(self.annotators)
-        table = {"set": sets, "alternative": names[offered[row, position]]}
+        table: dict[str, Any] = {"set": sets, "alternative": names[offered[row, position]]}
         table |= {"annotator": people[who[row]], "chosen": chosen}
-        known = {"alternatives": names.tolist(), "annotators": people.tolist()}
-        return Choices.from_frame(table, **{name: name for name in table}, **known, counted=True)
+        roles: dict[str, Any] = {name: name for name in table}
+        known: dict[str, Any] = {"alternatives": names.tolist(), "annotators": people.tolist()}
+        return Choices.from_frame(table, **roles, **known, counted=True)
 
     def without_worst(self) -> Self:
         """The rankings without the items that were named as the worst: these are then among the

@@ -42,7 +42,7 @@ class Marks(Grouped):
     row: ClassVar[str] = "mark"
     unit: ClassVar[str] = "text"
     judge: ClassVar[str] = "reader"
-    summed: ClassVar[bool] = True
+    answer_scale: ClassVar[Any] = "binary"
 
     @classmethod
     def from_frame(

@@ -35,7 +35,7 @@ class Replies(rt.judgements.Judgements):
     answer: ClassVar[str] = "correct"
     row: ClassVar[str] = "response"
     judge: ClassVar[str] = "person"
-    summed: ClassVar[bool] = True
+    answer_scale: ClassVar[Any] = "binary"
 
     @classmethod
     def from_frame(

@@ -90,11 +90,9 @@ class Columns(dict[str, Column]):
         numbers = read_numbers(column)
         # The float of 2**53 + 1 is that of 2**53.
         exactly = np.array([_is_at_most(value, 2**53) for value in column.values])[column.code]
-        column.refuse_rows(
-            (numbers < 1) | (numbers != np.round(numbers)) | ~exactly,
-            "it must hold whole numbers from 1 to 2**53; leave out rows without judgements, and"
-            " round weights",
-        )
+        wrong = (numbers < 1) | (numbers != np.round(numbers)) | ~exactly
+        expected = "it must hold whole numbers from 1 to 2**53; leave out rows without judgements,"
+        column.refuse_rows(wrong, f"{expected} and round weights")
         return exact(numbers)
 
     def annotators(self, known: Iterable[Any] | None, once: str = "") -> tuple[Codes, Names]:
@@ -117,11 +115,8 @@ class Columns(dict[str, Column]):
 def check_no_annotators(known: Iterable[Any] | None) -> None:
     """Raise where annotators are named, and no column of the table says who judged."""
     if known is not None:
-        refuse_data(
-            "annotator",
-            problem="is not given, and a list of annotators is",
-            expected="say which column holds those names",
-        )
+        problem = "is not given, and a list of annotators is"
+        refuse_data("annotator", problem=problem, expected="say which column holds those names")
 
 
 def read_columns(
@@ -142,9 +137,8 @@ def read_columns(
     for role, name in roles.items():
         other = owner.setdefault(column_name(role, name), role)
         if other != role:
-            refuse_data(
-                role, name, f"is the column of `{other}` as well", "name one column for each"
-            )
+            problem = f"is the column of `{other}` as well"
+            refuse_data(role, name, problem, "name one column for each")
     wanted = [*roles.items(), *((role, name) for role, names in several.items() for name in names)]
     if not wanted:
         refuse_data("frame", problem="has no columns", expected="give a table with some")
@@ -160,10 +154,8 @@ def read_columns(
             refuse_data(role, name, problem, "every column needs one value per row")
         if not len(array) and role not in empty:
             refuse_data(role, name, "has no rows, as the table is empty", "give at least one")
-    read = [
-        as_column(array, name, role, role in empty, part_of)
-        for (role, name), array in zip(wanted, arrays, strict=True)
-    ]
+    named = zip(wanted, arrays, strict=True)
+    read = [as_column(a, name, role, role in empty, part_of) for (role, name), a in named]
     if len(read) > 1:
         _check_headings(read)
     return Columns(read, several)
@@ -190,8 +182,8 @@ def matching(table: Any, wanted: Any, role: str) -> list[str]:
         if pattern in names or not any(sign in pattern for sign in "*?["):
             matched = [pattern]
         elif not matched:
-            has = f"it has {shorten(names, 20)}"
-            refuse_data(role, pattern, "matches no column of the table", has)
+            problem, has = "matches no column of the table", f"it has {shorten(names, 20)}"
+            refuse_data(role, pattern, problem, has)
         listed += matched
     return listed
 
@@ -215,13 +207,11 @@ def _check_headings(columns: Sequence[Column]) -> None:
         column.code == (column.values.index(column.name) if column.name in column.values else -2)
         for column in columns
     ]
-    rows = np.logical_and.reduce(heading)
+    rows, name = np.logical_and.reduce(heading), columns[0].name
     if rows.any():
-        columns[0].refuse(
-            f"holds its own name in {where(rows)}, as the other columns do",
-            "remove the headings of a file that was put behind another",
-            f"frame = frame[frame[{columns[0].name!r}] != {columns[0].name!r}]",
-        )
+        problem = f"holds its own name in {where(rows)}, as the other columns do"
+        expected = "remove the headings of a file that was put behind another"
+        columns[0].refuse(problem, expected, f"frame = frame[frame[{name!r}] != {name!r}]")
 
 
 def where(rows: Mask) -> str:
@@ -259,11 +249,8 @@ def one_each(
     if wrong.any():
         row = int(np.argmax(wrong))
         one, other = (column.values[column.code[at]] for at in (first[unit[row]], row))
-        column.refuse(
-            f"holds several values for {names[unit[row]]!r}: {one!r} and, in {where(wrong)},"
-            f" {other!r}",
-            "keep one for each",
-        )
+        problem = f"holds several values for {names[unit[row]]!r}: {one!r} and, in {where(wrong)},"
+        column.refuse(f"{problem} {other!r}", "keep one for each")
     return np.where(first >= 0, values[first], -1)
 
 
@@ -285,9 +272,8 @@ def _opened(table: Any, wanted: Sequence[str]) -> tuple[list[str], Callable[[str
         frame = nw.from_native(table, allow_series=False)
         names = frame.collect_schema().names()
     except TypeError:
-        _refuse_table(
-            table, "has no columns", "give a pandas, polars or pyarrow table, or a dict of arrays"
-        )
+        expected = "give a pandas, polars or pyarrow table, or a dict of arrays"
+        _refuse_table(table, "has no columns", expected)
     except nw.exceptions.NarwhalsError:
         _refuse_table(table, "has columns that cannot be read", "give each a name of its own")
     frame = frame.select([name for name in dict.fromkeys(wanted) if name in names])
@@ -376,14 +362,9 @@ def as_column(
         line = f"frame[frame[{name!r}].notna() & (frame[{name!r}] != '')]"
         if part_of is not None and part_of != name:
             line = f"frame[frame[{name!r}].notna().groupby(frame[{part_of!r}]).transform('all')]"
-        refuse_data(
-            role,
-            name,
-            f"has {missing.sum()} missing value(s), first in row {np.argmax(missing)} (counted"
-            " from 0)",
-            "every row needs one; leave those rows out",
-            instead=f"frame = {line}",
-        )
+        problem = f"has {missing.sum()} missing value(s), first in row {np.argmax(missing)}"
+        expected, line = "every row needs one; leave those rows out", f"frame = {line}"
+        refuse_data(role, name, f"{problem} (counted from 0)", expected, instead=line)
     return Column(name, role, code.astype(np.int32), known)
 
 
@@ -393,13 +374,9 @@ def _check_logical(values: Any, name: str, role: str) -> None:
         return
     logical = np.array([isinstance(value, (bool, np.bool_)) for value in values])
     if logical.any() and not (logical | pd.isna(values)).all():
-        refuse_data(
-            role,
-            name,
-            "holds True or False beside other values",
-            "make all of them text",
-            instead=f"frame[{name!r}] = frame[{name!r}].astype(str)",
-        )
+        line = f"frame[{name!r}] = frame[{name!r}].astype(str)"
+        problem = "holds True or False beside other values"
+        refuse_data(role, name, problem, "make all of them text", instead=line)
 
 
 # ---------------------------------------------------------------- numbers
