@@ -163,7 +163,7 @@ def responsibilities(program: Program[Any], result: xr.DataTree) -> dict[str, xr
 
 
 def fit_warnings(program: Program[Any], result: xr.DataTree) -> tuple[str, ...]:
-    """Sentences of the models about a fit; see `raters.Model.fit_warnings`."""
+    """Sentences of the models about a fit; see `raters.Model.warnings`."""
     if not program.parts:
         return results.fit_warnings(program, result)
     sentences = []

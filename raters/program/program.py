@@ -21,7 +21,7 @@ from raters.errors import BackendError, RatersError, SettingError, public_name, 
 from raters.errors.validation import instance
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
-from raters.model import Model
+from raters.model import Model, axis_names_of
 from raters.program.placing import placed
 from raters.program.traces import inputs_of, skeleton
 from raters.program.values import SAMPLE
@@ -225,7 +225,7 @@ class Program[Data: Judgements]:
             }
             return named | dict(data.coords)
         own = {} if self.latent is None else {self.latent.name: self.latent.names}
-        return own | self.model.axis_names(self.data) | dict(self.data.coords)
+        return own | axis_names_of(self.model, self.data) | dict(self.data.coords)
 
     @property
     def has_truth(self) -> bool:

@@ -167,8 +167,8 @@ class Groups(Term):
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         spread = numpyro.sample(*self.scales, dist.LogNormal(jnp.log(0.5), 1.0))
-        with numpyro.plate(self.column, len(data.levels(self.column))):
-            effect = numpyro.sample(*self.linear, dist.Normal(0.0, spread))
+        effects = dist.Normal(0.0, spread).expand([len(data.levels(self.column))]).to_event(1)
+        effect = numpyro.sample(*self.linear, effects, infer={"event_dims": [self.column]})
         of_rows: Array = effect[jnp.asarray(data.column(self.column))]
         return of_rows
 

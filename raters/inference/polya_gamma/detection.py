@@ -25,7 +25,7 @@ from raters.inference.arrays import Sites
 from raters.inference.polya_gamma import conditionals, latent_classes, sets
 from raters.inference.polya_gamma.colours import coloured
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
-from raters.model import CommonShift, Marginal, Model, Permute, Transfer, Values
+from raters.model import CommonShift, Marginal, Model, Permute, Transfer, Values, marginal_of
 from raters.program import Program, Supports, skeleton, start_of, trace
 from raters.program.program import once
 
@@ -61,7 +61,7 @@ def why_no_mode(program: Program[Any], name: str) -> str | None:
     """Explain why priors of the user leave sites of a block without one, or return None."""
     model, sites = program.model, program.sites
     changed = [site for site in model.prior.not_conjugate() if sites[site].shape]
-    if model.prior and isinstance(model.marginal(program.data), Marginal):
+    if model.prior and isinstance(marginal_of(model, program.data), Marginal):
         return f"{name} integrates a site of {model.title} out with its own priors; use PGGibbs"
     if not changed:
         return None

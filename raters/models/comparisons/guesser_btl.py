@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from raters.judgements.comparisons import Comparisons
-from raters.model import Values
+from raters.model import Fit
 from raters.models.comparisons._takeover import takeover
 from raters.models.comparisons.directions import directed_in
 from raters.models.comparisons.pairwise import TermModel, added
@@ -91,10 +89,10 @@ class GuesserBTL(TermModel):
         bias = (("position_bias",),) if self.position_bias else ()
         return (("type_weight",), ("reward",), ("competence",), *bias)
 
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
-    ) -> tuple[str, ...]:
+    def warnings(self, data: Comparisons, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return super().warnings(data)
         # A mean over two mirrored worlds describes neither of them.
-        if mirrored := super().fit_warnings(draws, responsibility, data):
+        if mirrored := super().warnings(data, fit):
             return mirrored
-        return takeover(draws | {"competence": directed_in(self, draws, data)}, data)
+        return takeover(fit.draws | {"competence": directed_in(self, fit.draws, data)}, data)

@@ -15,7 +15,7 @@ from raters.distributions import GroupedMixture
 from raters.distributions.rows import votes_of
 from raters.errors import refuse
 from raters.judgements.comparisons import Comparisons
-from raters.model import Sign, Spread, Symmetry, Values
+from raters.model import Fit, Sign, Spread, Symmetry, Values
 from raters.models.comparisons.directions import directed_in
 from raters.models.mirror import open_mirror
 from raters.models.settings import CheckedModel
@@ -60,7 +60,7 @@ class TermModel(CheckedModel[Comparisons]):
         return tuple(one for one in self.predictor.symmetries if not isinstance(one, Spread))
 
     @property
-    def spreads(self) -> tuple[Spread, ...]:
+    def facts(self) -> tuple[Spread, ...]:
         return tuple(one for one in self.predictor.symmetries if isinstance(one, Spread))
 
     def axis_names(self, data: Comparisons) -> dict[str, tuple[Any, ...]]:
@@ -92,19 +92,18 @@ class TermModel(CheckedModel[Comparisons]):
     def why_not(self, data: Comparisons) -> str | None:
         return self.predictor.why_not(data) or ties.why_not(self, data)
 
-    def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        return self.predictor.warnings(data)
-
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
-    ) -> tuple[str, ...]:
+    def warnings(self, data: Comparisons, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return self.predictor.warnings(data)
         if self.types is not None and not isinstance(self.types, Guessers):
-            return separation_warnings(responsibility, "vote")
-        if "competence" not in draws or not any(isinstance(one, Sign) for one in self.symmetries):
+            return separation_warnings(fit.responsibility, "vote")
+        if "competence" not in fit.draws or not any(
+            isinstance(one, Sign) for one in self.symmetries
+        ):
             return ()
-        competence = draws["competence"]
+        competence = fit.draws["competence"]
         if self.types is not None:
-            competence = directed_in(self, draws, data)
+            competence = directed_in(self, fit.draws, data)
         # Each tie as half a vote for either side says as much about an order and who follows it.
         return open_mirror(competence, data.halved(), "votes")
 
