@@ -86,7 +86,8 @@ class Tastes(Term):
 
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]:
         (reward, taste), who = ready, data.annotator
-        return gap(reward, data) + taste[who, data.first] - taste[who, data.second]
+        value: Array = gap(reward, data) + taste[who, data.first] - taste[who, data.second]
+        return value
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         return self.finish(data, self.prepare(data))

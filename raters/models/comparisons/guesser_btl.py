@@ -11,6 +11,7 @@ from raters.models.comparisons._takeover import takeover
 from raters.models.comparisons.directions import directed_in
 from raters.models.comparisons.pairwise import TermModel, added
 from raters.terms import Competence, Guessers, PositionBias, Rewards, Term
+from raters.terms.competence import Width
 
 # Prior of the spread of the competences: median, and standard deviation of its logarithm. A spread
 # of 1 puts many competent annotators near 0, where the guessers are, and the types would not differ
@@ -79,7 +80,7 @@ class GuesserBTL(TermModel):
 
     @property
     def predictor(self) -> Term:
-        spread = "learned" if self.competence_spread is None else self.competence_spread
+        spread: Width = "learned" if self.competence_spread is None else self.competence_spread
         competence = Competence("positive", spread, _SPREAD, _SPREAD_SCALE)
         gap = Guessers() * (competence * Rewards(self.reward_scale))
         return added(gap, (self.position_bias, PositionBias("annotator")))
