@@ -136,7 +136,7 @@ def does_not_pay(seed: int) -> list[list[Any]]:
             unsure = float((az.loo(fits[name], pointwise=True).pareto_k > 0.7).mean())
         warned = (
             "yes"
-            if models[[type(model).__name__ for model in models].index(name)].data_warnings(labels)
+            if models[[type(model).__name__ for model in models].index(name)].warnings(labels)
             else ""
         )
         rows.append(

@@ -8,7 +8,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -171,6 +171,17 @@ class Own:
     scale: str
 
 
+@dataclass(frozen=True)
+class Local:
+    """Sites of a mixture over units of which each entry has a prior of its own, given the other
+    sites, and reaches the rows of one unit only, such as effects of items.
+
+    Gibbs draws them together with the classes of the units, which alone would hardly change beside
+    the effects that explain the rows under the class drawn last."""
+
+    sites: tuple[str, ...]
+
+
 # Of each, the prior says how probable a point and its image are.
 Mirror = Sign | Exchange
 Symmetry = Shift | CommonShift | Scale | Transfer | Mirror | Permute | Rotation | Affine
@@ -188,6 +199,14 @@ def moved_sites(symmetry: Symmetry) -> tuple[str, ...]:
     return tuple(dict.fromkeys(sites))
 
 
+class Fit(NamedTuple):
+    """Draws of each latent site, shape (chain, draw, ...), and the posterior probability of each
+    class of each unit, shape (unit, class), for a likelihood that sums classes out."""
+
+    draws: Values
+    responsibility: np.ndarray | None = None
+
+
 class Marginal(NamedTuple):
     """A model with one site integrated out of its likelihood, and the data in the form that it
     reads."""
@@ -196,6 +215,46 @@ class Marginal(NamedTuple):
     data: Any
     site: str
     finer: Model[Any] | None = None
+
+
+@runtime_checkable
+class Reading(Protocol):
+    """A model that reads what a user passes to a verb; `like` is what was fitted, of questions."""
+
+    def read(self, data: Any, like: Any = None) -> Any: ...
+
+
+@runtime_checkable
+class Several(Protocol):
+    """A model with several modes, which draws starts at random."""
+
+    def another_start(self, data: Any, rng: np.random.Generator) -> Values | None: ...
+
+
+@runtime_checkable
+class Integrated(Protocol):
+    """A model that back-ends which look for a mode see with one site integrated out, or, with a
+    sentence, not at all.
+
+    The mode of many entries, each with few judgements of its own, together with what they share is
+    inconsistent for what they share, however many there are (Neyman and Scott 1948)."""
+
+    def marginal(self, data: Any) -> Marginal | str: ...
+
+
+@runtime_checkable
+class Citing(Protocol):
+    """A model that cites more than its `reference`, by its settings."""
+
+    @property
+    def cited(self) -> tuple[str, ...]: ...
+
+
+@runtime_checkable
+class Named(Protocol):
+    """A model with names along axes of its parameters that are not axes of the data."""
+
+    def axis_names(self, data: Any) -> dict[str, tuple[Any, ...]]: ...
 
 
 @dataclass(frozen=True)
@@ -267,11 +326,6 @@ class Model[Data: Judgements](abc.ABC):
         return self.data_type.observed
 
     @property
-    def cited(self) -> tuple[str, ...]:
-        """The `reference`, and those that a setting adds."""
-        return (self.reference,)
-
-    @property
     def title(self) -> str:
         """Name in messages: that of the class."""
         return type(self).__name__
@@ -288,37 +342,10 @@ class Model[Data: Judgements](abc.ABC):
         return ()
 
     @property
-    def spreads(self) -> tuple[Spread, ...]:
-        """Learned scales that move together with the sites that they govern."""
+    def facts(self) -> tuple[Spread | Local | Own, ...]:
+        """What else back-ends use: scales that move with their sites, sites of single units, and
+        vectors of single judges."""
         return ()
-
-    @property
-    def local(self) -> tuple[str, ...]:
-        """Sites of a mixture over units of which each entry has a prior of its own, given the other
-        sites, and reaches the rows of one unit only, such as effects of items.
-
-        Gibbs draws them together with the classes of the units, which alone would hardly change
-        beside the effects that explain the rows under the class drawn last.
-        """
-        return ()
-
-    @property
-    def own(self) -> tuple[Own, ...]:
-        """Vectors that each judge has of their own, in which the logits of choices are affine."""
-        return ()
-
-    def axis_names(self, data: Data) -> dict[str, tuple[Any, ...]]:
-        """Names along axes of the parameters that are not axes of the data.
-
-        Parameters
-        ----------
-        data : Judgements
-
-        Returns
-        -------
-        dict of str to tuple
-        """
-        return {}
 
     @abc.abstractmethod
     def generate(self, data: Data) -> None:
@@ -329,22 +356,6 @@ class Model[Data: Judgements](abc.ABC):
         data : Judgements
             Outcomes that are None are drawn.
         """
-
-    def read(self, data: Any, like: Any = None) -> Any:
-        """Data as this model takes them, of what a user passes to a verb.
-
-        Parameters
-        ----------
-        data : object
-        like : Judgements, optional
-            Data that were fitted, of questions.
-
-        Returns
-        -------
-        Judgements
-            The same, unless a model reads them.
-        """
-        return data
 
     def start(self, data: Data) -> Values:
         """A point of finite density from which optimisers and samplers set out, on the right side
@@ -374,40 +385,6 @@ class Model[Data: Judgements](abc.ABC):
         }
         return identify(self, values, 0)
 
-    def another_start(self, data: Data, rng: np.random.Generator) -> Values | None:
-        """A start drawn at random, for a model with several modes.
-
-        Parameters
-        ----------
-        data : Judgements
-        rng : numpy.random.Generator
-
-        Returns
-        -------
-        dict of str to array, or None
-            Value of each latent site; None to scatter `start`.
-        """
-        return None
-
-    def marginal(self, data: Data) -> Marginal | str | None:
-        """This model with one site integrated out, for back-ends that look for a mode.
-
-        The mode of many entries, each with few judgements of its own, together with what they
-        share is inconsistent for what they share, however many there are (Neyman and Scott 1948):
-        the number of judgements of each does not grow with the number of entries.
-
-        Parameters
-        ----------
-        data : Judgements
-
-        Returns
-        -------
-        Marginal, str or None
-            None for a model whose sites are all estimated together; the sentence that says why not
-            for one that has such a site, and no such form.
-        """
-        return None
-
     def why_not(self, data: Data) -> str | None:
         """The sentence that says why this model cannot be fitted to these data.
 
@@ -422,35 +399,16 @@ class Model[Data: Judgements](abc.ABC):
         """
         return None
 
-    def data_warnings(self, data: Data) -> tuple[str, ...]:
-        """Sentences about what these data cannot tell this model; `raters.fit` warns of each.
+    def warnings(self, data: Data, fit: Fit | None = None) -> tuple[str, ...]:
+        """Sentences about what these data cannot tell this model; about a fit, what is wrong with
+        it that diagnostics of convergence do not see. `raters.fit` warns of each.
 
         Parameters
         ----------
         data : Judgements
             Without rows of count 0.
-
-        Returns
-        -------
-        tuple of str
-        """
-        return ()
-
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Data
-    ) -> tuple[str, ...]:
-        """Sentences about what is wrong with a fit that diagnostics of convergence do not see;
-        `raters.fit` warns of each.
-
-        Parameters
-        ----------
-        draws : mapping
-            Draws of each latent site, shape (chain, draw, ...).
-        responsibility : array, shape (unit, class), or None
-            Posterior probability of each class of each unit, for a likelihood that sums classes
-            out.
-        data : Judgements
-            What was fitted.
+        fit : Fit, optional
+            Draws of a fit to the data.
 
         Returns
         -------
@@ -518,3 +476,35 @@ def renumbered(
         )
         for name, site in ((name, np.asarray(values[name])) for name in symmetry.sites)
     }
+
+
+def facts_of[Fact](model: Model[Any], kind: type[Fact]) -> tuple[Fact, ...]:
+    """Facts of one kind."""
+    return tuple(one for one in model.facts if isinstance(one, kind))
+
+
+def read_by(model: Model[Any], data: Any, like: Any = None) -> Any:
+    """Data as a model takes them, of what a user passes to a verb."""
+    return model.read(data, like) if isinstance(model, Reading) else data
+
+
+def marginal_of(model: Model[Any], data: Any) -> Marginal | str | None:
+    """A model with one site integrated out; None where all sites are estimated together."""
+    return model.marginal(data) if isinstance(model, Integrated) else None
+
+
+def axis_names_of(model: Model[Any], data: Any) -> dict[str, tuple[Any, ...]]:
+    """Names along axes of the parameters that are not axes of the data."""
+    return model.axis_names(data) if isinstance(model, Named) else {}
+
+
+def local_sites(model: Model[Any]) -> tuple[str, ...]:
+    """Sites of single units."""
+    return tuple(site for local in facts_of(model, Local) for site in local.sites)
+
+
+def references_of(thing: Any) -> tuple[str, ...]:
+    """Works that a model cites, or a back-end, or a class of these."""
+    if isinstance(thing, Citing) and not isinstance(thing, type):
+        return thing.cited
+    return (str(thing.reference),)

@@ -19,7 +19,7 @@ from raters.fitting.result import draws_of, program_of
 from raters.judgements.choices import Choices
 from raters.judgements.counts import ranks
 from raters.judgements.names import name_text, names_array
-from raters.model import Model
+from raters.model import Model, axis_names_of
 from raters.program import Program
 
 # Draws under which shares are predicted.
@@ -146,7 +146,7 @@ def _term(
     if not dims:
         return name.replace("_", " ")
     parts = []
-    named = {**program.data.names, **program.model.axis_names(program.data)}
+    named = {**program.data.names, **axis_names_of(program.model, program.data)}
     for axis, place in zip(dims, index, strict=True):
         known = program.coords.get(axis)
         label = name_text(place if known is None else known[place])

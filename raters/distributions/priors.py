@@ -93,7 +93,7 @@ def made(name: str, parameters: Mapping[str, Any]) -> dist.Distribution:
     return distribution_named(name)(**arrays)
 
 
-class OwnPriors(Messenger):  # type: ignore[misc]
+class OwnPriors(Messenger):
     """Effect handler that gives sites the priors of a user."""
 
     def __init__(self, priors: Priors, title: str) -> None:

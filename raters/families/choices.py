@@ -8,6 +8,7 @@ from raters.checking.predictive import check
 from raters.families.discrepancies.choices import DISCREPANCIES
 from raters.families.sections import shown, signs
 from raters.judgements.choices import Choices
+from raters.model import Own, facts_of
 from raters.models import choices as models
 from raters.models.choices import MixedLogit, MultinomialLogit
 
@@ -19,7 +20,7 @@ def terms(context: kinds.AuditContext) -> kinds.Section:
     """Coefficients, constants and other parameters of the model, in the user's units."""
     frame = coefficients(context.program, context.result, context.level).to_dataframe()
     # Of each chooser there are many.
-    everybodys = {site.site for site in context.program.model.own}
+    everybodys = {site.site for site in facts_of(context.program.model, Own)}
     frame = frame.reset_index().loc[lambda rows: ~rows["parameter"].isin(everybodys)]
     spread = frame["parameter"].str.endswith("spread")
     return kinds.Section(

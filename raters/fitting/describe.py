@@ -7,7 +7,7 @@ from typing import Any
 from raters.errors.validation import checked
 from raters.fitting.result import check_data
 from raters.inference.polya_gamma import detection
-from raters.model import Model
+from raters.model import Model, read_by
 from raters.program import Program, within
 
 
@@ -37,7 +37,7 @@ def describe(model: Model[Any], data: Any) -> str:
       blocks: reward
       symmetries: Shift(site='reward', axis=None)
     """
-    data = model.read(data)
+    data = read_by(model, data)
     check_data(data, "data", model)
     lines = [repr(model)]
     program = Program(model, data)

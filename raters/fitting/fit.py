@@ -35,7 +35,7 @@ from raters.inference.mixing import warn_unless_converged
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
 from raters.kinds import registered_kinds
-from raters.model import Model, Values
+from raters.model import Model, Values, read_by
 from raters.program import Program
 
 # Pointwise log-likelihoods are stored without being asked for up to this many numbers (240 MB).
@@ -99,7 +99,7 @@ def fit(
     ['reward', 'reward_scale']
 
     """
-    data = model.read(data)
+    data = read_by(model, data)
     check_types(model, data, seed)
     backend = default_backend(model, data) if backend is None else backend
     if mesh is not None and not data.divisible:
@@ -114,7 +114,7 @@ def fit(
     _warn_of_data(program)
     judged = data.unpadded()
     earlier = {} if start is None else {"start": _earlier_draws(program, backend, start)}
-    sentences = model.data_warnings(judged) if judged.num_judgements else ()
+    sentences = model.warnings(judged) if judged.num_judgements else ()
     unused = [one for part in program.parts.values() for one in _unused(part)]
     for sentence in (*sentences, *unused):
         warnings.warn(sentence, DataWarning, stacklevel=3)

@@ -16,7 +16,7 @@ from scipy.special import ndtri
 
 from raters.inference.polya_gamma.panels import factors
 from raters.judgements.names import name_text
-from raters.model import Model, Values
+from raters.model import Model, Own, Values, facts_of
 from raters.program import Program
 
 # Vectors of a newcomer under each draw.
@@ -25,7 +25,7 @@ _VECTORS = 64
 
 def newcomers(program: Program[Any], questions: Any) -> tuple[Any, ...]:
     """Return the judges of questions who were not in the fit, where they can be answered for."""
-    if not program.model.own:
+    if not facts_of(program.model, Own):
         return ()
     judge = program.data.judge
     known = set(map(name_text, program.data.coords[judge]))
@@ -46,7 +46,7 @@ def with_newcomers(program: Program[Any], draws: Values, number: int) -> Iterato
     """Yield draws in which newcomers have vectors, spread evenly over the population."""
     from scipy.stats import qmc
 
-    own = [one.site for one in program.model.own]
+    own = [one.site for one in facts_of(program.model, Own)]
     widths = [draws[name].shape[-1] for name in own]
     row = jax.tree.map(jnp.asarray, program.data.first_unit())
     factor = np.asarray(_factors(program.model, tuple(own), row, draws))

@@ -160,7 +160,7 @@ def responsibilities(program: Program[Any], result: xr.DataTree) -> dict[str, xr
 
 
 def fit_warnings(program: Program[Any], result: xr.DataTree) -> tuple[str, ...]:
-    """Sentences of the models about a fit; see `raters.Model.fit_warnings`."""
+    """Sentences of the models about a fit; see `raters.Model.warnings`."""
     sentences: list[str] = []
     for name, own in program.parts.items():
         before = f"part {name!r}: " if name else ""

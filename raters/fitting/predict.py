@@ -20,7 +20,7 @@ from raters.fitting.newcomers import joined_by, mean_of, newcomers, with_newcome
 from raters.fitting.result import check_data, draws_of, lead_coords, program_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_array, plural, shorten
-from raters.model import Model, Values
+from raters.model import Model, Values, read_by
 from raters.program import Program, answer_probs, class_probs, class_weights, responsibility
 
 # Probabilities of classes are computed for up to this many numbers (1.6 GB).
@@ -166,7 +166,7 @@ def _answer_table(
 
 def questions_of(program: Program[Any], questions: Any) -> Any:
     """Questions as the model takes them, about sites of the shapes that were fitted."""
-    read = program.model.read(questions, program.data)
+    read = read_by(program.model, questions, program.data)
     if read is questions:
         return questions
     fitted = {name: site.shape for name, site in program.sites.items()}

@@ -25,7 +25,7 @@ from raters.judgements.names import check_result, names_array
 from raters.judgements.stored import imported_class, qualified_name
 from raters.judgements.together import Together
 from raters.kinds import registered_kinds
-from raters.model import Model, Values
+from raters.model import Fit, Model, Values
 from raters.program import Program, models_of, pointwise_log_likelihood, responsibility, trace
 
 # `responsibilities` averages over as many draws as stay below this many numbers, and over this
@@ -234,7 +234,7 @@ def lead_coords(result: Any) -> dict[str, np.ndarray]:
 
 
 def fit_warnings(program: Program[Any], result: xr.DataTree) -> tuple[str, ...]:
-    """Sentences of the model about a fit; see `raters.Model.fit_warnings`."""
+    """Sentences of the model about a fit; see `raters.Model.warnings`."""
     draws = {name: np.asarray(result["posterior"][name].values) for name in program.sites}
     # A sentence about shares of the draws needs no more of them than show a share of a twentieth.
     chains, number = next(iter(draws.values())).shape[:2]
@@ -245,7 +245,10 @@ def fit_warnings(program: Program[Any], result: xr.DataTree) -> tuple[str, ...]:
     if program.latent is not None:
         table = result[program.latent.group]["responsibility"]
         responsibility = table.transpose(*program.latent.axes).values
-    return program.model.fit_warnings(draws, responsibility, program.data)
+    model, data = program.model, program.data
+    known = set(model.warnings(data))
+    sentences = model.warnings(data, Fit(draws, responsibility))
+    return tuple(one for one in sentences if one not in known)
 
 
 def pointwise(program: Program[Any], result: xr.DataTree) -> xr.Dataset:

@@ -16,7 +16,7 @@ from raters.fitting.result import draws_of, lead_coords, program_of, whole_progr
 from raters.inference.base import one_blas_thread
 from raters.inference.polya_gamma import panel_mode
 from raters.judgements.names import names_array
-from raters.model import Model
+from raters.model import Model, Own, facts_of
 from raters.program import Program, models_of
 
 # Draws under which vectors of single judges are integrated out, and the largest standard error of
@@ -73,7 +73,7 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
     if by not in possible:
         choices = f"choose one of {', '.join(map(repr, possible))}"
         refuse("by", by, expected=choices)
-    if by == data.judge and model.own:
+    if by == data.judge and facts_of(model, Own):
         return _with(result, _integrated(program, result))
     table = pointwise(program, result)
     if by != program.unit:

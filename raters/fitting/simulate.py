@@ -17,7 +17,7 @@ from raters.errors.validation import checked
 from raters.fitting.fit import check_types
 from raters.judgements.base import Judgements
 from raters.judgements.together import Together
-from raters.model import Model, Values
+from raters.model import Model, Values, read_by
 from raters.program import Program, within
 
 
@@ -58,7 +58,7 @@ def simulate(
     >>> again.truth["competence"].shape
     (3,)
     """
-    questions = model.read(questions)
+    questions = read_by(model, questions)
     check_types(model, questions, seed)
     asked = questions.unanswered()
     if reason := model.why_not(asked):

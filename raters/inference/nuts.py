@@ -24,7 +24,7 @@ from raters.errors.validation import boolean, plain_whole, share
 from raters.inference import modes
 from raters.inference.base import Backend, Draws, Start, last_draws, numpy_seeds, progress_bar
 from raters.inference.polya_gamma.sweep import visit_orbits
-from raters.model import Model, Scale, Values
+from raters.model import Model, Own, Scale, Values, facts_of
 from raters.program import Program, inside, trace
 from raters.program.placing import first_unit
 
@@ -60,16 +60,16 @@ def _white_name(site: str) -> str:
 
 def whitened_program(model: Model[Any]) -> Callable[..., None]:
     """Return the program of a model, its vectors of single judges in units of their scales."""
-    if not model.own:
+    if not facts_of(model, Own):
         return model
-    config = {own.site: _Whitened() for own in model.own}
+    config = {own.site: _Whitened() for own in facts_of(model, Own)}
     return numpyro.handlers.reparam(model, config=config)
 
 
 def whitened(model: Model[Any], data: Any, values: Values) -> Values:
     """Return the values of the sites that this program samples."""
     white = dict(values)
-    for own in model.own:
+    for own in facts_of(model, Own):
         white[_white_name(own.site)] = _white(model, own.site, data, values)
         del white[own.site]
     return white

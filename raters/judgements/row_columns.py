@@ -88,4 +88,4 @@ def _usual(data: Any, like: Any) -> Float[np.ndarray, "row column"]:
     same: Int[np.ndarray, " row"] = match_names(
         np.asarray(data.codes(data.judge)), data.judges, like.judges, like.judge
     )
-    return usual[same]
+    return np.asarray(usual[same])

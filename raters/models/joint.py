@@ -16,7 +16,7 @@ from numpyro.distributions import constraints
 from raters.errors import refuse
 from raters.errors.validation import nearest
 from raters.judgements.together import Together, check_part_name
-from raters.model import Model, Permute, Symmetry, Values
+from raters.model import Fit, Model, Permute, Symmetry, Values, references_of
 from raters.models._joint_part import Drawn, Group, PartOf
 from raters.models._joint_symmetries import joint_symmetries, named
 
@@ -110,7 +110,7 @@ class JointModel(Model[Together]):
 
     @property
     def cited(self) -> tuple[str, ...]:
-        of_parts = (reference for model in self.parts.values() for reference in model.cited)
+        of_parts = (text for model in self.parts.values() for text in references_of(model))
         return (*(("song2000multivariate",) if self.tied else ()), *of_parts)
 
     # ---------------------------------------------------------------- parts
@@ -200,12 +200,12 @@ class JointModel(Model[Together]):
                 )
         return None
 
-    def data_warnings(self, data: Together) -> tuple[str, ...]:
+    def warnings(self, data: Together, fit: Fit | None = None) -> tuple[str, ...]:
         """Pass on what the models say about each part by itself."""
         return tuple(
             f"part {name!r} by itself: {sentence}"
             for name, model in self.models
-            for sentence in model.data_warnings(data.part(name))
+            for sentence in model.warnings(data.part(name))
         )
 
 

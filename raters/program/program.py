@@ -22,7 +22,7 @@ from raters.errors.validation import instance
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
 from raters.judgements.together import Together
-from raters.model import Model
+from raters.model import Model, axis_names_of
 from raters.program.placing import placed
 from raters.program.traces import inputs_of, models_of, observed_sites, skeleton
 from raters.program.values import SAMPLE
@@ -230,7 +230,7 @@ class Program[Data: Judgements]:
         named: dict[str, Any] = {}
         for name, part in self.parts.items():
             own = {} if part.latent is None else {part.latent.name: part.latent.names}
-            own |= part.model.axis_names(part.data) | dict(part.data.coords)
+            own |= axis_names_of(part.model, part.data) | dict(part.data.coords)
             named |= {self.axis_name(name, axis): names for axis, names in own.items()}
         return named | dict(self.data.coords)
 

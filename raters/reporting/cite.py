@@ -15,7 +15,7 @@ import xarray as xr
 from raters.errors import SettingError, refuse
 from raters.fitting.storage import from_json, stored_class
 from raters.inference.base import Backend
-from raters.model import Model
+from raters.model import Model, references_of
 
 _ENTRY = re.compile(r"^@\w+\s*\{\s*([^\s,{}]+),.*?(?=^@|\Z)", re.MULTILINE | re.DOTALL)
 
@@ -76,8 +76,7 @@ def cited_entries(things: Sequence[Any]) -> list[str]:
     """Return each entry of models, back-ends or their classes once, in their order."""
     by_key: dict[str, str] = {}
     for thing in things:
-        references = thing.cited if isinstance(thing, Model) else (thing.reference,)
-        for key, entry in (pair for text in references for pair in _entries(text)):
+        for key, entry in (pair for text in references_of(thing) for pair in _entries(text)):
             if by_key.setdefault(key, entry) != entry:
                 refuse("reference", key, "is the key of two works", "give each a key of its own")
     return list(by_key.values())

@@ -143,5 +143,5 @@ def _data_warnings(program: Program[Any]) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         program.data.warn()
-    of_model = program.model.data_warnings(program.data)
+    of_model = program.model.warnings(program.data)
     return [str(warning.message) for warning in caught] + list(of_model)

@@ -57,12 +57,19 @@ class Term(abc.ABC):
         Shares of types, and the order of the types, in which they change the sign of the term.
     symmetries : tuple of Symmetry
         Transformations that leave its part of the predictor unchanged.
+    parts : tuple of Term
+        Terms that it is made of.
     reference : str
         Keys of works that a model with it cites.
     """
 
     reference: ClassVar[str] = ""
+    needs: tuple[str, ...] = ()
+    linear: tuple[str, ...] | None = None
+    scales: tuple[str, ...] = ()
+    symmetries: tuple[Symmetry | Spread, ...] = ()
     exchanged: ClassVar[tuple[tuple[str, tuple[int, ...]], ...]] = ()
+    parts: tuple[Term, ...] = ()
 
     @abc.abstractmethod
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
@@ -77,24 +84,8 @@ class Term(abc.ABC):
         """Values of the sites from which samplers set out."""
 
     @property
-    def needs(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def linear(self) -> tuple[str, ...] | None:
-        return None
-
-    @property
-    def scales(self) -> tuple[str, ...]:
-        return ()
-
-    @property
     def flipped(self) -> tuple[str, ...] | None:
         return self.linear
-
-    @property
-    def symmetries(self) -> tuple[Symmetry | Spread, ...]:
-        return ()
 
     def warnings(self, data: Comparisons) -> tuple[str, ...]:
         """Sentences on what the data cannot tell of it."""
@@ -122,11 +113,6 @@ class Term(abc.ABC):
         return {}
 
     # ---------------------------------------------------------------- combinations
-
-    @property
-    def parts(self) -> tuple[Term, ...]:
-        """Terms that it is made of."""
-        return ()
 
     def every(self) -> tuple[Term, ...]:
         """It, and all terms that it is made of."""
@@ -159,20 +145,33 @@ def _terms(term: Term) -> tuple[Term, ...]:
     return term.terms if isinstance(term, Sum) else (term,)
 
 
+class Prepared(Term):
+    """Term that samples some of its sites before the factor of a product, and some behind it."""
+
+    def sample(self, data: Comparisons) -> Float[Array, " *row"]:
+        return self.finish(data, self.prepare(data))
+
+    @abc.abstractmethod
+    def prepare(self, data: Comparisons) -> Any: ...
+
+    @abc.abstractmethod
+    def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]: ...
+
+
 @dataclass(frozen=True)
 class Combined(Term):
     """Several terms: what one of them needs, warns of and cannot be, all do."""
 
     @property
-    def needs(self) -> tuple[str, ...]:
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
         return tuple(dict.fromkeys(name for part in self.parts for name in part.needs))
 
     @property
-    def scales(self) -> tuple[str, ...]:
+    def scales(self) -> tuple[str, ...]:  # type: ignore[override]
         return tuple(name for part in self.parts for name in part.scales)
 
     @property
-    def symmetries(self) -> tuple[Symmetry | Spread, ...]:
+    def symmetries(self) -> tuple[Symmetry | Spread, ...]:  # type: ignore[override]
         return tuple(one for part in self.parts for one in part.symmetries)
 
     def start(self, data: Comparisons) -> Values:
@@ -203,11 +202,11 @@ class Sum(Combined):
         return " + ".join(map(repr, self.terms))
 
     @property
-    def parts(self) -> tuple[Term, ...]:
+    def parts(self) -> tuple[Term, ...]:  # type: ignore[override]
         return self.terms
 
     @property
-    def linear(self) -> tuple[str, ...] | None:
+    def linear(self) -> tuple[str, ...] | None:  # type: ignore[override]
         return _all([term.linear for term in self.terms])
 
     @property
@@ -236,7 +235,7 @@ class Product(Combined):
         return Product(self.factor, self.scaled * other)
 
     @property
-    def parts(self) -> tuple[Term, ...]:
+    def parts(self) -> tuple[Term, ...]:  # type: ignore[override]
         return (self.factor, self.scaled)
 
     @property
@@ -244,7 +243,7 @@ class Product(Combined):
         return self.scaled.flipped or self.factor.flipped
 
     @property
-    def symmetries(self) -> tuple[Symmetry | Spread, ...]:
+    def symmetries(self) -> tuple[Symmetry | Spread, ...]:  # type: ignore[override]
         up, down = self.scaled, self.factor
         found = [*up.symmetries, *down.symmetries]
         if up.linear and down.linear:

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from raters.errors import refuse
 from raters.judgements.comparisons import Comparisons
 from raters.model import Values
-from raters.terms.base import Term
+from raters.terms.base import Prepared, Term
 
 # Where competences of annotators are from.
 Range = Literal["unit", "positive", "signed"]
@@ -24,7 +24,7 @@ HIGH = {"unit": 1.0, "positive": None, "signed": None}
 
 
 @dataclass(frozen=True)
-class Competence(Term):
+class Competence(Prepared):
     r"""Competence of each annotator, :math:`\beta_k \sim \mathrm{Normal}(1, \tau)` on a range.
 
     Parameters
@@ -35,6 +35,8 @@ class Competence(Term):
         Standard deviation τ; learned from :math:`\mathrm{LogNormal}(\log ½, 1)`, but 1 for
         ``"signed"`` by ``"auto"``.
     """
+
+    linear = ("competence",)
 
     range: Range = "unit"
     spread: Width = "auto"
@@ -47,10 +49,6 @@ class Competence(Term):
         return fixed_spread(self.range, self.spread)
 
     @property
-    def linear(self) -> tuple[str, ...]:
-        return ("competence",)
-
-    @property
     def flipped(self) -> tuple[str, ...] | None:
         return self.linear if self.range == "signed" else None
 
@@ -61,9 +59,6 @@ class Competence(Term):
         competence = sample_competence(self.range, ready, data.num_annotators)
         of_rows: Array = competence[data.annotator]
         return of_rows
-
-    def sample(self, data: Comparisons) -> Float[Array, " *row"]:
-        return self.finish(data, self.prepare(data))
 
     def start(self, data: Comparisons) -> Values:
         start: Values = {"competence": jnp.full(data.num_annotators, 0.8)}
@@ -125,11 +120,11 @@ class Effect(Term):
     scale: float = 1.0
 
     @property
-    def needs(self) -> tuple[str, ...]:
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
         return (self.column,)
 
     @property
-    def linear(self) -> tuple[str, ...]:
+    def linear(self) -> tuple[str, ...]:  # type: ignore[override]
         return (f"{self.column}_effect",)
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
@@ -154,21 +149,21 @@ class Groups(Term):
     column: str
 
     @property
-    def needs(self) -> tuple[str, ...]:
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
         return (self.column,)
 
     @property
-    def linear(self) -> tuple[str, ...]:
+    def linear(self) -> tuple[str, ...]:  # type: ignore[override]
         return (f"{self.column}_effect",)
 
     @property
-    def scales(self) -> tuple[str, ...]:
+    def scales(self) -> tuple[str, ...]:  # type: ignore[override]
         return (f"{self.column}_spread",)
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         spread = numpyro.sample(*self.scales, dist.LogNormal(jnp.log(0.5), 1.0))
-        with numpyro.plate(self.column, len(data.levels(self.column))):
-            effect = numpyro.sample(*self.linear, dist.Normal(0.0, spread))
+        effects = dist.Normal(0.0, spread).expand([len(data.levels(self.column))]).to_event(1)
+        effect = numpyro.sample(*self.linear, effects, infer={"event_dims": [self.column]})
         of_rows: Array = effect[jnp.asarray(data.column(self.column))]
         return of_rows
 
@@ -205,6 +200,9 @@ class Drift(Term):
         Number of periods.
     """
 
+    linear = ("step",)
+    scales = ("step_spread",)
+
     column: str
     periods: int
 
@@ -213,16 +211,8 @@ class Drift(Term):
             refuse("periods", self.periods, "leaves no step", "give two at least")
 
     @property
-    def needs(self) -> tuple[str, ...]:
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
         return (self.column,)
-
-    @property
-    def linear(self) -> tuple[str, ...]:
-        return ("step",)
-
-    @property
-    def scales(self) -> tuple[str, ...]:
-        return ("step_spread",)
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         spread = numpyro.sample("step_spread", dist.LogNormal(jnp.log(0.2), 1.0))

@@ -28,15 +28,10 @@ class Covariates(Term):
     r"""Features of the two sides beside their rewards ("style control"), :math:`x^\top \theta`,
     with :math:`\theta_f \sim \mathrm{Normal}(0, 1)`."""
 
+    needs = ("features",)
+    linear = ("coefficient",)
+
     reference: ClassVar[str] = "li2024style"
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return ("features",)
-
-    @property
-    def linear(self) -> tuple[str, ...]:
-        return ("coefficient",)
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         with numpyro.plate("feature", len(data.feature_names)):

@@ -29,15 +29,10 @@ class PositionBias(Term):
         1)`.
     """
 
+    needs = ("first",)
+    linear = ("position_bias",)
+
     by: Literal["shared", "annotator"] = "shared"
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return ("first",)
-
-    @property
-    def linear(self) -> tuple[str, ...]:
-        return ("position_bias",)
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         if self.by == "shared":

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from raters.judgements.comparisons import Comparisons
 from raters.model import Shift, Symmetry, Values
-from raters.terms.base import Term, gap, spread_of
+from raters.terms.base import Prepared, gap, spread_of
 from raters.terms.covariates import regression, unlike_features
 
 
@@ -23,7 +23,7 @@ def learned_scale(name: str, fixed: float | None) -> Any:
 
 
 @dataclass(frozen=True)
-class Rewards(Term):
+class Rewards(Prepared):
     r"""Rewards of the two items, :math:`r_i - r_j`, with :math:`r_i \sim \mathrm{Normal}(0, s)`.
 
     Parameters
@@ -33,18 +33,16 @@ class Rewards(Term):
         unless given.
     """
 
+    linear = ("reward",)
+
     scale: float | None = None
 
     @property
-    def linear(self) -> tuple[str, ...]:
-        return ("reward",)
-
-    @property
-    def scales(self) -> tuple[str, ...]:
+    def scales(self) -> tuple[str, ...]:  # type: ignore[override]
         return ("reward_scale",) if self.scale is None else ()
 
     @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
+    def symmetries(self) -> tuple[Symmetry, ...]:  # type: ignore[override]
         return (Shift("reward"),)
 
     def prepare(self, data: Comparisons) -> Any:
@@ -55,15 +53,12 @@ class Rewards(Term):
             reward = numpyro.sample("reward", dist.Normal(0.0, ready))
         return gap(reward, data)
 
-    def sample(self, data: Comparisons) -> Float[Array, " *row"]:
-        return self.finish(data, self.prepare(data))
-
     def start(self, data: Comparisons) -> Values:
         return standardised(win_rates(data), self.scale)
 
 
 @dataclass(frozen=True)
-class LinearRewards(Term):
+class LinearRewards(Prepared):
     r"""Rewards that are linear in the features of the two sides,
     :math:`\theta^\top (\phi_i - \phi_j)`, with :math:`\theta_f \sim \mathrm{Normal}(0, s)`.
 
@@ -73,18 +68,13 @@ class LinearRewards(Term):
         Standard deviation s; learned unless given.
     """
 
+    needs = ("features",)
+    linear = ("coefficient",)
+
     scale: float | None = None
 
     @property
-    def needs(self) -> tuple[str, ...]:
-        return ("features",)
-
-    @property
-    def linear(self) -> tuple[str, ...]:
-        return ("coefficient",)
-
-    @property
-    def scales(self) -> tuple[str, ...]:
+    def scales(self) -> tuple[str, ...]:  # type: ignore[override]
         return ("coefficient_scale",) if self.scale is None else ()
 
     def prepare(self, data: Comparisons) -> Any:
@@ -95,9 +85,6 @@ class LinearRewards(Term):
             coefficient = numpyro.sample("coefficient", dist.Normal(0.0, ready))
         value: Array = jnp.asarray(data.features) @ coefficient
         return value
-
-    def sample(self, data: Comparisons) -> Float[Array, " *row"]:
-        return self.finish(data, self.prepare(data))
 
     def start(self, data: Comparisons) -> Values:
         coefficient = regression(data, self.scale)

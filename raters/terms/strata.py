@@ -21,20 +21,12 @@ class Strata(Term):
     :math:`\delta_{si} \sim \mathrm{Normal}(0, \tau)`,
     :math:`\tau \sim \mathrm{LogNormal}(\log ½, 1)`. Add it to `Rewards`."""
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return ("stratum",)
+    needs = ("stratum",)
+    linear = ("deviation",)
+    scales = ("deviation_spread",)
 
     @property
-    def linear(self) -> tuple[str, ...]:
-        return ("deviation",)
-
-    @property
-    def scales(self) -> tuple[str, ...]:
-        return ("deviation_spread",)
-
-    @property
-    def symmetries(self) -> tuple[Symmetry | Spread, ...]:
+    def symmetries(self) -> tuple[Symmetry | Spread, ...]:  # type: ignore[override]
         shift, transfer = Shift("deviation", axis=1), Transfer("reward", "deviation")
         return (shift, transfer, Spread("deviation", "deviation_spread"))
 

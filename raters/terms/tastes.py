@@ -16,7 +16,7 @@ from scipy.special import expit
 from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
 from raters.model import Affine, Rotation, Shift, Spread, Symmetry, Transfer, Values
-from raters.terms.base import Term, gap
+from raters.terms.base import Prepared, Term, gap
 from raters.terms.components import components
 from raters.terms.rewards import Rewards
 
@@ -25,7 +25,7 @@ _MANY = 500_000
 
 
 @dataclass(frozen=True)
-class Tastes(Term):
+class Tastes(Prepared):
     r"""Rewards of each annotator's own about those of the crowd,
     :math:`r_i + d_{ki} - r_j - d_{kj}`, with :math:`d_{ki} \sim \mathrm{Normal}(0, \tau)`; see
     `HierarchicalBTL`.
@@ -40,22 +40,20 @@ class Tastes(Term):
         Site of a competence that multiplies it.
     """
 
+    linear = ("reward", "taste")
+
     scale: float | None = None
     spread: float | None = None
     own: bool = False
     factor: str | None = None
 
     @property
-    def linear(self) -> tuple[str, ...]:
-        return ("reward", "taste")
-
-    @property
-    def scales(self) -> tuple[str, ...]:
+    def scales(self) -> tuple[str, ...]:  # type: ignore[override]
         of_tastes = ("taste_spread",) if self.spread is None else ()
         return (*Rewards(self.scale).scales, *of_tastes, *("taste_spread_median",) * self.own)
 
     @property
-    def symmetries(self) -> tuple[Symmetry | Spread, ...]:
+    def symmetries(self) -> tuple[Symmetry | Spread, ...]:  # type: ignore[override]
         transfer = Transfer("reward", "taste", self.factor)
         spread = (Spread("taste", "taste_spread"),) if self.spread is None else ()
         return (Shift("reward"), Shift("taste", axis=1), transfer, *spread)
@@ -86,10 +84,8 @@ class Tastes(Term):
 
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]:
         (reward, taste), who = ready, data.annotator
-        return gap(reward, data) + taste[who, data.first] - taste[who, data.second]
-
-    def sample(self, data: Comparisons) -> Float[Array, " *row"]:
-        return self.finish(data, self.prepare(data))
+        value: Array = gap(reward, data) + taste[who, data.first] - taste[who, data.second]
+        return value
 
     def start(self, data: Comparisons) -> Values:
         start = Rewards(self.scale).start(data)
@@ -127,7 +123,7 @@ class Factors(Term):
     number: int = 1
 
     @property
-    def symmetries(self) -> tuple[Symmetry | Spread, ...]:
+    def symmetries(self) -> tuple[Symmetry | Spread, ...]:  # type: ignore[override]
         return (
             Shift("reward"),
             Shift("loading", axis=0),

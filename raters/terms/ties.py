@@ -87,7 +87,7 @@ def votes_with_ties(
     return _DISTRIBUTIONS[ties.model](jnp.asarray(logits), jnp.asarray(own)[:, None])
 
 
-def why_not(model: Any, data: Comparisons) -> str | None:
+def why_not_tied(model: Any, data: Comparisons) -> str | None:
     """Explain why ties as these data have them cannot be modelled, or return None."""
     ties = ties_of(model)
     if data.tied == (ties is not None):

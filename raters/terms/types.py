@@ -19,7 +19,7 @@ from raters.errors import Reason
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.model import Permute, Shift, Symmetry, Values
-from raters.terms.base import Term, spread_of
+from raters.terms.base import Prepared, Term, spread_of
 from raters.terms.covariates import regression, unlike_features
 from raters.terms.rewards import learned_scale, standardised, win_rates
 
@@ -44,14 +44,12 @@ class Guessers(Term):
     ``Guessers() * Competence("positive") * Rewards()`` is `GuesserBTL`.
     """
 
+    linear = ()
+
     reference: ClassVar[str] = "raykar2012eliminating"
     exchanged: ClassVar[tuple[tuple[str, tuple[int, ...]], ...]] = (("type_weight", (2, 1, 0)),)
     number: ClassVar[int] = len(DIRECTIONS)
     names: ClassVar[tuple[str, ...]] = tuple(DIRECTIONS)
-
-    @property
-    def linear(self) -> tuple[str, ...]:
-        return ()
 
     def sample_weight(self) -> Float[Array, " type"]:
         """Sample the share of each type."""
@@ -67,7 +65,7 @@ class Guessers(Term):
 
 
 @dataclass(frozen=True)
-class _Mixed(Term):
+class _Mixed(Prepared):
     """Rewards of each type of annotator, of which the type is summed out."""
 
     number: int
@@ -77,15 +75,12 @@ class _Mixed(Term):
     names: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
+    def symmetries(self) -> tuple[Symmetry, ...]:  # type: ignore[override]
         return permute(self.number, *(self.linear or ()))
 
     def sample_weight(self) -> Float[Array, " type"]:
         """Sample the share of each type."""
         return sample_weight(self.number, self.concentration)
-
-    def sample(self, data: Comparisons) -> Float[Array, "row type"]:
-        return self.finish(data, self.prepare(data))
 
     def profiles(self, data: Comparisons) -> Float[np.ndarray, "annotator feature"]:
         """Features by which annotators are clustered."""
@@ -122,16 +117,14 @@ class Types(_Mixed):
         Concentration c.
     """
 
-    @property
-    def linear(self) -> tuple[str, ...]:
-        return ("reward",)
+    linear = ("reward",)
 
     @property
-    def scales(self) -> tuple[str, ...]:
+    def scales(self) -> tuple[str, ...]:  # type: ignore[override]
         return ("reward_scale",) if self.scale is None else ()
 
     @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
+    def symmetries(self) -> tuple[Symmetry, ...]:  # type: ignore[override]
         return (Shift("reward", axis=0), *super().symmetries)
 
     def prepare(self, data: Comparisons) -> Any:
@@ -158,16 +151,11 @@ class LinearTypes(_Mixed):
     r"""As `Types`, with rewards linear in features of the two sides:
     :math:`\theta_z^\top (\phi_i - \phi_j)`."""
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return ("features",)
+    needs = ("features",)
+    linear = ("coefficient",)
 
     @property
-    def linear(self) -> tuple[str, ...]:
-        return ("coefficient",)
-
-    @property
-    def scales(self) -> tuple[str, ...]:
+    def scales(self) -> tuple[str, ...]:  # type: ignore[override]
         return ("coefficient_scale",) if self.scale is None else ()
 
     def prepare(self, data: Comparisons) -> Any:

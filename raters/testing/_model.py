@@ -28,9 +28,11 @@ from raters.model import (
     Scale,
     Shift,
     Sign,
+    Spread,
     Symmetry,
     Transfer,
     Values,
+    facts_of,
 )
 from raters.program import Program, observed_sites, skeleton, trace
 from raters.reporting.cite import cited_entries
@@ -339,7 +341,7 @@ def _check_symmetries(model: Model[Any], data: Any, values: Values, seed: int) -
 
 def _check_spreads(model: Model[Any], data: Any, values: Values) -> None:
     """A scale and site times a number change the prior by volume and the scale's density alone."""
-    for spread in model.spreads:
+    for spread in facts_of(model, Spread):
         priors = []
         for factor in (1.0, 1.7):
             scale, site = values[spread.scale], values[spread.site]

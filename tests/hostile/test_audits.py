@@ -13,6 +13,7 @@ import raters as rt
 import raters.figures as fg
 from raters import checking, testing
 from raters.errors import DataError, SettingError
+from raters.model import Fit
 from tests import hand
 from tests.hostile.table import (
     NO_COUNT,
@@ -141,5 +142,5 @@ def test_labels_of_nan_are_no_traceback_after_a_fit():
     nan = np.full((1, 5, 2, 2, 2), np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        said = rt.DawidSkene().fit_warnings({"confusion": nan}, np.full((2, 2), np.nan), LABELS)
+        said = rt.DawidSkene().warnings(LABELS, Fit({"confusion": nan}, np.full((2, 2), np.nan)))
     assert said == ()

@@ -18,7 +18,7 @@ def label_crowd_of_three() -> rt.Labels:
 def test_entries_before_the_first_stay(label_crowd_of_three) -> None:
     """The coefficients of the features grow with their scale, and the intercept does not."""
     labels = label_crowd_of_three
-    model, (spread,) = rt.Raykar(), rt.Raykar().spreads
+    model, (spread,) = rt.Raykar(), rt.Raykar().facts
     rng, row = np.random.default_rng(2), labels.take(slice(0, 1))
     with jax.enable_x64(True):
         values = {name: np.asarray(value, float) for name, value in model.start(labels).items()}

@@ -140,7 +140,7 @@ def with_feature(make, *others) -> rt.Choices:
 def test_collinear_features_are_named(model) -> None:
     def sentences(*makes, constants: bool = True) -> list[str]:
         own = dataclasses.replace(model, constants=constants)
-        found = own.data_warnings(with_feature(*makes))
+        found = own.warnings(with_feature(*makes))
         return [text for text in found if "prior divides" in text]
 
     (twice,) = sentences(lambda x, y, code, rng: 2 * x)

@@ -67,8 +67,8 @@ def test_questions_without_features_are_asked_at_equal_ones(swayed, fit_quietly)
 def test_features_of_items_alone_are_said_to_be_imitated(swayed) -> None:
     of_items = swayed.without_features().with_features(LENGTH[:, None], names=["length"])
     assert free_share(of_items, np.asarray(of_items.features)[:, 0]) < 1e-6
-    assert "the same in every comparison" in rt.BTL(covariates=True).data_warnings(of_items)[0]
-    assert rt.BTL(covariates=True).data_warnings(swayed) == ()
+    assert "the same in every comparison" in rt.BTL(covariates=True).warnings(of_items)[0]
+    assert rt.BTL(covariates=True).warnings(swayed) == ()
 
 
 def test_the_share_of_a_constant_is_that_of_the_order(swayed) -> None:

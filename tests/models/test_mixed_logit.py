@@ -137,7 +137,7 @@ def test_white_vectors_are_the_same_model(choices) -> None:
                     handlers.seed(nuts.whitened_program(model), jax.random.key(0)), white
                 )
             ).get_trace(choices)
-            for own in model.own:
+            for own in model.facts:
                 np.testing.assert_allclose(program[own.site]["value"], values[own.site], atol=1e-9)
 
 
@@ -215,15 +215,15 @@ def test_warns_of_a_group_beside_its_complement(choices) -> None:
     """Of two groups, one has all that the other lacks; three have differences of their own."""
     first, second, third, *rest = map(str, choices.alternatives)
     others = (second, third, *rest)
-    (sentence,) = rt.MixedLogit(error_components=((first,), others)).data_warnings(choices)
+    (sentence,) = rt.MixedLogit(error_components=((first,), others)).warnings(choices)
     assert f"('{first}',) and {others} make the same difference" in sentence
     apart = rt.MixedLogit(error_components=((first,), (second,), others))
-    assert len(apart.data_warnings(choices)) == 1
-    assert not rt.MixedLogit(error_components=((first,), (second,))).data_warnings(choices)
+    assert len(apart.warnings(choices)) == 1
+    assert not rt.MixedLogit(error_components=((first,), (second,))).warnings(choices)
     # Where no set offers more, a group is the complement of another which is none by its names.
     pairs = from_menus({"ann": ["ab", "ab"]}, "abc")
     both = rt.MixedLogit(features=False, error_components=(("a",), ("b", "c")))
-    assert any("same difference" in sentence for sentence in both.data_warnings(pairs))
+    assert any("same difference" in sentence for sentence in both.warnings(pairs))
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_groups_are_compared_within_choosers(menus, alike) -> None:
     data = from_menus(menus, "abcd")
     model = rt.MixedLogit(features=False, error_components=(("a", "c"), ("b", "c")))
     for choices in (data, data.padded(20)):
-        warned = any("same difference" in text for text in model.data_warnings(choices))
+        warned = any("same difference" in text for text in model.warnings(choices))
         assert warned is alike
 
 
@@ -249,7 +249,7 @@ def test_sets_of_count_zero_tell_nothing_of_groups() -> None:
     alike = rt.MixedLogit(features=False, error_components=(("a",), ("b",)))
     single = rt.MixedLogit(features=False, error_components=(("a", "b"),))
     for data, tells in ((counted, True), (without, False)):
-        warned = any("same difference" in text for text in alike.data_warnings(data))
+        warned = any("same difference" in text for text in alike.warnings(data))
         assert warned is not tells
         reason = single.why_not(data)
         assert reason is None if tells else "beside another alternative" in reason

@@ -82,11 +82,11 @@ def races() -> rt.Rankings:
 
 
 def test_items_without_a_most_likely_worth_are_named_under_a_wide_prior() -> None:
-    (text,) = rt.PlackettLuce(worth_scale=100.0).data_warnings(races())
+    (text,) = rt.PlackettLuce(worth_scale=100.0).warnings(races())
     assert text.startswith("3 item(s) have no most likely worth")
     assert ": v, w, z; leave them out" in text
     for model in (rt.PlackettLuce(), rt.PlackettLuce(worth_scale=1.0)):
-        assert model.data_warnings(races()) == ()
+        assert model.warnings(races()) == ()
 
 
 def test_the_likelihood_of_a_small_table_by_hand() -> None:

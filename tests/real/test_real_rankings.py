@@ -103,7 +103,7 @@ def test_two_types_of_sushi_eaters_reach_the_maximum(fit_quietly) -> None:
 def test_the_four_who_were_always_last_are_named() -> None:
     table = pd.read_csv(data_folder("nascar2002") / "rankings.csv")
     races = rt.Rankings.from_wide(table, places=["pos*"], unranked="not offered")
-    (text,) = FLAT.data_warnings(races)
+    (text,) = FLAT.warnings(races)
     assert "84, 85, 86, 87" in text
     assert races.num_items == 87
 

@@ -26,7 +26,7 @@ from raters.inference.arrays import PerRow, Scalar, Sites
 from raters.inference.polya_gamma import line, sets
 from raters.inference.polya_gamma.rows import Block, Rows, record, rows_of
 from raters.inference.polya_gamma.unconstrained import coordinates, placed
-from raters.model import Values
+from raters.model import Values, local_sites
 from raters.program import Program, log_prior, placing
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def collapsed_of(
 ) -> tuple[Block | None, Sites]:
     """Return the block that is integrated out and the sites that are then drawn."""
     model = program.model
-    declared = model.blocks is not None or model.symmetries or model.spreads
+    declared = model.blocks is not None or model.symmetries or model.facts
     unbounded = partial(sets.is_unbounded, program.supports)
     normal = [one for one in blocks if one.kind == "rows" and all(map(unbounded, one.sites))]
     # The draw of ω is shared with the block, which reads the rows in one piece then.
@@ -173,7 +173,7 @@ def _entries(
 def check(program: Program[Any], values: Values) -> None:
     """Check that each entry of a local site reaches the rows of one unit only, by one index."""
     model, data = program.model, program.data
-    for site in model.local:
+    for site in local_sites(model):
         name = f"{site!r} of {model.title} is declared local"
         found = indices(model, data, values, site)
         if len(found) != 1:

@@ -20,12 +20,13 @@ from numpyro.distributions.transforms import biject_to
 
 from raters.distributions import GroupedMixture
 from raters.distributions.correlated import unwrapped
+from raters.distributions.priors import Priors
 from raters.errors import NotConjugateError
 from raters.inference.arrays import Sites
 from raters.inference.polya_gamma import conditionals, latent_classes, sets
 from raters.inference.polya_gamma.colours import coloured
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
-from raters.model import CommonShift, Marginal, Model, Permute, Transfer, Values
+from raters.model import CommonShift, Marginal, Model, Permute, Transfer, Values, marginal_of
 from raters.program import Program, Supports, skeleton, start_of, trace
 from raters.program.program import once
 
@@ -48,7 +49,7 @@ class Detected(NamedTuple):
 
 def names_of(program: Program[Any]) -> Names:
     """Return the sites of each block: those that the model declares, or those that are found."""
-    declared, free = program.model.blocks, program.model.prior.not_conjugate()
+    declared, free = program.model.blocks, Priors(program.model.prior).not_conjugate()
     if declared is None:
         return detected(program).blocks
     if not free:
@@ -60,8 +61,8 @@ def names_of(program: Program[Any]) -> Names:
 def why_no_mode(program: Program[Any], name: str) -> str | None:
     """Explain why priors of the user leave sites of a block without one, or return None."""
     model, sites = program.model, program.sites
-    changed = [site for site in model.prior.not_conjugate() if sites[site].shape]
-    if model.prior and isinstance(model.marginal(program.data), Marginal):
+    changed = [site for site in Priors(model.prior).not_conjugate() if sites[site].shape]
+    if model.prior and isinstance(marginal_of(model, program.data), Marginal):
         return f"{name} integrates a site of {model.title} out with its own priors; use PGGibbs"
     if not changed:
         return None

@@ -37,7 +37,7 @@ from raters.inference.polya_gamma.rows import split
 from raters.inference.polya_gamma.sets import RunCache
 from raters.inference.polya_gamma.sweep import Plan
 from raters.inference.polya_gamma.unconstrained import placed
-from raters.model import Exchange, Model, Permute, Values
+from raters.model import Exchange, Model, Permute, Several, Values, marginal_of
 from raters.program import PooledRows, Program, densities, placing, scattered, start_of
 
 # Where so many units have no class of a higher probability, EM may be at a saddle point.
@@ -116,7 +116,7 @@ class PGEM(base.Backend):
             return reason
         if panels.applies(program):
             return panels.why_not(program)
-        if isinstance(marginal := program.model.marginal(program.data), str):
+        if isinstance(marginal := marginal_of(program.model, program.data), str):
             return marginal
         if marginal is not None:
             program = Program(marginal.model, marginal.data)
@@ -137,7 +137,7 @@ class PGEM(base.Backend):
             with base.one_blas_thread(), base.progress_bar(1, "PGEM", progress):
                 rng = np.random.default_rng(base.numpy_seeds(key, 1)[0])
                 return panel_mode.run(program, self.draws, first, rng)
-        if (marginal := program.model.marginal(program.data)) is None:
+        if (marginal := marginal_of(program.model, program.data)) is None:
             return self._run(program, key, start, progress)
         assert not isinstance(marginal, str)
         own = None if start is None else {n: v for n, v in start.items() if n != marginal.site}
@@ -217,7 +217,7 @@ def another_start(
     model: Model[Any], data: Any, start: Values, supports: dict[str, Any], rng: Rng
 ) -> Values:
     """Return a random start: the model's own, or this one with random changes."""
-    drawn = model.another_start(data, rng)
+    drawn = model.another_start(data, rng) if isinstance(model, Several) else None
     if drawn is None:
         return scattered(start, supports, rng)
     return {name: np.asarray(value, np.float64) for name, value in drawn.items()}

@@ -27,7 +27,7 @@ from raters.inference.polya_gamma.joint_plan import Member, Part, Plan
 from raters.inference.polya_gamma.rows import Block
 from raters.inference.polya_gamma.set_likelihood import Likelihood, Summed
 from raters.inference.polya_gamma.tables import inverse_factor
-from raters.model import Model, Scale, Values
+from raters.model import Model, Scale, Values, local_sites, marginal_of
 from raters.program import Program, Supports, log_joint, log_likelihoods, placing, start_of
 from raters.program.values import inside
 
@@ -41,16 +41,16 @@ def drawn_classes(plan: sweep.Plan, data: Any, values: Values, rng: Rng) -> tupl
     classes = {}
     for part in plan.parts:
         own, classes[part.name] = _drawn(part.plan, data.part(part.name), part.values(values), rng)
-        values = values | {part.names[site]: own[site] for site in part.plan.model.local}
+        values = values | {part.names[site]: own[site] for site in local_sites(part.plan.model)}
     return values, classes
 
 
 def _drawn(plan: sweep.Plan, data: Any, values: Values, rng: Rng) -> tuple[Values, Any]:
     """Draw the classes of one kind of judgement."""
     model, classes = plan.model, None
-    if plan.classes and not model.local:
+    if plan.classes and not local_sites(model):
         classes = latent_classes.drawn(model, data, values, augmentation.key_of(rng))
-    for site in model.local:
+    for site in local_sites(model):
         entries, classes = collapsed.drawn(model, data, values, site, augmentation.key_of(rng))
         values = values | {site: np.asarray(entries)}
     return values, classes
@@ -237,7 +237,7 @@ def why_not(program: Program[Any], draws: int) -> str | None:
     if not program.is_joint:
         return None
     for name, part in program.parts.items():
-        marginal = part.model.marginal(part.data)
+        marginal = marginal_of(part.model, part.data)
         if isinstance(marginal, str):
             return f"part {name!r}: {marginal}"
         if marginal is not None:

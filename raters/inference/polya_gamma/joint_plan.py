@@ -24,7 +24,7 @@ from raters.inference.polya_gamma.moves import Move, moves_of
 from raters.inference.polya_gamma.rows import Block, rows_of
 from raters.inference.polya_gamma.set_likelihood import Separate
 from raters.inference.polya_gamma.sets import SeparateConditional
-from raters.model import Scale, Values, moved_sites
+from raters.model import Scale, Values, local_sites, moved_sites
 from raters.program import Program, pointwise_log_likelihood, start_of, trace
 from raters.program.program import once
 
@@ -194,7 +194,7 @@ def why_not(program: Program[Any]) -> str | None:
             reason = f"{part.model.title} has a sampler of its own; use NUTS or SVI"
         if reason is not None:
             return f"part {name!r}: {reason}"
-        if both := [site for site in part.model.local if (name, site) in bound]:
+        if both := [site for site in local_sites(part.model) if (name, site) in bound]:
             return f"part {name!r}: {both[0]!r} is drawn with its classes; use NUTS or SVI"
     return None
 

@@ -23,7 +23,7 @@ from raters.inference.polya_gamma.laplace_classes import around_classes
 from raters.inference.polya_gamma.rows import Block, block_prior, record, split
 from raters.inference.polya_gamma.sets import RunCache
 from raters.inference.polya_gamma.sweep import Plan
-from raters.model import Model, Scale, Values
+from raters.model import Model, Scale, Values, local_sites
 from raters.program import log_likelihoods, placing, pointwise_log_likelihood
 
 # From so many rows on, draws are around the mean of a block, not around its mode.
@@ -56,7 +56,7 @@ def laplace(
 
 def pass_over_rows(plan: Plan, data: Any, draws: Values) -> PerDraw:
     """Return the log-likelihood of each draw; of many rows and draws in float32."""
-    summed_out = plan.classes or plan.model.local or placing.stays_on_devices(data)
+    summed_out = plan.classes or local_sites(plan.model) or placing.stays_on_devices(data)
     number = len(next(iter(draws.values())))
     narrow = data.num_rows * number >= MUCH_WORK and not summed_out
     with jax.enable_x64(not narrow):

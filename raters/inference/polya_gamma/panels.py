@@ -22,7 +22,7 @@ from raters.inference.arrays import Entries, HostRows, Matrix, Sites, Vectors
 from raters.inference.polya_gamma.conditionals import Gaussian
 from raters.inference.polya_gamma.rows import block_prior, split
 from raters.inference.polya_gamma.sets import is_unbounded
-from raters.model import Model, Values
+from raters.model import Model, Own, Values, facts_of
 from raters.program import Program, scattered, trace
 
 _NOT_OFFERED = -1e300
@@ -34,7 +34,7 @@ _MOST = 200_000_000
 
 def applies(program: Program[Any]) -> bool:
     """Return whether the judges of a program have vectors of their own."""
-    return bool(program.model.own)
+    return bool(facts_of(program.model, Own))
 
 
 def why_not(program: Program[Any]) -> str | None:
@@ -45,7 +45,7 @@ def why_not(program: Program[Any]) -> str | None:
     if program.observed_type is not Choice or program.latent is not None:
         what = program.observed_type.__name__
         return f"{name} has vectors of single judges in {what}, and not in choices from sets"
-    number = sum(program.sites[own.site].shape[-1] for own in program.model.own)
+    number = sum(program.sites[own.site].shape[-1] for own in facts_of(program.model, Own))
     largest = int(np.bincount(program.data.group).max(initial=1))
     if (size := program.data.num_units * largest * number) > _MOST:
         what = f"the design of everybody's own coefficients has {size:,} numbers"
@@ -243,8 +243,8 @@ class Names(NamedTuple):
 
 def names_of(program: Program[Any]) -> Names:
     """Return the sites of a panel."""
-    own = tuple(one.site for one in program.model.own)
-    scales = tuple(one.scale for one in program.model.own)
+    own = tuple(one.site for one in facts_of(program.model, Own))
+    scales = tuple(one.scale for one in facts_of(program.model, Own))
     rest = [name for name in program.sites if name not in own + scales]
     shared = tuple(name for name in rest if is_unbounded(program.supports, name))
     return Names(own, scales, shared, tuple(name for name in rest if name not in shared))

@@ -32,7 +32,7 @@ from raters.inference.polya_gamma.conditionals import Conditional, Weighted, con
 from raters.inference.polya_gamma.moves import Move, column_of, moves_of
 from raters.inference.polya_gamma.rows import Block, Rows, check_conjugate, rows_of
 from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
-from raters.model import Model, Scale, Spread, Values, exact_symmetries
+from raters.model import Model, Scale, Spread, Values, exact_symmetries, facts_of
 from raters.program import Program, Supports, densities, placing, start_of
 from raters.program.program import once
 
@@ -174,7 +174,7 @@ def plan(program: Program[Any], values: Values) -> Plan:
         moves=moves_of(exact_symmetries(model)),
         spreads=tuple(
             (spread, column_of(program, spread))
-            for spread in model.spreads
+            for spread in facts_of(model, Spread)
             if not {spread.site, spread.scale} & set(model.prior)
         ),
         steep=steep,

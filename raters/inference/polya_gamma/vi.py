@@ -34,7 +34,7 @@ from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace import log_crossing, tangent_of
 from raters.inference.polya_gamma.laplace_classes import around_classes, is_small
 from raters.inference.polya_gamma.rows import split
-from raters.model import Permute, Rotation, Values
+from raters.model import Own, Permute, Rotation, Values, facts_of
 from raters.program import Program, densities, placing, start_of
 
 # Draws times rows up to which the density of the draws is computed, and so their weights.
@@ -297,7 +297,7 @@ class PGVI(base.Backend):
         if reason := super().why_not(program) or detection.why_no_mode(program, "PGVI"):
             return reason
         name = program.model.title
-        if program.model.own:
+        if facts_of(program.model, Own):
             return f"PGVI has no averages of the vectors of judges in {name}; use PGEM or NUTS"
         if reason := sweep.why_not(program):
             return reason

@@ -17,7 +17,7 @@ from raters.distributions import ScaledNormal
 from raters.errors import Reason, refuse
 from raters.judgements.choices import Choices
 from raters.judgements.names import shorten
-from raters.model import Shift, Symmetry, Values
+from raters.model import Fit, Shift, Symmetry, Values
 from raters.models.choices._collinear import collinear_features
 from raters.models.settings import CheckedModel
 
@@ -80,7 +80,7 @@ class Utility(CheckedModel[Choices]):
             return Reason("constants", True, problem, "leave these out of `alternatives`")
         return None
 
-    def data_warnings(self, data: Choices) -> tuple[str, ...]:
+    def warnings(self, data: Choices, fit: Fit | None = None) -> tuple[str, ...]:
         collinear: tuple[str, ...] = ()
         if self.features:
             collinear = collinear_features(data, constants=self.constants)

@@ -17,7 +17,7 @@ from raters.distributions.choices import Choice
 from raters.errors import Reason, refuse
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
-from raters.model import Permute, Symmetry, Values
+from raters.model import Fit, Permute, Symmetry, Values
 from raters.models.choices._names import names_of, unknown_name
 from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
 from raters.terms.types import sample_weight
@@ -158,10 +158,10 @@ class LatentClassLogit(Utility):
             "num_types", self.num_types, problem, "say by `annotator` who chose, or use `by`"
         )
 
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Choices
-    ) -> tuple[str, ...]:
-        size = np.ones(1) if responsibility is None else responsibility.sum(0)
+    def warnings(self, data: Choices, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return ()
+        size = np.ones(1) if fit.responsibility is None else fit.responsibility.sum(0)
         empty = [f"type {code} ({size[code]:.2g})" for code in np.flatnonzero(size < 1)]
         if not empty:
             return ()

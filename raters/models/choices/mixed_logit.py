@@ -18,7 +18,7 @@ from raters.errors import Reason, refuse
 from raters.errors.validation import is_list
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
-from raters.model import Own, Values
+from raters.model import Fit, Own, Values
 from raters.models.choices._names import names_of, unknown_name
 from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
 
@@ -109,7 +109,7 @@ class MixedLogit(Utility):
         return ()
 
     @property
-    def own(self) -> tuple[Own, ...]:
+    def facts(self) -> tuple[Own, ...]:
         tastes = (Own("taste", "coefficient_spread"),) if self._varies else ()
         component = Own("error_component", "component_spread")
         return (*tastes, component) if self.error_components else tastes
@@ -257,9 +257,9 @@ class MixedLogit(Utility):
             return Reason("error_components", group, problem, "leave it out")
         return None
 
-    def data_warnings(self, data: Choices) -> tuple[str, ...]:
+    def warnings(self, data: Choices, fit: Fit | None = None) -> tuple[str, ...]:
         number = data.judgements_by("annotator")
-        sentences = super().data_warnings(data) + self._warnings_of_groups(data)
+        sentences = super().warnings(data) + self._warnings_of_groups(data)
         if (number > 0).sum() < 2:
             return (
                 *sentences,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from raters.judgements.comparisons import Comparisons
-from raters.model import Values
+from raters.model import Fit
 from raters.models.comparisons._reversal import open_reversal
 from raters.models.comparisons._takeover import takeover
 from raters.models.comparisons.pairwise import TermModel, added
@@ -114,10 +112,10 @@ class ExtendedBTL(TermModel):
         propensity = (("tie_propensity",),) if self.ties == "davidson" else ()
         return (rewards, ("competence",), *own, *bias, *propensity)
 
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
-    ) -> tuple[str, ...]:
-        mirrored = super().fit_warnings(draws, responsibility, data)
+    def warnings(self, data: Comparisons, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return super().warnings(data)
+        mirrored = super().warnings(data, fit)
         # A mean over two mirrored worlds describes neither of them; and the other tests know of
         # rewards and position biases alone.
         if mirrored or self.covariates or self.strata:
@@ -126,5 +124,5 @@ class ExtendedBTL(TermModel):
         if self.competence != "signed":
             spread = Competence(self.competence, self.competence_spread).fixed
             high = HIGH[self.competence]
-            mirrored = open_reversal(draws, data, self.reward_scale, spread, high)
-        return mirrored or takeover(draws, data)
+            mirrored = open_reversal(fit.draws, data, self.reward_scale, spread, high)
+        return mirrored or takeover(fit.draws, data)

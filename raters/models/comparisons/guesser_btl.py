@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from raters.judgements.comparisons import Comparisons
-from raters.model import Values
+from raters.model import Fit
 from raters.models.comparisons._takeover import takeover
 from raters.models.comparisons.directions import directed_in
 from raters.models.comparisons.pairwise import TermModel, added
 from raters.terms import Competence, Guessers, PositionBias, Rewards, Term
+from raters.terms.competence import Width
 
 # Prior of the spread of the competences: median, and standard deviation of its logarithm. A spread
 # of 1 puts many competent annotators near 0, where the guessers are, and the types would not differ
@@ -81,7 +80,7 @@ class GuesserBTL(TermModel):
 
     @property
     def predictor(self) -> Term:
-        spread = "learned" if self.competence_spread is None else self.competence_spread
+        spread: Width = "learned" if self.competence_spread is None else self.competence_spread
         competence = Competence("positive", spread, _SPREAD, _SPREAD_SCALE)
         gap = Guessers() * (competence * Rewards(self.reward_scale))
         return added(gap, (self.position_bias, PositionBias("annotator")))
@@ -91,10 +90,10 @@ class GuesserBTL(TermModel):
         bias = (("position_bias",),) if self.position_bias else ()
         return (("type_weight",), ("reward",), ("competence",), *bias)
 
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
-    ) -> tuple[str, ...]:
+    def warnings(self, data: Comparisons, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return super().warnings(data)
         # A mean over two mirrored worlds describes neither of them.
-        if mirrored := super().fit_warnings(draws, responsibility, data):
+        if mirrored := super().warnings(data, fit):
             return mirrored
-        return takeover(draws | {"competence": directed_in(self, draws, data)}, data)
+        return takeover(fit.draws | {"competence": directed_in(self, fit.draws, data)}, data)

@@ -9,7 +9,7 @@ import numpy as np
 
 from raters.errors import refuse
 from raters.judgements.comparisons import Comparisons
-from raters.model import Values
+from raters.model import Fit
 from raters.models.comparisons.pairwise import TermModel, added
 from raters.terms import Competence, PositionBias, Tastes, Term
 from raters.terms.competence import Range, Width
@@ -111,12 +111,12 @@ class HierarchicalBTL(TermModel):
         bias = (("position_bias",),) if self.position_bias else ()
         return (("reward",), ("taste",), *competence, *bias)
 
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
-    ) -> tuple[str, ...]:
-        messages = super().fit_warnings(draws, responsibility, data)
+    def warnings(self, data: Comparisons, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return super().warnings(data)
+        messages = super().warnings(data, fit)
         spread, scale = (
-            float(np.median(draws[name] if name in draws else getattr(self, name)))
+            float(np.median(fit.draws[name] if name in fit.draws else getattr(self, name)))
             for name in ("taste_spread", "reward_scale")
         )
         if spread > _WIDE * scale:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from raters.judgements.comparisons import Comparisons
-from raters.model import Values
+from raters.model import Fit
 from raters.models.comparisons.pairwise import TermModel
 from raters.models.mirror import open_reward
 from raters.terms import Competence, LinearRewards, Term
@@ -69,10 +67,10 @@ class LinearExtendedBTL(TermModel):
         competence = Competence(self.competence, self.competence_spread)
         return competence * LinearRewards(self.coefficient_scale)
 
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
-    ) -> tuple[str, ...]:
+    def warnings(self, data: Comparisons, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return super().warnings(data)
         if self.competence != "signed":
             return ()
         remedy = "one annotator who is known to be good would decide it"
-        return open_reward(draws["competence"], "votes", remedy)
+        return open_reward(fit.draws["competence"], "votes", remedy)

@@ -15,20 +15,20 @@ from raters.distributions import GroupedMixture
 from raters.distributions.rows import votes_of
 from raters.errors import refuse
 from raters.judgements.comparisons import Comparisons
-from raters.model import Sign, Spread, Symmetry, Values
+from raters.model import Fit, Sign, Spread, Symmetry, Values
 from raters.models.comparisons.directions import directed_in
 from raters.models.mirror import open_mirror
 from raters.models.settings import CheckedModel
-from raters.terms import ties
 from raters.terms.base import Sum, Term, by_type
+from raters.terms.ties import TieModel, TiePropensity, ties_of, why_not_tied
 from raters.terms.types import Guessers, separation_warnings
 
 
 class TermModel(CheckedModel[Comparisons]):
     """Model of votes with a predictor made of terms, in logits of a vote for the first item."""
 
-    ties: ties.TieModel | None = None
-    tie_propensity: ties.TiePropensity = "shared"
+    ties: TieModel | None = None
+    tie_propensity: TiePropensity = "shared"
 
     @property
     @abc.abstractmethod
@@ -60,7 +60,7 @@ class TermModel(CheckedModel[Comparisons]):
         return tuple(one for one in self.predictor.symmetries if not isinstance(one, Spread))
 
     @property
-    def spreads(self) -> tuple[Spread, ...]:
+    def facts(self) -> tuple[Spread, ...]:
         return tuple(one for one in self.predictor.symmetries if isinstance(one, Spread))
 
     def axis_names(self, data: Comparisons) -> dict[str, tuple[Any, ...]]:
@@ -71,7 +71,7 @@ class TermModel(CheckedModel[Comparisons]):
             weight = self.types.sample_weight()
             logits = self.predictor.sample(by_type(data, self.types.number))
             observe_by_type(weight, logits, data, self.types.names)
-        elif (of_ties := ties.ties_of(self)) is not None:
+        elif (of_ties := ties_of(self)) is not None:
             votes = of_ties.votes(self.predictor.sample(data), data)
             with numpyro.plate("comparison", data.num_comparisons):
                 numpyro.sample("outcome", votes, obs=data.wins)
@@ -81,30 +81,30 @@ class TermModel(CheckedModel[Comparisons]):
                 observe(logits, data)
 
     def start(self, data: Comparisons) -> Values:
-        of_ties = ties.ties_of(self)
+        of_ties = ties_of(self)
         return self.predictor.start(data) | ({} if of_ties is None else of_ties.start(data))
 
     def another_start(self, data: Comparisons, rng: np.random.Generator) -> Values | None:
         if self.types is None or isinstance(self.types, Guessers):
             return None
-        return self.predictor.start(data) | self.types.start(data, rng)
+        start: Values = self.predictor.start(data) | self.types.start(data, rng)
+        return start
 
     def why_not(self, data: Comparisons) -> str | None:
-        return self.predictor.why_not(data) or ties.why_not(self, data)
+        return self.predictor.why_not(data) or why_not_tied(self, data)
 
-    def data_warnings(self, data: Comparisons) -> tuple[str, ...]:
-        return self.predictor.warnings(data)
-
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Comparisons
-    ) -> tuple[str, ...]:
+    def warnings(self, data: Comparisons, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return self.predictor.warnings(data)
         if self.types is not None and not isinstance(self.types, Guessers):
-            return separation_warnings(responsibility, "vote")
-        if "competence" not in draws or not any(isinstance(one, Sign) for one in self.symmetries):
+            return separation_warnings(fit.responsibility, "vote")
+        if "competence" not in fit.draws or not any(
+            isinstance(one, Sign) for one in self.symmetries
+        ):
             return ()
-        competence = draws["competence"]
+        competence = fit.draws["competence"]
         if self.types is not None:
-            competence = directed_in(self, draws, data)
+            competence = directed_in(self, fit.draws, data)
         # Each tie as half a vote for either side says as much about an order and who follows it.
         return open_mirror(competence, data.halved(), "votes")
 
@@ -138,8 +138,8 @@ class PairwiseModel(TermModel):
     """
 
     terms: Term
-    ties: ties.TieModel | None = None
-    tie_propensity: ties.TiePropensity = "shared"
+    ties: TieModel | None = None
+    tie_propensity: TiePropensity = "shared"
 
     @property
     def predictor(self) -> Term:

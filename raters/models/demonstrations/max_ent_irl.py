@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from raters.distributions import Repeated
 from raters.judgements.demonstrations import Demonstrations
 from raters.judgements.names import shorten
-from raters.model import Scale, Sign, Symmetry, Values
+from raters.model import Fit, Scale, Sign, Symmetry, Values
 from raters.models.demonstrations.shaping import unidentified
 from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy
 from raters.models.mirror import open_reward
@@ -112,7 +112,7 @@ class MaxEntIRL(CheckedModel[Demonstrations]):
             "rationality": np.ones(data.num_annotators),
         }
 
-    def data_warnings(self, data: Demonstrations) -> tuple[str, ...]:
+    def _of_data(self, data: Demonstrations) -> tuple[str, ...]:
         sentences = []
         if len(set(np.asarray(data.annotator).tolist())) < 2:
             sentences.append(
@@ -148,11 +148,11 @@ class MaxEntIRL(CheckedModel[Demonstrations]):
             f" features in larger units, or write MaxEntIRL(coefficient_scale={wider:g})"
         ]
 
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Demonstrations
-    ) -> tuple[str, ...]:
+    def warnings(self, data: Demonstrations, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return self._of_data(data)
         remedy = (
             "where some are known to act for the goal, a fit of their demonstrations alone would"
             " decide it"
         )
-        return open_reward(draws["rationality"], "demonstrations", remedy)
+        return open_reward(fit.draws["rationality"], "demonstrations", remedy)

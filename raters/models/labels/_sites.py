@@ -18,7 +18,7 @@ from raters.distributions import GroupedMixture
 from raters.errors import Reason
 from raters.judgements.connection import judges_by_part, part_of
 from raters.judgements.labels import Labels
-from raters.model import Spread, Values, probability_of_mirror
+from raters.model import Fit, Spread, Values, probability_of_mirror
 from raters.models.labels._names import open_names, shares_of_names
 from raters.models.settings import CheckedModel
 
@@ -313,10 +313,10 @@ def switched(
 class ConfusionModel(CheckedModel[Labels]):
     """Model with confusion matrices."""
 
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Labels
-    ) -> tuple[str, ...]:
-        return switched(draws, responsibility, data)
+    def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return ()
+        return switched(fit.draws, fit.responsibility, data)
 
 
 def low_ability(

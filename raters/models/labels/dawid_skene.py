@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.distributions import ConfusedLabel
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Symmetry, Values
+from raters.model import Exchange, Fit, Symmetry, Values
 from raters.models.labels import _sites
 from raters.models.labels._mode import mode_differs
 from raters.models.settings import CheckedModel
@@ -74,16 +73,16 @@ class DawidSkene(CheckedModel[Labels]):
             dist.Categorical(probs=prevalence), ConfusedLabel(confusion, data.annotator), data
         )
 
-    def data_warnings(self, data: Labels) -> tuple[str, ...]:
+    def _of_data(self, data: Labels) -> tuple[str, ...]:
         return _sites.few_labels(data)
 
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Labels
-    ) -> tuple[str, ...]:
-        if said := _sites.switched(draws, responsibility, data):
+    def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return self._of_data(data)
+        if said := _sites.switched(fit.draws, fit.responsibility, data):
             return said
-        assert responsibility is not None  # The true classes are summed out.
-        return mode_differs(responsibility, self._concentration(data), self.prevalence, data)
+        assert fit.responsibility is not None  # The true classes are summed out.
+        return mode_differs(fit.responsibility, self._concentration(data), self.prevalence, data)
 
     def start(self, data: Labels) -> Values:
         return {

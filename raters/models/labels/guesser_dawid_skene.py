@@ -18,7 +18,7 @@ from scipy.special import gammaln
 from raters.distributions import ConfusedLabel
 from raters.distributions.type_mixture import TypeMixture, log_beta
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Symmetry, Values
+from raters.model import Exchange, Fit, Symmetry, Values
 from raters.models.labels import _guessers, _sites
 
 # Most ways of guessing, most numbers in the matrices of all of them, and the finest steps of a
@@ -98,7 +98,7 @@ class GuesserDawidSkene(_sites.ConfusionModel):
             dist.Categorical(probs=prevalence), ConfusedLabel(confusion, data.annotator), data
         )
 
-    def data_warnings(self, data: Labels) -> tuple[str, ...]:
+    def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
         return _sites.few_labels(data)
 
     def start(self, data: Labels) -> Values:

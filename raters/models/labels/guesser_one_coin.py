@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax.numpy as jnp
-import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
@@ -14,7 +13,7 @@ from jaxtyping import Array, Float
 from raters.distributions.labels import RightOrWrongLabel
 from raters.distributions.type_mixture import TypeMixture, log_beta
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Model, Symmetry, Values
+from raters.model import Exchange, Fit, Model, Symmetry, Values
 from raters.models.labels import _guessers, _sites
 
 
@@ -80,10 +79,10 @@ class GuesserOneCoin(Model[Labels]):
             "accuracy": _sites.start_accuracy(data),
         }
 
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Labels
-    ) -> tuple[str, ...]:
-        return _sites.worse_than_chance(draws, data)
+    def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return ()
+        return _sites.worse_than_chance(fit.draws, data)
 
 
 def _concentration(

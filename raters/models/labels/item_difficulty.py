@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 
 from raters.distributions.labels import RightOrWrongLabel
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Model, Scale, Symmetry, Values
+from raters.model import Exchange, Fit, Model, Scale, Symmetry, Values
 from raters.models.labels import _sites
 
 
@@ -80,7 +80,7 @@ class ItemDifficulty(Model[Labels]):
     def why_not(self, data: Labels) -> str | None:
         return _sites.why_not_record(data, type(self).__name__)
 
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Labels
-    ) -> tuple[str, ...]:
-        return _sites.low_ability(np.asarray(draws["ability"]), data)
+    def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return ()
+        return _sites.low_ability(np.asarray(fit.draws["ability"]), data)

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax.numpy as jnp
-import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
 from raters.distributions.labels import RightOrWrongLabel
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Symmetry, Values
+from raters.model import Exchange, Fit, Symmetry, Values
 from raters.models.labels import _sites
 from raters.models.settings import CheckedModel
 
@@ -71,7 +70,7 @@ class OneCoin(CheckedModel[Labels]):
             "accuracy": _sites.start_accuracy(data),
         }
 
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Labels
-    ) -> tuple[str, ...]:
-        return _sites.worse_than_chance(draws, data)
+    def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return ()
+        return _sites.worse_than_chance(fit.draws, data)

@@ -73,7 +73,7 @@ class Raykar(_sites.ConfusionModel):
         return (Exchange((("coefficient", -1), *layer, ("confusion", -2))),)
 
     @property
-    def spreads(self) -> tuple[Spread, ...]:
+    def facts(self) -> tuple[Spread, ...]:
         return _sites.coefficient_spreads(self.coefficient_scale)
 
     def generate(self, data: Labels) -> None:

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float
 from raters.distributions.labels import RightOrWrongLabel
 from raters.errors import Reason
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Spread, Symmetry, Transfer, Values
+from raters.model import Exchange, Fit, Local, Spread, Symmetry, Transfer, Values
 from raters.models.labels import _sites
 from raters.models.settings import CheckedModel
 
@@ -83,13 +83,12 @@ class SharedMistakes(CheckedModel[Labels]):
         return (exchange, Transfer("ability", "family_effect", groups="family"))
 
     @property
-    def spreads(self) -> tuple[Spread, ...]:
-        items = (Spread("item_effect", "item_spread"),) if self.item_effects else ()
-        return (Spread("family_effect", "family_spread"), *items)
-
-    @property
-    def local(self) -> tuple[str, ...]:
-        return ("family_effect", *(("item_effect",) if self.item_effects else ()))
+    def facts(self) -> tuple[Spread | Local, ...]:
+        family = (Spread("family_effect", "family_spread"),)
+        if not self.item_effects:
+            return (*family, Local(("family_effect",)))
+        items = Spread("item_effect", "item_spread")
+        return (*family, items, Local(("family_effect", "item_effect")))
 
     def generate(self, data: Labels) -> None:
         prevalence = _sites.sample_prevalence(data)
@@ -133,7 +132,7 @@ class SharedMistakes(CheckedModel[Labels]):
             return Reason("family", problem="has one annotator in each", expected=expected)
         return _sites.why_not_record(data, type(self).__name__)
 
-    def data_warnings(self, data: Labels) -> tuple[str, ...]:
+    def _of_data(self, data: Labels) -> tuple[str, ...]:
         family = np.asarray(data.family)[np.asarray(data.judgements_by("annotator")) > 0]
         if data.num_known or len(family) == 0 or family[0] < 0 or (family != family[0]).any():
             return ()
@@ -143,10 +142,10 @@ class SharedMistakes(CheckedModel[Labels]):
             " rt.DawidSkene()",
         )
 
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Labels
-    ) -> tuple[str, ...]:
-        return _sites.low_ability(np.asarray(draws["ability"]), data)
+    def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return self._of_data(data)
+        return _sites.low_ability(np.asarray(fit.draws["ability"]), data)
 
 
 def _effects(axis: str, size: int, event: str, width: int) -> Float[Array, "group event"]:

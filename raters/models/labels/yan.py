@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 
 from raters.distributions.labels import RightOrWrongLabel
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Model, Spread, Symmetry, Values
+from raters.model import Exchange, Fit, Model, Spread, Symmetry, Values
 from raters.models.labels import _sites
 
 
@@ -53,7 +53,7 @@ class Yan(Model[Labels]):
         return (Exchange(sites, negated=("sensitivity", "sensitivity_mean", "tilt")),)
 
     @property
-    def spreads(self) -> tuple[Spread, ...]:
+    def facts(self) -> tuple[Spread, ...]:
         return (*_sites.coefficient_spreads(None), Spread("tilt", "tilt_spread"))
 
     def generate(self, data: Labels) -> None:
@@ -100,8 +100,8 @@ class Yan(Model[Labels]):
         name = type(self).__name__
         return _sites.why_not_features(data, name) or _sites.why_not_record(data, name)
 
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Labels
-    ) -> tuple[str, ...]:
-        sensitivity = np.asarray(draws["sensitivity"]).mean(-1)
+    def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return ()
+        sensitivity = np.asarray(fit.draws["sensitivity"]).mean(-1)
         return _sites.low_ability(sensitivity, data, -np.log(data.num_classes - 1))

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from raters.judgements.rankings import Rankings
-from raters.model import Scale, Shift, Sign, Symmetry, Values
+from raters.model import Fit, Scale, Shift, Sign, Symmetry, Values
 from raters.models.mirror import open_mirror
 from raters.models.rankings import _sites
 from raters.models.settings import CheckedModel
@@ -92,7 +92,7 @@ class ExtendedPlackettLuce(CheckedModel[Rankings]):
             start["competence_spread"] = jnp.asarray(0.5)
         return start
 
-    def data_warnings(self, data: Rankings) -> tuple[str, ...]:
+    def _of_data(self, data: Rankings) -> tuple[str, ...]:
         single = len(set(np.asarray(data.annotator).tolist())) < 2
         alone = (
             "all rankings are by one annotator, whose competence cannot be told from the scale of"
@@ -100,9 +100,9 @@ class ExtendedPlackettLuce(CheckedModel[Rankings]):
         )
         return ((alone,) if single else ()) + _sites.of_unbounded(data, self.worth_scale)
 
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Rankings
-    ) -> tuple[str, ...]:
+    def warnings(self, data: Rankings, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return self._of_data(data)
         if self.competence != "signed":
             return ()
-        return open_mirror(draws["competence"], data, "rankings")
+        return open_mirror(fit.draws["competence"], data, "rankings")

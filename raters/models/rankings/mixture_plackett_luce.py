@@ -15,7 +15,7 @@ from jaxtyping import Float
 from raters.distributions import GroupedMixture
 from raters.judgements.counts import mean_ranks
 from raters.judgements.rankings import Rankings
-from raters.model import Shift, Symmetry, Values
+from raters.model import Fit, Shift, Symmetry, Values
 from raters.models.rankings import _sites
 from raters.models.settings import CheckedModel
 from raters.terms import types
@@ -116,15 +116,15 @@ class MixturePlackettLuce(CheckedModel[Rankings]):
     def another_start(self, data: Rankings, rng: np.random.Generator) -> Values:
         return self.start(data, rng)
 
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Rankings
-    ) -> tuple[str, ...]:
-        return types.separation_warnings(responsibility, "ranking")
+    def warnings(self, data: Rankings, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return self._of_data(data)
+        return types.separation_warnings(fit.responsibility, "ranking")
 
     def why_not(self, data: Rankings) -> str | None:
         return types.why_not(self.num_types, data, "ranking")
 
-    def data_warnings(self, data: Rankings) -> tuple[str, ...]:
+    def _of_data(self, data: Rankings) -> tuple[str, ...]:
         number = np.bincount(
             np.asarray(data.annotator), _sites.num_choices(data), data.num_annotators
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from raters.judgements.rankings import Rankings
-from raters.model import Shift, Symmetry, Values
+from raters.model import Fit, Shift, Symmetry, Values
 from raters.models.rankings import _sites
 from raters.models.settings import CheckedModel
 
@@ -67,5 +67,5 @@ class PlackettLuce(CheckedModel[Rankings]):
     def start(self, data: Rankings) -> Values:
         return _sites.worth_start(data, self.worth_scale)
 
-    def data_warnings(self, data: Rankings) -> tuple[str, ...]:
+    def warnings(self, data: Rankings, fit: Fit | None = None) -> tuple[str, ...]:
         return _sites.of_unbounded(data, self.worth_scale)

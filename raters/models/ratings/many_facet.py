@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from raters.distributions import Repeated
 from raters.judgements.ratings import Ratings
-from raters.model import Sign, Symmetry, Values
+from raters.model import Fit, Sign, Symmetry, Values
 from raters.models.mirror import open_mirror
 from raters.models.on_nodes import Integrable
 from raters.terms.competence import sample_competence
@@ -141,7 +141,7 @@ class ManyFacet(Integrable[Ratings]):
             {"threshold_deviation": np.zeros((number, size))} if self.thresholds == "own" else {}
         )
 
-    def data_warnings(self, data: Ratings) -> tuple[str, ...]:
+    def _of_data(self, data: Ratings) -> tuple[str, ...]:
         if len(np.unique(np.asarray(data.annotator))) > 1:
             return ()
         return (
@@ -149,12 +149,12 @@ class ManyFacet(Integrable[Ratings]):
             " what all annotators share; name the column that says who rated",
         )
 
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Ratings
-    ) -> tuple[str, ...]:
+    def warnings(self, data: Ratings, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return self._of_data(data)
         if self.competence != "signed":
             return ()
-        return open_mirror(draws["competence"], data, "ratings")
+        return open_mirror(fit.draws["competence"], data, "ratings")
 
 
 def _cumulated(sites: Values, num_annotators: int) -> Float[Array, "annotator level"]:

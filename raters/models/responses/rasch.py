@@ -68,7 +68,7 @@ class Rasch(Logistic):
         return (CommonShift(("ability", "difficulty")),)
 
     @property
-    def spreads(self) -> tuple[Spread, ...]:
+    def facts(self) -> tuple[Spread, ...]:
         return (Spread("ability", "ability_scale"),)
 
     def sample_items(self, num_items: int) -> Values:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from raters.judgements.patterns import Patterns
 from raters.judgements.responses import Responses
-from raters.model import CommonShift, Scale, Sign, Symmetry, Values
+from raters.model import CommonShift, Fit, Scale, Sign, Symmetry, Values
 from raters.models.mirror import open_mirror
 from raters.models.responses._logistic import Logistic, start_covariance, start_difficulty
 from raters.terms.competence import LOW
@@ -106,9 +106,9 @@ class TwoPL(Logistic):
             sign = np.where(start_covariance(data) < 0, -1.0, 1.0)
         return {"difficulty": sign * difficulty, "discrimination": sign}
 
-    def fit_warnings(
-        self, draws: Values, responsibility: np.ndarray | None, data: Responses
-    ) -> tuple[str, ...]:
+    def warnings(self, data: Responses, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return ()
         if self.discrimination != "signed":
             return ()
-        return open_mirror(draws["ability"], data, "responses")
+        return open_mirror(fit.draws["ability"], data, "responses")
