@@ -39,7 +39,7 @@ def agreement(
     data : Judgements
         Answers that are names, such as `Labels`, or comparisons; or `Rankings`, of which it is
         the agreement on pairs of items, and Kendall's W of those of the same items
-        (`raters.auditing.concordance`). Items (of comparisons and other
+        (`raters.families.rankings.concordance`). Items (of comparisons and other
         kinds: questions) with answers by fewer than two annotators are left out. An annotator who
         answered a question several times counts once, with the shares of their answers, and is not
         compared with themselves.

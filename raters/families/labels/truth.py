@@ -15,18 +15,17 @@ import xarray as xr
 from jaxtyping import Float, Int
 from scipy.special import expit, logit
 
-from raters.auditing import labels as label_audit
-from raters.auditing.annotator_types import type_columns, type_probs_given
 from raters.auditing.truth.anchor_check import WRONG_LABELS, check_table, prediction_powered
 from raters.auditing.truth.calibration import Calibration, Drawn, Given, number_of_draws
 from raters.auditing.truth.dependence import alike
-from raters.auditing.truth.gold_weights import given_probabilities, weights
+from raters.auditing.truth.gold_weights import given_probabilities, weights, with_gold
 from raters.auditing.truth.statements import of_labels
 from raters.auditing.truth.true_classes import class_probs_of, draw_true_classes, learn_unknowns
-from raters.errors import DataError, refuse
+from raters.families.labels import audit as label_audit
+from raters.families.labels.types import type_columns, type_probs_given
 from raters.fitting.result import draws_of
-from raters.judgements.labels import Labels, known_truth
-from raters.judgements.names import names_array, shorten
+from raters.judgements.labels import Labels
+from raters.judgements.names import names_array
 from raters.kinds import AuditLimits, Quantities
 from raters.model import Values
 from raters.program import Program, class_probs
@@ -260,23 +259,6 @@ def class_probs_by_draw(
     probs = np.array(class_probs_of(evidence, unknowns))
     probs[:, known] = np.eye(labels.num_classes)[truth[known]]
     return probs
-
-
-def with_gold(labels: Labels, gold: Any = None) -> ItemCodes:
-    """Codes of the classes that the fit knew, and of those of `gold`; −1 elsewhere."""
-    fitted, codes = np.full(labels.num_items, -1), None
-    if labels.truth is not None:
-        fitted = np.array(labels.truth, int)
-    if gold is not None:
-        codes = known_truth(gold, "item", "truth", labels.items, labels.classes)
-    if codes is None:
-        return fitted
-    differ = np.flatnonzero((codes >= 0) & (fitted >= 0) & (codes != fitted))
-    if len(differ):
-        items = [labels.items[place] for place in differ]
-        problem = "has other classes than those that were known to the fit"
-        refuse("gold", shorten(items), problem, "give each item one true class", error=DataError)
-    return np.where(codes >= 0, codes, fitted)
 
 
 def _as_if_unknown(
