@@ -40,6 +40,7 @@ class OrderCalibration(Calibration):
     result: xr.DataTree
 
     known_truths = "orders"
+    answer = "value"
     #: Site of the items' values; competences that one is read off an accuracy among; and True where
     #: pairs that trusted annotators order follow from one another.
     site: ClassVar[str] = "reward"
@@ -86,6 +87,11 @@ class OrderCalibration(Calibration):
             refuse("model", program.model, problem, f"fit a model with one {cls.site} of each item")
 
     @classmethod
+    def number(cls, data: Any, gold: Any) -> int:
+        """Number of pairs of known order."""
+        return len(KnownOrders.read(gold, data.items).better)
+
+    @classmethod
     def draw(cls, given: Given) -> Drawn:
         """Draw the true value of each item."""
         program, result, gold, trusted, level, rng = given
@@ -119,8 +125,3 @@ class OrderCalibration(Calibration):
         statements = stated.beside(orders, data.num_items)
         by_trusted = known - len(by_gold.better)
         return Drawn(drawn, statements, known, by_trusted, contradicted, "", others)
-
-
-def known_orders(data: Any, gold: Any) -> int:
-    """Number of pairs of known order."""
-    return len(KnownOrders.read(gold, data.items).better)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
-from raters.auditing.truth.known_orders import COLUMNS
 from raters.families.comparisons import audit
 from raters.families.comparisons.discrepancies import DISCREPANCIES
 from raters.families.comparisons.reading import compared_with_itself
 from raters.families.comparisons.sections import by_stratum, position
 from raters.families.comparisons.truth import ComparisonCalibration
-from raters.families.orders import known_orders
 from raters.families.sections import ranking, shown
 from raters.judgements.comparisons import Comparisons
 from raters.models import comparisons as models
@@ -44,7 +42,7 @@ COMPARISONS = kinds.Kind(
     words=kinds.Words("vote", "votes"),
     questions=Candidates.pairs,
     quantities=audit.quantities,
-    truths=kinds.Truths(ComparisonCalibration.of, known_orders, COLUMNS, answer="winner"),
+    truths=ComparisonCalibration,
     threshold=0.25,
     columns=shown(
         "competence p_guessing p_careless p_different_taste p_adversarial"

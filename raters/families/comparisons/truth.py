@@ -17,6 +17,7 @@ _AUDIT_DRAWS = 400
 class ComparisonCalibration(OrderCalibration):
     """Statements about the order of compared items, from `raters.calibrate`."""
 
+    answer = "winner"
     chained = False
 
     def _columns(self, competence: AnnotatorDraws) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ from raters.families.labels import audit
 from raters.families.labels.discrepancies import DISCREPANCIES
 from raters.families.labels.reading import with_feature_columns
 from raters.families.labels.sections import confusion, items
-from raters.families.labels.truth import LabelCalibration, class_probs_by_draw
+from raters.families.labels.truth import LabelCalibration
 from raters.families.sections import shown
 from raters.judgements.labels import Labels
 from raters.models import labels as models
@@ -27,13 +27,7 @@ LABELS = kinds.Kind(
     words=kinds.Words("label", "labels"),
     questions=Candidates.labels,
     quantities=audit.quantities,
-    truths=kinds.Truths(
-        calibrate=LabelCalibration.of,
-        number=lambda data, gold: data.with_truth(gold).num_known,
-        columns=("item", "truth"),
-        answer="truth",
-        classes=class_probs_by_draw,
-    ),
+    truths=LabelCalibration,
     threshold=0.25,
     columns=shown("competence p_spammer p_adversarial accuracy information agreement influence"),
     sections=(items, confusion),

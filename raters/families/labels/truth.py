@@ -63,6 +63,7 @@ class LabelCalibration(Calibration):
     types: dict[str, PerAnnotator]
 
     known_truths = "classes"
+    answer = "truth"
 
     @property
     def expected_wrong(self) -> float:
@@ -159,6 +160,27 @@ class LabelCalibration(Calibration):
             yield _moved(matrices, prevalence, self.accuracies.ability[: len(first), begin:end])
 
     @classmethod
+    def number(cls, data: Labels, gold: Any) -> int:
+        """Number of items whose class is known."""
+        return data.with_truth(gold).num_known
+
+    @staticmethod
+    def class_probs(
+        program: Program[Any], draws: Values, share: PerDraw, chances: ClassProbs
+    ) -> Float[np.ndarray, "draw item true_class"]:
+        """Calibrated class probabilities for each draw of the parameters."""
+        labels: Labels = program.data.unpadded()
+        truth, rng = with_gold(labels), np.random.default_rng(0)
+        known, chances = np.flatnonzero(truth >= 0), np.array(chances, float)
+        if len(known):
+            chances[known] = _as_if_unknown(program, draws, share, labels, known)
+        weight, number = 1.0 * (truth >= 0), len(share)
+        evidence, unknowns = learn_unknowns(chances, labels, truth, weight, number, rng)
+        probs = np.array(class_probs_of(evidence, unknowns))
+        probs[:, known] = np.eye(labels.num_classes)[truth[known]]
+        return probs
+
+    @classmethod
     def draw(cls, given: Given) -> Drawn:
         """Draw the true class of each item."""
         program, result, gold, trusted, _, rng = given
@@ -243,22 +265,6 @@ def _types(
     values = {name: value[:number] for name, value in values.items()}
     classes = drawn[:number, np.asarray(labels.unit_code)]
     return type_probs_given(dataclasses.replace(program, data=labels), values, classes)
-
-
-def class_probs_by_draw(
-    program: Program[Any], draws: Values, share: PerDraw, chances: ClassProbs
-) -> Float[np.ndarray, "draw item true_class"]:
-    """Calibrated class probabilities for each draw of the parameters."""
-    labels: Labels = program.data.unpadded()
-    truth, rng = with_gold(labels), np.random.default_rng(0)
-    known, chances = np.flatnonzero(truth >= 0), np.array(chances, float)
-    if len(known):
-        chances[known] = _as_if_unknown(program, draws, share, labels, known)
-    weight, number = 1.0 * (truth >= 0), len(share)
-    evidence, unknowns = learn_unknowns(chances, labels, truth, weight, number, rng)
-    probs = np.array(class_probs_of(evidence, unknowns))
-    probs[:, known] = np.eye(labels.num_classes)[truth[known]]
-    return probs
 
 
 def _as_if_unknown(

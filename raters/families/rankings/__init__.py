@@ -6,9 +6,7 @@ from functools import partial
 
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
-from raters.auditing.truth.known_orders import COLUMNS
-from raters.families.orders import known_orders
-from raters.families.rankings import audit, concordance
+from raters.families.rankings import audit
 from raters.families.rankings.discrepancies import DISCREPANCIES
 from raters.families.rankings.truth import RankingCalibration
 from raters.families.sections import ranking, shown
@@ -28,9 +26,8 @@ RANKINGS = kinds.Kind(
     words=kinds.Words("ranking", "rankings"),
     questions=Candidates.sets,
     quantities=audit.quantities,
-    truths=kinds.Truths(RankingCalibration.of, known_orders, COLUMNS, answer="value"),
+    truths=RankingCalibration,
     threshold=0.25,
-    agreement=concordance.agreement,
     columns=shown("competence accuracy p_adversarial agreement"),
     sections=(partial(ranking, site="worth"),),
     discrepancies=DISCREPANCIES,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from raters import kinds
-from raters.auditing.truth.known_orders import COLUMNS
-from raters.families.orders import known_orders
 from raters.families.ratings import audit
 from raters.families.ratings.sections import ranking, severity
 from raters.families.ratings.truth import RatingCalibration
@@ -23,7 +21,7 @@ RATINGS = kinds.Kind(
     default=ManyFacet(),
     words=kinds.Words("rating", "ratings"),
     quantities=audit.quantities,
-    truths=kinds.Truths(RatingCalibration.of, known_orders, COLUMNS, answer="value"),
+    truths=RatingCalibration,
     threshold=0.25,
     columns=shown("competence accuracy correlation bias p_guessing p_adversarial levels_used"),
     sections=(ranking, severity),
