@@ -22,8 +22,8 @@ from _common import options, report, table
 from adversaries import EDGES, THRESHOLD, calibration
 
 import raters as rt
-from raters.auditing.annotator_types import type_site
 from raters.errors import ConvergenceWarning, DataWarning
+from raters.families.labels.types import type_site
 from raters.program import Program, trace
 
 ITEMS, ANNOTATORS, EACH = 150, 30, 5

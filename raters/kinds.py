@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -203,34 +203,6 @@ class Reader:
 
 
 @dataclass(frozen=True)
-class Truths:
-    """Known truths of one kind of judgement, and statements about the truth that allow for mistakes
-    that a crowd makes together.
-
-    Parameters
-    ----------
-    calibrate : callable
-        For `raters.calibrate` and audits: ``calibrate(program, result, gold, reference, level,
-        seed)`` gives a `raters.auditing.Calibration`.
-    number : callable
-        ``number(data, gold)``, how many truths are known by what a user gives as `gold`.
-    columns : tuple of str
-        Columns that a table of known truths may have.
-    answer : str
-        The one of them that holds the truth, to be filled in.
-    classes : callable, optional
-        ``classes(program, draws, share, chances)`` gives calibrated probabilities of the latent
-        class of each unit under each draw. Without it they are the model's own.
-    """
-
-    calibrate: Callable[..., Calibration]
-    number: Callable[[Any, Any], int]
-    columns: tuple[str, ...]
-    answer: str
-    classes: Callable[..., np.ndarray] | None = None
-
-
-@dataclass(frozen=True)
 class Kind:
     """One kind of judgement, as data.
 
@@ -238,11 +210,12 @@ class Kind:
     ----------
     data : type
         Container: a subclass of `raters.judgements.Judgements`.
-    readers : tuple of Reader
-        Ways of reading a table; the command line chooses by the columns given.
     models : tuple of type
-    default : Model
-        Model of the command line where none is named.
+    readers : tuple of Reader, optional
+        Ways of reading a table; the command line chooses by the columns given. By default
+        ``from_frame`` of the container.
+    default : Model, optional
+        Model of the command line where none is named, by default the first one as it stands.
     words : Words
     name : str
         That of the container in lower case unless it is given.
@@ -257,11 +230,9 @@ class Kind:
         has to be given one.
     unjudged : str
         Sentence that says why no judge of this kind is right or wrong, in place of an audit.
-    truths : Truths, optional
-        Without them an audit states the model's own numbers, and takes no known truths.
-    agreement : callable, optional
-        Agreement of the judges: ``agreement(data, level, metric, by_class)`` gives a table of
-        statistics. Without it, the statistics of answers that are names or sides of pairs.
+    truths : type, optional
+        Subclass of `raters.auditing.Calibration`, for `raters.calibrate` and audits. Without it an
+        audit states the model's own numbers, and takes no known truths.
     columns : tuple of Column
         Columns of the audit's table that a report shows. Without them, every number of the table.
     sections : tuple of callable
@@ -275,17 +246,17 @@ class Kind:
     """
 
     data: type[Judgements]
-    readers: tuple[Reader, ...]
     models: tuple[type[Model[Any]], ...]
-    default: Model[Any]
+    # `__post_init__` puts its own in place of None.
+    readers: tuple[Reader, ...] = cast(Any, None)
+    default: Model[Any] = cast(Any, None)
     words: Words = Words()
     name: str = ""
     questions: Callable[..., Judgements] | None = None
     quantities: Callable[[Program[Any], xr.DataTree, AuditLimits], Quantities] | None = None
     threshold: float | None = None
     unjudged: str = ""
-    truths: Truths | None = None
-    agreement: Callable[[Any, float, str | None, bool], pd.DataFrame] | None = None
+    truths: type[Calibration] | None = None
     columns: tuple[Column, ...] = ()
     sections: tuple[Callable[[AuditContext], Section | None], ...] = ()
     discrepancies: tuple[Discrepancy, ...] = ()
@@ -304,6 +275,10 @@ class Kind:
         if not (isinstance(self.data, type) and issubclass(self.data, Judgements)):
             expected = "it must be a subclass of raters.judgements.Judgements"
             refuse("data", self.data, expected=expected)
+        if self.readers is None and hasattr(self.data, "from_frame"):
+            object.__setattr__(self, "readers", (Reader(self.data.from_frame),))
+        if self.default is None and isinstance(self.models, tuple) and self.models:
+            object.__setattr__(self, "default", self.models[0]())
         readers = self.readers if isinstance(self.readers, tuple) else ()
         if not readers or not all(isinstance(reader, Reader) for reader in readers):
             instead = "readers=(rt.kinds.Reader(MyData.from_frame),)"
@@ -343,26 +318,17 @@ def registered_kinds() -> tuple[Kind, ...]:
     return tuple(_registry().values())
 
 
-def found_kind(data: Any) -> Kind | None:
-    """The kind of a container, or of its class; None for one that is not registered."""
-    container = data if isinstance(data, type) else type(data)
-    for base in container.__mro__:  # a kind of a subclass comes before that of its base
+def kind_of(data: Judgements | type[Judgements]) -> Kind:
+    """The kind of a container, or of its class."""
+    container: type[Any] = data if isinstance(data, type) else type(data)
+    for base in container.__mro__:  # The kind of a subclass comes before that of its base.
         for kind in _registry().values():
             if kind.data is base:
                 return kind
-    return None
-
-
-def kind_of(data: Judgements | type[Judgements]) -> Kind:
-    """The kind of a container, or of its class."""
-    kind = found_kind(data)
-    if kind is None:
-        name = getattr(data, "__name__", type(data).__name__)
-        problem = f"is of {name}, no registered kind of judgement"
-        expected = "register its kind, or take one part of several kinds: together.part('votes')"
-        instead = "rt.kinds.register(rt.kinds.Kind(data=..., ...))"
-        refuse("data", data, problem, expected, instead=instead)
-    return kind
+    problem = f"is of {container.__name__}, no registered kind of judgement"
+    expected = "register its kind, or take one part of several kinds: together.part('votes')"
+    instead = "rt.kinds.register(rt.kinds.Kind(data=..., ...))"
+    refuse("data", data, problem, expected, instead=instead)
 
 
 def kind_named(name: str) -> Kind:

@@ -44,7 +44,6 @@ _LONG_EXAMPLES = {
     "raters.acquisition.synthesis.synthesize",
     "raters.auditing.audit.audit",
     "raters.auditing.dropping.drop",
-    "raters.auditing.position.position_bias",
     "raters.models.comparisons.factor_btl.FactorBTL",
     "raters.models.responses.ideal_point.IdealPoint",
 }

@@ -198,11 +198,11 @@ class Posterior:
     def _true_classes(self) -> Float[Array, "draw unit class"] | None:
         """As `_responsibilities`, with an allowance for mistakes that the crowd makes together."""
         truths = kind_of(self.data).truths
-        if truths is None or truths.classes is None or not self.program.has_truth:
+        if truths is None or truths.class_probs is None or not self.program.has_truth:
             return self._responsibilities
         share = np.asarray(self.weight, float).ravel()
         share, chances = share / share.sum(), self.responsibility()
-        return jnp.asarray(truths.classes(self.program, self.flat, share, chances))
+        return jnp.asarray(truths.class_probs(self.program, self.flat, share, chances))
 
     def true_classes(self) -> Float[np.ndarray, "unit class"]:
         """Probability of each true class of each unit, which allows for mistakes that the crowd

@@ -9,20 +9,20 @@ compare with their results.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from raters.auditing import concordance
 from raters.auditing.disagreement import Answers, Ratio, nominal, of_class, ordinal, scored
 from raters.errors import DataError, DataWarning, refuse, refuse_data
 from raters.errors.validation import checked, share
-from raters.judgements import Comparisons
+from raters.judgements import Comparisons, Rankings
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
-from raters.kinds import found_kind
 
 #: How far apart two classes are.
 Metric = Literal["nominal", "ordinal", "interval"]
@@ -155,8 +155,8 @@ def agreement(
     {1: 0.86, 2: 0.68, 3: 0.41, 4: 0.51}
     """
     share("level", level)
-    if (of_kind := _of_kind(data)) is not None:
-        return of_kind(data, level, metric, by_class)
+    if isinstance(data, Rankings):
+        return concordance.agreement(data, level, metric, by_class)
     _check(data, metric, by_class)
     if isinstance(data, Comparisons) and data.exchangeable:  # Chance is that of two sides.
         data = data.halved()
@@ -197,14 +197,7 @@ def agreement(
 
 def is_measurable(data: Judgements) -> bool:
     """True if answers can be equal by more than chance: names, sides of a pair, or orders."""
-    names = data.answer in data.axes or data.pair is not None
-    return names or _of_kind(data) is not None
-
-
-def _of_kind(data: Any) -> Callable[..., pd.DataFrame] | None:
-    """Statistics that the kind of these data has itself; None also for kinds not registered."""
-    kind = found_kind(data)
-    return None if kind is None else kind.agreement
+    return data.answer in data.axes or data.pair is not None or isinstance(data, Rankings)
 
 
 def _classes(data: Judgements) -> Sequence[Any]:

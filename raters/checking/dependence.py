@@ -13,7 +13,7 @@ import xarray as xr
 from jaxtyping import Float, Int
 
 from raters.auditing.truth.calibration import ENOUGH
-from raters.auditing.truth.label_calibration import with_gold
+from raters.auditing.truth.gold_weights import with_gold
 from raters.checking.discrepancies import Draw, Layout, sums
 from raters.errors import DataError, refuse
 from raters.errors.validation import checked, share

@@ -9,8 +9,8 @@ import pytest
 import raters as rt
 from raters.checking.discrepancies import Draw, Layout
 from raters.errors import DataError, SettingError
-from raters.families import choices as family
-from raters.families.discrepancies import choices as discrepancies
+from raters.families.choices import discrepancies
+from raters.families.choices import sections as family
 from raters.fitting.replicates import answer_counts, replicated
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.auditing.demonstrations import at_random
 from raters.errors import DataError
-from raters.families.demonstrations import read_demonstrations
+from raters.families.demonstrations.audit import at_random
+from raters.families.demonstrations.reading import read_demonstrations
 from tests import hand
 from tests.refusals import raises_about
 from tests.reporting.test_report import check_forms

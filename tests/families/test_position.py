@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.families.comparisons import position
+from raters.families.comparisons.sections import position
 from raters.kinds import AuditContext
 from raters.program import Program
 from tests import hand

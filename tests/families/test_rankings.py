@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 import raters as rt
-from raters.auditing import rankings as auditing
 from raters.auditing.verdicts import DIFFERS
 from raters.errors import DataWarning
+from raters.families.rankings import audit as auditing
 
 MODEL = rt.ExtendedPlackettLuce(worth_scale=1.0)
 DRINKS = ["tea", "milk", "beer", "mead"]

@@ -7,7 +7,7 @@ import pytest
 
 import raters as rt
 from raters.auditing.verdicts import DIFFERS
-from raters.families import ratings as family
+from raters.families.ratings import sections as family
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext
 from tests.reporting.test_report import check_forms

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.families import responses as family
+from raters.families.responses import sections as family
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext
 

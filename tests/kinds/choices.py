@@ -123,9 +123,7 @@ class MultinomialLogit(rt.Model[Choices]):
 PICKS = rt.kinds.register(
     rt.kinds.Kind(
         data=Choices,
-        readers=(rt.kinds.Reader(Choices.from_frame),),
         models=(MultinomialLogit,),
-        default=MultinomialLogit(),
         words=rt.kinds.Words("choice", "choices"),
         threshold=0.5,
         # The package has choices of its own.

@@ -114,9 +114,7 @@ class Mild(rt.Model[Marks]):
 MARKS = rt.kinds.register(
     rt.kinds.Kind(
         data=Marks,
-        readers=(rt.kinds.Reader(Marks.from_frame),),
         models=(Mild,),
-        default=Mild(),
         words=rt.kinds.Words("mark", "marks"),
         threshold=-1.0,
     )

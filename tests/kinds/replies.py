@@ -116,9 +116,7 @@ class OwnTwoPL(rt.Model[Replies]):
 REPLIES = rt.kinds.register(
     rt.kinds.Kind(
         data=Replies,
-        readers=(rt.kinds.Reader(Replies.from_frame),),
         models=(OwnTwoPL,),
-        default=OwnTwoPL(),
         words=rt.kinds.Words("response", "responses"),
         threshold=-1.0,
     )

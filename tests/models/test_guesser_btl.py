@@ -11,7 +11,7 @@ from scipy.special import expit, gammaln
 from scipy.stats import norm
 
 import raters as rt
-from raters.auditing.comparisons import competences
+from raters.families.comparisons.audit import competences
 from raters.fitting.result import draws_of
 from raters.models.comparisons import guesser_btl
 from raters.program import class_probs

@@ -16,8 +16,8 @@ from scipy.special import betaln, gammaln, logsumexp
 from scipy.stats import beta, dirichlet, lognorm
 
 import raters as rt
-from raters.auditing.annotator_types import type_probs, type_probs_given
 from raters.distributions.type_mixture import TypeMixture
+from raters.families.labels.types import type_probs, type_probs_given
 from raters.models.labels.guesser_dawid_skene import ways_of_guessing
 from raters.program import Program
 

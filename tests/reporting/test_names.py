@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.auditing.comparisons import quantities
+from raters.families.comparisons.audit import quantities
 from raters.judgements.display import display_name
 from raters.kinds import AuditLimits
 from tests import hand

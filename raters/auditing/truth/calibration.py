@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import warnings
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -23,7 +23,7 @@ from raters.fitting.draws import check_several
 from raters.fitting.result import program_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import name_text, names_array, plural, shorten
-from raters.kinds import AuditLimits, Quantities, Truths, kind_of
+from raters.kinds import AuditLimits, Quantities, kind_of
 from raters.model import Model
 from raters.program import Program
 
@@ -165,8 +165,12 @@ class Calibration(abc.ABC):
     accuracies: Accuracies
     known_answers: pd.DataFrame
 
-    #: Word for truths that are known.
+    #: Word for truths that are known, and column of a table of them that holds the truth.
     known_truths: ClassVar[str]
+    answer: ClassVar[str]
+    #: Calibrated probabilities of the latent class of each unit under each draw,
+    #: ``class_probs(program, draws, share, chances)``; None where they are the model's own.
+    class_probs: ClassVar[Callable[..., np.ndarray] | None] = None
 
     @property
     def wrong_interval(self) -> tuple[float, float] | None:
@@ -212,6 +216,11 @@ class Calibration(abc.ABC):
     @abc.abstractmethod
     def quantities(self, limits: AuditLimits) -> Quantities:
         """Quantities of each annotator for an audit."""
+
+    @classmethod
+    @abc.abstractmethod
+    def number(cls, data: Any, gold: Any) -> int:
+        """Number of truths that are known by what a user gives as `gold`."""
 
     @classmethod
     @abc.abstractmethod
@@ -333,7 +342,15 @@ def calibrate(
 
 def calibrated(program: Program[Any], result: Any, gold: Any, *options: Any) -> Calibration:
     """Calibration of a fit; see `calibrate`."""
-    truths = truths_of(program.data)
+    kind = kind_of(program.data)
+    truths = kind.truths
+    if truths is None:
+        expected = (
+            "calibrate a fit of labels, comparisons, rankings or ratings, and audit others"
+            " without gold and reference"
+        )
+        problem = f"holds {kind.words.many}, which have no calibration"
+        refuse("result", program.data, problem, expected)
     empty = isinstance(gold, Sized) and not len(gold)
     if gold is not None and (empty or not truths.number(program.data, gold)):
         expected = (
@@ -341,19 +358,7 @@ def calibrated(program: Program[Any], result: Any, gold: Any, *options: Any) -> 
             " differ, or leave it out"
         )
         refuse("gold", problem="holds no known truth", expected=expected, error=DataError)
-    return truths.calibrate(program, result, gold, *options)
-
-
-def truths_of(data: Judgements) -> Truths:
-    """Functions that read and state the truths of a kind of judgement."""
-    kind = kind_of(data)
-    if kind.truths is None:
-        expected = (
-            "calibrate a fit of labels, comparisons, rankings or ratings, and audit others"
-            " without gold and reference"
-        )
-        refuse("result", data, f"holds {kind.words.many}, which have no calibration", expected)
-    return kind.truths
+    return truths.of(program, result, gold, *options)
 
 
 def check_crowd(reference: str, gold: Any) -> None:

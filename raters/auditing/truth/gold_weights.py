@@ -1,4 +1,4 @@
-"""Weights of items of known class that were not drawn with one probability for all.
+"""Known classes, and weights of items that were not drawn with one probability for all.
 
 An item of known class stands for as many items as the inverse of the probability with which it was
 chosen (Horvitz and Thompson 1952). Weights sum to Kish's effective number of equally likely items.
@@ -13,7 +13,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
-from raters.judgements.labels import Labels
+from raters.errors import DataError, refuse
+from raters.judgements.labels import Labels, known_truth
+from raters.judgements.names import shorten
 from raters.judgements.reading import columns as reading
 
 PerItem = Float[np.ndarray, " item"]
@@ -26,6 +28,23 @@ PROBABILITY = "probability"
 _FEWEST, _CHANCE = 10, 1e-4
 # Strata by agreement within each class that most labels name.
 _STRATA = 4
+
+
+def with_gold(labels: Labels, gold: Any = None) -> Int[np.ndarray, " item"]:
+    """Codes of the classes that the fit knew, and of those of `gold`; −1 elsewhere."""
+    fitted, codes = np.full(labels.num_items, -1), None
+    if labels.truth is not None:
+        fitted = np.array(labels.truth, int)
+    if gold is not None:
+        codes = known_truth(gold, "item", "truth", labels.items, labels.classes)
+    if codes is None:
+        return fitted
+    differ = np.flatnonzero((codes >= 0) & (fitted >= 0) & (codes != fitted))
+    if len(differ):
+        items = [labels.items[place] for place in differ]
+        problem = "has other classes than those that were known to the fit"
+        refuse("gold", shorten(items), problem, "give each item one true class", error=DataError)
+    return np.where(codes >= 0, codes, fitted)
 
 
 def given_probabilities(gold: Any, labels: Labels) -> PerItem | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +17,6 @@ from raters.judgements.reading import columns as reading
 
 # Columns of tables that are read, those of one form together.
 FORMS = (("winner", "loser"), ("first", "second", "winner"), ("item", "value"))
-#: All of them.
-COLUMNS = tuple(dict.fromkeys(chain(*FORMS)))
 _ADVICE = "give orders of items that were judged"
 # Link to an item above and to one below that each item keeps.
 _LINKS = 1

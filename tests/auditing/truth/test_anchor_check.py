@@ -219,7 +219,7 @@ def test_known_answers_of_orders():
 
 
 class Known(Calibration):
-    quantities = draw = None
+    quantities = draw = number = None
 
 
 @pytest.fixture

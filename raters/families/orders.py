@@ -8,23 +8,20 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy.sparse import csr_array
-from scipy.special import expit
 
-from raters.auditing import comparisons, rankings, ratings
 from raters.auditing.intervals import table
 from raters.auditing.truth.calibration import Calibration, Drawn, Given, codes_of, number_of_draws
 from raters.auditing.truth.known_orders import KnownOrders
 from raters.auditing.truth.statements import of_orders
 from raters.auditing.truth.true_orders import draw_true_rewards_of_worlds
 from raters.errors import refuse
+from raters.families.comparisons import audit as comparisons
 from raters.fitting.result import draws_of
 from raters.kinds import AuditLimits, Quantities, kind_of
-from raters.models.comparisons.directions import has_directions
 from raters.program import Program
 
 AnnotatorDraws = Float[np.ndarray, "draw annotator"]
@@ -43,6 +40,7 @@ class OrderCalibration(Calibration):
     result: xr.DataTree
 
     known_truths = "orders"
+    answer = "value"
     #: Site of the items' values; competences that one is read off an accuracy among; and True where
     #: pairs that trusted annotators order follow from one another.
     site: ClassVar[str] = "reward"
@@ -89,6 +87,11 @@ class OrderCalibration(Calibration):
             refuse("model", program.model, problem, f"fit a model with one {cls.site} of each item")
 
     @classmethod
+    def number(cls, data: Any, gold: Any) -> int:
+        """Number of pairs of known order."""
+        return len(KnownOrders.read(gold, data.items).better)
+
+    @classmethod
     def draw(cls, given: Given) -> Drawn:
         """Draw the true value of each item."""
         program, result, gold, trusted, level, rng = given
@@ -122,106 +125,3 @@ class OrderCalibration(Calibration):
         statements = stated.beside(orders, data.num_items)
         by_trusted = known - len(by_gold.better)
         return Drawn(drawn, statements, known, by_trusted, contradicted, "", others)
-
-
-class ComparisonCalibration(OrderCalibration):
-    """Statements about the order of compared items, from `raters.calibrate`."""
-
-    chained = False
-
-    def _columns(self, competence: AnnotatorDraws) -> dict[str, np.ndarray]:
-        """Relative competence, agreement with the true order, and types."""
-        data, mean = self.program.data.unpadded(), self.truth.values.mean(0)
-        same = np.zeros(data.num_annotators, int)
-        columns = {
-            "relative": (competence / np.abs(competence).mean(1, keepdims=True)).mean(0),
-            "agreement": comparisons.agreement(data, mean[:, None], same),
-        }
-        return columns | self._types() if has_directions(self.program) else columns
-
-    def _types(self) -> dict[str, Float[np.ndarray, " annotator"]]:
-        """Probability that each annotator is a guesser, and an adversary."""
-        draws, _ = draws_of(self.program, self.result, _AUDIT_DRAWS)
-        competence = comparisons.competences(self.program, draws)
-        crowd, truth = (
-            values - values.mean(1, keepdims=True)
-            for values in (np.asarray(draws["reward"], float), self.truth.values)
-        )
-        is_along = ((crowd @ truth.T) > 0).mean(1)[:, None]
-        against = np.where(competence < 0, is_along, (competence > 0) * (1 - is_along))
-        return {"p_guessing": (competence == 0).mean(0), "p_adversarial": against.mean(0)}
-
-    def _accuracies(self) -> PerCompetence:
-        """Accuracy of each annotator, whose ties may be their own."""
-        posterior, size = self.result["posterior"].dataset, len(self.competences)
-        reward = self.items["reward_by_model"].values
-        one, other = comparisons.random_pairs(self.program.data)
-        logits = (self.competences[:, None] * np.abs(reward[one] - reward[other])).reshape(1, -1)
-        ties = [name for name in ("tie_propensity",) if name in posterior]
-        means = {name: np.asarray(posterior[name].mean(("chain", "draw")))[None] for name in ties}
-        curves = []
-        for code in range(self.annotators.sizes["annotator"]):
-            score = comparisons.score_of_better(self.program, means, logits, code)
-            curves.append(score.reshape(size, -1).mean(1))
-        return np.stack(curves)
-
-
-class RankingCalibration(OrderCalibration):
-    """Statements about the order of ranked items, from `raters.calibrate`."""
-
-    site = "worth"
-
-    def _columns(self, competence: AnnotatorDraws) -> dict[str, np.ndarray]:
-        """Agreement with the true order."""
-        data, worth = self.program.data.unpadded(), self.truth.values.mean(0)
-        return {"agreement": rankings.agreement(data, worth)}
-
-    def _accuracies(self) -> PerCompetence:
-        worth = self.items["reward_by_model"].values
-        one, other = np.triu_indices(len(worth), 1)
-        gap = np.quantile(np.abs(worth[one] - worth[other]), np.linspace(0.005, 0.995, 100))
-        return np.asarray(expit(self.competences[:, None] * gap).mean(1))
-
-
-class RatingCalibration(OrderCalibration):
-    """Statements about the order of rated items, from `raters.calibrate`."""
-
-    competences = np.linspace(-6, 10, 161)
-
-    @property
-    def known_questions(self) -> Int[np.ndarray, " question"]:
-        """Codes of the items that are in a known order."""
-        data = self.program.data.unpadded()
-        known = np.isin(np.asarray(data.item), np.concatenate(self.orders[:2]))
-        return np.asarray(np.unique(data.about()[known]))
-
-    @classmethod
-    def check(cls, program: Program[Any]) -> None:
-        """Raise unless the model is `ManyFacet`."""
-        ratings.check_many_facet(program)
-
-    def _accuracies(self) -> PerCompetence:
-        """Probability that two random items on different levels are in the right order."""
-        model = ratings.check_many_facet(self.program)
-        draws = draws_of(self.program, self.result)[0]
-        sites = {name: np.asarray(value, float).mean(0) for name, value in draws.items()}
-        sites["competence"] = self.competences
-        for name in {"severity", "threshold_deviation"} & set(sites):
-            mean = sites[name].mean(0, keepdims=True)
-            sites[name] = np.repeat(mean, len(self.competences), axis=0)
-        grid = np.meshgrid(ratings.NODES, np.arange(len(self.competences)), indexing="ij")
-        value, other = map(jnp.asarray, grid)
-        average = {name: jnp.asarray(site) for name, site in sites.items()}
-        probs = np.asarray(model.answers_at(value, other, average).probs, float)
-        below = np.cumsum(probs, -1) - probs
-        # Weight of the better node, then the worse one.
-        both = np.tril(np.outer(ratings.WEIGHTS, ratings.WEIGHTS), -1)
-        right = np.einsum("ab,acl,bcl->c", both, probs, below)
-        wrong = np.einsum("ab,acl,bcl->c", both, below, probs)
-        share: PerCompetence = right / (right + wrong)
-        return np.maximum.accumulate(share)
-
-
-def known_orders(data: Any, gold: Any) -> int:
-    """Number of pairs of known order."""
-    return len(KnownOrders.read(gold, data.items).better)

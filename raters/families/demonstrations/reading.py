@@ -1,4 +1,4 @@
-"""Demonstrations as a kind of judgement."""
+"""Reading of demonstrations, and of the process that they are of."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from raters import kinds
-from raters.auditing import demonstrations as audited
 from raters.errors import DataError, refuse
-from raters.families.sections import shown, signs
 from raters.judgements.demonstrations import Demonstrations
 from raters.judgements.mdp import MDP
 from raters.judgements.names import match_names, name_text
-from raters.models import demonstrations as models
-from raters.models.demonstrations import MaxEntIRL
 
 # Columns of a table of transitions.
 _OF_TRANSITIONS = ("state", "action", "next_state", "probability")
@@ -75,66 +70,3 @@ def _with_state_features(mdp: MDP, table: pd.DataFrame, *, keep: bool) -> MDP:
     described = dataclasses.replace(mdp, features=features, feature_names=names)
     described.check()
     return described
-
-
-def _questions(data: Demonstrations) -> Demonstrations:
-    """Every state in which there is a choice, put to every demonstrator."""
-    free = np.flatnonzero(data.num_choices() > 1)
-    if not len(free):
-        expected = "there must be a state with a choice between actions"
-        refuse("data", problem="leaves nothing to ask", expected=expected, error=DataError)
-    state, who = (part.ravel() for part in np.meshgrid(free, range(data.num_annotators)))
-    asked = dataclasses.replace(data.unanswered(), count=None)
-    return dataclasses.replace(asked, state=state.astype(np.int32), annotator=who.astype(np.int32))
-
-
-def reward(context: kinds.AuditContext) -> kinds.Section | None:
-    """Coefficients of the reward, as far as demonstrations can tell them."""
-    if "coefficient" not in context.program.sites:
-        return None
-    table = audited.rewards(context.program, context.result, context.level).to_dataframe()
-    table = table.reset_index().sort_values("coefficient", ascending=False, kind="stable")
-    return kinds.Section(
-        key="reward",
-        findings=(signs(table, "feature"),),
-        columns=shown("feature coefficient p_positive identified"),
-        table=table,
-        limits=(kinds.finding("one_goal"),),
-    )
-
-
-def policy(context: kinds.AuditContext) -> kinds.Section:
-    """Most probable action in each state with a choice, those most demonstrated first."""
-    policies = audited.policies(context.program, context.result)
-    probability = policies["probability"]
-    table = pd.DataFrame(
-        {
-            "state": policies["state"].values.astype(str),
-            "action": policies["action"].values[probability.values.argmax(1)].astype(str),
-            "probability": probability.values.max(1),
-            "steps": policies["steps"].values,
-        }
-    )[context.program.data.num_choices() > 1]
-    table = table.sort_values("steps", ascending=False, kind="stable", ignore_index=True)
-    unseen = int((table["steps"] == 0).sum())
-    learned = "coefficient" in context.program.sites
-    return kinds.Section(
-        key="policy",
-        findings=(kinds.finding("policy", by_reward=learned, unseen=unseen, of=len(table)),),
-        columns=shown("state action probability steps"),
-        table=table,
-    )
-
-
-DEMONSTRATIONS = kinds.Kind(
-    data=Demonstrations,
-    readers=(kinds.Reader(read_demonstrations),),
-    models=tuple(vars(models)[name] for name in models.__all__),
-    default=MaxEntIRL(),
-    words=kinds.Words("step", "steps", "least rational"),
-    questions=_questions,
-    quantities=audited.quantities,
-    threshold=0.25,
-    columns=shown("rationality competence agreement p_guessing p_adversarial"),
-    sections=(reward, policy),
-)

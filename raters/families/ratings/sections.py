@@ -1,18 +1,13 @@
-"""Ratings as a kind of judgement."""
+"""Sections of a report on ratings."""
 
 from __future__ import annotations
 
 import dataclasses
 
 from raters import kinds
-from raters.auditing import ratings
-from raters.auditing.truth.known_orders import COLUMNS
-from raters.auditing.truth.order_calibration import RatingCalibration, known_orders
 from raters.families import sections
+from raters.families.ratings import audit
 from raters.families.sections import shown
-from raters.judgements.ratings import Ratings
-from raters.models import ratings as models
-from raters.models.ratings import ManyFacet
 
 # A bias of at least so many levels is named.
 _FAR = 0.25
@@ -23,7 +18,7 @@ def ranking(context: kinds.AuditContext) -> kinds.Section | None:
     section = sections.ranking(context)
     if section is None or section.table is None:
         return None
-    fair = ratings.items(context.program, context.result, context.level).to_dataframe()
+    fair = audit.items(context.program, context.result, context.level).to_dataframe()
     new = fair.drop(columns=[name for name in fair if name in section.table])
     rank, item, _, *others = section.columns
     columns = (rank, item, *shown("fair_rating mean_rating"), *others)
@@ -54,20 +49,3 @@ def severity(context: kinds.AuditContext) -> kinds.Section | None:
     return kinds.Section(
         key="severity", findings=(kinds.finding("severity", of=len(frame), far=_FAR, **numbers),)
     )
-
-
-RATINGS = kinds.Kind(
-    data=Ratings,
-    readers=(
-        kinds.Reader(Ratings.from_frame),
-        kinds.Reader(Ratings.from_wide, shapes=(("item", "columns"),), may_be_empty=("columns",)),
-    ),
-    models=tuple(vars(models)[name] for name in models.__all__),
-    default=ManyFacet(),
-    words=kinds.Words("rating", "ratings"),
-    quantities=ratings.quantities,
-    truths=kinds.Truths(RatingCalibration.of, known_orders, COLUMNS, answer="value"),
-    threshold=0.25,
-    columns=shown("competence accuracy correlation bias p_guessing p_adversarial levels_used"),
-    sections=(ranking, severity),
-)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int
 
-from raters.auditing.choices import menus
 from raters.checking.discrepancies import AGREEMENT, DRIFT, Discrepancy, Draw, Layout, Measure
 from raters.errors import DataError, refuse
-from raters.families.discrepancies import excess, remedy
+from raters.families.choices.audit import menus
+from raters.families.remedies import excess, remedy
 from raters.models.choices import LatentClassLogit, MixedLogit, NestedLogit
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Int
 
 from raters.checking.discrepancies import DRIFT, JUDGES, Discrepancy, Layout, Measure
 from raters.checking.orders import OrderDraw, Stage, Stages
-from raters.families.discrepancies import excess, remedy
+from raters.families.remedies import excess, remedy
 from raters.judgements.counts import mean_ranks
 from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce
 

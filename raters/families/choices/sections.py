@@ -1,16 +1,13 @@
-"""Choices from sets as a kind of judgement."""
+"""Sections of a report on choices."""
 
 from __future__ import annotations
 
 from raters import kinds
-from raters.auditing.choices import coefficients, shares_of
 from raters.checking.predictive import check
-from raters.families.discrepancies.choices import DISCREPANCIES
+from raters.families.choices.audit import coefficients, shares_of
 from raters.families.sections import shown, signs
-from raters.judgements.choices import Choices
 from raters.model import Own, facts_of
-from raters.models import choices as models
-from raters.models.choices import MixedLogit, MultinomialLogit
+from raters.models.choices import MixedLogit
 
 # Replicated tables of the checks.
 _REPLICATES = 400
@@ -62,23 +59,3 @@ def checks(context: kinds.AuditContext) -> kinds.Section:
         columns=shown("discrepancy title observed replicated p_adjusted", p_adjusted="number"),
         table=checked.table.to_dataframe().reset_index(),
     )
-
-
-CHOICES = kinds.Kind(
-    data=Choices,
-    readers=(
-        kinds.Reader(Choices.from_frame, shapes=(("set", "alternative", "chosen"),), part_of="set"),
-        kinds.Reader(Choices.from_wide, shapes=(("choice", "alternatives"),)),
-    ),
-    models=tuple(vars(models)[name] for name in models.__all__),
-    default=MultinomialLogit(),
-    words=kinds.Words("choice", "choices"),
-    sections=(terms, shares, checks),
-    discrepancies=DISCREPANCIES,
-    threshold=0.0,  # Of nothing: `raters audit` wants one of every kind.
-    unjudged=(
-        "Nobody is right or wrong in what they choose, so that no annotator is judged; rt.check"
-        " says whether single annotators keep to some alternatives."
-    ),
-    needs={"features": ("features",), "interactions": ("choosers",)},
-)

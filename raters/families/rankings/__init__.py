@@ -6,10 +6,9 @@ from functools import partial
 
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
-from raters.auditing import concordance, rankings
-from raters.auditing.truth.known_orders import COLUMNS
-from raters.auditing.truth.order_calibration import RankingCalibration, known_orders
-from raters.families.discrepancies.rankings import DISCREPANCIES
+from raters.families.rankings import audit
+from raters.families.rankings.discrepancies import DISCREPANCIES
+from raters.families.rankings.truth import RankingCalibration
 from raters.families.sections import ranking, shown
 from raters.judgements.rankings import Rankings
 from raters.models import rankings as models
@@ -26,10 +25,9 @@ RANKINGS = kinds.Kind(
     default=ExtendedPlackettLuce(),
     words=kinds.Words("ranking", "rankings"),
     questions=Candidates.sets,
-    quantities=rankings.quantities,
-    truths=kinds.Truths(RankingCalibration.of, known_orders, COLUMNS, answer="value"),
+    quantities=audit.quantities,
+    truths=RankingCalibration,
     threshold=0.25,
-    agreement=concordance.agreement,
     columns=shown("competence accuracy p_adversarial agreement"),
     sections=(partial(ranking, site="worth"),),
     discrepancies=DISCREPANCIES,

@@ -4,7 +4,7 @@ bias."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,13 +12,12 @@ import xarray as xr
 from jaxtyping import Bool, Float, Int
 from scipy.special import expit
 
-from raters.auditing import tastes
 from raters.auditing.intervals import table
-from raters.auditing.position import SITE, position_bias
 from raters.auditing.verdicts import gives_one_answer, share_of
 from raters.distributions.ties import OUTCOMES
 from raters.errors import refuse
 from raters.errors.validation import share
+from raters.families.comparisons import tastes
 from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
 from raters.kinds import AuditLimits, Quantities
@@ -26,6 +25,9 @@ from raters.model import OPEN_MIRROR, Sign, Values, in_mirror
 from raters.models.comparisons.directions import directed, has_directions
 from raters.program import Program
 from raters.terms.ties import votes_with_ties
+
+#: Site of the bias, in logits for what is shown first.
+SITE = "position_bias"
 
 AnnotatorDraws = Float[np.ndarray, "draw annotator"]
 PerAnnotator = Float[np.ndarray, " annotator"]
@@ -137,6 +139,24 @@ def _chooses_one_side(data: Comparisons) -> Bool[np.ndarray, " annotator"]:
     first = np.bincount(data.annotator, data.halved().wins, data.num_annotators)
     total = np.bincount(data.annotator, data.weight, data.num_annotators)
     return gives_one_answer(np.maximum(first, total - first), total, np.full(len(total), 0.5))
+
+
+class PositionBias(NamedTuple):
+    """Draws of the position bias."""
+
+    bias: Float[np.ndarray, "draw judge"]
+    first_share: Float[np.ndarray, "draw judge"]
+    shared: bool
+
+
+def position_bias(program: Program[Any], result: xr.DataTree) -> PositionBias | None:
+    """Read the position bias of a fit off its site ``position_bias``."""
+    site = program.sites.get(SITE)
+    if site is None or site.dims not in ((), (program.data.judge,)):
+        return None
+    draws, _ = draws_of(program, result)
+    bias = draws[SITE].reshape(len(draws[SITE]), -1)
+    return PositionBias(bias, expit(bias), shared=not site.dims)
 
 
 def in_other_world(program: Program[Any], competence: AnnotatorDraws) -> Bool[np.ndarray, " draw"]:

@@ -15,18 +15,17 @@ import xarray as xr
 from jaxtyping import Float, Int
 from scipy.special import expit, logit
 
-from raters.auditing import labels as label_audit
-from raters.auditing.annotator_types import type_columns, type_probs_given
 from raters.auditing.truth.anchor_check import WRONG_LABELS, check_table, prediction_powered
 from raters.auditing.truth.calibration import Calibration, Drawn, Given, number_of_draws
 from raters.auditing.truth.dependence import alike
-from raters.auditing.truth.gold_weights import given_probabilities, weights
+from raters.auditing.truth.gold_weights import given_probabilities, weights, with_gold
 from raters.auditing.truth.statements import of_labels
 from raters.auditing.truth.true_classes import class_probs_of, draw_true_classes, learn_unknowns
-from raters.errors import DataError, refuse
+from raters.families.labels import audit as label_audit
+from raters.families.labels.types import type_columns, type_probs_given
 from raters.fitting.result import draws_of
-from raters.judgements.labels import Labels, known_truth
-from raters.judgements.names import names_array, shorten
+from raters.judgements.labels import Labels
+from raters.judgements.names import names_array
 from raters.kinds import AuditLimits, Quantities
 from raters.model import Values
 from raters.program import Program, class_probs
@@ -64,6 +63,7 @@ class LabelCalibration(Calibration):
     types: dict[str, PerAnnotator]
 
     known_truths = "classes"
+    answer = "truth"
 
     @property
     def expected_wrong(self) -> float:
@@ -160,6 +160,27 @@ class LabelCalibration(Calibration):
             yield _moved(matrices, prevalence, self.accuracies.ability[: len(first), begin:end])
 
     @classmethod
+    def number(cls, data: Labels, gold: Any) -> int:
+        """Number of items whose class is known."""
+        return data.with_truth(gold).num_known
+
+    @staticmethod
+    def class_probs(
+        program: Program[Any], draws: Values, share: PerDraw, chances: ClassProbs
+    ) -> Float[np.ndarray, "draw item true_class"]:
+        """Calibrated class probabilities for each draw of the parameters."""
+        labels: Labels = program.data.unpadded()
+        truth, rng = with_gold(labels), np.random.default_rng(0)
+        known, chances = np.flatnonzero(truth >= 0), np.array(chances, float)
+        if len(known):
+            chances[known] = _as_if_unknown(program, draws, share, labels, known)
+        weight, number = 1.0 * (truth >= 0), len(share)
+        evidence, unknowns = learn_unknowns(chances, labels, truth, weight, number, rng)
+        probs = np.array(class_probs_of(evidence, unknowns))
+        probs[:, known] = np.eye(labels.num_classes)[truth[known]]
+        return probs
+
+    @classmethod
     def draw(cls, given: Given) -> Drawn:
         """Draw the true class of each item."""
         program, result, gold, trusted, _, rng = given
@@ -244,39 +265,6 @@ def _types(
     values = {name: value[:number] for name, value in values.items()}
     classes = drawn[:number, np.asarray(labels.unit_code)]
     return type_probs_given(dataclasses.replace(program, data=labels), values, classes)
-
-
-def class_probs_by_draw(
-    program: Program[Any], draws: Values, share: PerDraw, chances: ClassProbs
-) -> Float[np.ndarray, "draw item true_class"]:
-    """Calibrated class probabilities for each draw of the parameters."""
-    labels: Labels = program.data.unpadded()
-    truth, rng = with_gold(labels), np.random.default_rng(0)
-    known, chances = np.flatnonzero(truth >= 0), np.array(chances, float)
-    if len(known):
-        chances[known] = _as_if_unknown(program, draws, share, labels, known)
-    weight, number = 1.0 * (truth >= 0), len(share)
-    evidence, unknowns = learn_unknowns(chances, labels, truth, weight, number, rng)
-    probs = np.array(class_probs_of(evidence, unknowns))
-    probs[:, known] = np.eye(labels.num_classes)[truth[known]]
-    return probs
-
-
-def with_gold(labels: Labels, gold: Any = None) -> ItemCodes:
-    """Codes of the classes that the fit knew, and of those of `gold`; −1 elsewhere."""
-    fitted, codes = np.full(labels.num_items, -1), None
-    if labels.truth is not None:
-        fitted = np.array(labels.truth, int)
-    if gold is not None:
-        codes = known_truth(gold, "item", "truth", labels.items, labels.classes)
-    if codes is None:
-        return fitted
-    differ = np.flatnonzero((codes >= 0) & (fitted >= 0) & (codes != fitted))
-    if len(differ):
-        items = [labels.items[place] for place in differ]
-        problem = "has other classes than those that were known to the fit"
-        refuse("gold", shorten(items), problem, "give each item one true class", error=DataError)
-    return np.where(codes >= 0, codes, fitted)
 
 
 def _as_if_unknown(

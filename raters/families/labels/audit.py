@@ -14,10 +14,10 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int
 
-from raters.auditing.annotator_types import type_columns, type_probs
 from raters.auditing.intervals import table
 from raters.auditing.verdicts import gives_one_answer, share_of
 from raters.errors import refuse
+from raters.families.labels.types import type_columns, type_probs
 from raters.fitting.result import draws_of
 from raters.judgements.labels import Labels
 from raters.judgements.names import names_array

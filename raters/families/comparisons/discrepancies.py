@@ -11,7 +11,7 @@ from jaxtyping import Int
 
 from raters.checking import discrepancies as common
 from raters.checking.discrepancies import Discrepancy, Draw, Layout, Measure
-from raters.families.discrepancies import remedy
+from raters.families.remedies import remedy
 from raters.models.comparisons import ContextualBTL, ExtendedBTL, HierarchicalBTL, MixtureBTL
 
 # Triads that are looked at; of more, so many are drawn at random.

@@ -1,16 +1,10 @@
-"""Item responses as kinds of judgement: right or wrong, and graded."""
+"""Sections of a report on item responses."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from raters import kinds
-from raters.auditing import responses
+from raters.families.responses import audit
 from raters.families.sections import shown
-from raters.judgements.graded_responses import GradedResponses
-from raters.judgements.responses import Responses
-from raters.model import Model
-from raters.models.responses import GradedResponse, IdealPoint, Rasch, TwoPL
 
 # An item whose discrimination is below this on average hardly tells persons apart.
 _FLAT = 0.25
@@ -18,7 +12,7 @@ _FLAT = 0.25
 
 def items(context: kinds.AuditContext) -> kinds.Section | None:
     """Items from the hardest to the easiest."""
-    parameters = responses.items(context.program, context.result, context.level)
+    parameters = audit.items(context.program, context.result, context.level)
     if "difficulty" not in parameters:
         return None
     table = parameters.to_dataframe().reset_index()
@@ -45,26 +39,3 @@ def items(context: kinds.AuditContext) -> kinds.Section | None:
         table=table,
         figures={"item_person_map": {"result": context.result, "level": context.level}},
     )
-
-
-def _kind(
-    data: type[Responses] | type[GradedResponses], *models: type[Model[Any]], name: str = ""
-) -> kinds.Kind:
-    """A kind of responses, whose default model is the first."""
-    wide = kinds.Reader(data.from_wide, shapes=(("person", "columns"),), may_be_empty=("columns",))
-    return kinds.Kind(
-        data=data,
-        readers=(kinds.Reader(data.from_frame), wide),
-        models=models,
-        default=models[0](),
-        name=name,
-        words=kinds.Words("response", "responses", "least able"),
-        quantities=responses.quantities,
-        threshold=-2.0,  # Of 0 for the average person: few are so far below.
-        columns=shown("ability share_right mean_level"),
-        sections=(items,),
-    )
-
-
-RESPONSES = _kind(Responses, Rasch, TwoPL, IdealPoint)
-GRADED_RESPONSES = _kind(GradedResponses, GradedResponse, name="graded_responses")

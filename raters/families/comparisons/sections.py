@@ -1,34 +1,14 @@
-"""Comparisons as a kind of judgement."""
+"""Sections of a report on comparisons."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from raters import kinds
-from raters.acquisition.questions.candidates import Candidates
-from raters.auditing import comparisons
 from raters.auditing.intervals import mean_and_interval
-from raters.auditing.position import position_bias
-from raters.auditing.truth.known_orders import COLUMNS
-from raters.auditing.truth.order_calibration import ComparisonCalibration, known_orders
-from raters.families.discrepancies.comparisons import DISCREPANCIES
-from raters.families.sections import ranked, ranked_by, ranking, shown
-from raters.judgements.comparisons import Comparisons
+from raters.families.comparisons.audit import position_bias
+from raters.families.sections import ranked, ranked_by, shown
 from raters.judgements.separation import MIXED_ORDER, order_share
-from raters.models import comparisons as models
-from raters.models.comparisons import ContextualBTL, ExtendedBTL, LinearExtendedBTL
-
-
-def compared_with_itself(frame: Any, columns: Mapping[str, str]) -> tuple[str, np.ndarray]:
-    """Rows whose two sides are one item."""
-    sides = [columns[role] for role in ("winner", "loser", "first", "second") if role in columns]
-    if len(sides) != 2 or not set(sides) <= set(frame.columns):
-        return "an item compared with itself", np.zeros(len(frame), bool)
-    one, other = (frame[side].astype(str).to_numpy() for side in sides)
-    return "an item compared with itself", one == other
 
 
 def by_stratum(context: kinds.AuditContext) -> kinds.Section | None:
@@ -79,42 +59,3 @@ def position(context: kinds.AuditContext) -> kinds.Section | None:
         columns=shown("annotator judgements first_share p_position_bias position_bias"),
         table=table,
     )
-
-
-COMPARISONS = kinds.Kind(
-    data=Comparisons,
-    readers=(
-        kinds.Reader(
-            Comparisons.from_frame,
-            shapes=(("winner", "loser"), ("first", "second", "outcome")),
-            bad_rows=compared_with_itself,
-        ),
-        kinds.Reader(
-            Comparisons.from_rankings,
-            may_be_empty=("places",),
-            on_request="each ranking is read as comparisons of its places, which are not"
-            " independent: intervals are too narrow",
-        ),
-    ),
-    needs={
-        "position_bias": ("first", "second", "outcome"),
-        "covariates": ("features",),
-        "strata": ("stratum",),
-        ContextualBTL: ("features",),
-        LinearExtendedBTL: ("features",),
-    },
-    implies={"ties": {"ties": "keep"}},
-    models=tuple(vars(models)[name] for name in models.__all__ if name != "PairwiseModel"),
-    default=ExtendedBTL(competence="signed"),
-    words=kinds.Words("vote", "votes"),
-    questions=Candidates.pairs,
-    quantities=comparisons.quantities,
-    truths=kinds.Truths(ComparisonCalibration.of, known_orders, COLUMNS, answer="winner"),
-    threshold=0.25,
-    columns=shown(
-        "competence p_guessing p_careless p_different_taste p_adversarial"
-        " accuracy agreement influence"
-    ),
-    sections=(ranking, by_stratum, position),
-    discrepancies=DISCREPANCIES,
-)
