@@ -30,7 +30,7 @@ class Answers:
     @classmethod
     def of(cls, data: Judgements) -> Answers:
         """Aggregate the answers of each annotator to each question into shares."""
-        annotator, question, label, count = data.question_tallies()
+        annotator, question, label, count = data.tallies(ordered=True)
         question, label = np.asarray(question, np.int64), np.asarray(label, np.int64)
         num_classes = len(data.answers())
         asked = question * len(data.judges) + annotator

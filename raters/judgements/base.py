@@ -487,21 +487,15 @@ class Judgements(abc.ABC):
         of presentation is not known."""
         return False
 
-    def same_question(self) -> Codes:
-        """Number of each row that equal questions share, whoever is asked."""
+    def about(self, *, ordered: bool = False) -> Codes:
+        """Number of each row that questions about the same share, whoever is asked; also whatever
+        the order of what is shown, unless that counts."""
         return ranks(self.canonical()._question(without=self.code_columns(self.judge)))
 
-    def about(self) -> Codes:
-        """Number of each row that questions about the same share, whoever is asked."""
-        return self.same_question()
-
-    def tallies(self) -> Tallies:
-        """Counted answers by judge and subject."""
-        return self._tallied(self.about())
-
-    def question_tallies(self) -> Tallies:
-        """Counted answers by judge and question, of which there may be several about the same."""
-        return self.canonical()._tallied(self.same_question())
+    def tallies(self, *, ordered: bool = False) -> Tallies:
+        """Counted answers by judge and by what they are about; see `about`."""
+        data = self.canonical() if ordered else self
+        return data._tallied(data.about(ordered=ordered))
 
     def _tallied(self, about: Codes) -> Tallies:
         """Counted answers by judge and the given number of each row."""

@@ -460,7 +460,7 @@ class Choices(Grouped):
         order = np.lexsort((np.asarray(self.alternative), np.asarray(self.group)))
         return self if (order == np.arange(len(order))).all() else self.rows(order)
 
-    def same_question(self) -> Codes:
+    def about(self, *, ordered: bool = False) -> Codes:
         """Number of each row that equal alternatives of equal sets share, whoever chooses."""
         set_keys = self.canonical()._set_keys()
         return ranks([set_keys[np.asarray(self.group)], np.asarray(self.alternative)])

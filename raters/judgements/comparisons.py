@@ -623,15 +623,19 @@ class Comparisons(Judgements):
         """True if it is not known which item was shown first: the sides then have no meaning."""
         return not self.ordered
 
-    def about(self) -> Int[np.ndarray, " comparison"]:
-        """A number for the pair of each row, in either order."""
+    def about(self, *, ordered: bool = False) -> Codes:
+        """A number for the pair of each row, by default in either order."""
+        if ordered:
+            return super().about()
         first, second = np.asarray(self.first), np.asarray(self.second)
         low, high = np.minimum(first, second), np.maximum(first, second)
         return low.astype(np.int64) * len(self.items) + high
 
-    def tallies(self) -> Tallies:
+    def tallies(self, *, ordered: bool = False) -> Tallies:
         """Votes for the item of smaller code and for the other, each as a tally; half a tie to each
-        side."""
+        side. Where the order counts, answers by question as they are."""
+        if ordered:
+            return super().tallies(ordered=True)
         if self.tied:
             return self.halved().tallies()
         judge, about, _, votes = super().tallies()

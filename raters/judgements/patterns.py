@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import jax
 import numpy as np
+import pandas as pd
 from jaxtyping import Float
 
 from raters.judgements.base import Judgements
@@ -49,21 +50,14 @@ class Patterns(Grouped):
         sorted_by = np.zeros(len(facet)) if answer is None else answer
         order = np.lexsort((sorted_by, facet, name))
         rows = np.stack([facet, count, sorted_by], axis=1).astype(np.float64)[order]
-        size = np.bincount(name, minlength=len(cells.coords[axis]))
-        end = np.cumsum(size)
-        code: dict[bytes, int] = {}
-        first: list[np.ndarray] = []
-        repeats: list[int] = []
-        for begin, last in zip(end - size, end, strict=True):
-            if begin == last:
-                continue
-            place = code.setdefault(rows[begin:last].tobytes(), len(code))
-            if place == len(first):
-                first.append(order[begin:last])
-                repeats.append(0)
-            repeats[place] += 1
+        size = np.bincount(name)
+        size = size[size > 0]
+        parts = np.split(np.arange(len(order)), np.cumsum(size)[:-1]) if len(order) else []
+        # Numbered by first appearance.
+        code, _ = pd.factorize(np.array([rows[part].tobytes() for part in parts], object))
+        first = [parts[place] for place in np.unique(code, return_index=True)[1]]
         group = np.repeat(np.arange(len(first)), [len(part) for part in first])
-        chosen = np.concatenate([*first, np.zeros(0, int)]).astype(int)
+        chosen = order[np.concatenate([*first, np.zeros(0, int)]).astype(int)]
         columns = {
             "facet": facet[chosen],
             "given": None if answer is None else answer[chosen],
@@ -72,7 +66,7 @@ class Patterns(Grouped):
         return cls.of_all(
             group,
             columns,
-            repeats=np.array(repeats, np.float32),
+            repeats=np.bincount(code).astype(np.float32),
             facets=tuple(cells.coords[other]),
             patterns=tuple(range(len(first))),
             num_answers=len(data.answers()),
