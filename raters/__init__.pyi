@@ -7,6 +7,7 @@ from . import errors as errors
 from . import figures as figures
 from . import fitting as fitting
 from . import imitation as imitation
+from . import infer as infer
 from . import inference as inference
 from . import judgements as judgements
 from . import models as models

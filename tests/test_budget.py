@@ -33,6 +33,7 @@ PUBLIC_MODULES = (
     "figures",
     "fitting",
     "imitation",
+    "infer",
     "inference",
     "judgements",
     "kinds",

@@ -1,0 +1,760 @@
+"""Pólya-Gamma Gibbs sampling as a kernel of NumPyro's `numpyro.infer.MCMC`."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from jax.scipy.linalg import solve_triangular
+from jax.scipy.sparse.linalg import cg
+from jaxtyping import Array, Float, Int
+from numpyro import handlers
+from numpyro.infer import HMC, NUTS, init_to_uniform
+from numpyro.infer.hmc import hmc
+from numpyro.infer.mcmc import MCMCKernel
+from numpyro.infer.util import initialize_model, potential_energy
+from numpyro.primitives import Messenger
+from numpyro.util import is_prng_key
+
+from raters.errors import NotConjugateError, refuse
+from raters.inference.polya_gamma.augmentation import draw_on_device
+
+__all__ = ["PolyaGamma"]
+
+Values = dict[str, Array]
+Rows = Float[Array, " row"]
+Entries = Float[Array, " entry"]
+# Entries of a block whose precision is a dense matrix, of several sites that are one block, and of
+# a block that is integrated out of the density of the other sites.
+_DENSE, _JOINT, _INTEGRATED = 600, 500, 120
+# Numbers of a dense design.
+_MOST_NUMBERS = 20_000_000
+# Largest second difference of what is affine, relative to its size in single precision.
+_BEND, _CLOSE = 2e-5, 1e-5
+_GIVEN = "_polya_gamma"
+_WRAPPED = (dist.Independent, dist.ExpandedDistribution, dist.MaskedDistribution)
+
+
+class _Terms(NamedTuple):
+    """Terms κu − (weight + ω)u²/2 + constant of the log density, with ω ~ PG(count, u)."""
+
+    u: Rows
+    count: Rows
+    kappa: Rows
+    weight: Rows
+    constant: Rows
+
+
+def _terms(site: dict[str, Any]) -> _Terms | None:
+    """Return the terms of a site whose log density is quadratic in u; None of another one."""
+    fn, value = site["fn"], site["value"]
+    times = _along(_scale(site), fn)
+    for one in _layers(fn):
+        if isinstance(one, dist.MaskedDistribution):
+            times = times * _along(one._mask, one)
+    fn = _layers(fn)[-1]
+    if type(fn) in (dist.BernoulliLogits, dist.BinomialLogits):
+        count = fn.total_count if isinstance(fn, dist.BinomialLogits) else 1.0
+        parts = (fn.logits, times * count, times * (value - count / 2), 0.0, 0.0)
+    elif type(fn) is dist.Normal:
+        u = (value - fn.loc) / fn.scale
+        parts = (u, 0.0, 0.0, times, -times * jnp.log(fn.scale))
+    elif type(fn) is dist.MultivariateNormal:
+        apart = value - fn.loc
+        factor = jnp.broadcast_to(fn.scale_tril, (*apart.shape, apart.shape[-1]))
+        u = solve_triangular(factor, apart[..., None], lower=True)[..., 0]
+        log_scale = jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1))
+        parts = (u, 0.0, 0.0, times, -times * log_scale)
+    else:
+        return None
+    arrays = jnp.broadcast_arrays(*(jnp.asarray(part, float) for part in parts))
+    return _Terms(*map(jnp.ravel, arrays))
+
+
+def _scale(site: dict[str, Any]) -> Any:
+    return 1.0 if site["scale"] is None else site["scale"]
+
+
+def _layers(fn: dist.Distribution) -> list[dist.Distribution]:
+    """Return a distribution and those that it wraps."""
+    layers = [fn]
+    while isinstance(layers[-1], _WRAPPED):
+        layers.append(layers[-1].base_dist)
+    return layers
+
+
+def _along(of_batch: Any, fn: dist.Distribution) -> Array:
+    """Append the axes of an event to an array along the batch."""
+    return jnp.reshape(jnp.asarray(of_batch, float), jnp.shape(of_batch) + (1,) * fn.event_dim)
+
+
+def _trace(model: Any, args: Any, kwargs: Any, values: Values) -> dict[str, Any]:
+    seeded = handlers.seed(handlers.substitute(model, data=values), jax.random.key(0))
+    sites: dict[str, Any] = handlers.trace(seeded).get_trace(*args, **kwargs)
+    return {name: site for name, site in sites.items() if site["type"] == "sample"}
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Latent sites that are normal together, given ω, the sites whose terms they enter, and the
+    entries of each latent site that the rows of these terms touch, where they are few."""
+
+    shapes: dict[str, tuple[int, ...]]
+    terms: tuple[str, ...]
+    entries: dict[str, Int[np.ndarray, "slot row"] | None]
+    is_diagonal: bool
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """First entry and number of entries of each site."""
+        sizes = [math.prod(shape) for shape in self.shapes.values()]
+        return list(zip(itertools.accumulate(sizes, initial=0), sizes, strict=False))
+
+    @property
+    def size(self) -> int:
+        return sum(size for _, size in self.spans)
+
+    def join(self, values: Values) -> Entries:
+        return jnp.concatenate([jnp.ravel(values[name]) for name in self.shapes])
+
+    def split(self, entries: Entries) -> Values:
+        parts = zip(self.shapes.items(), self.spans, strict=True)
+        return {name: entries[at : at + size].reshape(shape) for (name, shape), (at, size) in parts}
+
+
+class _System(NamedTuple):
+    """Precision JᵀWJ, a matrix or its diagonal, and gradient Jᵀ(κ − Wu) of a block's normal full
+    conditional at its current entries, for rows u with Jacobian J, and the log density there."""
+
+    precision: Array
+    gradient: Entries
+    level: Array
+
+    def halved(self) -> tuple[Array, Array, Array]:
+        """Return the Cholesky factor of the precision scaled to a diagonal of ones, the scale, and
+        the factor's inverse times the scaled gradient."""
+        scale = jax.lax.rsqrt(jnp.diagonal(self.precision))
+        factor = jnp.linalg.cholesky(self.precision * scale * scale[:, None])
+        return factor, scale, solve_triangular(factor, scale * self.gradient, lower=True)
+
+    def log_integral(self) -> Array:
+        """Return the log of the density integrated over the block."""
+        if self.precision.ndim == 1:
+            terms = self.gradient**2 / self.precision - jnp.log(self.precision)
+            return self.level + jnp.sum(terms) / 2
+        factor, scale, half = self.halved()
+        log_determinant = 2 * jnp.sum(jnp.log(jnp.diagonal(factor)) - jnp.log(scale))
+        return self.level + jnp.sum(half**2) / 2 - log_determinant / 2
+
+    def step(self, key: Array) -> Entries:
+        """Draw the way from the current entries to new ones."""
+        noise = jax.random.normal(key, self.gradient.shape)
+        if self.precision.ndim == 1:
+            return self.gradient / self.precision + noise / jnp.sqrt(self.precision)
+        factor, scale, half = self.halved()
+        return scale * solve_triangular(factor, half + noise, lower=True, trans="T")
+
+
+def _linear(run: Any, block: _Block, values: Values, omega: Values) -> tuple[Any, _Terms]:
+    """Return the derivative of the rows of a block, and their terms, weighted by ω too."""
+
+    def rows(entries: Entries) -> tuple[Rows, _Terms]:
+        sites = run(values | block.split(entries))
+        each = {name: _terms(sites[name]) for name in block.terms}
+        own = [one._replace(weight=one.weight + omega.get(n, 0.0)) for n, one in each.items()]
+        terms = _Terms(*map(jnp.concatenate, zip(*own, strict=True)))
+        return terms.u, terms
+
+    _, push, terms = jax.linearize(rows, block.join(values), has_aux=True)
+    return push, terms
+
+
+def _system(run: Any, block: _Block, values: Values, omega: Values) -> _System:
+    """Add up the rows of a block."""
+    size = block.size
+    shape = (size,) if block.is_diagonal else (size, size)
+    if not block.terms:
+        return _System(jnp.zeros(shape), jnp.zeros(size), jnp.zeros(()))
+    push, terms = _linear(run, block, values, omega)
+    weight, force = terms.weight, terms.kappa - terms.weight * terms.u
+    level = jnp.sum(terms.kappa * terms.u - weight * terms.u**2 / 2 + terms.constant)
+    entry, slope, place, dense = _columns(push, block)
+    gradient = jnp.zeros(size).at[entry].add(slope * force).at[place].add(dense @ force)
+    if block.is_diagonal:
+        return _System(jnp.zeros(size).at[entry].add(slope**2 * weight), gradient, level)
+    products = slope[:, None] * slope * weight
+    precision = jnp.zeros(shape).at[entry[:, None], entry].add(products)
+    if len(place):
+        cross = jnp.zeros((len(place), size)).at[:, entry].add(dense[:, None] * slope * weight)
+        precision = precision.at[place].add(cross).at[:, place].add(cross.T)
+        precision = precision.at[np.ix_(place, place)].add((dense * weight) @ dense.T)
+    return _System(precision, gradient, level)
+
+
+def _drawn(run: Any, block: _Block, values: Values, omega: Values, key: Array) -> Values:
+    """Draw the entries of a block."""
+    current = block.join(values)
+    if block.is_diagonal or block.size <= _DENSE:
+        return block.split(current + _system(run, block, values, omega).step(key))
+    # Perturb and optimise (Papandreou and Yuille 2010), with products only.
+    push, terms = _linear(run, block, values, omega)
+    pull = jax.linear_transpose(push, current)
+    entry, slope, *_ = _columns(push, block)
+    diagonal = jnp.zeros(block.size).at[entry].add(slope**2 * terms.weight)
+    noise = jnp.sqrt(terms.weight) * jax.random.normal(key, terms.weight.shape)
+    step, _ = cg(
+        lambda along: pull(terms.weight * push(along))[0],
+        *pull(terms.kappa - terms.weight * terms.u + noise),
+        tol=1e-6,
+        maxiter=1000,
+        M=lambda along: along / diagonal,
+    )
+    return block.split(current + step)
+
+
+def _digits(size: int) -> Float[np.ndarray, "bit entry"]:
+    """Return the binary digits of the numbers of entries."""
+    digits = np.arange(max((size - 1).bit_length(), 1))
+    return (np.arange(size) >> digits[:, None] & 1).astype(np.float32)
+
+
+def _columns(push: Any, block: _Block) -> tuple[np.ndarray, Array, np.ndarray, Array]:
+    """Return the entries that rows touch and the derivatives along them, and other entries and the
+    derivatives of all rows along each of these.
+
+    Of a site where each row touches two entries at most, derivatives along the binary digits of
+    the entries tell one from the other.
+    """
+    sites = list(zip(block.spans, block.entries.values(), strict=True))
+    directions = []
+    for (at, size), entry in sites:
+        own = np.eye(size) if entry is None else np.ones((1, size))
+        if entry is not None and len(entry) > 1:
+            own = np.concatenate([own, _digits(size)])
+        directions.append(np.pad(own, ((0, 0), (at, block.size - at - size))))
+    along = jax.vmap(push)(jnp.asarray(np.concatenate(directions), float))
+    parts = jnp.split(along, np.cumsum([len(part) for part in directions])[:-1])
+    entries, slopes, places, dense = [], [], [np.zeros(0, int)], [along[:0]]
+    for ((at, size), entry), part in zip(sites, parts, strict=True):
+        if entry is None:
+            places.append(at + np.arange(size))
+            dense.append(part)
+        elif len(entry) == 1:
+            entries.append(at + entry)
+            slopes.append(part)
+        else:
+            first = jnp.take_along_axis(part, 1 + entry[2:], axis=0)
+            entries.append(at + entry[:2])
+            slopes.append(jnp.concatenate([first, part[:1] - first]))
+    entry = np.concatenate([np.zeros((0, along.shape[1]), int), *entries])
+    slope = jnp.concatenate([along[:0], *slopes])
+    return entry, slope, np.concatenate(places), jnp.concatenate(dense)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Blocks of a program, and the sites in none; the block that is integrated out of the density
+    of these sites, its terms that they enter, and its other terms; the sites that are augmented,
+    and whether each of their rows is one trial."""
+
+    blocks: tuple[_Block, ...]
+    others: frozenset[str]
+    integrated: _Block | None
+    free: _Block | None
+    fixed: _Block | None
+    augmented: tuple[str, ...]
+    single: bool
+
+
+class _Hide(Messenger):
+    """Leave the densities of some sites out."""
+
+    def __init__(self, fn: Any, names: tuple[str, ...]) -> None:
+        self.names = names
+        super().__init__(fn)
+
+    def process_message(self, msg: dict[str, Any]) -> None:
+        if msg["type"] == "sample" and msg["name"] in self.names:
+            msg["fn"] = msg["fn"].mask(False)
+
+
+# ------------------------------------------------------------------------- what is found at set-up
+
+
+class _Reading:
+    """Readings of a program at random points of its unconstrained space."""
+
+    def __init__(self, model: Any, args: Any, kwargs: Any) -> None:
+        self.run = partial(_trace, model, args, kwargs)
+        self.kinds: dict[str, str] = {}
+        discrete: list[str] = []
+
+        def start(key: Array) -> Values:
+            strategy = init_to_uniform(radius=1.5)
+            seeded = handlers.substitute(handlers.seed(model, key), substitute_fn=strategy)
+            sites = handlers.trace(seeded).get_trace(*args, **kwargs)
+            sites = {name: site for name, site in sites.items() if site["type"] == "sample"}
+            kinds = {name: type(_layers(site["fn"])[-1]).__name__ for name, site in sites.items()}
+            self.kinds.update(kinds)
+            latent = {name: site for name, site in sites.items() if not site["is_observed"]}
+            discrete[:] = [n for n, site in latent.items() if site["fn"].support.is_discrete]
+            return {name: site["value"] for name, site in latent.items()}
+
+        drawn = jax.jit(start)
+        self.points = [jax.tree.map(np.asarray, drawn(jax.random.key(seed))) for seed in range(4)]
+        if discrete:
+            refuse(
+                "model",
+                problem=f"has discrete latent sites {discrete}",
+                expected="Pólya-Gamma needs a program without them",
+                instead="numpyro.infer.DiscreteHMCGibbs(NUTS(model))",
+            )
+        self._read = jax.jit(self._parts)
+        self.terms, _ = self.read(self.points[0])
+        self.augmented = tuple(n for n, one in self.terms.items() if np.any(one.count > 0))
+
+    def _parts(self, values: Values) -> tuple[dict[str, _Terms], Values]:
+        sites = self.run(values)
+        each = {name: _terms(site) for name, site in sites.items()}
+        others = {
+            name: jnp.sum(_scale(site) * site["fn"].log_prob(site["value"]))
+            for name, site in sites.items()
+            if each[name] is None
+        }
+        return {name: one for name, one in each.items() if one is not None}, others
+
+    def read(self, values: Values) -> tuple[dict[str, _Terms], Values]:
+        return jax.tree.map(np.asarray, self._read(values))
+
+    def tried(self, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+        """Return why the log density is not quadratic in some sites, and the terms they enter."""
+        entered: set[str] = set()
+        for here, there in (self.points[:2], self.points[2:]):
+            half, end = ({n: (1 - s) * here[n] + s * there[n] for n in names} for s in (0.5, 1.0))
+            (one, before), (two, _), (three, after) = (
+                self.read(here | moved) for moved in ({}, half, end)
+            )
+            for name, value in before.items():
+                if value != after[name]:
+                    return f"{name!r} ({self.kinds[name]}) depends on it", ()
+            for name in one:
+                if not all(map(np.array_equal, one[name][1:], three[name][1:])):
+                    return f"the spread or the count of {name!r} depends on it", ()
+                first, middle, last = one[name].u, two[name].u, three[name].u
+                if np.array_equal(first, last):
+                    continue
+                entered.add(name)
+                what = "logits" if name in self.augmented else "mean"
+                size = np.abs(first).max() + np.abs(last).max()
+                if not np.all(np.abs(first - 2 * middle + last) <= _BEND * (1 + size)):
+                    return f"the {what} of {name!r} are not affine in it", ()
+                if np.any(one[name].count % 1):
+                    return f"the counts of {name!r}, times its scale, are not whole numbers", ()
+        return "", tuple(name for name in self.terms if name in entered)
+
+    def moved_by(self, names: frozenset[str]) -> set[str]:
+        """Return the terms that change with some sites."""
+        here, there, *_ = self.points
+        one, other = (self.read(here | {n: at[n] for n in names})[0] for at in (here, there))
+        return {name for name in one if not all(map(np.array_equal, one[name], other[name]))}
+
+
+def _found(model: Any, args: Any, kwargs: Any) -> _Plan:
+    """Find the blocks of a program."""
+    reading = _Reading(model, args, kwargs)
+    reasons: dict[str, str] = {}
+    groups: list[tuple[str, ...]] = []
+    for name in reading.points[0]:
+        if name not in reading.terms:
+            reasons[name] = f"its prior {reading.kinds[name]} is not normal"
+        elif reason := reading.tried((name,))[0]:
+            reasons[name] = reason
+        else:
+            _join(reading, groups, name)
+    blocks = []
+    for names in groups:
+        block = _block(reading, names)
+        rows = sum(reading.terms[name].u.size for name in block.terms)
+        if all(entry is not None for entry in block.entries.values()) or (
+            block.size <= _DENSE and block.size * rows <= _MOST_NUMBERS
+        ):
+            blocks.append(block)
+        else:
+            reasons |= dict.fromkeys(names, f"rows touch many of its {block.size:,} entries")
+    augmented = tuple(n for n in reading.augmented if any(n in block.terms for block in blocks))
+    if not augmented:
+        told = "; ".join(f"{name!r}: {reason}" for name, reason in reasons.items())
+        if not reading.augmented:
+            told = f"no site is observed from Bernoulli or Binomial with logits=; {told}"
+        raise NotConjugateError(f"Pólya-Gamma updates no site of the program ({told}); use NUTS")
+    single = all(np.max(reading.terms[name].count) <= 1 for name in augmented)
+    others = frozenset(reading.points[0]).difference(*(block.shapes for block in blocks))
+    small = [block for block in blocks if block.size <= _INTEGRATED]
+    if not others or not small:
+        return _Plan(tuple(blocks), others, None, None, None, augmented, single)
+    integrated = max(small, key=lambda block: block.size)
+    # Drawn first, while the other blocks are as they were when it was integrated out.
+    blocks.sort(key=lambda block: block is not integrated)
+    moved = reading.moved_by(others)
+    parts = []
+    for free in (True, False):
+        terms = tuple(name for name in integrated.terms if (name in moved) == free)
+        part = _block(reading, tuple(integrated.shapes), terms)
+        parts.append(replace(part, is_diagonal=integrated.is_diagonal))
+    return _Plan(tuple(blocks), others, integrated, *parts, augmented, single)
+
+
+def _join(reading: _Reading, groups: list[tuple[str, ...]], name: str) -> None:
+    """Put a site into the first block in which the log density is quadratic together with it."""
+    for place, names in enumerate(groups):
+        joint = (*names, name)
+        size = sum(np.size(reading.points[0][one]) for one in joint)
+        if size <= _JOINT and not reading.tried(joint)[0]:
+            groups[place] = joint
+            return
+    groups.append((name,))
+
+
+def _block(reading: _Reading, names: tuple[str, ...], terms: Any = None) -> _Block:
+    """Return the block of some sites and terms, with the entries that rows touch."""
+    shapes = {name: np.shape(reading.points[0][name]) for name in names}
+    terms = reading.tried(names)[1] if terms is None else terms
+    block = _Block(shapes, terms, {}, False)
+    if not terms:
+        return block
+
+    @jax.jit
+    def derivative(point: Values, along: Entries) -> Rows:
+        return _linear(reading.run, block, point, {})[0](along)
+
+    for name, (at, size) in zip(shapes, block.spans, strict=True):
+
+        def along(point: Values, own: Any, at: int = at, size: int = size) -> np.ndarray:
+            padded = np.pad(own, ((0, 0), (at, block.size - at - size))).astype(np.float32)
+            return np.stack([derivative(point, one) for one in padded])
+
+        one, other, *_ = (partial(along, point) for point in reading.points)
+        entry = _touched(one, size)
+        block.entries[name] = entry if entry is None else _confirmed(other, size, entry)
+    single = [one is not None and len(one) == 1 for one in block.entries.values()] == [True]
+    return replace(block, is_diagonal=single)
+
+
+def _touched(along: Any, size: int) -> Int[np.ndarray, "slot row"] | None:
+    """Return the one or two entries that each row touches, from derivatives along random vectors
+    times the binary digits of the entries; None where a row touches more.
+
+    With derivatives p and q along the two entries, each digit selects 0, p, q or p + q.
+    """
+    rng = np.random.default_rng(0)
+    digits = _digits(size)
+    powers = 1 << np.arange(len(digits))[:, None]
+    left, one, two = np.ones(1, bool), np.zeros(1, int), np.zeros(1, int)
+    for _ in range(4):  # Sums may vanish, or agree, by accident.
+        node = rng.uniform(1, 2, size) * rng.choice([-1, 1], size)
+        total, *parts = along(np.concatenate([node[None], digits * node]))
+        part = np.stack(parts)
+        close = _CLOSE * (np.abs(part).max(0) + np.abs(total))
+        none, both = np.abs(part) <= close, np.abs(part - total) <= close
+        mixed = ~none & ~both
+        of_one = np.take_along_axis(part, mixed.argmax(0)[None], axis=0)[0]
+        first = mixed & (np.abs(part - of_one) <= close)
+        second = mixed & (np.abs(part - (total - of_one)) <= close)
+        empty = close == 0
+        odd = (none & both) | (first & second) | (mixed & ~first & ~second)
+        clear = left & (empty | ~odd.any(0))
+        both &= ~empty
+        one = np.where(clear, ((first | both) * powers).sum(0), one)
+        two = np.where(clear, ((second | both) * powers).sum(0), two)
+        left = left & ~clear
+        if not left.any():
+            break
+    if left.any() or max(one.max(), two.max()) >= size:
+        return None
+    if np.array_equal(one, two):
+        return one[None].astype(np.int32)
+    # A digit that the first entry has, and the second has not.
+    two = np.where(one == two, np.where(one > 0, 0, 1), two)
+    one, two = np.where(one & ~two, one, two), np.where(one & ~two, two, one)
+    digit = np.frexp((one & ~two).astype(float))[1] - 1
+    return np.stack([one, two, digit]).astype(np.int32)
+
+
+def _confirmed(along: Any, size: int, entry: np.ndarray) -> np.ndarray | None:
+    """Return the entries where they give a derivative along a random vector at another point."""
+    vector = np.random.default_rng(1).normal(size=size)
+    expected, total, *parts = along(np.stack([vector, np.ones(size), *_digits(size)]))
+    given = total * vector[entry[0]]
+    if len(entry) > 1:
+        first = np.take_along_axis(np.stack(parts), entry[2:], axis=0)[0]
+        given = first * vector[entry[0]] + (total - first) * vector[entry[1]]
+    close = 10 * _CLOSE * (np.abs(given) + np.abs(parts).max(0, initial=0.0) + np.abs(total))
+    return entry if np.all(np.abs(given - expected) <= close) else None
+
+
+# -------------------------------------------------------------------------------------- the kernel
+
+
+class PolyaGammaState(NamedTuple):
+    """State of `PolyaGamma`; the fields of the inner kernel's state are read through it.
+
+    `z` holds the unconstrained values of all latent sites, `potential_energy` the negative log
+    joint density there, and `omega` the Pólya-Gamma variables.
+    """
+
+    z: Values
+    potential_energy: Array
+    diverging: Array
+    omega: Values
+    hmc_state: Any
+    rng_key: Array
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.hmc_state, name)
+
+
+class PolyaGamma(MCMCKernel):
+    r"""Pólya-Gamma Gibbs sampling of any NumPyro program, as a kernel of `numpyro.infer.MCMC`.
+
+    A row of y successes in n trials with log-odds ψ has the likelihood [1]_
+
+    .. math::
+        \frac{e^{\psi y}}{(1 + e^\psi)^n} = 2^{-n} e^{(y - n/2) \psi}
+        \int e^{-\omega \psi^2 / 2} \, \mathrm{PG}(\omega \mid n, 0) \, d\omega .
+
+    Given ω ~ PG(n, ψ) it is quadratic in ψ. Latent sites in which the log-odds of all ``Bernoulli``
+    and ``Binomial`` sites with ``logits=`` are affine, and of which all else in the program is
+    normal (priors, means of priors, normal likelihoods), are one multivariate normal block, and
+    are drawn jointly. All other sites are updated by `inner_kernel`, with a block of up to 120
+    entries integrated out of their density given ω [2]_, so that scales of effects mix.
+
+    Parameters
+    ----------
+    model : callable
+        A NumPyro program, as NUTS takes it, without discrete latent sites. Plates, masks,
+        ``handlers.condition``, ``handlers.reparam`` and ``handlers.scale`` by whole numbers are as
+        usual.
+    inner_kernel : numpyro.infer.HMC or numpyro.infer.NUTS, optional
+        Kernel of the other sites, made of the same `model`; ``NUTS(model)`` by default.
+
+    Raises
+    ------
+    NotConjugateError
+        In ``mcmc.run``, when there is no such block; it names the reason for each site.
+    SettingError
+        When `inner_kernel` is of another program, or the program has discrete latent sites.
+
+    Notes
+    -----
+    The program is read on the data before it is compiled: affinity is checked at random points,
+    and the entries of a block that each row touches are recorded, so that a sweep takes time
+    proportional to the rows. Extra fields are ``potential_energy`` and those of the inner kernel,
+    such as ``accept_prob``.
+
+    References
+    ----------
+    .. [1] Polson, N. G., Scott, J. G. and Windle, J. (2013). Bayesian inference for logistic models
+       using Pólya-Gamma latent variables. Journal of the American Statistical Association 108,
+       1339-1349.
+    .. [2] van Dyk, D. A. and Park, T. (2008). Partially collapsed Gibbs samplers. Journal of the
+       American Statistical Association 103, 790-796.
+
+    Examples
+    --------
+    >>> import jax, numpy as np, numpyro, numpyro.distributions as dist
+    >>> from numpyro.infer import MCMC
+    >>> from raters.infer import PolyaGamma
+    >>> def model(x, y=None):
+    ...     slope = numpyro.sample("slope", dist.Normal(0, 2))
+    ...     numpyro.sample("obs", dist.Bernoulli(logits=slope * x), obs=y)
+    >>> x = np.linspace(-3, 3, 100)
+    >>> mcmc = MCMC(PolyaGamma(model), num_warmup=50, num_samples=500, progress_bar=False)
+    >>> mcmc.run(jax.random.key(0), x, y=(x > np.sin(9 * x)).astype(int))
+    >>> mcmc.get_samples()["slope"].shape
+    (500,)
+    """
+
+    sample_field = "z"
+    default_fields = ("z", "diverging")
+
+    def __init__(self, model: Callable[..., Any], inner_kernel: HMC | None = None) -> None:
+        inner = NUTS(model) if inner_kernel is None else inner_kernel
+        if not isinstance(inner, HMC) or inner.model is not model:
+            refuse(
+                "inner_kernel",
+                inner_kernel,
+                expected="it must be HMC or NUTS of the same program",
+                instead="PolyaGamma(model, NUTS(model))",
+            )
+        self._model, self._init_strategy = model, inner._init_strategy
+        self.inner_kernel = copy.copy(inner)
+        self.inner_kernel._model = None
+        self.inner_kernel._potential_fn_gen = density = self._density_of_others
+        self.inner_kernel._init_fn, self.inner_kernel._sample_fn = hmc(
+            potential_fn_gen=density, kinetic_fn=inner._kinetic_fn, algo=inner._algo
+        )
+        self._read: tuple[list[Any], _Plan] | None = None
+        self._potential: Any = None
+        self._postprocess: Any = None
+        self._sample_fn: Any = None
+
+    @property
+    def model(self) -> Callable[..., Any]:
+        """The program."""
+        return self._model
+
+    def get_diagnostics_str(self, state: PolyaGammaState) -> str:
+        """Return the text of the inner kernel for the progress bar."""
+        inner = state.hmc_state
+        return "" if inner is None else self.inner_kernel.get_diagnostics_str(inner)
+
+    def postprocess_fn(self, model_args: Any, model_kwargs: Any) -> Callable[[Values], Values]:
+        """Return the function from `z` to the values of all sites."""
+        fn: Callable[[Values], Values] = self._postprocess(*model_args, **(model_kwargs or {}))
+        return fn
+
+    def _plan(self, args: Any, kwargs: Any) -> _Plan:
+        """Read the program on some data, once."""
+        leaves = jax.tree.leaves((args, kwargs))
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+            refuse(
+                "model_args",
+                problem="are traced, and the program is read on data before it is compiled",
+                expected="call mcmc.run outside of jax.jit, and without jit_model_args=True",
+            )
+        known, plan = self._read or ([], None)
+        if plan is None or len(known) != len(leaves) or not all(map(operator.is_, known, leaves)):
+            with jax.ensure_compile_time_eval():
+                plan = _found(self._model, args, kwargs)
+            self._read = leaves, plan
+        return plan
+
+    def init(
+        self, rng_key: Array, num_warmup: int, init_params: Any, model_args: Any, model_kwargs: Any
+    ) -> PolyaGammaState:
+        """Read the program, and return the first state; one for each of several keys."""
+        kwargs = model_kwargs or {}
+        self._plan(model_args, kwargs)
+        self._sample_fn = self._step
+        start = partial(self._start, num_warmup, model_args, kwargs)
+        if is_prng_key(rng_key):
+            return start(rng_key, init_params)
+        return jax.vmap(start)(rng_key, init_params)
+
+    def _start(
+        self, num_warmup: int, args: Any, kwargs: Any, rng_key: Array, init_params: Any
+    ) -> PolyaGammaState:
+        plan = self._plan(args, kwargs)
+        rng_key, key, inner_key, omega_key = jax.random.split(rng_key, 4)
+        info = initialize_model(
+            key,
+            self._model,
+            init_strategy=self._init_strategy,
+            dynamic_args=True,
+            model_args=args,
+            model_kwargs=kwargs,
+        )
+        self._potential, self._postprocess = info.potential_fn, info.postprocess_fn
+
+        @jax.jit
+        def start(z: Values, rng_key: Array, inner_key: Array, omega_key: Array) -> Any:
+            omega = self._augmented(omega_key, plan.augmented, args, kwargs, z)
+            state, diverging = None, jnp.zeros((), bool)
+            if plan.others:
+                others = {name: z[name] for name in plan.others}
+                given = kwargs | {_GIVEN: (z, omega, self._fixed(args, kwargs, z, omega))}
+                state = self.inner_kernel.init(inner_key, num_warmup, others, args, given)
+                diverging = state.diverging
+            potential = self._potential(*args, **kwargs)(z)
+            return PolyaGammaState(z, potential, diverging, omega, state, rng_key)
+
+        return start(info.param_info.z | (init_params or {}), rng_key, inner_key, omega_key)
+
+    def _constrained(self, z: Values, args: Any, kwargs: Any) -> Values:
+        """Return the values of the latent sites; others may be deterministic."""
+        values = self.postprocess_fn(args, kwargs)(z)
+        return {name: values[name] for name in z}
+
+    def sample(self, state: PolyaGammaState, model_args: Any, model_kwargs: Any) -> PolyaGammaState:
+        """Return the next state."""
+        step = partial(self._step, model_args, model_kwargs or {})
+        return step(state) if is_prng_key(state.rng_key) else jax.vmap(step)(state)
+
+    def _density_of_others(self, *args: Any, **kwargs: Any) -> Callable[[Values], Array]:
+        """Return the potential energy of the sites in no block, given ω and the blocks, of which
+        one is integrated out."""
+        z, omega, fixed = kwargs.pop(_GIVEN)
+        plan = self._plan(args, kwargs)
+        hidden = _Hide(self._model, plan.integrated.terms if plan.integrated else ())
+
+        def potential(others: Values) -> Array:
+            energy = potential_energy(hidden, args, kwargs, z | others)
+            if plan.free is None:
+                return energy
+            values = self._constrained(z | others, args, kwargs)
+            free = _system(partial(_trace, self._model, args, kwargs), plan.free, values, omega)
+            return energy - jax.tree.map(jnp.add, fixed, free).log_integral()
+
+        return potential
+
+    def _step(self, args: Any, kwargs: Any, state: PolyaGammaState) -> PolyaGammaState:
+        plan = self._plan(args, kwargs)
+        run = partial(_trace, self._model, args, kwargs)
+        rng_key, first_key, last_key, *keys = jax.random.split(state.rng_key, 3 + len(plan.blocks))
+        z, omega, inner, diverging = state.z, state.omega, state.hmc_state, state.diverging
+        if inner is not None:
+            fixed = self._fixed(args, kwargs, z, omega)
+            given = kwargs | {_GIVEN: (z, omega, fixed)}
+            inner = self.inner_kernel.refresh(inner, args, given)
+            inner = self.inner_kernel.sample(inner, args, given)
+            z, diverging = z | inner.z, inner.diverging
+        # The other sites were drawn given ω of the integrated block's terms alone, so that ω of
+        # all others is drawn anew before it is used.
+        held = plan.integrated.terms if plan.integrated else ()
+        anew = tuple(name for name in plan.augmented if name not in held)
+        omega = omega | self._augmented(first_key, anew, args, kwargs, z)
+        values = self._constrained(z, args, kwargs)
+        for block, key in zip(plan.blocks, keys, strict=True):
+            if block is plan.integrated:
+                free = _system(run, plan.free, values, omega)
+                step = jax.tree.map(jnp.add, fixed, free).step(key)
+                new = block.split(block.join(values) + step)
+            else:
+                new = _drawn(run, block, values, omega, key)
+            values, z = values | new, z | new
+        kept = tuple(name for name in plan.augmented if name in held)
+        last = self._augmented(last_key, kept, args, kwargs, z)
+        potential = self._potential(*args, **kwargs)(z)
+        return PolyaGammaState(z, potential, diverging, omega | last, inner, rng_key)
+
+    def _augmented(
+        self, key: Array, names: tuple[str, ...], args: Any, kwargs: Any, z: Values
+    ) -> Values:
+        """Draw ω ~ PG(n, ψ) of each row of some sites."""
+        omega: Values = {}
+        single = self._plan(args, kwargs).single
+        sites = _trace(self._model, args, kwargs, self._constrained(z, args, kwargs))
+        for place, name in enumerate(names):
+            terms = _terms(sites[name])
+            with jax.enable_x64(True):  # The moments of the series' tail are differences.
+                own = jax.random.fold_in(key, place)
+                omega[name] = draw_on_device(own, terms.count, terms.u, single=single)
+        return omega
+
+    def _fixed(self, args: Any, kwargs: Any, z: Values, omega: Values) -> _System | None:
+        """Add up the terms of the integrated block that the sites in no block do not enter."""
+        plan, values = self._plan(args, kwargs), self._constrained(z, args, kwargs)
+        run = partial(_trace, self._model, args, kwargs)
+        return None if plan.fixed is None else _system(run, plan.fixed, values, omega)
