@@ -74,12 +74,7 @@ class Answers(Judgements):
 
     @classmethod
     def _from_wide(
-        cls,
-        frame: Any,
-        role: str,
-        name: str,
-        columns: Sequence[str] | None,
-        known: Mapping[str, Any],
+        cls, frame: Any, role: str, name: str, columns: Any, known: Mapping[str, Any]
     ) -> Self:
         """Read a table with a row for each name of a role, and a column for each of the other."""
         read = _wide(frame, role, name, columns)

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 
 from raters.errors import refuse_data
 from raters.errors.validation import boolean, checked, is_list
-from raters.judgements.counts import Codes, exact, place_within, ranks
+from raters.judgements.counts import Codes, Features, Numbers, exact, place_within, ranks
 from raters.judgements.grouped import Grouped
 from raters.judgements.names import (
     Names,
@@ -335,7 +335,7 @@ class Choices(Grouped):
         cls,
         table: _Offers,
         names: dict[str, Names],
-        of_choosers: Float[np.ndarray, "set chooser_feature"],
+        of_choosers: Features,
         terms: _Terms,
         *,
         counted: bool,
@@ -574,7 +574,7 @@ class Choices(Grouped):
 # ---------------------------------------------------------------- reading
 
 
-def _matrix(columns: Sequence[Column], rows: int) -> Float[np.ndarray, "row feature"]:
+def _matrix(columns: Sequence[Column], rows: int) -> Features:
     """Numbers in some columns."""
     values = [read_numbers(column) for column in columns]
     return np.stack(values, axis=1) if values else np.zeros((rows, 0))
@@ -638,17 +638,13 @@ class _Terms(NamedTuple):
         values = np.stack([*columns.values()], axis=1) if columns else table.features
         return self._scaled("features", values, names, lambda: _within(values, table.group, names))
 
-    def of_choosers(self, values: Float[np.ndarray, "set chooser_feature"]) -> dict[str, Any]:
+    def of_choosers(self, values: Features) -> dict[str, Any]:
         """Fields of `Choices` with the features of the choosers."""
         names = self.choosers
         return self._scaled("choosers", values, names, lambda: _across(values, names))
 
     def _scaled(
-        self,
-        parameter: str,
-        values: Float[np.ndarray, "row feature"],
-        names: tuple[str, ...],
-        deviation: Callable[[], Float[np.ndarray, " feature"]],
+        self, parameter: str, values: Features, names: Names, deviation: Callable[[], Numbers]
     ) -> dict[str, Any]:
         """Values, centre, scale and names of features, as fields of `Choices`."""
         fields = _FEATURES[parameter]
@@ -661,11 +657,7 @@ class _Terms(NamedTuple):
         return dict(zip(fields, ((values - centre) / scale, centre, scale, names), strict=True))
 
 
-def _within(
-    values: Float[np.ndarray, "offer feature"],
-    group: Int[np.ndarray, " offer"],
-    names: tuple[str, ...],
-) -> Float[np.ndarray, " feature"]:
+def _within(values: Features, group: Codes, names: tuple[str, ...]) -> Numbers:
     """Standard deviation of each feature within sets, since only differences within a set enter a
     choice; an error for one that has none. Rows of a set follow each other."""
     size = np.bincount(group)
@@ -684,9 +676,7 @@ def _within(
     return scale
 
 
-def _across(
-    values: Float[np.ndarray, "set feature"], names: tuple[str, ...]
-) -> Float[np.ndarray, " feature"]:
+def _across(values: Features, names: tuple[str, ...]) -> Numbers:
     """Standard deviation of chooser features between sets; an error for one that has none."""
     constant = values.max(0) == values.min(0)
     if constant.any():
@@ -705,7 +695,7 @@ class _Offers(NamedTuple):
     alternative: Int[np.ndarray, " offer"]
     annotator: Int[np.ndarray, " offer"]
     chosen: Float[np.ndarray, " offer"] | None
-    features: Float[np.ndarray, "offer feature"]
+    features: Features
 
 
 # ---------------------------------------------------------------- what was chosen

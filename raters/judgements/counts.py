@@ -14,6 +14,10 @@ from raters.errors import refuse_data
 Codes = Int[np.ndarray, " row"]
 Numbers = Float[np.ndarray, " row"]
 Mask = Bool[np.ndarray, " row"]
+# Features of rows or items.
+Features = Num[np.ndarray, "row feature"]
+# Things of rows, −1 or 0 for none.
+Sets = Int[np.ndarray, "row position"]
 # Judge, subject or question, answer, and how often the judge gave it.
 Tallies = tuple[
     Int[np.ndarray, " tally"],
@@ -53,15 +57,13 @@ def pad_to(rows: int, least: int = 64) -> int:
     return max(least, 1 << (rows - 1).bit_length()) if rows > 1 else least
 
 
-def standing(place: Int[np.ndarray, "row position"]) -> Int[np.ndarray, "row position"]:
+def standing(place: Sets) -> Sets:
     """Numbers that order things: places, one number for all without a place, next for the worst."""
     open_place = place.shape[1] + 1
     return np.select([place > 0, place < 0], [place, open_place + 1], open_place)
 
 
-def mean_ranks(
-    place: Int[np.ndarray, "ranking position"], there: Bool[np.ndarray, "ranking position"]
-) -> Float[np.ndarray, "ranking position"]:
+def mean_ranks(place: Sets, there: Bool[np.ndarray, "row position"]) -> Features:
     """Ranks, of which items without a place share the mean of those that are left."""
     size, placed = there.sum(1, keepdims=True), (place > 0).sum(1, keepdims=True)
     left = size - placed - (place < 0).sum(1, keepdims=True)
@@ -69,11 +71,7 @@ def mean_ranks(
 
 
 def ordered_pairs(
-    judge: Codes,
-    offered: Int[np.ndarray, "row position"],
-    place: Int[np.ndarray, "row position"],
-    count: Numbers,
-    num_items: int,
+    judge: Codes, offered: Sets, place: Sets, count: Numbers, num_items: int
 ) -> Tallies:
     """Count how often each judge ranked each pair of things in each order."""
     ahead = standing(place)

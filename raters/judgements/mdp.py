@@ -31,6 +31,9 @@ from raters.judgements.roles import number_of, static
 END = "end"
 _NAMES = ("states", "actions", "feature_names")
 _MOVES = {"up": (-1, 0), "right": (0, 1), "down": (1, 0), "left": (0, -1)}
+_Probs = Float[np.ndarray, "state action next_state"]
+_Flags = Bool[np.ndarray, "state action"]
+_States = Bool[np.ndarray, " state"]
 # Sums of single-precision probabilities are 1 within this.
 _ROUNDING = 1e-6
 # What is left of it after the division by the sum.
@@ -199,9 +202,33 @@ class MDP:
         (('home', 'road', 'work'), [True, False])
         """
         columns = {"state": state, "action": action, "next_state": next_state}
-        known = {"state": states, "action": actions}
-        tables = _of_frame(frame, columns, probability, tuple(features), start, known)
-        return cls._of(discount, **tables)
+        listed = tuple(features)
+        read = read_columns(frame, columns, several={"features": listed}, probability=probability)
+        ends = [read["state"], read["next_state"]]
+        (first, after), state_names = encode_names(ends, states, "state")
+        act, action_names = read.codes("action", actions)
+        if (twice := repeated(first, act, after)).any():
+            read["next_state"].refuse(
+                f"has a transition that came before in {where(twice)}",
+                "give each transition one row, with its probability",
+                "frame.groupby([state, action, next_state], as_index=False)[probability].sum()",
+            )
+        size = (len(state_names), len(action_names))
+        weight = np.ones(len(first)) if probability is None else read_numbers(read["probability"])
+        transition, allowed = np.zeros((*size, size[0])), np.zeros(size, bool)
+        transition[first, act, after] = weight
+        allowed[first, act] = True
+        final = np.flatnonzero(~allowed.any(1))
+        transition[final, 0, final] = allowed[final, 0] = 1
+        table = np.zeros((*size, len(listed)))
+        for place, column in enumerate(read.lists["features"]):
+            np.add.at(table[..., place], (first, act), weight * read_numbers(column))
+        described: dict[str, Any] = {}
+        if listed:
+            described = {"features": table, "feature_names": listed}
+        tables: dict[str, Any] = {"start": _start_named(start, state_names), "allowed": allowed}
+        tables |= {"transition": transition, "states": state_names, "actions": action_names}
+        return cls._of(discount, **tables, **described)
 
     @classmethod
     @checked
@@ -409,43 +436,6 @@ def _completed(tables: Mapping[str, Any], *, undiscounted: bool) -> dict[str, np
     }
 
 
-# ---------------------------------------------------------------- a long table
-
-
-def _of_frame(
-    frame: Any,
-    columns: Mapping[str, str],
-    probability: str | None,
-    features: tuple[str, ...],
-    start: Any,
-    known: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Tables and names of a table with one row for each transition; see `MDP.from_frame`."""
-    read = read_columns(frame, columns, several={"features": features}, probability=probability)
-    ends = [read["state"], read["next_state"]]
-    (first, after), states = encode_names(ends, known["state"], "state")
-    action, actions = read.codes("action", known["action"])
-    if (twice := repeated(first, action, after)).any():
-        read["next_state"].refuse(
-            f"has a transition that came before in {where(twice)}",
-            "give each transition one row, with its probability",
-            "frame.groupby([state, action, next_state], as_index=False)[probability].sum()",
-        )
-    size = (len(states), len(actions))
-    weight = np.ones(len(first)) if probability is None else read_numbers(read["probability"])
-    transition, allowed = np.zeros((*size, size[0])), np.zeros(size, bool)
-    transition[first, action, after] = weight
-    allowed[first, action] = True
-    final = np.flatnonzero(~allowed.any(1))
-    transition[final, 0, final] = allowed[final, 0] = 1
-    table = np.zeros((*size, len(features)))
-    for place, column in enumerate(read.lists["features"]):
-        np.add.at(table[..., place], (first, action), weight * read_numbers(column))
-    described = {"features": table, "feature_names": features} if features else {}
-    begin = {"start": _start_named(start, states), "allowed": allowed}
-    return {"transition": transition, "states": states, "actions": actions} | begin | described
-
-
 def _start_named(start: Any, states: Sequence[Any]) -> Float[np.ndarray, " state"] | None:
     """Probabilities of the first state from a name, or from a mapping by name."""
     if start is None:
@@ -615,18 +605,13 @@ def _scaled_rows(table: Float[np.ndarray, "*batch state"]) -> np.ndarray:
     return np.asarray(np.where(near, table / np.where(near, total, 1.0), table))
 
 
-def _keeping(
-    transition: Float[np.ndarray, "state action next_state"],
-    allowed: Bool[np.ndarray, "state action"],
-) -> Bool[np.ndarray, " state"]:
+def _keeping(transition: _Probs, allowed: _Flags) -> _States:
     """Mask of the states that every allowed action keeps, shape (state,)."""
     stays = np.einsum("sas->sa", transition) >= 1 - _EXACT
     return np.asarray((stays | ~allowed).all(-1))
 
 
-def _reached(
-    edges: Bool[np.ndarray, "state next_state"], first: Bool[np.ndarray, " state"]
-) -> Bool[np.ndarray, " state"]:
+def _reached(edges: Bool[np.ndarray, "state next_state"], first: _States) -> _States:
     """Mask of the states that edges lead to from the first ones, themselves included."""
     seen = first.copy()
     frontier = first
@@ -685,11 +670,7 @@ def _check_finite(name: str, array: np.ndarray) -> None:
         refuse_data(name, problem="has NaN or infinite entries", expected=expected, instead=line)
 
 
-def _check_probabilities(
-    process: MDP,
-    transition: Float[np.ndarray, "state action next_state"],
-    allowed: Bool[np.ndarray, "state action"],
-) -> None:
+def _check_probabilities(process: MDP, transition: _Probs, allowed: _Flags) -> None:
     """Raise unless something is to be done in each state, and each action somewhere, and
     probabilities are at least 0 and add up to 1."""
     for names, axis in ((process.states, 1), (process.actions, 0)):

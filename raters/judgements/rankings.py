@@ -17,7 +17,7 @@ from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean, checked
 from raters.judgements.base import Judgements
 from raters.judgements.choices import Choices
-from raters.judgements.counts import Codes, Numbers, Tallies, ordered_pairs, place_within
+from raters.judgements.counts import Codes, Numbers, Sets, Tallies, ordered_pairs, place_within
 from raters.judgements.names import (
     Names,
     encode_names,
@@ -734,16 +734,11 @@ def _with_worst(column: Column | None, ranking: Codes, names: Names, place: Code
 class _Table(NamedTuple):
     """Rankings as rows of codes."""
 
-    offered: Int[np.ndarray, "ranking position"]
-    place: Int[np.ndarray, "ranking position"]
+    offered: Sets
+    place: Sets
 
 
-def _by_cells(
-    ranking: Int[np.ndarray, " cell"],
-    item: Int[np.ndarray, " cell"],
-    place: Int[np.ndarray, " cell"],
-    num_rankings: int,
-) -> _Table:
+def _by_cells(ranking: Codes, item: Codes, place: Codes, num_rankings: int) -> _Table:
     """Rankings from cells in any order."""
     order = np.lexsort((item, ranking))
     ranking, item, place = ranking[order], item[order], place[order]
@@ -821,7 +816,7 @@ def wide_columns(frame: Any, places: Any, role: str, least: int, **others: Any) 
 
 def _coded(
     cells: Sequence[Column], known: Iterable[Any] | None, beside: Sequence[Column] = ()
-) -> tuple[Int[np.ndarray, "ranking cell"], Names]:
+) -> tuple[Sets, Names]:
     """Code of each cell's item, −1 for none, and names; an error for a row with an item twice."""
     codes, names = encode_names([*cells, *beside], known, "item")
     table = np.stack(codes, axis=1)
@@ -834,9 +829,7 @@ def _coded(
     return table, names
 
 
-def in_places(
-    cells: Sequence[Column], known: Iterable[Any] | None
-) -> tuple[Int[np.ndarray, "ranking place"], Names]:
+def in_places(cells: Sequence[Column], known: Iterable[Any] | None) -> tuple[Sets, Names]:
     """Code of the item in each place of each ranking, −1 for none, and the names."""
     table, names = _coded(cells, known)
     late = (table[:, 1:] >= 0) & (table[:, :-1] < 0)
@@ -849,7 +842,7 @@ def in_places(
 
 def rankers(
     columns: Columns, known: Iterable[Any] | None, each: Names | None = None
-) -> tuple[Int[np.ndarray, " ranking"], Names]:
+) -> tuple[Codes, Names]:
     """Codes and names of who gave each ranking; else those of the rankings, maybe the rows."""
     if "annotator" in columns:
         return columns.codes("annotator", known)

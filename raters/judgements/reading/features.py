@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Num, Shaped
 
 from raters.errors import refuse_data
 from raters.errors.validation import is_list
+from raters.judgements.counts import Features
 from raters.judgements.names import Names, check_once, name_list, name_text, shorten
 from raters.judgements.reading.columns import (
     Column,
@@ -30,10 +30,13 @@ _LARGEST = 1e100
 _SUCH = "names=['age', 'length']"
 
 
-def feature_array(
-    features: Any, names: Sequence[str] | None, items: Names
-) -> tuple[Shaped[np.ndarray, "item feature"], tuple[str, ...]]:
-    """Features in the order of the items, shape (item, feature), and their names."""
+def features_of(
+    features: Any, item: str | None, names: Sequence[str] | None, items: Names
+) -> tuple[Features, tuple[str, ...]]:
+    """Features in the order of the items, of an array, or of a table with a column of items, and
+    their names."""
+    if item is not None:
+        return _feature_table(features, item, names, items)
     if isinstance(features, Mapping) or hasattr(type(features), "columns"):
         problem, expected = "is not given, and the features are a table", "name its column of items"
         refuse_data("item", problem=problem, expected=expected, instead="item='item'")
@@ -57,9 +60,9 @@ def feature_array(
     return values, chosen
 
 
-def feature_table(
+def _feature_table(
     table: Any, item: str, names: Sequence[str] | None, items: Names
-) -> tuple[Num[np.ndarray, "item feature"], tuple[str, ...]]:
+) -> tuple[Features, tuple[str, ...]]:
     """Features from the columns of a table, matched to the items by name."""
     there = column_names(table)
     chosen = tuple(name for name in there if name != item)
@@ -79,16 +82,12 @@ def feature_table(
     return np.column_stack([code, *values])[np.argsort(code), 1:], chosen
 
 
-def new_items(
-    features: Any, item: str | None, names: Sequence[str]
-) -> tuple[Float[np.ndarray, "item feature"], Names]:
+def new_items(features: Any, item: str | None, names: Sequence[str]) -> tuple[Features, Names]:
     """Features of items that are not among the labels, and the items' names."""
-    if item is None:
-        items: Names = tuple(range(len(features) if is_list(features) else 0))
-        values, _ = feature_array(features, names, items)
-    else:
+    items: Names = tuple(range(len(features) if is_list(features) else 0))
+    if item is not None:
         _, items = read_columns(features, {"item": item}).codes("item")
-        values, _ = feature_table(features, item, names, items)
+    values, _ = features_of(features, item, names, items)
     values = values.astype(np.float64)
     check_finite(values, names, items)
     return values, items
@@ -106,18 +105,7 @@ def distinct(
     return names
 
 
-def features_of(
-    features: Any, item: str | None, names: Sequence[str] | None, items: Names
-) -> tuple[Shaped[np.ndarray, "item feature"], tuple[str, ...]]:
-    """Features of an array, or of a table with a column of items, and their names."""
-    if item is None:
-        return feature_array(features, names, items)
-    return feature_table(features, item, names, items)
-
-
-def design(
-    values: Shaped[np.ndarray, "item feature"], names: tuple[str, ...], items: Names
-) -> dict[str, Any]:
+def design(values: Features, names: tuple[str, ...], items: Names) -> dict[str, Any]:
     """Fields of features: a column of ones, and the features, centred and scaled."""
     if "intercept" in names:
         refuse_data("features", "intercept", "is added by itself", "give it another name")
@@ -142,7 +130,7 @@ def design(
 
 
 def design_like(
-    values: Shaped[np.ndarray, "item feature"], names: tuple[str, ...], items: Names, like: Any
+    values: Features, names: tuple[str, ...], items: Names, like: Any
 ) -> dict[str, Any]:
     """As `design`, centred and scaled as other labels were."""
     known = like.feature_names[1:]
@@ -157,9 +145,7 @@ def design_like(
     return fields | {"features": fields["features"].astype(np.asarray(like.features).dtype)}
 
 
-def in_units_of_users(
-    data: Any, fields: Sequence[str]
-) -> tuple[Float[np.ndarray, "row feature"] | None, Names]:
+def in_units_of_users(data: Any, fields: Sequence[str]) -> tuple[Features | None, Names]:
     """Features as they were before they were centred and scaled, and their names."""
     values, centre, scale, names = (getattr(data, field) for field in fields)
     if values is None:
@@ -168,11 +154,7 @@ def in_units_of_users(
 
 
 def scaled_as(
-    like: Any,
-    raw: tuple[Float[np.ndarray, "row feature"] | None, Names],
-    fields: Sequence[str],
-    parameter: str,
-    of: str,
+    like: Any, raw: tuple[Features | None, Names], fields: Sequence[str], parameter: str, of: str
 ) -> dict[str, Any]:
     """Fields of features that are centred and scaled as those of other judgements, which must be
     the same, in the order of their coefficients."""
@@ -192,9 +174,7 @@ def no_features(fields: Sequence[str]) -> dict[str, Any]:
     return {**dict.fromkeys(fields), fields[3]: ()}
 
 
-def check_finite(
-    values: Float[np.ndarray, "item feature"], names: Sequence[str], items: Names
-) -> None:
+def check_finite(values: Features, names: Sequence[str], items: Names) -> None:
     """There are features, and every item has a finite number for each."""
     if values.shape[1] == 0:
         refuse_data("features", problem="names none", expected="give at least one column")
@@ -221,9 +201,7 @@ def sides(features: Any) -> tuple[tuple[str, ...], list[str]]:
     return distinct(features, "features"), [name for pair in pairs for name in pair]
 
 
-def differences(
-    columns: Sequence[Column], names: Sequence[str]
-) -> Float[np.ndarray, "row feature"] | None:
+def differences(columns: Sequence[Column], names: Sequence[str]) -> Features | None:
     """Features of one side less those of the other, shape (row, feature)."""
     if not columns:
         return None
@@ -231,9 +209,7 @@ def differences(
     return single(values[:, ::2] - values[:, 1::2], names)
 
 
-def single(
-    values: Float[np.ndarray, "row feature"], names: Sequence[str]
-) -> Float[np.ndarray, "row feature"]:
+def single(values: Features, names: Sequence[str]) -> Features:
     """In single precision; an error for numbers whose squares drown those of other features."""
     if not (fits := (np.abs(values) < _LARGE).all(0)).all():
         name = names[int(np.argmin(fits))]
