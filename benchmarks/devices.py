@@ -19,7 +19,7 @@ from _common import options, report, table
 
 import raters as rt
 from raters.inference.base import progress_bar
-from raters.inference.polya_gamma import em, gibbs, sets, sweep
+from raters.inference.polya_gamma import em, gibbs, plans, sets
 from raters.program import Program
 
 ITEMS, ANNOTATORS = 1_000, 1_000
@@ -70,7 +70,7 @@ def measure(rows: int, seed: int, times: int) -> list[Any]:
     with jax.enable_x64(True):
         few = jax.tree.map(lambda column: np.asarray(column[:20_000]), data)
         values = {name: np.asarray(value, float) for name, value in model.start(few).items()}
-        plan, row = sweep.plan(Program(model, few), values), few.take(slice(0, 1))
+        plan, row = plans.plan(Program(model, few), values), few.take(slice(0, 1))
         placed = jax.device_put(data) if jax.default_backend() == "cpu" else data
         held = sets.RunCache(plan.steady, constant=0.0)
         climber = em._Climber(rt.PGEM(), plan, placed, held, progress_bar(1, "", False))

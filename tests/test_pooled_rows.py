@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 import pytest
 
 import raters as rt
-from raters.inference.polya_gamma import latent_classes, sweep
+from raters.inference.polya_gamma import latent_classes, plans, sweep
 from raters.inference.polya_gamma.augmentation import curvature
 from raters.judgements.comparisons import Comparisons
 from raters.program import PooledRows, Program, pooled_rows, scattered
@@ -53,7 +53,7 @@ def test_distinct_rows_give_what_all_rows_give(votes, known) -> None:
         of_few = latent_classes.parameters(model, pooled.rows, point, classes, "type_weight")
         np.testing.assert_allclose(of_few[0], of_all[0], atol=1e-10)
         program = Program(model, data)
-        plan = sweep.plan(program, point)
+        plan = plans.plan(program, point)
         for block in (one for one in plan.blocks if one.kind == "type"):
             of_all, of_few = (
                 sweep.block_conditional(plan, rows, point, block, _weights, given, draws=False)

@@ -13,7 +13,6 @@ from raters.auditing.intervals import table
 from raters.auditing.verdicts import Costs, decided, rule
 from raters.errors import refuse
 from raters.judgements.names import plural
-from raters.judgements.together import Together
 from raters.kinds import kind_of
 from raters.program import Program
 
@@ -27,8 +26,7 @@ _REPEATED = ("p_adversarial", "p_below")
 
 def judged_parts(program: Program[Any]) -> tuple[str, ...]:
     """Parts whose model tells judges apart, of kinds in which somebody can be right or wrong."""
-    data: Together = program.data
-    judges = {data.axis_name(name, one.data.judge) for name, one in program.parts.items()}
+    judges = {program.axis_name(name, one.data.judge) for name, one in program.parts.items()}
     if len(judges) > 1:
         listed = " and ".join(sorted(plural(axis) for axis in judges))
         problem = f"is of judgements by {listed}, which have no verdict in common"

@@ -19,11 +19,11 @@ from raters.errors import BackendError
 from raters.errors.validation import checked, whole
 from raters.fitting.simulate import with_whole_counts
 from raters.inference import modes
-from raters.inference.polya_gamma import joint_plan, panel_gibbs, panels
+from raters.inference.polya_gamma import panel_gibbs, panels, plans
 from raters.inference.polya_gamma.conditionals import observation
 from raters.inference.polya_gamma.gibbs import gibbs_sweep
 from raters.judgements.base import Judgements
-from raters.judgements.together import Together
+from raters.judgements.together import parts_of, with_parts
 from raters.model import Model, Shift, Values
 from raters.program import Program, models_of, observed_sites, start_of, trace, within
 
@@ -97,7 +97,7 @@ def geweke(
     whole("sweeps", sweeps)
     whole("prior_draws", prior_draws, least=100)
     program = Program(model, with_any_outcomes(questions))
-    of_kernel = panels if panels.applies(program) else joint_plan
+    of_kernel = panels if panels.applies(program) else plans
     if reason := model.why_not(questions) or of_kernel.why_not(program):
         raise BackendError(reason)
     with jax.enable_x64(True):
@@ -147,9 +147,13 @@ def _drawn(model: Model[Any], asked: Any, key: OneKey, given: Values) -> tuple[V
 
 def _with(asked: Any, outcomes: Outcomes) -> Any:
     """Return the questions with outcomes, also within a compiled function."""
-    if isinstance(asked, Together):
-        parts = [_with(part, outcomes[name]) for name, part in asked.by_name()]
-        return dataclasses.replace(asked, parts=tuple(parts))
+    parts = parts_of(asked)
+    by_part = {"": outcomes} if "" in parts else outcomes
+    return with_parts(asked, {name: _answered(part, by_part[name]) for name, part in parts.items()})
+
+
+def _answered(asked: Any, outcomes: Outcomes) -> Any:
+    """Return the questions of one kind of judgement with outcomes."""
     kind = np.int32 if asked.answer in asked.axes else float
     column = asked.shaped(outcomes[0].astype(kind))
     answered = dataclasses.replace(asked, **{asked.answer: column})
@@ -204,7 +208,7 @@ def _alternating(
 
 def _kernel(program: Program[Any], start: Values, rng: np.random.Generator) -> _Kernel:
     """One sweep of the blocks of a model, and one step to a mirror image."""
-    plan, row = joint_plan.plan(program, start), program.data.take(slice(0, 1))
+    plan, row = plans.plan(program, start), program.data.take(slice(0, 1))
     moves = modes.images(program)
     return lambda data, values: gibbs_sweep(plan, row, data, values, rng, None, moves, rng)
 

@@ -107,7 +107,7 @@ def _whole(program: Program[Any], result: xr.DataTree, name: str) -> xr.DataTree
     if not name:
         return tree
     own, prefix = program.parts[name], f"{name}."
-    back = {called: axis for axis, called in program.data.own_axes(name).items()}
+    back = {program.axis_name(name, axis): axis for axis in own.data.coords}
 
     def of_part(group: str, site: str) -> xr.DataArray | None:
         if group not in result.children or prefix + site not in result[group].data_vars:

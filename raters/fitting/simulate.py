@@ -16,7 +16,7 @@ from raters.errors import BackendError, refuse
 from raters.errors.validation import checked
 from raters.fitting.fit import check_types
 from raters.judgements.base import Judgements
-from raters.judgements.together import Together
+from raters.judgements.together import parts_of, with_parts
 from raters.model import Model, Values, read_by
 from raters.program import Program, within
 
@@ -80,11 +80,13 @@ def simulate(
 
 def with_whole_counts(table: Any) -> Any:
     """The table with integer counts, as NumPyro draws binomial outcomes out of these only."""
-    if isinstance(table, Together):
-        return dataclasses.replace(table, parts=tuple(map(with_whole_counts, table.parts)))
-    if table.count is None:
-        return table
-    return dataclasses.replace(table, count=table.count.astype(int))
+    counted = {
+        name: part
+        if part.count is None
+        else dataclasses.replace(part, count=part.count.astype(int))
+        for name, part in parts_of(table).items()
+    }
+    return with_parts(table, counted)
 
 
 def _fixed(model: Model[Any], sites: dict[str, Any], given: Values) -> Values:

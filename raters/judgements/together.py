@@ -140,39 +140,14 @@ class Together(Judgements):
             )
         return self.parts[self.part_names.index(name)]
 
-    def check_names(self, wanted: Sequence[str]) -> None:
-        """Raise unless the parts are those of a model."""
-        if set(wanted) != set(self.part_names):
-            refuse(
-                "data",
-                problem=f"has the parts {', '.join(map(repr, self.part_names))}, and the model"
-                f" {', '.join(map(repr, wanted))}",
-                expected="give each part of the data a model of the same name",
-            )
-
-    def axis_name(self, part: str, axis: str) -> str:
-        """Name that results have for an axis of a part: the same, where all parts that have it have
-        the same names along it."""
-        here = self.part(part).coords.get(axis)
-        others = [one.coords.get(axis, ()) for name, one in self.by_name() if name != part]
-        # Rows are numbered in each part.
-        differ = (
-            isinstance(here, range) or tuple(one) != tuple(here or ()) for one in others if len(one)
-        )
-        return f"{part}.{axis}" if here is None or any(differ) else axis
-
-    def own_axes(self, part: str) -> dict[str, str]:
-        """Name in results of each axis of a part that has names."""
-        return {axis: self.axis_name(part, axis) for axis in self.part(part).coords}
-
     @property
     def coords(self) -> dict[str, Sequence[Any]]:
         """Names along each axis, as results call it."""
         return {
-            name: part.coords[axis]
-            for part_name, part in self.by_name()
-            for axis, name in self.own_axes(part_name).items()
-            if len(part.coords[axis]) or name != axis
+            called: names
+            for name, part in self.by_name()
+            for axis, names in part.coords.items()
+            if (called := axis_name(self, name, axis)) != axis or len(names)
         }
 
     # ---------------------------------------------------------------- facts
@@ -209,10 +184,10 @@ class Together(Judgements):
     def judgements_by(self, axis: str) -> Any:
         """Number of judgements of each name of an axis, in all parts that have it."""
         of_parts = [
-            part.judgements_by(part_axis)
+            part.judgements_by(own)
             for name, part in self.by_name()
-            for part_axis, called in self.own_axes(name).items()
-            if called == axis
+            for own in part.coords
+            if axis_name(self, name, own) == axis
         ]
         return np.sum(of_parts, axis=0).astype(np.int64)
 
@@ -261,15 +236,10 @@ class Together(Judgements):
         """Arrays as a result stores them, by group and ``part.name``."""
         groups: Groups = {"observed_data": {}, "constant_data": {}}
         for part, data in self.by_name():
-            axis_names = self.own_axes(part)
             for group, variables in data.groups().items():
-                groups[group] |= {
-                    f"{part}.{name}": (
-                        tuple(axis_names.get(axis, f"{part}.{axis}") for axis in axes),
-                        array,
-                    )
-                    for name, (axes, array) in variables.items()
-                }
+                for name, (axes, array) in variables.items():
+                    called = tuple(axis_name(self, part, axis) for axis in axes)
+                    groups[group][f"{part}.{name}"] = called, array
         return groups
 
     @classmethod
@@ -336,6 +306,40 @@ class Together(Judgements):
         )
 
     to_frame = rows = padded = questions = recoded = _refuse
+
+
+def axis_name(data: Any, part: str, axis: str) -> str:
+    """Return the name that results have for an axis of a part: the same, where all parts that have
+    it have the same names along it."""
+    if not part:
+        return axis
+    parts = parts_of(data)
+    here = parts.pop(part).coords.get(axis)
+    others = [other for one in parts.values() if len(other := one.coords.get(axis, ()))]
+    # Rows are numbered in each part.
+    differ = isinstance(here, range) or any(tuple(one) != tuple(here or ()) for one in others)
+    return f"{part}.{axis}" if here is None or (others and differ) else axis
+
+
+def check_names(wanted: Sequence[str], names: Sequence[str]) -> None:
+    """Raise unless the parts are those of a model."""
+    if set(wanted) != set(names):
+        problem = f"has the parts {', '.join(map(repr, names))}, and the model"
+        problem += f" {', '.join(map(repr, wanted))}"
+        expected = "give each part of the data a model of the same name"
+        refuse("data", problem=problem, expected=expected)
+
+
+def parts_of(data: Any) -> dict[str, Any]:
+    """Return the judgements of each kind by name; of one kind themselves, by no name."""
+    return dict(data.by_name()) if isinstance(data, Together) else {"": data}
+
+
+def with_parts(data: Any, parts: Mapping[str, Any]) -> Any:
+    """Return data with other judgements of each kind."""
+    if isinstance(data, Together):
+        return dataclasses.replace(data, parts=tuple(parts[name] for name in data.part_names))
+    return parts[""]
 
 
 # ---------------------------------------------------------------- reading

@@ -15,7 +15,7 @@ from numpyro.distributions import constraints
 
 from raters.errors import refuse
 from raters.errors.validation import nearest
-from raters.judgements.together import Together, check_part_name
+from raters.judgements.together import Together, axis_name, check_part_name
 from raters.model import Fit, Model, Permute, Symmetry, Values, references_of
 from raters.models._joint_part import Drawn, Group, PartOf
 from raters.models._joint_symmetries import joint_symmetries, named
@@ -289,7 +289,7 @@ def _axes(data: Together, part: str, site: Any) -> tuple[str, ...]:
     """Axes of a site as results call them, without those of length 1."""
     named = data.part(part).coords
     return tuple(
-        data.axis_name(part, axis)
+        axis_name(data, part, axis)
         for axis, size in zip(site.dims, site.shape, strict=True)
         if size != 1 or axis in named
     )
@@ -324,7 +324,7 @@ def _check_shared(group: Group, data: Together, sites: Sites) -> None:
 def _check_tied(group: Group, data: Together, sites: Sites) -> None:
     """Raise unless the sites of a group have one number for each of the same judges."""
     axes = {_axes(data, part, sites[part][site]) for part, site in group}
-    judges = {(data.axis_name(part, data.part(part).judge),) for part, _ in group}
+    judges = {(axis_name(data, part, data.part(part).judge),) for part, _ in group}
     supports = [sites[part][site].support for part, site in group]
     numbers = not any(support.event_dim or support.is_discrete for support in supports)
     if axes != judges or len(judges) != 1 or not numbers:

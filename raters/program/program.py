@@ -21,7 +21,7 @@ from raters.errors import BackendError, RatersError, SettingError, public_name, 
 from raters.errors.validation import instance
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
-from raters.judgements.together import Together
+from raters.judgements.together import Together, axis_name, check_names, parts_of
 from raters.model import Model, axis_names_of
 from raters.program.placing import placed
 from raters.program.traces import inputs_of, models_of, observed_sites, skeleton
@@ -114,20 +114,19 @@ class Program[Data: Judgements]:
 
     @cached_property
     def _parts(self) -> dict[str, Program[Any]]:
-        models, data = models_of(self.model), self.data
-        assert isinstance(data, Together)
-        data.check_names(tuple(models))
+        models, data = models_of(self.model), parts_of(self.data)
+        check_names(tuple(models), tuple(data))
         for name, model in models.items():
-            part = data.part(name)
+            part = data[name]
             if not isinstance(part, model.data_type):
                 kinds = f"{type(part).__name__}, and {model.title} is a model of"
                 problem = f"is {kinds} {model.data_type.__name__}"
                 refuse(name, part, problem, "give the part a model of its kind")
-        return {name: Program(model, data.part(name)) for name, model in models.items()}
+        return {name: Program(model, data[name]) for name, model in models.items()}
 
     def axis_name(self, part: str, axis: str) -> str:
         """Name that results have for an axis of a kind of judgement."""
-        return self.data.axis_name(part, axis) if isinstance(self.data, Together) else axis
+        return axis_name(self.data, part, axis)
 
     @cached_property
     def _read(self) -> _Reading:
@@ -283,9 +282,9 @@ def _viewed[Data](data: Data) -> Data:
 def _reading_of_parts(model: Model[Any], data: Together) -> _Reading:
     """Run the program of several kinds of judgement and collect the facts that they share."""
     called = {
-        f"{part}.{axis}": name
-        for part in data.part_names
-        for axis, name in data.own_axes(part).items()
+        f"{name}.{axis}": axis_name(data, name, axis)
+        for name, part in data.by_name()
+        for axis in part.coords
     }
     sites, deterministic = _collected(skeleton(model, data), called)
     for name in observed_sites(model):

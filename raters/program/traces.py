@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
+from threading import RLock
 from typing import Any
 
 import jax
@@ -13,6 +14,9 @@ from numpyro import handlers
 
 from raters.judgements.together import Together
 from raters.model import Model, Values
+
+# NumPyro has one stack of effect handlers for all threads, such as those of chains.
+_ONE_AT_A_TIME = RLock()
 
 
 def models_of(model: Model[Any]) -> Mapping[str, Model[Any]]:
@@ -46,18 +50,20 @@ def trace(model: Model[Any], data: Any, values: Values) -> dict[str, Any]:
     dict of str to dict
         NumPyro's record of each site.
     """
-    seeded = handlers.seed(handlers.substitute(model, values), jax.random.key(0))
-    sites: dict[str, Any] = handlers.trace(seeded).get_trace(data)
-    return sites
+    return _run(handlers.substitute(model, values), data)
 
 
 def skeleton(model: Model[Any], data: Any) -> dict[str, Any]:
     """The program's trace at any values inside the supports; nothing is drawn or compiled."""
     feasible = partial(_feasible, observed_sites(model))
-    program = handlers.substitute(model, substitute_fn=feasible)
-    sites: dict[str, Any] = handlers.trace(handlers.seed(program, jax.random.key(0))).get_trace(
-        data
-    )
+    return _run(handlers.substitute(model, substitute_fn=feasible), data)
+
+
+def _run(program: Callable[..., None], data: Any) -> dict[str, Any]:
+    """Run a program under a fixed key, in one thread at a time."""
+    with _ONE_AT_A_TIME:
+        seeded = handlers.seed(program, jax.random.key(0))
+        sites: dict[str, Any] = handlers.trace(seeded).get_trace(data)
     return sites
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from raters.errors import NotConjugateError
-from raters.inference.polya_gamma import augmentation, joint, joint_plan, latent_classes, sweep
+from raters.inference.polya_gamma import augmentation, latent_classes, plans, sweep, ties
 from raters.inference.polya_gamma.rows import Block
 from raters.model import Values
 from raters.program import Program
@@ -22,10 +22,10 @@ def check_blocks(program: Program[Any], values: Values) -> None:
     """Blocks are conjugate; and each conditional, given the expected weights and classes, has the
     slope of the joint density (Fisher's identity)."""
     model = program.model
-    if program.is_joint and joint_plan.why_not(program):
+    if program.is_joint and plans.why_not(program):
         return
     try:
-        plan = joint_plan.plan(program, values)
+        plan = plans.plan(program, values)
     except NotImplementedError:
         return
     except NotConjugateError as error:
@@ -34,19 +34,19 @@ def check_blocks(program: Program[Any], values: Values) -> None:
         return
     data = jax.tree.map(jnp.asarray, program.data)
     values = {name: jnp.asarray(value, float) for name, value in values.items()}
-    classes = joint.expected_classes(plan, data, values)
+    classes = sweep.expected_classes(plan, data, values)
     slope = densities(model, data, values).slope
     for block in plan.blocks:
         _check_slope(plan, data, values, block, classes, slope)
 
 
 def _check_slope(
-    plan: sweep.Plan, data: Any, values: Values, block: Block, classes: Any, slope: Values
+    plan: plans.Plan, data: Any, values: Values, block: Block, classes: Any, slope: Values
 ) -> None:
     weights = augmentation.Expected(augmentation.expectation)
-    given = joint.conditional(plan, data, values, block, weights, classes, draws=False)
+    given = sweep.conditional(plan, data, values, block, weights, classes, draws=False)
     current, expected = block.current(values), block.current(slope)
-    if isinstance(given, joint_plan.Tied):
+    if isinstance(given, ties.Tied):
         expected = expected - given.copula_slope(current)
         given = given.own
     if isinstance(given, latent_classes.Mixed):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from raters.judgements.base import Judgements
-from raters.judgements.together import Together, with_names
+from raters.judgements.together import axis_name, parts_of, with_names, with_parts
 
 # Where each new code of an axis comes from: the code of old entry i is `new[axis][i]`.
 NewCodes = dict[str, np.ndarray]
@@ -27,52 +27,47 @@ def highest(data: Judgements) -> np.ndarray:
 
 def renamed(data: Any, new: NewCodes) -> Any:
     """The same judgements with other codes along some axes, and the names at their new codes."""
-    if isinstance(data, Together):
-        moved = []
-        for part_name, part in data.by_name():
-            called = data.own_axes(part_name).items()
-            moved.append(renamed(part, {axis: new[name] for axis, name in called if name in new}))
-        return dataclasses.replace(data, parts=tuple(moved))
-    for axis, order in new.items():
-        names = data.coords[axis]
-        data = with_names(data, axis, tuple(names[place] for place in np.argsort(order)))
-    return data
+    moved = {}
+    for part_name, part in parts_of(data).items():
+        for axis, names in part.coords.items():
+            if (order := new.get(axis_name(data, part_name, axis))) is not None:
+                of_new = tuple(names[place] for place in np.argsort(order))
+                part = with_names(part, axis, of_new)
+        moved[part_name] = part
+    return with_parts(data, moved)
 
 
 def with_names_of(data: Any, like: Any) -> Any:
     """Judgements with the names of others in place of theirs."""
-    if isinstance(data, Together):
-        parts = tuple(map(with_names_of, data.parts, like.parts))
-        return dataclasses.replace(data, parts=parts)
-    fields = data.names.values()
-    return dataclasses.replace(data, **{field: getattr(like, field) for field in fields})
+    named = {}
+    for (name, part), own in zip(parts_of(data).items(), parts_of(like).values(), strict=True):
+        fields = {field: getattr(own, field) for field in part.names.values()}
+        named[name] = dataclasses.replace(part, **fields)
+    return with_parts(data, named)
 
 
 def question_axes(data: Any) -> list[str]:
     """Axes of what is asked, and whom."""
-    if isinstance(data, Together):
-        called = [
-            data.axis_name(name, axis)
-            for name, part in data.by_name()
-            for axis in question_axes(part)
-        ]
-        return list(dict.fromkeys(called))
-    return [axis for axis in data.question_axes() if axis != data.axes.get(data.known)]
+    called = [
+        axis_name(data, name, axis)
+        for name, part in parts_of(data).items()
+        for axis in part.question_axes()
+        if axis != part.axes.get(part.known)
+    ]
+    return list(dict.fromkeys(called))
 
 
 def doubled(data: Any) -> tuple[Any, Any]:
     """The same judgements in two tables of as many rows as the data have, which compile once."""
-    if isinstance(data, Together):
-        both = [doubled(part) for part in data.parts]
-        one, other = (
-            dataclasses.replace(data, parts=tuple(pair[place] for pair in both)) for place in (0, 1)
-        )
-        return one, other
-    number = data.num_units if data.together else data.num_rows
-    place = np.arange(number) % 3
-    # The rows after the last whole three stay as they are.
-    place[number // 3 * 3 :] = 3
-    return _doubled(data, place, 0), _doubled(data, place, 1)
+    both: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+    for name, part in parts_of(data).items():
+        number = part.num_units if part.together else part.num_rows
+        place = np.arange(number) % 3
+        # The rows after the last whole three stay as they are.
+        place[number // 3 * 3 :] = 3
+        for which, table in enumerate(both):
+            table[name] = _doubled(part, place, which)
+    return with_parts(data, both[0]), with_parts(data, both[1])
 
 
 def _doubled(data: Any, place: np.ndarray, repeated: int) -> Any:

@@ -17,7 +17,7 @@ from raters.fitting.simulate import simulate
 from raters.fitting.storage import from_json, to_json
 from raters.inference.modes import images, mirrored
 from raters.judgements.base import Judgements
-from raters.judgements.together import Together
+from raters.judgements.together import parts_of
 from raters.model import (
     Affine,
     CommonShift,
@@ -164,11 +164,9 @@ def _check_simulates(model: Model[Any], data: Any, seed: int) -> tuple[Values, V
     """Two sets of parameters that were drawn."""
     name = type(model).__name__
     one, again, other = (simulate(model, data, seed=number) for number in (seed, seed, seed + 1))
-    parts = [(one.data, again.data, data)]
-    if isinstance(data, Together):
-        parts = list(zip(one.data.parts, again.data.parts, data.parts, strict=True))
-    for part in parts:
-        _check_outcomes(name, *part)
+    tables = [parts_of(table).values() for table in (one.data, again.data, data)]
+    for each in zip(*tables, strict=True):
+        _check_outcomes(name, *each)
     assert any(np.any(one.truth[site] != other.truth[site]) for site in one.truth), (
         f"{name} draws the same parameters under two seeds"
     )

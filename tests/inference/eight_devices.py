@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 import raters as rt
-from raters.inference.polya_gamma import augmentation, devices, sweep
+from raters.inference.polya_gamma import augmentation, devices, plans
 from raters.program import Program
 
 _COLLECTIVE = re.compile(
@@ -46,7 +46,7 @@ def collectives(model: Any, data: Any) -> list[str]:
     program = Program(model, data, jax.make_mesh((8,), ("row",)))
     with jax.enable_x64(True):
         values = {name: np.asarray(value, float) for name, value in model.start(data).items()}
-        plan, placed = sweep.plan(program, values), program.placed()
+        plan, placed = plans.plan(program, values), program.placed()
         how = devices._How("draw", 2500, devices.mesh_of(placed))
         key = augmentation.key_of(np.random.default_rng(0))
         texts = [

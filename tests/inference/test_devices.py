@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import norm
 
 import raters as rt
-from raters.inference.polya_gamma import augmentation, devices, latent_classes, sweep
+from raters.inference.polya_gamma import augmentation, devices, latent_classes, plans, sweep
 from raters.inference.polya_gamma.conditionals import Conditional
 from raters.program import Program, placing, scattered
 from tests import hand
@@ -50,7 +50,7 @@ def conditionals(model, data, mesh, *, draws: bool, joint: bool = False):
         start = {name: np.asarray(value, float) for name, value in model.start(data).items()}
         rng = np.random.default_rng(0)
         values = scattered(start, program.supports, rng, least=0.3)
-        plan, placed = sweep.plan(program, values), sweep.on_devices(program)
+        plan, placed = plans.plan(program, values), sweep.on_devices(program)
         classes = latent_classes.expected(model, placed, values)[0] if plan.classes else None
         found = {}
         for block in plan.blocks:
@@ -112,7 +112,7 @@ def test_rows_in_pieces_have_the_same_sums(votes, monkeypatch) -> None:
     with jax.enable_x64(True):
         data = jax.device_put(votes.padded(64))
         values = {name: jnp.asarray(value, float) for name, value in model.start(votes).items()}
-        (block, _) = sweep.blocks_of(Program(model, votes), votes, values)
+        (block, _) = plans.blocks_of(Program(model, votes), votes, values)
         how = devices._How("curvature", 10, None)
         whole = devices._sums(model, data, values, block, None, None, how)
         monkeypatch.setattr(placing, "PIECE", 16)
@@ -149,7 +149,7 @@ def test_sums_of_an_accelerator_are_the_same(model, entries, votes, tied, monkey
         start = {name: np.asarray(value, float) for name, value in model.start(data).items()}
         values = scattered(start, program.supports, np.random.default_rng(0), least=0.5)
         classes = latent_classes.expected(model, data, values)[0] if program.latent else None
-        for block in sweep.blocks_of(program, data, values):
+        for block in plans.blocks_of(program, data, values):
             if block.kind == "counts":
                 continue
             how = devices._How("mean", 10, None)
@@ -197,7 +197,7 @@ def test_single_votes_are_seen(votes, mesh) -> None:
             values = {
                 name: np.asarray(value, float) for name, value in rt.BTL().start(data).items()
             }
-            plan, placed = sweep.plan(program, values), sweep.on_devices(program)
+            plan, placed = plans.plan(program, values), sweep.on_devices(program)
             assert sweep.is_single(plan, placed, values) == single
 
 

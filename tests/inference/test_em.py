@@ -12,7 +12,7 @@ from numpyro.distributions.transforms import biject_to
 from scipy.optimize import minimize
 
 import raters as rt
-from raters.inference.polya_gamma import sweep
+from raters.inference.polya_gamma import plans
 from raters.program import Program, log_joint
 from tests import hand
 
@@ -60,7 +60,7 @@ def optimum(model, data, reached) -> tuple[float, float]:
     asks for it; hyper-parameters are held.
     """
     program = Program(model, data)
-    plan = sweep.plan(
+    plan = plans.plan(
         program, {name: np.asarray(value, float) for name, value in model.start(data).items()}
     )
     sites = {name: site for name, site in program.sites.items() if name not in plan.hyper}

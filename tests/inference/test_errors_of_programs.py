@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 
 import raters as rt
 from raters.inference.polya_gamma.rows import NotIndexed, StandIn
+from raters.program import start_of, trace
 
 VOTES = rt.datasets.paper(num_items=4, num_annotators=3, num_votes=60, seed=0).votes
 MISTAKES = {
@@ -108,3 +111,16 @@ def test_a_site_that_is_used_otherwise_has_other_rows(use) -> None:
 def test_a_site_misses_what_an_array_misses() -> None:
     with pytest.raises(AttributeError, match="no_such"):
         _ = StandIn(jnp.zeros(3)).no_such
+
+
+def test_a_program_is_read_in_one_thread_at_a_time() -> None:
+    """NumPyro's handlers are on one stack, and chains that met there failed."""
+    model, interval = rt.ExtendedBTL(), sys.getswitchinterval()
+    values = start_of(model, VOTES)
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            read = list(pool.map(lambda _: trace(model, VOTES, values), range(40)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert all(list(one) == list(read[0]) for one in read)

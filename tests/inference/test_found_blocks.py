@@ -13,7 +13,7 @@ from arviz_stats.base import array_stats
 from scipy.special import logsumexp, softmax
 
 import raters as rt
-from raters.inference.polya_gamma import conditionals, detection, sweep
+from raters.inference.polya_gamma import conditionals, detection, plans
 from raters.inference.polya_gamma.rows import rows_of
 from raters.program import Program, trace
 
@@ -87,7 +87,7 @@ def test_rows_read_from_derivatives_are_the_design(function, number):
         program = program_of(function)
         model, data = program.model, program.data
         values = {name: jnp.asarray(value, float) for name, value in model.start(data).items()}
-        block = sweep.plan(program, values).blocks[0]
+        block = plans.plan(program, values).blocks[0]
         assert max(block.colours) + 1 == number
         rows = rows_of(model, data, values, block)
         assert rows.entry.shape == (number, 60)

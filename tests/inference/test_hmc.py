@@ -10,7 +10,7 @@ from arviz_stats.base import array_stats
 from scipy.special import expit
 
 import raters as rt
-from raters.inference.polya_gamma import hmc, sweep, unconstrained
+from raters.inference.polya_gamma import hmc, plans, unconstrained
 from raters.program import log_joint
 
 _FLAT = rt.BTL(reward_scale=2.0)
@@ -28,7 +28,7 @@ def metric_of(model, data):
     program = rt.program.Program(model, data)
     with jax.enable_x64(True):
         start = {name: jnp.asarray(value, float) for name, value in model.start(data).items()}
-        plan = sweep.plan(program, {name: np.asarray(value) for name, value in start.items()})
+        plan = plans.plan(program, {name: np.asarray(value) for name, value in start.items()})
         on_device = jax.tree.map(jnp.asarray, data)
         flat = unconstrained.flat_of(plan.supports, start)
         found = hmc.metric_at(plan, on_device, flat, start)

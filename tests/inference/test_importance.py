@@ -19,7 +19,7 @@ import raters as rt
 from raters.errors import ConvergenceWarning
 from raters.inference import importance
 from raters.inference.base import Draws
-from raters.inference.polya_gamma import sweep
+from raters.inference.polya_gamma import plans
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace import log_crossing
 from raters.inference.polya_gamma.laplace_classes import _as_betas
@@ -87,11 +87,11 @@ def test_what_cannot_be_checked_is_warned_of(draws, said) -> None:
 # ---------------------------------------------------------------- hyper-parameters and orbits
 
 
-def planned(model: rt.Model) -> tuple[sweep.Plan, object]:
+def planned(model: rt.Model) -> tuple[plans.Plan, object]:
     """Plan and data of a model, for blocks of double precision."""
     program = Program(model, VOTES)
     start = {name: np.asarray(value, float) for name, value in model.start(VOTES).items()}
-    return sweep.plan(program, start), jax.tree.map(jnp.asarray, VOTES.take(slice(0, 1)))
+    return plans.plan(program, start), jax.tree.map(jnp.asarray, VOTES.take(slice(0, 1)))
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import raters as rt
-from raters.inference.polya_gamma import components, conditionals, sweep
+from raters.inference.polya_gamma import components, conditionals, plans, sweep
 from raters.model import Transfer
 from raters.program import Program
 
@@ -66,7 +66,7 @@ def test_tastes_are_solved_in_parts(tiny) -> None:
     model = rt.HierarchicalBTL()
     with jax.enable_x64(True):
         start = {name: np.asarray(value, float) for name, value in model.start(tiny).items()}
-        plan = sweep.plan(Program(model, tiny), start)
+        plan = plans.plan(Program(model, tiny), start)
 
         def weights(_, logits, votes, kappa):
             return votes / 4, kappa

@@ -13,7 +13,7 @@ import pytest
 import raters as rt
 from raters.distributions import Votes
 from raters.errors import NotConjugateError
-from raters.inference.polya_gamma import conditionals, sweep
+from raters.inference.polya_gamma import conditionals, plans, sweep
 from raters.inference.polya_gamma.rows import Block
 from raters.program import Program, start_of
 
@@ -43,7 +43,7 @@ def test_conjugate_gradients_agree_with_the_dense_solver(tiny, monkeypatch) -> N
 
     def conditional():
         values = start_of(model, tiny)
-        plan = sweep.plan(Program(model, tiny), values)
+        plan = plans.plan(Program(model, tiny), values)
 
         def weights(_, logits, count, kappa):
             return count * (0.1 + 0.1 * np.abs(np.sin(np.arange(len(logits))))), kappa

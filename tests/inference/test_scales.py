@@ -8,7 +8,7 @@ import pytest
 
 import raters as rt
 from raters.inference.base import progress_bar
-from raters.inference.polya_gamma import em, laplace, scales, sets, sweep
+from raters.inference.polya_gamma import em, laplace, plans, scales, sets
 from raters.program import Program
 
 
@@ -18,11 +18,11 @@ def votes() -> rt.Comparisons:
     return rt.datasets.separated(num_items=8, num_annotators=3, num_votes=2000, seed=0).votes
 
 
-def planned(model, data) -> tuple[sweep.Plan, dict[str, np.ndarray]]:
+def planned(model, data) -> tuple[plans.Plan, dict[str, np.ndarray]]:
     """Plan of the model's sweep, and its mode."""
     with jax.enable_x64(True):
         start = {name: np.asarray(value, float) for name, value in model.start(data).items()}
-        plan = sweep.plan(Program(model, data), start)
+        plan = plans.plan(Program(model, data), start)
         bar = progress_bar(1, "", False)
         climber = em._Climber(rt.PGEM(), plan, data, sets.RunCache(plan.steady), bar)
         return plan, climber.climb(start).values

@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 import pytest
 
 import raters as rt
-from raters.inference.polya_gamma import sets, sweep
+from raters.inference.polya_gamma import plans, sets, sweep
 from raters.inference.polya_gamma.set_likelihood import Plain, Separate, Summed, Utilities
 from raters.model import Model
 from raters.models.rankings import _sites
@@ -37,7 +37,7 @@ def conditional(model, data, values, block, **options):
     """The conditional of a block, as a sweep reads it."""
     values = {name: values[name] for name in rt.program.Program(model, data).sites}
     program = rt.program.Program(model, data)
-    plan = sweep.plan(program, values)
+    plan = plans.plan(program, values)
     own = next(one for one in plan.blocks if one.sites == block)
     return sweep.block_conditional(plan, data, values, own, _no_weights, draws=True, **options)
 

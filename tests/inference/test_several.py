@@ -15,7 +15,7 @@ import scipy.stats
 from scipy.special import expit, logsumexp
 
 import raters as rt
-from raters.inference.polya_gamma import augmentation, joint, joint_plan, sweep
+from raters.inference.polya_gamma import augmentation, joint, plans, sweep
 from raters.model import Exchange, Transfer, moved_sites
 from raters.program import log_joint, start_of
 from tests import hand
@@ -88,7 +88,7 @@ def in_float64():
 
 
 def planned(model: rt.models.JointModel, data: rt.judgements.Together) -> Any:
-    return joint_plan.plan(rt.program.Program(model, data), start_of(model, data))
+    return plans.plan(rt.program.Program(model, data), start_of(model, data))
 
 
 # ------------------------------------------------------------------------------- conditionals
@@ -109,9 +109,9 @@ def test_the_conditional_of_a_shared_site_is_that_of_all_rows(crowds) -> None:
     }
     plan, weights = planned(TWO_CROWDS, crowds), augmentation.Expected(augmentation.expectation)
     whole = rt.program.Program(rt.ExtendedBTL(reward_scale=1.0), together_in_one(crowds))
-    alone = sweep.plan(whole, values)
+    alone = plans.plan(whole, values)
     for block in plan.blocks:
-        own = joint.conditional(plan, crowds, values, block, weights, draws=True)
+        own = sweep.conditional(plan, crowds, values, block, weights, draws=True)
         one = sweep.block_conditional(
             alone, whole.data, values, block, augmentation.Expected(augmentation.expectation),
             draws=True,

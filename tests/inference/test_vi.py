@@ -12,7 +12,7 @@ import scipy.stats
 from scipy.special import expit, gammaln
 
 import raters as rt
-from raters.inference.polya_gamma import averages, laplace, sweep, vi
+from raters.inference.polya_gamma import averages, laplace, plans, vi
 from raters.inference.polya_gamma.mean_field import MeanField
 
 _SELDOM = pytest.mark.exhaustive
@@ -34,7 +34,7 @@ def field_of(model, data):
     """Mean field of a model at its start, and the plan."""
     program = rt.program.Program(model, data)
     start = {name: np.asarray(value, float) for name, value in model.start(data).items()}
-    plan = sweep.plan(program, start)
+    plan = plans.plan(program, start)
     field = MeanField(plan, jax.device_put(data), start)
     return field, field.start(start)
 

@@ -7,6 +7,7 @@ import pytest
 
 import raters as rt
 from raters.errors import DataWarning, SettingError
+from raters.judgements.together import axis_name
 from raters.kinds import kind_of
 from tests import hand
 from tests.refusals import raises_about
@@ -78,9 +79,9 @@ def test_names_that_are_the_same_get_one_order() -> None:
     both = rt.judgements.Together.of({name: parts[name] for name in ("one", "two")})
     assert both.part("two").feature_names == ("p", "q")
     assert both.part("two").features.tolist() == [[1.0, 2.0]]
-    assert both.axis_name("two", "feature") == "feature"
+    assert axis_name(both, "two", "feature") == "feature"
     other = rt.judgements.Together.of({name: parts[name] for name in ("one", "three")})
-    assert other.axis_name("three", "feature") == "three.feature"
+    assert axis_name(other, "three", "feature") == "three.feature"
 
 
 def test_annotators_leave_all_parts(both) -> None:

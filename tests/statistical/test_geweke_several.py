@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import raters as rt
-from raters.inference.polya_gamma import joint, joint_plan
+from raters.inference.polya_gamma import sweep, ties
 from tests.inference.test_several import rankings_of, votes_of
 from tests.several import labelled
 from tests.statistical.joint import BOUND, cases, short, worst
@@ -107,12 +107,7 @@ def _always(plan, tie, row, values, proposed, current):
 
 def _of_the_first_alone(readings, draws):
     """Update a shared site given the rows of one part."""
-    one = readings[0]
-    prior, rows = one.rows()
-    normal = joint._normal(prior, rows, draws, dense=False)
-    for piece in rows:
-        normal.add(piece)
-    return normal
+    return _together(readings[:1], draws)
 
 
 def _with_two_priors(readings, draws):
@@ -122,16 +117,16 @@ def _with_two_priors(readings, draws):
     return full
 
 
-_together = joint._together
+_together = sweep._together
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("place", "wrong"),
     [
-        ((joint_plan, "_log_ratio"), _always),
-        ((joint, "_together"), _of_the_first_alone),
-        ((joint, "_together"), _with_two_priors),
+        ((ties, "_log_ratio"), _always),
+        ((sweep, "_together"), _of_the_first_alone),
+        ((sweep, "_together"), _with_two_priors),
     ],
     ids=["ties without a say", "rows of one part", "two priors"],
 )

@@ -1,6 +1,6 @@
 """Pólya-Gamma back-ends: everything is read off the model's program.
 
-- `gibbs`, `em`, `vi`, `hmc`: the back-ends; `sweep`, `joint`, `joint_plan`: their sweeps.
+- `gibbs`, `em`, `vi`, `hmc`: the back-ends; `plans`, `sweep`, `ties`, `joint`: their sweeps.
 - `detection`, `rows`, `colours`: which sites are blocks, and the design of a block.
 - `conditionals`, `components`, `augmentation`, `devices`: Gaussian full conditionals, and ω.
 - `latent_classes`: classes and counts. `sets`, `set_likelihood`, `panels`, `panel_*`: choices.

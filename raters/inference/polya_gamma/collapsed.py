@@ -30,7 +30,7 @@ from raters.model import Values, local_sites
 from raters.program import Program, log_prior, placing
 
 if TYPE_CHECKING:
-    from raters.inference.polya_gamma.sweep import Plan
+    from raters.inference.polya_gamma.plans import Plan
 from jaxtyping import Float, Int
 
 from raters.errors import NotConjugateError
@@ -49,12 +49,13 @@ def collapsed_of(
 ) -> tuple[Block | None, Sites]:
     """Return the block that is integrated out and the sites that are then drawn."""
     model = program.model
-    declared = model.blocks is not None or model.symmetries or model.facts
+    if model.blocks is not None or model.symmetries or model.facts:
+        return None, ()
     unbounded = partial(sets.is_unbounded, program.supports)
     normal = [one for one in blocks if one.kind == "rows" and all(map(unbounded, one.sites))]
     # The draw of ω is shared with the block, which reads the rows in one piece then.
     many = next(iter(program.data.chunks(placing.CHUNK))) is not program.data
-    if declared or many or program.counts_classes or sets.chooses(program) or not normal:
+    if many or program.counts_classes or sets.chooses(program) or not normal:
         return None, ()
     block = max(normal, key=lambda one: len(one.current(values)))
     bounded = tuple(one.sites[0] for one in blocks if one not in normal)

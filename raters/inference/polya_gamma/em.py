@@ -21,11 +21,11 @@ from raters.inference.polya_gamma import (
     augmentation,
     detection,
     joint,
-    joint_plan,
     latent_classes,
     moves,
     panel_mode,
     panels,
+    plans,
     scales,
     sets,
     sweep,
@@ -33,9 +33,9 @@ from raters.inference.polya_gamma import (
 )
 from raters.inference.polya_gamma.gibbs import gibbs_sweep
 from raters.inference.polya_gamma.laplace import laplace
+from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import split
 from raters.inference.polya_gamma.sets import RunCache
-from raters.inference.polya_gamma.sweep import Plan
 from raters.inference.polya_gamma.unconstrained import placed
 from raters.model import Exchange, Model, Permute, Several, Values, marginal_of
 from raters.program import PooledRows, Program, densities, placing, scattered, start_of
@@ -123,7 +123,7 @@ class PGEM(base.Backend):
             reason = program.model.why_not(program.data)
             if reason or not detection.names_of(program):
                 return reason
-        return joint_plan.why_not(program) or joint.why_not(program, self.draws)
+        return plans.why_not(program) or joint.why_not(program, self.draws)
 
     def run(
         self, program: Program[Any], key: Array, *, start: base.Start = None, progress: bool = False
@@ -157,7 +157,7 @@ class PGEM(base.Backend):
         ):
             model = program.model
             first = start_of(model, program.data)
-            plan = joint_plan.plan(program, first)
+            plan = plans.plan(program, first)
             types = any(isinstance(symmetry, Permute) for symmetry in model.symmetries)
             few = len(plan.blocks) == 1 or plan.classes
             starts = self.starts or (10 if types else 1 if few else 4)
@@ -284,8 +284,7 @@ class _Climber:
         self.sweeps, newton = 0, settings.accelerate
         # Newton's method in one block converges quadratically: nothing is left to extrapolate.
         moved = plan.classes or plan.steep or plan.free or plan.scales
-        tied = isinstance(plan, joint_plan.Plan) and any(plan.ties)
-        alone = newton and len(plan.blocks) == 1 and not (moved or tied)
+        alone = newton and len(plan.blocks) == 1 and not (moved or any(plan.ties))
         value, ahead = self.sweep(values, newton)
         objective = [value]
         while self.sweeps < settings.max_sweeps:
@@ -321,9 +320,9 @@ class _Climber:
         plan = self.plan
         if not any(isinstance(symmetry, Exchange) for symmetry in plan.model.symmetries):
             return climb
-        if isinstance(plan, joint_plan.Plan):
-            by_part = joint.expected_classes(plan, self.data, climb.values).values()
-            even = any(_is_even(classes) for classes in by_part if classes is not None)
+        if plan.is_joint:
+            by_part = sweep.expected_classes(plan, self.data, climb.values).values()
+            even = any(map(_is_even, by_part))
         else:
             given = self.cache.pooled, plan.model, self.data, climb.values
             even = _is_even(latent_classes.expected_by(*given)[1])
@@ -336,7 +335,7 @@ class _Climber:
     def draws(self, mode: Values, rng: Rng) -> tuple[Values, Values]:
         """Draw around the mode, with the log densities of the draws."""
         number, shared = self.settings.draws, self.shared
-        if isinstance(self.whole, joint_plan.Plan):
+        if self.whole.is_joint:
             return joint.draws(self.whole, self.data, mode, number, rng)
         if shared is not None and number and shared.is_large(mode, number):
             drawn = tables.draws(shared, mode, number, rng)
@@ -352,7 +351,7 @@ class _Climber:
         start = values
         data, classes, objective = self._expectation(start)
         for index, block in enumerate(self.plan.blocks):
-            conditional = joint.conditional(
+            conditional = sweep.conditional(
                 self.plan, data, values, block, weights, classes, draws=False, cache=self.cache
             )
             if index == 0 and isinstance(conditional, sets.SetConditional):
@@ -374,17 +373,17 @@ class _Climber:
     def _expectation(self, values: Values) -> tuple[Any, Any, float | None]:
         """Return the data that a sweep reads, the expected classes, and the density if known."""
         plan, data = self.plan, self.data
-        if isinstance(plan, joint_plan.Plan):
+        if plan.is_joint:
             density = float(joint.objective(plan, data, values))
-            classes = joint.expected_classes(plan, data, values)
+            classes = sweep.expected_classes(plan, data, values)
             return data, classes, density + self._volume(values)
         if not plan.classes:
-            return data, None, None
+            return data, {}, None
         data, classes, likelihood = latent_classes.expected_by(
             self.cache.pooled, plan.model, data, values
         )
         prior = float(densities.prior_of(plan.model, self.row, values))
-        return data, classes, float(likelihood) + prior + self._volume(values)
+        return data, {"": classes}, float(likelihood) + prior + self._volume(values)
 
     def _volume(self, values: Values) -> float:
         """Return the log volume element of the sites with modes in logarithmic coordinates."""

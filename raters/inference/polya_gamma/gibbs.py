@@ -19,18 +19,17 @@ from raters.inference.mixing import times_longer
 from raters.inference.polya_gamma import (
     augmentation,
     collapsed,
-    joint,
-    joint_plan,
     label_switching,
     moves,
     panel_gibbs,
     panels,
+    plans,
     sets,
     sweep,
 )
 from raters.inference.polya_gamma.latent_classes import Counts
+from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block, rows_of
-from raters.inference.polya_gamma.sweep import Plan
 from raters.model import Values
 from raters.program import Program, placing, scattered, start_of
 
@@ -101,9 +100,9 @@ class PGGibbs(base.Backend):
             return reason
         if panels.applies(program):
             return panels.why_not(program)
-        if reason := joint_plan.why_not(program):
+        if reason := plans.why_not(program):
             return reason
-        if steep := joint_plan.steep_sites(program):
+        if steep := plans.steep_sites(program):
             num_entries = sum(int(np.prod(program.sites[name].shape)) for name in steep)
             names = ", ".join(steep)
             which = f"each of the {num_entries:,} entries of {names}"
@@ -146,7 +145,7 @@ class PGGibbs(base.Backend):
             pairs = zip(samplers, rngs, strict=True)
             return [partial(sampler.step, rng, self.warmup) for sampler, rng in pairs]
         with jax.enable_x64(True):
-            plan = joint_plan.plan(program, cold)
+            plan = plans.plan(program, cold)
             data, row = sweep.on_devices(program), program.data.take(slice(0, 1))
             single = sweep.is_single(plan, data, cold)
         images = modes.images(program)
@@ -205,18 +204,18 @@ def gibbs_sweep(
     single = cache is not None and cache.single
     weights = augmentation.Drawn(rng, single=single)
     on_devices = placing.stays_on_devices(data)
-    values, classes = joint.drawn_classes(plan, data, values, rng)
+    values, classes = sweep.drawn_classes(plan, data, values, rng)
     ready: dict[str, Counts] = {}
     switches = tuple(one for one in images if label_switching.is_collapsed(plan, one))
     if switches and own is not None:
-        given = plan, switches, row, data, values, classes, own
-        values, classes, ready = label_switching.step(*given)
+        given = plan, switches, row, data, values, classes[""], own
+        values, classes[""], ready = label_switching.step(*given)
     for block in plan.blocks:
         if block.kind != "counts":  # The priors of counted sites may depend on it.
             ready = {}
         if block == plan.integrated and not on_devices:
             values = _collapsed(plan, data, values, block, weights, rng)
-        conditional = ready.get(block.sites[0]) or joint.conditional(
+        conditional = ready.get(block.sites[0]) or sweep.conditional(
             plan, data, values, block, weights, classes, draws=True, cache=cache
         )
         values = block.put(values, conditional.draw(rng, block.current(values)))

@@ -18,11 +18,11 @@ from raters.errors.validation import plain_whole
 from raters.inference import base, modes
 from raters.inference.arrays import Flat, Rng, Scalar
 from raters.inference.nuts import STATISTICS
-from raters.inference.polya_gamma import sets, sweep, unconstrained
+from raters.inference.polya_gamma import plans, sets, sweep, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Dense, Diagonal
 from raters.inference.polya_gamma.gibbs import PGGibbs
 from raters.inference.polya_gamma.laplace import information
-from raters.inference.polya_gamma.sweep import Plan
+from raters.inference.polya_gamma.plans import Plan
 from raters.model import Values
 from raters.program import Program, log_prior, placing
 
@@ -101,8 +101,8 @@ class HMC(base.Backend):
         """Refuse what `PGGibbs` refuses, latent classes, choices from sets, and many parameters."""
         if reason := PGGibbs().why_not(program):
             return reason
-        if program.is_joint:  # The metric is of the rows of one kind of judgement.
-            return sweep.why_not(program)
+        if reason := plans.why_one(program):  # The metric is of the rows of one kind of judgement.
+            return reason
         if program.counts_classes:
             return "HMC has no metric for latent classes; use PGGibbs or NUTS"
         if sets.chooses(program):
@@ -125,7 +125,7 @@ class HMC(base.Backend):
         seeds = base.numpy_seeds(jax.random.fold_in(key, _MIRROR), self.chains)
         total = self.warmup + self.draws
         with jax.enable_x64(True):
-            plan = sweep.plan(program, {name: value[0, -1] for name, value in swept.items()})
+            plan = plans.plan(program, {name: value[0, -1] for name, value in swept.items()})
             data = program.placed()
             like = {name: jnp.asarray(value[0, -1]) for name, value in swept.items()}
             run = _Run(self, plan, moves, data, like, stop)

@@ -15,7 +15,7 @@ from jaxtyping import Array
 from raters.inference.arrays import PerDraw, Rng, Sites
 from raters.inference.base import jax_keys
 from raters.inference.polya_gamma import sweep
-from raters.inference.polya_gamma.sweep import Plan
+from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.unconstrained import coordinates, placed
 from raters.model import Scale, Values
 from raters.program import log_prior

@@ -14,9 +14,9 @@ from scipy.special import gammaln
 from raters.distributions.type_mixture import log_beta
 from raters.inference import modes
 from raters.inference.arrays import Classes, PerDraw, Rng, Sites
-from raters.inference.polya_gamma import joint_plan, latent_classes, sweep
+from raters.inference.polya_gamma import latent_classes, plans
 from raters.inference.polya_gamma.latent_classes import Counts, Parameters
-from raters.inference.polya_gamma.sweep import Plan
+from raters.inference.polya_gamma.plans import Plan
 from raters.model import Exchange, Mirror, Model, Values
 from raters.program import Program, log_prior
 
@@ -28,7 +28,7 @@ Parts = list[np.ndarray]
 
 def is_collapsed(plan: Plan, move: modes.Images) -> bool:
     """Return whether classes can be drawn and then renamed: none may be known."""
-    counted = plan.classes and not isinstance(plan, joint_plan.Plan)
+    counted = plan.classes and not plan.is_joint
     return counted and isinstance(move.symmetry, Exchange) and not move.broken
 
 
@@ -36,7 +36,7 @@ def counted_sites(program: Program[Any], data: Any, values: Values) -> Sites | N
     """Return the sites that are counted given classes."""
     if not program.latent:
         return None
-    blocks = sweep.blocks_of(program, data, values)
+    blocks = plans.blocks_of(program, data, values)
     return tuple(block.sites[0] for block in blocks if block.kind == "counts")
 
 

@@ -20,9 +20,9 @@ from raters.inference.polya_gamma import augmentation, sweep
 from raters.inference.polya_gamma.conditionals import Conditional, Dense, Gaussian, joined
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace_classes import around_classes
+from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block, block_prior, record, split
 from raters.inference.polya_gamma.sets import RunCache
-from raters.inference.polya_gamma.sweep import Plan
 from raters.model import Model, Scale, Values, local_sites
 from raters.program import log_likelihoods, placing, pointwise_log_likelihood
 

@@ -18,8 +18,8 @@ from raters.inference.arrays import Entries, EntryDraws, FlatPoint, PerDraw, Rng
 from raters.inference.base import jax_keys, warn
 from raters.inference.polya_gamma import augmentation, latent_classes, sweep, unconstrained
 from raters.inference.polya_gamma.integrated import integrated
+from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.sets import RunCache
-from raters.inference.polya_gamma.sweep import Plan
 from raters.model import Values
 from raters.program import Supports, log_likelihoods, placing
 

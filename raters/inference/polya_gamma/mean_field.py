@@ -19,8 +19,8 @@ from raters.inference.polya_gamma import averages, latent_classes, sets
 from raters.inference.polya_gamma.averages import Covariances, Forms, Normal, Owners
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Gaussian
 from raters.inference.polya_gamma.laplace import along_orbits
+from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block, block_prior, split
-from raters.inference.polya_gamma.sweep import Plan
 from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
 from raters.model import Model, Values
 from raters.program import trace

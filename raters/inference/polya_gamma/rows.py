@@ -106,7 +106,7 @@ class StandIn:
     __iter__ = __len__ = __bool__ = __int__ = __float__ = __index__ = __neg__ = __pos__ = _refuse
     __abs__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
     __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _refuse
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __eq__ = __ne__ = _refuse  # type: ignore[assignment]
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __eq__ = __ne__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __round__ = __divmod__ = _refuse
     __array__ = __array_ufunc__ = _refuse
     # JAX looks for it before it does anything with an argument.

@@ -19,8 +19,8 @@ from jaxtyping import Array
 from raters.inference.arrays import Entries, EntryArray, FlatPoint, Rng, Sites
 from raters.inference.polya_gamma.conditionals import Dense, Diagonal, Sparse
 from raters.inference.polya_gamma.laplace import MANY_ROWS, information, shifted
+from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import block_prior
-from raters.inference.polya_gamma.sweep import Plan
 from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
 from raters.model import Values
 from raters.program import log_prior, placing

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -15,183 +16,40 @@ from jaxtyping import Array
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 
-from raters.errors import NotConjugateError
-from raters.inference.arrays import Scalar, Sites
+from raters.inference.arrays import Rng, Scalar
 from raters.inference.polya_gamma import (
     augmentation,
     collapsed,
-    detection,
     devices,
     latent_classes,
     line,
     sets,
 )
-from raters.inference.polya_gamma.colours import coloured
 from raters.inference.polya_gamma.components import ByComponent
-from raters.inference.polya_gamma.conditionals import Conditional, Weighted, conditional
-from raters.inference.polya_gamma.moves import Move, column_of, moves_of
-from raters.inference.polya_gamma.rows import Block, Rows, check_conjugate, rows_of
+from raters.inference.polya_gamma.conditionals import (
+    Conditional,
+    Dense,
+    Diagonal,
+    Gaussian,
+    Weighted,
+)
+from raters.inference.polya_gamma.conditionals import conditional as conditional_of
+from raters.inference.polya_gamma.plans import Part, Plan
+from raters.inference.polya_gamma.rows import Block, Rows, rows_of
+from raters.inference.polya_gamma.set_likelihood import Likelihood, Summed
+from raters.inference.polya_gamma.ties import Tied
 from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
-from raters.model import Model, Scale, Spread, Values, exact_symmetries, facts_of
-from raters.program import Program, Supports, densities, placing, start_of
-from raters.program.program import once
+from raters.model import Model, Scale, Values, local_sites
+from raters.program import Program, densities, placing
 
 # Largest numbers of visits of orbits and free sites in a Gibbs sweep, and of steps along a line in
 # all. At 20,000 votes ten visits cost a fifth of the Pólya-Gamma draws, and doubled to quadrupled
 # the smallest effective sample size of Extended-BTL.
 _VISITS, _LINES = 10, 60
-# EM updates a free site with more entries than this by its gradient.
-STEEP = 500
 
 # From an identifier of the rows, their logits, votes and κ to ω and κ.
 Weights = Callable[[Any, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 Step = Callable[[line.Line, Array], Array]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Updates of a sweep."""
-
-    model: Model[Any]
-    supports: Supports
-    classes: bool
-    blocks: tuple[Block, ...]
-    scales: tuple[Scale, ...]
-    free: Sites
-    reaching: frozenset[str]
-    in_logs: frozenset[str]
-    moves: tuple[Move, ...] = ()
-    spreads: tuple[tuple[Spread, str | None], ...] = ()
-    steep: Sites = ()
-    of_sets: bool = False
-    steady: frozenset[Block] = frozenset()
-    integrated: Block | None = None
-    collapsed: Sites = ()
-
-    @property
-    def hyper(self) -> Sites:
-        """Hyper-parameters: free sites that enter the likelihood only through other sites."""
-        return tuple(name for name in self.free if name not in self.reaching)
-
-    def after_collapsed(self) -> Plan:
-        """Return the plan without the sites that were drawn with a block integrated out."""
-        if not self.collapsed:
-            return self
-        free = tuple(name for name in self.free if name not in self.collapsed)
-        return replace(self, free=free)
-
-    def holding_hyper(self) -> Plan:
-        """Return the plan of the same sweep with fixed hyper-parameters."""
-
-        def moving(names: Sites) -> Sites:
-            return tuple(name for name in names if name not in self.hyper)
-
-        scales = tuple(Scale(moving(one.up), moving(one.down)) for one in self.scales)
-        return replace(self, scales=scales, free=moving(self.free))
-
-
-def why_not(program: Program[Any]) -> str | None:
-    """Explain why Pólya-Gamma back-ends cannot run a program of one kind of judgement."""
-    if program.is_joint:
-        return (
-            f"{program.model.title} has {len(program.parts)} kinds of judgement"
-            f" ({', '.join(program.parts)}); use PGGibbs, PGEM, NUTS or SVI"
-        )
-    model, sample = program.model, program.sample(2)
-    start = start_of(model, sample)
-    named = {name for block in model.blocks or () for name in block}
-    if missing := named - set(start):
-        names = f"{sorted(missing)}, which it does not start or sample; it has {sorted(start)}"
-        return f"blocks of {model.title} name {names}"
-
-    def read(values: Values) -> None:
-        classes = latent_classes.expected_in(program, sample, values)
-        for block in (one for one in blocks if one.kind != "counts"):
-            correlated = rows_of(model, sample, values, block, classes).prior.across is not None
-            bounded = [
-                name for name in block.sites if not sets.is_unbounded(program.supports, name)
-            ]
-            if correlated and bounded:
-                raise NotImplementedError(
-                    f"{bounded[0]!r} has bounds, in a block with a multivariate normal"
-                    " prior; give it a block of its own"
-                )
-
-    try:
-        # In the precision of a run.
-        with jax.enable_x64(True):
-            if reason := detection.why_none(program):
-                return reason
-            blocks = blocks_of(program, sample, start)
-            blocks = tuple(coloured(program, start, block) for block in blocks)
-            jax.eval_shape(read, start)  # runs the program without compiling anything
-            if sets.chooses(program) and (reason := sets.why_not(program, start, blocks)):
-                raise NotImplementedError(reason)
-    except NotImplementedError as error:
-        return f"{model.title} cannot be augmented by Pólya-Gamma: {error}; use NUTS or SVI"
-    return None
-
-
-def blocks_of(program: Program[Any], data: Any, values: Values) -> tuple[Block, ...]:
-    """Return the blocks of a program, each with the kind of its conditional."""
-    return detection.kinds_of(program, data, values, detection.names_of(program))
-
-
-@once
-def plan(program: Program[Any], values: Values) -> Plan:
-    """Plan a model's sweep, and check its blocks and symmetries."""
-    model, data = program.model, program.data
-    in_blocks = {name for block in detection.names_of(program) for name in block}
-    if missing := in_blocks - set(program.sites):
-        raise NotConjugateError(
-            f"blocks of {model.title} name {sorted(missing)}, which it does not sample"
-        )
-    blocks = blocks_of(program, data.take(slice(0, 1)), values)
-    blocks = tuple(coloured(program, values, block) for block in blocks)
-    for block in blocks:
-        check_conjugate(program, values, block)
-    collapsed.check(program, values)
-    steep = steep_sites(program)
-    free = tuple(name for name in program.sites if name not in in_blocks and name not in steep)
-    sample = program.sample()
-    given = densities.pointwise_log_likelihood, model, sample, values
-    reaching = frozenset(name for name in free if detection.depends(*given, (name,)))
-    counted = {block.sites[0] for block in blocks if block.kind == "counts"}
-    in_logs = frozenset(
-        site for site in counted if latent_classes.is_unbounded(model, data, values, site)
-    )
-    of_sets = sets.chooses(program)
-    integrated, collapsed_sites = collapsed.collapsed_of(program, values, blocks, free)
-    return Plan(
-        model=model,
-        supports=program.supports,
-        classes=program.counts_classes,
-        blocks=blocks,
-        scales=tuple(one for one in model.symmetries if isinstance(one, Scale)),
-        free=free,
-        reaching=reaching,
-        in_logs=in_logs,
-        moves=moves_of(exact_symmetries(model)),
-        spreads=tuple(
-            (spread, column_of(program, spread))
-            for spread in facts_of(model, Spread)
-            if not {spread.site, spread.scale} & set(model.prior)
-        ),
-        steep=steep,
-        of_sets=of_sets,
-        steady=sets.steady_blocks(program, values, blocks) if of_sets else frozenset(),
-        integrated=integrated,
-        collapsed=collapsed_sites,
-    )
-
-
-def steep_sites(program: Program[Any]) -> Sites:
-    """Return the sites of no block with too many entries to update one by one."""
-    if not (blocks := detection.names_of(program)):
-        return tuple(program.sites)
-    in_blocks = {name for block in blocks for name in block}
-    loose = {name: site for name, site in program.sites.items() if name not in in_blocks}
-    return tuple(name for name, site in loose.items() if np.prod(site.shape) > STEEP)
 
 
 class Ascent(NamedTuple):
@@ -239,7 +97,7 @@ def _steep_gradient(plan: Plan, data: Any, fixed: Values, point: Values) -> tupl
 
 def on_devices(program: Program[Any]) -> Any:
     """Return the data where a sweep reads them."""
-    data = program.data
+    data: Any = program.data
     if program.is_joint:
         if jax.default_backend() != "cpu":  # Compiled functions copy what they need.
             return data
@@ -260,8 +118,178 @@ def is_single(plan: Plan, data: Any, values: Values) -> bool:
     return devices.is_single(plan.model, data, values, plan.blocks, classes)
 
 
-def block_conditional(
+# ------------------------------------------------------------------------------------- classes
+
+
+def drawn_classes(plan: Plan, data: Any, values: Values, rng: Rng) -> tuple[Values, Any]:
+    """Draw the classes of each part, and with them the sites that are local to their units."""
+    classes: dict[str, Any] = {}
+    for part in plan.parts:
+        model, own, at = part.model, part.data(data), part.values(values)
+        if part.classes and not local_sites(model):
+            classes[part.name] = latent_classes.drawn(model, own, at, augmentation.key_of(rng))
+        for site in local_sites(model):
+            key = augmentation.key_of(rng)
+            entries, classes[part.name] = collapsed.drawn(model, own, at, site, key)
+            at = at | {site: np.asarray(entries)}
+            values = values | {part.names[site]: at[site]}
+    return values, classes
+
+
+def expected_classes(plan: Plan, data: Any, values: Values) -> dict[str, Any]:
+    """Return the expected number of units of each class, array (unit, class), by part."""
+    return {
+        part.name: latent_classes.expected(part.model, part.data(data), part.values(values))[0]
+        for part in plan.parts
+        if part.classes
+    }
+
+
+# -------------------------------------------------------------------------------- conditionals
+
+
+class _Reading(NamedTuple):
+    """A block of one kind of judgement, with what its conditional is read from."""
+
+    part: Part
+    data: Any
+    values: Values
+    block: Block
+    weights: Weights
+    classes: Any
+    cache: sets.RunCache | None
+
+
+def conditional(
     plan: Plan,
+    data: Any,
+    values: Values,
+    block: Block,
+    weights: Weights,
+    classes: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    draws: bool,
+    cache: sets.RunCache | None = None,
+) -> Conditional | latent_classes.Counts | Tied:
+    """Assemble the full conditional of a block, given the rows of all parts that it is in."""
+    place = plan.blocks.index(block)
+    readings = [
+        _reading(plan.parts[member.part], member.block, data, values, weights, classes, cache)
+        for member in plan.members[place]
+    ]
+    own: Conditional | latent_classes.Counts
+    if len(readings) == 1:
+        own = block_conditional(*readings[0][:6], draws=draws, cache=readings[0].cache)
+    elif block.kind == "counts":
+        own = _counted(readings)
+    else:
+        own = _together(readings, draws)
+    tie = plan.ties[place]
+    if tie is None:
+        return own
+    row = data.first_unit() if cache is None else cache.row(data)
+    return Tied(own, (plan, tie, row, values), plan.supports[block.sites[0]])
+
+
+def _reading(
+    part: Part,
+    block: Block,
+    data: Any,
+    values: Values,
+    weights: Weights,
+    classes: Mapping[str, Any],
+    cache: sets.RunCache | None,
+) -> _Reading:
+    if not part.name:
+        return _Reading(part, data, values, block, weights, classes.get(""), cache)
+
+    def own_weights(which: Any, *rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return weights((part.name, which), *rows)
+
+    kept = sets.RunCache(part.steady)
+    if cache is not None:
+        kept = cache.of_part(part.name, part.steady)
+    given = part.values({name: np.asarray(value) for name, value in values.items()})
+    own = part.data(data), given, block, own_weights, classes.get(part.name), kept
+    return _Reading(part, *own)
+
+
+def _counted(readings: list[_Reading]) -> latent_classes.Counts:
+    """Return the conditional of shared probabilities: counts of all parts."""
+    first, *others = readings
+    site = first.block.sites[0]
+    total = latent_classes.parameters(
+        first.part.model, first.data, first.values, first.classes, site
+    )
+    for one in others:
+        model, own = one.part.model, one.block.sites[0]
+        given = latent_classes.parameters(model, one.data, one.values, one.classes, own)
+        row = placing.first_unit(one.data)
+        prior = latent_classes.concentrations(model, row, one.values, own)
+        total = tuple(
+            part + (here - less) for part, here, less in zip(total, given, prior, strict=True)
+        )
+    return latent_classes.conditional(total, site in first.part.in_logs)
+
+
+def _together(readings: list[_Reading], draws: bool) -> Conditional:
+    """Return the conditional of a shared block of log-odds and utilities."""
+    prior: Gaussian | None = None
+    pieces: list[Weighted] = []
+    likelihoods: list[Likelihood] = []
+    for one in readings:
+        model = one.part.model
+        if one.part.of_sets:
+            likelihood, own = sets.read(
+                model, one.data, one.values, one.block, one.classes, one.cache
+            )
+            likelihoods.append(likelihood)
+        else:
+            recorded = list(weighted_rows(model, *one[1:6]))
+            own = jax.tree.map(np.asarray, recorded[0][0].prior)
+            pieces += [weighted for _, weighted in recorded]
+        prior = own if prior is None else prior
+    assert prior is not None
+    if pieces:
+        normal = _normal(prior, pieces, draws, dense=bool(likelihoods))
+        for piece in pieces:
+            normal.add(piece)
+        if not likelihoods:
+            return normal
+        prior = _as_prior(normal)
+    chosen = next(one for one in readings if one.part.of_sets)
+    likelihood = likelihoods[0] if len(likelihoods) == 1 else Summed(*likelihoods)
+    return sets.under(prior, likelihood, chosen.cache, chosen.block)
+
+
+def _normal(prior: Gaussian, pieces: list[Weighted], draws: bool, dense: bool) -> Conditional:
+    """Return the solver for the rows with the most entries."""
+    entries = [piece.entry for piece in pieces]
+    widest = None
+    if all(entry is not None for entry in entries):
+        widest = max((entry for entry in entries if entry is not None), key=len)
+    if dense and (widest is None or len(widest) > 1):
+        return Dense(prior)
+    return conditional_of(widest, prior, joint=False, draws=draws)
+
+
+def _as_prior(normal: Conditional) -> Gaussian:
+    """Return a normal conditional as the prior of further judgements."""
+    prior = normal.prior
+    if isinstance(normal, Diagonal):
+        known = normal.diagonal > 0
+        mean = np.where(known, normal.shift / np.where(known, normal.diagonal, 1.0), 0.0)
+        return prior._replace(mean=mean, precision=normal.diagonal)
+    assert isinstance(normal, Dense)
+    precision = normal.precision()
+    diagonal = np.diag(precision).copy()
+    return prior._replace(
+        mean=normal.mode(prior.mean), precision=diagonal, across=precision - np.diag(diagonal)
+    )
+
+
+def block_conditional(
+    plan: Plan | Part,
     data: Any,
     values: Values,
     block: Block,
@@ -300,7 +328,7 @@ def block_conditional(
             ):
                 full = ByComponent(prior)
             else:
-                full = conditional(weighted.entry, prior, joint=joint, draws=draws)
+                full = conditional_of(weighted.entry, prior, joint=joint, draws=draws)
         full.add(weighted)
     assert full is not None
     return full

@@ -24,6 +24,7 @@ from raters.inference.polya_gamma import (
     laplace,
     latent_classes,
     mean_field,
+    plans,
     sets,
     sweep,
 )
@@ -299,7 +300,7 @@ class PGVI(base.Backend):
         name = program.model.title
         if facts_of(program.model, Own):
             return f"PGVI has no averages of the vectors of judges in {name}; use PGEM or NUTS"
-        if reason := sweep.why_not(program):
+        if reason := plans.why_one(program) or plans.why_not(program):
             return reason
         # Products of sites that turn together vanish where the data tell little of them, at a point
         # that is no maximum.
@@ -309,7 +310,7 @@ class PGVI(base.Backend):
             "has no averages of choices from sets; use PGEM or PGGibbs": sets.chooses(program),
             f"takes {turns}, which turn together, as independent; use PGGibbs or NUTS": turns,
             f"has no averages of the sites of {name} outside of its blocks; use PGEM": (
-                sweep.steep_sites(program)
+                plans.steep_sites(program)
             ),
         }
         for refusal, applies in refusals.items():
@@ -331,7 +332,7 @@ class PGVI(base.Backend):
         ):
             model, data = program.model, program.data
             first = start_of(model, data)
-            plan = sweep.plan(program, first)
+            plan = plans.plan(program, first)
             types = any(isinstance(symmetry, Permute) for symmetry in model.symmetries)
             starts = _STARTS if types else 1
             seeds = base.numpy_seeds(key, starts + 1)
@@ -446,7 +447,7 @@ def _along_hyper(field: mean_field.MeanField, state: mean_field.State) -> list[m
 def _why_not_averaged(program: Program[Any], sample: Any, start: Values) -> str | None:
     """Explain which site has no average, or return None."""
     model, name = program.model, program.model.title
-    blocks = sweep.blocks_of(program, sample, start)
+    blocks = plans.blocks_of(program, sample, start)
     for block in blocks:
         site = block.sites[0]
         if block.kind == "class":

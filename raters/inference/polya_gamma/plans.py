@@ -1,0 +1,376 @@
+"""Plan of a sweep: the blocks of each kind of judgement, what they share, and all other updates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import numpyro.distributions as dist
+
+from raters.errors import NotConjugateError
+from raters.inference.arrays import Sites
+from raters.inference.polya_gamma import collapsed, detection, latent_classes, panels, sets
+from raters.inference.polya_gamma.colours import coloured
+from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
+from raters.inference.polya_gamma.moves import Move, column_of, moves_of
+from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
+from raters.inference.polya_gamma.set_likelihood import Separate
+from raters.inference.polya_gamma.ties import Tie
+from raters.model import (
+    Model,
+    Scale,
+    Spread,
+    Values,
+    exact_symmetries,
+    facts_of,
+    local_sites,
+    moved_sites,
+)
+from raters.program import Program, Supports, pointwise_log_likelihood, start_of
+from raters.program.program import once
+
+# EM updates a free site with more entries than this by its gradient.
+STEEP = 500
+
+
+class Part(NamedTuple):
+    """One kind of judgement: its blocks, and its sites with their names in the program."""
+
+    name: str
+    model: Model[Any]
+    classes: bool
+    of_sets: bool
+    blocks: tuple[Block, ...]
+    steady: frozenset[Block]
+    in_logs: frozenset[str]
+    sites: tuple[tuple[str, str, tuple[int, ...]], ...]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Name in the program of each site."""
+        return {own: name for own, name, _ in self.sites}
+
+    def data(self, data: Any) -> Any:
+        """Return the judgements of this kind."""
+        return data.part(self.name) if self.name else data
+
+    def values(self, values: Values) -> Values:
+        """Return values of the sites of the part, of those of the program."""
+        if not self.name:
+            return values
+        return {own: values[name].reshape(shape) for own, name, shape in self.sites}
+
+
+class Member(NamedTuple):
+    """A block of one kind of judgement: its place among the parts, and the block there."""
+
+    part: int
+    block: Block
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Updates of a sweep."""
+
+    model: Model[Any]
+    supports: Supports
+    parts: tuple[Part, ...]
+    blocks: tuple[Block, ...]
+    members: tuple[tuple[Member, ...], ...]
+    ties: tuple[Tie | None, ...]
+    scales: tuple[Scale, ...]
+    free: Sites
+    reaching: frozenset[str]
+    in_logs: frozenset[str]
+    moves: tuple[Move, ...] = ()
+    spreads: tuple[tuple[Spread, str | None], ...] = ()
+    steep: Sites = ()
+    integrated: Block | None = None
+    collapsed: Sites = ()
+
+    @property
+    def is_joint(self) -> bool:
+        """True for several kinds of judgement."""
+        return len(self.parts) > 1
+
+    @property
+    def classes(self) -> bool:
+        """True if the likelihood of a part sums classes out."""
+        return any(part.classes for part in self.parts)
+
+    @property
+    def of_sets(self) -> bool:
+        """True for choices from sets alone."""
+        return all(part.of_sets for part in self.parts) and not self.is_joint
+
+    @property
+    def steady(self) -> frozenset[Block]:
+        """Blocks of one kind of judgement whose likelihood stays as it is."""
+        return frozenset() if self.is_joint else self.parts[0].steady
+
+    @property
+    def hyper(self) -> Sites:
+        """Hyper-parameters: free sites that enter the likelihood only through other sites."""
+        return tuple(name for name in self.free if name not in self.reaching)
+
+    def after_collapsed(self) -> Plan:
+        """Return the plan without the sites that were drawn with a block integrated out."""
+        if not self.collapsed:
+            return self
+        free = tuple(name for name in self.free if name not in self.collapsed)
+        return replace(self, free=free)
+
+    def holding_hyper(self) -> Plan:
+        """Return the plan of the same sweep with fixed hyper-parameters."""
+
+        def moving(names: Sites) -> Sites:
+            return tuple(name for name in names if name not in self.hyper)
+
+        scales = tuple(Scale(moving(one.up), moving(one.down)) for one in self.scales)
+        return replace(self, scales=scales, free=moving(self.free))
+
+
+def why_one(program: Program[Any]) -> str | None:
+    """Explain why a back-end for one kind of judgement cannot run a program of several."""
+    if not program.is_joint:
+        return None
+    kinds = f"{len(program.parts)} kinds of judgement ({', '.join(program.parts)})"
+    return f"{program.model.title} has {kinds}; use PGGibbs, PGEM, NUTS or SVI"
+
+
+def why_not(program: Program[Any]) -> str | None:
+    """Explain why the sweeps of EM and Gibbs cannot run a program, or return None."""
+    if program.is_joint and program.mesh is not None:
+        return "rows of several kinds of judgement are not divided over devices; leave mesh= out"
+    for name, part in program.parts.items():
+        reason = _why_not(part)
+        if not name:
+            return reason
+        if panels.applies(part):
+            reason = f"{part.model.title} has a sampler of its own; use NUTS or SVI"
+        bound = _bound(program.model, name)
+        if reason is None and (both := [site for site in local_sites(part.model) if site in bound]):
+            reason = f"{both[0]!r} is drawn with its classes; use NUTS or SVI"
+        if reason is not None:
+            return f"part {name!r}: {reason}"
+    return None
+
+
+def _bound(model: Any, part: str) -> set[str]:
+    """Return the sites of a part that are shared or tied."""
+    groups = (*model.shared, *model.tied) if part else ()
+    return {site for group in groups for of, site in group if of == part}
+
+
+def _why_not(program: Program[Any]) -> str | None:
+    """Explain why Pólya-Gamma back-ends cannot run a program of one kind of judgement."""
+    model, sample = program.model, program.sample(2)
+    start = start_of(model, sample)
+    named = {name for block in model.blocks or () for name in block}
+    if missing := named - set(start):
+        names = f"{sorted(missing)}, which it does not start or sample; it has {sorted(start)}"
+        return f"blocks of {model.title} name {names}"
+
+    def read(values: Values) -> None:
+        classes = latent_classes.expected_in(program, sample, values)
+        for block in (one for one in blocks if one.kind != "counts"):
+            correlated = rows_of(model, sample, values, block, classes).prior.across is not None
+            bounded = [
+                name for name in block.sites if not sets.is_unbounded(program.supports, name)
+            ]
+            if correlated and bounded:
+                raise NotImplementedError(
+                    f"{bounded[0]!r} has bounds, in a block with a multivariate normal"
+                    " prior; give it a block of its own"
+                )
+
+    try:
+        # In the precision of a run.
+        with jax.enable_x64(True):
+            if reason := detection.why_none(program):
+                return reason
+            blocks = blocks_of(program, sample, start)
+            blocks = tuple(coloured(program, start, block) for block in blocks)
+            jax.eval_shape(read, start)  # runs the program without compiling anything
+            if sets.chooses(program) and (reason := sets.why_not(program, start, blocks)):
+                raise NotImplementedError(reason)
+    except NotImplementedError as error:
+        return f"{model.title} cannot be augmented by Pólya-Gamma: {error}; use NUTS or SVI"
+    return None
+
+
+def blocks_of(program: Program[Any], data: Any, values: Values) -> tuple[Block, ...]:
+    """Return the blocks of a program, each with the kind of its conditional."""
+    return detection.kinds_of(program, data, values, detection.names_of(program))
+
+
+@once
+def plan(program: Program[Any], values: Values) -> Plan:
+    """Plan a model's sweep, and check its blocks and symmetries."""
+    model: Any = program.model
+    sites = program.sites
+    parts = tuple(_part(program, values, name) for name in program.parts)
+    ties = model.tied if program.is_joint else ()
+    blocks, members, tied = [], [], []
+    for block, own in _joined(program, parts).items():
+        here = parts[own[0].part].name, own[0].block.sites[0]
+        tie = next((Tie(one, one.index(here)) for one in ties if here in one), None)
+        if (len(own) == 1 or _is_joint(program, values, parts, own)) and (
+            tie is None or _is_entrywise(program, values, parts, own[0])
+        ):
+            blocks.append(block)
+            members.append(own)
+            tied.append(tie)
+    in_blocks = {name for block in blocks for name in block.sites}
+    loose = {name: site for name, site in sites.items() if name not in in_blocks}
+    # Without blocks, one kind of judgement has a gradient in all sites.
+    limit = STEEP if blocks or program.is_joint else -1
+    steep = tuple(name for name, site in loose.items() if np.prod(site.shape) > limit)
+    free = tuple(name for name in loose if name not in steep)
+    # Ties leave no normal priors, which moves along symmetries need.
+    tied_sites = {model.site_name(*member) for group in ties for member in group}
+    symmetries = [
+        one
+        for one in exact_symmetries(model)
+        if not isinstance(one, Move) or tied_sites.isdisjoint(moved_sites(one))
+    ]
+    of_ties = {name for block, tie in zip(blocks, tied, strict=True) if tie for name in block.sites}
+    in_logs = {part.names[site] for part in parts for site in part.in_logs}
+    integrated, collapsed_sites = collapsed.collapsed_of(program, values, tuple(blocks), free)
+    return Plan(
+        model=model,
+        supports=program.supports,
+        parts=parts,
+        blocks=tuple(blocks),
+        members=tuple(members),
+        ties=tuple(tied),
+        scales=tuple(one for one in symmetries if isinstance(one, Scale)),
+        free=free,
+        reaching=_reaching(program, values, parts, free),
+        in_logs=frozenset(in_logs - of_ties),
+        moves=moves_of(symmetries),
+        spreads=tuple(
+            (spread, column_of(program, spread))
+            for spread in facts_of(model, Spread)
+            if not {spread.site, spread.scale} & set(model.prior)
+        ),
+        steep=steep,
+        integrated=integrated,
+        collapsed=collapsed_sites,
+    )
+
+
+def _part(program: Program[Any], values: Values, name: str) -> Part:
+    """Find the blocks of one kind of judgement, and check them."""
+    joint: Any = program.model
+    own, at = program.parts[name], values
+    model = own.model
+    named = [(site, site, tuple(facts.shape)) for site, facts in own.sites.items()]
+    if name:
+        at = joint.in_part(values, name, own.sites)
+        named = [(site, joint.site_name(name, site), shape) for site, _, shape in named]
+    in_blocks = {site for block in detection.names_of(own) for site in block}
+    if missing := in_blocks - set(own.sites):
+        raise NotConjugateError(
+            f"blocks of {model.title} name {sorted(missing)}, which it does not sample"
+        )
+    blocks = blocks_of(own, own.data.take(slice(0, 1)), at)
+    blocks = tuple(coloured(own, at, block) for block in blocks)
+    for block in blocks:
+        check_conjugate(own, at, block)
+    collapsed.check(own, at)
+    counted = {block.sites[0] for block in blocks if block.kind == "counts"}
+    unbounded = latent_classes.is_unbounded
+    in_logs = frozenset(site for site in counted if unbounded(model, own.data, at, site))
+    bound, kept = _bound(joint, name), list[Block]()
+    for block in blocks:
+        alone = [site for site in block.sites if site in bound]
+        if not alone or len(block.sites) == 1:
+            kept.append(block)
+            continue
+        rest = tuple(site for site in block.sites if site not in bound)
+        for sites in [(site,) for site in alone] + ([rest] if rest else []):
+            kept.append(coloured(own, at, Block(sites)))
+    blocks, of_sets = tuple(kept), sets.chooses(own)
+    steady = sets.steady_blocks(own, at, blocks) if of_sets else frozenset()
+    facts = own.counts_classes, of_sets, blocks, steady, in_logs
+    return Part(name, model, *facts, tuple(named))
+
+
+def steep_sites(program: Program[Any]) -> Sites:
+    """Return the sites of no block with too many entries to update one by one."""
+    if program.is_joint:
+        with jax.enable_x64(True):
+            return plan(program, start_of(program.model, program.data)).steep
+    blocks = detection.names_of(program)
+    in_blocks = {name for block in blocks for name in block}
+    loose = {name: site for name, site in program.sites.items() if name not in in_blocks}
+    return tuple(name for name, site in loose.items() if np.prod(site.shape) > STEEP or not blocks)
+
+
+def _reaching(
+    program: Program[Any], values: Values, parts: tuple[Part, ...], free: Sites
+) -> frozenset[str]:
+    """Return the free sites on which the likelihood of a part depends directly."""
+    names = set()
+    for part in parts:
+        own, at = program.parts[part.name], part.values(values)
+        given = pointwise_log_likelihood, own.model, own.sample(), at
+        sites = (site for site, name in part.names.items() if name in free)
+        names |= {part.names[site] for site in sites if detection.depends(*given, (site,))}
+    return frozenset(names)
+
+
+def _joined(program: Program[Any], parts: tuple[Part, ...]) -> dict[Block, tuple[Member, ...]]:
+    """Return the blocks of all parts by their joint names, those of a shared site as one."""
+    members: dict[Block, tuple[Member, ...]] = {}
+    for place, part in enumerate(parts):
+        for block in part.blocks:
+            names = tuple(part.names[site] for site in block.sites)
+            # Rows are read by the blocks of the parts.
+            joint = Block(names, block.kind, block.column) if part.name else block
+            members[joint] = (*members.get(joint, ()), Member(place, block))
+    number = {name: sum(name in part.names.values() for part in parts) for name in program.sites}
+    return {block: own for block, own in members.items() if len(own) == number[block.sites[0]]}
+
+
+def _is_joint(
+    program: Program[Any], values: Values, parts: tuple[Part, ...], own: tuple[Member, ...]
+) -> bool:
+    """Return whether the conditionals of the parts have a product that can be drawn from."""
+    first = own[0].block
+    if first.kind == "counts":
+        types = set()
+        for part, (site, *_) in ((parts[one.part], one.block.sites) for one in own):
+            sample = program.parts[part.name].sample(2)
+            given = part.model, sample, part.values(values), site
+            types.add(latent_classes.type_of_prior(*given))
+        return types <= {dist.Dirichlet, dist.Beta}
+    names = parts[own[0].part].names
+    bounded = not all(sets.is_unbounded(program.supports, names[site]) for site in first.sites)
+    size = len(first.current(parts[own[0].part].values(values)))
+    entrywise = all(_is_entrywise(program, values, parts, one) for one in own)
+    of_sets = any(parts[one.part].of_sets for one in own)
+    if not of_sets:
+        return entrywise or not bounded
+    several = sum(parts[one.part].of_sets for one in own) > 1
+    return (entrywise and not several) or (not bounded and size <= DENSE_LIMIT)
+
+
+def _is_entrywise(
+    program: Program[Any], values: Values, parts: tuple[Part, ...], member: Member
+) -> bool:
+    """Return whether the entries of a block are independent of each other, given all else."""
+    part, block = parts[member.part], member.block
+    if block.kind == "counts":
+        return True
+    own, sample = program.parts[part.name], program.parts[part.name].sample(20)
+    model, at = own.model, part.values(values)
+    classes = latent_classes.expected(model, sample, at)[0] if part.classes else None
+    if part.of_sets:
+        return isinstance(sets.read(model, sample, at, block, classes, None)[0], Separate)
+    rows = jax.eval_shape(lambda at: rows_of(model, sample, at, block, classes), at)
+    correlated = rows.prior.across is not None
+    return rows.entry is not None and len(rows.entry) == 1 and not correlated
