@@ -440,8 +440,8 @@ def _block(reading: _Reading, names: tuple[str, ...], terms: Any = None) -> _Blo
     for name, (at, size) in zip(shapes, block.spans, strict=True):
 
         def along(point: Values, own: Any, at: int = at, size: int = size) -> np.ndarray:
-            padded = np.pad(own, ((0, 0), (at, block.size - at - size))).astype(np.float32)
-            return np.stack([derivative(point, one) for one in padded])
+            padded = np.pad(own, ((0, 0), (at, block.size - at - size)))
+            return np.stack([derivative(point, jnp.asarray(one, float)) for one in padded])
 
         one, other, *_ = (partial(along, point) for point in reading.points)
         entry = _touched(one, size)

@@ -24,7 +24,7 @@ _RUNS = [
 
 
 def test_they_are_there() -> None:
-    assert [path.stem[:2] for path in NOTEBOOKS] == [f"{number:02d}" for number in range(13)]
+    assert [path.stem[:2] for path in NOTEBOOKS] == [f"{number:02d}" for number in range(14)]
 
 
 @pytest.mark.parametrize("path", _RUNS, ids=lambda path: path.stem)

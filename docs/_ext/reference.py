@@ -12,6 +12,7 @@ MODULES = {
     "raters.judgements": "Containers, and their parts for kinds of one's own.",
     "raters.models": "Models that are not at the top level.",
     "raters.inference": "Back-ends, and their base class.",
+    "raters.infer": "A kernel for NumPyro's MCMC.",
     "raters.fitting": "Around a fit: parts of joint results, blocks, groups for ArviZ.",
     "raters.checking": "Dependence between annotators, and calibration of samplers.",
     "raters.checking.discrepancies": "What `raters.check` measures.",
