@@ -240,47 +240,34 @@ def _repeated(column: Any, number: int) -> Any:
 def score_of(posterior: Posterior, asked: _Described) -> Callable[[Any], tuple[Any, Any]]:
     """Function that gives the score of questions like a template by their features, and its value
     and slope at one point, both compiled."""
-    if posterior.program.has_truth:
-        function = _of_new_items(posterior, asked)
-    else:
-        if posterior.program.latent is not None:
-            posterior.responsibility()  # Computed once, and not while something is traced.
+    model, weight, has_truth = posterior.model, posterior.weight, posterior.program.has_truth
+    if posterior.program.latent is not None and not has_truth:
+        posterior.responsibility()  # Computed once, and not while something is traced.
 
-        def function(template: Any, features: Points) -> Any:
-            questions = asked.with_features(template, features)
-            return Bald.formula(*posterior.answer_probs(questions, by_class=True))
+    def score(template: Any, features: Points) -> Any:
+        new = asked.with_features(template, features)
+        if not has_truth:
+            return Bald.formula(*posterior.answer_probs(new, by_class=True))
+        # The class of an item that is made up is known by the features alone.
+        answered = new.all_answered(jnp.asarray(new.listed_answers()[0]))
+
+        def under(values: Any) -> Float[Array, "answer question"]:
+            share = class_weights(model, answered, values)
+            return (share * answer_probs(model, new, values)).sum(0)
+
+        table = jax.lax.map(under, posterior.flat)
+        return Bald.formula(table.reshape(*weight.shape, *table.shape[1:]), jnp.asarray(weight))
 
     def at_one(template: Any, features: Float[Array, " feature"]) -> Any:
-        return function(template, features[None])[0]
+        return score(template, features[None])[0]
 
-    values, slope = jax.jit(function), jax.jit(jax.value_and_grad(at_one, argnums=1))
+    values, slope = jax.jit(score), jax.jit(jax.value_and_grad(at_one, argnums=1))
 
     def of_template(template: Any) -> tuple[Any, Any]:
         traced = jax.tree.map(jnp.asarray, template)
         return partial(values, traced), partial(slope, traced)
 
     return of_template
-
-
-def _of_new_items(
-    posterior: Posterior, asked: _Described
-) -> Callable[[Any, Points], Float[Array, " question"]]:
-    """Score of labels of items that are made up: their class is known by the features alone."""
-    draws = posterior.flat
-    weight = jnp.asarray(posterior.weight)
-
-    def score(template: Any, features: Points) -> Any:
-        new = asked.with_features(template, features)
-        answered = new.all_answered(jnp.asarray(new.listed_answers()[0]))
-
-        def under(values: Any) -> Float[Array, "answer question"]:
-            share = class_weights(posterior.model, answered, values)
-            return (share * answer_probs(posterior.model, new, values)).sum(0)
-
-        table = jax.lax.map(under, draws)
-        return Bald.formula(table.reshape(*weight.shape, *table.shape[1:]), weight)
-
-    return score
 
 
 def _climbed(

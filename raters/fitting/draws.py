@@ -36,10 +36,8 @@ def check_posterior(
 
 def check_values(values: Float[np.ndarray, " ..."], name: str, site: Site, parameter: str) -> None:
     """Raise unless the values of a site are finite, and inside its support."""
-    wrong, what = ~np.isfinite(values), "not finite"
-    if not wrong.any():
-        wrong, what = _outside(values, site), "outside of its support"
-    _check_none(wrong, name, what, parameter)
+    _check_none(~np.isfinite(values), name, "not finite", parameter)
+    _check_none(_outside(values, site), name, "outside of its support", parameter)
 
 
 def check_responsibility(program: Program[Any], result: xr.DataTree) -> None:

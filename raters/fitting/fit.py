@@ -27,8 +27,7 @@ from raters.fitting import parts
 from raters.fitting.draws import check_posterior
 from raters.fitting.result import add_deterministic, as_tree, check_data, data_of, stored_model
 from raters.fitting.storage import shown, to_json
-from raters.inference import Backend, importance, mode_shares
-from raters.inference.base import Draws
+from raters.inference import Backend, Draws, importance, mode_shares
 from raters.inference.defaults import default_backend
 from raters.inference.identification import identified
 from raters.inference.mixing import warn_unless_converged
@@ -246,7 +245,6 @@ def _earlier_draws(program: Program[Any], backend: Backend, start: Any) -> Value
             refuse("start", problem=problem, expected=expected, error=DataError)
     group = "mode" if "mode" in start.children and not backend.exact else "posterior"
     check_posterior(program, start, group, "start")
-    values = {name: np.asarray(start[group][name].values, np.float64) for name in program.sites}
-    if group == "mode":
-        return {name: value[None, None] for name, value in values.items()}
-    return values
+    axes: Any = (None, None, ...) if group == "mode" else ...  # a mode is one draw of one chain
+    draws = start[group]
+    return {name: np.asarray(draws[name].values, np.float64)[axes] for name in program.sites}

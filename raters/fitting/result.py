@@ -214,8 +214,7 @@ def draws_of(
     """Posterior draws with one leading axis, and the numbers of chains and draws."""
     posterior = result["posterior"]
     values = {name: np.asarray(posterior[name].values) for name in program.sites}
-    sizes = (posterior.sizes["chain"], posterior.sizes["draw"])
-    return thinned(values, most, seed), sizes
+    return thinned(values, most, seed), (posterior.sizes["chain"], posterior.sizes["draw"])
 
 
 def thinned(values: Values, most: int | None, seed: int) -> Values:

@@ -374,24 +374,24 @@ class Campaign:
         elif not isinstance(answers, Mapping) or answer is not None:
             expected, such = "give an id and an answer, or a mapping", "{'a3f1-1': 'first'}"
             refuse("answers", answers, expected=expected, instead=such, error=DataError)
-        row, outcomes = self._journal.read().row, dict[int, float]()
+        rows, outcomes = self._journal.read().row.tolist(), dict[int, float]()
         for question, words in answers.items():
-            place = self._journal.place_of(question, len(row))
+            place = self._journal.place_of(question, len(rows))
             if place in outcomes:
                 raise DataError(f"the id {question!r} comes twice; nothing was written")
             try:
-                outcome = self.pool.outcome_of(int(row[place - 1]), words)
+                outcome = self.pool.outcome_of(rows[place - 1], words)
             except DataError as error:
                 raise DataError(f"question {question}: {error}. Nothing was written") from error
             if outcome is None:
-                possible = shorten(map(repr, self.pool.answer_words(int(row[place - 1]))), 10)
+                possible = shorten(map(repr, self.pool.answer_words(rows[place - 1])), 10)
                 problem = f"is no answer to question {question}"
                 expected = f"it must be one of {possible}; nothing was written"
                 refuse("answers", words, problem, expected, error=DataError)
             outcomes[place] = float(outcome)
 
         def words_of(place: int, outcome: float) -> str:
-            return repr(self.pool.words_of(int(row[place - 1]), outcome))
+            return repr(self.pool.words_of(rows[place - 1], outcome))
 
         return self._journal.tell(outcomes, correct=correct, words_of=words_of)
 
@@ -500,7 +500,7 @@ class Campaign:
                 f" used up; waiting for an answer: {snapshot.open.sum()}"
             )
         if not len(account.payable):
-            paid, budget = account.paid, self.budget
+            paid, budget = account.paid, account.budget
             return f"the budget is used up: {paid:g} of {budget:g}, open questions included"
         if self.stop is None or not self._is_known(snapshot):
             return None

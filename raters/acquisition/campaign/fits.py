@@ -42,13 +42,17 @@ class Fits:
         self._current: tuple[Outcomes, Posterior] | None = None
 
     def posterior(self, answers: Outcomes, data: Judgements, batch_size: int) -> Posterior:
-        """Return the posterior given these answers."""
+        """Return the posterior given these answers, which are in `data` with earlier judgements."""
         if self._current is None or not np.array_equal(self._current[0], answers, equal_nan=True):
-            posterior = self._weighted(answers, data, batch_size) or self._refit(answers, data)
-            self._current = answers, posterior
+            # Rows of count 0 up to a power of two: growing data share compiled functions.
+            padded = data.padded(pad_to(data.num_rows))
+            posterior = self._weighted(answers, data, padded, batch_size)
+            self._current = answers, posterior or self._refit(answers, data, padded)
         return self._current[1]
 
-    def _weighted(self, answers: Outcomes, data: Judgements, batch_size: int) -> Posterior | None:
+    def _weighted(
+        self, answers: Outcomes, data: Judgements, padded: Judgements, batch_size: int
+    ) -> Posterior | None:
         """Return the draws of the last fit, weighted; None when another fit is due."""
         if self._fitted is None:
             if data.num_rows > np.isfinite(answers).sum():  # there are earlier judgements
@@ -63,17 +67,17 @@ class Fits:
             return None
         if not new.any():
             return posterior
-        weighted = posterior.after(_padded(data))
+        weighted = posterior.after(padded)
         return weighted if weighted.effective_draws >= _LEAST_SHARE * weighted.weight.size else None
 
-    def _refit(self, answers: Outcomes, data: Judgements) -> Posterior:
+    def _refit(self, answers: Outcomes, data: Judgements, padded: Judgements) -> Posterior:
         if self._backend.why_not(Program(self._model, data)):
             # A mixture needs as many annotators as types: until they have answered, draws of the
             # prior are used.
-            return prior(self._model, self._pool, self._seed).after(_padded(data))
+            return prior(self._model, self._pool, self._seed).after(padded)
         seed = seed_of(self._seed, 1, 1 + int(np.isfinite(answers).sum()))
         check_whole(data)
-        program = Program(self._model, _padded(data))
+        program = Program(self._model, padded)
         with warnings.catch_warnings():
             # Short fits have not converged to the second digit: `Campaign.status` says so.
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -91,11 +95,10 @@ class Fits:
         posterior = Posterior.equal(program, values, _DRAWS, seed)
         check_several_draws(self._backend, posterior.weight.size)
         # Nothing sets out from a fit that failed. What climbs to a mode sets out from one.
-        climbs = draws.mode and not self._backend.exact
-        self._start = {
-            name: np.asarray(draws.mode[name][None, None] if climbs else values[name], np.float64)
-            for name in program.sites
-        }
+        start = values
+        if draws.mode and not self._backend.exact:
+            start = {name: np.asarray(draws.mode[name])[None, None] for name in program.sites}
+        self._start = {name: np.asarray(value, np.float64) for name, value in start.items()}
         if ess > 0:  # neither unknown nor that of draws that are not finite
             posterior = dataclasses.replace(posterior, independent=ess)
         self._fitted = answers, posterior
@@ -119,8 +122,3 @@ def check_several_draws(backend: Backend, number: int) -> None:
 def prior(model: Model[Any], pool: Judgements, seed: int) -> Posterior:
     """Posterior before any answer."""
     return Posterior.prior(model, pool, draws=_DRAWS, seed=seed_of(seed, 1, 0))
-
-
-def _padded(data: Judgements) -> Judgements:
-    """Pad with rows of count 0 to a power of two, so that growing data share compiled functions."""
-    return data.padded(pad_to(data.num_rows))

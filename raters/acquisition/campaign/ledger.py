@@ -18,12 +18,13 @@ from raters.judgements.display import display_name
 class Account(NamedTuple):
     """Rest of a pool: rows that may be asked, those of them that the rest of the budget pays, the
     numbers of answers of each annotator, given or open, with earlier judgements, what the
-    questions cost so far, open ones included, and the rest of the budget."""
+    questions cost so far, open ones included, the budget, and the rest of it."""
 
     free: Int[np.ndarray, " free"]
     payable: Int[np.ndarray, " payable"]
     asked: Int[np.ndarray, " annotator"]
     paid: float
+    budget: float | None
     left: float
 
 
@@ -51,7 +52,7 @@ class Ledger:
         paid = float(snapshot.cost[counted].sum())
         # A hair more, so that ten times 0.1 fit into 1.
         left = math.inf if budget is None else budget * (1 + 1e-9) - paid
-        return Account(free, free[self.cost[self.judge[free]] <= left], asked, paid, left)
+        return Account(free, free[self.cost[self.judge[free]] <= left], asked, paid, budget, left)
 
     def why_not(self, snapshot: Snapshot, account: Account, row: int) -> str | None:
         """Reason why this row cannot be asked now, as a sentence, or None."""

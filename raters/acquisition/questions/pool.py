@@ -58,7 +58,7 @@ def prepared(pool: Any, data: Any | None) -> tuple[Any, Any]:
     if (np.asarray(pool.codes(pool.judge)) < 0).any():
         raise DataError("the pool has questions to nobody; make it with rt.Candidates")
     if data is None:
-        return pool.questions(), _no_answers(pool)
+        return pool.questions(), answers(pool, np.zeros(0, int), np.zeros(0))
     data = _plain_names(data.unpadded())
     _check_alike(pool, data)
     return pool.asked_of(data).questions(), data
@@ -89,13 +89,10 @@ def _check_alike(pool: Judgements, data: Judgements) -> None:
             refuse("data", problem=problem, expected=expected, error=DataError)
 
 
-def _no_answers(pool: Any) -> Any:
-    return pool.rows(np.zeros(0, int)).unanswered().answered(np.zeros(0))
-
-
 def answers(pool: Any, rows: Int[np.ndarray, " row"], values: Float[np.ndarray, " row"]) -> Any:
     """Return answers to the questions in some rows of the pool, in any order."""
-    return _no_answers(pool).joined(pool.rows(rows).unanswered().answered(values))
+    nothing = pool.rows(np.zeros(0, int)).unanswered().answered(np.zeros(0))
+    return nothing.joined(pool.rows(rows).unanswered().answered(values)) if len(rows) else nothing
 
 
 def digest(data: Judgements) -> str:
