@@ -697,8 +697,8 @@ def _best_and_worst(columns: Columns, known: Iterable[Any] | None) -> tuple[_Tab
         refuse_data("offered", problem=problem, expected=expected)
     for role, code in {"best": top, "worst": bottom}.items():
         other = ~(items == code[:, None]).any(1)
-        other &= (code >= 0) | (role == "best")
-        if (other := other | ((code < 0) & (role == "best"))).any():
+        other = (code < 0) | other if role == "best" else (code >= 0) & other
+        if other.any():
             at = int(np.argmax(other))
             those = shorten([names[item] for item in items[at] if item >= 0])
             name = names[code[at]] if code[at] >= 0 else "no item"
