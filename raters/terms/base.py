@@ -256,6 +256,11 @@ class Product(Combined):
             found.append(Sign((*up.flipped, *down.flipped)))
         return tuple(found)
 
+    def start(self, data: Comparisons) -> Values:
+        # What is scaled comes first, as free sites are updated in this order.
+        parts = self.parts if self.factor.linear == () else (self.scaled, self.factor)
+        return {name: value for part in parts for name, value in part.start(data).items()}
+
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         """Sample scales first, then the first term that is scaled, the factor, and the others."""
         first, *others = _terms(self.scaled)

@@ -175,8 +175,8 @@ class LinearTypes(_Mixed):
 
     def start_of_parts(self, parts: Sequence[Comparisons]) -> Values:
         coefficient = np.stack([regression(part, self.scale) for part in parts], -1)
-        start: Values = {"coefficient": jnp.asarray(coefficient)}
-        return start | ({"coefficient_scale": spread_of(coefficient)} if self.scales else {})
+        scale = {"coefficient_scale": jnp.asarray(spread_of(coefficient))} if self.scales else {}
+        return scale | {"coefficient": jnp.asarray(coefficient)}
 
     def warnings(self, data: Comparisons) -> tuple[str, ...]:
         messages = list(super().warnings(data))

@@ -19,9 +19,13 @@ from raters.model import Fit, Sign, Spread, Symmetry, Values
 from raters.models.comparisons.directions import directed_in
 from raters.models.mirror import open_mirror
 from raters.models.settings import CheckedModel
+from raters.terms import Covariates, PositionBias, Strata
 from raters.terms.base import Sum, Term, by_type
 from raters.terms.ties import TieModel, TiePropensity, ties_of, why_not_tied
 from raters.terms.types import Guessers, separation_warnings
+
+# Chains set out from a start whose sites are scattered in its order, which ends with these.
+_LAST = (PositionBias, Covariates, Strata)
 
 
 class TermModel(CheckedModel[Comparisons]):
@@ -81,8 +85,12 @@ class TermModel(CheckedModel[Comparisons]):
                 observe(logits, data)
 
     def start(self, data: Comparisons) -> Values:
-        of_ties = ties_of(self)
-        return self.predictor.start(data) | ({} if of_ties is None else of_ties.start(data))
+        start, of_ties = self.predictor.start(data), ties_of(self)
+        for last in _LAST:
+            for term in self.predictor.every():
+                if isinstance(term, last):
+                    start |= {name: start.pop(name) for name in term.start(data)}
+        return start if of_ties is None else start | of_ties.start(data)
 
     def another_start(self, data: Comparisons, rng: np.random.Generator) -> Values | None:
         if self.types is None or isinstance(self.types, Guessers):
