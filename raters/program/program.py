@@ -89,11 +89,6 @@ class Program[Data: Judgements]:
     data: Data
     mesh: Mesh | None = None
 
-    @cached_property
-    def facts(self) -> dict[Any, Any]:
-        """Facts about the program by the function that finds them (see `once`)."""
-        return {}
-
     def placed(self) -> Any:
         """The data on JAX's default device, or with its rows divided over the mesh."""
         return placed(self.data, self.mesh)
@@ -245,16 +240,17 @@ class Program[Data: Judgements]:
 
 
 def once[Fact](find: Callable[..., Fact]) -> Callable[..., Fact]:
-    """Run a function of a program, and of values at which it is tried out, once for the program."""
+    """Keep a fact that a back-end finds as an attribute of the program, as a cached property is."""
 
     @functools.wraps(find)
-    def found(program: Program[Any], *values: Any) -> Fact:
-        if find not in program.facts:
-            program.facts[find] = find(program, *values)
-        fact: Fact = program.facts[find]
+    def kept(program: Program[Any], *values: Any) -> Fact:
+        attributes, name = vars(program), find.__qualname__
+        if name not in attributes:
+            attributes[name] = find(program, *values)
+        fact: Fact = attributes[name]
         return fact
 
-    return found
+    return kept
 
 
 class _Reading(NamedTuple):

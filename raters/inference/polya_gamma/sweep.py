@@ -343,24 +343,21 @@ def weighted_rows(
         entry = None if rows.entry is None else np.asarray(rows.entry)
         weight, offset = np.asarray(rows.weight), np.asarray(rows.offset)
         votes = np.asarray(rows.votes)
-        omega, kappa = _weighted(rows, (block.kind, block.column, index), weights)
+        logits, kappa = np.asarray(rows.logits), np.asarray(rows.kappa)
+        which = block.kind, block.column, index
+        if rows.shift is None:
+            omega, kappa = weights(which, logits, votes, kappa)
+        else:  # Each row has several ω, of shifted logits.
+            shift = np.asarray(rows.shift)
+            each = (logits + shift).ravel(), votes.ravel(), kappa.ravel()
+            omega, kappa = (part.reshape(shift.shape) for part in weights(which, *each))
+            omega, kappa = omega.sum(0), (kappa - omega * shift).sum(0)
         weighted = Weighted(entry, weight, omega, kappa, offset)
         # With drawn classes, most rows have votes under one of them only.
         yield (
             rows,
             weighted if votes.all() else weighted.part(votes.any(tuple(range(votes.ndim - 1)))),
         )
-
-
-def _weighted(rows: Rows, which: Any, weights: Weights) -> tuple[np.ndarray, np.ndarray]:
-    """Return ω and κ of the rows."""
-    logits, votes, kappa = (np.asarray(part) for part in (rows.logits, rows.votes, rows.kappa))
-    if rows.shift is None:
-        return weights(which, logits, votes, kappa)
-    shift = np.asarray(rows.shift)
-    omega, kappa = weights(which, (logits + shift).ravel(), votes.ravel(), kappa.ravel())
-    omega, kappa = omega.reshape(shift.shape), kappa.reshape(shift.shape)
-    return omega.sum(0), (kappa - omega * shift).sum(0)
 
 
 def orbit(values: Values, scale: Scale, log_factor: Any) -> Values:
