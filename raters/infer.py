@@ -16,7 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jax.scipy.linalg import solve_triangular
-from jax.scipy.sparse.linalg import cg
 from jaxtyping import Array, Float, Int
 from numpyro import handlers
 from numpyro.infer import HMC, NUTS, init_to_uniform
@@ -46,10 +45,10 @@ _WRAPPED = (dist.Independent, dist.ExpandedDistribution, dist.MaskedDistribution
 
 
 class _Terms(NamedTuple):
-    """Terms κu − (weight + ω)u²/2 + constant of the log density, with ω ~ PG(count, u)."""
+    """Terms κu − (weight + ω)u²/2 + constant of the log density, with ω ~ PG(trials, u)."""
 
     u: Rows
-    count: Rows
+    trials: Rows
     kappa: Rows
     weight: Rows
     constant: Rows
@@ -63,6 +62,7 @@ def _terms(site: dict[str, Any]) -> _Terms | None:
         if isinstance(one, dist.MaskedDistribution):
             times = times * _along(one._mask, one)
     fn = _layers(fn)[-1]
+    parts: tuple[Any, ...]
     if type(fn) in (dist.BernoulliLogits, dist.BinomialLogits):
         count = fn.total_count if isinstance(fn, dist.BinomialLogits) else 1.0
         parts = (fn.logits, times * count, times * (value - count / 2), 0.0, 0.0)
@@ -171,7 +171,11 @@ def _linear(run: Any, block: _Block, values: Values, omega: Values) -> tuple[Any
     def rows(entries: Entries) -> tuple[Rows, _Terms]:
         sites = run(values | block.split(entries))
         each = {name: _terms(sites[name]) for name in block.terms}
-        own = [one._replace(weight=one.weight + omega.get(n, 0.0)) for n, one in each.items()]
+        own = [
+            one._replace(weight=one.weight + omega.get(name, 0.0))
+            for name, one in each.items()
+            if one is not None
+        ]
         terms = _Terms(*map(jnp.concatenate, zip(*own, strict=True)))
         return terms.u, terms
 
@@ -212,7 +216,7 @@ def _drawn(run: Any, block: _Block, values: Values, omega: Values, key: Array) -
     entry, slope, *_ = _columns(push, block)
     diagonal = jnp.zeros(block.size).at[entry].add(slope**2 * terms.weight)
     noise = jnp.sqrt(terms.weight) * jax.random.normal(key, terms.weight.shape)
-    step, _ = cg(
+    step, _ = jax.scipy.sparse.linalg.cg(  # type: ignore[no-untyped-call]
         lambda along: pull(terms.weight * push(along))[0],
         *pull(terms.kappa - terms.weight * terms.u + noise),
         tol=1e-6,
@@ -276,7 +280,7 @@ class _Plan:
     single: bool
 
 
-class _Hide(Messenger):
+class _Hide(Messenger):  # type: ignore[misc]
     """Leave the densities of some sites out."""
 
     def __init__(self, fn: Any, names: tuple[str, ...]) -> None:
@@ -321,7 +325,7 @@ class _Reading:
             )
         self._read = jax.jit(self._parts)
         self.terms, _ = self.read(self.points[0])
-        self.augmented = tuple(n for n, one in self.terms.items() if np.any(one.count > 0))
+        self.augmented = tuple(n for n, one in self.terms.items() if np.any(one.trials > 0))
 
     def _parts(self, values: Values) -> tuple[dict[str, _Terms], Values]:
         sites = self.run(values)
@@ -334,7 +338,8 @@ class _Reading:
         return {name: one for name, one in each.items() if one is not None}, others
 
     def read(self, values: Values) -> tuple[dict[str, _Terms], Values]:
-        return jax.tree.map(np.asarray, self._read(values))
+        read: tuple[dict[str, _Terms], Values] = jax.tree.map(np.asarray, self._read(values))
+        return read
 
     def tried(self, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         """Return why the log density is not quadratic in some sites, and the terms they enter."""
@@ -358,7 +363,7 @@ class _Reading:
                 size = np.abs(first).max() + np.abs(last).max()
                 if not np.all(np.abs(first - 2 * middle + last) <= _BEND * (1 + size)):
                     return f"the {what} of {name!r} are not affine in it", ()
-                if np.any(one[name].count % 1):
+                if np.any(one[name].trials % 1):
                     return f"the counts of {name!r}, times its scale, are not whole numbers", ()
         return "", tuple(name for name in self.terms if name in entered)
 
@@ -397,7 +402,7 @@ def _found(model: Any, args: Any, kwargs: Any) -> _Plan:
         if not reading.augmented:
             told = f"no site is observed from Bernoulli or Binomial with logits=; {told}"
         raise NotConjugateError(f"Pólya-Gamma updates no site of the program ({told}); use NUTS")
-    single = all(np.max(reading.terms[name].count) <= 1 for name in augmented)
+    single = all(np.max(reading.terms[name].trials) <= 1 for name in augmented)
     others = frozenset(reading.points[0]).difference(*(block.shapes for block in blocks))
     small = [block for block in blocks if block.size <= _INTEGRATED]
     if not others or not small:
@@ -406,12 +411,12 @@ def _found(model: Any, args: Any, kwargs: Any) -> _Plan:
     # Drawn first, while the other blocks are as they were when it was integrated out.
     blocks.sort(key=lambda block: block is not integrated)
     moved = reading.moved_by(others)
-    parts = []
-    for free in (True, False):
-        terms = tuple(name for name in integrated.terms if (name in moved) == free)
-        part = _block(reading, tuple(integrated.shapes), terms)
-        parts.append(replace(part, is_diagonal=integrated.is_diagonal))
-    return _Plan(tuple(blocks), others, integrated, *parts, augmented, single)
+    free, fixed = (
+        _block(reading, tuple(integrated.shapes), tuple(filter(inside, integrated.terms)))
+        for inside in (moved.__contains__, lambda name: name not in moved)
+    )
+    free, fixed = (replace(one, is_diagonal=integrated.is_diagonal) for one in (free, fixed))
+    return _Plan(tuple(blocks), others, integrated, free, fixed, augmented, single)
 
 
 def _join(reading: _Reading, groups: list[tuple[str, ...]], name: str) -> None:
@@ -435,7 +440,8 @@ def _block(reading: _Reading, names: tuple[str, ...], terms: Any = None) -> _Blo
 
     @jax.jit
     def derivative(point: Values, along: Entries) -> Rows:
-        return _linear(reading.run, block, point, {})[0](along)
+        slope: Rows = _linear(reading.run, block, point, {})[0](along)
+        return slope
 
     for name, (at, size) in zip(shapes, block.spans, strict=True):
 
@@ -525,7 +531,7 @@ class PolyaGammaState(NamedTuple):
         return getattr(self.hmc_state, name)
 
 
-class PolyaGamma(MCMCKernel):
+class PolyaGamma(MCMCKernel):  # type: ignore[misc]
     r"""Pólya-Gamma Gibbs sampling of any NumPyro program, as a kernel of `numpyro.infer.MCMC`.
 
     A row of y successes in n trials with log-odds ψ has the likelihood [1]_
@@ -598,7 +604,8 @@ class PolyaGamma(MCMCKernel):
                 expected="it must be HMC or NUTS of the same program",
                 instead="PolyaGamma(model, NUTS(model))",
             )
-        self._model, self._init_strategy = model, inner._init_strategy
+        self._model: Callable[..., Any] = model
+        self._init_strategy = inner._init_strategy
         self.inner_kernel = copy.copy(inner)
         self.inner_kernel._model = None
         self.inner_kernel._potential_fn_gen = density = self._density_of_others
@@ -649,9 +656,9 @@ class PolyaGamma(MCMCKernel):
         self._plan(model_args, kwargs)
         self._sample_fn = self._step
         start = partial(self._start, num_warmup, model_args, kwargs)
-        if is_prng_key(rng_key):
-            return start(rng_key, init_params)
-        return jax.vmap(start)(rng_key, init_params)
+        started = start if is_prng_key(rng_key) else jax.vmap(start)
+        state: PolyaGammaState = started(rng_key, init_params)
+        return state
 
     def _start(
         self, num_warmup: int, args: Any, kwargs: Any, rng_key: Array, init_params: Any
@@ -680,7 +687,9 @@ class PolyaGamma(MCMCKernel):
             potential = self._potential(*args, **kwargs)(z)
             return PolyaGammaState(z, potential, diverging, omega, state, rng_key)
 
-        return start(info.param_info.z | (init_params or {}), rng_key, inner_key, omega_key)
+        z = info.param_info.z | (init_params or {})
+        state: PolyaGammaState = start(z, rng_key, inner_key, omega_key)
+        return state
 
     def _constrained(self, z: Values, args: Any, kwargs: Any) -> Values:
         """Return the values of the latent sites; others may be deterministic."""
@@ -690,7 +699,9 @@ class PolyaGamma(MCMCKernel):
     def sample(self, state: PolyaGammaState, model_args: Any, model_kwargs: Any) -> PolyaGammaState:
         """Return the next state."""
         step = partial(self._step, model_args, model_kwargs or {})
-        return step(state) if is_prng_key(state.rng_key) else jax.vmap(step)(state)
+        stepped = step if is_prng_key(state.rng_key) else jax.vmap(step)
+        following: PolyaGammaState = stepped(state)
+        return following
 
     def _density_of_others(self, *args: Any, **kwargs: Any) -> Callable[[Values], Array]:
         """Return the potential energy of the sites in no block, given ω and the blocks, of which
@@ -700,24 +711,26 @@ class PolyaGamma(MCMCKernel):
         hidden = _Hide(self._model, plan.integrated.terms if plan.integrated else ())
 
         def potential(others: Values) -> Array:
-            energy = potential_energy(hidden, args, kwargs, z | others)
+            energy: Array = potential_energy(hidden, args, kwargs, z | others)
             if plan.free is None:
                 return energy
             values = self._constrained(z | others, args, kwargs)
             free = _system(partial(_trace, self._model, args, kwargs), plan.free, values, omega)
-            return energy - jax.tree.map(jnp.add, fixed, free).log_integral()
+            whole: _System = jax.tree.map(jnp.add, fixed, free)
+            return energy - whole.log_integral()
 
         return potential
 
     def _step(self, args: Any, kwargs: Any, state: PolyaGammaState) -> PolyaGammaState:
         plan = self._plan(args, kwargs)
         run = partial(_trace, self._model, args, kwargs)
-        rng_key, first_key, last_key, *keys = jax.random.split(state.rng_key, 3 + len(plan.blocks))
+        number = 4 + len(plan.blocks)
+        rng_key, inner_key, first_key, last_key, *keys = jax.random.split(state.rng_key, number)
         z, omega, inner, diverging = state.z, state.omega, state.hmc_state, state.diverging
         if inner is not None:
             fixed = self._fixed(args, kwargs, z, omega)
             given = kwargs | {_GIVEN: (z, omega, fixed)}
-            inner = self.inner_kernel.refresh(inner, args, given)
+            inner = self.inner_kernel.refresh(inner._replace(rng_key=inner_key), args, given)
             inner = self.inner_kernel.sample(inner, args, given)
             z, diverging = z | inner.z, inner.diverging
         # The other sites were drawn given ω of the integrated block's terms alone, so that ω of
@@ -727,7 +740,7 @@ class PolyaGamma(MCMCKernel):
         omega = omega | self._augmented(first_key, anew, args, kwargs, z)
         values = self._constrained(z, args, kwargs)
         for block, key in zip(plan.blocks, keys, strict=True):
-            if block is plan.integrated:
+            if block is plan.integrated and plan.free is not None:
                 free = _system(run, plan.free, values, omega)
                 step = jax.tree.map(jnp.add, fixed, free).step(key)
                 new = block.split(block.join(values) + step)
@@ -748,9 +761,10 @@ class PolyaGamma(MCMCKernel):
         sites = _trace(self._model, args, kwargs, self._constrained(z, args, kwargs))
         for place, name in enumerate(names):
             terms = _terms(sites[name])
+            assert terms is not None
             with jax.enable_x64(True):  # The moments of the series' tail are differences.
                 own = jax.random.fold_in(key, place)
-                omega[name] = draw_on_device(own, terms.count, terms.u, single=single)
+                omega[name] = draw_on_device(own, terms.trials, terms.u, single=single)
         return omega
 
     def _fixed(self, args: Any, kwargs: Any, z: Values, omega: Values) -> _System | None:

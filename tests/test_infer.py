@@ -158,7 +158,14 @@ def log_density(program, data, block, omega, values, entries) -> jax.Array:
     return total
 
 
-@pytest.mark.parametrize("name", ["groups", "matches", "trials"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "matches",
+        pytest.param("groups", marks=pytest.mark.slow),
+        pytest.param("trials", marks=pytest.mark.slow),
+    ],
+)
 def test_systems_are_those_of_the_density(name: str) -> None:
     """Precision, gradient and integral are those by automatic differentiation, to rounding."""
     program, data = PROGRAMS[name], data_of(name)
@@ -169,7 +176,7 @@ def test_systems_are_those_of_the_density(name: str) -> None:
     run = partial(infer._trace, program, (), data)
     values = infer._Reading(program, (), data).points[3]
     terms = {site: infer._terms(run(values)[site]) for site in plan.augmented}
-    omega = {site: 0.3 * one.count for site, one in terms.items()}
+    omega = {site: 0.3 * one.trials for site, one in terms.items()}
     system = infer._system(run, block, values, omega)
     at, density = block.join(values), partial(log_density, program, data, block, omega, values)
     precision = -jax.hessian(density)(at)
@@ -227,7 +234,7 @@ def test_a_program_without_blocks_is_refused_with_reasons() -> None:
         numpyro.sample("obs", dist.Bernoulli(probs=jax.nn.sigmoid(s * x)), obs=y)
 
     mcmc = MCMC(infer.PolyaGamma(probabilities), num_warmup=1, num_samples=1, progress_bar=False)
-    told = r"logits=; 'x': 'obs' \(BernoulliProbs\) depends on it; 's': its prior Gamma"
+    told = r"logits=; 's': its prior Gamma .*; 'x': 'obs' \(BernoulliProbs\) depends on it"
     with pytest.raises(NotConjugateError, match=told):
         mcmc.run(jax.random.key(0), np.ones(3))
 
@@ -313,6 +320,7 @@ def test_mcmc_runs_the_kernel_as_its_own(capsys) -> None:
     assert np.isfinite(mcmc.get_samples()["ability"]).all()
 
 
+@pytest.mark.slow
 def test_a_seed_gives_its_draws_and_deterministic_sites_follow() -> None:
     def linear(x, y=None):
         with handlers.reparam(config={"slope": LocScaleReparam(0.0)}):
