@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from raters import kinds
+from raters.families.labels.audit import item_labels
 from raters.families.sections import shown
 
 # Confusion matrices in a report, and classes up to which they can be read.
