@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -202,6 +202,10 @@ class Reader:
     on_request: str = ""
 
 
+# Of a field that follows from others unless it is given.
+_OF_OTHERS: Any = None
+
+
 @dataclass(frozen=True)
 class Kind:
     """One kind of judgement, as data.
@@ -247,9 +251,8 @@ class Kind:
 
     data: type[Judgements]
     models: tuple[type[Model[Any]], ...]
-    # `__post_init__` puts its own in place of None.
-    readers: tuple[Reader, ...] = cast(Any, None)
-    default: Model[Any] = cast(Any, None)
+    readers: tuple[Reader, ...] = _OF_OTHERS
+    default: Model[Any] = _OF_OTHERS
     words: Words = Words()
     name: str = ""
     questions: Callable[..., Judgements] | None = None
@@ -319,16 +322,16 @@ def registered_kinds() -> tuple[Kind, ...]:
 
 
 def kind_of(data: Judgements | type[Judgements]) -> Kind:
-    """The kind of a container, or of its class."""
+    """The kind of a container, or of its class: that of a subclass before that of its base."""
     container: type[Any] = data if isinstance(data, type) else type(data)
-    for base in container.__mro__:  # The kind of a subclass comes before that of its base.
-        for kind in _registry().values():
-            if kind.data is base:
-                return kind
-    problem = f"is of {container.__name__}, no registered kind of judgement"
-    expected = "register its kind, or take one part of several kinds: together.part('votes')"
-    instead = "rt.kinds.register(rt.kinds.Kind(data=..., ...))"
-    refuse("data", data, problem, expected, instead=instead)
+    kinds = {kind.data: kind for kind in reversed(registered_kinds())}
+    base = next((base for base in container.__mro__ if base in kinds), None)
+    if base is None:
+        problem = f"is of {container.__name__}, no registered kind of judgement"
+        expected = "register its kind, or take one part of several kinds: together.part('votes')"
+        instead = "rt.kinds.register(rt.kinds.Kind(data=..., ...))"
+        refuse("data", data, problem, expected, instead=instead)
+    return kinds[base]
 
 
 def kind_named(name: str) -> Kind:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -355,24 +356,7 @@ def audit(
     assert threshold is not None
     check_several(result, "an audit says how sure it is")
     limits = AuditLimits(float(threshold), level, float(margin))
-    by_crowd = isinstance(reference, str)
-    if isinstance(reference, str):
-        check_crowd(reference, gold)
-    # What judgements without true classes say is what the crowd prefers.
-    by_crowd |= (data.known is None or kind.truths is None) and gold is None and not len(reference)
-    calibration: Calibration | None = None
-    if by_crowd:
-        quantities = (kind.quantities or _sites_of_judges)(program, result, limits)
-        anchor = Anchor(
-            data.num_known,
-            crowd=isinstance(reference, str),
-            model=kind.truths is None and not quantities.by_crowd,
-            judges=plural(data.judge).replace("_", " "),
-            takes_truths=kind.truths is not None,
-        )
-    else:
-        calibration = calibrated(program, result, gold, tuple(reference), level, seed)
-        anchor, quantities = calibration.anchor, calibration.quantities(limits)
+    anchor, quantities, calibration = _measured(program, result, gold, reference, limits, seed)
     columns: dict[str, np.ndarray] = {"judgements": data.judgements_by(data.judge)}
     for name, draws in quantities.values.items():
         columns |= mean_and_interval(name, draws, limits.level)
@@ -389,45 +373,71 @@ def audit(
         alone=anchor.is_missing and not (anchor.known or data.tells_judges_apart()),
         enough=precision.enough(program, result),
     )
-    wanted = None
-    # Known truths would move a calibration; orders are not true or false as a whole.
-    if calibration is not None and data.listed:
-        accuracy, known = quantities.values["accuracy"], calibration.known_questions
-        verdicts = columns["verdict"].astype(str)
-        is_open = np.isin(verdicts, ("review", DIFFERS))
-        is_decided = np.isin(verdicts, ("keep", "drop"))
-        chances = accuracy, is_bad, costs, seed, known
-        wanted = settling(data.unpadded(), is_open, is_decided, *chances)
+    p_bad = f"P({quantities.judged} < {threshold:g})"
     made = Audit(
         table(data.judge, data.judges, columns),
-        rule(
-            kind.words.many,
-            f"P({quantities.judged} < {threshold:g})",
-            min_judgements,
-            costs,
-            anchored=not anchor.is_missing,
-        ),
+        rule(kind.words.many, p_bad, min_judgements, costs, anchored=not anchor.is_missing),
         tables=dict(quantities.tables),
-        threshold=float(threshold),
+        threshold=limits.threshold,
         level=level,
-        margin=float(margin),
+        margin=limits.margin,
         min_judgements=min_judgements,
         costs=costs,
         judged=quantities.judged,
         anchor=anchor,
         calibration=calibration,
-        settling=wanted,
         fit=identity_of(program),
     )
-    most = made.influential
+    # Known truths would move a calibration; orders are not true or false as a whole.
+    if calibration is not None and data.listed:
+        chances = quantities.values["accuracy"], is_bad, costs, seed, calibration.known_questions
+        verdicts = columns["verdict"].astype(str)
+        is_open = np.isin(verdicts, ("review", DIFFERS))
+        wanted = settling(data.unpadded(), is_open, np.isin(verdicts, ("keep", "drop")), *chances)
+        made = dataclasses.replace(made, settling=wanted)
+    if influence:
+        _warn_of_influence(made)
+    return made
+
+
+def _measured(
+    program: Program[Any],
+    result: xr.DataTree,
+    gold: Any,
+    reference: Sequence[Any] | str,
+    limits: AuditLimits,
+    seed: int,
+) -> tuple[Anchor, Quantities, Calibration | None]:
+    """Source of the truth, quantities of each judge by it, and the calibration behind them."""
+    data, kind = program.data, kind_of(program.data)
+    crowd_is_right = isinstance(reference, str)
+    if isinstance(reference, str):
+        check_crowd(reference, gold)
+    elif gold is not None or len(reference) or (data.known is not None and kind.truths is not None):
+        calibration = calibrated(program, result, gold, tuple(reference), limits.level, seed)
+        return calibration.anchor, calibration.quantities(limits), calibration
+    # What judgements without true classes say is what the crowd prefers.
+    quantities = (kind.quantities or _sites_of_judges)(program, result, limits)
+    anchor = Anchor(
+        data.num_known,
+        crowd=crowd_is_right,
+        model=kind.truths is None and not quantities.by_crowd,
+        judges=plural(data.judge).replace("_", " "),
+        takes_truths=kind.truths is not None,
+    )
+    return anchor, quantities, None
+
+
+def _warn_of_influence(audit: Audit) -> None:
+    """Warn where many conclusions hang on one judge."""
+    most = audit.influential
     if most is not None and most["deciding"]:
         warnings.warn(
             f"so much hangs on one: without {isolated(most['name'])}, {most['share']:.0%} of the"
             f" {most['conclusions']} would change",
             DataWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return made
 
 
 def _of_several_kinds(

@@ -112,12 +112,7 @@ class Mild(rt.Model[Marks]):
 
 
 MARKS = rt.kinds.register(
-    rt.kinds.Kind(
-        data=Marks,
-        models=(Mild,),
-        words=rt.kinds.Words("mark", "marks"),
-        threshold=-1.0,
-    )
+    rt.kinds.Kind(data=Marks, models=(Mild,), words=rt.kinds.Words("mark", "marks"), threshold=-1.0)
 )
 
 

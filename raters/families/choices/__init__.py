@@ -20,7 +20,6 @@ CHOICES = kinds.Kind(
     words=kinds.Words("choice", "choices"),
     sections=(terms, shares, checks),
     discrepancies=DISCREPANCIES,
-    threshold=0.0,  # Of nothing: `raters audit` wants one of every kind.
     unjudged=(
         "Nobody is right or wrong in what they choose, so that no annotator is judged; rt.check"
         " says whether single annotators keep to some alternatives."

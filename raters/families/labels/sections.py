@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from raters import kinds
+from raters.families.labels.audit import item_labels
 from raters.families.sections import shown
 
 # Confusion matrices in a report, and classes up to which they can be read.
@@ -14,7 +15,7 @@ _MATRICES, _CLASSES = 12, 8
 def items(context: kinds.AuditContext) -> kinds.Section:
     """Expected number of wrong labels, and the items from the most doubtful on."""
     data, audit = context.program.data, context.audit
-    labelled = audit.item_labels(context.result, data) if audit is None else audit.items
+    labelled = item_labels(context.result, data) if audit is None else audit.items
     assert labelled is not None
     table = labelled.to_dataframe().reset_index()
     table = table.sort_values("probability", kind="stable", ignore_index=True)

@@ -6,7 +6,7 @@ import dataclasses
 
 from raters import kinds
 from raters.families import sections
-from raters.families.ratings import audit
+from raters.families.ratings import audit as audited
 from raters.families.sections import shown
 
 # A bias of at least so many levels is named.
@@ -18,7 +18,7 @@ def ranking(context: kinds.AuditContext) -> kinds.Section | None:
     section = sections.ranking(context)
     if section is None or section.table is None:
         return None
-    fair = audit.items(context.program, context.result, context.level).to_dataframe()
+    fair = audited.items(context.program, context.result, context.level).to_dataframe()
     new = fair.drop(columns=[name for name in fair if name in section.table])
     rank, item, _, *others = section.columns
     columns = (rank, item, *shown("fair_rating mean_rating"), *others)
