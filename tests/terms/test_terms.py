@@ -9,10 +9,12 @@ import numpy as np
 import numpyro.distributions as dist
 import pandas as pd
 import pytest
+import xarray as xr
 
 import raters as rt
 from raters.cli import app
 from raters.errors import BackendError, SettingError
+from raters.fitting.result import model_of
 from raters.fitting.storage import from_json, to_json
 from raters.model import Model, Scale, Sign
 from raters.terms import (
@@ -117,7 +119,8 @@ def test_a_term_of_ones_own_has_every_verb(votes, fit_quietly, tmp_path) -> None
     assert rt.simulate(TIRED, votes, seed=0).data.num_rows == votes.num_rows
     assert "Fatigue" in rt.report(TIRED, result, rt.audit(TIRED, result)).to_markdown()
     result.to_netcdf(tmp_path / "tired.nc")
-    assert rt.fitting.model_of(rt.fitting.read_result(tmp_path / "tired.nc")) == TIRED
+    with xr.open_datatree(tmp_path / "tired.nc") as stored:
+        assert model_of(stored) == TIRED
 
 
 @pytest.mark.slow
