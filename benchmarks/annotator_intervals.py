@@ -22,7 +22,7 @@ from scipy.special import log_expit, logit, logsumexp
 
 import raters as rt
 from raters.auditing.truth.annotator_accuracy import LEVEL, SLOPE, SPREAD
-from raters.families.labels.truth import LabelCalibration
+from raters.kinds.labels.truth import LabelCalibration
 
 LEAST, GOLD, REPEATS = 20, 50, 4
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)

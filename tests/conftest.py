@@ -33,7 +33,7 @@ _MANY_MAPS = 20_000
 _TESTS_RUN = itertools.count(1)
 
 # Folders of slow tests, and calls that make the example of a docstring slow.
-_SLOW_FOLDERS = {"cli", "families", "real", "statistical"}
+_SLOW_FOLDERS = {"cli", "registered", "real", "statistical"}
 _SLOW_CALLS = re.compile(
     r"\b(fit|simulate\w*|replay_campaign|Campaign|check_model|check_backend|sbc|geweke)\("
 )

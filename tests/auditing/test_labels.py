@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import raters as rt
-from raters.families.labels import audit as label_audit
+from raters.kinds.labels import audit as label_audit
 
 MODEL = rt.DawidSkene()
 # ann is always right, bob never, eve says "yes" to everything; zoe gave no label.

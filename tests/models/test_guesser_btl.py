@@ -11,8 +11,8 @@ from scipy.special import expit, gammaln
 from scipy.stats import norm
 
 import raters as rt
-from raters.families.comparisons.audit import competences
 from raters.fitting.result import draws_of
+from raters.kinds.comparisons.audit import competences
 from raters.models.comparisons import guesser_btl
 from raters.program import class_probs
 

@@ -17,7 +17,7 @@ from scipy.stats import beta, dirichlet, lognorm
 
 import raters as rt
 from raters.distributions.type_mixture import TypeMixture
-from raters.families.labels.types import type_probs, type_probs_given
+from raters.kinds.labels.types import type_probs, type_probs_given
 from raters.models.labels.guesser_dawid_skene import ways_of_guessing
 from raters.program import Program
 

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.families.comparisons.audit import quantities
 from raters.judgements.display import display_name
 from raters.kinds import AuditLimits
+from raters.kinds.comparisons.audit import quantities
 from tests import hand
 from tests.reporting.test_report import Page
 

@@ -1,7 +1,7 @@
 """Statements of what is true, beside what annotators say.
 
 - `calibration`: `raters.calibrate`, from a fit and known truths to statements; what is special to
-  classes and to orders is in `raters.families.labels.truth` and `raters.families.orders`.
+  classes and to orders is in `raters.kinds.labels.truth` and `raters.kinds.orders`.
 - `statements`, `known_orders`, `gold_weights`: what is said, what is known, and its weight.
 - `true_classes` and `effects`, `true_orders`: draws of the truth, with the equations.
 - `annotator_accuracy`: draws of the annotators' accuracies, by `slice_sampling`.

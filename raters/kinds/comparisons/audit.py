@@ -1,0 +1,249 @@
+"""Quantities of an audit of comparisons: competence, accuracy on random pairs, and position
+bias."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from jaxtyping import Bool, Float, Int
+from scipy.special import expit
+
+from raters.auditing.intervals import table
+from raters.auditing.verdicts import gives_one_answer, share_of
+from raters.distributions.ties import OUTCOMES
+from raters.errors import refuse
+from raters.errors.validation import share
+from raters.fitting.result import draws_of
+from raters.judgements.comparisons import Comparisons
+from raters.kinds import AuditLimits, Quantities
+from raters.kinds.comparisons import tastes
+from raters.model import OPEN_MIRROR, Sign, Values, in_mirror
+from raters.models.comparisons.directions import directed, has_directions
+from raters.program import Program
+from raters.terms.ties import votes_with_ties
+
+#: Site of the bias, in logits for what is shown first.
+SITE = "position_bias"
+
+AnnotatorDraws = Float[np.ndarray, "draw annotator"]
+PerAnnotator = Float[np.ndarray, " annotator"]
+
+# An accuracy averages over so many random pairs, under so many draws at most; that is finer than an
+# interval's third digit.
+_PAIRS = 200
+_DRAWS = 1000
+
+
+def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
+    """Competence and accuracy of each annotator, and their position bias where it is fitted."""
+    share("margin", limits.margin)
+    kind = getattr(program.model, "competence", "signed")
+    low, high = {"unit": (0, 1), "positive": (0, np.inf)}.get(kind, (-np.inf, np.inf))
+    if not low < limits.threshold < high:
+        problem = f"has every competence of this model on one side, as they are {kind}"
+        expected = "it must be above 0" + (" and below 1" if kind == "unit" else "")
+        refuse("threshold", limits.threshold, problem, expected, instead="threshold=0.25")
+    data = program.data
+    if {"taste", "position"} & set(program.sites):
+        found = tastes.quantities(program, result, limits.margin)
+        reward = np.asarray(result["posterior"]["reward"].mean(("chain", "draw")))[:, None]
+        agreed = agreement(data, reward, np.zeros(data.num_annotators, int))
+        found = replace(found, columns={**found.columns, "agreement": agreed})
+    else:
+        found = _of_competences(program, result, limits.margin)
+    values, columns = dict(found.values), dict(found.columns)
+    if data.ordered:
+        columns["gives_one_answer"] = _chooses_one_side(data)
+    bias = position_bias(program, result)
+    if bias is not None and not bias.shared:
+        values |= {SITE: bias.bias, "first_share": bias.first_share}
+        columns[f"p_{SITE}"] = (np.abs(bias.first_share - 0.5) >= limits.margin).mean(0)
+    worlds = _worlds(program, values["competence"], limits.level)
+    return replace(found, values=values, columns=columns, tables=worlds)
+
+
+def _of_competences(program: Program[Any], result: xr.DataTree, margin: float) -> Quantities:
+    """Competence and accuracy of each annotator."""
+    if "competence" not in program.sites:
+        expected = (
+            "fit ExtendedBTL, with signed competences to find adversaries too, or"
+            " HierarchicalBTL, and pass that model and its result"
+        )
+        instead = "rt.ExtendedBTL(competence='signed')"
+        refuse("model", program.model, "has no competences to audit", expected, instead=instead)
+    draws, _ = draws_of(program, result)
+    few, _ = draws_of(program, result, _DRAWS)
+    competence = competences(program, draws)
+    compared = _by_items if "reward" in program.sites else _by_features
+    accuracy, agreed = compared(program, result, draws, few)
+    chances = {
+        "p_guessing": (np.abs(accuracy - 0.5) < margin).mean(0),
+        "p_adversarial": (competence < 0).mean(0),
+    }
+    if has_directions(program):  # Guessers and adversaries are types of the model.
+        assert program.latent is not None
+        probs: Any = result[program.latent.group]["responsibility"]
+        types = {"p_guessing": "guesser", "p_adversarial": "adversary"}
+        chances = {name: probs.sel({program.latent.name: of}).values for name, of in types.items()}
+    scale = np.abs(competence).mean(1, keepdims=True)
+    relative = (competence / np.where(scale > 0, scale, 1.0)).mean(0)
+    return Quantities(
+        values={"competence": competence, "accuracy": accuracy},
+        judged="competence",
+        columns={"relative": relative, **chances, "agreement": agreed},
+    )
+
+
+def _by_items(
+    program: Program[Any], result: xr.DataTree, draws: Values, few: Values
+) -> tuple[AnnotatorDraws, PerAnnotator]:
+    """Accuracy of each annotator, and agreement with the order of the items."""
+    data, reward = program.data, draws["reward"]
+    # Annotators of a mixture are judged by the rewards of their likeliest type; otherwise there is
+    # one.
+    of_type = np.zeros(data.num_annotators, int)
+    if reward.ndim > 2:
+        assert program.latent is not None
+        of_type = result[program.latent.group]["responsibility"].argmax(program.latent.name).values
+    reward, some = (part.reshape(*part.shape[:2], -1) for part in (reward, few["reward"]))
+    accuracy = _accuracy(program, few, some, of_type)
+    deviation = np.asarray(draws["deviation"]).mean(0) if "deviation" in draws else None
+    return accuracy, agreement(data, reward.mean(0), of_type, deviation)
+
+
+def _by_features(
+    program: Program[Any], result: xr.DataTree, draws: Values, few: Values
+) -> tuple[AnnotatorDraws, PerAnnotator]:
+    """The same on random compared pairs, where rewards are linear in features."""
+    data, rng = program.data.unpadded().halved(), np.random.default_rng(0)
+    features = np.asarray(data.features, np.float64)
+    rows = rng.integers(len(features), size=_PAIRS)
+    gap = np.abs(few["coefficient"] @ features[rows].T)
+    accuracy = np.stack([expit(own[:, None] * gap).mean(1) for own in few["competence"].T], axis=1)
+    return accuracy, _share_for_better(data, features @ draws["coefficient"].mean(0))
+
+
+def competences(program: Program[Any], draws: Values) -> AnnotatorDraws:
+    """Competence of each annotator under each draw, that of a drawn type where there are types."""
+    if not has_directions(program):
+        return np.asarray(draws["competence"])
+    return directed(program.model, program.data, draws)
+
+
+def _chooses_one_side(data: Comparisons) -> Bool[np.ndarray, " annotator"]:
+    """Annotators all of whose votes are for the same side, which by chance few would."""
+    first = np.bincount(data.annotator, data.halved().wins, data.num_annotators)
+    total = np.bincount(data.annotator, data.weight, data.num_annotators)
+    return gives_one_answer(np.maximum(first, total - first), total, np.full(len(total), 0.5))
+
+
+class PositionBias(NamedTuple):
+    """Draws of the position bias."""
+
+    bias: Float[np.ndarray, "draw judge"]
+    first_share: Float[np.ndarray, "draw judge"]
+    shared: bool
+
+
+def position_bias(program: Program[Any], result: xr.DataTree) -> PositionBias | None:
+    """Read the position bias of a fit off its site ``position_bias``."""
+    site = program.sites.get(SITE)
+    if site is None or site.dims not in ((), (program.data.judge,)):
+        return None
+    draws, _ = draws_of(program, result)
+    bias = draws[SITE].reshape(len(draws[SITE]), -1)
+    return PositionBias(bias, expit(bias), shared=not site.dims)
+
+
+def in_other_world(program: Program[Any], competence: AnnotatorDraws) -> Bool[np.ndarray, " draw"]:
+    """Draws in the less probable of two mirrored worlds."""
+    other = in_mirror(competence)
+    mirrored = any(
+        isinstance(one, Sign) and {"reward", "worth", "coefficient"} & set(one.sites)
+        for one in program.model.symmetries
+    )
+    return other & (mirrored and other.mean() >= OPEN_MIRROR)
+
+
+def _worlds(
+    program: Program[Any], competence: AnnotatorDraws, level: float
+) -> dict[str, xr.Dataset]:
+    """Competences in each of two mirrored worlds that are both possible, the likelier first."""
+    other = in_other_world(program, competence)
+    if not other.any():
+        return {}
+    each = [
+        table("annotator", program.data.judges, {}, {"competence": competence[part]}, level)
+        for part in (~other, other)
+    ]
+    worlds = xr.concat(each, pd.Index([0, 1], name="world"), coords="minimal")
+    probability = ("world", np.array([1 - other.mean(), other.mean()]))
+    return {"worlds": worlds.assign(probability=probability)}
+
+
+def _accuracy(
+    program: Program[Any],
+    draws: Values,
+    reward: Float[np.ndarray, "draw item type"],
+    of_type: Int[np.ndarray, " annotator"],
+) -> AnnotatorDraws:
+    """Mean of σ(β |r_i − r_j|) over random pairs; of ties half."""
+    one, other = random_pairs(program.data)
+    gap = reward[:, one] - reward[:, other]
+    if "deviation" in draws:
+        own = np.asarray(draws["deviation"])
+        stratum = np.random.default_rng(1).integers(own.shape[1], size=len(one))
+        gap = gap + (own[:, stratum, one] - own[:, stratum, other])[..., None]
+    gap, competence = np.abs(gap), competences(program, draws)
+    columns = []
+    for code, (column, kind) in enumerate(zip(competence.T, of_type, strict=True)):
+        logits = column[:, None] * gap[:, :, kind]
+        columns.append(score_of_better(program, draws, logits, code).mean(1))
+    return np.stack(columns, axis=1)
+
+
+def score_of_better(
+    program: Program[Any], draws: Values, logits: Float[np.ndarray, "draw pair"], annotator: int
+) -> Float[np.ndarray, "draw pair"]:
+    """Probability of a vote for one of two items, and half that of a tie."""
+    votes = votes_with_ties(program.model, draws, logits, annotator)
+    if votes is None:
+        return np.asarray(expit(logits))
+    return np.asarray(np.exp(np.asarray(votes.log_probs())) @ np.array(OUTCOMES))
+
+
+def random_pairs(data: Comparisons) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+    """Random pairs of different items, always the same ones."""
+    rng, data = np.random.default_rng(0), data.unpadded()
+    if len(data.components()) == 1 or not data.num_comparisons:
+        one = rng.integers(data.num_items, size=_PAIRS)
+        return one, (one + rng.integers(1, data.num_items, size=_PAIRS)) % data.num_items
+    rows = rng.integers(data.num_comparisons, size=_PAIRS)
+    return np.asarray(data.first)[rows], np.asarray(data.second)[rows]
+
+
+def agreement(
+    data: Comparisons,
+    reward: Float[np.ndarray, "item type"],
+    of_type: Int[np.ndarray, " annotator"],
+    deviation: Float[np.ndarray, "stratum item"] | None = None,
+) -> PerAnnotator:
+    """Share of each annotator's votes that go to the item with the higher reward; of a tie,
+    half."""
+    data = data.halved()
+    kind = of_type[data.annotator]
+    gap = reward[data.first, kind] - reward[data.second, kind]
+    if deviation is not None:
+        gap = gap + deviation[data.stratum, data.first] - deviation[data.stratum, data.second]
+    return _share_for_better(data, gap)
+
+
+def _share_for_better(data: Comparisons, gap: Float[np.ndarray, " row"]) -> PerAnnotator:
+    """Share of each annotator's votes that go to the better side, by some gaps."""
+    count = np.asarray(data.weight, float)
+    for_better = np.where(gap > 0, data.wins, count - data.wins)
+    return share_of(data.annotator, for_better, count, data.num_annotators)

@@ -1,0 +1,181 @@
+"""Discrepancies between comparisons and a model, and the models that mend them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from jaxtyping import Int
+
+from raters.checking import discrepancies as common
+from raters.checking.discrepancies import Discrepancy, Draw, Layout, Measure
+from raters.kinds.remedies import remedy
+from raters.models.comparisons import ContextualBTL, ExtendedBTL, HierarchicalBTL, MixtureBTL
+
+# Triads that are looked at; of more, so many are drawn at random.
+_MOST_TRIADS = 50_000
+_TRIES = 20
+
+
+# ---------------------------------------------------------------- annotator × item
+
+
+def _judge_items(layout: Layout) -> Measure | str:
+    """Mean product of residuals of an annotator's votes on an item: excess of agreeing pairs."""
+    data = layout.data
+    num_items = len(data.items)
+    base = layout.judge * num_items
+    cells = [np.unique(base + np.asarray(side, np.int64)) for side in (data.first, data.second)]
+    known = np.union1d(*cells)
+    one, other = (
+        np.searchsorted(known, base + np.asarray(side)) for side in (data.first, data.second)
+    )
+    both, answers = np.concatenate([one, other]), np.asarray(data.answers())[:, None]
+    votes = np.bincount(both, np.tile(layout.number, 2), len(known))
+    num_pairs = (votes * (votes - 1)).sum()
+    if num_pairs <= 0:
+        return "no annotator voted twice on an item"
+
+    def measure(draw: Draw) -> float:
+        each = answers - (answers * draw.probs).sum(0)  # of a vote with each answer
+        residual, squares = (draw.counts * each).sum(0), (draw.counts * each**2).sum(0)
+        total = np.bincount(both, np.concatenate([residual, -residual]), len(known))
+        return float(2 * ((total**2).sum() - 2 * squares.sum()) / num_pairs)
+
+    return measure
+
+
+# ---------------------------------------------------------------- intransitivity
+
+
+def _triads(data: Any) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, "3 triad"]]:
+    """Pair of each row, and the pairs of all triads, or of many drawn at random."""
+    first, second = np.asarray(data.first, np.int64), np.asarray(data.second, np.int64)
+    low, high, size = np.minimum(first, second), np.maximum(first, second), len(data.items)
+    key, place = np.unique(low * size + high, return_inverse=True)
+    low, high = key // size, key % size
+    graph = scipy.sparse.csr_array((np.ones(len(key)), (low, high)), (size, size))
+    degree = np.diff(graph.indptr)
+    rng = np.random.default_rng(0)
+    # Two pairs (a, b) and (a, c) with the smallest item in common, whose (b, c) may be there too.
+    wedges = degree * (degree - 1) // 2
+    if wedges.sum() <= _TRIES * _MOST_TRIADS:
+        parts = [
+            np.stack(np.triu_indices(count, 1)) + begin
+            for count, begin in zip(degree, graph.indptr, strict=False)
+            if count > 1
+        ]
+        one, other = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0), np.int64)
+    else:
+        of = rng.choice(size, _TRIES * _MOST_TRIADS, p=wedges / wedges.sum())
+        one = rng.integers(degree[of])
+        other = (one + rng.integers(1, degree[of])) % degree[of]
+        one, other = graph.indptr[of] + np.sort(np.stack([one, other]), axis=0)
+    third = high[one] * size + high[other]
+    found = np.searchsorted(key, third)
+    closed = key[np.minimum(found, len(key) - 1)] == third
+    pairs = np.unique(np.stack([one, found, other])[:, closed], axis=1)
+    if pairs.shape[1] > _MOST_TRIADS:
+        pairs = pairs[:, np.sort(rng.choice(pairs.shape[1], _MOST_TRIADS, replace=False))]
+    return place, pairs
+
+
+def _intransitivity(layout: Layout) -> Measure | str:
+    """Share of cycles among the triads of items that majorities of votes decide."""
+    place, pairs = _triads(layout.data)
+    if pairs.shape[1] == 0:
+        return "no three items were compared with one another"
+
+    def measure(draw: Draw) -> float:
+        lead = np.where(layout.turned, -1, 1) * (draw.counts[0] - draw.counts[-1])
+        one, two, across = np.sign(np.bincount(place, lead))[pairs]
+        decided = (one != 0) & (two != 0) & (across != 0)
+        return float(((one == two) & (one == -across) & decided).sum() / max(decided.sum(), 1))
+
+    return measure
+
+
+# ---------------------------------------------------------------- position
+
+
+def _position(layout: Layout) -> Measure | str:
+    """Share of votes for what was shown first, of a tie half, less its expectation."""
+    if not layout.data.ordered:
+        return "it is not known which item was shown first"
+    total, answers = layout.number.sum(), np.asarray(layout.data.answers())
+
+    def measure(draw: Draw) -> float:
+        return float((answers @ (draw.counts - layout.number * draw.probs)).sum() / total)
+
+    return measure
+
+
+# ---------------------------------------------------------------- ties
+
+
+def _ties(layout: Layout) -> Measure | str:
+    """Share of ties."""
+    data, total = layout.data, layout.number.sum()
+    if not data.tied and bool(np.all(np.asarray(data.wins) % 1 == 0)):
+        return "no vote is a tie"
+    place = data.answers().tolist().index(0.5) if data.tied else None
+
+    def measure(draw: Draw) -> float:
+        ties = 2 * (draw.counts[0] % 1) if place is None else draw.counts[place]
+        return float(ties.sum() / total)
+
+    return measure
+
+
+# ---------------------------------------------------------------- models that mend
+
+
+_FEATURES = (ContextualBTL, "rt.models.ContextualBTL() has features of items, or of the two sides")
+_TYPES = (MixtureBTL, "rt.MixtureBTL() has types of annotators, each with its own rewards")
+_TASTES = (HierarchicalBTL, "rt.HierarchicalBTL() has rewards of each annotator's own")
+_SIGNED = (ExtendedBTL, 'rt.ExtendedBTL(competence="signed") has a competence of each annotator')
+
+_MENDED = remedy(_FEATURES, _TYPES, low=(_SIGNED, _TYPES))
+AGREEMENTS = dataclasses.replace(common.AGREEMENT, mend=_MENDED)
+COMPETENCES = dataclasses.replace(common.JUDGES, mend=remedy(_SIGNED, _TYPES))
+JUDGE_ITEMS = Discrepancy(
+    "judge_items",
+    "agreement of votes of one annotator about one item, less its expectation",
+    _judge_items,
+    "Single annotators favour or disfavour single items, vote after vote, beyond what {model} says",
+    mend=remedy(_TASTES, _SIGNED, _TYPES),
+)
+INTRANSITIVITY = Discrepancy(
+    "intransitivity",
+    "share of cycles among three items, by majority of the votes",
+    _intransitivity,
+    "Majorities of three items form more cycles than {model} says",
+    mend=remedy(_FEATURES, _TYPES),
+)
+POSITION = Discrepancy(
+    "position",
+    "share of votes for what was shown first, less its expectation",
+    _position,
+    "What is shown first wins more often than {model} says",
+    "What is shown first wins less often than {model} says",
+    lambda program, is_high: (
+        ""
+        if getattr(program.model, "position_bias", False)
+        else "rt.ExtendedBTL(position_bias=True) learns what the place is worth"
+    ),
+)
+TIES = Discrepancy(
+    "ties",
+    "share of ties",
+    _ties,
+    "More votes are ties than {model} says",
+    "Fewer votes are ties than {model} says",
+    lambda program, is_high: (
+        'votes read with ties="keep" have ties as an answer of their own, by the laws'
+        ' ties="davidson" and ties="rao-kupper" of rt.ExtendedBTL'
+    ),
+)
+
+DISCREPANCIES = (AGREEMENTS, COMPETENCES, JUDGE_ITEMS, INTRANSITIVITY, POSITION, TIES, common.DRIFT)

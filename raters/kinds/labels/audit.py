@@ -1,0 +1,256 @@
+"""Quantities of an audit of labels: confusion matrices read off the model's program, competence,
+accuracy and information of each annotator, and the labels of the items."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, Int
+
+from raters.auditing.intervals import table
+from raters.auditing.verdicts import gives_one_answer, share_of
+from raters.errors import refuse
+from raters.fitting.result import draws_of
+from raters.judgements.labels import Labels
+from raters.judgements.names import names_array
+from raters.kinds import AuditLimits, Quantities
+from raters.kinds.labels.types import type_columns, type_probs
+from raters.model import Model, Values
+from raters.program import Program, row_log_probs, trace
+
+ConfusionDraws = Float[np.ndarray, "draw annotator true_class label"]
+Prevalence = Float[np.ndarray, "draw true_class"]
+ItemCodes = Int[np.ndarray, " item"]
+ClassProbs = Float[np.ndarray, "item true_class"]
+
+# Draws to read; an interval's end is then certain to about a tenth of the interval's width.
+_DRAWS = 400
+# Items to average over where an annotator's matrix depends on the item.
+_ITEMS = 100
+# Annotators are read in parts of so many numbers (80 MB), and so many under one draw.
+_NUMBERS, _ROWS = 10_000_000, 4_000_000
+# Probabilities this close are a tie.
+_TIE = 1e-9
+
+
+def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
+    """Competence, accuracy and information of each annotator, from confusion matrices."""
+    check_can_audit(program)
+    labels: Labels = program.data
+    draws, _ = draws_of(program, result, _DRAWS)
+    responsibility = result["classes"]["responsibility"].transpose("item", "true_class").values
+    num_draws = len(next(iter(draws.values())))
+    prevalence = draws.get(
+        "prevalence", np.broadcast_to(responsibility.mean(0), (num_draws, labels.num_classes))
+    )
+    parts = confusion_draws(program.model, labels, draws, responsibility)
+    found = quantities_of(labels, parts, prevalence, most_probable(responsibility), limits)
+    tables = dict(found.tables) | {"items": item_labels(result, labels)}
+    columns = dict(found.columns) | type_columns(type_probs(program, draws))
+    return dataclasses.replace(found, columns=columns, tables=tables)
+
+
+def _check_limits(limits: AuditLimits, num_classes: int) -> None:
+    """Raise unless both limits are within the range of what they bound."""
+    if not -1 < limits.threshold < 1:
+        problem = "is beyond every competence, which is 1 for whoever is always right"
+        expected = "it must lie between -1 and 1"
+        refuse("threshold", limits.threshold, problem, expected, instead="threshold=0.25")
+    if num_classes > 1 and limits.margin >= np.log2(num_classes):
+        problem = "is more than the whole information on a class, so that all would be spammers"
+        expected = f"it must be below {np.log2(num_classes):.3g} bits"
+        refuse("margin", limits.margin, problem, expected, instead="margin=0.05")
+
+
+def quantities_of(
+    labels: Labels,
+    parts: Iterable[ConfusionDraws],
+    prevalence: Prevalence,
+    chosen: ItemCodes,
+    limits: AuditLimits,
+) -> Quantities:
+    """Quantities of each annotator that follow from confusion matrices."""
+    _check_limits(limits, labels.num_classes)
+    tails = ((1 - limits.level) / 2, (1 + limits.level) / 2)
+    found, means = [], []
+    for confusion in parts:
+        values, excess = _values(confusion, prevalence)
+        found.append(values)
+        means.append((excess, confusion.mean(0), *np.quantile(confusion, tails, axis=0)))
+    values = {name: np.concatenate([part[name] for part in found], 1) for name in found[0]}
+    bias, mean, low, high = map(np.concatenate, zip(*means, strict=True))
+    axes = ("annotator", "true_class", "label")
+    tables = {"mean": (axes, mean), "low": (axes, low), "high": (axes, high)}
+    coords = {axis: names_array(labels.coords[axis]) for axis in axes}
+    adversarial = (values["competence"] < 0) & (values["information"] >= limits.margin)
+    return Quantities(
+        values,
+        judged="competence",
+        columns={
+            "p_spammer": (values["information"] < limits.margin).mean(0),
+            "p_adversarial": adversarial.mean(0),
+            "bias_class": names_array(labels.classes)[bias.argmax(-1)],
+            "bias": bias.max(-1),
+            **_agreement(labels, chosen),
+        },
+        tables={"confusion": xr.Dataset(tables, coords=coords)},
+    )
+
+
+def check_can_audit(program: Program[Any]) -> None:
+    """Raise unless a model tells annotators apart and sums a true class out."""
+    judge = program.data.judge
+    if judge not in program.axes:
+        problem = "takes all annotators as alike, so there is nobody to tell apart"
+        expected = (
+            "fit DawidSkene (or OneCoin when each gave few labels), and pass that model and"
+            " its result"
+        )
+        refuse("model", program.model, problem, expected, instead="rt.DawidSkene()")
+    if program.latent is None:
+        problem = "sums no true class out, so its annotators have no confusion matrices to audit"
+        refuse("model", program.model, problem, "fit a model that does")
+
+
+# ---------------------------------------------------------------------- annotators
+
+
+def confusion_draws(
+    model: Model[Any], labels: Labels, draws: Values, responsibility: ClassProbs
+) -> Iterator[ConfusionDraws]:
+    """Draws of P(label | annotator, true class), in parts of the annotators."""
+    num_draws, num_classes = len(next(iter(draws.values()))), labels.num_classes
+    rng = np.random.default_rng(0)
+    units = np.sort(rng.choice(labels.num_units, min(labels.num_units, _ITEMS), replace=False))
+    codes = np.arange(labels.num_annotators)
+    # Whether a label's probability differs between items, under one draw.
+    some = jax.tree.map(jnp.asarray, _every_label(labels, codes[:20], units))
+    last = {name: value[-1] for name, value in draws.items()}
+    probs = np.asarray(_rows(model, some, last, len(units)))
+    if np.ptp(probs, axis=0).max() <= 1e-6:
+        units = units[:1]
+    # A class that none of these items has is averaged over all of them.
+    weights = responsibility[units] + 1e-6
+    weights /= weights.sum(0)
+    most = min(_NUMBERS // num_draws, _ROWS // len(units)) // num_classes**2
+    size = max(1, min(len(codes), most))
+    for begin in range(0, len(codes), size):
+        # Parts of one shape are compiled once.
+        part = np.minimum(np.arange(begin, begin + size), len(codes) - 1)
+        question = jax.tree.map(jnp.asarray, _every_label(labels, part, units))
+        emissions = _emissions(model, question, draws, jnp.asarray(weights))
+        yield np.asarray(emissions, np.float64)[:, : len(codes) - begin]
+
+
+def _every_label(
+    labels: Labels, codes: Int[np.ndarray, " annotator"], units: Int[np.ndarray, " unit"]
+) -> Labels:
+    """Every label by each of the annotators for each of the items, by item, annotator, label."""
+    shape = (len(units), len(codes), labels.num_classes)
+    group, annotator, label = (code.ravel().astype(np.int32) for code in np.indices(shape))
+    return dataclasses.replace(
+        labels,
+        group=group,
+        annotator=codes.astype(np.int32)[annotator],
+        label=label,
+        count=None,
+        unit_code=np.asarray(labels.unit_code)[units],
+        truth=None,
+        features=None if labels.features is None else np.asarray(labels.features)[units],
+        most=shape[1] * shape[2],
+    )
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def _rows(
+    model: Model[Any], question: Any, values: Values, items: int
+) -> Float[Array, "item annotator label true_class"]:
+    """Probability of each row's label under each true class."""
+    site = trace(model, question, values)[model.observed]
+    probs = jnp.exp(row_log_probs(site["fn"], site["value"]))
+    return probs.reshape(items, -1, question.num_classes, question.num_classes)
+
+
+@partial(jax.jit, static_argnums=0)
+def _emissions(
+    model: Model[Any], question: Any, draws: Values, weights: Float[Array, "item true_class"]
+) -> Float[Array, "draw annotator true_class label"]:
+    """Draws of confusion matrices, averaged over items."""
+
+    def of(values: Values) -> Float[Array, "annotator true_class label"]:
+        probs = _rows(model, question, values, len(weights))
+        return jnp.einsum("iajk,ik->akj", probs, weights)
+
+    return jnp.asarray(jax.lax.map(of, draws))
+
+
+def _values(
+    confusion: ConfusionDraws, prevalence: Prevalence
+) -> tuple[dict[str, Float[np.ndarray, "draw annotator"]], Float[np.ndarray, "annotator label"]]:
+    """Quantities that follow from confusion matrices, and the mean excess of each label."""
+    num_classes = confusion.shape[-1]
+    right = np.einsum("dakk->dak", confusion)
+    given = np.einsum("dk,dakj->daj", prevalence, confusion)
+    competence = (right.mean(-1) - 1 / num_classes) / (1 - 1 / num_classes)
+    values = {"competence": competence, "accuracy": np.einsum("dk,dak->da", prevalence, right)}
+    if num_classes == 2:
+        values |= {"sensitivity": right[..., 1], "specificity": right[..., 0]}
+    # Mutual information of true class and label.
+    tiny = np.finfo(float).tiny
+    gain = np.log2(np.maximum(confusion, tiny)) - np.log2(np.maximum(given, tiny))[:, :, None]
+    bits = np.einsum("dk,dakj,dakj->da", prevalence, confusion, gain)
+    values["information"] = np.maximum(bits, 0.0)
+    return values, (given - prevalence[:, None]).mean(0)
+
+
+def _agreement(labels: Labels, chosen: ItemCodes) -> dict[str, np.ndarray]:
+    """Share of each annotator's labels that are the most probable class of their item, and whether
+    all are one class, which on the same items by chance few would be."""
+    weight, item = np.asarray(labels.weight, float), np.asarray(labels.item)
+    code, number = np.asarray(labels.annotator), labels.num_annotators
+    given, votes = labels.answer_counts(code, number), labels.votes()
+    most = given.argmax(1)
+    with np.errstate(invalid="ignore"):
+        shares = votes / votes.sum(1, keepdims=True)
+    chance = share_of(code, weight * shares[item, most[code]], weight, number)
+    chance = np.nan_to_num(chance, nan=1.0)
+    same = weight * (np.asarray(labels.label) == chosen[item])
+    return {
+        "agreement": share_of(code, same, weight, number),
+        "gives_one_answer": gives_one_answer(given.max(1), given.sum(1), chance),
+    }
+
+
+# ---------------------------------------------------------------------- items
+
+
+def most_probable(responsibility: ClassProbs) -> ItemCodes:
+    """Code of the most probable class of each item; of several, the first."""
+    tied = responsibility > responsibility.max(1, keepdims=True) - _TIE
+    return np.asarray(np.argmax(tied, axis=1))
+
+
+def item_labels(result: xr.DataTree, labels: Labels) -> xr.Dataset:
+    """Most probable class of each item by its model; see `item_table`."""
+    probability = result["classes"]["responsibility"].transpose("item", "true_class").values
+    return item_table(probability, labels)
+
+
+def item_table(probability: ClassProbs, labels: Labels) -> xr.Dataset:
+    """Most probable class of each item, with its probability, entropy and number of labels."""
+    chosen = most_probable(probability)
+    positive = np.where(probability > 0, probability, 1.0)
+    columns = {
+        "label": names_array(labels.classes)[chosen],
+        "probability": probability.max(1),
+        "entropy": np.maximum(-(positive * np.log2(positive)).sum(1), 0.0),
+        "judgements": labels.judgements_by("item"),
+    }
+    return table("item", labels.items, columns)

@@ -1,0 +1,163 @@
+"""Discrepancies between rankings and a model, and the models that mend them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Int
+
+from raters.checking.discrepancies import DRIFT, JUDGES, Discrepancy, Layout, Measure
+from raters.checking.orders import OrderDraw, Stage, Stages
+from raters.judgements.counts import mean_ranks
+from raters.kinds.remedies import excess, remedy
+from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce
+
+
+def _first_places(layout: Layout) -> Measure | str:
+    """Squared departures of how often each item is first, over the model's variance."""
+    offered = np.asarray(layout.data.offered)
+    if not ((offered >= 0).sum(1) > 1).any():
+        return "no ranking is of two items"
+    return _of_items(offered, lambda stages: stages.places[0])
+
+
+def _of_items(
+    offered: Int[np.ndarray, "ranking position"], choice: Callable[[Stages], Stage]
+) -> Measure:
+    """Measure how often each item is chosen, against the model."""
+    there, item = offered >= 0, np.unique(offered[offered >= 0], return_inverse=True)[1]
+
+    def measure(draw: OrderDraw) -> float:
+        one = choice(draw.stages)
+        return excess(item, one.residual[there], one.variance[there])
+
+    return measure
+
+
+FIRST_PLACES = Discrepancy(
+    "first_places",
+    "squared differences of how often each item is first, over the model's",
+    _first_places,
+    "Items come first more or less often than {model} says",
+)
+
+
+def _worst(layout: Layout) -> Measure | str:
+    """Squared departures of how often each item is the worst, over the model's variance."""
+    data = layout.data
+    offered = np.asarray(data.offered)
+    asked = 0 if data.lowest is None else np.asarray(data.lowest)
+    if not ((asked > 0) & ((offered >= 0).sum(1) - np.asarray(data.depth) > 1)).any():
+        return "no ranking names the worst of several items"
+    return _of_items(offered, lambda stages: stages.worst)
+
+
+WORST = Discrepancy(
+    "worst",
+    "squared differences of how often each item is named as the worst, over the model's",
+    _worst,
+    "Items are named as the worst more or less often than {model} says",
+    mend=lambda program, is_high: (
+        "fit the best alone, rankings.without_worst(), and compare the worths"
+    ),
+)
+
+
+def _late_places(layout: Layout) -> Measure | str:
+    """Slope, along the places of each ranking, of the log-probability of the item in the place less
+    its expectation, in nats from one place to the next."""
+    size, depth = (np.asarray(layout.data.offered) >= 0).sum(1), np.asarray(layout.data.depth)
+    # The last of the items is no choice.
+    decided = np.minimum(depth, size - 1)
+    if not (decided > 1).any():
+        return "no ranking has two places that are choices"
+    stage = np.arange(int(depth.max()))
+    is_choice = stage < decided[:, None]
+    along = np.where(is_choice, stage - (decided[:, None] - 1) / 2, 0.0)
+    spread = float((along**2).sum())
+
+    def measure(draw: OrderDraw) -> float:
+        return float((draw.stages.surprise * along).sum() / spread)
+
+    return measure
+
+
+LATE_PLACES = Discrepancy(
+    "late_places",
+    "change from one place to the next of the log-probability of its item (nats)",
+    _late_places,
+    "Late places of a ranking follow {model} better than the first ones",
+    "Late places of a ranking follow {model} less well than the first ones",
+    remedy(low=[((), "keep the first places alone, or offer fewer items at a time")]),
+)
+
+
+def _tastes(layout: Layout) -> Measure | str:
+    """Squared departures of places by annotator and item, over the model's variance."""
+    data = layout.data
+    if len(np.unique(layout.judge)) < 2:
+        return "there is one {judge} only"
+    offered = np.asarray(data.offered)
+    there = offered >= 0
+    key = (layout.judge[:, None] * data.num_items + offered)[there]
+    cell = np.unique(key, return_inverse=True)[1]
+
+    def measure(draw: OrderDraw) -> float:
+        return excess(cell, draw.stages.residual[there], draw.stages.variance[there])
+
+    return measure
+
+
+TASTES = Discrepancy(
+    "tastes",
+    "squared differences of the places that {judges} give items, over the model's",
+    _tastes,
+    "Single {judges} put single items higher or lower than {model} says",
+    mend=remedy((MixturePlackettLuce, "rt.models.MixturePlackettLuce() has types of annotators")),
+)
+
+
+def _concordance(layout: Layout) -> Measure | str:
+    """Kendall's W of the rankings of the same items, over all sets that are ranked twice."""
+    data = layout.data
+    offered = np.asarray(data.offered)
+    there = offered >= 0
+    group = np.unique(offered, axis=0, return_inverse=True)[1].ravel()
+    number = np.bincount(group)
+    size = np.zeros(len(number))
+    size[group] = there.sum(1)
+    if not ((number > 1) & (size > 1)).any():
+        return "no two rankings are of the same items"
+    cell = (group[:, None] * offered.shape[1] + np.arange(offered.shape[1]))[there]
+    most = float((number**2 * (size**3 - size) / 12)[number > 1].sum())
+    middle = number * (size + 1) / 2
+
+    def measure(draw: OrderDraw) -> float:
+        total = np.bincount(
+            cell, mean_ranks(draw.place, there)[there], len(number) * offered.shape[1]
+        ).reshape(len(number), -1)
+        used = np.arange(offered.shape[1]) < size[:, None]
+        spread = (np.where(used, total - middle[:, None], 0.0) ** 2).sum(1)
+        return float(spread[number > 1].sum() / most)
+
+    return measure
+
+
+CONCORDANCE = Discrepancy(
+    "concordance",
+    "Kendall's W of the rankings of the same items",
+    _concordance,
+    "Rankings of the same items agree more than {model} says",
+    "Rankings of the same items agree less than {model} says",
+)
+
+_MENDED_JUDGES = dataclasses.replace(
+    JUDGES,
+    mend=remedy(
+        (ExtendedPlackettLuce, "rt.ExtendedPlackettLuce() has a competence of each annotator")
+    ),
+)
+#: Discrepancies of rankings.
+DISCREPANCIES = (FIRST_PLACES, WORST, LATE_PLACES, _MENDED_JUDGES, TASTES, CONCORDANCE, DRIFT)
