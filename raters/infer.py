@@ -747,10 +747,19 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
             else:
                 new = _drawn(run, block, values, omega, key)
             values, z = values | new, z | new
-        kept = tuple(name for name in plan.augmented if name in held)
-        last = self._augmented(last_key, kept, args, kwargs, z)
-        potential = self._potential(*args, **kwargs)(z)
-        return PolyaGammaState(z, potential, diverging, omega | last, inner, rng_key)
+        rest = tuple(name for name in plan.augmented if name in held)
+        last = self._augmented(last_key, rest, args, kwargs, z)
+        potential, omega = self._potential(*args, **kwargs)(z), omega | last
+        # In single precision a factor fails at scales near 0: the chain then stays where it was.
+        kept = jnp.isfinite(potential)
+        z, potential, omega = jax.tree.map(
+            partial(jnp.where, kept),
+            (z, potential, omega),
+            (state.z, state.potential_energy, state.omega),
+        )
+        if inner is not None:
+            inner = inner._replace(z={name: z[name] for name in inner.z})
+        return PolyaGammaState(z, potential, diverging, omega, inner, rng_key)
 
     def _augmented(
         self, key: Array, names: tuple[str, ...], args: Any, kwargs: Any, z: Values
