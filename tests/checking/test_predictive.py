@@ -227,7 +227,7 @@ def test_failures_name_the_model_that_mends_them():
 
 def test_every_failure_has_a_sentence_for_every_model():
     """Also for models to which no better one is known."""
-    for kind in (rt.families.comparisons.COMPARISONS, rt.families.labels.LABELS):
+    for kind in map(rt.kinds.kind_of, (rt.Comparisons, rt.Labels)):
         data = VOTES if kind.name == "comparisons" else rt.datasets.anesthesia("labels")
         for model in kind.models:
             program = rt.program.Program(model(), data)
