@@ -125,8 +125,7 @@ def simulate_labelling(
 
 
 class _Crowd(NamedTuple):
-    """Simulated annotators: the label of each item by each, shape (item, annotator), a random order
-    of the annotators of each item, and a random order of the items."""
+    """Labels of each item by each annotator, and random orders of annotators and items."""
 
     empty: Labels
     label: Int[np.ndarray, "item annotator"]

@@ -178,8 +178,7 @@ class JointModel(Model[Together]):
         return start
 
     def check_parts(self, data: Together, sites: Sites) -> None:
-        """Raise unless shared sites have the same axes, names and range in each part, and tied ones
-        a number for each of the same judges."""
+        """Raise unless shared sites are alike, and tied ones have a number for each judge."""
         for parameter, groups in (("shared", self.shared), ("tied", self.tied)):
             for part, site in (member for group in groups for member in group):
                 _check_site(parameter, part, site, sites[part])
