@@ -181,7 +181,6 @@ def _linear(run: Any, block: _Block, values: Values, omega: Values) -> tuple[Any
 
 
 def _system(run: Any, block: _Block, values: Values, omega: Values) -> _System:
-    """Add up the rows of a block."""
     size = block.size
     shape = (size,) if block.is_diagonal else (size, size)
     if not block.terms:

@@ -170,7 +170,6 @@ class _Crowd(NamedTuple):
 def _curve(
     crowd: _Crowd, way: str, steps: list[np.ndarray], labels_per_item: int, budget: int
 ) -> xr.Dataset:
-    """Curve of one way."""
     item, annotator = list[int](), list[int]()
     classes = np.full(crowd.empty.num_items, -1)
     inferred: Inferred | None = None

@@ -200,6 +200,15 @@ class RowMixture(GroupedMixture):
 
     Predictions, scores and audits see the density of each row; only back-ends that count classes
     see these. Components have batch shape (row, class).
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, numpyro.distributions as dist
+    >>> from raters.distributions import RowMixture
+    >>> fair_or_not = dist.Bernoulli(probs=jnp.array([[0.5, 0.9]]))
+    >>> row = RowMixture(dist.Categorical(probs=jnp.array([0.5, 0.5])), fair_or_not, 1)
+    >>> jnp.exp(row.log_prob(jnp.array([1]))).round(2).tolist()
+    [0.7]
     """
 
     def __init__(

@@ -82,6 +82,14 @@ class ScaledNormal(dist.Normal):
 
     Samplers and optimisers set out with steps of one size for all sites, and move in values over
     `unit`: one over the standard deviation of a price makes its coefficient move as all others do.
+
+    Examples
+    --------
+    >>> from numpyro.distributions import biject_to
+    >>> from raters.distributions import ScaledNormal
+    >>> coefficient = ScaledNormal(0.0, 2.5, 0.01)
+    >>> float(biject_to(coefficient.support)(3.0))
+    0.03
     """
 
     pytree_data_fields = ("unit",)

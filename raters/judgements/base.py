@@ -209,7 +209,6 @@ class Judgements(abc.ABC):
         return {single: number for single, number in numbers.items() if number}
 
     def _place(self, row: int) -> int:
-        """The number of a row that there is."""
         whole("row", row, least=0)
         at_most("row", row, self.num_rows - 1, "as the number of the last")
         return int(row)

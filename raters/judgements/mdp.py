@@ -689,7 +689,6 @@ def _check_probabilities(process: MDP, transition: _Probs, allowed: _Flags) -> N
 
 
 def _refuse_sum(name: str, probs: Float[np.ndarray, " state"], where: str = "") -> NoReturn:
-    """Refuse probabilities of states."""
     problem = f"has probabilities from {probs.min():g} that add up to {probs.sum():.6g}{where}"
     expected = "the probabilities of states must be at least 0 and add up to 1"
     line = f"{name} / {name}.sum(-1, keepdims=True) of counts"

@@ -730,7 +730,6 @@ class _Table(NamedTuple):
 
 
 def _by_cells(ranking: Codes, item: Codes, place: Codes, num_rankings: int) -> _Table:
-    """Rankings from cells in any order."""
     order = np.lexsort((item, ranking))
     ranking, item, place = ranking[order], item[order], place[order]
     position = place_within(ranking)

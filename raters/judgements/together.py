@@ -244,7 +244,6 @@ class Together(Judgements):
 
     @classmethod
     def _within(cls, result: Any) -> Self:
-        """The data in a result."""
         containers = json.loads(result.attrs[PARTS])
         parts = []
         for name, container in containers.items():

@@ -270,7 +270,6 @@ def _is_group(group: Any) -> bool:
 
 
 def _check_site(parameter: str, part: str, site: str, sites: Mapping[str, Any]) -> None:
-    """Raise unless a part has a site."""
     if site in sites:
         return
     # Looser, and 'coefficient' would be offered for a competence that another part has.

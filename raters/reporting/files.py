@@ -44,7 +44,6 @@ def files_of(
 
 
 def _draw(name: str, arguments: Mapping[str, Any], path: Path) -> None:
-    """Draw a figure into a file."""
     from raters import figures
 
     getattr(figures, name)(**arguments).savefig(path)

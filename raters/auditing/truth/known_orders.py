@@ -91,7 +91,6 @@ def links(pairs: Pairs) -> Pairs:
 
 
 def _table(gold: Any) -> Any:
-    """Known orders as a table."""
     if hasattr(gold, "columns") or hasattr(gold, "column_names"):
         return gold
     if isinstance(gold, (Mapping, pd.Series)):
