@@ -106,8 +106,7 @@ def _trace(model: Any, args: Any, kwargs: Any, values: Values) -> dict[str, Any]
 
 @dataclass(frozen=True)
 class _Block:
-    """Latent sites that are normal together, given ω, the sites whose terms they enter, and the
-    entries of each latent site that the rows of these terms touch, where they are few."""
+    """Latent sites that are normal together given ω, with their terms and the entries touched."""
 
     shapes: dict[str, tuple[int, ...]]
     terms: tuple[str, ...]
@@ -133,16 +132,14 @@ class _Block:
 
 
 class _System(NamedTuple):
-    """Precision JᵀWJ, a matrix or its diagonal, and gradient Jᵀ(κ − Wu) of a block's normal full
-    conditional at its current entries, for rows u with Jacobian J, and the log density there."""
+    """Precision JᵀWJ (or its diagonal) and gradient Jᵀ(κ − Wu) of a block, and its log density."""
 
     precision: Array
     gradient: Entries
     level: Array
 
     def halved(self) -> tuple[Array, Array, Array]:
-        """Return the Cholesky factor of the precision scaled to a diagonal of ones, the scale, and
-        the factor's inverse times the scaled gradient."""
+        """Return the scaled precision's Cholesky factor, the scale, and the scaled gradient."""
         scale = jax.lax.rsqrt(jnp.diagonal(self.precision))
         factor = jnp.linalg.cholesky(self.precision * scale * scale[:, None])
         return factor, scale, solve_triangular(factor, scale * self.gradient, lower=True)
@@ -184,7 +181,6 @@ def _linear(run: Any, block: _Block, values: Values, omega: Values) -> tuple[Any
 
 
 def _system(run: Any, block: _Block, values: Values, omega: Values) -> _System:
-    """Add up the rows of a block."""
     size = block.size
     shape = (size,) if block.is_diagonal else (size, size)
     if not block.terms:
@@ -206,7 +202,6 @@ def _system(run: Any, block: _Block, values: Values, omega: Values) -> _System:
 
 
 def _drawn(run: Any, block: _Block, values: Values, omega: Values, key: Array) -> Values:
-    """Draw the entries of a block."""
     current = block.join(values)
     if block.is_diagonal or block.size <= _DENSE:
         return block.split(current + _system(run, block, values, omega).step(key))
@@ -233,12 +228,8 @@ def _digits(size: int) -> Float[np.ndarray, "bit entry"]:
 
 
 def _columns(push: Any, block: _Block) -> tuple[np.ndarray, Array, np.ndarray, Array]:
-    """Return the entries that rows touch and the derivatives along them, and other entries and the
-    derivatives of all rows along each of these.
-
-    Of a site where each row touches two entries at most, derivatives along the binary digits of
-    the entries tell one from the other.
-    """
+    """Return the entries that rows touch, and derivatives along them; of a site where a row touches
+    two at most, by the binary digits of entries, of others along each entry."""
     sites = list(zip(block.spans, block.entries.values(), strict=True))
     directions = []
     for (at, size), entry in sites:
@@ -267,9 +258,7 @@ def _columns(push: Any, block: _Block) -> tuple[np.ndarray, Array, np.ndarray, A
 
 @dataclass(frozen=True)
 class _Plan:
-    """Blocks of a program, and the sites in none; the block that is integrated out of the density
-    of these sites, its terms that they enter, and its other terms; the sites that are augmented,
-    and whether each of their rows is one trial."""
+    """Blocks of a program; the one integrated out, and its terms; the sites that are augmented."""
 
     blocks: tuple[_Block, ...]
     others: frozenset[str]
@@ -457,11 +446,8 @@ def _block(reading: _Reading, names: tuple[str, ...], terms: Any = None) -> _Blo
 
 
 def _touched(along: Any, size: int) -> Int[np.ndarray, "slot row"] | None:
-    """Return the one or two entries that each row touches, from derivatives along random vectors
-    times the binary digits of the entries; None where a row touches more.
-
-    With derivatives p and q along the two entries, each digit selects 0, p, q or p + q.
-    """
+    """Return the one or two entries that each row touches; None where a row touches more."""
+    # Each digit selects 0, p, q or p + q of the derivatives p and q along the two entries.
     rng = np.random.default_rng(0)
     digits = _digits(size)
     powers = 1 << np.arange(len(digits))[:, None]
@@ -512,11 +498,8 @@ def _confirmed(along: Any, size: int, entry: np.ndarray) -> np.ndarray | None:
 
 
 class PolyaGammaState(NamedTuple):
-    """State of `PolyaGamma`; the fields of the inner kernel's state are read through it.
-
-    `z` holds the unconstrained values of all latent sites, `potential_energy` the negative log
-    joint density there, and `omega` the Pólya-Gamma variables.
-    """
+    """State of `PolyaGamma`: values `z`, their negative log joint density `potential_energy`, the
+    Pólya-Gamma variables `omega`, and through it the fields of the inner kernel's state."""
 
     z: Values
     potential_energy: Array
@@ -704,8 +687,7 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
         return following
 
     def _density_of_others(self, *args: Any, **kwargs: Any) -> Callable[[Values], Array]:
-        """Return the potential energy of the sites in no block, given ω and the blocks, of which
-        one is integrated out."""
+        """Return the potential energy of the sites in no block, given ω and the blocks."""
         z, omega, fixed = kwargs.pop(_GIVEN)
         plan = self._plan(args, kwargs)
         hidden = _Hide(self._model, plan.integrated.terms if plan.integrated else ())

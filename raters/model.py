@@ -332,8 +332,7 @@ class Model[Data: Judgements](abc.ABC):
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...] | None:
-        """Conjugate blocks, in the order in which they are updated; None to have them found in the
-        program, an empty tuple for none."""
+        """Conjugate blocks in order of update; None to find them, an empty tuple for none."""
         return None
 
     @property
@@ -343,8 +342,7 @@ class Model[Data: Judgements](abc.ABC):
 
     @property
     def facts(self) -> tuple[Spread | Local | Own, ...]:
-        """What else back-ends use: scales that move with their sites, sites of single units, and
-        vectors of single judges."""
+        """What else back-ends use: `Spread`, `Local` and `Own` of its sites."""
         return ()
 
     @abc.abstractmethod

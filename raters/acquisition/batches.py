@@ -65,8 +65,7 @@ class Batch(abc.ABC):
 
     @abc.abstractmethod
     def chooser(self, task: Task) -> Chooser:
-        """Return the object that chooses among the questions; `SettingError` where the rule has no
-        meaning for the criterion, the model or the questions."""
+        """Return what chooses among the questions; raise where the rule has no meaning here."""
 
     def _refuse(self, problem: str) -> NoReturn:
         instead = "batch=rt.acquisition.Top()"

@@ -125,8 +125,7 @@ def simulate_labelling(
 
 
 class _Crowd(NamedTuple):
-    """Simulated annotators: the label of each item by each, shape (item, annotator), a random order
-    of the annotators of each item, and a random order of the items."""
+    """Labels of each item by each annotator, and random orders of annotators and items."""
 
     empty: Labels
     label: Int[np.ndarray, "item annotator"]
@@ -171,7 +170,6 @@ class _Crowd(NamedTuple):
 def _curve(
     crowd: _Crowd, way: str, steps: list[np.ndarray], labels_per_item: int, budget: int
 ) -> xr.Dataset:
-    """Curve of one way."""
     item, annotator = list[int](), list[int]()
     classes = np.full(crowd.empty.num_items, -1)
     inferred: Inferred | None = None

@@ -65,8 +65,7 @@ class BestMean(AnnotatorRule):
 
 @dataclass(frozen=True)
 class Oracle(AnnotatorRule):
-    """Choice of the annotator that is truly the most competent, for simulations: `competence` maps
-    the name of every annotator to it."""
+    """Choice of the annotator of most true `competence`, a mapping by name, for simulations."""
 
     competence: Any
 
@@ -101,8 +100,7 @@ def by_annotator(
 
 
 def _competence(posterior: Posterior) -> Float[np.ndarray, "draw annotator"]:
-    """Competence under each draw; of a confusion matrix its mean diagonal, and of guessers who are
-    a type 0."""
+    """Competence under each draw: the mean diagonal of a confusion matrix; 0 of guessers."""
     if has_directions(posterior.program):
         draws = posterior.draws.items()
         flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in draws}
@@ -200,8 +198,7 @@ class Policy:
         object.__setattr__(self, "least_share", float(self.least_share))
 
     def criterion(self, posterior: Posterior) -> Criterion:
-        """Criterion that scores the questions; the posterior decides the target where none is
-        given."""
+        """Criterion that scores the questions; by default the posterior decides the target."""
         if self.score is not None:
             return self.score
         data, target = posterior.data, self.target
@@ -252,8 +249,7 @@ class Policy:
     def _chooser(
         self, posterior: Posterior, candidates: Any, pending: Any, seed: int
     ) -> tuple[Chooser, PerQuestion, Any]:
-        """Chooser that has taken the pending questions, the scores of these and the candidates, and
-        all these questions."""
+        """Chooser that has taken the pending questions, the scores, and all questions."""
         num_pending = 0 if pending is None else pending.num_rows
         if num_pending:
             candidates = pending.unanswered().joined(candidates.unanswered())
@@ -282,8 +278,7 @@ class Policy:
     def _take(
         self, size: int, chooser: Chooser, posterior: Posterior, questions: Any, asked: PerAnnotator
     ) -> Rows:
-        """Take one row after another, of annotators below their quotas and, while somebody is short
-        of the least share, of those of the fewest answers; with the annotator by the rule."""
+        """Take rows in order within quotas and least shares, with annotators by the rule."""
         names, about = posterior.data.judges, questions.about()
         judge = np.asarray(questions.codes(questions.judge))
         num_judges, quota = len(np.unique(judge)), self.quota_of(names)

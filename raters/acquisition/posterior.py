@@ -177,8 +177,7 @@ class Posterior:
 
     @cached_property
     def _responsibilities(self) -> Float[Array, "draw unit class"] | None:
-        """Probability of each class of each unit under each draw, shape (draw, unit, class); None
-        for a model without."""
+        """Probability of each class, shape (draw, unit, class); None for a model without."""
         if self.program.latent is None:
             return None
         probs: jax.Array = class_probs(self.model, jax.tree.map(jnp.asarray, self.data), self.flat)
@@ -238,8 +237,7 @@ class Posterior:
         return probs
 
     def by_pieces(self, questions: Any, function: Callable[[Any], Any]) -> np.ndarray:
-        """A function of some questions, which are along its last axis, computed for pieces of one
-        shape whose probabilities fit in memory."""
+        """A function of questions (last axis), computed by pieces that fit in memory."""
         # A random choice has no draws, and need not wait for the program to be read.
         latent = self.program.latent if self.draws and self.program.has_truth else None
         classes = 1 if latent is None else latent.size

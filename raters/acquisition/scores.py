@@ -56,8 +56,7 @@ def bits(probs: Float[Array, " ..."], axis: int = -2) -> Float[Array, " ..."]:
 
 @dataclass(frozen=True)
 class Criterion(abc.ABC):
-    """Score of questions, the higher the more an answer is worth: a frozen dataclass with
-    `reader`."""
+    """Score of questions, the higher the better: a frozen dataclass with `reader`."""
 
     def __call__(
         self, posterior: Posterior, questions: Any, *, seed: int = 0
@@ -70,8 +69,7 @@ class Criterion(abc.ABC):
 
     @abc.abstractmethod
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """Return the function that scores a piece of the questions, one number for each row;
-        `SettingError` when the criterion has no meaning for the model or the questions."""
+        """Return the function that scores rows of questions; raise where it has no meaning."""
 
 
 # ---------------------------------------------------------------- of the answer alone
@@ -139,8 +137,7 @@ class LeastConfidence(Uncertainty):
 
 @dataclass(frozen=True)
 class VoteEntropy(Uncertainty):
-    """Query by committee: each draw votes for its most probable answer (Dagan and Engelson
-    1995)."""
+    """Query by committee: each draw votes for its likeliest answer (Dagan and Engelson 1995)."""
 
     @staticmethod
     @jax.jit
@@ -376,8 +373,7 @@ class OfVariance(Criterion):
 
     @abc.abstractmethod
     def quantity(self, posterior: Posterior, questions: Any) -> Float[np.ndarray, "draw _ _"]:
-        """Quantities under each draw, shape (draw, quantity, question), or (draw, quantity, 1)
-        where they are the same for all questions."""
+        """Quantities under each draw, shape (draw, quantity, question), or (draw, quantity, 1)."""
 
     @staticmethod
     @jax.jit

@@ -148,11 +148,8 @@ def _box(asked: _Described, bounds: Any) -> tuple[Point, Point]:
 
 
 class _Described(NamedTuple):
-    """Questions with features that can be chosen.
-
-    `templates` are one for each annotator, `with_features` gives the questions of one template for
-    points, `real` are the features of real questions or items and `nearest` their names by column.
-    """
+    """Questions with features that can be chosen: `templates` by annotator, `with_features` for
+    points of one, and `real` features with the names of the `nearest`."""
 
     templates: Any
     names: tuple[Any, ...]
@@ -238,8 +235,7 @@ def _repeated(column: Any, number: int) -> Any:
 
 
 def score_of(posterior: Posterior, asked: _Described) -> Callable[[Any], tuple[Any, Any]]:
-    """Function that gives the score of questions like a template by their features, and its value
-    and slope at one point, both compiled."""
+    """Score of questions like a template by features; its value and slope at a point; compiled."""
     model, weight, has_truth = posterior.model, posterior.weight, posterior.program.has_truth
     if posterior.program.latent is not None and not has_truth:
         posterior.responsibility()  # Computed once, and not while something is traced.

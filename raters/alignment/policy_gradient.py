@@ -214,8 +214,7 @@ def _natural(
     policy: Float[Array, "prompt response"],
     cost: Float[Array, "prompt response"],
 ) -> Flat:
-    """Natural gradient of the mean cost: its least-squares fit by the derivatives of the log
-    probabilities, weighted by how often each response is given."""
+    """Natural gradient of the mean cost: least squares on the derivatives of log probabilities."""
     jacobian = jax.jacobian(logits_of)(flat)
     centred = jacobian - jnp.einsum("xy,xyf->xf", policy, jacobian)[:, None]
     weight = policy / len(policy)

@@ -87,8 +87,7 @@ def settling(
 def _alike(
     accuracy: Float[np.ndarray, "draw judge"], number: int
 ) -> Float[np.ndarray, "draw draw"]:
-    """Likelihood of each draw's mean accuracy where that of another draw is true, by the answers of
-    all judges to so many questions."""
+    """Likelihood of each draw's mean accuracy where another's is true, by so many answers."""
     mean = np.clip(accuracy.mean(1), 1e-3, 1 - 1e-3)
     # Answers to one question depend on each other.
     variance = np.exp(PRIOR.dependence[0]) * (mean * (1 - mean)).mean() / number

@@ -156,8 +156,7 @@ AGREEMENT = Discrepancy(
 
 
 def _judge_pairs(layout: Layout) -> Measure | str:
-    """Covariance of the agreement of a pair of judges about two subjects, as a signed standard
-    deviation: how much more some pairs agree, again and again, than others."""
+    """Covariance of a pair's agreement about two subjects, as a signed standard deviation."""
     cells = _cells(layout)
     one, other = _pairs_within(cells.subject, np.random.default_rng(0))
     low = np.minimum(cells.judge[one], cells.judge[other])

@@ -226,8 +226,7 @@ def _kernel_of_panel(program: Program[Any], start: Values, rng: np.random.Genera
 
 
 def _statistics(model: Any, data: Any, values: Values) -> dict[str, Scalar]:
-    """Functions of parameters and outcomes that have all moments, and that together depend on every
-    conditional."""
+    """Functions with all moments, that together depend on every conditional."""
     centred = {
         symmetry.site: symmetry.axis for symmetry in model.symmetries if isinstance(symmetry, Shift)
     }

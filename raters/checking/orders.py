@@ -70,8 +70,7 @@ class Stages(NamedTuple):
 
     @property
     def residual(self) -> Positions:
-        """Residuals summed over the choices in which each item was left; being the worst counts as
-        being put lower."""
+        """Residuals summed over choices in which an item was left; the worst counts as lower."""
         total: np.ndarray = sum((one.residual for one in self.places), -self.worst.residual)
         return total
 

@@ -401,8 +401,7 @@ def _check_replaceable(folder: Path, names: Sequence[str], force: bool) -> None:
 
 
 def _manifest(folder: Path) -> dict[str, tuple[str, bool]]:
-    """Files that raters wrote into the folder, each with its checksum, and True if it was written
-    with a whole folder; none where nothing can be read."""
+    """Files that raters wrote into the folder, with checksums, and True if it wrote it whole."""
     try:
         files = json.loads((folder / MANIFEST).read_text("utf-8"))["files"]
         return {str(name): (str(checksum), bool(of)) for name, (checksum, of) in files.items()}

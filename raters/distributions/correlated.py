@@ -55,17 +55,11 @@ def unwrapped(fn: dist.Distribution) -> dist.Distribution:
 
 
 class Correlated(dist.Distribution):
-    r"""Distribution of a value whose normal score is correlated with others.
-
-    The score :math:`u = \Phi^{-1}(F(x))` of a value x with the distribution function F is
-    standard normal. Given correlated scores of other values it is
-    :math:`\mathrm{Normal}(\mu, s)`, and then
+    r"""Distribution of a value whose normal score :math:`u = \Phi^{-1}(F(x))` is, given those of
+    other values, :math:`\mathrm{Normal}(\mu, s)`: a Gaussian copula (Sklar 1959; Song 2000).
 
     .. math:: \log p(x) = \log f(x) + \log \mathrm{Normal}(u \mid \mu, s)
         - \log \mathrm{Normal}(u \mid 0, 1)
-
-    so that x has the density f once the others are integrated out, and all together have a
-    Gaussian copula (Sklar 1959; Song 2000, Scandinavian Journal of Statistics 27, 305–320).
     """
 
     arg_constraints: dict[str, Any] = {}

@@ -84,11 +84,8 @@ class RightOrWrongLabel(dist.Distribution):
 
     .. math::
 
-        p(y = j \mid t = k)
-        = \begin{cases}
-            \sigma(\psi_k) & j = k \\
-            (1 - \sigma(\psi_k)) \, m_{kj} & j \ne k
-          \end{cases}
+        p(y = k \mid t = k) = \sigma(\psi_k), \quad
+        p(y = j \mid t = k) = (1 - \sigma(\psi_k)) \, m_{kj} \; (j \ne k)
 
     Batch shape (row, true class): `GroupedMixture` sums the true class out.
     """

@@ -194,22 +194,12 @@ def weighted_sum(weight: Array, log_probs: Array) -> Float[Array, ""]:
 
 
 class RowMixture(GroupedMixture):
-    r"""Rows of which each has a latent class of its own, which is summed out.
+    r"""Rows of which each has a latent class of its own, such as a lapse, which is summed out.
 
     .. math:: \log p(y_m) = c_m \log \sum_k w_{mk} \, p(y_m \mid k)
 
-    As a lapse is: the class is a fact of one judgement, and no other depends on it. Predictions,
-    scores and audits see the density of each row; only back-ends that count classes see these.
-
-    Parameters
-    ----------
-    mixing_distribution : numpyro Categorical
-        The class of each row; batch shape () or (row,).
-    component_distribution : numpyro distribution, batch shape (row, class)
-        Each row's value, given each class.
-    num_rows : int
-    count : float array, shape (row,), optional
-        Number of equal judgements that each row stands for, each with a class of its own.
+    Predictions, scores and audits see the density of each row; only back-ends that count classes
+    see these. Components have batch shape (row, class).
 
     Examples
     --------

@@ -17,12 +17,9 @@ from raters.errors.validation import checked
 
 
 class OrderedNormal(dist.Distribution):
-    r"""Independent normals in ascending order, such as the thresholds of a scale.
+    r"""Independent normals in ascending order, :math:`L! \prod_l \mathrm{Normal}(x_l; m, s)`.
 
-    .. math:: p(x) = L! \prod_l \mathrm{Normal}(x_l; m, s), \qquad x_1 < \dots < x_L
-
-    With a large scale it is flat in the values themselves, not in the logarithms of their
-    differences, so that a mode is then the one of the likelihood.
+    With a large scale it is flat in the values, so that a mode is that of the likelihood.
     """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
@@ -81,19 +78,10 @@ def _affine(support: ScaledReal) -> Transform:
 
 
 class ScaledNormal(dist.Normal):
-    r"""Normal distribution in units in which its values are of size 1.
+    """Normal distribution in units in which its values are of size 1.
 
-    NUTS and SVI set out with steps of one size for all sites. A coefficient of a price in cents is
-    a hundred times smaller than one of a price in euros, and would need steps that are as much
-    smaller; with a `unit` of one over the standard deviation of the price, both move alike.
-    Densities are those of the normal distribution.
-
-    Parameters
-    ----------
-    loc, scale : array
-        Mean and standard deviation.
-    unit : array
-        Values over this are what samplers and optimisers move in.
+    Samplers and optimisers set out with steps of one size for all sites, and move in values over
+    `unit`: one over the standard deviation of a price makes its coefficient move as all others do.
 
     Examples
     --------
@@ -127,10 +115,7 @@ class ScaledNormal(dist.Normal):
 
 
 class ScaledMultivariateNormal(dist.MultivariateNormal):
-    """Multivariate normal distribution in units in which its entries are of size 1.
-
-    See `ScaledNormal`.
-    """
+    """Multivariate normal in units in which its entries are of size 1; see `ScaledNormal`."""
 
     pytree_data_fields = ("unit",)
 

@@ -97,13 +97,8 @@ class Repeated(dist.Distribution):
 
 
 class Tabulated(dist.Distribution):
-    r"""Many rows that share few distributions with few values: log-probabilities are tabulated.
-
-    .. math:: p(y_r) = p_{c(r)}(y_r)
-
-    The table has an entry for each value of each distribution, so that a row costs one look-up, not
-    a distribution of its own.
-    """
+    """Many rows of few distributions with few values: log-probabilities are looked up in a
+    table."""
 
     pytree_data_fields = ("base", "cell")
 

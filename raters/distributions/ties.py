@@ -15,12 +15,8 @@ OUTCOMES = (1.0, 0.5, 0.0)
 
 
 class TiedVotes(dist.Distribution):
-    r"""Base of the distributions of a vote that may be a tie.
-
-    Values are 1 for the first side, ½ for a tie and 0 for the second; ``count`` votes that are
-    alike have the density of single ones. Between two sides that are alike, with log-odds of 0, a
-    tie has the probability :math:`e^\nu / (2 + e^\nu)`.
-    """
+    r"""Base of the distributions of a vote: 1 for the first side, ½ for a tie, 0 for the second; at
+    log-odds of 0, a tie has the probability :math:`e^\nu / (2 + e^\nu)`."""
 
     pytree_data_fields = ("logits", "propensity", "count")
 
@@ -59,13 +55,8 @@ class TiedVotes(dist.Distribution):
 
 
 class Davidson(TiedVotes):
-    r"""Votes with ties of Davidson (1970): the multinomial logit of three answers.
-
-    .. math::
-
-        P(\text{first}), P(\text{tie}), P(\text{second})
-        \propto e^{x/2}, \; e^\nu, \; e^{-x/2}
-    """
+    r"""Votes with ties of Davidson (1970): probabilities of first, tie and second proportional to
+    :math:`e^{x/2}, e^\nu, e^{-x/2}`."""
 
     def utilities(self) -> Float[Array, "*batch outcome"]:
         """Return the utilities of `OUTCOMES`."""
@@ -76,16 +67,13 @@ class Davidson(TiedVotes):
 
 
 class RaoKupper(TiedVotes):
-    r"""Votes with ties of Rao and Kupper (1967): a vote for neither where the difference is below a
-    threshold t.
+    r"""Votes with ties of Rao and Kupper (1967), where the difference is below a threshold t.
 
     .. math::
 
         P(\text{first}) = \sigma(x - t), \quad P(\text{second}) = \sigma(-x - t), \quad
         P(\text{tie}) = (e^{2t} - 1) \, \sigma(x - t) \, \sigma(-x - t), \quad
         t = \log(1 + e^\nu)
-
-    A tie is, but for its factor, a win of each side.
     """
 
     @property

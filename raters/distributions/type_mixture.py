@@ -11,15 +11,8 @@ from numpyro.distributions import constraints
 
 
 class TypeMixture(dist.MixtureSameFamily):
-    r"""Probabilities of a judge, drawn from one of several components, each of a type of judge.
-
-    .. math::
-
-        p(\theta) = \sum_c \eta_{t(c)} s_c \, p_c(\theta)
-
-    with :math:`\eta` for the shares of the types and :math:`s_c` for the share of component c among
-    the components of its type.
-    """
+    r"""Probabilities of a judge, from one of several components, each of a type: :math:`\sum_c
+    \eta_{t(c)} s_c \, p_c(\theta)`, with shares η of types and s of components in them."""
 
     pytree_data_fields = ("_mixing_distribution", "_component_distribution", "log_normaliser")
     pytree_aux_fields = ("_mixture_size", "names", "type_of")

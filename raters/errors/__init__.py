@@ -141,8 +141,7 @@ def public_name(thing: Any) -> str:
 
 
 def typed(value: Any) -> str:
-    """A value as it would be typed: nothing for none and for a flag, names by commas, quotation
-    marks for no text."""
+    """A value as typed: nothing for none and flags, names by commas, quotes for no text."""
     if value is None or isinstance(value, bool):
         return ""
     if isinstance(value, (list, tuple)):

@@ -68,8 +68,7 @@ def numbers(
 
 
 def places(name: str, index: Any, size: int) -> Any:
-    """An index of some of so many: a slice, whole numbers, or a flag for each; also a traced one,
-    which is not looked into."""
+    """An index of some of so many: a slice, whole numbers, or flags; a traced one unread."""
     if isinstance(index, (slice, jax.core.Tracer)):
         return index
     try:

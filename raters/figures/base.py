@@ -39,8 +39,7 @@ VERDICTS = {
 
 
 def short(name: Any, most: int = 28) -> str:
-    """Shorten a name to `most` letters (half as many where there are wide ones), and keep
-    Matplotlib from reading formulas in it."""
+    """Shorten a name to `most` letters, and keep Matplotlib from reading formulas in it."""
     shown = display_name(name, most)
     if len(shown) + sum(east_asian_width(letter) in "WF" for letter in shown) > most:
         shown = display_name(name, max(most // 2, 1))

@@ -62,7 +62,6 @@ def checks(check: Check) -> Plots:
 
 
 def _discrepancy(axes: Axes, data: xr.Dataset, row: xr.Dataset) -> None:
-    """Draw one discrepancy."""
     drawn, observed, fails = data["replicated"].values, data["observed"].values, bool(row["fails"])
     mark = VERDICTS["drop" if fails else "keep"][0]
     axes.hist(drawn, 40 if np.ptp(drawn) > 0 else 1, color="0.75", density=False)

@@ -191,8 +191,7 @@ def check_whole(data: Judgements) -> None:
 
 
 def _unused(program: Program[Any]) -> list[str]:
-    """Sentences about features, strata and families that the model does not read, and on what
-    would."""
+    """Sentences about features, strata and families unread, and the models that read them."""
     data, sentences = program.data, []
     features = [name for name in data.coords.get("feature", ()) if name != "intercept"]
     if features and "feature" not in program.axes and data.without_features() is not data:

@@ -99,8 +99,7 @@ def feature_matching(mdp: MDP, demonstrator: ArrayLike, *, rounds: int = 500) ->
 
 
 def _nearest(corners: Float[np.ndarray, "corner feature"]) -> Float[np.ndarray, " corner"]:
-    """Weights of the mixture of corners that is nearest to the origin, by non-negative least
-    squares (Lawson and Hanson 1974, chapter 23)."""
+    """Weights of the mixture of corners nearest to the origin (Lawson and Hanson 1974, ch. 23)."""
     scale = max(float(np.abs(corners).max()), 1e-300)
     rows = np.vstack([corners.T / scale, np.ones(len(corners))])
     weights, _ = nnls(rows, np.eye(len(rows))[-1])

@@ -149,8 +149,7 @@ def maxent_irl(mdp: MDP, demonstrator: ArrayLike, *, penalty: float = 0.0) -> In
 
 
 def _begin(mdp: MDP, target: PerFeature) -> tuple[PerFeature, Objective]:
-    """Weights of 0, or where these have no soft-optimal policy, weights with which each step costs
-    more than its entropy."""
+    """Weights of 0, or, without a soft-optimal policy, those where steps cost above entropy."""
     zero = np.zeros(mdp.num_features)
     if mdp.discount < 1:
         return zero, maxent_objective(mdp, zero, target)
@@ -192,8 +191,7 @@ def _moved(
 
 
 def _curvature(mdp: MDP, plan: Plan) -> Float[np.ndarray, "feature feature"]:
-    """Negative Hessian of the log-likelihood: the second moments of the gradients of the
-    log-probabilities of the actions on the way."""
+    """Negative Hessian: second moments of the gradients of the log-probabilities of actions."""
     mean = np.einsum("sa,saf->sf", plan.policy, mdp.features)
     of_states = np.linalg.solve(walk(mdp, plan.policy), mean)
     of_actions = mdp.features + mdp.discount * mdp.transition @ of_states

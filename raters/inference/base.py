@@ -27,20 +27,10 @@ Start = Values | None
 
 
 class Draws(NamedTuple):
-    """Draws of a back-end, with statistics and facts of the run.
+    """Draws of a back-end, and facts of the run.
 
-    Attributes
-    ----------
-    values : dict of str to array, shape (chain, draw, ...)
-        Draws of each latent site.
-    stats : dict of str to array, shape (chain, draw)
-        Statistics of each draw.
-    history : dict of str to array, shape (step,)
-        Traces of the optimisation.
-    facts : dict of str to number
-        Attributes of the result.
-    mode : dict of str to array
-        Posterior mode of each latent site, where the back-end found one.
+    `values` and `stats` have shape (chain, draw, ...), `history` of an optimisation (step,);
+    `facts` are attributes of the result, and `mode` the posterior mode, where one was found.
     """
 
     values: dict[str, np.ndarray]

@@ -49,8 +49,7 @@ def mixing(draws: Float[np.ndarray, "chain draw *entry"]) -> Mixing:
 
 
 def _of_entries(draws: Float[np.ndarray, "chain draw entry"]) -> Mixing:
-    """Rank-normalised split R-hat and bulk effective sample size (Vehtari, Gelman, Simpson,
-    Carpenter and Bürkner 2021) of many entries at once, which ArviZ takes one by one."""
+    """Rank-normalised split R-hat and bulk effective sample size of many entries at once."""
     half = draws.shape[1] // 2
     split = np.concatenate([draws[:, :half], draws[:, -half:]])
     rows = np.ascontiguousarray(split.reshape(-1, split.shape[2]).T)
@@ -101,8 +100,7 @@ def worst(values: dict[str, np.ndarray]) -> Worst:
 
 
 def times_longer(values: dict[str, np.ndarray], most: int) -> int:
-    """Factor by which chains would have to be longer for both diagnostics to be as they should; 1
-    if that is above the most."""
+    """Factor by which chains would have to be longer for both diagnostics; 1 beyond the most."""
     chains, number = next(iter(values.values())).shape[:2]
     if number < FEWEST_DRAWS or not known(values):
         return 1

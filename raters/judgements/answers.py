@@ -124,8 +124,7 @@ class OnScale(Answers):
         return self.answer_counts(self.codes(axis), len(self.coords[axis]))
 
     def standard_levels(self, axis: str) -> Float[np.ndarray, " axis"]:
-        """Mean level of each name of an axis, shrunk by one answer of the overall mean, and
-        standardised; zeros where the outcomes are not known."""
+        """Mean levels, shrunk by one answer of the overall mean, standardised; 0 if unknown."""
         used, level = self.levels_by(axis), np.arange(self.num_levels)
         overall = float(used.sum(0) @ level / max(used.sum(), 1.0))
         mean = (used @ level + overall) / (used.sum(1) + 1)
@@ -193,7 +192,6 @@ def _levels(columns: Sequence[Column], known: Iterable[Any] | None) -> tuple[lis
 
 
 def _ratings(column: Column) -> Numbers:
-    """A column of ratings that are numbers."""
     try:
         return read_ratings(column)
     except DataError as error:

@@ -46,8 +46,7 @@ def _key(value: Any) -> Any:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class Arguments(Judgements):
-    """Arguments of a NumPyro function that is no model of this package, as made by
-    `raters.models.numpyro_model`."""
+    """Arguments of a plain NumPyro function, as made by `raters.models.numpyro_model`."""
 
     outcomes: Any
     count: Any
@@ -119,7 +118,6 @@ class Arguments(Judgements):
     # ---------------------------------------------------------------- parts: there are none
 
     def _whole(self, *_: Any, **__: Any) -> Self:
-        """The whole."""
         return self
 
     take = rows = first_unit = unpadded = recoded = _whole
@@ -166,7 +164,6 @@ class Arguments(Judgements):
 
     @classmethod
     def _within(cls, result: Any) -> Self:
-        """The arguments in a result."""
         facts = json.loads(result.attrs["arguments"])
         constant = result["constant_data"] if "constant_data" in result.children else {}
 

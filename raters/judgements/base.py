@@ -151,8 +151,7 @@ class Judgements(abc.ABC):
         return self.answers()
 
     def all_answered(self, answer: Any) -> Self:
-        """These questions, each with the same of the `listed_answers`, also within a compiled
-        function."""
+        """These questions, each with the same of the `listed_answers`; also when compiled."""
         column = jnp.broadcast_to(answer, (self.num_rows,))
         return replace(self, **{self.answer: column, "count": None})
 
@@ -166,8 +165,7 @@ class Judgements(abc.ABC):
         return names_array(self.coords[self.axes[self.answer]])[answers], table
 
     def answer_words(self, row: int) -> dict[str, float]:
-        """Words for the outcomes of one question: by default the names behind the codes, or the
-        outcomes as text."""
+        """Words for the outcomes of one question: names behind codes, or outcomes as text."""
         self._place(row)
         answers = self.answers().tolist()
         names = self.coords.get(self.axes.get(self.answer, ""), range(0))
@@ -211,14 +209,12 @@ class Judgements(abc.ABC):
         return {single: number for single, number in numbers.items() if number}
 
     def _place(self, row: int) -> int:
-        """The number of a row that there is."""
         whole("row", row, least=0)
         at_most("row", row, self.num_rows - 1, "as the number of the last")
         return int(row)
 
     def canonical(self) -> Self:
-        """The same questions written in one way, such as unordered pairs with the smaller code in
-        front."""
+        """The same questions written in one way, such as pairs with the smaller code first."""
         return self
 
     def warn(self) -> None:  # noqa: B027
@@ -255,8 +251,7 @@ class Judgements(abc.ABC):
 
     @classmethod
     def of_judges(cls, column: str) -> bool:
-        """True for an array with an entry for each judge, such as a code of their family, −1 for
-        none."""
+        """True for an array with an entry for each judge, such as a code of their family."""
         return cls.arrays()[column][0] == cls.judge
 
     def __repr__(self) -> str:
@@ -283,8 +278,7 @@ class Judgements(abc.ABC):
 
     @property
     def answer_dtype(self) -> Any:
-        """Type of the column of outcomes: int32 for codes and other whole numbers, unless sums of
-        them may be halves, and float32 otherwise."""
+        """Type of the outcomes: int32 for whole numbers, float32 where sums may be halves."""
         whole = np.asarray(self.answers()).dtype.kind in "biu" and not self.summed
         return np.int32 if whole else np.float32
 
@@ -376,8 +370,7 @@ class Judgements(abc.ABC):
         return columns | {name: _plain(getattr(self, name)) for name in self.plain_columns()}
 
     def plain_columns(self) -> tuple[str, ...]:
-        """Columns of one number for each row that are a part of the question, such as a place in a
-        ranking."""
+        """Columns of one number a row that are a part of the question, such as a place."""
         return tuple(
             name
             for name, axes in self.arrays().items()
@@ -400,8 +393,7 @@ class Judgements(abc.ABC):
     # ---------------------------------------------------------------- rows of count 0
 
     def padded(self, rows: int) -> Self:
-        """The same judgements in so many rows: those added are copies of the last one with a count
-        of 0."""
+        """The same judgements in so many rows: copies of the last one are added, with count 0."""
         present = self.num_rows
         whole("rows", rows, least=present)
         columns = self._empty_rows(rows)
@@ -415,8 +407,7 @@ class Judgements(abc.ABC):
         return replace(self, **columns)
 
     def first_unit(self) -> Self:
-        """The first unit, to read a program on; without any, one of count 0: plates are not empty,
-        and a campaign may begin without a judgement."""
+        """The first unit, to read a program on; without any, one of count 0."""
         return (self if self.num_units else self.padded(1)).take(slice(0, 1))
 
     def _empty_rows(self, rows: int) -> dict[str, Any]:
@@ -441,8 +432,7 @@ class Judgements(abc.ABC):
         return replace(self, count=None) if np.all(np.asarray(self.count) == 1) else self
 
     def aggregate(self) -> Self:
-        """Equal rows as one row with a count, in sorted order; the likelihood does not change but
-        for a constant."""
+        """Equal rows as one row with a count, sorted; the likelihood changes by a constant."""
         real = self.unpadded().canonical()
         if real.num_rows == 0:
             return real
@@ -472,8 +462,7 @@ class Judgements(abc.ABC):
         return ranks([np.concatenate(of_parts) for of_parts in columns])
 
     def _question(self, without: tuple[str, ...] = ()) -> list[Num[np.ndarray, "row ..."]]:
-        """Columns that tell questions apart: codes of each row but the answer, and features of
-        rows."""
+        """Columns that tell questions apart: codes of each row but the answer, and features."""
         left_out = (self.answer, "count", *without)
         asked = [name for name in self.row_columns() if name not in left_out]
         columns = {name: np.asarray(getattr(self, name)) for name in asked}
@@ -483,13 +472,11 @@ class Judgements(abc.ABC):
 
     @property
     def exchangeable(self) -> bool:
-        """True if the answers to a question may change places, as the sides of a pair whose order
-        of presentation is not known."""
+        """True if answers to a question may change places, as sides without an order."""
         return False
 
     def about(self, *, ordered: bool = False) -> Codes:
-        """Number of each row that questions about the same share, whoever is asked; also whatever
-        the order of what is shown, unless that counts."""
+        """Number of each row that questions about the same share, whoever is asked."""
         return ranks(self.canonical()._question(without=self.code_columns(self.judge)))
 
     def tallies(self, *, ordered: bool = False) -> Tallies:
@@ -571,8 +558,7 @@ class Judgements(abc.ABC):
         return self.unanswered().recoded(like, self.question_axes())
 
     def check(self) -> None:
-        """Raise unless the columns fit together: equally long, with codes of names that there are,
-        counts of at least 0, and outcomes that a question can have."""
+        """Raise unless columns fit together: lengths, codes, counts, possible outcomes."""
         for axis, name in self.names.items():
             check_names(getattr(self, name), name, axis)
         for name in self.statics():
@@ -641,8 +627,7 @@ class Judgements(abc.ABC):
     # ---------------------------------------------------------------- parts
 
     def answer_counts(self, codes: Any, size: int) -> Float[np.ndarray, "name answer"]:
-        """Number of each of the answers, which are codes, by another code of each row; zeros where
-        they are not known."""
+        """Number of each answer code by another code of each row; zeros where unknown."""
         number = len(self.answers())
         if not self.has_answers:
             return np.zeros((size, number))
@@ -728,8 +713,7 @@ class Judgements(abc.ABC):
         return f"Which of these {'do you choose' if self.known is None else 'is right'}?"
 
     def shaped(self, outcomes: Any) -> Any:
-        """Outcomes as a distribution draws them, in the shape of the column of answers; also within
-        a compiled function."""
+        """Outcomes as distributions draw them, shaped as the answers; also when compiled."""
         return outcomes
 
     def some_outcomes(self) -> Any:
@@ -752,15 +736,13 @@ class Judgements(abc.ABC):
         return self if self.known is None else replace(self, **{self.known: None})
 
     def with_truth_of(self, like: Self, classes: Any) -> Self:
-        """With the latent class known of the units of which `like` knows it; also within a compiled
-        function."""
+        """With the latent class of each unit of which `like` knows it; also when compiled."""
         if self.known is None or (places := getattr(like, self.known)) is None:
             return self
         known = jnp.where(jnp.asarray(places) >= 0, classes, -1).astype(jnp.int32)
         return replace(self, **{self.known: known})
 
     def _of_judges(self, stay: Bool[np.ndarray, " judge"]) -> Self:
-        """The judgements of those who stay."""
         return self.rows(stay[np.asarray(getattr(self, self.code_columns(self.judge)[0]))])
 
     def without_judges(self, names: Iterable[Any]) -> Self:
@@ -816,8 +798,7 @@ class Judgements(abc.ABC):
         return names.join(table)
 
     def _by_outcome(self, answer: str, numbers: Mapping[Any, Any]) -> pd.DataFrame:
-        """Judgements by name, those of each outcome in a row of their own, with the row of the data
-        as the index."""
+        """Judgements by name, each outcome in a row, with the row of the data as the index."""
         axes = {name: axis for name, axis in self.axes.items() if name != self.answer}
         codes = {
             name: pd.Index(self.coords[axes[name]]).take(np.asarray(getattr(self, name)))
@@ -870,7 +851,6 @@ class Judgements(abc.ABC):
 
     @classmethod
     def _stored(cls, name: str) -> str:
-        """Name of a column in a result."""
         return f"{name}_code" if name in cls.axes else cls.observed if name == cls.answer else name
 
     @classmethod
@@ -891,7 +871,6 @@ class Judgements(abc.ABC):
 
     @classmethod
     def _within(cls, result: Any) -> Self:
-        """The data in a result."""
         return cls.unpack(cls._arrays_in(result), result.attrs)
 
     @classmethod

@@ -375,8 +375,7 @@ class Choices(Grouped):
         return np.array([0.0, 1.0])
 
     def warn(self) -> None:
-        """Warn about what these choices cannot tell: alternatives never offered, never chosen, or
-        chosen whenever they were offered."""
+        """Warn about what these data cannot tell: alternatives never or always chosen."""
         offered, taken = self.judgements_by("alternative"), self.chosen_by_alternative()
         prior = "so that the prior alone bounds their constant from"
         sentences = {
@@ -403,8 +402,7 @@ class Choices(Grouped):
         return int(self.set_counts.sum())
 
     def judgements_by(self, axis: str) -> Int[np.ndarray, " axis"]:
-        """Number of choices of each name of an axis: those made from a set or by a chooser, or in
-        which an alternative was offered."""
+        """Number of choices from each set, by each chooser, or with each alternative."""
         if axis not in ("set", "annotator"):
             return super().judgements_by(axis)
         codes, size = self.unit_codes(axis), len(self.coords[axis])
@@ -419,8 +417,7 @@ class Choices(Grouped):
         return codes
 
     def check(self) -> None:
-        """Raise unless each set has two alternatives or more, one chooser and one count, and as
-        many choices as are counted; see `Grouped.check`."""
+        """Raise unless sets have two alternatives or more, one chooser, and counts that fit."""
         super().check()
         group, weight = np.asarray(self.group), np.asarray(self.weight, float)
         real, number, who = weight > 0, self.set_counts, self.unit_codes("annotator")
@@ -466,8 +463,7 @@ class Choices(Grouped):
         return ranks([set_keys[np.asarray(self.group)], np.asarray(self.alternative)])
 
     def _set_keys(self) -> Int[np.ndarray, " set"]:
-        """Number of each set that equal ones share: the same alternatives with the same
-        features."""
+        """Number of each set that sets of the same alternatives and features share."""
         group, columns = np.asarray(self.group), [np.asarray(self.alternative)]
         columns += [] if self.features is None else [np.asarray(self.features)]
         place = place_within(group)
@@ -528,7 +524,6 @@ class Choices(Grouped):
         return replace(part, unit_code=codes, sets=names)
 
     def _of_judges(self, stay: Bool[np.ndarray, " annotator"]) -> Self:
-        """The sets of the annotators who stay."""
         return self._only(np.flatnonzero(stay[self.unit_codes("annotator")]))
 
     # ---------------------------------------------------------------- features
@@ -575,7 +570,6 @@ class Choices(Grouped):
 
 
 def _matrix(columns: Sequence[Column], rows: int) -> Features:
-    """Numbers in some columns."""
     values = [read_numbers(column) for column in columns]
     return np.stack(values, axis=1) if values else np.zeros((rows, 0))
 
@@ -658,8 +652,7 @@ class _Terms(NamedTuple):
 
 
 def _within(values: Features, group: Codes, names: tuple[str, ...]) -> Numbers:
-    """Standard deviation of each feature within sets, since only differences within a set enter a
-    choice; an error for one that has none. Rows of a set follow each other."""
+    """Standard deviation of features within sets; an error for 0. Rows of a set are adjacent."""
     size = np.bincount(group)
     means = np.add.reduceat(values, np.cumsum(size) - size, axis=0) / size[:, None]
     squares: np.ndarray = ((values - means[group]) ** 2).sum(0)

@@ -54,8 +54,7 @@ _WORDS = {"first": 1.0, "left": 1.0, "second": 0.0, "right": 0.0, "tie": 0.5}
 
 
 class Side(str):
-    """Word for a side or a tie, from where an answer is no name: it stands for that side, whatever
-    items are called."""
+    """Word for a side or a tie, where answers are no names: it stands for that side."""
 
     __slots__ = ()
 
@@ -426,9 +425,8 @@ class Comparisons(Judgements):
     num_votes = same_as("num_judgements", "Number of votes, counts included.")
 
     def warn(self) -> None:
-        """Warn about what these data cannot tell: items never compared, components, votes that are
-        even, and votes of which none contradicts another, which give an order of the items and no
-        distances."""
+        """Warn about what these data cannot tell: items never compared, components, even votes, and
+        votes without a contradiction, which give no distances."""
         never = self.judgements_by("item") == 0
         warn_of_each({"item(s) are never compared and keep their prior": (self.items, never)})
         parts = [part for part in self.components() if len(part) > 1]
@@ -451,8 +449,7 @@ class Comparisons(Judgements):
             )
 
     def tells_judges_apart(self) -> bool:
-        """True if judges can differ in how well they agree: there are several, and not only
-        ties."""
+        """True if judges can differ in agreement: several, and not only ties."""
         return super().tells_judges_apart() and not is_even(self)
 
     def to_frame(self) -> pd.DataFrame:
@@ -562,13 +559,11 @@ class Comparisons(Judgements):
 
     @checked
     def joined(self, more: Self) -> Self:
-        """These votes and further ones, in this order, with ties as these have them; see
-        `Judgements.joined`."""
+        """These votes and further ones, with ties as these have them."""
         return super().joined(more.with_ties() if self.tied else more.halved())
 
     def answer_words(self, row: int) -> dict[str, float]:
-        """Words for the outcomes of one question: the sides, a tie, and the names of the two
-        items."""
+        """Words for the outcomes of a question: the sides, a tie, and the items' names."""
         return _WORDS | self._sides(row)
 
     def _sides(self, row: int) -> dict[str, float]:
@@ -632,8 +627,7 @@ class Comparisons(Judgements):
         return low.astype(np.int64) * len(self.items) + high
 
     def tallies(self, *, ordered: bool = False) -> Tallies:
-        """Votes for the item of smaller code and for the other, each as a tally; half a tie to each
-        side. Where the order counts, answers by question as they are."""
+        """Votes for the lower code and for the other; answers as they are where order counts."""
         if ordered:
             return super().tallies(ordered=True)
         if self.tied:
@@ -740,8 +734,7 @@ class Comparisons(Judgements):
 
     @checked
     def recoded(self, like: Self, axes: Iterable[str]) -> Self:
-        """In the codes of `like` along the given axes, and in its strata; see
-        `Judgements.recoded`."""
+        """In the codes of `like` along the given axes, and in its strata."""
         votes = super().recoded(like, axes)
         votes = votes.with_ties() if like.tied else votes.halved()
         codes = votes.stratum
@@ -768,13 +761,11 @@ class Comparisons(Judgements):
         return replace(self, stratum=column, strata=strata)
 
     def plain_columns(self) -> tuple[str, ...]:
-        """Columns of one number for each row that are a part of the question; the strata are codes
-        of names, which `question_names` gives."""
+        """Columns of one number a row; strata are codes of names, by `question_names`."""
         return tuple(name for name in super().plain_columns() if name != "stratum")
 
     def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:
-        """Names that each row asks about, its stratum where there is one, and who is asked; see
-        `Judgements.question_names`."""
+        """Names that each row asks about, its stratum, and who is asked."""
         columns = super().question_names()
         if self.stratum is None:
             return columns
@@ -820,8 +811,7 @@ def _wins_of(
     items: tuple[Any, ...],
     spelled: Mapping[str, Any] | None,
 ) -> Numbers:
-    """1 where the first side won, 0 where the second did, 0.5 for a tie; `first` and `second` come
-    with their item codes."""
+    """1 where the first side won, 0 where the second did, 0.5 for a tie, by item codes."""
     sides = (first[0].name, second[0].name)
     if spelled is not None:
         return _read(outcome, _spelled(outcome, spelled)[outcome.code])

@@ -255,7 +255,6 @@ class Demonstrations(Judgements):
         annotators: Names,
         trajectories: Names,
     ) -> Self:
-        """Demonstrations of steps that are in order."""
         columns: dict[str, Any] = {name: steps[name].astype(np.int32) for name in _STEPS}
         if not trajectories:
             columns |= {"trajectory": None, "time": None}
@@ -370,8 +369,7 @@ class Demonstrations(Judgements):
         return pd.DataFrame({"trajectory": names_array(self.trajectories), **columns})
 
     def row_axes(self) -> tuple[str, ...]:
-        """Axes along which each step has one code: with trajectories these, too, so that
-        cross-validation can leave out whole ones."""
+        """Axes of one code a step: trajectories too, to be left out whole."""
         known = self.trajectory is not None and bool((np.asarray(self.trajectory) >= 0).all())
         return (*super().row_axes(), *(["trajectory"] if known else []))
 
@@ -400,8 +398,7 @@ class Demonstrations(Judgements):
         return {self.judge}
 
     def warn(self) -> None:
-        """Warn about what these demonstrations cannot tell: demonstrators without a step, with one,
-        or who never had a choice."""
+        """Warn about what these data cannot tell: demonstrators who hardly chose."""
         steps = self.judgements_by("annotator")
         free = np.asarray(self.num_choices() > 1)[np.asarray(self.state)]
         chosen = np.bincount(
@@ -437,13 +434,11 @@ class Demonstrations(Judgements):
         return replace(self, trajectory=None, time=None)
 
     def unanswered(self) -> Self:
-        """The states without the actions, each by itself: other actions would have led
-        elsewhere."""
+        """The states without the actions, each by itself: others would lead elsewhere."""
         return super().unanswered()._alone()
 
     def aggregate(self) -> Self:
-        """Equal steps of a demonstrator as one row with a count, without trajectories, in sorted
-        order; the likelihood does not change."""
+        """Equal steps as one row with a count, sorted, without trajectories."""
         return super(Demonstrations, self._alone()).aggregate()
 
     @checked
@@ -487,8 +482,7 @@ class Demonstrations(Judgements):
 
 
 def _trajectories(columns: Columns) -> tuple[Codes, Codes, Names]:
-    """Trajectories and numbers of steps; without a column of numbers, those of the rows of each
-    trajectory; without one of trajectories, −1 and 0."""
+    """Trajectories and numbers of steps, by rows without a column of numbers; else −1 and 0."""
     if "trajectory" not in columns:
         if "step" in columns:
             columns["step"].refuse(

@@ -164,8 +164,7 @@ class GradedResponses(OnScale):
     num_responses = same_as("num_judgements", "Number of responses, counts included.")
 
     def warn(self) -> None:
-        """Warn about what these data cannot tell: persons and items without a response, and items
-        that all answered alike."""
+        """Warn about what these data cannot tell: names without responses, items answered alike."""
         used = self.levels_by("item")
         alike = (used.sum(1) > 0) & ((used > 0).sum(1) == 1)
         sentence = "item(s) were answered alike by all: the prior alone bounds their difficulty"

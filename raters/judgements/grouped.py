@@ -21,20 +21,8 @@ from raters.judgements.names import match_names, names_array, names_from_json
 class Grouped(Judgements):
     """Base of the containers whose likelihood is a product over groups of rows.
 
-    A subclass has, beside its own, the fields below; ``axes["unit_code"]`` is the axis of the
-    groups, and its `unit`. Arrays of groups have the first axis ``"unit"``.
-
-    Attributes
-    ----------
-    group : int array, shape (row,)
-        Place of the row's group among `unit_code`; ascending.
-    unit_code : int array, shape (unit,)
-        Code of each group, in order. A part of the data has some groups only, and keeps all names.
-    most : int
-        The largest number of rows of a group, or more.
-    even : bool
-        Whether each group of a part of the data has `most` rows, those that it lacks with a count
-        of 0, as `padded` makes it.
+    `group` is each row's place among `unit_code`, the codes of the groups (axis ``"unit"``), both
+    ascending. Groups have `most` rows or fewer; with `even`, each has so many in parts of the data.
     """
 
     group: Any
@@ -127,8 +115,7 @@ class Grouped(Judgements):
         return self._at(place, of_units, jnp, **columns)
 
     def window_rows(self, units: int) -> int:
-        """Number of rows that hold every `window` of so many groups: a multiple of their number, so
-        that it is the same in most orders of the groups."""
+        """Number of rows that hold any `window` of groups: a multiple of their number."""
         sizes = np.bincount(np.asarray(self.group), minlength=self.num_units)
         until = np.append(0, np.cumsum(np.append(sizes, sizes[: units - 1])))
         return units * -(-int((until[units:] - until[:-units]).max()) // units)
@@ -143,8 +130,7 @@ class Grouped(Judgements):
         return replace(self, **columns)
 
     def unanswered(self) -> Self:
-        """The questions without the answers, as `raters.simulate` takes them: a row with a count
-        becomes so many rows."""
+        """The questions without answers; a row with a count becomes so many rows."""
         counts = None if self.count is None else np.asarray(self.count).astype(int)
         index = slice(None) if counts is None else np.repeat(np.arange(self.num_rows), counts)
         # Nobody takes parts of questions, and equal shapes share what was compiled.
@@ -199,8 +185,7 @@ class Grouped(Judgements):
         return replace(kept._slim(), even=False)
 
     def aggregate(self) -> Self:
-        """Equal rows as one row with a count, sorted by group; the likelihood does not change but
-        for a constant. Rows of count 0 are left out."""
+        """Equal rows as one with a count, sorted by group; rows of count 0 are left out."""
         cells = super().aggregate()
         return cells.rows(np.argsort(np.asarray(cells.group), kind="stable"))
 
@@ -242,7 +227,6 @@ class Grouped(Judgements):
 
     @classmethod
     def _within(cls, result: Any) -> Self:
-        """The data in a result, with the codes of its groups."""
         codes = np.asarray(result["constant_data"][f"{cls.unit}_code"].values)
         arrays = cls._arrays_in(result) | {"group": codes}
         num_units = len(names_from_json(result.attrs[cls.names[cls.unit]]))
@@ -251,5 +235,4 @@ class Grouped(Judgements):
 
 
 def _most(group: Any) -> int:
-    """The largest number of rows of a group."""
     return int(np.bincount(np.asarray(group), minlength=1).max(initial=1))

@@ -280,8 +280,7 @@ class Labels(Grouped):
         return table
 
     def warn(self) -> None:
-        """Warn about what these data cannot tell: items without labels, annotators without labels,
-        classes never said."""
+        """Warn about what these data cannot tell: names without labels, classes unsaid."""
         total = self.votes()
         silent = self.judgements_by("annotator") == 0
         sentences = {

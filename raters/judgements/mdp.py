@@ -671,8 +671,7 @@ def _check_finite(name: str, array: np.ndarray) -> None:
 
 
 def _check_probabilities(process: MDP, transition: _Probs, allowed: _Flags) -> None:
-    """Raise unless something is to be done in each state, and each action somewhere, and
-    probabilities are at least 0 and add up to 1."""
+    """Raise unless states have actions, actions states, and probabilities sum to 1."""
     for names, axis in ((process.states, 1), (process.actions, 0)):
         if (none := ~allowed.any(axis)).any():
             problem = f"has no action in a state, or an action in none: {_some(names, none)}"
@@ -690,7 +689,6 @@ def _check_probabilities(process: MDP, transition: _Probs, allowed: _Flags) -> N
 
 
 def _refuse_sum(name: str, probs: Float[np.ndarray, " state"], where: str = "") -> NoReturn:
-    """Refuse probabilities of states."""
     problem = f"has probabilities from {probs.min():g} that add up to {probs.sum():.6g}{where}"
     expected = "the probabilities of states must be at least 0 and add up to 1"
     line = f"{name} / {name}.sum(-1, keepdims=True) of counts"

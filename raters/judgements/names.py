@@ -182,8 +182,7 @@ def _is_name(value: Any) -> bool:
 
 
 def check_text(values: Iterable[Any], parameter: str, column: str | None = None) -> None:
-    """Raise `DataError` for what is no name, and for names that no file keeps: bytes that are not
-    UTF-8, halves of surrogate pairs, and the character NUL."""
+    """Raise for what is no name, and for what no file keeps: no UTF-8, half surrogates, NUL."""
     values = list(values)
     for value in () if set(map(type, values)) <= {int} else values:
         text = isinstance(value, (str, bytes))

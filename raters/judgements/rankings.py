@@ -359,7 +359,6 @@ class Rankings(Judgements):
         aggregate: bool,
         role: str,
     ) -> Rankings:
-        """The rankings of a table of codes."""
         if (none := ~(table.place > 0).any(1)).any():
             problem = f"has a ranking that places no item, {where(none)}"
             expected = "a ranking places one item or more; leave the others out"
@@ -416,8 +415,7 @@ class Rankings(Judgements):
     def answer_table(
         self, table: Float[np.ndarray, "draw position ranking"]
     ) -> tuple[Shaped[np.ndarray, " item"], Float[np.ndarray, "draw item ranking"]]:
-        """Names of all items, and their probabilities of the first place: 0 where they are not
-        offered."""
+        """Names of all items, and their probabilities of the first place, 0 if not offered."""
         offered = np.asarray(self.offered)
         by_item = np.zeros((len(table), len(self.items), len(offered)), table.dtype)
         row, position = np.nonzero(offered >= 0)
@@ -501,15 +499,13 @@ class Rankings(Judgements):
         return super(Rankings, one).keys(other)
 
     def _alike(self, other: Self) -> tuple[Self, Self]:
-        """These rankings and others, with equally many positions, and with `lowest` where one has
-        it."""
+        """These rankings and others, with equally many positions, and `lowest` alike."""
         width = max(np.shape(part.offered)[1] for part in (self, other))
         asks = self.lowest is not None or other.lowest is not None
         return self._widened(width, asks), other._widened(width, asks)
 
     def _widened(self, width: int, asks: bool) -> Self:
-        """The same rankings with more positions, and with a column that says of which the worst is
-        asked for."""
+        """The same rankings with more positions, and a column: is the worst asked for?"""
         more = ((0, 0), (0, width - np.shape(self.offered)[1]))
         place = None if self.place is None else np.pad(np.asarray(self.place), more)
         offered = np.pad(np.asarray(self.offered), more, constant_values=-1)
@@ -572,21 +568,18 @@ class Rankings(Judgements):
         return Choices.from_frame(table, **roles, **known, counted=True)
 
     def without_worst(self) -> Self:
-        """The rankings without the items that were named as the worst: these are then among the
-        ones without a place."""
+        """The rankings with the items named as the worst among those without a place."""
         place = None if self.place is None else np.maximum(np.asarray(self.place), 0)
         return replace(self, place=place, lowest=None)
 
     def _tallied(self, about: Codes) -> Tallies:
-        """Counted answers by annotator and pair of items, whatever else was offered: 1 where the
-        item of the lower code is ahead. Pairs that a ranking leaves open do not count."""
+        """Counted answers by annotator and pair: 1 where the lower code is ahead."""
         who, offered = np.asarray(self.annotator, np.int64), np.asarray(self.offered, np.int64)
         place, count = np.asarray(self.place), np.asarray(self.weight, float)
         return ordered_pairs(who, offered, place, count, len(self.items))
 
     def warn(self) -> None:
-        """Warn about what these data cannot tell: items that were never offered, and rankings of a
-        single item."""
+        """Warn about what these data cannot tell: items never offered, rankings of one."""
         never = self.judgements_by("item") == 0
         warn_of_each({"item(s) were never offered, and keep their prior": (self.items, never)})
         if single := int(((np.asarray(self.offered) >= 0).sum(1) == 1).sum()):
@@ -595,8 +588,7 @@ class Rankings(Judgements):
     # ---------------------------------------------------------------- checks
 
     def check(self) -> None:
-        """Raise unless the columns fit together, and each ranking places its items from 1 without
-        gaps; see `Judgements.check`."""
+        """Raise unless each ranking places its items from 1 without gaps, and columns fit."""
         super().check()
         offered = np.asarray(self.offered)
         ascending = (np.diff(offered, axis=1) > 0) | (offered[:, 1:] < 0)
@@ -663,8 +655,7 @@ class Rankings(Judgements):
         return self._written(row, [names[position] for position in order])
 
     def single_outcomes(self, row: int) -> dict[float, int]:
-        """The number of the order of a row, and how often it was given; see
-        `Judgements.single_outcomes`."""
+        """The number of the order of a row, and how often it was given."""
         size, depth = self._shape_of(row)[0], int(np.asarray(self.depth)[row])
         place = np.asarray(self.place)[row]
         numbers = [*range(1, depth + 1), *([-1] if self._asks_worst(row) else [])]
@@ -739,7 +730,6 @@ class _Table(NamedTuple):
 
 
 def _by_cells(ranking: Codes, item: Codes, place: Codes, num_rankings: int) -> _Table:
-    """Rankings from cells in any order."""
     order = np.lexsort((item, ranking))
     ranking, item, place = ranking[order], item[order], place[order]
     position = place_within(ranking)

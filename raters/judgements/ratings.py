@@ -159,8 +159,7 @@ class Ratings(OnScale):
     num_ratings = same_as("num_judgements", "Number of ratings, counts included.")
 
     def warn(self) -> None:
-        """Warn about what these data cannot tell: items and annotators without a rating, annotators
-        who use one level only, and parts of the crowd that share no item."""
+        """Warn about what these data cannot tell: names unrated, one level only, parts."""
         used = self.levels_by("annotator")
         same = (used.sum(1) >= _SAME) & ((used > 0).sum(1) == 1)
         sentence = "annotator(s) put every item on one level, which tells no item from another"

@@ -165,24 +165,21 @@ class Responses(Answers):
     num_responses = same_as("num_judgements", "Number of responses, counts included.")
 
     def right_by(self, axis: str) -> Float[np.ndarray, " axis"]:
-        """Number of right responses of each person, or to each item; zeros where the outcomes are
-        not known."""
+        """Number of right responses of each person or item; zeros where unknown."""
         size = len(self.coords[axis])
         if self.correct is None:
             return np.zeros(size)
         return np.bincount(np.asarray(self.codes(axis)), np.asarray(self.correct, float), size)
 
     def to_frame(self) -> pd.DataFrame:
-        """The responses as a table, by name: ``person``, ``item``, ``correct`` (1 or 0) and
-        ``count``."""
+        """The responses by name: ``person``, ``item``, ``correct`` and ``count``."""
         self.check_answered()
         right, total = np.asarray(self.correct, float), np.asarray(self.weight, float)
         table = self._by_outcome("correct", {1: right, 0: total - right})
         return table.reset_index(drop=True)
 
     def warn(self) -> None:
-        """Warn about what these data cannot tell: persons and items without a response, and items
-        that all answered alike."""
+        """Warn about what these data cannot tell: names without responses, items answered alike."""
         asked, right = self.judgements_by("item"), self.right_by("item")
         alike = (asked > 0) & ((right == 0) | (right == asked))
         sentence = (

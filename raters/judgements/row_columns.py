@@ -1,7 +1,4 @@
-"""Columns of rows beside the roles of a kind, such as the time of a judgement: for terms of models.
-
-They are one array with an axis of the columns. A column of text holds codes of its levels.
-"""
+"""Columns of rows beside the roles of a kind, such as times; those of text hold codes of levels."""
 
 from __future__ import annotations
 

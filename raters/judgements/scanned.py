@@ -1,5 +1,4 @@
-"""Judgements from files that are larger than memory, of the containers of which each row is a
-judgement by itself, so that equal rows may be counted before they are read."""
+"""Judgements from files larger than memory: equal rows are counted before they are read."""
 
 from __future__ import annotations
 

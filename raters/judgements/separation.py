@@ -1,5 +1,4 @@
-"""Votes on pairs that give an order of the items and no distances, or not even an order, and a
-place on the screen that cannot be told from the items."""
+"""Votes that tell no distances or no order of items, or no position bias apart from them."""
 
 from __future__ import annotations
 
@@ -51,8 +50,7 @@ def is_separated(votes: Comparisons) -> bool:
 
 
 def order_share(votes: Comparisons) -> float:
-    """Share of the information about an advantage of the first position that rewards cannot
-    imitate: 0 where each item was always shown on the same side, and close to 1 in random order."""
+    """Share of the information about a position's advantage that rewards cannot imitate, 0 to 1."""
     return free_share(votes, None)
 
 

@@ -244,7 +244,6 @@ class Together(Judgements):
 
     @classmethod
     def _within(cls, result: Any) -> Self:
-        """The data in a result."""
         containers = json.loads(result.attrs[PARTS])
         parts = []
         for name, container in containers.items():
@@ -309,8 +308,7 @@ class Together(Judgements):
 
 
 def axis_name(data: Any, part: str, axis: str) -> str:
-    """Return the name that results have for an axis of a part: the same, where all parts that have
-    it have the same names along it."""
+    """Name of a part's axis in results: its own where all parts have the same names along it."""
     if not part:
         return axis
     parts = parts_of(data)

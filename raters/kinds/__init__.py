@@ -62,8 +62,7 @@ class Quantities:
 
 
 class AuditLimits(NamedTuple):
-    """Limits of an audit: the value of the judged quantity below which a judge is not wanted, the
-    probability of intervals, and the largest distance from guessing that counts as guessing."""
+    """Least wanted judged quantity, probability of intervals, distance that is guessing."""
 
     threshold: float
     level: float

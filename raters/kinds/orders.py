@@ -1,5 +1,4 @@
-"""Calibration of an order of items, and of annotators' accuracies, from known orders of some
-pairs."""
+"""Calibration of an order of items, and of annotators' accuracies, from known orders."""
 
 from __future__ import annotations
 

@@ -178,8 +178,7 @@ class JointModel(Model[Together]):
         return start
 
     def check_parts(self, data: Together, sites: Sites) -> None:
-        """Raise unless shared sites have the same axes, names and range in each part, and tied ones
-        a number for each of the same judges."""
+        """Raise unless shared sites are alike, and tied ones have a number for each judge."""
         for parameter, groups in (("shared", self.shared), ("tied", self.tied)):
             for part, site in (member for group in groups for member in group):
                 _check_site(parameter, part, site, sites[part])
@@ -271,7 +270,6 @@ def _is_group(group: Any) -> bool:
 
 
 def _check_site(parameter: str, part: str, site: str, sites: Mapping[str, Any]) -> None:
-    """Raise unless a part has a site."""
     if site in sites:
         return
     # Looser, and 'coefficient' would be offered for a competence that another part has.

@@ -448,7 +448,6 @@ def _largest(fn: dist.Distribution) -> Any:
 
 
 def _name(function: Callable[..., Any]) -> str:
-    """Name of a function, for people."""
     return getattr(function, "__name__", repr(function))
 
 

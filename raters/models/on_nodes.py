@@ -27,8 +27,7 @@ _DISTANCE = 1.25
 
 
 class Integrable[Data: Judgements](CheckedModel[Data]):
-    """Model in which each answer depends on one number of its name along one axis, standard normal
-    beforehand, and on sites of the other axis."""
+    """Model of which each answer depends on one standard normal number of its name on an axis."""
 
     @property
     @abc.abstractmethod

@@ -87,9 +87,8 @@ def class_probs(model: Model[Any], data: Any, draws: Values) -> jax.Array:
 def left_out_responsibility(model: Model[Any], data: Any, values: Values) -> jax.Array:
     r"""Probability of the class of each row's unit given the unit's other rows, under one draw.
 
-    Of a row with a count one judgement is left out, of one that is a sum of judgements all.
-
-    .. math:: p(z = k \mid y_{-m}, \theta) \propto p(z = k, y \mid \theta) / p(y_m \mid k, \theta)
+    Of a row with a count one judgement is left out, of one that is a sum of judgements all:
+    :math:`p(z = k \mid y_{-m}, \theta) \propto p(z = k, y \mid \theta) / p(y_m \mid k, \theta)`.
     """
     site = trace(model, data, values)[model.observed]
     fn, value = site["fn"], site["value"]
@@ -103,13 +102,11 @@ def left_out_responsibility(model: Model[Any], data: Any, values: Values) -> jax
 
 
 def left_out_log_probs(model: Model[Any], data: Any, values: Values) -> jax.Array:
-    r"""Log-probability of each row given the other rows of its unit, under one draw.
-
-    Of a row with a count one judgement is left out, of one that is a sum of judgements all. Without
-    a class that is summed out, it is the log-probability of the row.
+    r"""Log-probability of each row given the other rows of its unit, as `left_out_responsibility`.
 
     .. math:: \log p(y_m \mid y_{-m}, \theta)
-        = \log \sum_k p(z = k \mid y_{-m}, \theta) \, p(y_m \mid k, \theta)"""
+        = \log \sum_k p(z = k \mid y_{-m}, \theta) \, p(y_m \mid k, \theta)
+    """
     site = trace(model, data, values)[model.observed]
     rows = row_log_probs(site["fn"], site["value"])
     of_units = isinstance(site["fn"], GroupedMixture) and not isinstance(site["fn"], RowMixture)
@@ -121,12 +118,7 @@ def left_out_log_probs(model: Model[Any], data: Any, values: Values) -> jax.Arra
 
 
 def answer_probs(model: Model[Any], questions: Any, values: Values) -> jax.Array:
-    r"""Probability of each answer to each question under one draw, given each class that the
-    likelihood sums out.
-
-    .. math:: p(a \mid \theta, q) = \exp \log p(y_q = a \mid \theta)
-
-    by the observed distribution of each row."""
+    """Probability of each answer to each question under one draw, given each class summed out."""
     rows, is_whole = questions.num_rows, questions.answer_dtype is np.int32
     dtype = jnp.int32 if is_whole else jnp.result_type(float)
     outcomes = jnp.asarray(questions.listed_answers(), dtype)

@@ -207,9 +207,7 @@ class Program[Data: Judgements]:
 
     @property
     def counts_classes(self) -> bool:
-        """True if the likelihood sums classes out: of units, which have `latent`, or of single
-        rows, of which nobody but a back-end knows.
-        """
+        """True if the likelihood sums classes out, of units (`latent`) or of single rows."""
         parts = self.parts.values()
         return any(part._read.of_rows or part.latent is not None for part in parts)
 
@@ -371,9 +369,8 @@ def _reading(model: Model[Any], data: Any) -> tuple[_Reading, dict[str, Any]]:
 
 
 def _check_sites(model: Model[Any], sites: dict[str, Any], data: Any) -> None:
-    """Raise unless every back-end sees the same density: the site that the data call observed is
-    there, with one density for each row or unit, no other one is observed, none is scaled,
-    discrete, or in the plate of the rows."""
+    """Raise unless every back-end sees the same density: one observed site, with a density for each
+    row or unit, and no site that is scaled, discrete, or in the plate of the rows."""
     rows = None if data.row in data.names else data.row
     if model.observed not in sites:
         what = f"no site {model.observed!r}, which its data call observed; it has {list(sites)}"

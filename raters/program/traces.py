@@ -36,20 +36,7 @@ def observed_sites(model: Model[Any]) -> tuple[str, ...]:
 
 
 def trace(model: Model[Any], data: Any, values: Values) -> dict[str, Any]:
-    """The program's trace with some sites set to values; the others are drawn.
-
-    Parameters
-    ----------
-    model : Model
-    data : Judgements
-    values : dict of str to array
-        Values of sites.
-
-    Returns
-    -------
-    dict of str to dict
-        NumPyro's record of each site.
-    """
+    """The program's trace by site, with some sites set to values, and the others drawn."""
     return _run(handlers.substitute(model, values), data)
 
 

@@ -278,7 +278,6 @@ def _next(
 
 
 def _limits(audited: Audit | None) -> list[dict[str, Any]]:
-    """Limits of the verdicts."""
     if audited is None:
         return []
     on_crowd = audited.anchor.is_missing or audited.anchor.crowd

@@ -44,15 +44,13 @@ def files_of(
 
 
 def _draw(name: str, arguments: Mapping[str, Any], path: Path) -> None:
-    """Draw a figure into a file."""
     from raters import figures
 
     getattr(figures, name)(**arguments).savefig(path)
 
 
 def for_people(table: pd.DataFrame) -> pd.DataFrame:
-    """Mark text that a spreadsheet would run as a formula by an apostrophe, so that it stays
-    text."""
+    """Mark text that a spreadsheet would run as a formula by an apostrophe."""
     return table.map(lambda cell: f"'{cell}" if isinstance(cell, str) and _FORMULA(cell) else cell)
 
 

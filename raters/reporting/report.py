@@ -222,7 +222,6 @@ def _check_same(audit: Audit | None, program: Program[Any]) -> None:
 
 
 def _table(questions: xr.Dataset | pd.DataFrame | None, data: Judgements) -> pd.DataFrame | None:
-    """Questions as a table."""
     if questions is None:
         return None
     roles = facts.question_roles(data)

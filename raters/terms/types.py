@@ -232,8 +232,7 @@ def clustered[Data: Judgements](
     number: int,
     rng: np.random.Generator | None,
 ) -> tuple[Float[np.ndarray, " type"], list[Data]]:
-    """Return shares of types, and the judgements of the annotators of each, who judge alike; from a
-    single clustering with random seeds where `rng` is given."""
+    """Return shares of types, and the judgements of the annotators of each, by a clustering."""
     tries = _TRIES if rng is None else 1
     cluster = clusters(profile, number, rng or np.random.default_rng(0), tries)
     of_type = cluster[np.asarray(data.codes("annotator"))]

@@ -19,8 +19,7 @@ _TOLERANCE = 1e-8
 
 
 def check_blocks(program: Program[Any], values: Values) -> None:
-    """Blocks are conjugate; and each conditional, given the expected weights and classes, has the
-    slope of the joint density (Fisher's identity)."""
+    """Blocks are conjugate, and each conditional has the slope of the joint density."""
     model = program.model
     if program.is_joint and plans.why_not(program):
         return

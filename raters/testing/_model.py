@@ -382,8 +382,7 @@ def _check_relabelling(program: Program[Any], values: Values, seed: int) -> None
 
 
 def _check_counts(model: Model[Any], data: Any, points: list[Values]) -> None:
-    """A row twice, or once with a double count, or put together by `aggregate`: equal but for
-    Binomial coefficients, which cancel between two points."""
+    """Equal: a row twice, with a double count, and put together by `aggregate`."""
     twice, counted = _kinds.doubled(data)
     change = [
         _log_likelihood(model, table, points[0]) - _log_likelihood(model, table, points[1])

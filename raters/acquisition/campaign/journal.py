@@ -114,8 +114,7 @@ def journal_path(path: Any) -> Path:
 
 
 class Journal:
-    """File that holds a campaign. `identity` are texts that the campaign was started with, by name,
-    and `tag` tells its ids from those of other campaigns."""
+    """File of a campaign, with texts that it was started with; `tag` marks its ids."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = journal_path(path)
@@ -248,11 +247,8 @@ class Journal:
     def ask(
         self, questions: Sequence[Question], *, known: int, seen: tuple[int, Seen] | None = None
     ) -> list[str] | None:
-        """Write a batch of open questions and return ids; None if there are more than `known`.
-
-        With `seen`, also write a decision on a question that arrived when so many had arrived; None
-        if others have arrived since.
-        """
+        """Write open questions and return ids; None if there are more than `known`, or with `seen`,
+        which writes a decision on an arrival too, if others have arrived."""
         with transaction(self.path, write=True) as db:
             last, batch, arrived = db.execute(
                 "SELECT coalesce(max(number), 0), coalesce(max(batch), -1),"
@@ -343,8 +339,7 @@ def _packed(array: Shaped[np.ndarray, " ..."]) -> bytes:
 def transaction(
     path: Path, *, write: bool = False, create: bool = False
 ) -> Iterator[sqlite3.Connection]:
-    """A connection and a transaction, which is committed at the end or rolled back; errors of
-    SQLite become `DataError`."""
+    """A connection and a transaction, committed or rolled back; SQLite's errors as `DataError`."""
     settings: dict[str, Any] = {"uri": True, "timeout": _PATIENCE, "isolation_level": None}
     try:
         # A journal that has gone must not come back empty.

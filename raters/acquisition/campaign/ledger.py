@@ -16,9 +16,7 @@ from raters.judgements.display import display_name
 
 
 class Account(NamedTuple):
-    """Rest of a pool: rows that may be asked, those of them that the rest of the budget pays, the
-    numbers of answers of each annotator, given or open, with earlier judgements, what the
-    questions cost so far, open ones included, the budget, and the rest of it."""
+    """Rest of a pool and of a budget: rows to ask, and what answers, given or open, have cost."""
 
     free: Int[np.ndarray, " free"]
     payable: Int[np.ndarray, " payable"]

@@ -90,8 +90,7 @@ def stored_data(journal: Journal, name: str) -> Any:
 def stored_settings(
     setup: Setup, batch_size: int | None, budget: float | None, stop: Rule | Literal[False] | None
 ) -> dict[str, str]:
-    """Text of the settings that may change between sessions, without those that are None;
-    `SettingError` for a rule that has no meaning here, or could never be met."""
+    """Text of the settings that may change between sessions; raise for rules without a meaning."""
     settings = {}
     if batch_size is not None:
         whole("batch_size", batch_size)

@@ -35,8 +35,7 @@ class Stop(abc.ABC):
 
     @abc.abstractmethod
     def value(self, posterior: Posterior) -> float:
-        """Value that the rule compares with its threshold; `SettingError` when the rule has no
-        meaning for the model."""
+        """Value that is compared with the threshold; `SettingError` where it has no meaning."""
 
     @abc.abstractmethod
     def met(self, value: float) -> bool:
@@ -47,8 +46,7 @@ class Stop(abc.ABC):
         """Describe a value and the threshold in words."""
 
     def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise unless the rule has a meaning for this model and data, and can be met with so many
-        draws of a fit."""
+        """Raise unless the rule has a meaning here, and can be met with so many draws."""
         self.value(posterior)
 
     def __call__(self, posterior: Posterior) -> bool:

@@ -62,8 +62,7 @@ def rank(score: PerSeen, lot: PerSeen, chance: float, level: float) -> tuple[boo
 
 
 def next_level(level: float, rate: float, asked: bool) -> float:
-    r"""Move the level towards the rate: :math:`\ell + \gamma (\rho - a)`, a = 1 where the question
-    was asked (Gibbs and Candès 2021, equation 2)."""
+    """Move the level by γ(ρ − a), a = 1 where the question was asked (Gibbs and Candès 2021)."""
     return level + STEP * rate * (rate - float(asked))
 
 
@@ -109,8 +108,7 @@ class Stream(NamedTuple):
         posterior: Posterior,
         seed: int,
     ) -> tuple[Seen, list[Question], float]:
-        """Decision on a question that can be asked, by scores of the same draws, given that the
-        open questions are asked; the question where it is asked, and `Decision.best`."""
+        """Decision on a question, given the open ones; the question if asked; `Decision.best`."""
         scored = [place for place, seen in enumerate(self.recent) if seen.score is not None]
         rows = [*(self.recent[place].row for place in scored), row]
         new, pool = seed_of(seed, 3, self.place), ledger.pool

@@ -312,8 +312,7 @@ def _combinations[Data: Judgements](
     seed: int = 0,
     **names: Iterable[Any] | None,
 ) -> Data:
-    """Every combination of names where a question has one of each axis, and otherwise every
-    question that somebody was asked, put to every judge; without those that each has answered."""
+    """Every combination of names, or every question asked, for each judge who did not answer."""
     again = type(data).again if again is None else again
     _check_options(again, limit, seed)
     real = data.unpadded()

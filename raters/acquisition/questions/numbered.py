@@ -27,8 +27,7 @@ Keep = Callable[[Codes], Bool[np.ndarray, " question"]]
 
 
 class Abilities(NamedTuple):
-    """Items that each annotator can judge: those of annotator ``judges[k]`` are ``items[start[k] :
-    start[k] + size[k]]``, ascending. Questions about one item are numbered by annotator."""
+    """Items that ``judges[k]`` can judge: ``items[start[k] : start[k] + size[k]]``, ascending."""
 
     judges: Names
     items: Int[np.ndarray, " entry"]

@@ -72,8 +72,7 @@ def _plain_names(data: Any) -> Any:
 
 
 def _check_alike(pool: Judgements, data: Judgements) -> None:
-    """Raise unless names and flags that are no part of a question are equal, and `data` have all
-    units."""
+    """Raise unless names and flags beside the questions are equal, and `data` have all units."""
     if data.unit != data.row and data.num_units < len(data.coords[data.unit]):
         problem, expected = "is a part of judgements", "choose rows of the table, and read it again"
         refuse("data", problem=problem, expected=expected, error=DataError)

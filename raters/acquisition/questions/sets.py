@@ -21,8 +21,7 @@ _MOST_USUAL = 10
 def shape_of(
     rankings: Rankings, size: int | None, depth: int | None, lowest: bool | None, num_items: int
 ) -> tuple[int, int, bool]:
-    """Number of items of a set, of places to fill, and whether the worst is asked for: the most
-    frequent ones unless given."""
+    """Items of a set, places to fill, and whether the worst is asked for; by default most often."""
     if num_items < 2:
         expected = "a set has at least two items"
         refuse("items", problem="is a single item", expected=expected, error=DataError)
@@ -63,8 +62,7 @@ def _usual(rankings: Rankings, num_items: int) -> tuple[int, int, bool]:
 def subsets(
     num_items: int, size: int, most: int, rng: np.random.Generator
 ) -> Int[np.ndarray, "set position"]:
-    """All sets of places of items, ascending; of more than `most`, so many drawn at random, less
-    those drawn twice."""
+    """All sets of places of items, ascending; at most `most`, drawn at random."""
     if math.comb(num_items, size) <= most:
         return np.array(list(itertools.combinations(range(num_items), size)))
     parts = []

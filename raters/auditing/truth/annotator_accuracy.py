@@ -49,8 +49,7 @@ _GRID = np.linspace(-4, 4, 41)
 
 
 class Marks(NamedTuple):
-    """Right and wrong answers of annotators, known and expected; `counted` are the known ones
-    without weights, where they have some."""
+    """Right and wrong answers, known and expected; `counted`: known without weights, if any."""
 
     right: PerAnnotator
     labels: PerAnnotator

@@ -37,10 +37,8 @@ _SCALES, _ANNOTATORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0), 100
 def class_scores(
     votes: csr_array, log_chances: ClassScores, known: Codes, truth: Codes, weights: Weights
 ) -> ClassScores:
-    """Scores of the classes of all items, at known items without their own class.
-
-    The rows of `votes` are pairs of an item and a class, and its columns annotators.
-    """
+    """Scores of the classes of all items, of known ones without their own; rows of `votes` are
+    pairs of an item and a class, columns annotators."""
     num_classes = log_chances.shape[1]
     rows = (known[:, None] * num_classes + np.arange(num_classes)).ravel()
     answers = (votes[rows] > 0).sum(0)
@@ -60,8 +58,7 @@ def class_scores(
 def _fit(
     design: Design, log_chances: ClassScores, truth: Codes, weights: Weights, scale: float
 ) -> tuple[Effects, ClassScores, float]:
-    """Effects at their mode under one value of τ, scores of each known item without its class, and
-    how likely those make the classes."""
+    """Effects at their mode given τ, leave-one-out scores of known items, and their likelihood."""
     items, num_classes = np.arange(len(truth)), design.shape[1]
     ridge = np.eye(design.shape[2]) / scale**2
 

@@ -59,8 +59,7 @@ class KnownOrders(NamedTuple):
         return cls(pairs[:, 0], pairs[:, 1], pairs)
 
     def links(self, most: int) -> Pairs:
-        """Pairs that all orders follow from; of more items or many pairs, links of at most so many
-        random items."""
+        """Pairs that all orders follow from; of many, links of so many random items."""
         if len(self.chain) <= 2 * most and len(np.unique(self.chain)) <= most:
             return self.chain
         some = np.random.default_rng(0).permutation(len(self.better))[: most // 2]
@@ -92,7 +91,6 @@ def links(pairs: Pairs) -> Pairs:
 
 
 def _table(gold: Any) -> Any:
-    """Known orders as a table."""
     if hasattr(gold, "columns") or hasattr(gold, "column_names"):
         return gold
     if isinstance(gold, (Mapping, pd.Series)):

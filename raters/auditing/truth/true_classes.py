@@ -233,8 +233,7 @@ def class_probs_of(evidence: Evidence, unknowns: Values) -> Float[Array, "draw i
 def draw_true_classes(
     evidence: Evidence, unknowns: Values, truth: Codes, rng: Rng
 ) -> tuple[ClassProbs, ClassProbs, Int[np.ndarray, "draw item"]]:
-    """Draw the true class of each item under each draw of the unknowns; and class probabilities,
-    also of known items as if they were not known."""
+    """Draw the true classes under each draw; and probabilities, of known items as if unknown."""
     given = jax.tree.map(jnp.asarray, evidence)
     num_draws, (num_items, num_classes) = len(unknowns["shared"]), evidence.votes.shape
     drawn = np.empty((num_draws, num_items), np.int8 if num_classes < 128 else np.int32)

@@ -160,8 +160,7 @@ def _gaps(
 
 
 def _propagate(centre: PerLink, design: Design) -> tuple[Sites, Sites, PerPoint]:
-    """Precisions and shifts of the sites of known orders, and the log-probability of all orders, at
-    each point, by expectation propagation."""
+    """Site precisions and shifts, and log-probability of all orders, by expectation propagation."""
     turned, one = design.mT, np.eye(design.shape[2])
     precision, shift = np.full(design.shape[:2], 1e-3), np.zeros(design.shape[:2])
     for _ in range(_SWEEPS):

@@ -222,7 +222,6 @@ def _is_conjugate(program: Program[Any], values: Values, names: Sites) -> bool:
 
 
 def _priors(model: Model[Any], data: Any, values: Values) -> _Priors:
-    """Return the prior of each site."""
     sites: dict[str, _Site] = {}
 
     def read(values: Values) -> None:

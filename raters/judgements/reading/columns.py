@@ -32,8 +32,7 @@ from raters.judgements.names import (
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table in one role: its row m holds ``values[code[m]]``, and nothing where the
-    code is −1."""
+    """One column of a table in one role: row m holds ``values[code[m]]``, nothing for −1."""
 
     name: str
     role: str
@@ -96,9 +95,8 @@ class Columns(dict[str, Column]):
         return exact(numbers)
 
     def annotators(self, known: Iterable[Any] | None, once: str = "") -> tuple[Codes, Names]:
-        """Codes and names of the annotators; without a column all rows are by one of the name
-        ``all``. Warns of a column that looks like row numbers, where most would have judged
-        once."""
+        """Codes and names of annotators, one named ``all`` without a column; warns of row
+        numbers."""
         if "annotator" not in self:
             check_no_annotators(known)
             return np.zeros(self.rows, np.int32), ("all",)
@@ -128,9 +126,8 @@ def read_columns(
     part_of: str | None = None,
     **optional: Any,
 ) -> Columns:
-    """The columns named, by role: of one length, and without missing values but in the roles that
-    may have empty cells. A row that lacks a part of a group named by `part_of` is left out with the
-    group."""
+    """The columns named, by role, without missing values but in roles that may have empty cells; a
+    row that lacks a part of a group named by `part_of` leaves with the group."""
     given = {role: name for role, name in optional.items() if name is not None}
     roles = {**required, **given}
     owner: dict[str, str] = {}
@@ -319,8 +316,7 @@ def _converted(values: Any) -> Any:
 
 
 def _series_array(series: nw.Series[Any]) -> np.ndarray:
-    """A column as an array: of objects where it would take whole numbers for floats, which merges
-    those beyond 2**53, or missing categories for others."""
+    """A column as an array: of objects where floats would merge numbers or categories."""
     wide = series.dtype in (nw.Int128, nw.UInt128)
     coded = series.dtype.is_integer() or series.dtype in (nw.Categorical, nw.Enum)
     if wide or (coded and series.null_count()):

@@ -33,8 +33,7 @@ _SUCH = "names=['age', 'length']"
 def features_of(
     features: Any, item: str | None, names: Sequence[str] | None, items: Names
 ) -> tuple[Features, tuple[str, ...]]:
-    """Features in the order of the items, of an array, or of a table with a column of items, and
-    their names."""
+    """Features in the order of the items, of an array or a table with items, and their names."""
     if item is not None:
         return _feature_table(features, item, names, items)
     if isinstance(features, Mapping) or hasattr(type(features), "columns"):
@@ -156,8 +155,7 @@ def in_units_of_users(data: Any, fields: Sequence[str]) -> tuple[Features | None
 def scaled_as(
     like: Any, raw: tuple[Features | None, Names], fields: Sequence[str], parameter: str, of: str
 ) -> dict[str, Any]:
-    """Fields of features that are centred and scaled as those of other judgements, which must be
-    the same, in the order of their coefficients."""
+    """Fields of features that are centred and scaled as the same ones of other judgements."""
     _, centre, scale, known = (getattr(like, field) for field in fields)
     values, names = raw
     if not known and of == "the fit":

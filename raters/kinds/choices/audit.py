@@ -1,5 +1,4 @@
-"""Tables of a fit to choices: coefficients in the user's units, and shares of the alternatives by
-what was offered."""
+"""Tables of a fit to choices: coefficients in the user's units, and shares by offer."""
 
 from __future__ import annotations
 

@@ -46,8 +46,7 @@ def shares(context: kinds.AuditContext) -> kinds.Section:
 
 
 def checks(context: kinds.AuditContext) -> kinds.Section:
-    """Posterior predictive checks: independence from irrelevant alternatives, and habits of single
-    choosers."""
+    """Posterior predictive checks: irrelevant alternatives, and habits of single choosers."""
     checked = check(context.program.model, context.result, replicates=_REPLICATES)
     findings = [{"text": sentence} for sentence in checked.remarks]
     if isinstance(context.program.model, MixedLogit):

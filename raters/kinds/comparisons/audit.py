@@ -1,5 +1,4 @@
-"""Quantities of an audit of comparisons: competence, accuracy on random pairs, and position
-bias."""
+"""Quantities of an audit of comparisons: competence, accuracy, and position bias."""
 
 from __future__ import annotations
 
@@ -232,8 +231,7 @@ def agreement(
     of_type: Int[np.ndarray, " annotator"],
     deviation: Float[np.ndarray, "stratum item"] | None = None,
 ) -> PerAnnotator:
-    """Share of each annotator's votes that go to the item with the higher reward; of a tie,
-    half."""
+    """Share of each annotator's votes for the item of higher reward; of a tie, half."""
     data = data.halved()
     kind = of_type[data.annotator]
     gap = reward[data.first, kind] - reward[data.second, kind]

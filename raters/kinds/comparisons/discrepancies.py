@@ -116,7 +116,6 @@ def _position(layout: Layout) -> Measure | str:
 
 
 def _ties(layout: Layout) -> Measure | str:
-    """Share of ties."""
     data, total = layout.data, layout.number.sum()
     if not data.tied and bool(np.all(np.asarray(data.wins) % 1 == 0)):
         return "no vote is a tie"

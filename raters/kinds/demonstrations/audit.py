@@ -1,5 +1,4 @@
-"""Audit of demonstrations: rationality or competence of each demonstrator, the reward, and the
-policy."""
+"""Audit of demonstrations: rationality or competence, the reward, and the policy."""
 
 from __future__ import annotations
 

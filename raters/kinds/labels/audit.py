@@ -1,5 +1,4 @@
-"""Quantities of an audit of labels: confusion matrices read off the model's program, competence,
-accuracy and information of each annotator, and the labels of the items."""
+"""Quantities of an audit of labels: confusions, competence, accuracy, information, labels."""
 
 from __future__ import annotations
 
@@ -211,8 +210,7 @@ def _values(
 
 
 def _agreement(labels: Labels, chosen: ItemCodes) -> dict[str, np.ndarray]:
-    """Share of each annotator's labels that are the most probable class of their item, and whether
-    all are one class, which on the same items by chance few would be."""
+    """Share of labels that are their item's likeliest class, and whether all are one class."""
     weight, item = np.asarray(labels.weight, float), np.asarray(labels.item)
     code, number = np.asarray(labels.annotator), labels.num_annotators
     given, votes = labels.answer_counts(code, number), labels.votes()

@@ -1,5 +1,4 @@
-"""Calibration of labels: true classes, accuracies and confusion matrices that allow for mistakes
-that a crowd makes together."""
+"""Calibration of labels, which allows for mistakes that a crowd makes together."""
 
 from __future__ import annotations
 
@@ -53,8 +52,7 @@ _NUMBERS = 10_000_000
 
 @dataclass(frozen=True)
 class LabelCalibration(Calibration):
-    """Statements about labels: also ``class_probability`` of each item, ``unaided_probability`` of
-    known items as if their class were not known, and the ``weights`` of these."""
+    """Statements about labels: also ``class_probability``, ``unaided_probability``, ``weights``."""
 
     class_probability: xr.DataArray
     unaided_probability: xr.DataArray

@@ -1,5 +1,4 @@
-"""Quantities of an audit of rankings: the competence of each annotator, and the pairs of items that
-they put in the model's order."""
+"""Quantities of an audit of rankings: competence, and pairs in the model's order."""
 
 from __future__ import annotations
 

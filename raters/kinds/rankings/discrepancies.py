@@ -66,8 +66,7 @@ WORST = Discrepancy(
 
 
 def _late_places(layout: Layout) -> Measure | str:
-    """Slope, along the places of each ranking, of the log-probability of the item in the place less
-    its expectation, in nats from one place to the next."""
+    """Slope, along places, of log-probabilities less expectations, in nats a place."""
     size, depth = (np.asarray(layout.data.offered) >= 0).sum(1), np.asarray(layout.data.depth)
     # The last of the items is no choice.
     decided = np.minimum(depth, size - 1)

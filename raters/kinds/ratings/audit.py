@@ -1,5 +1,4 @@
-"""Audit of ratings: competence, severity and scale use of each annotator, and fair ratings of the
-items."""
+"""Audit of ratings: competence, severity and scale use of annotators, and fair ratings."""
 
 from __future__ import annotations
 

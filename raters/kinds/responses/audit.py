@@ -1,5 +1,4 @@
-"""Audit of item responses, right or wrong or graded: the ability of each person, and a table of the
-items."""
+"""Audit of item responses, right or wrong or graded: abilities, and a table of the items."""
 
 from __future__ import annotations
 

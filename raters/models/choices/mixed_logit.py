@@ -277,8 +277,7 @@ class MixedLogit(Utility):
         return sentences
 
     def _warnings_of_groups(self, data: Choices) -> tuple[str, ...]:
-        """Warn of two groups that make the same difference within all sets of each chooser, as a
-        group and all other alternatives do: their variances only count added up."""
+        """Warn of two groups whose variances only count added up, within all sets."""
         data = data.unpadded()
         inside = self._inside(data)[np.asarray(data.alternative)]
         rows = np.bincount(data.group, minlength=data.num_units)[:, None]

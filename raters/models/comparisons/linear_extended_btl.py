@@ -28,16 +28,13 @@ class LinearExtendedBTL(TermModel):
     comparisons of reward-rational choice (Jeon, Milli and Dragan 2020), in which :math:`\theta` is
     the reward and :math:`\beta` the rationality of `MaxEntIRL`. `JointModel` fits both together.
 
-    B, τ and the sign are those of `ExtendedBTL`: [0, 1] (``"unit"``), [0, ∞) (``"positive"``) or
-    the real line (``"signed"``), where τ is 1 unless given.
-
     Identification: the likelihood is invariant to the scale, (θ, β) → (c·θ, β/c), and with
     ``"signed"`` to the sign. The prior, with the crowd about β = 1, determines both.
 
     Parameters
     ----------
     competence : {"unit", "positive", "signed"}
-        Range of the competences. Choose ``"signed"`` to find adversaries.
+        Range B: [0, 1], [0, ∞) or the real line. Choose ``"signed"`` to find adversaries.
     coefficient_scale : float, optional
         Standard deviation s of the coefficients, in logits for one unit of a feature; learned
         unless given.

@@ -92,7 +92,6 @@ def _(
 
 
 def _action_values(reward: Rewards, dynamics: Dynamics, values: Values) -> Rewards:
-    """Values of the actions."""
     return reward + dynamics.bonus + dynamics.transition @ values
 
 

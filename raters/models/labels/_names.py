@@ -127,5 +127,4 @@ def _in_words(order: Order, data: Labels) -> str:
 
 
 def _short(parts: list[str]) -> str:
-    """Return the first parts of a list."""
     return ", ".join(parts[:_MOST_NAMES]) + (", …" if len(parts) > _MOST_NAMES else "")
