@@ -101,7 +101,22 @@ def sample_competence(range: str, spread: Any, number: int) -> Float[Array, " an
 
 
 @dataclass(frozen=True)
-class Effect(Term):
+class OfColumn(Term):
+    """Term that depends on a column of the rows."""
+
+    column: str
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.column,)
+
+    @property
+    def linear(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (f"{self.column}_effect",)
+
+
+@dataclass(frozen=True)
+class Effect(OfColumn):
     r"""Linear effect of a column of numbers, :math:`\alpha x` with
     :math:`\alpha \sim \mathrm{Normal}(0, s)`.
 
@@ -116,16 +131,7 @@ class Effect(Term):
         Standard deviation s.
     """
 
-    column: str
     scale: float = 1.0
-
-    @property
-    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (self.column,)
-
-    @property
-    def linear(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (f"{self.column}_effect",)
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         effect = numpyro.sample(*self.linear, dist.Normal(0.0, self.scale))
@@ -137,7 +143,7 @@ class Effect(Term):
 
 
 @dataclass(frozen=True)
-class Groups(Term):
+class Groups(OfColumn):
     r"""Effect of each level of a column of text, such as the base model of a judge:
     :math:`\alpha_g \sim \mathrm{Normal}(0, s)`, :math:`s \sim \mathrm{LogNormal}(\log ½, 1)`.
 
@@ -145,16 +151,6 @@ class Groups(Term):
     ----------
     column : str
     """
-
-    column: str
-
-    @property
-    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (self.column,)
-
-    @property
-    def linear(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (f"{self.column}_effect",)
 
     @property
     def scales(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -181,7 +177,7 @@ class Groups(Term):
 
 
 @dataclass(frozen=True)
-class Drift(Term):
+class Drift(OfColumn):
     r"""Change of each annotator along a column of whole numbers, a random walk from 0:
 
     .. math::
@@ -203,16 +199,11 @@ class Drift(Term):
     linear = ("step",)
     scales = ("step_spread",)
 
-    column: str
     periods: int
 
     def __post_init__(self) -> None:
         if self.periods < 2:
             refuse("periods", self.periods, "leaves no step", "give two at least")
-
-    @property
-    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (self.column,)
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         spread = numpyro.sample("step_spread", dist.LogNormal(jnp.log(0.2), 1.0))

@@ -14,11 +14,12 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment, minimize
 from scipy.special import logsumexp
 
-from raters.distributions import GroupedMixture
+from raters.distributions import ConfusedLabel, GroupedMixture
+from raters.distributions.labels import RightOrWrongLabel
 from raters.errors import Reason
 from raters.judgements.connection import judges_by_part, part_of
 from raters.judgements.labels import Labels
-from raters.model import Fit, Spread, Values, probability_of_mirror
+from raters.model import Exchange, Fit, Spread, Symmetry, Values, probability_of_mirror
 from raters.models.labels._names import open_names, shares_of_names
 from raters.models.settings import CheckedModel
 
@@ -310,8 +311,43 @@ def switched(
     return ()
 
 
+class AccuracyModel(CheckedModel[Labels]):
+    """Model with one accuracy for each annotator."""
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        return (Exchange((("prevalence", -1),), complemented=("accuracy",)),)
+
+    def observe(
+        self, prevalence: Float[Array, " true_class"], accuracy: Array, data: Labels
+    ) -> None:
+        """Sample the observed site."""
+        logits = (jnp.log(accuracy) - jnp.log1p(-accuracy))[data.annotator][:, None]
+        label = RightOrWrongLabel(logits, data.num_classes)
+        observe(dist.Categorical(probs=prevalence), label, data)
+
+    def start(self, data: Labels) -> Values:
+        return {"prevalence": start_prevalence(data), "accuracy": start_accuracy(data)}
+
+    def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return ()
+        return worse_than_chance(fit.draws, data)
+
+
 class ConfusionModel(CheckedModel[Labels]):
     """Model with confusion matrices."""
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        return (Exchange((("prevalence", -1), ("confusion", -2))),)
+
+    def observe(
+        self, prevalence: Float[Array, " true_class"], confusion: Array, data: Labels
+    ) -> None:
+        """Sample the observed site."""
+        label = ConfusedLabel(confusion, data.annotator)
+        observe(dist.Categorical(probs=prevalence), label, data)
 
     def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
         if fit is None:
