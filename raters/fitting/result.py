@@ -162,8 +162,7 @@ def model_of(result: xr.DataTree) -> Model[Any]:
     Model
     """
     check_result(result)
-    model: Model[Any] = from_json(result.attrs.get("model", ""), (Model,), "model")
-    return model
+    return from_json(result.attrs.get("model", ""), (Model,), "model")
 
 
 def program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:

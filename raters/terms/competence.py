@@ -57,8 +57,7 @@ class Competence(Prepared):
 
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]:
         competence = sample_competence(self.range, ready, data.num_annotators)
-        of_rows: Array = competence[data.annotator]
-        return of_rows
+        return competence[data.annotator]
 
     def start(self, data: Comparisons) -> Values:
         start: Values = {"competence": jnp.full(data.num_annotators, 0.8)}
@@ -94,10 +93,9 @@ def sample_spread(fixed: float | None, median: float = 0.5, deviation: float = 1
 def sample_competence(range: str, spread: Any, number: int) -> Float[Array, " annotator"]:
     """Sample a competence for each annotator, normal about 1 within its range."""
     with numpyro.plate("annotator", number):
-        competence: Array = numpyro.sample(
+        return numpyro.sample(
             "competence", dist.TruncatedNormal(1.0, spread, low=LOW[range], high=HIGH[range])
         )
-        return competence
 
 
 @dataclass(frozen=True)
@@ -135,8 +133,7 @@ class Effect(OfColumn):
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         effect = numpyro.sample(*self.linear, dist.Normal(0.0, self.scale))
-        value: Array = jnp.asarray(data.column(self.column)) * effect
-        return value
+        return jnp.asarray(data.column(self.column)) * effect
 
     def start(self, data: Comparisons) -> Values:
         return dict.fromkeys(self.linear, jnp.asarray(0.0))
@@ -160,8 +157,7 @@ class Groups(OfColumn):
         spread = numpyro.sample(*self.scales, dist.LogNormal(jnp.log(0.5), 1.0))
         effects = dist.Normal(0.0, spread).expand([len(data.levels(self.column))]).to_event(1)
         effect = numpyro.sample(*self.linear, effects, infer={"event_dims": [self.column]})
-        of_rows: Array = effect[jnp.asarray(data.column(self.column))]
-        return of_rows
+        return effect[jnp.asarray(data.column(self.column))]
 
     def start(self, data: Comparisons) -> Values:
         effect = jnp.zeros(len(data.levels(self.column)))
@@ -213,11 +209,10 @@ class Drift(OfColumn):
         period = jnp.asarray(data.column(self.column))
         row = jnp.zeros(jnp.shape(period), int)
         # By an index for each row, as the conjugate updates read it.
-        walk: Array = sum(
+        return sum(
             jnp.where(period > place, 1.0, 0.0) * step[data.annotator, row + place]
             for place in range(self.periods - 1)
         )
-        return walk
 
     def start(self, data: Comparisons) -> Values:
         return {"step": jnp.zeros((data.num_annotators, self.periods - 1)), "step_spread": 0.2}

@@ -39,8 +39,7 @@ def observe(mixing: dist.Distribution, component: dist.Distribution, data: Label
 def sample_prevalence(data: Labels, concentration: float = 1.0) -> Float[Array, " true_class"]:
     """Sample the frequency of each class."""
     prior = dist.Dirichlet(jnp.full(data.num_classes, concentration))
-    prevalence: Array = numpyro.sample("prevalence", prior, infer={"event_dims": ["true_class"]})
-    return prevalence
+    return numpyro.sample("prevalence", prior, infer={"event_dims": ["true_class"]})
 
 
 def concentration(
@@ -61,10 +60,7 @@ def sample_confusion(
         numpyro.plate("annotator", data.num_annotators, dim=-2),
         numpyro.plate("true_class", data.num_classes, dim=-1),
     ):
-        confusion: Array = numpyro.sample(
-            "confusion", dist.Dirichlet(prior), infer={"event_dims": ["label"]}
-        )
-        return confusion
+        return numpyro.sample("confusion", dist.Dirichlet(prior), infer={"event_dims": ["label"]})
 
 
 # ---------------------------------------------------------------------- start
@@ -169,10 +165,7 @@ def sample_coefficient(scale: float | None, data: Labels) -> Float[Array, "featu
         numpyro.plate("feature", data.num_features, dim=-2),
         numpyro.plate("true_class", data.num_classes, dim=-1),
     ):
-        coefficient: Array = numpyro.sample(
-            "coefficient", dist.Normal(0.0, coefficient_scales(learned, data))
-        )
-        return coefficient
+        return numpyro.sample("coefficient", dist.Normal(0.0, coefficient_scales(learned, data)))
 
 
 def coefficient_scales(scale: Any, data: Labels) -> Float[Array, "feature 1"]:
@@ -382,8 +375,7 @@ def sample_ability(data: Labels) -> Float[Array, " annotator"]:
     mean = numpyro.sample("ability_mean", dist.Normal(2.0, 1.0))
     spread = numpyro.sample("ability_spread", dist.LogNormal(0.0, 0.5))
     with numpyro.plate("annotator", data.num_annotators):
-        ability: Array = numpyro.sample("ability", dist.Normal(mean, spread))
-        return ability
+        return numpyro.sample("ability", dist.Normal(mean, spread))
 
 
 def why_not_record(data: Labels, name: str) -> str | None:

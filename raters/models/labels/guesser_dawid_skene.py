@@ -143,5 +143,4 @@ def ways_of_guessing(num_classes: int) -> Float[np.ndarray, "way label"]:
         grid = (np.diff(edges, axis=1) - 1) / steps
     else:
         grid = np.vstack([np.eye(num_classes), np.full(num_classes, 1 / num_classes)])
-    ways: np.ndarray = (1 - _ANY) * grid + _ANY / num_classes
-    return ways
+    return (1 - _ANY) * grid + _ANY / num_classes
