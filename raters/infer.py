@@ -327,8 +327,7 @@ class _Reading:
         return {name: one for name, one in each.items() if one is not None}, others
 
     def read(self, values: Values) -> tuple[dict[str, _Terms], Values]:
-        read: tuple[dict[str, _Terms], Values] = jax.tree.map(np.asarray, self._read(values))
-        return read
+        return jax.tree.map(np.asarray, self._read(values))
 
     def tried(self, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         """Return why the log density is not quadratic in some sites, and the terms they enter."""
@@ -429,8 +428,7 @@ def _block(reading: _Reading, names: tuple[str, ...], terms: Any = None) -> _Blo
 
     @jax.jit
     def derivative(point: Values, along: Entries) -> Rows:
-        slope: Rows = _linear(reading.run, block, point, {})[0](along)
-        return slope
+        return _linear(reading.run, block, point, {})[0](along)
 
     for name, (at, size) in zip(shapes, block.spans, strict=True):
 
@@ -612,8 +610,7 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
 
     def postprocess_fn(self, model_args: Any, model_kwargs: Any) -> Callable[[Values], Values]:
         """Return the function from `z` to the values of all sites."""
-        fn: Callable[[Values], Values] = self._postprocess(*model_args, **(model_kwargs or {}))
-        return fn
+        return self._postprocess(*model_args, **(model_kwargs or {}))
 
     def _plan(self, args: Any, kwargs: Any) -> _Plan:
         """Read the program on some data, once."""
@@ -640,8 +637,7 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
         self._sample_fn = self._step
         start = partial(self._start, num_warmup, model_args, kwargs)
         started = start if is_prng_key(rng_key) else jax.vmap(start)
-        state: PolyaGammaState = started(rng_key, init_params)
-        return state
+        return started(rng_key, init_params)
 
     def _start(
         self, num_warmup: int, args: Any, kwargs: Any, rng_key: Array, init_params: Any
@@ -671,8 +667,7 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
             return PolyaGammaState(z, potential, diverging, omega, state, rng_key)
 
         z = info.param_info.z | (init_params or {})
-        state: PolyaGammaState = start(z, rng_key, inner_key, omega_key)
-        return state
+        return start(z, rng_key, inner_key, omega_key)
 
     def _constrained(self, z: Values, args: Any, kwargs: Any) -> Values:
         """Return the values of the latent sites; others may be deterministic."""
@@ -683,8 +678,7 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
         """Return the next state."""
         step = partial(self._step, model_args, model_kwargs or {})
         stepped = step if is_prng_key(state.rng_key) else jax.vmap(step)
-        following: PolyaGammaState = stepped(state)
-        return following
+        return stepped(state)
 
     def _density_of_others(self, *args: Any, **kwargs: Any) -> Callable[[Values], Array]:
         """Return the potential energy of the sites in no block, given ω and the blocks."""

@@ -23,7 +23,6 @@ MODULES = {
     "raters.acquisition.scores": "Further scores of questions.",
     "raters.acquisition.batches": "Further rules for batches.",
     "raters.acquisition.formats": "Questions and answers of Label Studio and Argilla.",
-    "raters.acquisition.noisy_labels": "Training on noisy labels.",
     "raters.alignment": "Policies from rewards, and regrets of types.",
     "raters.imitation": "Imitation learning on tables.",
     "raters.datasets": "Generators with known truth, and one small real table.",

@@ -1,8 +1,7 @@
 """Choice of the next questions: scores, batches, policies, campaigns and their simulation.
 
 Further scores, batches and rules are in the modules `scores`, `batches`, `policy` and
-`campaign.stopping`; `formats` exchanges questions with Label Studio and Argilla, and `noisy_labels`
-compares ways to train on labels.
+`campaign.stopping`; `formats` exchanges questions with Label Studio and Argilla.
 """
 
 from raters.acquisition.batches import SpanningTree, Top

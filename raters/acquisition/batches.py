@@ -350,8 +350,7 @@ def _conditional_entropy(
     for answer in range(probs.shape[1]):
         p_answer = given.T @ probs[:, answer]  # (configuration, question)
         entropy = entropy - p_configuration @ jax.scipy.special.xlogy(p_answer, p_answer)
-    bits: jax.Array = entropy / jnp.log(2.0)
-    return bits
+    return entropy / jnp.log(2.0)
 
 
 @dataclass(frozen=True)

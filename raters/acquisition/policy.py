@@ -59,8 +59,7 @@ class BestMean(AnnotatorRule):
 
     def preference(self, posterior: Posterior) -> PerAnnotator:
         """Posterior means of the competences."""
-        mean: np.ndarray = np.abs(np.asarray(posterior.weight).ravel() @ _competence(posterior))
-        return mean
+        return np.abs(np.asarray(posterior.weight).ravel() @ _competence(posterior))
 
 
 @dataclass(frozen=True)

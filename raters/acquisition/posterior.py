@@ -180,8 +180,7 @@ class Posterior:
         """Probability of each class, shape (draw, unit, class); None for a model without."""
         if self.program.latent is None:
             return None
-        probs: jax.Array = class_probs(self.model, jax.tree.map(jnp.asarray, self.data), self.flat)
-        return probs
+        return class_probs(self.model, jax.tree.map(jnp.asarray, self.data), self.flat)
 
     def responsibility(self) -> Float[np.ndarray, "unit class"]:
         """Posterior probability of each class of each unit, for a model that sums classes out."""
@@ -190,8 +189,7 @@ class Posterior:
         return self._averaged(self._responsibilities)
 
     def _averaged(self, probs: Float[Array, "draw unit class"]) -> Float[np.ndarray, "unit class"]:
-        mean: np.ndarray = np.tensordot(self.weight.ravel(), np.asarray(probs), 1)
-        return mean
+        return np.tensordot(self.weight.ravel(), np.asarray(probs), 1)
 
     @cached_property
     def _true_classes(self) -> Float[Array, "draw unit class"] | None:
@@ -231,10 +229,7 @@ class Posterior:
         weight = jnp.asarray(self.weight)
         classes = self._true_classes if calibrated else self._responsibilities
         unit = None if classes is None else asked.codes(self.program.unit)
-        probs: AnswerProbs = _answer_probs(
-            self.model, by_class, asked, self.flat, weight, classes, unit
-        )
-        return probs
+        return _answer_probs(self.model, by_class, asked, self.flat, weight, classes, unit)
 
     def by_pieces(self, questions: Any, function: Callable[[Any], Any]) -> np.ndarray:
         """A function of questions (last axis), computed by pieces that fit in memory."""

@@ -99,8 +99,7 @@ class Audit:
     @property
     def flagged(self) -> list[Any]:
         """Names of the annotators with verdict ``drop``."""
-        names: list[Any] = self._dropped[self.judge].values.tolist()
-        return names
+        return self._dropped[self.judge].values.tolist()
 
     @property
     def wrong_drops(self) -> float:

@@ -197,10 +197,7 @@ def uniformity(ranks: xr.Dataset) -> xr.Dataset:
         # counts the observed case.
         return 1 - _coverage(replicates, points, tail.min() * (1 + 1e-9))
 
-    p_values: xr.Dataset = xr.apply_ufunc(
-        p_value, ranks, input_core_dims=[["replicate"]], vectorize=True
-    )
-    return p_values
+    return xr.apply_ufunc(p_value, ranks, input_core_dims=[["replicate"]], vectorize=True)
 
 
 def _bands(replicates: int, points: int, tail: float) -> tuple[Counts, Counts]:

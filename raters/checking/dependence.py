@@ -332,8 +332,7 @@ class _Crossed:
             scipy.sparse.csr_array((values, self.question, self.ends), shape=shape)
             for values in (one, other)
         )
-        dense: np.ndarray = (left @ right.T).toarray()
-        return dense
+        return (left @ right.T).toarray()
 
 
 # Residuals of each row, and weights of the questions by a Bayesian bootstrap.

@@ -79,8 +79,7 @@ class Layout:
     def residuals(self, draw: Draw) -> PerAnswer:
         """Counts less their expectation; of pairs, for the answer of the smaller code first."""
         own = draw.counts - self.number * draw.probs
-        turned: np.ndarray = np.where(self.turned, own[::-1], own)
-        return turned
+        return np.where(self.turned, own[::-1], own)
 
 
 @dataclass(frozen=True)

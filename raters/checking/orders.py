@@ -71,14 +71,12 @@ class Stages(NamedTuple):
     @property
     def residual(self) -> Positions:
         """Residuals summed over choices in which an item was left; the worst counts as lower."""
-        total: np.ndarray = sum((one.residual for one in self.places), -self.worst.residual)
-        return total
+        return sum((one.residual for one in self.places), -self.worst.residual)
 
     @property
     def variance(self) -> Positions:
         """Variance of `residual`."""
-        total: np.ndarray = sum((one.variance for one in self.places), self.worst.variance)
-        return total
+        return sum((one.variance for one in self.places), self.worst.variance)
 
     @property
     def surprise(self) -> Float[np.ndarray, "ranking stage"]:
@@ -138,8 +136,7 @@ def _drawn(
         site = trace(model, data, values)[model.observed]
         return utility_and_places(site["fn"], site["value"], key)
 
-    drawn: tuple[Array, Array] = jax.lax.map(one, (draws, keys))
-    return drawn
+    return jax.lax.map(one, (draws, keys))
 
 
 @singledispatch

@@ -58,8 +58,7 @@ class Check:
     @property
     def failed(self) -> list[str]:
         """Names of the discrepancies that fail."""
-        names: list[str] = self.table["discrepancy"].values[self.table["fails"].values].tolist()
-        return names
+        return self.table["discrepancy"].values[self.table["fails"].values].tolist()
 
     def __str__(self) -> str:
         shown = ["observed", "replicated", "replicated_low", "replicated_high"]

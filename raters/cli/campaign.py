@@ -239,8 +239,7 @@ def _imported(given: Namespace, campaign: Campaign) -> dict[str, Any]:
     for words, ids in left.items():
         if ids:
             note(f"{len(ids)} question(s) {words}: {', '.join(ids[:5])}")
-    answers: dict[str, Any] = content.answers
-    return answers
+    return content.answers
 
 
 def read_json(path: Path) -> Any:

@@ -317,8 +317,7 @@ def _pool_of(program: Program[Any], judges: Sequence[Any] = (), **options: Any) 
             options["again"] = True
     if judges:
         options[data.names[data.judge]] = list(judges)
-    pool: Judgements = Candidates.of(data, **options)
-    return pool
+    return Candidates.of(data, **options)
 
 
 def _judges_alike(program: Program[Any]) -> bool:

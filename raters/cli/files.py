@@ -130,8 +130,7 @@ def read_table(path: Path) -> pd.DataFrame:
             raise ValueError("it is empty")
         if kind == "Parquet":
             with path.open("rb") as file:
-                table: pd.DataFrame = parquet.read_table(file).to_pandas(integer_object_nulls=True)
-                return table
+                return parquet.read_table(file).to_pandas(integer_object_nulls=True)
         text = _text(path)
         return _json_lines(text) if kind == "JSON lines" else _separated(text, kind == "TSV")
     except (ValueError, EOFError, OSError, zlib.error, csv.Error) as error:

@@ -203,8 +203,7 @@ def model_given(given: Namespace, kind: Kind) -> Model[Any]:
             refuse("model", given.model, f"is no model of {kind.name}", f"choose one of {others}")
         owner = kind.default if type(kind.default) is owner else owner
     known, texts = fields(owner), settings_of(given)
-    model: Model[Any] = built({name: texts[name] for name in texts if name in known}, owner)[0]
-    return model
+    return built({name: texts[name] for name in texts if name in known}, owner)[0]
 
 
 def backends_given(given: Namespace) -> list[type[Backend]]:

@@ -201,11 +201,9 @@ class PlackettLuce(OfSets):
         value = jnp.asarray(value)
         if self.utility.ndim > 1:
             of_class = jax.vmap(lambda utility: self._of_class(utility).log_prob(value[:, 0]), 1, 1)
-            log_probs: Array = of_class(self.utility)
-            return log_probs
+            return of_class(self.utility)
         if value.ndim > 1:
-            each: Array = jnp.vectorize(self._log_prob, signature="(r)->(k)")(value)
-            return each
+            return jnp.vectorize(self._log_prob, signature="(r)->(k)")(value)
         return self._log_prob(value)
 
     def _log_prob(self, value: Num[Array, " row"]) -> Float[Array, " ranking"]:
@@ -243,8 +241,7 @@ class PlackettLuce(OfSets):
         if self.utility.ndim > 1:
             keys = jax.random.split(key, self.utility.shape[1])
             of_class = jax.vmap(lambda u, k: self._of_class(u).sample(k, sample_shape), (1, 0), -1)
-            drawn: Array = of_class(self.utility, keys)
-            return drawn
+            return of_class(self.utility, keys)
         key, key_of_worst = (key, None) if self.lowest is None else jax.random.split(key)
         noisy = self.utility + jax.random.gumbel(
             key, (*sample_shape, *self.utility.shape), self.utility.dtype

@@ -21,8 +21,7 @@ def normal_score(fn: dist.Distribution, value: Any) -> Float[Array, " ..."]:
     r"""Normal score of a value, :math:`\Phi^{-1}(F(x))`, of distribution function F."""
     one = unwrapped(fn)
     if isinstance(one, dist.Normal):
-        score: Array = (value - one.loc) / one.scale
-        return score
+        return (value - one.loc) / one.scale
     prob = one.cdf(value)
     edge = _EDGE[jnp.dtype(prob.dtype)]
     return ndtri(jnp.clip(prob, edge, 1 - edge))
@@ -32,8 +31,7 @@ def of_score(fn: dist.Distribution, score: Any) -> Float[Array, " ..."]:
     """Value of a normal score: the inverse of `normal_score`."""
     one = unwrapped(fn)
     if isinstance(one, dist.Normal):
-        value: Array = one.loc + one.scale * score
-        return value
+        return one.loc + one.scale * score
     transform, prob = biject_to(one.support), ndtr(score)
     low = jnp.full(jnp.shape(prob), -_WIDEST)
 
@@ -43,8 +41,7 @@ def of_score(fn: dist.Distribution, score: Any) -> Float[Array, " ..."]:
         return jnp.where(below, middle, ends[0]), jnp.where(below, ends[1], middle)
 
     ends = jax.lax.fori_loop(0, _HALVINGS, halved, (low, -low))
-    found: Array = transform((ends[0] + ends[1]) / 2)
-    return found
+    return transform((ends[0] + ends[1]) / 2)
 
 
 def unwrapped(fn: dist.Distribution) -> dist.Distribution:
@@ -85,8 +82,7 @@ class Correlated(dist.Distribution):
         """Log density of each value."""
         score = normal_score(self.base, value)
         own = dist.Normal(self.mean_score, self.spread).log_prob(score)
-        log_prob: Array = self.base.log_prob(value) + own - dist.Normal().log_prob(score)
-        return log_prob
+        return self.base.log_prob(value) + own - dist.Normal().log_prob(score)
 
 
 def given_scores(

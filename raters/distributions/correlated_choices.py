@@ -122,8 +122,7 @@ def _table(
     values: PerRow, set: Codes, place: Codes, shape: tuple[int, int], nothing: float
 ) -> Table:
     """Values of rows as a table, with `nothing` where a set is shorter."""
-    table: Array = jnp.full(shape, nothing, values.dtype).at[set, place].set(values, mode="drop")
-    return table
+    return jnp.full(shape, nothing, values.dtype).at[set, place].set(values, mode="drop")
 
 
 def _given(utility: Table) -> Table:
@@ -134,8 +133,7 @@ def _given(utility: Table) -> Table:
     nodes = jnp.asarray(_OWN, utility.dtype)
     below = log_ndtr(ahead[..., None] + nodes)
     others = jnp.where(jnp.eye(size, dtype=bool)[None, :, :, None], 0.0, below).sum(2)
-    log_probs: Array = jax.nn.logsumexp(others + weight, axis=-1)
-    return log_probs
+    return jax.nn.logsumexp(others + weight, axis=-1)
 
 
 def _averaged(utility: Table, loading: Table) -> Table:
@@ -145,12 +143,10 @@ def _averaged(utility: Table, loading: Table) -> Table:
     # One node at a time, and computed again for the gradient: all at once would not fit.
     given = jax.checkpoint(lambda node: _given(utility + loading * node))
     each = jax.lax.map(given, nodes)
-    log_probs: Array = jax.nn.logsumexp(each + weight[:, None, None], axis=0)
-    return log_probs
+    return jax.nn.logsumexp(each + weight[:, None, None], axis=0)
 
 
 def _log_weights(nodes: Float[np.ndarray, " node"]) -> Float[np.ndarray, " node"]:
     """Log weights of evenly spaced nodes under a standard normal density."""
     log_density = -(nodes**2) / 2
-    weights: np.ndarray = log_density - np.log(np.exp(log_density).sum())
-    return weights
+    return log_density - np.log(np.exp(log_density).sum())

@@ -54,8 +54,7 @@ class ScaledReal(constraints.Constraint):
         self.unit = unit
 
     def __call__(self, x: Any) -> Bool[Array, " ..."]:
-        finite: Array = constraints.real(x)
-        return finite
+        return constraints.real(x)
 
     def feasible_like(self, prototype: Any) -> Array:
         """Return zeros in the shape of a prototype."""

@@ -92,8 +92,7 @@ class Repeated(dist.Distribution):
 
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
         """Draw one judgement for each row."""
-        drawn: jax.Array = self.base.sample(key, sample_shape)
-        return drawn
+        return self.base.sample(key, sample_shape)
 
 
 class Tabulated(dist.Distribution):
@@ -120,8 +119,7 @@ class Tabulated(dist.Distribution):
 
     def table(self) -> Array:
         """Log-probability of each value under each distribution."""
-        table: Array = self.base.log_prob(self.base.enumerate_support(expand=False))
-        return table
+        return self.base.log_prob(self.base.enumerate_support(expand=False))
 
     def log_prob(self, value: Array) -> Array:
         """Log-probability of each row's value."""
@@ -129,8 +127,7 @@ class Tabulated(dist.Distribution):
         if place.shape[1:] == (1,) * (place.ndim - 1):
             return table[place[:, 0], self.cell]
         of_row: Array = jnp.moveaxis(table, 0, -1)[self.cell]
-        log_probs: Array = jnp.take_along_axis(of_row, place[..., None], axis=-1)[..., 0]
-        return log_probs
+        return jnp.take_along_axis(of_row, place[..., None], axis=-1)[..., 0]
 
     def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:
         """Draw a value for each row."""

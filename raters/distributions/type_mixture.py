@@ -54,8 +54,7 @@ class TypeMixture(dist.MixtureSameFamily):
             component = component.base_dist
         if isinstance(component, dist.Beta):
             return jnp.stack([component.concentration1, component.concentration0], -1)
-        concentration: Array = component.concentration
-        return concentration
+        return component.concentration
 
     def rows(self, value: Array) -> Float[Array, "*judge *row entry"]:
         """Return values in the form of the concentrations: of a beta distribution p and 1 − p."""

@@ -132,7 +132,7 @@ def under_draws(
     function: Callable[..., Any], model: Model[Any], data: Any, draws: Values
 ) -> dict[str, jax.Array] | jax.Array:
     """A function of a model, its data and values under each draw, compiled."""
-    return jax.lax.map(partial(function, model, data), draws)  # type: ignore[no-any-return]
+    return jax.lax.map(partial(function, model, data), draws)
 
 
 def in_double(function: Callable[..., Any], program: Program[Any], draws: Values) -> Any:

@@ -76,5 +76,4 @@ def _factors(
     model: Model[Any], own: tuple[str, ...], row: Any, draws: Values
 ) -> Float[Array, "draw entry entry"]:
     """Return the Cholesky factors of the covariance of a vector under each draw."""
-    found: Array = jax.lax.map(lambda values: factors(model, own, row, values), draws)
-    return found
+    return jax.lax.map(lambda values: factors(model, own, row, values), draws)

@@ -160,8 +160,7 @@ def _answer_table(
         share = responsibility(model, known, values)[unit].T  # (class, row)
         return (share[:, None] * probs).sum(0)
 
-    probs: jax.Array = jax.lax.map(one, draws)
-    return probs
+    return jax.lax.map(one, draws)
 
 
 def questions_of(program: Program[Any], questions: Any) -> Any:

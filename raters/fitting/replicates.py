@@ -94,8 +94,7 @@ def _tables(
         classes = jax.random.categorical(key, jnp.log(responsibility(model, data, values)))
         return jnp.take_along_axis(probs, classes[unit][None, None], 0)[0], classes
 
-    tables: tuple[Any, Any] = jax.lax.map(one, (draws, keys))
-    return tables
+    return jax.lax.map(one, (draws, keys))
 
 
 def answer_counts(data: Judgements) -> AnswerTable:

@@ -153,8 +153,7 @@ def data_of(result: Any) -> Any:
 def model_of(result: xr.DataTree) -> Model[Any]:
     """The model that a result was fitted with."""
     check_result(result)
-    model: Model[Any] = from_json(result.attrs.get("model", ""), (Model,), "model")
-    return model
+    return from_json(result.attrs.get("model", ""), (Model,), "model")
 
 
 def program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:

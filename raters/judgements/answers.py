@@ -128,8 +128,7 @@ class OnScale(Answers):
         used, level = self.levels_by(axis), np.arange(self.num_levels)
         overall = float(used.sum(0) @ level / max(used.sum(), 1.0))
         mean = (used @ level + overall) / (used.sum(1) + 1)
-        standard: np.ndarray = (mean - overall) / max(float(np.std(mean)), 0.1)
-        return standard
+        return (mean - overall) / max(float(np.std(mean)), 0.1)
 
     def to_frame(self) -> pd.DataFrame:
         """The judgements as a table, by name, with a column ``count``."""

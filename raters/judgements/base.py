@@ -421,8 +421,7 @@ class Judgements(abc.ABC):
         """The judgements without rows of count 0."""
         if self.count is None or (np.asarray(self.count) > 0).all():
             return self
-        real: Self = jax.tree.map(np.asarray, self).rows(np.asarray(self.count) > 0)._slim()
-        return real
+        return jax.tree.map(np.asarray, self).rows(np.asarray(self.count) > 0)._slim()
 
     def _slim(self) -> Self:
         """Without the counts when each is 1, and sums are whole: single outcomes cost less."""

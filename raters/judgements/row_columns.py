@@ -52,8 +52,7 @@ def levels(data: Any, name: str) -> Names:
     """Levels of a column of text; empty for numbers."""
     column = place(data, name)
     start = sum(data.column_sizes[:column])
-    found: Names = data.column_levels[start : start + data.column_sizes[column]]
-    return found
+    return data.column_levels[start : start + data.column_sizes[column]]
 
 
 def recoded(data: Any, like: Any) -> dict[str, Any]:

@@ -143,8 +143,7 @@ class JointModel(Model[Together]):
 
     def named(self, part: str, symmetry: Symmetry) -> Symmetry:
         """A symmetry of a part with the names that the joint model has for its sites."""
-        renamed: Symmetry = named(self, part, symmetry)
-        return renamed
+        return named(self, part, symmetry)
 
     # ---------------------------------------------------------------- the model
 

@@ -376,8 +376,7 @@ def _median(fn: dist.Distribution) -> Array:
             continue
         is_valid = jnp.all(jnp.isfinite(value)) & jnp.all(fn.support(value))
         return jnp.where(is_valid, value, fn.support.feasible_like(jnp.zeros(fn.shape())))
-    feasible: Array = fn.support.feasible_like(jnp.zeros(fn.shape()))
-    return feasible
+    return fn.support.feasible_like(jnp.zeros(fn.shape()))
 
 
 def _batch(fn: dist.Distribution) -> tuple[int, ...]:
@@ -430,8 +429,7 @@ class _Raveled(dist.Distribution):  # type: ignore[misc]
     def log_prob(self, value: Array) -> Float[Array, " observation"]:
         """Log-density of each outcome."""
         each = jnp.reshape(value, (*self.base.batch_shape, *self.event_shape))
-        log_probs: Array = jnp.ravel(self.base.log_prob(each))
-        return log_probs
+        return jnp.ravel(self.base.log_prob(each))
 
 
 def _largest(fn: dist.Distribution) -> Any:

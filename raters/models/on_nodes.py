@@ -99,8 +99,7 @@ class OnNodes(NodeModel):
             numpyro.sample("given", mixture, obs=data.given, infer=facts)
 
     def start(self, data: Patterns) -> Values:
-        start: Values = self.model.start_others(data.counts())
-        return start
+        return self.model.start_others(data.counts())
 
 
 def num_nodes(patterns: Patterns) -> int:

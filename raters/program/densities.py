@@ -55,33 +55,27 @@ def likelihood_of(model: Model[Any], data: Any, values: Values) -> jax.Array:
 @partial(jax.jit, static_argnums=0)
 def log_likelihoods(model: Model[Any], data: Any, draws: Values) -> jax.Array:
     """Sum of `pointwise_log_likelihood` under each draw, compiled."""
-    totals: jax.Array = jax.lax.map(
-        lambda values: pointwise_log_likelihood(model, data, values).sum(), draws
-    )
-    return totals
+    return jax.lax.map(lambda values: pointwise_log_likelihood(model, data, values).sum(), draws)
 
 
 def responsibility(model: Model[Any], data: Any, values: Values) -> jax.Array:
     """Probability of each class of each unit given its judgements, under one draw."""
     site = trace(model, data, values)[model.observed]
-    probs: jax.Array = site["fn"].responsibilities(site["value"])
-    return probs
+    return site["fn"].responsibilities(site["value"])
 
 
 def class_weights(model: Model[Any], data: Any, values: Values) -> jax.Array:
     """Prior probability of each class of the unit of each row, under one draw."""
     fn = trace(model, data, values)[model.observed]["fn"]
-    weights: jax.Array = jnp.exp(fn.log_weights())[fn.row_group].T[:, None]
-    return weights
+    return jnp.exp(fn.log_weights())[fn.row_group].T[:, None]
 
 
 @partial(jax.jit, static_argnums=0)
 def class_probs(model: Model[Any], data: Any, draws: Values) -> jax.Array:
     """Probability of each class of each unit given its judgements, under each draw."""
-    probs: jax.Array = jax.lax.map(
+    return jax.lax.map(
         lambda values: responsibility(model, data, values).astype(jnp.float32), draws
     )
-    return probs
 
 
 def left_out_responsibility(model: Model[Any], data: Any, values: Values) -> jax.Array:
@@ -97,8 +91,7 @@ def left_out_responsibility(model: Model[Any], data: Any, values: Values) -> jax
         rest = of_sets[jnp.minimum(fn.component_distribution.set, len(of_sets) - 1)]
     else:
         rest = fn.log_joint(value)[fn.group] - row_log_probs(fn, value)
-    shares: jax.Array = jax.nn.softmax(jnp.where(jnp.isnan(rest), -jnp.inf, rest), axis=-1)
-    return shares
+    return jax.nn.softmax(jnp.where(jnp.isnan(rest), -jnp.inf, rest), axis=-1)
 
 
 def left_out_log_probs(model: Model[Any], data: Any, values: Values) -> jax.Array:
@@ -113,8 +106,7 @@ def left_out_log_probs(model: Model[Any], data: Any, values: Values) -> jax.Arra
     if rows.shape[1] == 1 and not of_units:
         return rows[:, 0]
     share = left_out_responsibility(model, data, values)
-    log_probs: jax.Array = jax.nn.logsumexp(rows, axis=-1, b=share)
-    return log_probs
+    return jax.nn.logsumexp(rows, axis=-1, b=share)
 
 
 def answer_probs(model: Model[Any], questions: Any, values: Values) -> jax.Array:
@@ -140,8 +132,7 @@ def answer_probs(model: Model[Any], questions: Any, values: Values) -> jax.Array
 @singledispatch
 def row_log_probs(fn: dist.Distribution, value: jax.Array) -> jax.Array:
     """Log-probability of each row's value given each class that is summed out."""
-    log_probs: jax.Array = fn.log_prob(value)[:, None]
-    return log_probs
+    return fn.log_prob(value)[:, None]
 
 
 @row_log_probs.register
@@ -149,8 +140,7 @@ def _(fn: GroupedMixture, value: jax.Array) -> jax.Array:
     component = fn.component_distribution
     if isinstance(component, Choice):
         return _chosen_log_probs(component, value[:, None])
-    log_probs: jax.Array = component.log_prob(value[:, None])
-    return log_probs
+    return component.log_prob(value[:, None])
 
 
 @row_log_probs.register
@@ -170,5 +160,4 @@ def _chosen_log_probs(fn: Choice, value: jax.Array) -> jax.Array:
     if fn.count is not None and log_prob.ndim > 1:
         number = number[:, None]
     other = jax.scipy.special.xlog1py(number - value, -jnp.exp(log_prob))
-    log_probs: jax.Array = value * log_prob + other
-    return log_probs
+    return value * log_prob + other

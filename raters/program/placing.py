@@ -95,5 +95,4 @@ def everywhere[Tree](tree: Tree, mesh: Mesh | None) -> Tree:
     """Arrays as a compiled function is to return them: whole on each device of a mesh."""
     if mesh is None:
         return tree
-    whole: Tree = jax.lax.with_sharding_constraint(tree, _sharding(mesh))  # type: ignore[no-untyped-call]
-    return whole
+    return jax.lax.with_sharding_constraint(tree, _sharding(mesh))  # type: ignore[no-untyped-call]

@@ -128,8 +128,7 @@ def _distinct(
 def _log_rows(model: Model[Any], data: Any, values: Values) -> Float[Array, "row class"]:
     """Log-probability of each row under each class, times its count."""
     site = trace(model, data, values)[model.observed]
-    log_rows: Array = site["fn"].log_rows(site["value"])
-    return log_rows
+    return site["fn"].log_rows(site["value"])
 
 
 @partial(jax.jit, static_argnums=0)

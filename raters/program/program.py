@@ -245,8 +245,7 @@ def once[Fact](find: Callable[..., Fact]) -> Callable[..., Fact]:
         attributes, name = vars(program), find.__qualname__
         if name not in attributes:
             attributes[name] = find(program, *values)
-        fact: Fact = attributes[name]
-        return fact
+        return attributes[name]
 
     return kept
 
@@ -267,10 +266,9 @@ class _Reading(NamedTuple):
 
 def _viewed[Data](data: Data) -> Data:
     """Views of the arrays, since JAX keeps those that it reads in the precision of a trial."""
-    viewed: Data = jax.tree.map(
+    return jax.tree.map(
         lambda array: array.view() if isinstance(array, np.ndarray) else array, data
     )
-    return viewed
 
 
 def _reading_of_parts(model: Model[Any], data: Together) -> _Reading:

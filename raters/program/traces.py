@@ -64,8 +64,7 @@ def prior_draws(
         sites = handlers.trace(handlers.seed(model, key)).get_trace(data)
         return {name: sites[name]["value"] for name in names}
 
-    values: Values = jax.lax.map(draw, keys)
-    return values
+    return jax.lax.map(draw, keys)
 
 
 def _feasible(observed: tuple[str, ...], site: dict[str, Any]) -> Any:

@@ -134,8 +134,7 @@ def _open_verdicts(audit: Audit, draws: np.ndarray) -> list[Any]:
     )
     judged = verdict != "too few judgements"
     is_open = judged & ((lower != verdict) | (upper != verdict)) | (verdict == "too few draws")
-    names: list[Any] = audit.table[audit.judge].values[is_open].tolist()
-    return names
+    return audit.table[audit.judge].values[is_open].tolist()
 
 
 def _data_warnings(program: Program[Any]) -> list[str]:

@@ -77,8 +77,7 @@ def facts_of(
         "how": _how(context),
         "cite": known_entries(program.model, str(result.attrs.get("backend", ""))),
     }
-    plain_facts: dict[str, Any] = plain(page)
-    return plain_facts
+    return plain(page)
 
 
 def plural_noun(axis: str) -> str:

@@ -87,8 +87,7 @@ class Report:
     def as_text(self, path: str | Path) -> str:
         """The form that the ending of a path asks for: ``.html``, ``.md``, ``.txt`` or ``.json``;
         nothing is written."""
-        form: str = getattr(self, _FORMS[check_form(Path(path))])()
-        return form
+        return getattr(self, _FORMS[check_form(Path(path))])()
 
     @checked
     def save(self, path: str | Path) -> None:

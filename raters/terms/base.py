@@ -290,8 +290,7 @@ def by_type(data: Comparisons, number: int) -> Comparisons:
 
 def gap(site: Any, data: Comparisons) -> Float[Array, " *row"]:
     """What the first item has of a site more than the second."""
-    difference: Array = site[data.first] - site[data.second]
-    return difference
+    return site[data.first] - site[data.second]
 
 
 def spread_of(start: Any) -> float:

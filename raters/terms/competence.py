@@ -57,8 +57,7 @@ class Competence(Prepared):
 
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]:
         competence = sample_competence(self.range, ready, data.num_annotators)
-        of_rows: Array = competence[data.annotator]
-        return of_rows
+        return competence[data.annotator]
 
     def start(self, data: Comparisons) -> Values:
         start: Values = {"competence": jnp.full(data.num_annotators, 0.8)}
@@ -94,14 +93,28 @@ def sample_spread(fixed: float | None, median: float = 0.5, deviation: float = 1
 def sample_competence(range: str, spread: Any, number: int) -> Float[Array, " annotator"]:
     """Sample a competence for each annotator, normal about 1 within its range."""
     with numpyro.plate("annotator", number):
-        competence: Array = numpyro.sample(
+        return numpyro.sample(
             "competence", dist.TruncatedNormal(1.0, spread, low=LOW[range], high=HIGH[range])
         )
-        return competence
 
 
 @dataclass(frozen=True)
-class Effect(Term):
+class OfColumn(Term):
+    """Term that depends on a column of the rows."""
+
+    column: str
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.column,)
+
+    @property
+    def linear(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (f"{self.column}_effect",)
+
+
+@dataclass(frozen=True)
+class Effect(OfColumn):
     r"""Linear effect of a column of numbers, :math:`\alpha x` with
     :math:`\alpha \sim \mathrm{Normal}(0, s)`.
 
@@ -116,28 +129,18 @@ class Effect(Term):
         Standard deviation s.
     """
 
-    column: str
     scale: float = 1.0
-
-    @property
-    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (self.column,)
-
-    @property
-    def linear(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (f"{self.column}_effect",)
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         effect = numpyro.sample(*self.linear, dist.Normal(0.0, self.scale))
-        value: Array = jnp.asarray(data.column(self.column)) * effect
-        return value
+        return jnp.asarray(data.column(self.column)) * effect
 
     def start(self, data: Comparisons) -> Values:
         return dict.fromkeys(self.linear, jnp.asarray(0.0))
 
 
 @dataclass(frozen=True)
-class Groups(Term):
+class Groups(OfColumn):
     r"""Effect of each level of a column of text, such as the base model of a judge:
     :math:`\alpha_g \sim \mathrm{Normal}(0, s)`, :math:`s \sim \mathrm{LogNormal}(\log ½, 1)`.
 
@@ -145,16 +148,6 @@ class Groups(Term):
     ----------
     column : str
     """
-
-    column: str
-
-    @property
-    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (self.column,)
-
-    @property
-    def linear(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (f"{self.column}_effect",)
 
     @property
     def scales(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -164,8 +157,7 @@ class Groups(Term):
         spread = numpyro.sample(*self.scales, dist.LogNormal(jnp.log(0.5), 1.0))
         effects = dist.Normal(0.0, spread).expand([len(data.levels(self.column))]).to_event(1)
         effect = numpyro.sample(*self.linear, effects, infer={"event_dims": [self.column]})
-        of_rows: Array = effect[jnp.asarray(data.column(self.column))]
-        return of_rows
+        return effect[jnp.asarray(data.column(self.column))]
 
     def start(self, data: Comparisons) -> Values:
         effect = jnp.zeros(len(data.levels(self.column)))
@@ -181,7 +173,7 @@ class Groups(Term):
 
 
 @dataclass(frozen=True)
-class Drift(Term):
+class Drift(OfColumn):
     r"""Change of each annotator along a column of whole numbers, a random walk from 0:
 
     .. math::
@@ -203,16 +195,11 @@ class Drift(Term):
     linear = ("step",)
     scales = ("step_spread",)
 
-    column: str
     periods: int
 
     def __post_init__(self) -> None:
         if self.periods < 2:
             refuse("periods", self.periods, "leaves no step", "give two at least")
-
-    @property
-    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (self.column,)
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         spread = numpyro.sample("step_spread", dist.LogNormal(jnp.log(0.2), 1.0))
@@ -222,11 +209,10 @@ class Drift(Term):
         period = jnp.asarray(data.column(self.column))
         row = jnp.zeros(jnp.shape(period), int)
         # By an index for each row, as the conjugate updates read it.
-        walk: Array = sum(
+        return sum(
             jnp.where(period > place, 1.0, 0.0) * step[data.annotator, row + place]
             for place in range(self.periods - 1)
         )
-        return walk
 
     def start(self, data: Comparisons) -> Values:
         return {"step": jnp.zeros((data.num_annotators, self.periods - 1)), "step_spread": 0.2}

@@ -21,5 +21,4 @@ def components(table: scipy.sparse.csr_array, number: int) -> Float[np.ndarray, 
         # A start of equal entries may be one that the table takes to 0.
         begin = np.random.default_rng(0).normal(size=min(table.shape))
         left = svds(table, k=number, v0=begin, return_singular_vectors="u")[0][:, ::-1]
-    found: np.ndarray = np.asarray(left) * np.sqrt(table.shape[0])
-    return found
+    return np.asarray(left) * np.sqrt(table.shape[0])

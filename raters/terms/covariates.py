@@ -39,10 +39,9 @@ class Covariates(Term):
         features, row = jnp.asarray(data.features), jnp.zeros(jnp.shape(data.first), int)
         # By an index for each row, and not as a product, of which a back-end would read a dense
         # design.
-        added: Array = sum(
+        return sum(
             features[..., place] * coefficient[row + place] for place in range(features.shape[-1])
         )
-        return added
 
     def start(self, data: Comparisons) -> Values:
         return {"coefficient": jnp.zeros(len(data.feature_names))}

@@ -36,14 +36,12 @@ class PositionBias(Term):
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         if self.by == "shared":
-            shared: Array = numpyro.sample("position_bias", dist.Normal(0.0, 1.0))
-            return shared
+            return numpyro.sample("position_bias", dist.Normal(0.0, 1.0))
         mean = numpyro.sample("position_bias_mean", dist.Normal(0.0, 1.0))
         spread = numpyro.sample("position_bias_spread", dist.LogNormal(jnp.log(0.5), 1.0))
         with numpyro.plate("annotator", data.num_annotators):
             bias = numpyro.sample("position_bias", dist.Normal(mean, spread))
-        of_rows: Array = bias[data.annotator]
-        return of_rows
+        return bias[data.annotator]
 
     def start(self, data: Comparisons) -> Values:
         zero = jnp.asarray(0.0)

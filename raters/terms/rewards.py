@@ -83,8 +83,7 @@ class LinearRewards(Prepared):
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]:
         with numpyro.plate("feature", len(data.feature_names)):
             coefficient = numpyro.sample("coefficient", dist.Normal(0.0, ready))
-        value: Array = jnp.asarray(data.features) @ coefficient
-        return value
+        return jnp.asarray(data.features) @ coefficient
 
     def start(self, data: Comparisons) -> Values:
         coefficient = regression(data, self.scale)

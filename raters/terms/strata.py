@@ -40,8 +40,7 @@ class Strata(Term):
             own = numpyro.sample("deviation", deviations, infer={"event_dims": ["item"]})
         if data.stratum is None:  # Questions about all strata together.
             return jnp.zeros(jnp.shape(data.first))
-        of_stratum: Array = own[data.stratum, data.first] - own[data.stratum, data.second]
-        return of_stratum
+        return own[data.stratum, data.first] - own[data.stratum, data.second]
 
     def start(self, data: Comparisons) -> Values:
         deviation = jnp.zeros((len(data.strata), data.num_items))

@@ -74,8 +74,7 @@ class Tastes(Prepared):
         if self.spread is not None:
             return self.spread
         if not self.own:
-            spread: Array = numpyro.sample("taste_spread", dist.LogNormal(jnp.log(0.5), 1.0))
-            return spread
+            return numpyro.sample("taste_spread", dist.LogNormal(jnp.log(0.5), 1.0))
         median = numpyro.sample("taste_spread_median", dist.LogNormal(jnp.log(0.5), 1.0))
         scatter = numpyro.sample("taste_spread_scatter", dist.LogNormal(jnp.log(0.5), 0.5))
         with numpyro.plate("annotator", data.num_annotators):
@@ -84,8 +83,7 @@ class Tastes(Prepared):
 
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]:
         (reward, taste), who = ready, data.annotator
-        value: Array = gap(reward, data) + taste[who, data.first] - taste[who, data.second]
-        return value
+        return gap(reward, data) + taste[who, data.first] - taste[who, data.second]
 
     def start(self, data: Comparisons) -> Values:
         start = Rewards(self.scale).start(data)

@@ -46,14 +46,12 @@ class Ties:
     def sample(self, data: Comparisons) -> Float[Array, ""] | Float[Array, " comparison"]:
         """Sample the propensity; where it is the annotators', that of each row."""
         if self.propensity == "shared":
-            shared: Array = numpyro.sample("tie_propensity", dist.Normal(0.0, _SCALE))
-            return shared
+            return numpyro.sample("tie_propensity", dist.Normal(0.0, _SCALE))
         mean = numpyro.sample("tie_propensity_mean", dist.Normal(0.0, _SCALE))
         spread = numpyro.sample("tie_propensity_spread", dist.LogNormal(jnp.log(0.5), 1.0))
         with numpyro.plate("annotator", data.num_annotators):
             own = numpyro.sample("tie_propensity", dist.Normal(mean, spread))
-        of_rows: Array = own[data.annotator]
-        return of_rows
+        return own[data.annotator]
 
     def start(self, data: Comparisons) -> Values:
         """Return start values of the propensities: the log ratio of ties to votes for one side."""

@@ -54,8 +54,7 @@ class Guessers(Term):
     def sample_weight(self) -> Float[Array, " type"]:
         """Sample the share of each type."""
         prior = dist.Dirichlet(jnp.array(_SHARES))
-        weight: Array = numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
-        return weight
+        return numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
 
     def sample(self, data: Comparisons) -> Float[Array, " type"]:
         return jnp.array(list(DIRECTIONS.values()))
@@ -136,8 +135,7 @@ class Types(_Mixed):
             return numpyro.sample("reward", dist.Normal(0.0, scale))
 
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, "row type"]:
-        gap: Array = ready[data.first[:, 0]] - ready[data.second[:, 0]]
-        return gap
+        return ready[data.first[:, 0]] - ready[data.second[:, 0]]
 
     def profiles(self, data: Comparisons) -> Float[np.ndarray, "annotator feature"]:
         return mean_products(data, item_design(data))
@@ -167,8 +165,7 @@ class LinearTypes(_Mixed):
             return numpyro.sample("coefficient", dist.Normal(0.0, scale))
 
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, "row type"]:
-        logits: Array = jnp.asarray(data.features)[:, 0] @ ready
-        return logits
+        return jnp.asarray(data.features)[:, 0] @ ready
 
     def profiles(self, data: Comparisons) -> Float[np.ndarray, "annotator feature"]:
         return mean_products(data, np.asarray(data.features, float))
@@ -196,8 +193,7 @@ def permute(number: int, site: str) -> tuple[Permute, ...]:
 def sample_weight(num_types: int, concentration: float) -> Float[Array, " type"]:
     """Sample the share of each type."""
     prior = dist.Dirichlet(jnp.full(num_types, concentration))
-    weight: Array = numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
-    return weight
+    return numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
 
 
 # ---------------------------------------------------------------------- start

@@ -407,8 +407,7 @@ def _check_known(program: Program[Any], values: Values) -> None:
     def pointwise(true_class: int) -> jax.Array:
         column = np.full(program.num_units, true_class, np.int32)
         table = dataclasses.replace(data, **{data.known: column})
-        pointwise: jax.Array = densities(model, table, values).pointwise
-        return pointwise
+        return densities(model, table, values).pointwise
 
     each = [pointwise(true_class) for true_class in range(latent.size)]
     total = jax.nn.logsumexp(jnp.stack(each), axis=0)

@@ -126,7 +126,7 @@ KINDS = [
         {},
         SettingError,
         data=(None, 3, dict),
-        readers=(None, 3, (), [3]),
+        readers=(3, (), [3], "from_frame"),
         models=(None, rt.BTL),
     ),
 ]

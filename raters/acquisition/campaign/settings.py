@@ -133,8 +133,7 @@ def rule_of(journal: Journal, stop: Rule | Literal[False] | None) -> Rule | None
     """Return the rule that is given, or else that of the journal."""
     if stop is None:
         text = journal.settings["stop"]
-        rule: Rule | None = rebuilt(text, Stop, "stop") if text else None
-        return rule
+        return rebuilt(text, Stop, "stop") if text else None
     return stop or None
 
 

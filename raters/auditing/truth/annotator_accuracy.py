@@ -120,8 +120,7 @@ def _log_likelihood(
     logits = middle + level + luck + slope * odds[:, None] + spread * nodes
     # The log-probability of a wrong label is that of a right one less the log-odds.
     density = (right + wrong)[:, None] * jax.nn.log_sigmoid(logits) - wrong[:, None] * logits
-    total: jax.Array = jax.nn.logsumexp(density + np.log(weights / weights.sum()), -1).sum(-1)
-    return total
+    return jax.nn.logsumexp(density + np.log(weights / weights.sum()), -1).sum(-1)
 
 
 class Accuracies(NamedTuple):

@@ -216,8 +216,7 @@ def _log_likelihood(
         probs = true_class_probs(evidence, values)
         return (weight * jnp.log(probs[jnp.arange(len(truth)), truth])).sum()
 
-    total: jax.Array = jax.lax.map(one, unknowns)
-    return total
+    return jax.lax.map(one, unknowns)
 
 
 _probs = jax.jit(true_class_probs)
@@ -226,8 +225,7 @@ _probs = jax.jit(true_class_probs)
 @jax.jit
 def class_probs_of(evidence: Evidence, unknowns: Values) -> Float[Array, "draw item true_class"]:
     """Probability of each class of each item under each draw of the unknowns."""
-    probs: Array = jax.lax.map(lambda values: true_class_probs(evidence, values), unknowns)
-    return probs
+    return jax.lax.map(lambda values: true_class_probs(evidence, values), unknowns)
 
 
 def draw_true_classes(

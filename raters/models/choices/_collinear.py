@@ -67,8 +67,7 @@ def _explained(
     between = (offered.T @ offered).toarray()
     own = np.diag(np.bincount(alternative, minlength=number)) - between
     sums = np.stack([np.bincount(alternative, column, number) for column in columns.T])
-    explained: np.ndarray = sums @ np.linalg.pinv(own, rcond=_NOTHING, hermitian=True) @ sums.T
-    return explained
+    return sums @ np.linalg.pinv(own, rcond=_NOTHING, hermitian=True) @ sums.T
 
 
 def _vanishing(product: Float[np.ndarray, "column column"]) -> Float[np.ndarray, "column column"]:

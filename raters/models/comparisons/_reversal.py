@@ -99,8 +99,7 @@ def _sides(reward: Float[np.ndarray, "draw item"]) -> Float[np.ndarray, " draw"]
         if size < 1e-12:
             return np.zeros(len(reward))
         axis = axis / size
-    signs: np.ndarray = np.sign(reward @ axis)
-    return signs
+    return np.sign(reward @ axis)
 
 
 def _is_open(density: _Marginal, mean: Float[np.ndarray, " item"]) -> bool:
@@ -166,8 +165,7 @@ class _Marginal:
             return -point.value, -point.slope
 
         options = {"maxiter": _STEPS}
-        found: np.ndarray = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
-        return found
+        return minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
 
     def _votes(
         self, piece: Comparisons, reward: np.ndarray, grid: np.ndarray

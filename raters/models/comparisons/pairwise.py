@@ -95,8 +95,7 @@ class TermModel(CheckedModel[Comparisons]):
     def another_start(self, data: Comparisons, rng: np.random.Generator) -> Values | None:
         if self.types is None or isinstance(self.types, Guessers):
             return None
-        start: Values = self.predictor.start(data) | self.types.start(data, rng)
-        return start
+        return self.predictor.start(data) | self.types.start(data, rng)
 
     def why_not(self, data: Comparisons) -> str | None:
         return self.predictor.why_not(data) or why_not_tied(self, data)

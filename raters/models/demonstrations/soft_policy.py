@@ -108,8 +108,7 @@ def _policy(reward: Rewards, dynamics: Dynamics, values: Values) -> Rewards:
 def _solved(policy: Rewards, dynamics: Dynamics, right: Values) -> Values:
     """Sum of what is had in each state, of all steps under a policy."""
     moves = jnp.einsum("sa,sat->st", policy, dynamics.transition)
-    total: Array = jnp.linalg.solve(jnp.eye(len(moves), dtype=moves.dtype) - moves, right)
-    return total
+    return jnp.linalg.solve(jnp.eye(len(moves), dtype=moves.dtype) - moves, right)
 
 
 def log_soft_policy(reward: Float[Array, "*batch state action"], dynamics: Dynamics) -> Array:
@@ -117,9 +116,7 @@ def log_soft_policy(reward: Float[Array, "*batch state action"], dynamics: Dynam
 
     def one(reward: Rewards) -> Rewards:
         values: Values = soft_values(reward, dynamics)
-        log_policy: Rewards = _action_values(reward, dynamics, values) - values[:, None]
-        return log_policy
+        return _action_values(reward, dynamics, values) - values[:, None]
 
     flat = reward.reshape(-1, *reward.shape[-2:])
-    log_policies: Array = jax.vmap(one)(flat).reshape(reward.shape)
-    return log_policies
+    return jax.vmap(one)(flat).reshape(reward.shape)

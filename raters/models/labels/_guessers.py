@@ -21,8 +21,7 @@ _COMPETENCE, _ALIKE = (2.0, 1.0), (10.0, 1.0)
 def sample_type_weight() -> Float[Array, " type"]:
     """Sample the share of each type."""
     prior = dist.Dirichlet(jnp.array(_SHARES))
-    weight: Array = numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
-    return weight
+    return numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
 
 
 def sample_competent() -> tuple[Array, Array]:

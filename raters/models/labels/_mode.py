@@ -61,8 +61,7 @@ def classes_at_mode(
         shares = updated
         if done:
             break
-    classes: Int[np.ndarray, " item"] = shares.argmax(1)
-    return classes
+    return shares.argmax(1)
 
 
 def _log_joint(

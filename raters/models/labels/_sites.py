@@ -14,11 +14,12 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment, minimize
 from scipy.special import logsumexp
 
-from raters.distributions import GroupedMixture
+from raters.distributions import ConfusedLabel, GroupedMixture
+from raters.distributions.labels import RightOrWrongLabel
 from raters.errors import Reason
 from raters.judgements.connection import judges_by_part, part_of
 from raters.judgements.labels import Labels
-from raters.model import Fit, Spread, Values, probability_of_mirror
+from raters.model import Exchange, Fit, Spread, Symmetry, Values, probability_of_mirror
 from raters.models.labels._names import open_names, shares_of_names
 from raters.models.settings import CheckedModel
 
@@ -38,8 +39,7 @@ def observe(mixing: dist.Distribution, component: dist.Distribution, data: Label
 def sample_prevalence(data: Labels, concentration: float = 1.0) -> Float[Array, " true_class"]:
     """Sample the frequency of each class."""
     prior = dist.Dirichlet(jnp.full(data.num_classes, concentration))
-    prevalence: Array = numpyro.sample("prevalence", prior, infer={"event_dims": ["true_class"]})
-    return prevalence
+    return numpyro.sample("prevalence", prior, infer={"event_dims": ["true_class"]})
 
 
 def concentration(
@@ -60,10 +60,7 @@ def sample_confusion(
         numpyro.plate("annotator", data.num_annotators, dim=-2),
         numpyro.plate("true_class", data.num_classes, dim=-1),
     ):
-        confusion: Array = numpyro.sample(
-            "confusion", dist.Dirichlet(prior), infer={"event_dims": ["label"]}
-        )
-        return confusion
+        return numpyro.sample("confusion", dist.Dirichlet(prior), infer={"event_dims": ["label"]})
 
 
 # ---------------------------------------------------------------------- start
@@ -168,10 +165,7 @@ def sample_coefficient(scale: float | None, data: Labels) -> Float[Array, "featu
         numpyro.plate("feature", data.num_features, dim=-2),
         numpyro.plate("true_class", data.num_classes, dim=-1),
     ):
-        coefficient: Array = numpyro.sample(
-            "coefficient", dist.Normal(0.0, coefficient_scales(learned, data))
-        )
-        return coefficient
+        return numpyro.sample("coefficient", dist.Normal(0.0, coefficient_scales(learned, data)))
 
 
 def coefficient_scales(scale: Any, data: Labels) -> Float[Array, "feature 1"]:
@@ -310,8 +304,43 @@ def switched(
     return ()
 
 
+class AccuracyModel(CheckedModel[Labels]):
+    """Model with one accuracy for each annotator."""
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        return (Exchange((("prevalence", -1),), complemented=("accuracy",)),)
+
+    def observe(
+        self, prevalence: Float[Array, " true_class"], accuracy: Array, data: Labels
+    ) -> None:
+        """Sample the observed site."""
+        logits = (jnp.log(accuracy) - jnp.log1p(-accuracy))[data.annotator][:, None]
+        label = RightOrWrongLabel(logits, data.num_classes)
+        observe(dist.Categorical(probs=prevalence), label, data)
+
+    def start(self, data: Labels) -> Values:
+        return {"prevalence": start_prevalence(data), "accuracy": start_accuracy(data)}
+
+    def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
+        if fit is None:
+            return ()
+        return worse_than_chance(fit.draws, data)
+
+
 class ConfusionModel(CheckedModel[Labels]):
     """Model with confusion matrices."""
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        return (Exchange((("prevalence", -1), ("confusion", -2))),)
+
+    def observe(
+        self, prevalence: Float[Array, " true_class"], confusion: Array, data: Labels
+    ) -> None:
+        """Sample the observed site."""
+        label = ConfusedLabel(confusion, data.annotator)
+        observe(dist.Categorical(probs=prevalence), label, data)
 
     def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
         if fit is None:
@@ -346,8 +375,7 @@ def sample_ability(data: Labels) -> Float[Array, " annotator"]:
     mean = numpyro.sample("ability_mean", dist.Normal(2.0, 1.0))
     spread = numpyro.sample("ability_spread", dist.LogNormal(0.0, 0.5))
     with numpyro.plate("annotator", data.num_annotators):
-        ability: Array = numpyro.sample("ability", dist.Normal(mean, spread))
-        return ability
+        return numpyro.sample("ability", dist.Normal(mean, spread))
 
 
 def why_not_record(data: Labels, name: str) -> str | None:

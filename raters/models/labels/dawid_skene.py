@@ -5,19 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.distributions import ConfusedLabel
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Fit, Symmetry, Values
+from raters.model import Fit, Values
 from raters.models.labels import _sites
 from raters.models.labels._mode import mode_differs
-from raters.models.settings import CheckedModel
 
 
 @dataclass(frozen=True)
-class DawidSkene(CheckedModel[Labels]):
+class DawidSkene(_sites.ConfusionModel):
     r"""Dawid–Skene model: each annotator has a confusion matrix.
 
     .. math::
@@ -59,27 +56,18 @@ class DawidSkene(CheckedModel[Labels]):
 
     reference: ClassVar[str] = "dawid1979maximum"
 
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        return (Exchange((("prevalence", -1), ("confusion", -2))),)
-
     def _concentration(self, data: Labels) -> Float[Array, "true_class label"]:
         return _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)
 
     def generate(self, data: Labels) -> None:
         prevalence = _sites.sample_prevalence(data, self.prevalence)
         confusion = _sites.sample_confusion(self._concentration(data), data)
-        _sites.observe(
-            dist.Categorical(probs=prevalence), ConfusedLabel(confusion, data.annotator), data
-        )
-
-    def _of_data(self, data: Labels) -> tuple[str, ...]:
-        return _sites.few_labels(data)
+        self.observe(prevalence, confusion, data)
 
     def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
         if fit is None:
-            return self._of_data(data)
-        if said := _sites.switched(fit.draws, fit.responsibility, data):
+            return _sites.few_labels(data)
+        if said := super().warnings(data, fit):
             return said
         assert fit.responsibility is not None  # The true classes are summed out.
         return mode_differs(fit.responsibility, self._concentration(data), self.prevalence, data)

@@ -15,10 +15,9 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 from scipy.special import gammaln
 
-from raters.distributions import ConfusedLabel
 from raters.distributions.type_mixture import TypeMixture, log_beta
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Fit, Symmetry, Values
+from raters.model import Fit, Values
 from raters.models.labels import _guessers, _sites
 
 # Most ways of guessing, most numbers in the matrices of all of them, and the finest steps of a
@@ -67,10 +66,6 @@ class GuesserDawidSkene(_sites.ConfusionModel):
 
     reference: ClassVar[str] = "dawid1979maximum"
 
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        return (Exchange((("prevalence", -1), ("confusion", -2))),)
-
     def generate(self, data: Labels) -> None:
         prevalence = _sites.sample_prevalence(data)
         weight = _guessers.sample_type_weight()
@@ -94,9 +89,7 @@ class GuesserDawidSkene(_sites.ConfusionModel):
             confusion = numpyro.sample(
                 "confusion", prior, infer={"event_dims": ["true_class", "label"]}
             )
-        _sites.observe(
-            dist.Categorical(probs=prevalence), ConfusedLabel(confusion, data.annotator), data
-        )
+        self.observe(prevalence, confusion, data)
 
     def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
         return _sites.few_labels(data)
@@ -150,5 +143,4 @@ def ways_of_guessing(num_classes: int) -> Float[np.ndarray, "way label"]:
         grid = (np.diff(edges, axis=1) - 1) / steps
     else:
         grid = np.vstack([np.eye(num_classes), np.full(num_classes, 1 / num_classes)])
-    ways: np.ndarray = (1 - _ANY) * grid + _ANY / num_classes
-    return ways
+    return (1 - _ANY) * grid + _ANY / num_classes

@@ -10,15 +10,14 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.distributions.labels import RightOrWrongLabel
 from raters.distributions.type_mixture import TypeMixture, log_beta
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Fit, Model, Symmetry, Values
+from raters.model import Values
 from raters.models.labels import _guessers, _sites
 
 
 @dataclass(frozen=True)
-class GuesserOneCoin(Model[Labels]):
+class GuesserOneCoin(_sites.AccuracyModel):
     r"""One-coin model of a crowd in which some guess, and some give wrong labels.
 
     .. math::
@@ -53,10 +52,6 @@ class GuesserOneCoin(Model[Labels]):
 
     reference: ClassVar[str] = "zhang2016spectral"
 
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        return (Exchange((("prevalence", -1),), complemented=("accuracy",)),)
-
     def generate(self, data: Labels) -> None:
         prevalence = _sites.sample_prevalence(data)
         weight = _guessers.sample_type_weight()
@@ -68,21 +63,10 @@ class GuesserOneCoin(Model[Labels]):
         with numpyro.plate("annotator", data.num_annotators):
             prior = TypeMixture(weight, component, _guessers.TYPES, log_share=log_share)
             accuracy = numpyro.sample("accuracy", prior)
-        logits = (jnp.log(accuracy) - jnp.log1p(-accuracy))[data.annotator][:, None]
-        _sites.observe(
-            dist.Categorical(probs=prevalence), RightOrWrongLabel(logits, data.num_classes), data
-        )
+        self.observe(prevalence, accuracy, data)
 
     def start(self, data: Labels) -> Values:
-        return _guessers.start() | {
-            "prevalence": _sites.start_prevalence(data),
-            "accuracy": _sites.start_accuracy(data),
-        }
-
-    def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
-        if fit is None:
-            return ()
-        return _sites.worse_than_chance(fit.draws, data)
+        return _guessers.start() | super().start(data)
 
 
 def _concentration(

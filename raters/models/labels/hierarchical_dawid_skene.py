@@ -10,7 +10,6 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from raters.distributions import ConfusedLabel
 from raters.judgements.labels import Labels
 from raters.model import Exchange, Symmetry, Values
 from raters.models.labels import _sites
@@ -57,9 +56,7 @@ class HierarchicalDawidSkene(_sites.ConfusionModel):
             crowd = numpyro.sample("crowd", dist.Dirichlet(prior), infer={"event_dims": ["label"]})
             concentration = numpyro.sample("concentration", dist.LogNormal(jnp.log(4.0), 1.0))
         confusion = _sites.sample_confusion(concentration[:, None] * crowd, data)
-        _sites.observe(
-            dist.Categorical(probs=prevalence), ConfusedLabel(confusion, data.annotator), data
-        )
+        self.observe(prevalence, confusion, data)
 
     def start(self, data: Labels) -> Values:
         num_classes = data.num_classes

@@ -5,19 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 
-from raters.distributions.labels import RightOrWrongLabel
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Fit, Symmetry, Values
 from raters.models.labels import _sites
-from raters.models.settings import CheckedModel
 
 
 @dataclass(frozen=True)
-class OneCoin(CheckedModel[Labels]):
+class OneCoin(_sites.AccuracyModel):
     r"""One-coin Dawid–Skene model: each annotator has one accuracy, the same for all classes.
 
     .. math::
@@ -50,27 +46,9 @@ class OneCoin(CheckedModel[Labels]):
 
     reference: ClassVar[str] = "zhang2016spectral"
 
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        return (Exchange((("prevalence", -1),), complemented=("accuracy",)),)
-
     def generate(self, data: Labels) -> None:
         prevalence = _sites.sample_prevalence(data)
         right, wrong = _sites.beta_record(data)
         with numpyro.plate("annotator", data.num_annotators):
             accuracy = numpyro.sample("accuracy", dist.Beta(self.right + right, self.wrong + wrong))
-        logits = (jnp.log(accuracy) - jnp.log1p(-accuracy))[data.annotator][:, None]
-        _sites.observe(
-            dist.Categorical(probs=prevalence), RightOrWrongLabel(logits, data.num_classes), data
-        )
-
-    def start(self, data: Labels) -> Values:
-        return {
-            "prevalence": _sites.start_prevalence(data),
-            "accuracy": _sites.start_accuracy(data),
-        }
-
-    def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
-        if fit is None:
-            return ()
-        return _sites.worse_than_chance(fit.draws, data)
+        self.observe(prevalence, accuracy, data)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from raters.distributions import ConfusedLabel
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Symmetry, Values
+from raters.model import Values
 from raters.models.labels import _sites
 
 
@@ -51,10 +51,6 @@ class Pooled(_sites.ConfusionModel):
     off_diagonal: float | None = None
 
     reference: ClassVar[str] = "paun2018comparing"
-
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        return (Exchange((("prevalence", -1), ("confusion", -2))),)
 
     def _concentration(self, data: Labels) -> Float[Array, "true_class label"]:
         prior = _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)

@@ -98,8 +98,7 @@ class Raykar(_sites.ConfusionModel):
         output_weight = numpyro.sample(
             "output_weight", output_prior, infer={"event_dims": ["hidden", "true_class"]}
         )
-        log_odds: Array = jnp.tanh(data.features @ hidden_weight) @ output_weight
-        return log_odds
+        return jnp.tanh(data.features @ hidden_weight) @ output_weight
 
     def start(self, data: Labels) -> Values:
         prior = _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)

@@ -153,8 +153,7 @@ def _effects(axis: str, size: int, event: str, width: int) -> Float[Array, "grou
     spread = numpyro.sample(f"{axis}_spread", dist.LogNormal(jnp.log(0.5), 1.0))
     with numpyro.plate(axis, size):
         effects = dist.Normal(0.0, spread).expand([size, width]).to_event(1)
-        effect: Array = numpyro.sample(f"{axis}_effect", effects, infer={"event_dims": [event]})
-        return effect
+        return numpyro.sample(f"{axis}_effect", effects, infer={"event_dims": [event]})
 
 
 def _family_effects(data: Labels) -> Float[Array, " row"]:

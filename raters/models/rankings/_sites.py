@@ -31,8 +31,7 @@ def worth_scale_site(fixed: float | None) -> Any:
 def worth_site(scale: Any, num_items: int) -> Float[Array, " item"]:
     """Sample a worth for each item."""
     with numpyro.plate("item", num_items):
-        worth: Array = numpyro.sample("worth", dist.Normal(0.0, scale))
-        return worth
+        return numpyro.sample("worth", dist.Normal(0.0, scale))
 
 
 def item_of(data: Rankings) -> Int[Array, "ranking position"]:

@@ -80,8 +80,7 @@ class Integrated(NodeModel):
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        blocks: tuple[tuple[str, ...], ...] = self.model.item_blocks
-        return blocks
+        return self.model.item_blocks
 
     def generate(self, data: Patterns) -> None:
         sites = self.model.sample_items(data.num_facets)
@@ -104,8 +103,7 @@ class Integrated(NodeModel):
             numpyro.sample("given", mixture, obs=data.given, infer=facts)
 
     def start(self, data: Patterns) -> Values:
-        start: Values = self.model.start_items(data)
-        return start
+        return self.model.start_items(data)
 
 
 def _log_odds_of(data: Responses | Patterns, axis: str) -> Float[np.ndarray, " axis"]:

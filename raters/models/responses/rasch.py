@@ -85,8 +85,7 @@ class Rasch(Logistic):
     def log_odds(
         self, ability: Float[Array, " *row"], item: Int[Array, " *row"], sites: Values
     ) -> Float[Array, " *row"]:
-        log_odds: Array = ability - sites["difficulty"][item]
-        return log_odds
+        return ability - sites["difficulty"][item]
 
     def start_items(self, data: Responses | Patterns) -> Values:
         return {"difficulty": start_difficulty(data), "ability_scale": np.asarray(1.0)}

@@ -96,8 +96,7 @@ class TwoPL(Logistic):
     def log_odds(
         self, ability: Float[Array, " *row"], item: Int[Array, " *row"], sites: Values
     ) -> Float[Array, " *row"]:
-        log_odds: Array = sites["discrimination"][item] * (ability - sites["difficulty"][item])
-        return log_odds
+        return sites["discrimination"][item] * (ability - sites["difficulty"][item])
 
     def start_items(self, data: Responses | Patterns) -> Values:
         difficulty = start_difficulty(data)

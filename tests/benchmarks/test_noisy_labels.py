@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import raters as rt
-from raters.acquisition.noisy_labels import Inferred, simulate_labelling, truths
-from raters.datasets.crowds import GeneratedLabels
 from tests import hand
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from noisy_labels import Inferred, crowd, simulate_labelling, truths
 
 COLUMNS = {"item": "i", "annotator": "a", "label": "l"}
 TABLE = {"i": [0, 0, 0, 1, 1], "a": [*"xyzxy"], "l": [0, 1, 1, 1, 0]}
 LABELS = rt.Labels.from_frame(TABLE, **COLUMNS, items=[0, 1, 2])
 INFERRED = Inferred(np.array([[0.7, 0.3], [0.1, 0.9], [0.6, 0.4]]), np.array([0.6, 0.9, 0.5]), {})
 STEPS = {"labels_per_item": 5, "items_per_step": 28}
-
-
-def crowd(seed: int, number: int) -> GeneratedLabels:
-    """Twelve annotators of whom five are right 92 times in 100, and seven hardly more often than by
-    chance."""
-    accuracy = np.array([0.92] * 5 + [0.38] * 7)
-    base = rt.datasets.label_crowd(number, 12, 1, 3, seed=seed)
-    right = np.eye(3, dtype=bool)
-    confusion = np.where(right, accuracy[:, None, None], (1 - accuracy[:, None, None]) / 2)
-    return GeneratedLabels(base.labels, base.truth | {"confusion": confusion})
 
 
 @pytest.mark.parametrize(

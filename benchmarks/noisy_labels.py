@@ -1,5 +1,4 @@
-"""Training on noisy labels: ways to take a truth from the labels so far, and a simulation that
-compares them.
+"""Training on noisy labels: ways to take a truth from the labels so far, on simulated crowds.
 
 An active-learning loop asks several annotators about an item and adds the item with *one* class to
 the training data of a classifier. That class may be the ``"majority"`` of the item's labels, the
@@ -12,33 +11,27 @@ is asked (``"best"``), so that the budget goes to more items.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import numpy as np
 import xarray as xr
+from _common import options, report, table
 from jaxtyping import Float, Int
 
-from raters.errors import DataError, refuse
-from raters.errors.validation import at_most, checked, one_of, whole
-from raters.inference import PGEM
-from raters.judgements.base import Judgements
+import raters as rt
+from raters.datasets.crowds import GeneratedLabels
 from raters.judgements.counts import pad_to
-from raters.judgements.labels import Labels
-from raters.kinds import kind_of
 from raters.model import Values
-from raters.models import DawidSkene
 from raters.program import Program, responsibility
-
-__all__ = ["simulate_labelling"]
 
 Way = Literal["majority", "frozen", "reinferred", "best"]
 
 # A loop begins with few labels, of which Dawid and Skene's model with its usual weak prior makes
 # too much.
-_MODEL = DawidSkene(diagonal=3.0, off_diagonal=1.0)
-_MODE = PGEM(draws=0, starts=1, tolerance=1e-3, max_sweeps=200)
+_MODEL = rt.DawidSkene(diagonal=3.0, off_diagonal=1.0)
+_MODE = rt.PGEM(draws=0, starts=1, tolerance=1e-3, max_sweeps=200)
 _responsibility = jax.jit(responsibility, static_argnums=0)
 
 Classes = Int[np.ndarray, " item"]
@@ -52,7 +45,7 @@ class Inferred(NamedTuple):
     values: Values
 
     @classmethod
-    def of(cls, labels: Labels, before: Inferred | None) -> Inferred:
+    def of(cls, labels: rt.Labels, before: Inferred | None) -> Inferred:
         """Fit the model, from where an earlier fit ended."""
         start = None
         if before is not None:
@@ -67,7 +60,7 @@ class Inferred(NamedTuple):
         return cls(probs, accuracy, values)
 
 
-def truths(way: Way, labels: Labels, before: Classes, inferred: Inferred) -> Classes:
+def truths(way: Way, labels: rt.Labels, before: Classes, inferred: Inferred) -> Classes:
     """Class of each labelled item, and −1 for the others; of equal votes the first."""
     majority = way == "majority"
     probs = labels.without_truth().vote_shares() if majority else inferred.responsibility
@@ -75,9 +68,18 @@ def truths(way: Way, labels: Labels, before: Classes, inferred: Inferred) -> Cla
     return np.where(before >= 0, before, classes) if way == "frozen" else classes
 
 
-@checked
+def crowd(seed: int, number: int) -> GeneratedLabels:
+    """Twelve annotators of whom five are right 92 times in 100, and seven hardly more often than by
+    chance."""
+    accuracy = np.array([0.92] * 5 + [0.38] * 7)
+    base = rt.datasets.label_crowd(number, 12, 1, 3, seed=seed)
+    right = np.eye(3, dtype=bool)
+    confusion = np.where(right, accuracy[:, None, None], (1 - accuracy[:, None, None]) / 2)
+    return GeneratedLabels(base.labels, base.truth | {"confusion": confusion})
+
+
 def simulate_labelling(
-    crowd: tuple[Labels, Mapping[str, Any]],
+    crowd: GeneratedLabels,
     ways: Sequence[str] = get_args(Way),
     *,
     labels_per_item: int = 3,
@@ -87,35 +89,14 @@ def simulate_labelling(
     seed: int,
 ) -> xr.Dataset:
     """Acquire labels of a crowd whose truth is known, item by item, with several ways to take a
-    truth from them.
+    truth from them; at most `budget` labels, by default all items.
 
-    Parameters
-    ----------
-    crowd : labels and their truth
-        As of ``rt.datasets.label_crowd``.
-    ways : sequence of {"majority", "frozen", "reinferred", "best"}
-    labels_per_item : int
-    budget : int, optional
-        Bound of the number of labels; by default all items are labelled.
-    first_items, items_per_step : int
-        Number of items in the first step, and in each further one.
-    seed : int
-
-    Returns
-    -------
-    xarray.Dataset
-        With axes ``way`` and ``step``: ``answers``, ``items``, ``label_accuracy``, and
-        ``asked_accuracy`` (of the annotators asked).
+    With axes ``way`` and ``step``: ``answers``, ``items``, ``label_accuracy``, and
+    ``asked_accuracy`` (of the annotators asked).
     """
-    for way in ways:
-        one_of("ways", way, get_args(Way))
-    numbers = {"labels_per_item": labels_per_item, "first_items": first_items}
-    for name, value in (numbers | {"items_per_step": items_per_step}).items():
-        whole(name, value)
-    simulated = _Crowd.of(crowd, labels_per_item, seed)
+    simulated = _Crowd.of(crowd, seed)
     most = len(simulated.order) * labels_per_item
     if budget is not None:
-        whole("budget", budget, least=first_items * labels_per_item)
         most = min(budget, most)
     first = simulated.order[:first_items]
     rest = simulated.order[first_items:]
@@ -127,7 +108,7 @@ def simulate_labelling(
 class _Crowd(NamedTuple):
     """Labels of each item by each annotator, and random orders of annotators and items."""
 
-    empty: Labels
+    empty: rt.Labels
     label: Int[np.ndarray, "item annotator"]
     true_class: Classes
     accuracy: Float[np.ndarray, " annotator"]
@@ -135,15 +116,9 @@ class _Crowd(NamedTuple):
     order: Int[np.ndarray, " pool"]
 
     @classmethod
-    def of(cls, crowd: Any, labels_per_item: int, seed: int) -> _Crowd:
+    def of(cls, crowd: GeneratedLabels, seed: int) -> _Crowd:
         """Crowd with the random numbers of a seed."""
         labels, truth = crowd
-        is_labels = isinstance(labels, Judgements) and kind_of(labels).data is Labels
-        if not is_labels or not {"true_class", "confusion"} <= set(truth):
-            expected = "it must be labels and a truth with 'true_class' and 'confusion'"
-            such = "rt.datasets.label_crowd(seed=0)"
-            refuse("crowd", crowd, expected=expected, instead=such, error=DataError)
-        at_most("labels_per_item", labels_per_item, labels.num_annotators, "annotators")
         rng = np.random.default_rng(seed)
         true_class, confusion = np.asarray(truth["true_class"]), np.asarray(truth["confusion"])
         cumulative = confusion[:, true_class].cumsum(-1).swapaxes(0, 1)  # (item, annotator, label)
@@ -158,7 +133,7 @@ class _Crowd(NamedTuple):
         accuracy = np.einsum("akk->ak", confusion) @ share
         return cls(empty, label, true_class, accuracy, annotators, order)
 
-    def labels(self, item: list[int], annotator: list[int], rows: int) -> Labels:
+    def labels(self, item: list[int], annotator: list[int], rows: int) -> rt.Labels:
         """Labels of these items by these annotators, padded to `rows`."""
         order = np.argsort(item, kind="stable")
         group, code = np.asarray(item, np.int32)[order], np.asarray(annotator, np.int32)[order]
@@ -201,3 +176,30 @@ def _curve(
         )
     table = {name: ("step", [row[name] for row in measured]) for name in measured[0]}
     return xr.Dataset(table, {"step": np.arange(len(measured))})
+
+
+def main() -> None:
+    """Simulate and report the means over crowds at a few numbers of answers."""
+    settings = options(__doc__ or "")
+    items, crowds = (60, 2) if settings.quick else (300, 10)
+    seeds = range(settings.seed, settings.seed + crowds)
+    budget = items * 5 // 2  # with five labels an item, enough for half of the items
+    curves = [
+        simulate_labelling(
+            crowd(seed, items), labels_per_item=5, budget=budget, items_per_step=10, seed=seed
+        )
+        for seed in seeds
+    ]
+    rows = []
+    for way in get_args(Way):
+        last = [curve.sel(way=way).dropna("step").isel(step=-1) for curve in curves]
+        names = ("answers", "items", "label_accuracy", "asked_accuracy")
+        rows.append([way, *(float(np.mean([one[name] for one in last])) for name in names)])
+    header = ["way", "answers", "items", "classes right", "right labels of those asked last"]
+    title = "Ways to take a truth from noisy labels"
+    parts = [f"Means of {crowds} crowds of {items} items.", table(header, rows)]
+    report("noisy_labels", title, parts, settings.quick)
+
+
+if __name__ == "__main__":
+    main()
