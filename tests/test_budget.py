@@ -40,6 +40,7 @@ PUBLIC_MODULES = (
     "models",
     "program",
     "reporting",
+    "terms",
     "testing",
 )
 
