@@ -124,7 +124,8 @@ def verdicts() -> list[tuple[str, tuple[str | None, ...]]]:
     """The rows of the table: each model by its defaults, and models with settings that change what
     can run them."""
     models = {name: getattr(rt.models, name) for name in rt.models.__all__}
-    del models["JointModel"], models["numpyro_model"]  # which depend on what they are made of
+    for name in ("JointModel", "PairwiseModel", "numpyro_model"):
+        del models[name]  # which depend on what they are made of
     rows = [(name, reasons(_EXAMPLES.get(name) or model())) for name, model in models.items()]
     hidden = dataclasses.replace(rt.Raykar(), hidden=256)
     return [*rows, ("Raykar(hidden=256)", reasons(hidden))]

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 
 from raters.acquisition.batches import Batch, Chooser, Sequential, Task, Unique
 from raters.acquisition.posterior import Posterior
+from raters.acquisition.questions.pool import check_askable
 from raters.acquisition.scores import (
     Bald,
     Criterion,
@@ -224,6 +225,7 @@ class Policy:
         """Choose so many questions, or fewer when no more are left, in the codes of
         ``posterior.data``, beside those that wait for an answer (`pending`), where each annotator
         was asked for so many answers so far."""
+        check_askable(candidates, "candidates")
         if not candidates.num_rows:
             expected = "give at least one"
             refuse("candidates", problem="holds no question", expected=expected, error=DataError)

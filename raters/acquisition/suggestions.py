@@ -11,7 +11,6 @@ from jaxtyping import Shaped
 
 from raters.acquisition.policy import Policy, Target, check_names
 from raters.acquisition.posterior import Posterior
-from raters.acquisition.questions.pool import check_askable
 from raters.acquisition.scores import mean
 from raters.errors import DataWarning, refuse
 from raters.errors.validation import checked, whole
@@ -88,7 +87,6 @@ def suggest(
         whole("draws", draws, least=2)
     check_one_kind(model)
     check_data(candidates, "candidates", model)
-    check_askable(candidates, "candidates")
     if target is not None and policy is not None:
         refuse("target", target, "and `policy` both say what is wanted", "give one of them")
     policy = policy or Policy(target=target)
