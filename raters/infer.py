@@ -386,10 +386,10 @@ def _found(model: Any, args: Any, kwargs: Any) -> _Plan:
             reasons |= dict.fromkeys(names, f"rows touch many of its {block.size:,} entries")
     augmented = tuple(n for n in reading.augmented if any(n in block.terms for block in blocks))
     if not augmented:
-        told = "; ".join(f"{name!r}: {reason}" for name, reason in reasons.items())
+        given = "; ".join(f"{name!r}: {reason}" for name, reason in reasons.items())
         if not reading.augmented:
-            told = f"no site is observed from Bernoulli or Binomial with logits=; {told}"
-        raise NotConjugateError(f"Pólya-Gamma updates no site of the program ({told}); use NUTS")
+            given = f"no site is observed from Bernoulli or Binomial with logits=; {given}"
+        raise NotConjugateError(f"Pólya-Gamma updates no site of the program ({given}); use NUTS")
     single = all(np.max(reading.terms[name].trials) <= 1 for name in augmented)
     others = frozenset(reading.points[0]).difference(*(block.shapes for block in blocks))
     small = [block for block in blocks if block.size <= _INTEGRATED]
@@ -711,8 +711,8 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
             z, diverging = z | inner.z, inner.diverging
         # The other sites were drawn given ω of the integrated block's terms alone, so that ω of
         # all others is drawn anew before it is used.
-        held = plan.integrated.terms if plan.integrated else ()
-        anew = tuple(name for name in plan.augmented if name not in held)
+        of_integrated = plan.integrated.terms if plan.integrated else ()
+        anew = tuple(name for name in plan.augmented if name not in of_integrated)
         omega = omega | self._augmented(first_key, anew, args, kwargs, z)
         values = self._constrained(z, args, kwargs)
         for block, key in zip(plan.blocks, keys, strict=True):
@@ -723,7 +723,7 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
             else:
                 new = _drawn(run, block, values, omega, key)
             values, z = values | new, z | new
-        rest = tuple(name for name in plan.augmented if name in held)
+        rest = tuple(name for name in plan.augmented if name in of_integrated)
         last = self._augmented(last_key, rest, args, kwargs, z)
         potential, omega = self._potential(*args, **kwargs)(z), omega | last
         # In single precision a factor fails at scales near 0: the chain then stays where it was.

@@ -284,7 +284,7 @@ class Model[Data: Judgements](abc.ABC):
     prior : mapping of str to numpyro distribution, optional
         Priors of your own by site, in place of those of the program:
         ``prior={"competence": dist.StudentT(4, 1, 1)}``. `NUTS`, `SVI`, `HMC` and `PGGibbs` take
-        all, `PGEM` and `PGVI` those that stay conjugate, such as normal ones.
+        all, `PGEM` and `PGVI` conjugate ones. Draws of these sites are not centred.
     """
 
     prior: Mapping[str, Distribution] = dataclasses.field(
@@ -342,7 +342,7 @@ class Model[Data: Judgements](abc.ABC):
 
     @property
     def facts(self) -> tuple[Spread | Local | Own, ...]:
-        """What else back-ends use: `Spread`, `Local` and `Own` of its sites."""
+        """Further facts for back-ends: `Spread`, `Local` and `Own` of its sites."""
         return ()
 
     @abc.abstractmethod
@@ -453,7 +453,7 @@ def identify(
     identified = dict(values)
     for symmetry in model.symmetries:
         match symmetry:
-            case Shift(name, axis):
+            case Shift(name, axis) if name not in model.prior:
                 site = identified[name]
                 axes = tuple(range(batch_ndim, site.ndim)) if axis is None else (batch_ndim + axis,)
                 identified[name] = site - site.mean(axis=axes, keepdims=True)

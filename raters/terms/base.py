@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from raters.errors import Reason, refuse
 from raters.judgements.comparisons import Comparisons
-from raters.model import Scale, Sign, Spread, Symmetry, Values
+from raters.model import Scale, Sign, Spread, Symmetry, Transfer, Values
 
 # What a term needs of the data: which parameter is wrong without it, the problem, and the remedy.
 NEEDS = {
@@ -57,6 +57,8 @@ class Term(abc.ABC):
         Shares of types, and the order of the types, in which they change the sign of the term.
     symmetries : tuple of Symmetry
         Transformations that leave its part of the predictor unchanged.
+    deviates_from : str, optional
+        Site of whose entries its own holds deviations, where both are summands of one sum.
     parts : tuple of Term
         Terms that it is made of.
     reference : str
@@ -68,6 +70,7 @@ class Term(abc.ABC):
     linear: tuple[str, ...] | None = None
     scales: tuple[str, ...] = ()
     symmetries: tuple[Symmetry | Spread, ...] = ()
+    deviates_from: ClassVar[str | None] = None
     exchanged: ClassVar[tuple[tuple[str, tuple[int, ...]], ...]] = ()
     parts: tuple[Term, ...] = ()
 
@@ -213,6 +216,16 @@ class Sum(Combined):
     def flipped(self) -> tuple[str, ...] | None:
         return _all([term.flipped for term in self.terms])
 
+    @property
+    def symmetries(self) -> tuple[Symmetry | Spread, ...]:  # type: ignore[override]
+        summed = {site for term in self.terms for site in term.linear or ()}
+        between = (
+            Transfer(term.deviates_from, term.linear[0])
+            for term in self.terms
+            if term.linear and term.deviates_from in summed
+        )
+        return (*super().symmetries, *between)
+
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         value = self.terms[0].sample(data)
         for term in self.terms[1:]:
@@ -289,7 +302,7 @@ def by_type(data: Comparisons, number: int) -> Comparisons:
 
 
 def gap(site: Any, data: Comparisons) -> Float[Array, " *row"]:
-    """What the first item has of a site more than the second."""
+    """Entry of the first item of a site less that of the second."""
     return site[data.first] - site[data.second]
 
 

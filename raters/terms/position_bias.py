@@ -57,5 +57,5 @@ class PositionBias(Term):
         return (
             "nearly all pairs were shown in one order, so that a position bias cannot be told from"
             " the rewards, and the prior divides what is chosen between them; show pairs in random"
-            " order, or fit with position_bias=False",
+            " order, or leave the bias out",
         )

@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.judgements.comparisons import Comparisons
-from raters.model import Shift, Symmetry, Values
+from raters.model import Shift, Values
 from raters.terms.base import Prepared, gap, spread_of
 from raters.terms.covariates import regression, unlike_features
 
@@ -22,8 +22,21 @@ def learned_scale(name: str, fixed: float | None) -> Any:
     return numpyro.sample(name, dist.LogNormal(0.0, 1.0)) if fixed is None else fixed
 
 
+class Scaled(Prepared):
+    """Term of a site that is normal about 0, with a scale that is learned unless given."""
+
+    scale: float | None
+
+    @property
+    def scales(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(f"{site}_scale" for site in self.linear or ()) if self.scale is None else ()
+
+    def prepare(self, data: Comparisons) -> Any:
+        return learned_scale(f"{(self.linear or ())[0]}_scale", self.scale)
+
+
 @dataclass(frozen=True)
-class Rewards(Prepared):
+class Rewards(Scaled):
     r"""Rewards of the two items, :math:`r_i - r_j`, with :math:`r_i \sim \mathrm{Normal}(0, s)`.
 
     Parameters
@@ -34,19 +47,8 @@ class Rewards(Prepared):
     """
 
     linear = ("reward",)
-
     scale: float | None = None
-
-    @property
-    def scales(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("reward_scale",) if self.scale is None else ()
-
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:  # type: ignore[override]
-        return (Shift("reward"),)
-
-    def prepare(self, data: Comparisons) -> Any:
-        return learned_scale("reward_scale", self.scale)
+    symmetries = (Shift("reward"),)
 
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]:
         with numpyro.plate("item", data.num_items):
@@ -58,7 +60,7 @@ class Rewards(Prepared):
 
 
 @dataclass(frozen=True)
-class LinearRewards(Prepared):
+class LinearRewards(Scaled):
     r"""Rewards that are linear in the features of the two sides,
     :math:`\theta^\top (\phi_i - \phi_j)`, with :math:`\theta_f \sim \mathrm{Normal}(0, s)`.
 
@@ -70,15 +72,7 @@ class LinearRewards(Prepared):
 
     needs = ("features",)
     linear = ("coefficient",)
-
     scale: float | None = None
-
-    @property
-    def scales(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("coefficient_scale",) if self.scale is None else ()
-
-    def prepare(self, data: Comparisons) -> Any:
-        return learned_scale("coefficient_scale", self.scale)
 
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]:
         with numpyro.plate("feature", len(data.feature_names)):

@@ -11,7 +11,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.judgements.comparisons import Comparisons
-from raters.model import Shift, Spread, Symmetry, Transfer, Values
+from raters.model import Shift, Spread, Values
 from raters.terms.base import Term
 
 
@@ -24,11 +24,8 @@ class Strata(Term):
     needs = ("stratum",)
     linear = ("deviation",)
     scales = ("deviation_spread",)
-
-    @property
-    def symmetries(self) -> tuple[Symmetry | Spread, ...]:  # type: ignore[override]
-        shift, transfer = Shift("deviation", axis=1), Transfer("reward", "deviation")
-        return (shift, transfer, Spread("deviation", "deviation_spread"))
+    deviates_from = "reward"
+    symmetries = (Shift("deviation", axis=1), Spread("deviation", "deviation_spread"))
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         spread = numpyro.sample("deviation_spread", dist.LogNormal(jnp.log(0.5), 1.0))
@@ -52,5 +49,5 @@ class Strata(Term):
             return ()
         return (
             "all votes are of one stratum, in which deviations cannot be told from the common"
-            " rewards; fit with strata=False",
+            " rewards; leave the strata out",
         )

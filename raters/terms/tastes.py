@@ -36,8 +36,6 @@ class Tastes(Prepared):
         Standard deviations of the crowd's rewards and of the tastes d; learned unless given.
     own : bool
         Learn a spread of tastes for each annotator.
-    factor : str, optional
-        Site of a competence that multiplies it.
     """
 
     linear = ("reward", "taste")
@@ -45,7 +43,6 @@ class Tastes(Prepared):
     scale: float | None = None
     spread: float | None = None
     own: bool = False
-    factor: str | None = None
 
     @property
     def scales(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -54,7 +51,7 @@ class Tastes(Prepared):
 
     @property
     def symmetries(self) -> tuple[Symmetry | Spread, ...]:  # type: ignore[override]
-        transfer = Transfer("reward", "taste", self.factor)
+        transfer = Transfer("reward", "taste")
         spread = (Spread("taste", "taste_spread"),) if self.spread is None else ()
         return (Shift("reward"), Shift("taste", axis=1), transfer, *spread)
 

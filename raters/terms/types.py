@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,9 +20,9 @@ from raters.errors import Reason
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.model import Permute, Shift, Symmetry, Values
-from raters.terms.base import Prepared, Term, spread_of
+from raters.terms.base import Term, spread_of
 from raters.terms.covariates import regression, unlike_features
-from raters.terms.rewards import learned_scale, standardised, win_rates
+from raters.terms.rewards import Scaled, standardised, win_rates
 
 # Sign of the competence of each type.
 DIRECTIONS = {"competent": 1.0, "guesser": 0.0, "adversary": -1.0}
@@ -64,7 +65,7 @@ class Guessers(Term):
 
 
 @dataclass(frozen=True)
-class _Mixed(Prepared):
+class _Mixed(Scaled):
     """Rewards of each type of annotator, of which the type is summed out."""
 
     number: int
@@ -81,13 +82,13 @@ class _Mixed(Prepared):
         """Sample the share of each type."""
         return sample_weight(self.number, self.concentration)
 
+    @abc.abstractmethod
     def profiles(self, data: Comparisons) -> Float[np.ndarray, "annotator feature"]:
         """Features by which annotators are clustered."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def start_of_parts(self, parts: Sequence[Comparisons]) -> Values:
         """Start of the rewards from the votes of the annotators of each type."""
-        raise NotImplementedError
 
     def start(self, data: Comparisons, rng: np.random.Generator | None = None) -> Values:
         share, parts = clustered(data, self.profiles(data), self.number, rng)
@@ -119,15 +120,11 @@ class Types(_Mixed):
     linear = ("reward",)
 
     @property
-    def scales(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("reward_scale",) if self.scale is None else ()
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:  # type: ignore[override]
         return (Shift("reward", axis=0), *super().symmetries)
 
     def prepare(self, data: Comparisons) -> Any:
-        scale = learned_scale("reward_scale", self.scale)
+        scale = super().prepare(data)
         with (
             numpyro.plate("item", data.num_items, dim=-2),
             numpyro.plate("type", self.number, dim=-1),
@@ -152,12 +149,8 @@ class LinearTypes(_Mixed):
     needs = ("features",)
     linear = ("coefficient",)
 
-    @property
-    def scales(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("coefficient_scale",) if self.scale is None else ()
-
     def prepare(self, data: Comparisons) -> Any:
-        scale = learned_scale("coefficient_scale", self.scale)
+        scale = super().prepare(data)
         with (
             numpyro.plate("feature", len(data.feature_names), dim=-2),
             numpyro.plate("type", self.number, dim=-1),

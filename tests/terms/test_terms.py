@@ -10,13 +10,14 @@ import numpyro.distributions as dist
 import pandas as pd
 import pytest
 import xarray as xr
+from numpyro.diagnostics import effective_sample_size
 
 import raters as rt
 from raters.cli import app
 from raters.errors import BackendError, SettingError
 from raters.fitting.result import model_of
 from raters.fitting.storage import from_json, to_json
-from raters.model import Model, Scale, Sign
+from raters.model import Model, Scale, Sign, Transfer, identify
 from raters.terms import (
     Competence,
     Covariates,
@@ -44,6 +45,7 @@ MODELS = {
         (Competence("signed") + Drift("week", 3) + Effect("nth") + Groups("base")) * Rewards()
         + PositionBias()
     ),
+    "apart": rt.models.PairwiseModel(Competence("signed", 1.0) * Rewards() + Strata()),
 }
 
 
@@ -69,12 +71,14 @@ def votes() -> rt.Comparisons:
 
 def test_facts_of_combinations_follow_from_their_terms(votes) -> None:
     guessers, drift = MODELS["guessers"], MODELS["drift"]
-    assert (
-        Scale(("reward", "reward_scale", "deviation", "deviation_spread"), ("competence",))
-        in guessers.symmetries
-    )
+    rewards = ("reward", "reward_scale", "deviation", "deviation_spread")
+    assert Scale(rewards, ("competence",)) in guessers.symmetries
     assert any(isinstance(one, Sign) and one.exchanged for one in guessers.symmetries)
     assert not any(isinstance(one, Sign) for one in TIRED.symmetries[:-1])
+    # Rewards that a competence multiplies, and deviations that it does not, are told apart.
+    moved = [any(isinstance(one, Transfer) for one in m.symmetries) for m in MODELS.values()]
+    assert moved == [True, True, False, False]
+    assert not rt.models.PairwiseModel(Strata()).symmetries[1:]
     assert set(rt.program.Program(drift, votes).sites) == {
         *("competence", "step", "step_spread", "nth_effect", "base_effect", "base_spread"),
         *("reward", "reward_scale", "position_bias"),
@@ -93,19 +97,21 @@ def test_combinations_meet_the_contract(votes, name) -> None:
     check_model(MODELS[name], votes)
 
 
+def apart(fit_quietly, model, votes, site: str) -> float:
+    """Largest difference of means by NUTS and Gibbs, in Monte-Carlo errors."""
+    means, errors = [], []
+    for one in (rt.NUTS(500, 400, chains=2), rt.PGGibbs(1500, 300, chains=2)):
+        draws = fit_quietly(model, votes, one).posterior[site].values
+        means.append(draws.mean((0, 1)))
+        errors.append(draws.std((0, 1)) / np.sqrt(effective_sample_size(draws)))
+    return float((np.abs(means[0] - means[1]) / np.hypot(*errors)).max())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_back_ends_agree(votes, fit_quietly, name) -> None:
     """Means within 4.5 Monte-Carlo errors of each other; false-alarm rate below 1e-4."""
-    model = MODELS[name]
-    nuts, gibbs = (
-        fit_quietly(model, votes, one).posterior
-        for one in (rt.NUTS(400, 400, chains=2), rt.PGGibbs(1000, 200, chains=2))
-    )
-    site = "reward"
-    both = [one[site].std(("chain", "draw")) / np.sqrt(80) for one in (nuts, gibbs)]
-    gap = np.abs(nuts[site].mean(("chain", "draw")) - gibbs[site].mean(("chain", "draw")))
-    assert float((gap / np.hypot(*both)).max()) < 4.5
+    assert apart(fit_quietly, MODELS[name], votes, "reward") < 4.5
 
 
 @pytest.mark.slow
@@ -136,6 +142,9 @@ def test_the_command_line_takes_a_model_of_ones_own(tmp_path, capsys) -> None:
 
 
 def test_priors_of_ones_own_are_checked_and_stored(votes) -> None:
+    rewards, own = {"reward": np.array([3.0, 5.0])}, {"reward": dist.Normal(3, 1)}
+    centred, kept = (identify(one, rewards, 0)["reward"] for one in (rt.BTL(), rt.BTL(prior=own)))
+    assert (centred.tolist(), kept.tolist()) == ([-1.0, 1.0], [3.0, 5.0])
     model = rt.ExtendedBTL(competence="signed", prior={"competence": dist.StudentT(4, 1, 1)})
     assert from_json(to_json(model), (Model,), "model") == model
     assert hash(model) != hash(rt.ExtendedBTL(competence="signed"))
@@ -163,10 +172,4 @@ def test_priors_of_ones_own_are_checked_and_stored(votes) -> None:
 def test_back_ends_agree_under_a_prior_of_ones_own(votes, fit_quietly, prior) -> None:
     """Means within 4.5 Monte-Carlo errors of each other; false-alarm rate below 1e-4."""
     model = rt.ExtendedBTL(competence="signed", reward_scale=1.0, prior={"competence": prior})
-    nuts, gibbs = (
-        fit_quietly(model, votes, one).posterior["competence"]
-        for one in (rt.NUTS(500, 400, chains=2), rt.PGGibbs(1500, 300, chains=2))
-    )
-    both = [one.std(("chain", "draw")) / np.sqrt(80) for one in (nuts, gibbs)]
-    gap = np.abs(nuts.mean(("chain", "draw")) - gibbs.mean(("chain", "draw")))
-    assert float((gap / np.hypot(*both)).max()) < 4.5
+    assert apart(fit_quietly, model, votes, "competence") < 4.5

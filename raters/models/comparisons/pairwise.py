@@ -75,14 +75,11 @@ class TermModel(CheckedModel[Comparisons]):
             weight = self.types.sample_weight()
             logits = self.predictor.sample(by_type(data, self.types.number))
             observe_by_type(weight, logits, data, self.types.names)
-        elif (of_ties := ties_of(self)) is not None:
-            votes = of_ties.votes(self.predictor.sample(data), data)
+        else:
+            logits, of_ties = self.predictor.sample(data), ties_of(self)
+            votes = of_ties.votes(logits, data) if of_ties else votes_of(logits, data.count)
             with numpyro.plate("comparison", data.num_comparisons):
                 numpyro.sample("outcome", votes, obs=data.wins)
-        else:
-            logits = self.predictor.sample(data)
-            with numpyro.plate("comparison", data.num_comparisons):
-                observe(logits, data)
 
     def start(self, data: Comparisons) -> Values:
         start, of_ties = self.predictor.start(data), ties_of(self)
@@ -157,11 +154,6 @@ def added(first: Term, *others: tuple[Any, Term]) -> Term:
     """Sum of a term and of those others whose setting is on."""
     chosen = [term for setting, term in others if setting]
     return Sum((first, *chosen)) if chosen else first
-
-
-def observe(logits: Float[Array, " comparison"], data: Comparisons) -> None:
-    """Sample the observed site: votes for the first item, out of `count`."""
-    numpyro.sample("outcome", votes_of(logits, data.count), obs=data.wins)
 
 
 def observe_by_type(
