@@ -6,10 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import numpyro
 import pandas as pd
 import xarray as xr
 
 import raters as rt
+from raters.distributions.rows import votes_of
 from raters.judgements.stored import qualified_name
 
 AXES = {
@@ -97,3 +99,8 @@ def write_demonstrations(data: rt.Demonstrations, folder: Path) -> None:
     pd.DataFrame(moves).to_csv(folder / "transitions.csv", index=False)
     cells = pd.DataFrame(mdp.features[:, 0], columns=["warm", "high"]).assign(state=mdp.states)
     cells.to_csv(folder / "features.csv", index=False)
+
+
+def vote(logits, data) -> None:
+    """The observed site of a program of votes."""
+    numpyro.sample("outcome", votes_of(logits, data.count), obs=data.wins)

@@ -16,8 +16,8 @@ import raters as rt
 from raters.distributions import Votes
 from raters.errors import SettingError
 from raters.inference.defaults import default_backend
-from raters.models.comparisons import pairwise
 from raters.testing import check_model
+from tests import hand
 
 
 def test_sites_have_their_shapes_axes_and_supports(tiny):
@@ -39,7 +39,7 @@ class Bounded(rt.BTL):
         with numpyro.plate("item", data.num_items):
             reward = numpyro.sample("reward", dist.Uniform(-bound, bound))
         with numpyro.plate("comparison", data.num_comparisons):
-            pairwise.observe(reward[data.first] - reward[data.second], data)
+            hand.vote(reward[data.first] - reward[data.second], data)
 
 
 def test_a_bound_that_the_program_computes_is_a_number(tiny):
@@ -62,7 +62,7 @@ class Base(rt.Model[rt.Comparisons]):
             worth = numpyro.sample("worth", dist.Normal(2.0, 1.0))
         self.more(worth)
         with numpyro.plate("comparison", data.num_comparisons):
-            pairwise.observe(lead * (worth[data.first] - worth[data.second]), data)
+            hand.vote(lead * (worth[data.first] - worth[data.second]), data)
 
     def more(self, worth):
         """Nothing more."""
@@ -75,7 +75,7 @@ class Squared(rt.Model[rt.Comparisons]):
         with numpyro.plate("item", data.num_items):
             worth = numpyro.sample("worth", dist.Normal(0.0, 1.0))
         with numpyro.plate("comparison", data.num_comparisons):
-            pairwise.observe(worth[data.first] ** 2 - worth[data.second] ** 2, data)
+            hand.vote(worth[data.first] ** 2 - worth[data.second] ** 2, data)
 
 
 class Factor(Base):
@@ -154,7 +154,7 @@ class OfRows(rt.BTL):
             reward = numpyro.sample("reward", dist.Normal(0.0, 1.0))
         with numpyro.plate("comparison", data.num_comparisons):
             noise = numpyro.sample("noise", dist.Normal(0.0, 1.0))
-            pairwise.observe(reward[data.first] - reward[data.second] + noise, data)
+            hand.vote(reward[data.first] - reward[data.second] + noise, data)
 
 
 class Uncounted(Base):

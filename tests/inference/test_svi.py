@@ -15,7 +15,7 @@ import pytest
 
 import raters as rt
 from raters.inference import svi
-from raters.models.comparisons import pairwise
+from tests import hand
 
 BACKEND = rt.SVI(steps=500, draws=20)
 
@@ -32,7 +32,7 @@ class Bounded(rt.BTL):
         with numpyro.plate("item", data.num_items):
             reward = numpyro.sample("reward", dist.Uniform(-bound, bound))
         with numpyro.plate("comparison", data.num_comparisons):
-            pairwise.observe(reward[data.first] - reward[data.second], data)
+            hand.vote(reward[data.first] - reward[data.second], data)
 
 
 def rewards(model: rt.BTL, votes: rt.Comparisons, fit_quietly) -> np.ndarray:

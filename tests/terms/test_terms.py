@@ -85,8 +85,7 @@ def test_facts_of_combinations_follow_from_their_terms(votes) -> None:
     }
     for model in MODELS.values():
         assert from_json(to_json(model), (Model,), "model") == model
-    missing = rt.Comparisons.from_frame(table(), **ROLES)
-    assert "columns=['nth']" in TIRED.why_not(missing)
+    assert "columns=['nth']" in TIRED.why_not(rt.Comparisons.from_frame(table(), **ROLES))
     with pytest.raises(SettingError):
         Rewards() + 1  # type: ignore[operator]
 
@@ -134,11 +133,10 @@ def test_the_command_line_takes_a_model_of_ones_own(tmp_path, capsys) -> None:
     file = tmp_path / "votes.csv"
     table().to_csv(file, index=False)
     roles = [word for role, column in ROLES.items() for word in (f"--{role}", column)]
-    out = tmp_path / "audit"
-    words = ["audit", str(file), *roles, "--column", "nth", "--quiet", "--out", str(out)]
+    words = ["audit", str(file), *roles, "--column", "nth", "--quiet", "--out", str(tmp_path / "o")]
     words += ["--model", "tests.terms.fatigue:TIRED", "--set", "draws=60", "--set", "warmup=40"]
     assert app.main(words) == 0, capsys.readouterr().err
-    assert "Fatigue" in json.dumps(json.loads((out / "summary.json").read_text()))
+    assert "Fatigue" in json.dumps(json.loads((tmp_path / "o/summary.json").read_text()))
 
 
 def test_priors_of_ones_own_are_checked_and_stored(votes) -> None:
@@ -151,8 +149,7 @@ def test_priors_of_ones_own_are_checked_and_stored(votes) -> None:
     assert "StudentT(df=4, loc=1, scale=1)" in repr(model)
     program = rt.program.Program(model, votes)
     assert program.sites["competence"].distribution == "StudentT"
-    assert "PGGibbs" in rt.PGEM().why_not(program)
-    assert "PGGibbs" in rt.PGVI().why_not(program)
+    assert all("PGGibbs" in one.why_not(program) for one in (rt.PGEM(), rt.PGVI()))
     with pytest.raises(BackendError):
         rt.fit(model, votes, rt.PGEM(), seed=0, progress=False)
     for site, prior in {
@@ -160,9 +157,8 @@ def test_priors_of_ones_own_are_checked_and_stored(votes) -> None:
         "competence": dist.Gamma(1.0, 1.0),
         "reward": dist.Normal(0.0, 1.0).expand([3]),
     }.items():
-        wrong = rt.ExtendedBTL(competence="signed", prior={site: prior})
         with pytest.raises(SettingError, match=site):
-            rt.program.Program(wrong, votes).sites  # noqa: B018
+            rt.program.Program(rt.ExtendedBTL("signed", prior={site: prior}), votes).sites  # noqa: B018
 
 
 @pytest.mark.slow
