@@ -20,6 +20,7 @@ from raters.errors import DataError, refuse_data
 from raters.errors.validation import at_most, boolean, checked, finite, one_of, places, whole
 from raters.judgements.counts import Codes, Mask, Tallies, exact, ranks
 from raters.judgements.names import (
+    Names,
     check_names,
     check_result,
     counted,
@@ -537,6 +538,43 @@ class Judgements(abc.ABC):
             names = [self.names[self.axes[name]] for name in columns if name in self.axes]
             changes |= {name: getattr(like, name) for name in (*columns, *names)}
         return replace(self, **changes)
+
+    @classmethod
+    def named_axes(cls) -> tuple[str, ...]:
+        """Axes with names of their own; true classes are labels."""
+        return tuple({field: axis for axis, field in cls.names.items()}.values())
+
+    def takes_names(self, axis: str, names: Names) -> bool:
+        """True unless new names on an axis need unknown numbers, such as features of new items."""
+        return True
+
+    def with_names(self, axis: str, names: Names) -> Self:
+        """The same judgements in the codes of other names, all of theirs among them."""
+        present, field = tuple(self.coords[axis]), self.names[axis]
+        if present == tuple(names):
+            return self
+        code = match_names(np.arange(len(present)), present, names, axis)
+        same = [other for other, its in self.names.items() if its == field]
+        # Next states are states.
+        along = {**dict.fromkeys(same, code), f"next_{axis}": code} | self._unit_places(axis, code)
+        changes: dict[str, Any] = {field: tuple(names)}
+        for name, axes in self.arrays().items():
+            if (column := getattr(self, name)) is None:
+                continue
+            values = np.asarray(column)
+            if self.axes.get(name) in same:
+                values = np.where(values >= 0, code[values], values).astype(values.dtype)
+            for dim in (dim for dim, one in enumerate(axes) if one in along):
+                shape = (*values.shape[:dim], len(names), *values.shape[dim + 1 :])
+                none = np.full(shape, -1 if name in self.axes else 0, values.dtype)
+                none[(slice(None),) * dim + (along[axes[dim]],)] = values
+                values = none
+            changes[name] = values
+        return replace(self, **changes)
+
+    def _unit_places(self, axis: str, code: Codes) -> dict[str, Codes]:
+        """Places of groups of rows among the names of an axis, where it is theirs."""
+        return {}
 
     @property
     def warned_axes(self) -> set[str]:

@@ -15,7 +15,7 @@ from raters.errors import DataError, refuse_data
 from raters.errors.validation import checked, one_of, places
 from raters.judgements.base import Judgements
 from raters.judgements.counts import Codes, pad_to
-from raters.judgements.names import match_names, names_array, names_from_json
+from raters.judgements.names import Names, match_names, names_array, names_from_json
 
 
 class Grouped(Judgements):
@@ -150,6 +150,28 @@ class Grouped(Judgements):
         columns["group"] = group.astype(np.int32)
         none = {self.answer: None, "count": None}
         return replace(like, **columns | none, most=1, even=False)
+
+    def takes_names(self, axis: str, names: Names) -> bool:
+        """True unless new names on an axis need unknown numbers, such as features of new items."""
+        numbers = [
+            name
+            for name, axes in self.arrays().items()
+            if axes[0] == "unit" and name not in self.axes and getattr(self, name) is not None
+        ]
+        return axis != self.unit or len(names) == len(self.coords[axis]) or not numbers
+
+    def with_names(self, axis: str, names: Names) -> Self:
+        """The same judgements in the codes of other names, all of theirs among them."""
+        moved = super().with_names(axis, names)
+        if axis != self.unit or moved is self:
+            return moved
+        place = match_names(np.asarray(self.unit_code), self.coords[axis], names, axis)
+        group = place[np.asarray(self.group)].astype(np.int32)
+        rows = replace(moved, group=group)._at_rows(np.argsort(group, kind="stable"))
+        return replace(moved, **rows, unit_code=np.arange(len(names), dtype=np.int32))
+
+    def _unit_places(self, axis: str, code: Codes) -> dict[str, Codes]:
+        return {"unit": code[np.asarray(self.unit_code)]} if axis == self.unit else {}
 
     @checked
     def keys(self, other: Self | None = None) -> Codes:

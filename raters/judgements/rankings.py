@@ -442,6 +442,10 @@ class Rankings(Judgements):
         changes: dict[str, Any] = {n: np.take_along_axis(one, order, 1) for n, one in known.items()}
         return replace(self, **changes)
 
+    def with_names(self, axis: str, names: Names) -> Self:
+        """The same rankings in the codes of other names; items ascend by their codes."""
+        return super().with_names(axis, names).canonical()
+
     def unanswered(self) -> Self:
         """The questions without the answers: a row with a count becomes so many rows."""
         index = np.repeat(np.arange(self.num_rows), np.asarray(self.weight).astype(int))
