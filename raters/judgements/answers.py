@@ -135,10 +135,6 @@ class OnScale(Answers):
         self.check_answered()
         return super().to_frame()
 
-    def answers(self) -> Int[np.ndarray, " answer"]:
-        """Codes of the levels."""
-        return np.arange(self.num_levels)
-
 
 # ---------------------------------------------------------------- reading
 

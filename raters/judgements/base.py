@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import abc
 import contextlib
 import dataclasses
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -33,18 +33,20 @@ from raters.judgements.names import (
     shorten,
     staying,
 )
+from raters.judgements.reading.features import in_units_of_users, no_features, scaled_as
 
 # Rows at a time where a pass over all of them would need arrays as large as the data.
 PIECE = 1 << 18
 
 
-class Judgements(abc.ABC):
+class Judgements:
     """Base of the containers: a frozen dataclass, registered as a pytree, whose columns declare
     their roles.
 
     Every field that is not `static` is an array with the rows as its first axis, or with the axes
-    that `of_axes` declares. A subclass declares the class variables below, and writes `answers`;
-    taking parts, recoding by name, joining, storing and reading back follow from them.
+    that `of_axes` declares. A subclass declares the class variables below, and writes `answers`
+    where they are neither codes of names nor 0 and 1; taking parts, recoding by name, joining,
+    storing and reading back follow from them.
 
     Attributes
     ----------
@@ -82,6 +84,8 @@ class Judgements(abc.ABC):
         Columns of the two things that a question compares, the one shown first in front.
     success : tuple of (str, float), optional
         Where one outcome's probability says all: what that probability is called, and the outcome.
+    standardised : mapping
+        Fields of features that are centred and scaled, by the parameter that they are read from.
     """
 
     axes: ClassVar[Mapping[str, str]]
@@ -98,6 +102,7 @@ class Judgements(abc.ABC):
     again: ClassVar[bool] = False
     pair: ClassVar[tuple[str, str] | None] = None
     success: ClassVar[tuple[str, float] | None] = None
+    standardised: ClassVar[Mapping[str, Sequence[str]]] = {}
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
     # Number of equal judgements that each row stands for, or None for one each.
     count: Any
@@ -115,9 +120,11 @@ class Judgements(abc.ABC):
 
     # ---------------------------------------------------------------- what can be answered
 
-    @abc.abstractmethod
     def answers(self) -> Num[np.ndarray, " answer"]:
         """Outcomes that a question can have, in the order of tables of answers."""
+        if self.answer in self.axes:
+            return np.arange(len(self.coords[self.axes[self.answer]]))
+        return np.array([0.0, 1.0])
 
     @property
     def listed(self) -> bool:
@@ -218,7 +225,7 @@ class Judgements(abc.ABC):
         """The same questions written in one way, such as pairs with the smaller code first."""
         return self
 
-    def warn(self) -> None:  # noqa: B027
+    def warn(self) -> None:
         """Warn about what these data cannot tell."""
 
     # ---------------------------------------------------------------- facts
@@ -653,13 +660,19 @@ class Judgements(abc.ABC):
             problem = f"is wrong in row {place[0]} (counted from 0; {int(wrong.sum())} in all)"
             refuse_data(column, values[place].item(), problem, expected)
 
+    @checked
     def features_of(self, like: Self) -> Self:
         """With features in the order and on the scale of other data."""
-        return self
+        changes: dict[str, Any] = {}
+        for parameter, fields in self.standardised.items():
+            raw = in_units_of_users(self, fields)
+            changes |= scaled_as(like, raw, fields, parameter, "the fit")
+        return replace(self, **changes) if changes else self
 
     def without_features(self) -> Self:
         """Without features, for a model that does without."""
-        return self
+        none = [no_features(fields).items() for fields in self.standardised.values()]
+        return replace(self, **dict(itertools.chain(*none))) if none else self
 
     # ---------------------------------------------------------------- parts
 

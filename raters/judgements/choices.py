@@ -12,7 +12,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from raters.errors import refuse_data
-from raters.errors.validation import boolean, checked, is_list
+from raters.errors.validation import boolean, is_list
 from raters.judgements.counts import Codes, Features, Numbers, exact, place_within, ranks
 from raters.judgements.grouped import Grouped
 from raters.judgements.names import (
@@ -46,9 +46,6 @@ EXAMPLES = {
     "features": "features={'price': {'car': 'price.car', 'train': 'price.train'}}",
     "available": "available={'car': 'car_available'}",
 }
-
-# Fields of features, by the parameter that they are read from.
-_FEATURES = {"features": OF_ITEMS, "choosers": OF_CHOOSERS}
 
 
 @jax.tree_util.register_dataclass
@@ -129,6 +126,7 @@ class Choices(Grouped):
     answer_scale = "binary"
     together = True
     success = ("p_chosen", 1.0)
+    standardised = {"features": OF_ITEMS, "choosers": OF_CHOOSERS}
 
     # ---------------------------------------------------------------- building
 
@@ -205,8 +203,9 @@ class Choices(Grouped):
         """
         boolean("aggregate", aggregate)
         boolean("counted", counted)
-        roles, given = {"set": set, "alternative": alternative}, (features, choosers)
-        listed = {name: distinct(some, name) for name, some in zip(_FEATURES, given, strict=True)}
+        roles = {"set": set, "alternative": alternative}
+        listed = {"features": distinct(features, "features")}
+        listed |= {"choosers": distinct(choosers, "choosers")}
         others: dict[str, Any] = {"chosen": chosen, "annotator": annotator}
         columns = read_columns(frame, roles, several=listed, part_of=set, **others)
         group, sets = columns.codes("set")
@@ -370,10 +369,6 @@ class Choices(Grouped):
             return np.zeros(size)
         return np.bincount(np.asarray(self.alternative), np.asarray(self.chosen, float), size)
 
-    def answers(self) -> Float[np.ndarray, " answer"]:
-        """Not chosen and chosen."""
-        return np.array([0.0, 1.0])
-
     def warn(self) -> None:
         """Warn about what these data cannot tell: alternatives never or always chosen."""
         offered, taken = self.judgements_by("alternative"), self.chosen_by_alternative()
@@ -526,23 +521,6 @@ class Choices(Grouped):
     def _of_judges(self, stay: Bool[np.ndarray, " annotator"]) -> Self:
         return self._only(np.flatnonzero(stay[self.unit_codes("annotator")]))
 
-    # ---------------------------------------------------------------- features
-
-    @checked
-    def features_of(self, like: Self) -> Self:
-        """With features centred and scaled as those of other choices."""
-        changes: dict[str, Any] = {}
-        for parameter, fields in _FEATURES.items():
-            changes |= feature_reading.scaled_as(
-                like, feature_reading.in_units_of_users(self, fields), fields, parameter, "the fit"
-            )
-        return replace(self, **changes)
-
-    def without_features(self) -> Self:
-        """Without features of alternatives and choosers."""
-        none = [feature_reading.no_features(fields) for fields in _FEATURES.values()]
-        return replace(self, **none[0], **none[1])
-
     # ---------------------------------------------------------------- tables
 
     def to_frame(self) -> pd.DataFrame:
@@ -558,7 +536,7 @@ class Choices(Grouped):
         }
         if real.chosen is not None:
             columns["chosen"] = np.asarray(real.chosen).astype(np.int64)
-        for parameter, fields in _FEATURES.items():
+        for parameter, fields in self.standardised.items():
             if names := getattr(real, fields[3]):
                 raw: Any = feature_reading.in_units_of_users(real, fields)[0]
                 raw = raw if parameter == "features" else raw[group]
@@ -641,7 +619,7 @@ class _Terms(NamedTuple):
         self, parameter: str, values: Features, names: Names, deviation: Callable[[], Numbers]
     ) -> dict[str, Any]:
         """Values, centre, scale and names of features, as fields of `Choices`."""
-        fields = _FEATURES[parameter]
+        fields = Choices.standardised[parameter]
         if not names:
             return feature_reading.no_features(fields)
         if self.like is not None:

@@ -413,10 +413,6 @@ class Demonstrations(Judgements):
 
     # ---------------------------------------------------------------- questions
 
-    def answers(self) -> Int[np.ndarray, " answer"]:
-        """Codes of the actions."""
-        return np.arange(self.num_actions)
-
     def answer_words(self, row: int) -> dict[str, float]:
         """Names of the actions that are allowed in the state of a question."""
         allowed = np.flatnonzero(np.asarray(self.allowed)[int(self.state[self._place(row)])])

@@ -133,6 +133,7 @@ class Labels(Grouped):
     known = "truth"
     row = "row"
     unit = "item"
+    standardised = {"features": feature_reading.OF_ITEMS}
 
     # ---------------------------------------------------------------- building
 
@@ -314,12 +315,6 @@ class Labels(Grouped):
         one[group] = annotator  # any one of those of each item
         return bool((one[group] != annotator).any())
 
-    # ---------------------------------------------------------------- questions
-
-    def answers(self) -> Int[np.ndarray, " answer"]:
-        """Codes of the classes."""
-        return np.arange(self.num_classes)
-
     # ---------------------------------------------------------------- side information
 
     def with_truth(self, known: Any, *, item: str = "item", truth: str = "truth") -> Self:
@@ -489,14 +484,7 @@ class Labels(Grouped):
     @checked
     def features_of(self, like: Self) -> Self:
         """With features centred and scaled as those of other labels, and with their record."""
-        fields = feature_reading.OF_ITEMS
-        raw = feature_reading.in_units_of_users(self, fields)
-        scaled = feature_reading.scaled_as(like, raw, fields, "features", "the fit")
-        return replace(self, record=like.record, **scaled)
-
-    def without_features(self) -> Self:
-        """Without features."""
-        return replace(self, **feature_reading.no_features(feature_reading.OF_ITEMS))
+        return replace(super().features_of(like), record=like.record)
 
 
 def _named(names: tuple[Any, ...], codes: Codes) -> pd.Series:

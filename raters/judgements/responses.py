@@ -189,10 +189,6 @@ class Responses(Answers):
 
     # ---------------------------------------------------------------- questions
 
-    def answers(self) -> Float[np.ndarray, " answer"]:
-        """Wrong and right."""
-        return np.array([0.0, 1.0])
-
     def answer_words(self, row: int) -> dict[str, float]:
         """Words for the outcomes of one question."""
         self._place(row)
