@@ -464,7 +464,7 @@ class Judgements:
     @checked
     def keys(self, other: Self | None = None) -> Codes:
         """Number of each row that equal questions share, and no others."""
-        parts = [self] if other is None else [self, other]
+        parts = [self] if other is None else self._alike(other)
         columns = zip(*(part.canonical()._question() for part in parts), strict=True)
         return ranks([np.concatenate(of_parts) for of_parts in columns])
 
@@ -512,9 +512,9 @@ class Judgements:
         """These judgements and further ones, in this order."""
         if more.num_rows == 0:
             return self
-        columns: dict[str, Any] = {}
+        both, columns = self._alike(more), dict[str, Any]()
         for name in set(self.row_columns()) - {"count"}:
-            parts = [getattr(part, name) for part in (self, more)]
+            parts = [getattr(part, name) for part in both]
             if (parts[0] is None) != (parts[1] is None):
                 problem = "is in one of the two alone"
                 refuse_data(name, problem=problem, expected="join the same columns")
@@ -523,7 +523,11 @@ class Judgements:
         if self.count is not None or more.count is not None:
             weights = [np.asarray(part.weight) for part in (self, more)]
             columns["count"] = exact(np.concatenate(weights))
-        return replace(self, **columns)
+        return replace(both[0], **columns)
+
+    def _alike(self, other: Self) -> tuple[Self, Self]:
+        """These judgements and others, with columns of one shape."""
+        return self, other
 
     @checked
     def recoded(self, like: Self, axes: Iterable[str]) -> Self:

@@ -388,9 +388,7 @@ class Demonstrations(Judgements):
         super().check()
         self.mdp.check()
         if self.action is not None:
-            possible = np.asarray(self.allowed, bool)[np.asarray(self.state)]
-            taken = np.take_along_axis(possible, np.asarray(self.action)[:, None], axis=1)[:, 0]
-            self._refuse("action", ~taken, "it must be allowed in its state")
+            self._check_allowed()
 
     @property
     def warned_axes(self) -> set[str]:
@@ -437,20 +435,14 @@ class Demonstrations(Judgements):
         """Equal steps as one row with a count, sorted, without trajectories."""
         return super(Demonstrations, self._alone()).aggregate()
 
-    @checked
-    def joined(self, more: Self) -> Self:
-        """These demonstrations and further ones, in this order; see `Judgements.joined`."""
-        if (self.trajectory is None) == (more.trajectory is None):
-            return super().joined(more)
-        none = np.zeros(self.num_rows if self.trajectory is None else more.num_rows, np.int32)
-        names = self.trajectories or more.trajectories
-        both = [  # Steps of the one are in no trajectory.
-            replace(part, trajectory=none - 1, time=none, trajectories=names)
-            if part.trajectory is None
-            else part
-            for part in (self, more)
-        ]
-        return super(Demonstrations, both[0]).joined(both[1])
+    def _alike(self, other: Self) -> tuple[Self, Self]:
+        if (self.trajectory is None) == (other.trajectory is None):
+            return self, other
+        if other.trajectory is None:
+            return tuple(reversed(other._alike(self)))
+        none = np.zeros(self.num_rows, np.int32)  # Steps of the one are in no trajectory.
+        names = other.trajectories
+        return replace(self, trajectory=none - 1, time=none, trajectories=names), other
 
     @checked
     def recoded(self, like: Self, axes: Iterable[str]) -> Self:
