@@ -680,14 +680,22 @@ class Judgements:
 
     # ---------------------------------------------------------------- parts
 
+    def answers_by(self, axis: str) -> Float[np.ndarray, "name answer"]:
+        """Number of each answer by name on an axis; zeros where unknown."""
+        return self.answer_counts(self.codes(axis), len(self.coords[axis]))
+
     def answer_counts(self, codes: Any, size: int) -> Float[np.ndarray, "name answer"]:
-        """Number of each answer code by another code of each row; zeros where unknown."""
-        number = len(self.answers())
+        """Number of each answer by another code of each row; zeros where unknown."""
+        answers, codes = self.answers(), np.asarray(codes, np.int64)
         if not self.has_answers:
-            return np.zeros((size, number))
-        cell = np.asarray(codes, np.int64) * number + np.asarray(getattr(self, self.answer))
-        weight = np.asarray(self.weight, np.float64)
-        return np.bincount(cell, weight, size * number).reshape(size, number)
+            return np.zeros((size, len(answers)))
+        outcome, weight = getattr(self, self.answer), np.asarray(self.weight, np.float64)
+        if self.summed:
+            right = np.asarray(outcome, float)
+            number = np.where(answers[:, None] == 1, right, weight - right)
+            return np.stack([np.bincount(codes, each, size) for each in number], axis=1)
+        cell = codes * len(answers) + np.asarray(outcome)
+        return np.bincount(cell, weight, size * len(answers)).reshape(size, len(answers))
 
     def tells_judges_apart(self) -> bool:
         """True if judges can differ in how well they agree: there is more than one."""

@@ -362,16 +362,10 @@ class Choices(Grouped):
     num_alternatives = number_of("alternatives", "Number of alternatives, offered or not.")
     num_choices = same_as("num_judgements", "Number of choices, counts included.")
 
-    def chosen_by_alternative(self) -> Float[np.ndarray, " alternative"]:
-        """Number of times that each alternative was chosen; zeros where choices are not known."""
-        size = self.num_alternatives
-        if self.chosen is None:
-            return np.zeros(size)
-        return np.bincount(np.asarray(self.alternative), np.asarray(self.chosen, float), size)
-
     def warn(self) -> None:
         """Warn about what these data cannot tell: alternatives never or always chosen."""
-        offered, taken = self.judgements_by("alternative"), self.chosen_by_alternative()
+        offered = self.judgements_by("alternative")
+        taken = self.answers_by("alternative")[:, 1]
         prior = "so that the prior alone bounds their constant from"
         sentences = {
             "alternative(s) were never offered": offered == 0,

@@ -319,10 +319,6 @@ class Demonstrations(Judgements):
     num_features = number_of("feature_names", "Number of features of the process.")
     num_steps = same_as("num_judgements", "Number of steps, counts included.")
 
-    def actions_by(self, axis: str) -> Float[np.ndarray, "axis action"]:
-        """Count how often each action was taken, by demonstrator or by state."""
-        return self.answer_counts(self.codes(axis), len(self.coords[axis]))
-
     def trajectory_features(self) -> pd.DataFrame:
         r"""Discounted sum of the features along each trajectory, which is what a reward that is
         linear in features depends on: for comparisons of trajectories, with

@@ -165,7 +165,7 @@ class GradedResponses(OnScale):
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: names without responses, items answered alike."""
-        used = self.levels_by("item")
+        used = self.answers_by("item")
         alike = (used.sum(1) > 0) & ((used > 0).sum(1) == 1)
         sentence = "item(s) were answered alike by all: the prior alone bounds their difficulty"
         warn_of_each(self._unused() | {sentence: (self.items, alike)})

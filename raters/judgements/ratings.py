@@ -160,7 +160,7 @@ class Ratings(OnScale):
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: names unrated, one level only, parts."""
-        used = self.levels_by("annotator")
+        used = self.answers_by("annotator")
         same = (used.sum(1) >= _SAME) & ((used > 0).sum(1) == 1)
         sentence = "annotator(s) put every item on one level, which tells no item from another"
         warn_of_each(self._unused() | {sentence: (self.annotators, same)})

@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
 
 from raters.judgements.answers import Answers
 from raters.judgements.names import warn_of_each
@@ -164,13 +163,6 @@ class Responses(Answers):
     num_persons = number_of("persons", "Number of persons, with responses or without.")
     num_responses = same_as("num_judgements", "Number of responses, counts included.")
 
-    def right_by(self, axis: str) -> Float[np.ndarray, " axis"]:
-        """Number of right responses of each person or item; zeros where unknown."""
-        size = len(self.coords[axis])
-        if self.correct is None:
-            return np.zeros(size)
-        return np.bincount(np.asarray(self.codes(axis)), np.asarray(self.correct, float), size)
-
     def to_frame(self) -> pd.DataFrame:
         """The responses by name: ``person``, ``item``, ``correct`` and ``count``."""
         self.check_answered()
@@ -180,7 +172,7 @@ class Responses(Answers):
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: names without responses, items answered alike."""
-        asked, right = self.judgements_by("item"), self.right_by("item")
+        asked, right = self.judgements_by("item"), self.answers_by("item")[:, 1]
         alike = (asked > 0) & ((right == 0) | (right == asked))
         sentence = (
             "item(s) were answered right by all, or by nobody, so that the prior alone bounds"

@@ -185,7 +185,7 @@ def test_choices_are_counted_by_set_and_by_chooser() -> None:
     assert choices.judgements_by("annotator").tolist() == [5, 2]
     assert choices.judgements_by("set").tolist() == [4, 1, 2]
     assert choices.judgements_by("alternative").tolist() == [5, 7, 6]
-    assert choices.chosen_by_alternative().tolist() == [1, 3, 3]
+    assert choices.answers_by("alternative")[:, 1].tolist() == [1, 3, 3]
 
 
 def test_single_choices_and_their_sum() -> None:
