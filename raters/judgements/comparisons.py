@@ -525,9 +525,7 @@ class Comparisons(Judgements):
         # Votes for the first item, ties, and votes for the second, each as a row of its own.
         decided = np.where(half, 0, wins), np.where(half, 0, count - wins)
         numbers = np.stack([decided[0], half.astype(float), decided[1]])
-        place, rows = np.nonzero(numbers > 0)
-        order = np.argsort(rows, kind="stable")
-        place, rows = place[order], rows[order]
+        rows, place = np.nonzero(numbers.T > 0)
         outcome = np.array([1.0, 0.5, 0.0], np.float32)[place]
         kept = replace(self.rows(rows), wins=outcome, tied=True)
         return replace(kept, count=exact(numbers[place, rows]))._slim()
