@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -330,20 +329,17 @@ class Comparisons(Judgements):
         4
         """
         columns = wide_columns(frame, places, "places", 2, annotator=annotator)
-        cells = columns.lists["places"]
-        place, item_names = in_places(cells, items)
-        _check_number(len(place) * math.comb(len(cells), 2), "places")
+        ranked, item_names = in_places(columns.lists["places"], items)
         who, annotator_names = rankers(columns, annotators)
-        before, after = np.triu_indices(len(cells), 1)
-        winner, loser = place[:, before], place[:, after]
-        both = (winner >= 0) & (loser >= 0)
-        if not both.any():
+        row, place = np.nonzero(ranked >= 0)
+        one, two = _pairs_within(row, "places")
+        if not len(one):
             problem = "holds no ranking of two items, so there is nothing to compare"
-            listed = [column.name for column in cells]
+            listed = [column.name for column in columns.lists["places"]]
             refuse_data("places", listed, problem, "give the columns of all places")
-        codes = winner[both], loser[both], np.broadcast_to(who[:, None], both.shape)[both]
-        ones = np.ones(len(codes[0]), np.float32)
-        return cls(*codes, ones, ones, item_names, annotator_names).aggregate()
+        item, first = ranked[row, place], (place[one] < place[two]).astype(np.float32)
+        votes = item[one], item[two], who[row[one]], first, np.ones_like(first)
+        return cls(*votes, item_names, annotator_names).aggregate()
 
     @classmethod
     def from_ratings(
@@ -405,7 +401,7 @@ class Comparisons(Judgements):
         codes, item_names = columns.codes("item", items)
         score = read_ratings(columns["rating"])
         who, annotator_names = columns.annotators(annotators, "gave one rating")
-        one, two = _pairs_within(who)
+        one, two = _pairs_within(who, "rating")
         one, two = (side[codes[one] != codes[two]] for side in (one, two))
         if len(one) == 0:
             columns["rating"].refuse(
@@ -933,10 +929,14 @@ def _check_items(left: Codes, right: Codes, names: Names, columns: tuple[Column,
         one.refuse(problem, "name the columns of the items, not of row numbers or texts")
 
 
-def _pairs_within(group: Codes) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+def _pairs_within(
+    group: Codes, role: str
+) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
     """All pairs of rows of the same group."""
     sizes = np.bincount(group).astype(np.int64)
-    _check_number(int((sizes * (sizes - 1) // 2).sum()), "rating")
+    if (pairs := int((sizes * (sizes - 1) // 2).sum())) > _MAX_PAIRS:
+        expected = f"at most {_MAX_PAIRS:,} are made: take fewer annotators, or items of each"
+        refuse_data(role, problem=f"would become {pairs:,} comparisons", expected=expected)
     order, starts = np.argsort(group, kind="stable"), np.cumsum(sizes) - sizes
     pieces = []
     for size in np.unique(sizes):  # One set of positions serves all groups of a size.
@@ -944,9 +944,3 @@ def _pairs_within(group: Codes) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarra
         pieces.append(rows[:, np.stack(np.triu_indices(size, 1))].transpose(1, 0, 2).reshape(2, -1))
     one, two = np.concatenate(pieces, axis=1)
     return one, two
-
-
-def _check_number(pairs: int, role: str) -> None:
-    if pairs > _MAX_PAIRS:
-        expected = f"at most {_MAX_PAIRS:,} are made: take fewer annotators, or items of each"
-        refuse_data(role, problem=f"would become {pairs:,} comparisons", expected=expected)

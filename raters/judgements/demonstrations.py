@@ -233,9 +233,9 @@ class Demonstrations(Judgements):
         walked, lead = [], np.arange(len(who))
         for time in range(steps):
             lead = lead[~ends[state[lead]]]
-            action = _drawn(rng, probs[who[lead], state[lead]])
+            action = drawn(rng, probs[who[lead], state[lead]])
             walked.append((state[lead], action, who[lead], lead, np.full(len(lead), time)))
-            state[lead] = _drawn(rng, transition[state[lead], action])
+            state[lead] = drawn(rng, transition[state[lead], action])
         columns = [np.concatenate(parts) for parts in zip(*walked, strict=True)]
         order = np.lexsort((columns[4], columns[3]))
         if not len(order):
@@ -510,7 +510,7 @@ def _policies(
     return every / every.sum(-1, keepdims=True), names
 
 
-def _drawn(rng: np.random.Generator, probs: Float[np.ndarray, "row value"]) -> Codes:
+def drawn(rng: np.random.Generator, probs: Float[np.ndarray, "row value"]) -> Codes:
     """One value of each row, by its probabilities."""
     total = probs.cumsum(-1)
     place: np.ndarray = (rng.random(len(probs))[:, None] * total[:, -1:] >= total).sum(-1)
