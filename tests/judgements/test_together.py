@@ -18,8 +18,8 @@ def votes_of(pairs: str, who: str, **options) -> rt.Comparisons:
     return hand.votes(*zip(pairs[::2], pairs[1::2], who, strict=True), **options)
 
 
-def labels_of(items: str, who: str, says: str) -> rt.Labels:
-    return hand.labels(*zip(items, who, says, strict=True))
+def labels_of(items: str, who: str, says: str, **options) -> rt.Labels:
+    return hand.labels(*zip(items, who, says, strict=True), **options)
 
 
 @pytest.fixture(scope="module")
@@ -138,3 +138,15 @@ def test_rankings_keep_the_place_of_each_item_under_other_codes() -> None:
                 part.items[code]: at for code, at in zip(offered, place, strict=True) if at > 0
             }
             assert "".join(sorted(found, key=found.get)) == order
+
+
+def test_known_classes_and_records_follow_classes_in_another_order() -> None:
+    past = {"annotator": ["x", "x"], "truth": ["n", "y"], "label": ["n", "n"]}
+    one = labels_of("ab", "xy", "ny", classes=["n", "y"])
+    two = labels_of("cd", "xy", "ny", classes=["y", "n"]).with_truth({"c": "n"}).with_record(past)
+    moved = rt.judgements.Together.of({"one": one, "two": two}).part("two")
+    moved.check()
+    assert moved.classes == ("n", "y")
+    named = [moved.classes[code] for code in (*moved.label.tolist(), *moved.truth[moved.truth >= 0])]
+    assert named == ["n", "y", "n"]
+    assert moved.record[0].tolist() == [[1.0, 0.0], [1.0, 0.0]]
