@@ -839,34 +839,29 @@ class Judgements:
     def to_frame(self) -> pd.DataFrame:
         """The judgements as a table by name, with a column of answers where there are some, and
         ``count``; rows of count 0 are left out."""
-        columns: dict[str, Any] = {
-            (self.judge if name == "by" else name): names
-            for name, names in self.question_names().items()
-        }
-        weight, answer = np.asarray(self.weight), self.answer
+        columns, weight, answer = self._named(), np.asarray(self.weight), self.answer
         if not self.has_answers or answer in self.axes:
             if self.has_answers:
                 names = names_array(self.coords[self.axes[answer]])
                 columns[answer] = names[np.asarray(getattr(self, answer))]
-            table = pd.DataFrame(columns | {"count": weight.astype(np.int64)})
-            return table[weight > 0].reset_index(drop=True)
+            columns["count"] = weight.astype(np.int64)
+            return columns[weight > 0].reset_index(drop=True)
         single = [
             (row, self.words_of(row, outcome), number)
             for row in np.flatnonzero(weight > 0).tolist()
             for outcome, number in self.single_outcomes(row).items()
         ]
         table = pd.DataFrame(single, columns=["row", answer, "count"])
-        names = pd.DataFrame(columns).take(table.pop("row")).reset_index(drop=True)
-        return names.join(table)
+        return columns.take(table.pop("row")).reset_index(drop=True).join(table)
+
+    def _named(self) -> pd.DataFrame:
+        """Names that each row asks about, and those of the judges under the name of their axis."""
+        return pd.DataFrame(self.question_names()).rename(columns={"by": self.judge})
 
     def _by_outcome(self, answer: str, numbers: Mapping[Any, Any]) -> pd.DataFrame:
         """Judgements by name, each outcome in a row, with the row of the data as the index."""
-        axes = {name: axis for name, axis in self.axes.items() if name != self.answer}
-        codes = {
-            name: pd.Index(self.coords[axes[name]]).take(np.asarray(getattr(self, name)))
-            for name in sorted(axes, key=lambda name: axes[name] != self.judge)
-        }
-        names = pd.DataFrame(codes)
+        names = self._named()
+        names.insert(0, self.judge, names.pop(self.judge))
         parts = [
             names[number > 0].assign(**{answer: outcome}, count=number[number > 0].astype(np.int64))
             for outcome, number in numbers.items()

@@ -749,7 +749,8 @@ def _columns_by_alternative(
             problem = f"has a column of {name!r}, and is not among the alternatives"
             refuse_data(parameter, unknown[0], problem, f"these are {shorten(names)}")
         return [(place[name_text(one)], column) for one, column in columns.items()]
-    if not is_list(columns) or len(columns) != len(names):
+    unordered = isinstance(columns, (set, frozenset))
+    if unordered or not is_list(columns) or len(columns) != len(names):
         problem = f"does not have one column for each of the {len(names)} alternatives"
         expected = f"give {len(names)} columns in their order, or name those that have one"
         refuse_data(parameter, name, problem, expected, instead=EXAMPLES[parameter])

@@ -459,9 +459,6 @@ class Comparisons(Judgements):
         tied = np.where(wins % 1 != 0, 1.0, 0.0) if kept is None else kept
         numbers = {"first": wins - tied / 2, "second": count - wins - tied / 2, "tie": tied}
         table = self._by_outcome("outcome", numbers)
-        if self.stratum is not None:
-            names = pd.Index(self.strata).take(np.asarray(self.stratum)[table.index])
-            table.insert(3, "stratum", names)
         for name in self.column_names:
             values, levels = np.asarray(self.column(name))[table.index], self.levels(name)
             table[name] = names_array(levels)[values] if levels else values

@@ -12,7 +12,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from raters.errors import DataError, refuse_data
-from raters.errors.validation import boolean, checked, instance, one_of
+from raters.errors.validation import boolean, checked, one_of
 from raters.judgements import scanned
 from raters.judgements.connection import judges_by_part, listed_parts
 from raters.judgements.counts import Codes, Numbers
@@ -345,12 +345,7 @@ class Labels(Grouped):
         return replace(self, truth=None if codes is None else codes[np.asarray(self.unit_code)])
 
     def with_features(
-        self,
-        features: Any,
-        *,
-        names: Sequence[str] | None = None,
-        item: str | None = None,
-        like: Self | None = None,
+        self, features: Any, *, names: Sequence[str] | None = None, item: str | None = None
     ) -> Self:
         """The labels with features of the items, each centred and scaled to unit variance, behind a
         column of ones.
@@ -365,9 +360,6 @@ class Labels(Grouped):
             columns to use (all others without it).
         item : str, optional
             Column of the table that names the items.
-        like : Labels, optional
-            Centre and scale as these labels were, which have the same features. For labels of new
-            items that a fitted model is to judge, of which there may be one only.
 
         Raises
         ------
@@ -386,11 +378,7 @@ class Labels(Grouped):
         (('intercept', 'length'), [[1.0, -1.0], [1.0, 1.0]], [0.0, 20.0])
         """
         values, chosen = feature_reading.features_of(features, item, names, self.items)
-        if like is None:
-            fields = feature_reading.design(values, chosen, self.items)
-        else:
-            instance("like", like, type(self), "labels with features", "like=fitted_labels")
-            fields = feature_reading.design_like(values, chosen, self.items, like)
+        fields = feature_reading.design(values, chosen, self.items)
         fields["features"] = fields["features"][np.asarray(self.unit_code)]
         return replace(self, **fields)
 
