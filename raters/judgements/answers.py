@@ -23,6 +23,7 @@ from raters.judgements.names import (
     name_text,
     shorten,
     warn_data,
+    warn_of_each,
 )
 from raters.judgements.reading.columns import (
     Column,
@@ -86,6 +87,14 @@ class Answers(Judgements):
         fields |= {cls.names[other]: tuple(column.name for column in cells)}
         answer = np.stack(answers)[place, row]
         return cls(**fields, **more, **{cls.answer: answer, "count": None}).aggregate()
+
+    def warn(self) -> None:
+        """Warn about what these data cannot tell: names without judgements, items answered alike."""
+        used = self.answers_by("item")
+        alike = (used.sum(1) > 0) & ((used > 0).sum(1) == 1)
+        how = "right by all, or by nobody" if self.answer_scale == "binary" else "alike by all"
+        sentence = f"item(s) were answered {how}: the prior alone bounds their difficulty"
+        warn_of_each(self._unused() | {sentence: (self.coords["item"], alike)})
 
     def _unused(self) -> dict[str, tuple[Any, ...]]:
         """Names without a judgement, by a sentence."""

@@ -418,6 +418,11 @@ class Judgements:
         """The first unit, to read a program on; without any, one of count 0."""
         return (self if self.num_units else self.padded(1)).take(slice(0, 1))
 
+    def _each(self) -> Self:
+        """A row with a count as so many rows."""
+        counts = None if self.count is None else np.asarray(self.count).astype(int)
+        return self if counts is None else self.rows(np.repeat(np.arange(self.num_rows), counts))
+
     def _empty_rows(self, rows: int) -> dict[str, Any]:
         """Rows of code 0 where there is none to copy."""
         return {

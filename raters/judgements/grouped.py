@@ -131,10 +131,8 @@ class Grouped(Judgements):
 
     def unanswered(self) -> Self:
         """The questions without answers; a row with a count becomes so many rows."""
-        counts = None if self.count is None else np.asarray(self.count).astype(int)
-        index = slice(None) if counts is None else np.repeat(np.arange(self.num_rows), counts)
         # Nobody takes parts of questions, and equal shapes share what was compiled.
-        return replace(self.rows(index), **{self.answer: None, "count": None}, most=1, even=False)
+        return replace(self._each(), **{self.answer: None, "count": None}, most=1, even=False)
 
     def answered(self, outcomes: Any) -> Self:
         """These questions with outcomes."""

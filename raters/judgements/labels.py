@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean, checked, one_of
 from raters.judgements import scanned
-from raters.judgements.connection import judges_by_part, listed_parts
+from raters.judgements.connection import judges_by_part, warn_of_parts
 from raters.judgements.counts import Codes, Numbers
 from raters.judgements.grouped import Grouped
 from raters.judgements.names import (
@@ -298,12 +298,9 @@ class Labels(Grouped):
                 "no item has labels by two annotators, and no true class is known, so that nothing"
                 " tells right labels from wrong ones: who is right is said by the prior alone"
             )
-        elif len(parts) > 1:
-            warn_data(
-                f"annotators fall into {len(parts)} parts that share no item:"
-                f" {listed_parts(self, parts)}. Who is right in one of them rests on that part"
-                " alone; add labels across, or true classes in each"
-            )
+        else:
+            alone = "Who is right in one of them rests on that part alone; add labels across, or"
+            warn_of_parts(self, parts, f"{alone} true classes in each")
 
     def _is_comparable(self) -> bool:
         """True if an item has labels by two annotators, or a known true class."""

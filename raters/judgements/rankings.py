@@ -467,9 +467,7 @@ class Rankings(Judgements):
 
     def unanswered(self) -> Self:
         """The questions without the answers: a row with a count becomes so many rows."""
-        index = np.repeat(np.arange(self.num_rows), np.asarray(self.weight).astype(int))
-        questions = self if self.count is None else self.rows(index)
-        return replace(questions, place=None, count=None)
+        return replace(self._each(), place=None, count=None)
 
     def shaped(self, outcomes: Any) -> Any:
         """Places as a distribution draws them, one after the other, by ranking and position."""

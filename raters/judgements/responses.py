@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from raters.judgements.answers import Answers
-from raters.judgements.names import warn_of_each
 from raters.judgements.roles import number_of, same_as, static
 
 
@@ -169,15 +168,6 @@ class Responses(Answers):
         right, total = np.asarray(self.correct, float), np.asarray(self.weight, float)
         table = self._by_outcome("correct", {1: right, 0: total - right})
         return table.reset_index(drop=True)
-
-    def warn(self) -> None:
-        """Warn about what these data cannot tell: names without responses, items answered alike."""
-        asked, right = self.judgements_by("item"), self.answers_by("item")[:, 1]
-        alike = (asked > 0) & ((right == 0) | (right == asked))
-        sentence = (
-            "item(s) were answered right by all, or by nobody, so that the prior alone bounds"
-        )
-        warn_of_each(self._unused() | {f"{sentence} their difficulty": (self.items, alike)})
 
     # ---------------------------------------------------------------- questions
 
