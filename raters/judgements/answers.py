@@ -89,7 +89,7 @@ class Answers(Judgements):
         return cls(**fields, **more, **{cls.answer: answer, "count": None}).aggregate()
 
     def warn(self) -> None:
-        """Warn about what these data cannot tell: names without judgements, items answered alike."""
+        """Warn about what these data cannot tell: names not used, items answered alike."""
         used = self.answers_by("item")
         alike = (used.sum(1) > 0) & ((used > 0).sum(1) == 1)
         how = "right by all, or by nobody" if self.answer_scale == "binary" else "alike by all"

@@ -132,19 +132,9 @@ class Judgements:
         return self.answer_scale != "places"
 
     @property
-    def graded(self) -> bool:
-        """True if the answers are levels of a scale, the lowest first."""
-        return self.answer_scale == "ordinal"
-
-    @property
     def summed(self) -> bool:
         """True if the outcome of a row is the sum over its judgements, and not that of each."""
         return self.answer_scale == "binary"
-
-    @property
-    def divisible(self) -> bool:
-        """True if the rows can be divided over devices."""
-        return bool(self.axes)
 
     def check_listed(self) -> None:
         """Raise where the outcomes of a question cannot be listed, as orders of several things."""

@@ -284,14 +284,13 @@ class Labels(Grouped):
         """Warn about what these data cannot tell: names without labels, classes unsaid."""
         total = self.votes()
         silent = self.judgements_by("annotator") == 0
+        without = "item(s) have no label; their class is predicted from the others'"
         sentences = {
-            "item(s) have no label; their class is predicted from the others'": total.sum(1) == 0,
-            "annotator(s) gave no label and keep their prior": silent,
-            "class(es) were never given as a label": total.sum(0) == 0,
+            without: (self.items, total.sum(1) == 0),
+            "annotator(s) gave no label and keep their prior": (self.annotators, silent),
+            "class(es) were never given as a label": (self.classes, total.sum(0) == 0),
         }
-        names = self.items, self.annotators, self.classes
-        each = zip(names, sentences.values(), strict=True)
-        warn_of_each(dict(zip(sentences, each, strict=True)))
+        warn_of_each(sentences)
         parts = [part for part in judges_by_part(self) if len(part) > 1]
         if self.num_labels and not self._is_comparable():
             warn_data(
@@ -304,13 +303,9 @@ class Labels(Grouped):
 
     def _is_comparable(self) -> bool:
         """True if an item has labels by two annotators, or a known true class."""
-        if self.truth is not None and (np.asarray(self.truth) >= 0).any():
-            return True
-        real = slice(None) if self.count is None else np.asarray(self.count) > 0
-        group, annotator = (np.asarray(part)[real] for part in (self.group, self.annotator))
-        one = np.empty(self.num_items, annotator.dtype)
-        one[group] = annotator  # any one of those of each item
-        return bool((one[group] != annotator).any())
+        real = np.asarray(self.weight) > 0
+        pairs = pd.DataFrame({"of": self.group, "by": self.annotator})[real].drop_duplicates()
+        return self.num_known > 0 or bool(pairs["of"].duplicated().any())
 
     # ---------------------------------------------------------------- side information
 
@@ -571,7 +566,6 @@ def _record(
     advice = "leave these rows out, or name all of them when labels are read"
     who = place(columns["annotator"], annotators, "annotators", advice).astype(np.int64)
     truth, given = (place(columns[role], classes, "classes", advice) for role in ("truth", "label"))
-    shape = len(annotators), len(classes), len(classes)
-    cell = np.ravel_multi_index((who, truth, given), shape)
-    number = np.bincount(cell, columns.counts(), int(np.prod(shape))).astype(np.float64)
-    return number.reshape(shape)
+    counts, number = columns.counts(), np.zeros((len(annotators), len(classes), len(classes)))
+    np.add.at(number, (who, truth, given), 1.0 if counts is None else counts)
+    return number

@@ -86,7 +86,6 @@ class Together(Judgements):
     names = {}
     answer = "parts"
     row = "judgement"
-    divisible = False
 
     @classmethod
     def of(cls, parts: Mapping[str, Judgements]) -> Self:

@@ -109,7 +109,7 @@ def _sums(
 ) -> Sums:
     """Read, weigh and add up the rows of a block; `given` is a key to draw ω, or ω."""
     pieces, rest = divmod(data.num_rows, size := placing.piece_of(data.num_rows))
-    whole = rest or not pieces or not data.divisible
+    whole = rest or not pieces or not data.axes
     if whole or how.mesh is not None or block.kind == "class":
         sums = _added(record(model, data, values, block, classes), given, how)
         return everywhere(sums._replace(omega=None), how.mesh)._replace(omega=sums.omega)
