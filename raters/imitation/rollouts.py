@@ -13,7 +13,7 @@ from raters.errors.validation import checked, numbers, whole
 from raters.imitation._checks import as_policy, check_entries
 from raters.imitation.values import PerAction, PerState, uniform_policy, visits_of
 from raters.judgements import MDP
-from raters.judgements.demonstrations import drawn
+from raters.judgements.demonstrations import drawn, walked
 
 
 class Rollout(NamedTuple):
@@ -61,18 +61,9 @@ def rollout(mdp: MDP, policy: ArrayLike, *, episodes: int, steps: int, seed: int
     whole("steps", steps)
     probs = as_policy(mdp, policy)
     rng = np.random.default_rng(seed)
-    states = np.full((episodes, steps), -1)
-    actions = np.full((episodes, steps), -1)
-    ends, first = mdp.ends, np.asarray(mdp.start)
-    here = drawn(rng, np.broadcast_to(first, (episodes, len(first))))
-    going = ~ends[here]
-    for step in range(steps):
-        who = np.flatnonzero(going)
-        states[who, step] = here[who]
-        actions[who, step] = drawn(rng, probs[here[who]])
-        here[who] = drawn(rng, mdp.transition[here[who], actions[who, step]])
-        going &= ~ends[here]
-    return Rollout(states, actions)
+    first = drawn(rng, np.tile(np.asarray(mdp.start), (episodes, 1)))
+    policies = np.broadcast_to(probs, (episodes, *probs.shape))
+    return Rollout(*walked(rng, mdp, policies, first, steps))
 
 
 @checked

@@ -42,7 +42,7 @@ MOST_LEVELS = 20
 
 
 class Answers(Judgements):
-    """Base of the containers of answers to items."""
+    """Base of the containers of answers: a judge gave a unit one of a scale."""
 
     scan: ClassVar[Any] = classmethod(scanned.scan)
 

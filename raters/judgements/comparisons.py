@@ -48,6 +48,8 @@ _SIDES = (("first", "second"), ("left", "right"), ("a", "b"))
 _TIE = re.compile(r"(tie|tied|draw|equal|both|½)([^a-z].*)?", re.DOTALL)
 _MAX_PAIRS = 50_000_000
 
+# Outcomes in tables of votes.
+_OUTCOMES = {"first": 1.0, "second": 0.0, "tie": 0.5}
 #: Words for an answer, and votes for the first item that each stands for.
 _WORDS = {"first": 1.0, "left": 1.0, "second": 0.0, "right": 0.0, "tie": 0.5}
 
@@ -452,13 +454,7 @@ class Comparisons(Judgements):
         """The votes as a table, by name: ``annotator``, ``first``, ``second``, ``outcome`` and
         ``count``, and ``stratum`` where votes have one."""
         self.check_answered()
-        votes = self.halved()
-        count, wins = np.asarray(votes.weight, float), np.asarray(votes.wins)
-        # A row of several votes becomes one for each side; a half is a tie.
-        kept = np.where(np.asarray(self.wins) == 0.5, count, 0.0) if self.tied else None
-        tied = np.where(wins % 1 != 0, 1.0, 0.0) if kept is None else kept
-        numbers = {"first": wins - tied / 2, "second": count - wins - tied / 2, "tie": tied}
-        table = self._by_outcome("outcome", numbers)
+        table = self._by_outcome("outcome", dict(zip(_OUTCOMES, self._by_side(), strict=True)))
         for name in self.column_names:
             values, levels = np.asarray(self.column(name))[table.index], self.levels(name)
             table[name] = names_array(levels)[values] if levels else values
@@ -509,19 +505,25 @@ class Comparisons(Judgements):
         if self.wins is None:
             return replace(self, tied=True)
         wins, count = np.asarray(self.wins, float), np.asarray(self.weight, float)
-        half = wins % 1 != 0
         if (several := (count > 1) & (wins > 0) & (wins < count)).any():
             row = int(np.flatnonzero(several)[0])
             problem = f"is a sum of {count[row]:g} votes in row {row} (counted from 0), which does"
             problem += " not say how many of them are ties"
             refuse_data("wins", float(wins[row]), problem, "read the table again with ties='keep'")
-        # Votes for the first item, ties, and votes for the second, each as a row of its own.
-        decided = np.where(half, 0, wins), np.where(half, 0, count - wins)
-        numbers = np.stack([decided[0], half.astype(float), decided[1]])
+        numbers = self._by_side()
         rows, place = np.nonzero(numbers.T > 0)
-        outcome = np.array([1.0, 0.5, 0.0], np.float32)[place]
+        outcome = np.array([*_OUTCOMES.values()], np.float32)[place]
         kept = replace(self.rows(rows), wins=outcome, tied=True)
         return replace(kept, count=exact(numbers[place, rows]))._slim()
+
+    def _by_side(self) -> Float[np.ndarray, "outcome comparison"]:
+        """Votes of each row for the first item and for the second, and ties, of half a vote each
+        unless they are kept."""
+        votes = self.halved()
+        count, wins = np.asarray(votes.weight, float), np.asarray(votes.wins)
+        kept = self.tied & (np.asarray(self.wins) == 0.5)
+        tied = np.where(kept, count, wins % 1 != 0)
+        return np.stack([wins - tied / 2, count - wins - tied / 2, tied])
 
     def halved(self) -> Self:
         """The votes with half of each tie for either side, as read with ``ties="half"``.
@@ -869,7 +871,7 @@ def _words(values: list[Any], first_column: str, second_column: str) -> Float[np
 
 def _spelled(outcome: Column, spelled: Mapping[str, Any]) -> Float[np.ndarray, " value"]:
     """Outcome of each distinct value under a mapping that the user wrote."""
-    sides = {"first": 1.0, "second": 0.0, "tie": 0.5}
+    sides = _OUTCOMES
     if not isinstance(spelled, Mapping) or not {"first", "second"} <= set(spelled) <= set(sides):
         given = dict(spelled) if isinstance(spelled, Mapping) else spelled
         expected = "give values for 'first' and 'second', and maybe 'tie'"

@@ -228,23 +228,16 @@ class Demonstrations(Judgements):
         probs, people = _policies(policy, mdp, annotators)
         rng = np.random.default_rng(seed)
         who = np.repeat(np.arange(len(probs)), trajectories)
-        transition, ends = np.asarray(mdp.transition), np.asarray(mdp.ends)
         state = rng.choice(mdp.num_states, len(who), p=np.asarray(mdp.start))
-        walked, lead = [], np.arange(len(who))
-        for time in range(steps):
-            lead = lead[~ends[state[lead]]]
-            action = drawn(rng, probs[who[lead], state[lead]])
-            walked.append((state[lead], action, who[lead], lead, np.full(len(lead), time)))
-            state[lead] = drawn(rng, transition[state[lead], action])
-        columns = [np.concatenate(parts) for parts in zip(*walked, strict=True)]
-        order = np.lexsort((columns[4], columns[3]))
-        if not len(order):
+        states, actions = walked(rng, mdp, probs[who], state, steps)
+        walk, time = np.nonzero(states >= 0)
+        if not len(walk):
             problem = "starts in ends alone, where there is nothing to demonstrate"
             expected = "let it start where actions lead elsewhere"
             refuse_data("mdp", problem=problem, expected=expected)
-        table = dict(zip(_STEPS, (column[order] for column in columns), strict=True))
-        names = tuple(range(int(table["trajectory"].max()) + 1))
-        return cls._of(mdp, table, None, people, names)
+        columns = states[walk, time], actions[walk, time], who[walk], walk, time
+        table = dict(zip(_STEPS, columns, strict=True))
+        return cls._of(mdp, table, None, people, tuple(range(int(walk.max()) + 1)))
 
     @classmethod
     def _of(
@@ -508,6 +501,24 @@ def _policies(
         problem = f"has {len(names)} names, and there are {len(every)} policies"
         refuse_data("annotators", problem=problem, expected="give one name for each policy")
     return every / every.sum(-1, keepdims=True), names
+
+
+def walked(
+    rng: np.random.Generator,
+    mdp: MDP,
+    policies: Float[np.ndarray, "walk state action"],
+    state: Codes,
+    steps: int,
+) -> tuple[Int[np.ndarray, "walk step"], Int[np.ndarray, "walk step"]]:
+    """States and actions of walks from some states, −1 after their last steps."""
+    states, actions = np.full((2, len(state), steps), -1)
+    ends, transition = np.asarray(mdp.ends), np.asarray(mdp.transition)
+    for step in range(steps):
+        on = np.flatnonzero(~ends[state])
+        states[on, step] = state[on]
+        actions[on, step] = drawn(rng, policies[on, state[on]])
+        state[on] = drawn(rng, transition[state[on], actions[on, step]])
+    return states, actions
 
 
 def drawn(rng: np.random.Generator, probs: Float[np.ndarray, "row value"]) -> Codes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import jax
 import numpy as np
@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean, checked, one_of
-from raters.judgements import scanned
+from raters.judgements.answers import Answers
 from raters.judgements.connection import judges_by_part, warn_of_parts
 from raters.judgements.counts import Codes, Numbers
 from raters.judgements.grouped import Grouped
@@ -49,7 +49,7 @@ Repeats = Literal["keep", "drop", "error"]
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Labels(Grouped):
+class Labels(Grouped, Answers):
     """Labels of items by annotators: annotator k said that item i is of class j.
 
     Build it with `from_frame`; the constructor takes codes that are already right.
@@ -136,8 +136,6 @@ class Labels(Grouped):
     standardised = {"features": feature_reading.OF_ITEMS}
 
     # ---------------------------------------------------------------- building
-
-    scan: ClassVar[Any] = classmethod(scanned.scan)
 
     @classmethod
     def from_frame(

@@ -557,16 +557,14 @@ class Rankings(Judgements):
             )
         offered, place = np.asarray(self.offered), np.asarray(self.place)
         count, who = np.asarray(self.weight), np.asarray(self.annotator)
-        parts = []
-        for stage in range(1, int(place.max(initial=0)) + 1):
-            left = (offered >= 0) & ((place == 0) | (place >= stage))
-            left &= ((place == stage).any(1) & (left.sum(1) > 1) & (count > 0))[:, None]
-            row, position = np.nonzero(left)
-            chosen = np.where(place[row, position] == stage, count[row], 0)
-            parts.append((row * (place.shape[1] + 1) + stage, row, position, chosen))
-        sets, row, position, chosen = map(np.concatenate, zip(*parts, strict=True))
-        if not len(sets):
+        stages, of_stage = np.arange(1, int(place.max(initial=0)) + 1)[:, None], place[:, None]
+        left = (offered >= 0)[:, None] & ((of_stage == 0) | (of_stage >= stages))
+        asked = (of_stage == stages).any(2) & (left.sum(2) > 1) & (count > 0)[:, None]
+        row, stage, position = np.nonzero(left & asked[..., None])
+        if not len(row):
             raise DataError("no ranking has two items, so that no place leaves a choice")
+        sets = row * (place.shape[1] + 1) + stage + 1
+        chosen = np.where(place[row, position] == stage + 1, count[row], 0)
         names, people = names_array(self.items), names_array(self.annotators)
         table: dict[str, Any] = {"set": sets, "alternative": names[offered[row, position]]}
         table |= {"annotator": people[who[row]], "chosen": chosen}
