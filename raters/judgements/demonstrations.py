@@ -428,7 +428,7 @@ class Demonstrations(Judgements):
         if (self.trajectory is None) == (other.trajectory is None):
             return self, other
         if other.trajectory is None:
-            return tuple(reversed(other._alike(self)))
+            return other._alike(self)[::-1]
         none = np.zeros(self.num_rows, np.int32)  # Steps of the one are in no trajectory.
         names = other.trajectories
         return replace(self, trajectory=none - 1, time=none, trajectories=names), other

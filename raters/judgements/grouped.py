@@ -163,7 +163,7 @@ class Grouped(Judgements):
         moved = super().with_names(axis, names)
         if axis != self.unit or moved is self:
             return moved
-        place = match_names(np.asarray(self.unit_code), self.coords[axis], names, axis)
+        place = match_names(self.unit_code, tuple(self.coords[axis]), names, axis)
         group = place[np.asarray(self.group)].astype(np.int32)
         rows = replace(moved, group=group)._at_rows(np.argsort(group, kind="stable"))
         return replace(moved, **rows, unit_code=np.arange(len(names), dtype=np.int32))

@@ -356,13 +356,10 @@ def _check_parts(parts: Any) -> None:
             line = "rt.Comparisons.from_frame(table, ...)"
             refuse(name, part, problem, "read a table first", instead=line)
     for (one, left), (other, right) in itertools.combinations(parts.items(), 2):
-        if type(left) is type(right) and left.flags() == right.flags():
-            arrays = left.packed(), right.packed()
-            if arrays[0].keys() == arrays[1].keys() and all(
-                np.array_equal(array, arrays[1][field]) for field, array in arrays[0].items()
-            ):
-                problem = f"holds the same judgements as {one!r}"
-                refuse_data(other, problem=problem, expected="give each judgement once")
+        (arrays, form), (other_arrays, other_form) = map(jax.tree.flatten, (left, right))
+        if form == other_form and all(map(np.array_equal, arrays, other_arrays)):
+            problem = f"holds the same judgements as {one!r}"
+            refuse_data(other, problem=problem, expected="give each judgement once")
     shared = _open(list(parts.values())) | {"feature"}
     known = {
         name: {

@@ -147,6 +147,8 @@ def test_known_classes_and_records_follow_classes_in_another_order() -> None:
     moved = rt.judgements.Together.of({"one": one, "two": two}).part("two")
     moved.check()
     assert moved.classes == ("n", "y")
-    named = [moved.classes[code] for code in (*moved.label.tolist(), *moved.truth[moved.truth >= 0])]
+    named = [
+        moved.classes[code] for code in (*moved.label.tolist(), *moved.truth[moved.truth >= 0])
+    ]
     assert named == ["n", "y", "n"]
     assert moved.record[0].tolist() == [[1.0, 0.0], [1.0, 0.0]]
