@@ -411,23 +411,20 @@ class Choices(Grouped):
         group, weight = np.asarray(self.group), np.asarray(self.weight, float)
         real, number, who = weight > 0, self.set_counts, self.unit_codes("annotator")
         size = np.bincount(group[real], minlength=self.num_units)
-        twice = repeated(group[real], np.asarray(self.alternative)[real])
         wrong = {
-            "alternative": group[real][twice],
-            "count": group[real & (weight != number[group])],
-            "annotator": group[np.asarray(self.annotator) != who[group]],
-            "group": np.flatnonzero((size < 2) & (number > 0)),
+            # Rows that only pad may have the alternative of another one.
+            "alternative": repeated(group, np.asarray(self.alternative), real) & real,
+            "count": real & (weight != number[group]),
+            "annotator": np.asarray(self.annotator) != who[group],
+            "group": real & (size < 2)[group],
         }
         if self.chosen is not None:
             taken = np.bincount(group, np.asarray(self.chosen, float), self.num_units)
-            wrong["chosen"] = np.flatnonzero(taken != number)
-        for name, sets in wrong.items():
-            if sets.size:
-                label = self.sets[int(self.unit_code[sets[0]])]
-                expected = "a set has two alternatives or more, each once, one annotator, one count"
-                expected += " (0 in rows that only pad), and as many choices"
-                line = "rt.Choices.from_frame(table, ...), which names the problem"
-                refuse_data(name, label, "is wrong in this set", expected, instead=line)
+            wrong["chosen"] = (taken != number)[group]
+        expected = "a set has two alternatives or more, each once, one annotator, one count (0 in"
+        expected += " rows that only pad), and as many choices: rt.Choices.from_frame names them"
+        for name, rows in wrong.items():
+            self._refuse(name, rows, expected)
 
     # ---------------------------------------------------------------- parts
 

@@ -410,10 +410,9 @@ class Labels(Grouped, Answers):
             refuse_data("features", problem="of these labels are missing", expected=expected)
         values, names = feature_reading.new_items(features, item, self.feature_names[1:])
         fields = feature_reading.design_like(values, self.feature_names[1:], names, self)
-        columns: dict[str, Any] = dict.fromkeys(self.row_columns(), np.zeros(0, np.int32))
-        columns |= {"count": None, "truth": None}
-        columns["unit_code"] = np.arange(len(names), dtype=np.int32)
-        return replace(self, **columns, features=fields["features"], items=names, most=1)
+        fields = {"features": fields["features"], "items": names, "count": None, "truth": None}
+        fields["unit_code"] = np.arange(len(names), dtype=np.int32)
+        return replace(self.rows(slice(0)), **fields, most=1)
 
     def with_record(
         self,
