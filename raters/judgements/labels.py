@@ -409,10 +409,12 @@ class Labels(Grouped, Answers):
             expected = "add features to the labels first"
             refuse_data("features", problem="of these labels are missing", expected=expected)
         values, names = feature_reading.new_items(features, item, self.feature_names[1:])
-        fields = feature_reading.design_like(values, self.feature_names[1:], names, self)
-        fields = {"features": fields["features"], "items": names, "count": None, "truth": None}
-        fields["unit_code"] = np.arange(len(names), dtype=np.int32)
-        return replace(self.rows(slice(0)), **fields, most=1)
+        raw = np.insert(values, 0, 1.0, axis=1)
+        scaled = (raw - np.asarray(self.centre)) / np.asarray(self.scale)
+        fields = {"features": scaled.astype(np.asarray(self.features).dtype), "items": names}
+        code = np.arange(len(names), dtype=np.int32)
+        none = {"count": None, "truth": None}
+        return replace(self.rows(slice(0)), **fields, **none, unit_code=code, most=1)
 
     def with_record(
         self,
