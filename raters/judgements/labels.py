@@ -411,10 +411,9 @@ class Labels(Grouped, Answers):
         values, names = feature_reading.new_items(features, item, self.feature_names[1:])
         raw = np.insert(values, 0, 1.0, axis=1)
         scaled = (raw - np.asarray(self.centre)) / np.asarray(self.scale)
-        fields = {"features": scaled.astype(np.asarray(self.features).dtype), "items": names}
-        code = np.arange(len(names), dtype=np.int32)
-        none = {"count": None, "truth": None}
-        return replace(self.rows(slice(0)), **fields, **none, unit_code=code, most=1)
+        fields: dict[str, Any] = {"features": scaled.astype(np.asarray(self.features).dtype)}
+        fields |= {"items": names, "unit_code": np.arange(len(names), dtype=np.int32)}
+        return replace(self.rows(slice(0)), **fields, count=None, truth=None, most=1)
 
     def with_record(
         self,

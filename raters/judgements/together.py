@@ -356,8 +356,9 @@ def _check_parts(parts: Any) -> None:
             line = "rt.Comparisons.from_frame(table, ...)"
             refuse(name, part, problem, "read a table first", instead=line)
     for (one, left), (other, right) in itertools.combinations(parts.items(), 2):
-        (arrays, form), (other_arrays, other_form) = map(jax.tree.flatten, (left, right))
-        if form == other_form and all(map(np.array_equal, arrays, other_arrays)):
+        form: Any = jax.tree.structure(left)
+        same = form == jax.tree.structure(right)
+        if same and all(map(np.array_equal, jax.tree.leaves(left), jax.tree.leaves(right))):
             problem = f"holds the same judgements as {one!r}"
             refuse_data(other, problem=problem, expected="give each judgement once")
     shared = _open(list(parts.values())) | {"feature"}
