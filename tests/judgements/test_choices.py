@@ -168,6 +168,7 @@ def test_a_bad_long_table_is_refused(changes, parameter) -> None:
         ({}, {"available": {"bike": "bus_there"}}, "available"),
         ({}, {"features": {"price": ["car.price"]}}, "features"),
         ({}, {"features": ["car.price"]}, "features"),
+        ({}, {"features": {"price": {"bus.price", "car.price", "train.price"}}}, "features"),
         ({}, {"alternatives": ["bus", "bus"]}, "alternatives"),
         ({"car.price": [None, 8, 7]}, {}, "features"),
     ],
