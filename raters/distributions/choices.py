@@ -72,16 +72,6 @@ class Choice(OfSets):
         top, total = self._log_totals()
         return self.utility - (top + total)[self.set]
 
-    @property
-    def mean(self) -> Float[Array, "row *class"]:
-        """Expected number of times that each row is chosen."""
-        own = _own_code(self.set, self.num_sets, self.utility.ndim)
-        probs = jnp.where(own, jnp.exp(self.log_probs()), 0.0)
-        if self.count is None:
-            return probs
-        number = self.count[self.set]
-        return probs * (number if probs.ndim == 1 else number[:, None])
-
     def log_prob(
         self, value: Num[Array, "*sample row"] | Num[Array, "row 1"], intermediates: Any = None
     ) -> Float[Array, "*sample set *class"]:
@@ -104,7 +94,8 @@ class Choice(OfSets):
         noisy = self.utility + jax.random.gumbel(key, shape, self.utility.dtype)
         first = jnp.moveaxis(noisy, len(sample_shape), 0)
         top = jax.ops.segment_max(first, self.set, self.num_sets)
-        chosen = (first == top[self.set]) & _own_code(self.set, self.num_sets, first.ndim)
+        own = (self.set < self.num_sets).reshape(-1, *(1,) * (first.ndim - 1))
+        chosen = (first == top[self.set]) & own
         return jnp.moveaxis(chosen.astype(self.utility.dtype), 0, len(sample_shape))
 
     def _counts(self, key: Array, shape: tuple[int, ...]) -> Float[Array, "*sample row *class"]:
@@ -266,11 +257,6 @@ class PlackettLuce(OfSets):
         top = jax.ops.segment_max(noisy, self.set, self.num_sets)[self.set]
         worst = jnp.moveaxis((noisy == top) & jnp.isfinite(noisy), 0, -1)
         return jnp.where(worst, -1, place)
-
-
-def _own_code(code: Codes, number: int, ndim: int) -> Array:
-    """Return the mask of the rows that do not pad, with further axes of length 1."""
-    return (code < number).reshape(-1, *(1,) * (ndim - 1))
 
 
 def _by_code(terms: Array, code: Codes, number: int, axis: int) -> Array:

@@ -134,8 +134,8 @@ def _fitted(prior: dist.Distribution, old: dist.Distribution, site: str) -> dist
             problem,
             "give one distribution for all entries, or one for each",
         )
-    if not _same_support(prior.support, old.support):
-        problem = f"lies on another range than {site!r}, which is {_range(old.support)}"
+    if not same_support(prior.support, old.support):
+        problem = f"lies on another range than {site!r}, which is {range_of(old.support)}"
         refuse(
             "prior",
             _written(prior),
@@ -146,7 +146,7 @@ def _fitted(prior: dist.Distribution, old: dist.Distribution, site: str) -> dist
     return spread.to_event(len(old.event_shape) - number)
 
 
-def _range(support: Any) -> Any:
+def range_of(support: Any) -> Any:
     """Bounds of the entries, or the class of a support that is not of single numbers."""
     while (base := getattr(support, "base_constraint", None)) is not None:
         support = base
@@ -157,8 +157,8 @@ def _range(support: Any) -> Any:
     return (low, high) if support is not constraints.real else (-np.inf, np.inf)
 
 
-def _same_support(one: Any, other: Any) -> bool:
-    first, second = _range(one), _range(other)
+def same_support(one: Any, other: Any) -> bool:
+    first, second = range_of(one), range_of(other)
     if isinstance(first, str) or isinstance(second, str):
         return bool(first == second)
     if any(isinstance(bound, jax.core.Tracer) for bound in (*first, *second)):

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import ItemsView, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from numpyro.distributions import constraints
 
+from raters.distributions.priors import range_of, same_support
 from raters.errors import refuse
 from raters.errors.validation import nearest
 from raters.judgements.together import Together, axis_name, check_part_name
@@ -147,10 +147,8 @@ class JointModel(Model[Together]):
 
     # ---------------------------------------------------------------- the model
 
-    @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """None: blocks are those of one kind of judgement."""
-        return ()
+    # Blocks are those of one kind of judgement.
+    blocks: ClassVar[tuple[tuple[str, ...], ...]] = ()
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -292,30 +290,21 @@ def _axes(data: Together, part: str, site: Any) -> tuple[str, ...]:
     )
 
 
-def _bounds(support: constraints.Constraint) -> tuple[Any, Any]:
-    """Least and largest value of a support of numbers; None where there is none."""
-    if support.event_dim:
-        return type(support).__name__, None
-    ends = (getattr(support, end, None) for end in ("lower_bound", "upper_bound"))
-    low, high = (None if end is None else float(end) for end in ends)
-    return low, high
-
-
 def _check_shared(group: Group, data: Together, sites: Sites) -> None:
     """Raise unless the sites of a group have the same axes, with the same names, and range."""
-    facts = [
-        (_axes(data, part, sites[part][site]), _bounds(sites[part][site].support))
-        for part, site in group
-    ]
-    for (part, site), own in zip(group, facts, strict=True):
-        if own != facts[0]:
-            refuse(
-                "shared",
-                site,
-                f"of part {part!r} cannot be {group[0][1]!r} of part {group[0][0]!r}: their axes"
-                f" (of names of one part alone: part.axis) and ranges are {own} and {facts[0]}",
-                "share sites along the same names and of one range, or tie them",
+    (first_part, first_site), *others = group
+    first = sites[first_part][first_site]
+    for part, site in others:
+        own = sites[part][site]
+        axes = _axes(data, part, own), _axes(data, first_part, first)
+        if axes[0] != axes[1] or not same_support(own.support, first.support):
+            ranges = range_of(own.support), range_of(first.support)
+            problem = (
+                f"of part {part!r} cannot be {first_site!r} of part {first_part!r}: their axes"
+                f" (of names of one part alone: part.axis) are {axes}, and ranges {ranges}"
             )
+            expected = "share sites along the same names and of one range, or tie them"
+            refuse("shared", site, problem, expected)
 
 
 def _check_tied(group: Group, data: Together, sites: Sites) -> None:

@@ -20,6 +20,7 @@ from numpyro import handlers
 from numpyro.distributions.transforms import biject_to
 from numpyro.primitives import CondIndepStackFrame, Messenger
 
+from raters.distributions.correlated import unwrapped
 from raters.errors import PACKAGE, DataError, DataWarning, SettingError, refuse
 from raters.judgements.arguments import Arguments, Fixed
 from raters.model import Model, Values
@@ -139,7 +140,7 @@ class NumpyroModel(Model[Arguments]):
             sites = skeleton(self, data)
             self._check_plates(sites)
             site = self._observed_site(raw, sites, like)
-            fn, shape = _plain(site["fn"]), _batch(site["fn"])
+            fn, shape = unwrapped(site["fn"]), _batch(site["fn"])
             found.append((site["name"], fn, shape))
             size = int(np.prod((*shape, *fn.event_shape)))
             if data.outcomes is None or np.size(data.outcomes) != size:
@@ -342,7 +343,7 @@ class _Observing(Messenger):  # type: ignore[misc]
         """Change the message of the observed site; a Delta that is observed is deterministic."""
         if msg["type"] != "sample":
             return
-        if msg["is_observed"] and isinstance(_plain(msg["fn"]), dist.Delta):
+        if msg["is_observed"] and isinstance(unwrapped(msg["fn"]), dist.Delta):
             msg["type"] = "deterministic"
             return
         if msg["name"] != self.data.site or not self.data.site:
@@ -356,16 +357,9 @@ class _Observing(Messenger):  # type: ignore[misc]
         msg["cond_indep_stack"] = [CondIndepStackFrame(self.data.row, -1, number)]
 
 
-def _plain(fn: dist.Distribution) -> dist.Distribution:
-    """A distribution without the events and the axes that were added to it."""
-    while isinstance(fn, (dist.Independent, dist.ExpandedDistribution)):
-        fn = fn.base_dist
-    return fn
-
-
 def _median(fn: dist.Distribution) -> Array:
     """Median of a prior, or its mean, or any value in its support, without a draw."""
-    base = _plain(fn)
+    base = unwrapped(fn)
     for name in ("icdf", "mean"):
         try:
             centre: Any = getattr(base, name)
@@ -382,12 +376,12 @@ def _median(fn: dist.Distribution) -> Array:
 def _batch(fn: dist.Distribution) -> tuple[int, ...]:
     """Shape of the outcomes that have a density each."""
     shape: tuple[int, ...] = fn.shape()
-    return shape[: len(shape) - len(_plain(fn).event_shape)]
+    return shape[: len(shape) - len(unwrapped(fn).event_shape)]
 
 
 def _in_one_row(fn: dist.Distribution, shape: tuple[int, ...]) -> dist.Distribution:
     """The distribution with one axis of outcomes."""
-    base = _plain(fn)
+    base = unwrapped(fn)
 
     def flat(part: Any) -> Array:
         return jnp.broadcast_to(part, shape).ravel()
@@ -419,7 +413,7 @@ class _Raveled(dist.Distribution):  # type: ignore[misc]
     @property
     def support(self) -> Any:
         """Support of one outcome."""
-        return _plain(self.base).support
+        return unwrapped(self.base).support
 
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> Array:
         """Draw."""

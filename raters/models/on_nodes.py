@@ -29,10 +29,8 @@ _DISTANCE = 1.25
 class Integrable[Data: Judgements](CheckedModel[Data]):
     """Model of which each answer depends on one standard normal number of its name on an axis."""
 
-    @property
-    @abc.abstractmethod
-    def integrated(self) -> tuple[str, str, str]:
-        """Site that is integrated out, its axis, and the other axis."""
+    #: Site that is integrated out, its axis, and the other axis.
+    integrated: ClassVar[tuple[str, str, str]]
 
     @abc.abstractmethod
     def sample_others(self, number: int, num_levels: int) -> Values:

@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 from raters.errors.validation import boolean, one_of, plain_positive, plain_whole
 from raters.judgements.base import Judgements
-from raters.model import Model
+from raters.model import Fit, Model
 
 
 class CheckedModel[Data: Judgements](Model[Data]):
-    """Model whose settings are numbers above 0, whole numbers, flags or words."""
+    """Model whose settings are numbers above 0, whole numbers, flags or words, and whose warnings
+    about data and about a fit are two functions."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -24,6 +25,17 @@ class CheckedModel[Data: Judgements](Model[Data]):
             kinds = typing.get_args(hint) if is_union else (hint,)
             if getattr(self, field.name) is not None or type(None) not in kinds:
                 _check(self, field, kinds)
+
+    def warnings(self, data: Data, fit: Fit | None = None) -> tuple[str, ...]:
+        return self.data_warnings(data) if fit is None else self.fit_warnings(data, fit)
+
+    def data_warnings(self, data: Data) -> tuple[str, ...]:
+        """Sentences about what the data cannot tell."""
+        return ()
+
+    def fit_warnings(self, data: Data, fit: Fit) -> tuple[str, ...]:
+        """Sentences about what is wrong with a fit."""
+        return ()
 
 
 def _check(model: Any, field: dataclasses.Field[Any], kinds: tuple[Any, ...]) -> None:

@@ -9,11 +9,16 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.errors import Reason, refuse
 from raters.judgements.comparisons import Comparisons
 from raters.model import Scale, Sign, Spread, Symmetry, Transfer, Values
+
+# Comparisons, or rankings; a term says which.
+Data = Any
 
 # What a term needs of the data: which parameter is wrong without it, the problem, and the remedy.
 NEEDS = {
@@ -75,7 +80,7 @@ class Term(abc.ABC):
     parts: tuple[Term, ...] = ()
 
     @abc.abstractmethod
-    def sample(self, data: Comparisons) -> Float[Array, " *row"]:
+    def sample(self, data: Data) -> Float[Array, " *row"]:
         """Sample the sites, and return what they add to the log-odds of each row.
 
         Codes such as ``data.first`` index the sites; with types of annotators they have an axis of
@@ -83,25 +88,25 @@ class Term(abc.ABC):
         """
 
     @abc.abstractmethod
-    def start(self, data: Comparisons) -> Values:
+    def start(self, data: Data) -> Values:
         """Values of the sites from which samplers set out."""
 
     @property
     def flipped(self) -> tuple[str, ...] | None:
         return self.linear
 
-    def warnings(self, data: Comparisons) -> tuple[str, ...]:
+    def warnings(self, data: Data) -> tuple[str, ...]:
         """Sentences on what the data cannot tell of it."""
         return ()
 
-    def why_not(self, data: Comparisons) -> str | None:
+    def why_not(self, data: Data) -> str | None:
         """Why it cannot be of these data, or None: something that it needs is missing."""
-        present = {
-            "first": data.ordered,
-            "features": data.features is not None and bool(data.feature_names),
-            "stratum": data.stratum is not None and bool(data.strata),
-        }
         for name in self.needs:
+            present = {
+                "first": data.ordered,
+                "features": data.features is not None and bool(data.feature_names),
+                "stratum": data.stratum is not None and bool(data.strata),
+            }
             if name in NEEDS and not present[name]:
                 parameter, problem, expected = NEEDS[name]
                 return Reason(parameter, True, problem, expected)
@@ -111,7 +116,7 @@ class Term(abc.ABC):
                 return Reason("columns", name, problem, expected)
         return None
 
-    def axis_names(self, data: Comparisons) -> dict[str, tuple[Any, ...]]:
+    def axis_names(self, data: Data) -> dict[str, tuple[Any, ...]]:
         """Names along axes of its sites that are not axes of the data."""
         return {}
 
@@ -121,11 +126,11 @@ class Term(abc.ABC):
         """It, and all terms that it is made of."""
         return (self, *(term for part in self.parts for term in part.every()))
 
-    def prepare(self, data: Comparisons) -> Any:
+    def prepare(self, data: Data) -> Any:
         """Sample sites that come before those of the factor of a product; see `Product`."""
         return None
 
-    def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]:
+    def finish(self, data: Data, ready: Any) -> Float[Array, " *row"]:
         """Sample the other sites."""
         return self.sample(data)
 
@@ -151,14 +156,14 @@ def _terms(term: Term) -> tuple[Term, ...]:
 class Prepared(Term):
     """Term that samples some of its sites before the factor of a product, and some behind it."""
 
-    def sample(self, data: Comparisons) -> Float[Array, " *row"]:
+    def sample(self, data: Data) -> Float[Array, " *row"]:
         return self.finish(data, self.prepare(data))
 
     @abc.abstractmethod
-    def prepare(self, data: Comparisons) -> Any: ...
+    def prepare(self, data: Data) -> Any: ...
 
     @abc.abstractmethod
-    def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]: ...
+    def finish(self, data: Data, ready: Any) -> Float[Array, " *row"]: ...
 
 
 @dataclass(frozen=True)
@@ -177,16 +182,16 @@ class Combined(Term):
     def symmetries(self) -> tuple[Symmetry | Spread, ...]:  # type: ignore[override]
         return tuple(one for part in self.parts for one in part.symmetries)
 
-    def start(self, data: Comparisons) -> Values:
+    def start(self, data: Data) -> Values:
         return {name: value for part in self.parts for name, value in part.start(data).items()}
 
-    def warnings(self, data: Comparisons) -> tuple[str, ...]:
+    def warnings(self, data: Data) -> tuple[str, ...]:
         return tuple(text for part in self.parts for text in part.warnings(data))
 
-    def why_not(self, data: Comparisons) -> str | None:
+    def why_not(self, data: Data) -> str | None:
         return next(filter(None, (part.why_not(data) for part in self.parts)), None)
 
-    def axis_names(self, data: Comparisons) -> dict[str, tuple[Any, ...]]:
+    def axis_names(self, data: Data) -> dict[str, tuple[Any, ...]]:
         return {axis: names for p in self.parts for axis, names in p.axis_names(data).items()}
 
 
@@ -226,7 +231,7 @@ class Sum(Combined):
         )
         return (*super().symmetries, *between)
 
-    def sample(self, data: Comparisons) -> Float[Array, " *row"]:
+    def sample(self, data: Data) -> Float[Array, " *row"]:
         value = self.terms[0].sample(data)
         for term in self.terms[1:]:
             value = value + term.sample(data)
@@ -269,12 +274,12 @@ class Product(Combined):
             found.append(Sign((*up.flipped, *down.flipped)))
         return tuple(found)
 
-    def start(self, data: Comparisons) -> Values:
+    def start(self, data: Data) -> Values:
         # What is scaled comes first, as free sites are updated in this order.
         parts = self.parts if self.factor.linear == () else (self.scaled, self.factor)
         return {name: value for part in parts for name, value in part.start(data).items()}
 
-    def sample(self, data: Comparisons) -> Float[Array, " *row"]:
+    def sample(self, data: Data) -> Float[Array, " *row"]:
         """Sample scales first, then the first term that is scaled, the factor, and the others."""
         first, *others = _terms(self.scaled)
         ready, of_factor = first.prepare(data), self.factor.prepare(data)
@@ -299,6 +304,29 @@ def by_type(data: Comparisons, number: int) -> Comparisons:
         columns = jnp.asarray(data.columns)[:, None]
         views["columns"] = jnp.broadcast_to(columns, (*shape, columns.shape[-1]))
     return dataclasses.replace(data, **views)
+
+
+def sample_vectors(
+    site: str, scale: Any, plate: tuple[str, int], event: tuple[str, int]
+) -> Float[Array, "name entry"]:
+    """Sample a vector for each name of a plate, normal about 0.
+
+    Its entries are an axis of the event: a plate has one place among the axes in all sites."""
+    (axis, number), (entry, size) = plate, event
+    with numpyro.plate(axis, number):
+        normal = dist.Normal(0.0, scale).expand([number, size]).to_event(1)
+        return numpyro.sample(site, normal, infer={"event_dims": [entry]})
+
+
+def sample_about_mean(
+    site: str, mean: dist.Distribution, spread: dist.Distribution, number: int
+) -> Float[Array, " annotator"]:
+    """Sample a number for each annotator, normal about a mean with a spread, both of which are
+    learned."""
+    centre = numpyro.sample(f"{site}_mean", mean)
+    width = numpyro.sample(f"{site}_spread", spread)
+    with numpyro.plate("annotator", number):
+        return numpyro.sample(site, dist.Normal(centre, width))
 
 
 def gap(site: Any, data: Comparisons) -> Float[Array, " *row"]:

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from raters.errors import refuse
 from raters.judgements.comparisons import Comparisons
 from raters.model import Values
-from raters.terms.base import Prepared, Term
+from raters.terms.base import Prepared, Term, sample_vectors
 
 # Where competences of annotators are from.
 Range = Literal["unit", "positive", "signed"]
@@ -46,14 +46,19 @@ class Competence(Prepared):
     @property
     def fixed(self) -> float | None:
         """The spread, or None when it is learned."""
-        return fixed_spread(self.range, self.spread)
+        if isinstance(self.spread, str):
+            return 1.0 if self.spread == "auto" and self.range == "signed" else None
+        return float(self.spread)
 
     @property
     def flipped(self) -> tuple[str, ...] | None:
         return self.linear if self.range == "signed" else None
 
     def prepare(self, data: Comparisons) -> Any:
-        return sample_spread(self.fixed, self.median, self.deviation)
+        if self.fixed is not None:
+            return self.fixed
+        prior = dist.LogNormal(jnp.log(self.median), self.deviation)
+        return numpyro.sample("competence_spread", prior)
 
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]:
         competence = sample_competence(self.range, ready, data.num_annotators)
@@ -74,20 +79,6 @@ class Competence(Prepared):
             " the rewards; name the column that says who voted, or fit a model without"
             " competences",
         )
-
-
-def fixed_spread(range: str, spread: Width) -> float | None:
-    """Return the spread of competences, or None when it is learned."""
-    if isinstance(spread, str):
-        return 1.0 if spread == "auto" and range == "signed" else None
-    return float(spread)
-
-
-def sample_spread(fixed: float | None, median: float = 0.5, deviation: float = 1.0) -> Any:
-    """Sample the spread of the competences from a log-normal, unless it is fixed."""
-    if fixed is not None:
-        return fixed
-    return numpyro.sample("competence_spread", dist.LogNormal(jnp.log(median), deviation))
 
 
 def sample_competence(range: str, spread: Any, number: int) -> Float[Array, " annotator"]:
@@ -203,9 +194,8 @@ class Drift(OfColumn):
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         spread = numpyro.sample("step_spread", dist.LogNormal(jnp.log(0.2), 1.0))
-        steps = dist.Normal(0.0, spread).expand([self.periods - 1]).to_event(1)
-        with numpyro.plate("annotator", data.num_annotators):
-            step = numpyro.sample("step", steps, infer={"event_dims": [self.column]})
+        steps = (self.column, self.periods - 1)
+        step: Any = sample_vectors("step", spread, ("annotator", data.num_annotators), steps)
         period = jnp.asarray(data.column(self.column))
         row = jnp.zeros(jnp.shape(period), int)
         # By an index for each row, as the conjugate updates read it.

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.separation import MIXED_ORDER, order_share
 from raters.model import Values
-from raters.terms.base import Term
+from raters.terms.base import Term, sample_about_mean
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,8 @@ class PositionBias(Term):
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         if self.by == "shared":
             return numpyro.sample("position_bias", dist.Normal(0.0, 1.0))
-        mean = numpyro.sample("position_bias_mean", dist.Normal(0.0, 1.0))
-        spread = numpyro.sample("position_bias_spread", dist.LogNormal(jnp.log(0.5), 1.0))
-        with numpyro.plate("annotator", data.num_annotators):
-            bias = numpyro.sample("position_bias", dist.Normal(mean, spread))
+        mean, spread = dist.Normal(0.0, 1.0), dist.LogNormal(jnp.log(0.5), 1.0)
+        bias = sample_about_mean("position_bias", mean, spread, data.num_annotators)
         return bias[data.annotator]
 
     def start(self, data: Comparisons) -> Values:

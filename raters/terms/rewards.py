@@ -17,11 +17,6 @@ from raters.terms.base import Prepared, gap, spread_of
 from raters.terms.covariates import regression, unlike_features
 
 
-def learned_scale(name: str, fixed: float | None) -> Any:
-    """Sample a standard deviation from LogNormal(0, 1), unless it is fixed."""
-    return numpyro.sample(name, dist.LogNormal(0.0, 1.0)) if fixed is None else fixed
-
-
 class Scaled(Prepared):
     """Term of a site that is normal about 0, with a scale that is learned unless given."""
 
@@ -32,7 +27,8 @@ class Scaled(Prepared):
         return tuple(f"{site}_scale" for site in self.linear or ()) if self.scale is None else ()
 
     def prepare(self, data: Comparisons) -> Any:
-        return learned_scale(f"{(self.linear or ())[0]}_scale", self.scale)
+        learned = dist.LogNormal(0.0, 1.0)
+        return numpyro.sample(*self.scales, learned) if self.scale is None else self.scale
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from raters.judgements.comparisons import Comparisons
 from raters.model import Shift, Spread, Values
-from raters.terms.base import Term
+from raters.terms.base import Term, sample_vectors
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,8 @@ class Strata(Term):
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         spread = numpyro.sample("deviation_spread", dist.LogNormal(jnp.log(0.5), 1.0))
-        # Items are an axis of the event: a plate has one place among the axes in all sites, and
-        # that of the items is the last one in `reward`.
-        shape = (len(data.strata), data.num_items)
-        deviations = dist.Normal(0.0, spread).expand(shape).to_event(1)
-        with numpyro.plate("stratum", len(data.strata)):
-            own = numpyro.sample("deviation", deviations, infer={"event_dims": ["item"]})
+        strata, items = ("stratum", len(data.strata)), ("item", data.num_items)
+        own = sample_vectors("deviation", spread, strata, items)
         if data.stratum is None:  # Questions about all strata together.
             return jnp.zeros(jnp.shape(data.first))
         return own[data.stratum, data.first] - own[data.stratum, data.second]

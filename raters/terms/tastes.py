@@ -16,7 +16,7 @@ from scipy.special import expit
 from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
 from raters.model import Affine, Rotation, Shift, Spread, Symmetry, Transfer, Values
-from raters.terms.base import Prepared, Term, gap
+from raters.terms.base import Prepared, Term, sample_vectors
 from raters.terms.components import components
 from raters.terms.rewards import Rewards
 
@@ -57,15 +57,9 @@ class Tastes(Prepared):
 
     def prepare(self, data: Comparisons) -> Any:
         reward_scale, spread = Rewards(self.scale).prepare(data), self._spread(data)
-        with numpyro.plate("item", data.num_items):
-            reward = numpyro.sample("reward", dist.Normal(0.0, reward_scale))
-        # Items are an axis of the event: a plate has one place among the axes in all sites, and
-        # that of the annotators is the last one in `competence`.
-        shape = (data.num_annotators, data.num_items)
-        tastes = dist.Normal(0.0, spread).expand(shape).to_event(1)
-        with numpyro.plate("annotator", data.num_annotators):
-            taste = numpyro.sample("taste", tastes, infer={"event_dims": ["item"]})
-        return reward, taste
+        common = Rewards().finish(data, reward_scale)
+        annotators, items = ("annotator", data.num_annotators), ("item", data.num_items)
+        return common, sample_vectors("taste", spread, annotators, items)
 
     def _spread(self, data: Comparisons) -> Float[Array, ...] | float:
         if self.spread is not None:
@@ -79,8 +73,8 @@ class Tastes(Prepared):
         return spread[:, None]
 
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]:
-        (reward, taste), who = ready, data.annotator
-        return gap(reward, data) + taste[who, data.first] - taste[who, data.second]
+        (common, taste), who = ready, data.annotator
+        return common + taste[who, data.first] - taste[who, data.second]
 
     def start(self, data: Comparisons) -> Values:
         start = Rewards(self.scale).start(data)
@@ -128,17 +122,13 @@ class Factors(Term):
         )
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
-        facts = {"event_dims": ["dimension"]}
+        annotators, items = ("annotator", data.num_annotators), ("item", data.num_items)
+        dimensions = ("dimension", self.number)
         reward_scale = Rewards().prepare(data)
         loading_scale = numpyro.sample("loading_scale", dist.LogNormal(jnp.log(0.5), 1.0))
-        with numpyro.plate("annotator", data.num_annotators):
-            normal = dist.Normal(0.0, 1.0).expand([self.number]).to_event(1)
-            position = numpyro.sample("position", normal, infer=facts)
-        with numpyro.plate("item", data.num_items):
-            reward = numpyro.sample("reward", dist.Normal(0.0, reward_scale))
-            normal = dist.Normal(0.0, loading_scale).expand([self.number]).to_event(1)
-            loading = numpyro.sample("loading", normal, infer=facts)
-        value = gap(reward, data)
+        position = sample_vectors("position", 1.0, annotators, dimensions)
+        value = Rewards().finish(data, reward_scale)
+        loading = sample_vectors("loading", loading_scale, items, dimensions)
         for place in range(self.number):
             # One index for each row, as the conjugate updates read it.
             column = np.full(np.shape(data.first), place)

@@ -15,6 +15,7 @@ from raters.distributions.ties import Davidson, RaoKupper, TiedVotes
 from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
 from raters.model import Values
+from raters.terms.base import sample_about_mean
 
 TieModel = Literal["davidson", "rao-kupper"]
 TiePropensity = Literal["shared", "annotator"]
@@ -47,10 +48,8 @@ class Ties:
         """Sample the propensity; where it is the annotators', that of each row."""
         if self.propensity == "shared":
             return numpyro.sample("tie_propensity", dist.Normal(0.0, _SCALE))
-        mean = numpyro.sample("tie_propensity_mean", dist.Normal(0.0, _SCALE))
-        spread = numpyro.sample("tie_propensity_spread", dist.LogNormal(jnp.log(0.5), 1.0))
-        with numpyro.plate("annotator", data.num_annotators):
-            own = numpyro.sample("tie_propensity", dist.Normal(mean, spread))
+        mean, spread = dist.Normal(0.0, _SCALE), dist.LogNormal(jnp.log(0.5), 1.0)
+        own = sample_about_mean("tie_propensity", mean, spread, data.num_annotators)
         return own[data.annotator]
 
     def start(self, data: Comparisons) -> Values:

@@ -20,7 +20,7 @@ from raters.errors import Reason
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.model import Permute, Shift, Symmetry, Values
-from raters.terms.base import Term, spread_of
+from raters.terms.base import Data, Term, spread_of
 from raters.terms.covariates import regression, unlike_features
 from raters.terms.rewards import Scaled, standardised, win_rates
 
@@ -65,7 +65,7 @@ class Guessers(Term):
 
 
 @dataclass(frozen=True)
-class _Mixed(Scaled):
+class Mixed(Scaled):
     """Rewards of each type of annotator, of which the type is summed out."""
 
     number: int
@@ -73,36 +73,53 @@ class _Mixed(Scaled):
     concentration: float = 1.0
 
     names: ClassVar[tuple[str, ...]] = ()
+    # Axis that the rewards have beside that of the types, and a judgement in words.
+    axis: ClassVar[str] = "item"
+    word: ClassVar[str] = "vote"
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:  # type: ignore[override]
-        return permute(self.number, *(self.linear or ()))
+        sites = (*(self.linear or ()), "type_weight")
+        return (Permute(sites, share="type_weight"),) if self.number > 1 else ()
 
     def sample_weight(self) -> Float[Array, " type"]:
         """Sample the share of each type."""
         return sample_weight(self.number, self.concentration)
 
+    def prepare(self, data: Data) -> Any:
+        scale = super().prepare(data)
+        with (
+            numpyro.plate(self.axis, len(data.coords[self.axis]), dim=-2),
+            numpyro.plate("type", self.number, dim=-1),
+        ):
+            return numpyro.sample(*(self.linear or ()), dist.Normal(0.0, scale))
+
     @abc.abstractmethod
-    def profiles(self, data: Comparisons) -> Float[np.ndarray, "annotator feature"]:
+    def profiles(self, data: Data) -> Float[np.ndarray, "annotator feature"]:
         """Features by which annotators are clustered."""
 
     @abc.abstractmethod
-    def start_of_parts(self, parts: Sequence[Comparisons]) -> Values:
+    def start_of_parts(self, parts: Sequence[Data]) -> Values:
         """Start of the rewards from the votes of the annotators of each type."""
 
-    def start(self, data: Comparisons, rng: np.random.Generator | None = None) -> Values:
+    def start(self, data: Data, rng: np.random.Generator | None = None) -> Values:
         share, parts = clustered(data, self.profiles(data), self.number, rng)
         return {"type_weight": jnp.asarray(share)} | self.start_of_parts(parts)
 
-    def why_not(self, data: Comparisons) -> str | None:
-        return super().why_not(data) or why_not(self.number, data)
+    def why_not(self, data: Data) -> str | None:
+        judged = int(np.count_nonzero(data.judgements_by("annotator")))
+        if (reason := super().why_not(data)) or self.number <= judged:
+            return reason
+        problem = f"is not possible with {judged} annotator(s) with {self.word}s"
+        expected = f"a type needs one at least; say by `annotator` whose {self.word} it is"
+        return Reason("num_types", self.number, problem, expected)
 
-    def warnings(self, data: Comparisons) -> tuple[str, ...]:
+    def warnings(self, data: Data) -> tuple[str, ...]:
         return data_warnings(self.number, data.judgements_by("annotator"))
 
 
 @dataclass(frozen=True)
-class Types(_Mixed):
+class Types(Mixed):
     r"""Rewards of each of some types of annotators, :math:`r_{iz} - r_{jz}`, of which the type z is
     summed out: :math:`r_{iz} \sim \mathrm{Normal}(0, s)`,
     :math:`\eta \sim \mathrm{Dirichlet}(c, \dots, c)`.
@@ -123,14 +140,6 @@ class Types(_Mixed):
     def symmetries(self) -> tuple[Symmetry, ...]:  # type: ignore[override]
         return (Shift("reward", axis=0), *super().symmetries)
 
-    def prepare(self, data: Comparisons) -> Any:
-        scale = super().prepare(data)
-        with (
-            numpyro.plate("item", data.num_items, dim=-2),
-            numpyro.plate("type", self.number, dim=-1),
-        ):
-            return numpyro.sample("reward", dist.Normal(0.0, scale))
-
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, "row type"]:
         return ready[data.first[:, 0]] - ready[data.second[:, 0]]
 
@@ -142,20 +151,13 @@ class Types(_Mixed):
 
 
 @dataclass(frozen=True)
-class LinearTypes(_Mixed):
+class LinearTypes(Mixed):
     r"""As `Types`, with rewards linear in features of the two sides:
     :math:`\theta_z^\top (\phi_i - \phi_j)`."""
 
     needs = ("features",)
     linear = ("coefficient",)
-
-    def prepare(self, data: Comparisons) -> Any:
-        scale = super().prepare(data)
-        with (
-            numpyro.plate("feature", len(data.feature_names), dim=-2),
-            numpyro.plate("type", self.number, dim=-1),
-        ):
-            return numpyro.sample("coefficient", dist.Normal(0.0, scale))
+    axis = "feature"
 
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, "row type"]:
         return jnp.asarray(data.features)[:, 0] @ ready
@@ -176,11 +178,6 @@ class LinearTypes(_Mixed):
                 " sides; their answers say nothing"
             )
         return (*messages, *unlike_features(data))
-
-
-def permute(number: int, site: str) -> tuple[Permute, ...]:
-    """Return the symmetry under permutations, where there are several types."""
-    return (Permute((site, "type_weight"), share="type_weight"),) if number > 1 else ()
 
 
 def sample_weight(num_types: int, concentration: float) -> Float[Array, " type"]:
@@ -260,17 +257,7 @@ def shares(cluster: Int[np.ndarray, " annotator"], num_types: int) -> Float[np.n
     return np.asarray(size / size.sum())
 
 
-# ---------------------------------------------------------------------- refusals and warnings
-
-
-def why_not(num_types: int, data: Judgements, word: str = "vote") -> str | None:
-    """Explain why there are too few annotators for the types, or return None."""
-    voted = int(np.count_nonzero(data.judgements_by("annotator")))
-    if num_types <= voted:
-        return None
-    problem = f"is not possible with {voted} annotator(s) with {word}s"
-    expected = f"a type needs one at least; say by `annotator` whose {word} it is"
-    return Reason("num_types", num_types, problem, expected)
+# ---------------------------------------------------------------------- warnings
 
 
 def data_warnings(

@@ -17,6 +17,7 @@ from raters.inference.polya_gamma.set_likelihood import Plain, Separate, Summed,
 from raters.model import Model
 from raters.models.rankings import _sites
 from raters.program import pointwise_log_likelihood
+from raters.terms.worths import item_of
 
 _RNG = np.random.default_rng(0)
 _VALUES = {"worth": _RNG.normal(size=5), "competence": np.array([1.0, 0.4, -0.7])}
@@ -57,7 +58,7 @@ class _Described(Model[rt.Rankings]):
         with numpyro.plate("feature", 2):
             worth = numpyro.sample("worth", dist.Normal(0.0, 1.0))
         features = jnp.asarray(np.random.default_rng(1).normal(size=(5, 2)))
-        _sites.observe(features[_sites.item_of(data)] @ worth, data)
+        _sites.observe(features[item_of(data)] @ worth, data)
 
 
 @pytest.mark.slow

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import jax
@@ -14,12 +13,16 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float, Int
 
 from raters.distributions import ScaledNormal
+from raters.distributions.choices import Choice
 from raters.errors import Reason, refuse
 from raters.judgements.choices import Choices
 from raters.judgements.names import shorten
-from raters.model import Fit, Shift, Symmetry, Values
+from raters.model import Shift, Symmetry, Values
 from raters.models.choices._collinear import collinear_features
 from raters.models.settings import CheckedModel
+
+# Standard deviations of the features that the coefficients of a site are of.
+SCALES = {"coefficient": "scale", "interaction": "chooser_scale"}
 
 
 @dataclass(frozen=True)
@@ -45,23 +48,36 @@ class Utility(CheckedModel[Choices]):
         both = (*terms, ("interaction", self.interactions))
         return tuple(name for name, is_there in both if is_there)
 
+    def axes(self, data: Choices) -> dict[str, dict[str, int]]:
+        """Axes of each term's site, and their sizes."""
+        alternatives = {"alternative": len(data.alternatives)}
+        axes = {
+            "coefficient": {"feature": len(data.feature_names)},
+            "constant": alternatives,
+            "interaction": {"chooser_feature": len(data.chooser_names)} | alternatives,
+        }
+        return {name: axes[name] for name in self.terms}
+
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         shifts: tuple[Symmetry, ...] = (Shift("constant", 0),) if self.constants else ()
         return shifts + ((Shift("interaction", 1),) if self.interactions else ())
 
-    def start(self, data: Choices) -> Values:
-        return {name: np.zeros(shape) for name, shape in self._shapes(data).items()}
+    def utility(self, data: Choices) -> Float[Array, " offer *type"]:
+        """Sample the terms, and return the utility of each alternative of each set."""
+        return utility_of(sample_terms(self, data), data)
 
-    def _shapes(self, data: Choices) -> dict[str, tuple[int, ...]]:
-        """Shape of each term's site."""
-        alternatives = len(data.alternatives)
-        shapes = {
-            "coefficient": (len(data.feature_names),),
-            "constant": (alternatives,),
-            "interaction": (len(data.chooser_names), alternatives),
-        }
-        return {name: shapes[name] for name in self.terms}
+    def choice(self, utility: Float[Array, " offer *type"], data: Choices) -> Choice:
+        """Distribution of the choices, given the utilities."""
+        return Choice(utility, set_of(data), data.num_units, choices_made(data))
+
+    def generate(self, data: Choices) -> None:
+        choice = self.choice(self.utility(data), data)
+        with numpyro.plate("set", data.num_units):
+            numpyro.sample("chosen", choice, obs=data.chosen)
+
+    def start(self, data: Choices) -> Values:
+        return {name: np.zeros(tuple(axes.values())) for name, axes in self.axes(data).items()}
 
     def why_not(self, data: Choices) -> str | None:
         needed = {
@@ -80,7 +96,7 @@ class Utility(CheckedModel[Choices]):
             return Reason("constants", True, problem, "leave these out of `alternatives`")
         return None
 
-    def warnings(self, data: Choices, fit: Fit | None = None) -> tuple[str, ...]:
+    def data_warnings(self, data: Choices) -> tuple[str, ...]:
         collinear: tuple[str, ...] = ()
         if self.features:
             collinear = collinear_features(data, constants=self.constants)
@@ -94,37 +110,21 @@ class Utility(CheckedModel[Choices]):
         )
 
 
-@contextmanager
-def _plates(num_types: int | None, **sizes: int) -> Iterator[None]:
-    """Plates of these names and sizes, and behind them that of the types where there are some."""
-    axes = [*sizes.items()] if num_types is None else [*sizes.items(), ("type", num_types)]
-    with ExitStack() as stack:
-        for place, (name, size) in enumerate(reversed(axes), 1):
-            stack.enter_context(numpyro.plate(name, size, dim=-place))
-        yield
-
-
 def sample_terms(model: Utility, data: Choices, num_types: int | None = None) -> Values:
     """Sample the coefficients, the constants and the interactions that a model has."""
     sites: Values = {}
-    types = () if num_types is None else (1,)
-    features, alternatives = len(data.feature_names), len(data.alternatives)
-    if model.features:
-        # A number as long as the data are some: then the support of the site is known to a reader.
-        unit = (1 / data.scale).reshape(features, *types)
-        with _plates(num_types, feature=features):
+    for name, axes in model.axes(data).items():
+        plates = [*axes.items()] if num_types is None else [*axes.items(), ("type", num_types)]
+        prior: dist.Distribution = dist.Normal(0.0, model.constant_scale)
+        if name in SCALES:
+            # A number as long as the data are some: then the support of the site is known to a
+            # reader.
+            unit = (1 / getattr(data, SCALES[name])).reshape(-1, *(1,) * (len(plates) - 1))
             prior = ScaledNormal(0.0, model.coefficient_scale * unit, unit)
-            sites["coefficient"] = numpyro.sample("coefficient", prior)
-    if model.constants:
-        with _plates(num_types, alternative=alternatives):
-            normal = dist.Normal(0.0, model.constant_scale)
-            sites["constant"] = numpyro.sample("constant", normal)
-    if model.interactions:
-        choosers = len(data.chooser_names)
-        unit = (1 / data.chooser_scale).reshape(choosers, 1, *types)
-        with _plates(num_types, chooser_feature=choosers, alternative=alternatives):
-            prior = ScaledNormal(0.0, model.coefficient_scale * unit, unit)
-            sites["interaction"] = numpyro.sample("interaction", prior)
+        with ExitStack() as stack:
+            for place, (axis, size) in enumerate(reversed(plates), 1):
+                stack.enter_context(numpyro.plate(axis, size, dim=-place))
+            sites[name] = numpyro.sample(name, prior)
     return sites
 
 

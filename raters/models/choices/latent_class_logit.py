@@ -13,13 +13,12 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.distributions import GroupedMixture
-from raters.distributions.choices import Choice
 from raters.errors import Reason, refuse
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
 from raters.model import Fit, Permute, Symmetry, Values
 from raters.models.choices._names import names_of, unknown_name
-from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
+from raters.models.choices._utility import SCALES, Utility, sample_terms, utility_of
 from raters.terms.types import sample_weight
 
 # Standard deviation of a start drawn at random, in standard deviations of the features.
@@ -93,17 +92,16 @@ class LatentClassLogit(Utility):
 
     def generate(self, data: Choices) -> None:
         weight = sample_weight(self.num_types, 1.0)
-        utility = self._utility(data)
+        choice = self.choice(self.utility(data), data)
         number, group = self._groups(data)
         facts: dict[str, Any] = {"unit": self.by, "latent_class": "type"}
         if self.ignored:
             facts["class_names"] = ("look at all", f"ignore {', '.join(self.ignored)}")
         with numpyro.plate(self.by, number):
-            choice = Choice(utility, set_of(data), data.num_units, choices_made(data))
             mixture = GroupedMixture(dist.Categorical(probs=weight), choice, group, number)
             numpyro.sample("chosen", mixture, obs=data.chosen, infer=facts)
 
-    def _utility(self, data: Choices) -> Float[Array, "offer type"]:
+    def utility(self, data: Choices) -> Float[Array, "offer type"]:
         """Utility of each alternative of each set for each type."""
         if not self.ignored:
             return utility_of(sample_terms(self, data, self.num_types), data)
@@ -127,14 +125,13 @@ class LatentClassLogit(Utility):
         start: Values = {"type_weight": np.full(self.num_types, 1 / self.num_types)}
         if self.ignored:
             return start | super().start(data)
-        units = {"coefficient": data.scale, "interaction": data.chooser_scale}
-        axes = {"constant": 0, "interaction": 1}
-        for name, shape in self._shapes(data).items():
-            drawn = rng.normal(0.0, _APART, (*shape, self.num_types))
-            if name in units:
-                drawn /= np.asarray(units[name]).reshape(-1, *(1,) * (drawn.ndim - 1))
-            if name in axes:
-                drawn -= drawn.mean(axes[name], keepdims=True)
+        for name, axes in self.axes(data).items():
+            drawn = rng.normal(0.0, _APART, (*axes.values(), self.num_types))
+            if name in SCALES:
+                unit = np.asarray(getattr(data, SCALES[name]))
+                drawn /= unit.reshape(-1, *(1,) * (drawn.ndim - 1))
+            if "alternative" in axes:
+                drawn -= drawn.mean([*axes].index("alternative"), keepdims=True)
             start[name] = drawn
         return start
 
@@ -158,9 +155,10 @@ class LatentClassLogit(Utility):
             "num_types", self.num_types, problem, "say by `annotator` who chose, or use `by`"
         )
 
-    def warnings(self, data: Choices, fit: Fit | None = None) -> tuple[str, ...]:
-        if fit is None:
-            return ()
+    def data_warnings(self, data: Choices) -> tuple[str, ...]:
+        return ()
+
+    def fit_warnings(self, data: Choices, fit: Fit) -> tuple[str, ...]:
         size = np.ones(1) if fit.responsibility is None else fit.responsibility.sum(0)
         empty = [f"type {code} ({size[code]:.2g})" for code in np.flatnonzero(size < 1)]
         if not empty:

@@ -12,15 +12,15 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.distributions import ScaledNormal
-from raters.distributions.choices import Choice
 from raters.distributions.normals import ScaledMultivariateNormal
 from raters.errors import Reason, refuse
 from raters.errors.validation import is_list
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
-from raters.model import Fit, Own, Values
+from raters.model import Own, Values
 from raters.models.choices._names import names_of, unknown_name
-from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
+from raters.models.choices._utility import Utility, sample_terms, utility_of
+from raters.terms.base import sample_vectors
 
 _SUCH = 'error_components=(("train", "bus"),)'
 # Start of the spreads, in standard deviations of the features.
@@ -86,6 +86,8 @@ class MixedLogit(Utility):
     error_components: tuple[tuple[str, ...], ...] = ()
     spread_scale: float = 1.5
 
+    blocks: ClassVar[tuple[tuple[str, ...], ...]] = ()
+
     reference: ClassVar[str] = "revelt1998mixed"
 
     def __post_init__(self) -> None:
@@ -103,10 +105,6 @@ class MixedLogit(Utility):
             refuse("random", self.random, problem, expected, instead="rt.MultinomialLogit()")
 
     # ---------------------------------------------------------------- facts
-
-    @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        return ()
 
     @property
     def facts(self) -> tuple[Own, ...]:
@@ -145,7 +143,7 @@ class MixedLogit(Utility):
 
     # ---------------------------------------------------------------- program
 
-    def generate(self, data: Choices) -> None:
+    def utility(self, data: Choices) -> Float[Array, " offer"]:
         sites = sample_terms(self, data)
         utility = utility_of(sites, data)
         annotator = jnp.asarray(data.annotator)
@@ -159,9 +157,7 @@ class MixedLogit(Utility):
             effect = self._sample_components(len(data.annotators))
             inside = jnp.asarray(self._inside(data))[jnp.asarray(data.alternative)]
             utility = utility + (inside * effect[annotator]).sum(-1)
-        with numpyro.plate("set", data.num_units):
-            choice = Choice(utility, set_of(data), data.num_units, choices_made(data))
-            numpyro.sample("chosen", choice, obs=data.chosen)
+        return utility
 
     def _sample_tastes(
         self, data: Choices, places: np.ndarray
@@ -203,11 +199,8 @@ class MixedLogit(Utility):
         number = len(self.error_components)
         with numpyro.plate("component", number):
             spread = numpyro.sample("component_spread", dist.HalfNormal(1.5))
-        effects = dist.Normal(0.0, spread).expand((people, number)).to_event(1)
-        with numpyro.plate("annotator", people):
-            facts = {"event_dims": ["component"]}
-            effect: Array = numpyro.sample("error_component", effects, infer=facts)
-        return effect
+        components = ("component", number)
+        return sample_vectors("error_component", spread, ("annotator", people), components)
 
     def _inside(self, data: Choices) -> Float[np.ndarray, "alternative component"]:
         """1 where an alternative is of the group of an error component."""
@@ -257,9 +250,9 @@ class MixedLogit(Utility):
             return Reason("error_components", group, problem, "leave it out")
         return None
 
-    def warnings(self, data: Choices, fit: Fit | None = None) -> tuple[str, ...]:
+    def data_warnings(self, data: Choices) -> tuple[str, ...]:
         number = data.judgements_by("annotator")
-        sentences = super().warnings(data) + self._warnings_of_groups(data)
+        sentences = super().data_warnings(data) + self._warnings_of_groups(data)
         if (number > 0).sum() < 2:
             return (
                 *sentences,

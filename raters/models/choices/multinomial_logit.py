@@ -5,11 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpyro
-
-from raters.distributions.choices import Choice
-from raters.judgements.choices import Choices
-from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
+from raters.models.choices._utility import Utility
 
 
 @dataclass(frozen=True)
@@ -57,9 +53,3 @@ class MultinomialLogit(Utility):
     """
 
     reference: ClassVar[str] = "mcfadden1974conditional"
-
-    def generate(self, data: Choices) -> None:
-        utility = utility_of(sample_terms(self, data), data)
-        with numpyro.plate("set", data.num_units):
-            choice = Choice(utility, set_of(data), data.num_units, choices_made(data))
-            numpyro.sample("chosen", choice, obs=data.chosen)

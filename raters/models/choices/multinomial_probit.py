@@ -9,14 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from jaxtyping import Array, Float
 
+from raters.distributions.choices import Choice
 from raters.distributions.correlated_choices import ProbitChoice
 from raters.errors import refuse
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
 from raters.model import Values
 from raters.models.choices._names import names_of, unknown_name
-from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
+from raters.models.choices._utility import Utility, choices_made, set_of
 
 _SUCH = "shared=('red bus', 'blue bus')"
 
@@ -69,18 +71,14 @@ class MultinomialProbit(Utility):
             problem = "names one alternative, which has an error of its own already"
             refuse("shared", self.shared, problem, "name two or more", instead=_SUCH)
 
-    def generate(self, data: Choices) -> None:
-        utility = utility_of(sample_terms(self, data), data)
+    def choice(self, utility: Float[Array, " offer *type"], data: Choices) -> Choice:
         loading = None
         if self.shared:
             scale = numpyro.sample("shared_scale", dist.HalfNormal(2.0))
             shares = [name_text(name) in self.shared for name in data.alternatives]
             loading = scale * jnp.asarray(shares, utility.dtype)[data.alternative]
-        with numpyro.plate("set", data.num_units):
-            choice = ProbitChoice(
-                utility, set_of(data), data.num_units, data.most, loading, choices_made(data)
-            )
-            numpyro.sample("chosen", choice, obs=data.chosen)
+        number = data.num_units
+        return ProbitChoice(utility, set_of(data), number, data.most, loading, choices_made(data))
 
     def start(self, data: Choices) -> Values:
         start = super().start(data)

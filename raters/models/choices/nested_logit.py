@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jaxtyping import Int
+from jaxtyping import Array, Float, Int
 
+from raters.distributions.choices import Choice
 from raters.distributions.correlated_choices import NestedChoice
 from raters.errors import Reason, refuse
 from raters.errors.validation import is_list
@@ -18,7 +19,7 @@ from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
 from raters.model import Values
 from raters.models.choices._names import names_of, unknown_name
-from raters.models.choices._utility import Utility, choices_made, sample_terms, set_of, utility_of
+from raters.models.choices._utility import Utility, choices_made, set_of
 
 _SUCH = "nests=(('red bus', 'blue bus'),)"
 # Start of the dissimilarities, where nests matter a little.
@@ -76,24 +77,16 @@ class NestedLogit(Utility):
         names_of("nests", [name for nest in nests for name in nest], _SUCH)
         object.__setattr__(self, "nests", nests)
 
-    def generate(self, data: Choices) -> None:
-        utility = utility_of(sample_terms(self, data), data)
+    def choice(self, utility: Float[Array, " offer *type"], data: Choices) -> Choice:
         number = len(self.nests)
         prior = dist.Uniform(jnp.zeros(number), 1.0).to_event(1)
         own = numpyro.sample("dissimilarity", prior, infer={"event_dims": ["nest"]})
         nest = self._nest_of(data)
         # Alternatives on their own are nests of one, whose dissimilarity does not matter.
         every = jnp.concatenate([own, jnp.ones(int(nest.max()) + 1 - number)])
-        with numpyro.plate("set", data.num_units):
-            choice = NestedChoice(
-                utility,
-                set_of(data),
-                data.num_units,
-                jnp.asarray(nest)[data.alternative],
-                every,
-                choices_made(data),
-            )
-            numpyro.sample("chosen", choice, obs=data.chosen)
+        of_row = jnp.asarray(nest)[data.alternative]
+        number = data.num_units
+        return NestedChoice(utility, set_of(data), number, of_row, every, choices_made(data))
 
     def _nest_of(self, data: Choices) -> Int[np.ndarray, " alternative"]:
         """Nest of each alternative; those that no nest names come after the nests."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raters.models.comparisons.pairwise import TermModel, added
+from raters.models.comparisons.pairwise import VoteModel, added
 from raters.terms import Covariates, PositionBias, Rewards, Strata, Term
 from raters.terms.ties import TieModel, TiePropensity
 
 
 @dataclass(frozen=True)
-class BTL(TermModel):
+class BTL(VoteModel):
     r"""Bradley–Terry–Luce model: the item with the higher reward is preferred more often.
 
     .. math::

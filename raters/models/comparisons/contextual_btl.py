@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raters.models.comparisons.pairwise import TermModel
+from raters.models.comparisons.pairwise import VoteModel
 from raters.terms import LinearTypes, Term
 
 
 @dataclass(frozen=True)
-class ContextualBTL(TermModel):
+class ContextualBTL(VoteModel):
     r"""Bradley–Terry–Luce model with rewards linear in features of prompt and response.
 
     .. math::

@@ -9,14 +9,14 @@ from raters.judgements.comparisons import Comparisons
 from raters.model import Fit
 from raters.models.comparisons._reversal import open_reversal
 from raters.models.comparisons._takeover import takeover
-from raters.models.comparisons.pairwise import TermModel, added
+from raters.models.comparisons.pairwise import VoteModel, added
 from raters.terms import Competence, Covariates, PositionBias, Rewards, Strata, Term
 from raters.terms.competence import HIGH, Range, Width
 from raters.terms.ties import TieModel, TiePropensity
 
 
 @dataclass(frozen=True)
-class ExtendedBTL(TermModel):
+class ExtendedBTL(VoteModel):
     r"""Extended Bradley–Terry–Luce model: each annotator has a competence that scales the rewards.
 
     .. math::
@@ -112,10 +112,8 @@ class ExtendedBTL(TermModel):
         propensity = (("tie_propensity",),) if self.ties == "davidson" else ()
         return (rewards, ("competence",), *own, *bias, *propensity)
 
-    def warnings(self, data: Comparisons, fit: Fit | None = None) -> tuple[str, ...]:
-        if fit is None:
-            return super().warnings(data)
-        mirrored = super().warnings(data, fit)
+    def fit_warnings(self, data: Comparisons, fit: Fit) -> tuple[str, ...]:
+        mirrored = super().fit_warnings(data, fit)
         # A mean over two mirrored worlds describes neither of them; and the other tests know of
         # rewards and position biases alone.
         if mirrored or self.covariates or self.strata:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from raters.judgements.comparisons import Comparisons
-from raters.models.comparisons.pairwise import TermModel
+from raters.models.comparisons.pairwise import VoteModel
 from raters.terms import Factors, Term
 
 
 @dataclass(frozen=True)
-class FactorBTL(TermModel):
+class FactorBTL(VoteModel):
     r"""Bradley–Terry–Luce model with factors: the rewards of each annotator's own are those of the
     crowd and a product of few dimensions.
 
@@ -56,9 +56,7 @@ class FactorBTL(TermModel):
     def predictor(self) -> Term:
         return Factors(self.num_dimensions)
 
-    @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        return (("position",), ("reward", "loading"))
+    blocks = (("position",), ("reward", "loading"))
 
     def marginal(self, data: Comparisons) -> str:
         """Why no mode can be found."""

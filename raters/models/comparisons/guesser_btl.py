@@ -9,7 +9,7 @@ from raters.judgements.comparisons import Comparisons
 from raters.model import Fit
 from raters.models.comparisons._takeover import takeover
 from raters.models.comparisons.directions import directed_in
-from raters.models.comparisons.pairwise import TermModel, added
+from raters.models.comparisons.pairwise import VoteModel, added
 from raters.terms import Competence, Guessers, PositionBias, Rewards, Term
 from raters.terms.competence import Width
 
@@ -20,7 +20,7 @@ _SPREAD, _SPREAD_SCALE = 0.3, 0.5
 
 
 @dataclass(frozen=True)
-class GuesserBTL(TermModel):
+class GuesserBTL(VoteModel):
     r"""Extended-BTL with guessers and adversaries as types of annotators of their own.
 
     .. math::
@@ -90,10 +90,8 @@ class GuesserBTL(TermModel):
         bias = (("position_bias",),) if self.position_bias else ()
         return (("type_weight",), ("reward",), ("competence",), *bias)
 
-    def warnings(self, data: Comparisons, fit: Fit | None = None) -> tuple[str, ...]:
-        if fit is None:
-            return super().warnings(data)
+    def fit_warnings(self, data: Comparisons, fit: Fit) -> tuple[str, ...]:
         # A mean over two mirrored worlds describes neither of them.
-        if mirrored := super().warnings(data, fit):
+        if mirrored := super().fit_warnings(data, fit):
             return mirrored
         return takeover(fit.draws | {"competence": directed_in(self, fit.draws, data)}, data)

@@ -10,7 +10,7 @@ import numpy as np
 from raters.errors import refuse
 from raters.judgements.comparisons import Comparisons
 from raters.model import Fit, Symmetry, Transfer
-from raters.models.comparisons.pairwise import TermModel, added
+from raters.models.comparisons.pairwise import VoteModel, added
 from raters.terms import Competence, PositionBias, Tastes, Term
 from raters.terms.competence import Range, Width
 
@@ -20,7 +20,7 @@ _WIDE = 2.0
 
 
 @dataclass(frozen=True)
-class HierarchicalBTL(TermModel):
+class HierarchicalBTL(VoteModel):
     r"""Hierarchical Bradley–Terry–Luce model: each annotator has rewards of their own, scattered
     about those of the crowd.
 
@@ -117,10 +117,8 @@ class HierarchicalBTL(TermModel):
         bias = (("position_bias",),) if self.position_bias else ()
         return (("reward",), ("taste",), *competence, *bias)
 
-    def warnings(self, data: Comparisons, fit: Fit | None = None) -> tuple[str, ...]:
-        if fit is None:
-            return super().warnings(data)
-        messages = super().warnings(data, fit)
+    def fit_warnings(self, data: Comparisons, fit: Fit) -> tuple[str, ...]:
+        messages = super().fit_warnings(data, fit)
         spread, scale = (
             float(np.median(fit.draws[name] if name in fit.draws else getattr(self, name)))
             for name in ("taste_spread", "reward_scale")

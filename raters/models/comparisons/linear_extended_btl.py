@@ -7,14 +7,14 @@ from typing import ClassVar
 
 from raters.judgements.comparisons import Comparisons
 from raters.model import Fit
-from raters.models.comparisons.pairwise import TermModel
+from raters.models.comparisons.pairwise import VoteModel
 from raters.models.mirror import open_reward
 from raters.terms import Competence, LinearRewards, Term
 from raters.terms.competence import Range, Width
 
 
 @dataclass(frozen=True)
-class LinearExtendedBTL(TermModel):
+class LinearExtendedBTL(VoteModel):
     r"""Extended-BTL model with a reward that is linear in features of what is compared.
 
     .. math::
@@ -64,9 +64,7 @@ class LinearExtendedBTL(TermModel):
         competence = Competence(self.competence, self.competence_spread)
         return competence * LinearRewards(self.coefficient_scale)
 
-    def warnings(self, data: Comparisons, fit: Fit | None = None) -> tuple[str, ...]:
-        if fit is None:
-            return super().warnings(data)
+    def fit_warnings(self, data: Comparisons, fit: Fit) -> tuple[str, ...]:
         if self.competence != "signed":
             return ()
         remedy = "one annotator who is known to be good would decide it"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from raters.models.comparisons.pairwise import TermModel
+from raters.models.comparisons.pairwise import VoteModel
 from raters.terms import Competence, Term, Types
 
 
 @dataclass(frozen=True)
-class MixtureBTL(TermModel):
+class MixtureBTL(VoteModel):
     r"""Mixture of Bradley–Terry–Luce models: each annotator belongs to a type with its own rewards.
 
     .. math::

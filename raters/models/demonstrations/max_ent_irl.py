@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from raters.distributions import Repeated
 from raters.judgements.demonstrations import Demonstrations
 from raters.judgements.names import shorten
-from raters.model import Fit, Scale, Sign, Symmetry, Values
+from raters.model import Fit, Scale, Sign, Values
 from raters.models.demonstrations.shaping import unidentified
 from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy
 from raters.models.mirror import open_reward
@@ -79,10 +79,7 @@ class MaxEntIRL(CheckedModel[Demonstrations]):
 
     reference: ClassVar[str] = "ziebart2010modeling jeon2020reward"
 
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        both = ("coefficient", "rationality")
-        return (Scale(("coefficient",), ("rationality",)), Sign(both))
+    symmetries = (Scale(("coefficient",), ("rationality",)), Sign(("coefficient", "rationality")))
 
     def generate(self, data: Demonstrations) -> None:
         with numpyro.plate("feature", data.num_features):
@@ -112,7 +109,7 @@ class MaxEntIRL(CheckedModel[Demonstrations]):
             "rationality": np.ones(data.num_annotators),
         }
 
-    def _of_data(self, data: Demonstrations) -> tuple[str, ...]:
+    def data_warnings(self, data: Demonstrations) -> tuple[str, ...]:
         sentences = []
         if len(set(np.asarray(data.annotator).tolist())) < 2:
             sentences.append(
@@ -148,9 +145,7 @@ class MaxEntIRL(CheckedModel[Demonstrations]):
             f" features in larger units, or write MaxEntIRL(coefficient_scale={wider:g})"
         ]
 
-    def warnings(self, data: Demonstrations, fit: Fit | None = None) -> tuple[str, ...]:
-        if fit is None:
-            return self._of_data(data)
+    def fit_warnings(self, data: Demonstrations, fit: Fit) -> tuple[str, ...]:
         remedy = (
             "where some are known to act for the goal, a fit of their demonstrations alone would"
             " decide it"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import abc
+from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,15 +12,14 @@ import numpyro.distributions as dist
 import scipy.sparse
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
-from scipy.optimize import linear_sum_assignment, minimize
-from scipy.special import logsumexp
+from scipy.optimize import linear_sum_assignment
 
 from raters.distributions import ConfusedLabel, GroupedMixture
 from raters.distributions.labels import RightOrWrongLabel
-from raters.errors import Reason
 from raters.judgements.connection import judges_by_part, part_of
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Fit, Spread, Symmetry, Values, probability_of_mirror
+from raters.model import Exchange, Fit, Local, Spread, Symmetry, Values, probability_of_mirror
+from raters.models.labels._classes import Classifier, Prevalence
 from raters.models.labels._names import open_names, shares_of_names
 from raters.models.settings import CheckedModel
 
@@ -34,12 +34,6 @@ def observe(mixing: dist.Distribution, component: dist.Distribution, data: Label
         numpyro.sample(
             "label", labels, obs=data.label, infer={"unit": "item", "latent_class": "true_class"}
         )
-
-
-def sample_prevalence(data: Labels, concentration: float = 1.0) -> Float[Array, " true_class"]:
-    """Sample the frequency of each class."""
-    prior = dist.Dirichlet(jnp.full(data.num_classes, concentration))
-    return numpyro.sample("prevalence", prior, infer={"event_dims": ["true_class"]})
 
 
 def concentration(
@@ -64,12 +58,6 @@ def sample_confusion(
 
 
 # ---------------------------------------------------------------------- start
-
-
-def start_prevalence(data: Labels) -> Float[np.ndarray, " true_class"]:
-    """Return the frequency of the classes by vote."""
-    total = data.vote_shares().sum(0) + 0.1
-    return np.asarray(total / total.sum())
 
 
 def vote_counts(data: Labels) -> Float[np.ndarray, "annotator true_class label"]:
@@ -113,76 +101,6 @@ def start_accuracy(data: Labels) -> Float[np.ndarray, " annotator"]:
     return np.asarray((np.einsum("akk->a", counts) + 0.7) / (counts.sum((1, 2)) + 1))
 
 
-def start_classifier(data: Labels, scale: float | None) -> Values:
-    """Return coefficients trained on the votes, and their scale unless it is given."""
-    learned = usual_scale(data)
-    if scale is not None:
-        return {"coefficient": start_coefficient(data, scale)}
-    return {
-        "coefficient": start_coefficient(data, learned),
-        "coefficient_scale": np.asarray(learned),
-    }
-
-
-def start_coefficient(data: Labels, scale: float) -> Float[np.ndarray, "feature true_class"]:
-    """Train the classifier on the votes: its posterior mode with vote shares as the truth."""
-    features, shares = np.asarray(data.features, float), data.vote_shares()
-    labelled = np.zeros(data.num_units)
-    labelled[np.asarray(data.group)[np.asarray(data.weight) > 0]] = 1.0
-    precision = 1 / np.asarray(coefficient_scales(scale, data)) ** 2
-
-    def loss(
-        flat: Float[np.ndarray, " coefficient"],
-    ) -> tuple[float, Float[np.ndarray, " coefficient"]]:
-        """Return the negative log-density and its gradient."""
-        coefficient = flat.reshape(data.num_features, data.num_classes)
-        log_odds = features @ coefficient
-        log_total = logsumexp(log_odds, axis=1, keepdims=True)
-        value = (labelled[:, None] * shares * (log_total - log_odds)).sum() + (
-            precision * coefficient**2
-        ).sum() / 2
-        gradient = (
-            features.T @ (labelled[:, None] * (np.exp(log_odds - log_total) - shares))
-            + precision * coefficient
-        )
-        return value, gradient.ravel()
-
-    zero = np.zeros(data.num_features * data.num_classes)
-    best = minimize(loss, zero, jac=True, method="L-BFGS-B", options={"maxiter": 100}).x
-    return np.asarray(best.reshape(data.num_features, data.num_classes))
-
-
-# ---------------------------------------------------------------------- further priors
-
-
-def sample_coefficient(scale: float | None, data: Labels) -> Float[Array, "feature true_class"]:
-    """Sample the coefficients of a classifier, and their scale unless it is given."""
-    learned = scale
-    if scale is None:
-        prior = dist.LogNormal(jnp.log(usual_scale(data)), 1.0)
-        learned = numpyro.sample("coefficient_scale", prior)
-    with (
-        numpyro.plate("feature", data.num_features, dim=-2),
-        numpyro.plate("true_class", data.num_classes, dim=-1),
-    ):
-        return numpyro.sample("coefficient", dist.Normal(0.0, coefficient_scales(learned, data)))
-
-
-def coefficient_scales(scale: Any, data: Labels) -> Float[Array, "feature 1"]:
-    """Return the prior standard deviations of a classifier's coefficients."""
-    return jnp.full((data.num_features, 1), scale).at[0].set(2.5)
-
-
-def usual_scale(data: Labels) -> float:
-    """Return the scale at which the sum of the features has a standard deviation of 1.5."""
-    return float(1.5 / np.sqrt(max(data.num_features - 1, 1)))
-
-
-def coefficient_spreads(scale: float | None) -> tuple[Spread, ...]:
-    """Return the joint move of a learned scale and its coefficients but the intercept."""
-    return () if scale is not None else (Spread("coefficient", "coefficient_scale", first=1),)
-
-
 def beta_record(data: Labels) -> tuple[Float[Array, " annotator"], Float[Array, " annotator"]]:
     """Count the right and the wrong labels in each annotator's earlier record."""
     if data.record is None:
@@ -192,14 +110,6 @@ def beta_record(data: Labels) -> tuple[Float[Array, " annotator"], Float[Array, 
 
 
 # ---------------------------------------------------------------------- refusals and warnings
-
-
-def why_not_features(data: Labels, name: str) -> str | None:
-    """Explain that a classifier needs features, or return None where there are any."""
-    if data.features is not None:
-        return None
-    problem = f"is not given: {name} learns a classifier, and these labels have no features"
-    return Reason("features", problem=problem, expected="name the columns of the features")
 
 
 def few_labels(data: Labels) -> tuple[str, ...]:
@@ -260,10 +170,9 @@ def _open_names_of_a_part(
 def worse_than_chance(draws: Values, data: Labels) -> tuple[str, ...]:
     """Warn of labels right less often than by chance, or of two classes that may be exchanged."""
     accuracy = np.asarray(draws["accuracy"])
-    if said := two_open_names(np.atleast_3d(accuracy) - 0.5, data):
+    if said := two_open_names(accuracy - 0.5, data):
         return said
-    crowd = accuracy.mean(1) if accuracy.ndim == 2 else _crowd_mean(accuracy, data)
-    low = np.flatnonzero(crowd < 1 / data.num_classes).tolist()
+    low = np.flatnonzero(_crowd_mean(accuracy, data) < 1 / data.num_classes).tolist()
     return (CHANCE.format(chains=low),) if low else ()
 
 
@@ -304,50 +213,6 @@ def switched(
     return ()
 
 
-class AccuracyModel(CheckedModel[Labels]):
-    """Model with one accuracy for each annotator."""
-
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        return (Exchange((("prevalence", -1),), complemented=("accuracy",)),)
-
-    def observe(
-        self, prevalence: Float[Array, " true_class"], accuracy: Array, data: Labels
-    ) -> None:
-        """Sample the observed site."""
-        logits = (jnp.log(accuracy) - jnp.log1p(-accuracy))[data.annotator][:, None]
-        label = RightOrWrongLabel(logits, data.num_classes)
-        observe(dist.Categorical(probs=prevalence), label, data)
-
-    def start(self, data: Labels) -> Values:
-        return {"prevalence": start_prevalence(data), "accuracy": start_accuracy(data)}
-
-    def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
-        if fit is None:
-            return ()
-        return worse_than_chance(fit.draws, data)
-
-
-class ConfusionModel(CheckedModel[Labels]):
-    """Model with confusion matrices."""
-
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        return (Exchange((("prevalence", -1), ("confusion", -2))),)
-
-    def observe(
-        self, prevalence: Float[Array, " true_class"], confusion: Array, data: Labels
-    ) -> None:
-        """Sample the observed site."""
-        label = ConfusedLabel(confusion, data.annotator)
-        observe(dist.Categorical(probs=prevalence), label, data)
-
-    def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
-        if fit is None:
-            return ()
-        return switched(fit.draws, fit.responsibility, data)
-
-
 def low_ability(
     ability: Float[np.ndarray, "chain draw annotator"], data: Labels, chance: float = 0.0
 ) -> tuple[str, ...]:
@@ -359,23 +224,14 @@ def low_ability(
 
 
 def start_ability(data: Labels, **spreads: float) -> Values:
-    """Return class frequencies, and abilities by the log-odds of agreement with the majority."""
+    """Return abilities by the log-odds of agreement with the majority."""
     accuracy = np.clip(start_accuracy(data), 0.05, 0.95)
     return {
-        "prevalence": start_prevalence(data),
         "ability_mean": np.asarray(2.0),
         "ability_spread": np.asarray(1.0),
         **{name: np.asarray(spread) for name, spread in spreads.items()},
         "ability": np.log(accuracy / (1 - accuracy)) + np.log(data.num_classes - 1),
     }
-
-
-def sample_ability(data: Labels) -> Float[Array, " annotator"]:
-    """Sample the ability of each annotator, their mean and their spread."""
-    mean = numpyro.sample("ability_mean", dist.Normal(2.0, 1.0))
-    spread = numpyro.sample("ability_spread", dist.LogNormal(0.0, 0.5))
-    with numpyro.plate("annotator", data.num_annotators):
-        return numpyro.sample("ability", dist.Normal(mean, spread))
 
 
 def why_not_record(data: Labels, name: str) -> str | None:
@@ -386,3 +242,113 @@ def why_not_record(data: Labels, name: str) -> str | None:
         f"{name} has nothing that an earlier record could inform; use DawidSkene(), or leave the"
         " record out"
     )
+
+
+# ---------------------------------------------------------------------- programs
+
+
+class LabelModel(CheckedModel[Labels]):
+    """Model of labels given the true class of each item, which is summed out."""
+
+    # Sites that change places, sign or side where two classes do, beside those of `classes`.
+    exchanged: ClassVar[tuple[tuple[str, int], ...]] = ()
+    negated: ClassVar[tuple[str, ...]] = ()
+    complemented: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def classes(self) -> Prevalence | Classifier:
+        """Prior of the classes."""
+        return Prevalence()
+
+    @abc.abstractmethod
+    def labels(self, data: Labels) -> dist.Distribution:
+        """Sample the other sites; return the distribution of the labels under each class."""
+
+    @abc.abstractmethod
+    def start_labels(self, data: Labels) -> Values:
+        """Start of the sites of `labels`."""
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        sites = (*self.classes.exchanged, *self.exchanged)
+        return (Exchange(sites, self.negated, self.complemented),)
+
+    @property
+    def facts(self) -> tuple[Spread | Local, ...]:
+        return self.classes.facts
+
+    def generate(self, data: Labels) -> None:
+        classes = self.classes.sample(data)
+        observe(classes, self.labels(data), data)
+
+    def start(self, data: Labels) -> Values:
+        return self.classes.start(data) | self.start_labels(data)
+
+    def why_not(self, data: Labels) -> str | None:
+        return self.classes.why_not(data, type(self).__name__)
+
+
+class AccuracyModel(LabelModel):
+    """Model with one accuracy for each annotator."""
+
+    complemented = ("accuracy",)
+
+    @abc.abstractmethod
+    def accuracy(self, data: Labels) -> Float[Array, " annotator"]:
+        """Sample the accuracies."""
+
+    def labels(self, data: Labels) -> dist.Distribution:
+        accuracy = self.accuracy(data)
+        logits = (jnp.log(accuracy) - jnp.log1p(-accuracy))[data.annotator][:, None]
+        return RightOrWrongLabel(logits, data.num_classes)
+
+    def start_labels(self, data: Labels) -> Values:
+        return {"accuracy": start_accuracy(data)}
+
+    def fit_warnings(self, data: Labels, fit: Fit) -> tuple[str, ...]:
+        return worse_than_chance(fit.draws, data)
+
+
+class ConfusionModel(LabelModel):
+    """Model with confusion matrices."""
+
+    diagonal: float = 1.0
+    off_diagonal: float | None = None
+
+    exchanged: ClassVar[tuple[tuple[str, int], ...]] = (("confusion", -2),)
+
+    def concentration(self, data: Labels) -> Float[Array, "true_class label"]:
+        """Concentrations of the Dirichlet prior of a matrix, by default 1/K off the diagonal."""
+        return concentration(self.diagonal, self.off_diagonal, data.num_classes)
+
+    def confusion(self, data: Labels) -> Float[Array, "annotator true_class label"]:
+        """Sample the matrices."""
+        return sample_confusion(self.concentration(data), data)
+
+    def labels(self, data: Labels) -> dist.Distribution:
+        return ConfusedLabel(self.confusion(data), data.annotator)
+
+    def start_labels(self, data: Labels) -> Values:
+        return {"confusion": start_confusion(data, self.concentration(data))}
+
+    def fit_warnings(self, data: Labels, fit: Fit) -> tuple[str, ...]:
+        return switched(fit.draws, fit.responsibility, data)
+
+
+class AbilityModel(LabelModel):
+    """Model of the log-odds of a right label, by abilities on the real line."""
+
+    negated = ("ability", "ability_mean")
+
+    @abc.abstractmethod
+    def logits(self, data: Labels) -> Float[Array, "row 1"] | Float[Array, "row true_class"]:
+        """Sample all sites; return the log-odds of a right label."""
+
+    def labels(self, data: Labels) -> dist.Distribution:
+        return RightOrWrongLabel(self.logits(data), data.num_classes)
+
+    def why_not(self, data: Labels) -> str | None:
+        return super().why_not(data) or why_not_record(data, type(self).__name__)
+
+    def fit_warnings(self, data: Labels, fit: Fit) -> tuple[str, ...]:
+        return low_ability(np.asarray(fit.draws["ability"]), data)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jaxtyping import Array, Float
-
 from raters.judgements.labels import Labels
-from raters.model import Fit, Values
-from raters.models.labels import _sites
+from raters.model import Fit
+from raters.models.labels._classes import Prevalence
 from raters.models.labels._mode import mode_differs
+from raters.models.labels._sites import ConfusionModel, few_labels
 
 
 @dataclass(frozen=True)
-class DawidSkene(_sites.ConfusionModel):
+class DawidSkene(ConfusionModel):
     r"""Dawid–Skene model: each annotator has a confusion matrix.
 
     .. math::
@@ -56,24 +55,15 @@ class DawidSkene(_sites.ConfusionModel):
 
     reference: ClassVar[str] = "dawid1979maximum"
 
-    def _concentration(self, data: Labels) -> Float[Array, "true_class label"]:
-        return _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)
+    @property
+    def classes(self) -> Prevalence:
+        return Prevalence(self.prevalence)
 
-    def generate(self, data: Labels) -> None:
-        prevalence = _sites.sample_prevalence(data, self.prevalence)
-        confusion = _sites.sample_confusion(self._concentration(data), data)
-        self.observe(prevalence, confusion, data)
+    def data_warnings(self, data: Labels) -> tuple[str, ...]:
+        return few_labels(data)
 
-    def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
-        if fit is None:
-            return _sites.few_labels(data)
-        if said := super().warnings(data, fit):
+    def fit_warnings(self, data: Labels, fit: Fit) -> tuple[str, ...]:
+        if said := super().fit_warnings(data, fit):
             return said
         assert fit.responsibility is not None  # The true classes are summed out.
-        return mode_differs(fit.responsibility, self._concentration(data), self.prevalence, data)
-
-    def start(self, data: Labels) -> Values:
-        return {
-            "prevalence": _sites.start_prevalence(data),
-            "confusion": _sites.start_confusion(data, self._concentration(data)),
-        }
+        return mode_differs(fit.responsibility, self.concentration(data), self.prevalence, data)

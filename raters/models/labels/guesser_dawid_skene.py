@@ -66,8 +66,7 @@ class GuesserDawidSkene(_sites.ConfusionModel):
 
     reference: ClassVar[str] = "dawid1979maximum"
 
-    def generate(self, data: Labels) -> None:
-        prevalence = _sites.sample_prevalence(data)
+    def confusion(self, data: Labels) -> Float[Array, "annotator true_class label"]:
         weight = _guessers.sample_type_weight()
         concentration, log_normaliser = _components(*_guessers.sample_competent(), data.num_classes)
         ways = len(concentration) - 2
@@ -86,20 +85,13 @@ class GuesserDawidSkene(_sites.ConfusionModel):
             log_normaliser,
         )
         with numpyro.plate("annotator", data.num_annotators):
-            confusion = numpyro.sample(
-                "confusion", prior, infer={"event_dims": ["true_class", "label"]}
-            )
-        self.observe(prevalence, confusion, data)
+            return numpyro.sample("confusion", prior, infer={"event_dims": ["true_class", "label"]})
 
     def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
         return _sites.few_labels(data)
 
     def start(self, data: Labels) -> Values:
-        prior = _sites.concentration(1.0, None, data.num_classes)
-        return _guessers.start() | {
-            "prevalence": _sites.start_prevalence(data),
-            "confusion": _sites.start_confusion(data, prior),
-        }
+        return _guessers.start() | super().start(data)
 
 
 def _components(

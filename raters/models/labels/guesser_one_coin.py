@@ -52,8 +52,7 @@ class GuesserOneCoin(_sites.AccuracyModel):
 
     reference: ClassVar[str] = "zhang2016spectral"
 
-    def generate(self, data: Labels) -> None:
-        prevalence = _sites.sample_prevalence(data)
+    def accuracy(self, data: Labels) -> Float[Array, " annotator"]:
         weight = _guessers.sample_type_weight()
         concentration = _concentration(*_guessers.sample_competent(), data.num_classes)
         record = jnp.stack(_sites.beta_record(data), -1)[:, None]
@@ -62,8 +61,7 @@ class GuesserOneCoin(_sites.AccuracyModel):
         component = dist.Beta(given[..., 0], given[..., 1])
         with numpyro.plate("annotator", data.num_annotators):
             prior = TypeMixture(weight, component, _guessers.TYPES, log_share=log_share)
-            accuracy = numpyro.sample("accuracy", prior)
-        self.observe(prevalence, accuracy, data)
+            return numpyro.sample("accuracy", prior)
 
     def start(self, data: Labels) -> Values:
         return _guessers.start() | super().start(data)

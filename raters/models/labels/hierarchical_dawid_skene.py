@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from jaxtyping import Array, Float
 
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Symmetry, Values
+from raters.model import Values
 from raters.models.labels import _sites
 
 
@@ -44,26 +45,20 @@ class HierarchicalDawidSkene(_sites.ConfusionModel):
 
     reference: ClassVar[str] = "paun2018comparing"
 
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        of_class = ("prevalence", -1), ("crowd", -2), ("concentration", -1), ("confusion", -2)
-        return (Exchange(of_class),)
+    exchanged = (("crowd", -2), ("concentration", -1), ("confusion", -2))
 
-    def generate(self, data: Labels) -> None:
-        prevalence = _sites.sample_prevalence(data)
+    def confusion(self, data: Labels) -> Float[Array, "annotator true_class label"]:
         prior = _sites.concentration(3.0, 1.0, data.num_classes)
         with numpyro.plate("true_class", data.num_classes):
             crowd = numpyro.sample("crowd", dist.Dirichlet(prior), infer={"event_dims": ["label"]})
             concentration = numpyro.sample("concentration", dist.LogNormal(jnp.log(4.0), 1.0))
-        confusion = _sites.sample_confusion(concentration[:, None] * crowd, data)
-        self.observe(prevalence, confusion, data)
+        return _sites.sample_confusion(concentration[:, None] * crowd, data)
 
-    def start(self, data: Labels) -> Values:
+    def start_labels(self, data: Labels) -> Values:
         num_classes = data.num_classes
         total = _sites.vote_counts(data).sum(0) + np.eye(num_classes) + 0.1
         crowd = total / total.sum(-1, keepdims=True)
         return {
-            "prevalence": _sites.start_prevalence(data),
             "crowd": crowd,
             "concentration": np.full(num_classes, 4.0),
             "confusion": _sites.start_confusion(data, 400 * crowd),

@@ -9,15 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from jaxtyping import Array, Float
 
-from raters.distributions.labels import RightOrWrongLabel
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Fit, Model, Scale, Symmetry, Values
+from raters.model import Scale, Symmetry, Values
 from raters.models.labels import _sites
 
 
 @dataclass(frozen=True)
-class ItemDifficulty(Model[Labels]):
+class ItemDifficulty(_sites.AbilityModel):
     r"""Model of ability × ease, as GLAD: labels are right more often by able annotators and on easy
     items.
 
@@ -53,13 +53,10 @@ class ItemDifficulty(Model[Labels]):
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        return (
-            Scale(up=("ability", "ability_mean", "ability_spread"), down=("ease",)),
-            Exchange((("prevalence", -1),), negated=("ability", "ability_mean")),
-        )
+        scale = Scale(up=("ability", "ability_mean", "ability_spread"), down=("ease",))
+        return (scale, *super().symmetries)
 
-    def generate(self, data: Labels) -> None:
-        prevalence = _sites.sample_prevalence(data)
+    def logits(self, data: Labels) -> Float[Array, "row 1"]:
         mean = numpyro.sample("ability_mean", dist.Normal(2.0, 1.0))
         spread = numpyro.sample("ability_spread", dist.LogNormal(0.0, 0.5))
         ease_spread = numpyro.sample("ease_spread", dist.LogNormal(jnp.log(0.5), 0.5))
@@ -68,19 +65,7 @@ class ItemDifficulty(Model[Labels]):
         with numpyro.plate("item", data.num_items):
             ease = numpyro.sample("ease", dist.TruncatedNormal(1.0, ease_spread, low=0.0))
         logits = ability[data.annotator] * ease[data.item] - jnp.log(data.num_classes - 1.0)
-        _sites.observe(
-            dist.Categorical(probs=prevalence),
-            RightOrWrongLabel(logits[:, None], data.num_classes),
-            data,
-        )
+        return logits[:, None]
 
-    def start(self, data: Labels) -> Values:
+    def start_labels(self, data: Labels) -> Values:
         return _sites.start_ability(data, ease_spread=0.5) | {"ease": np.ones(data.num_items)}
-
-    def why_not(self, data: Labels) -> str | None:
-        return _sites.why_not_record(data, type(self).__name__)
-
-    def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
-        if fit is None:
-            return ()
-        return _sites.low_ability(np.asarray(fit.draws["ability"]), data)

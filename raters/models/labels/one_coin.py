@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpyro
 import numpyro.distributions as dist
+from jaxtyping import Array, Float
 
 from raters.judgements.labels import Labels
 from raters.models.labels import _sites
@@ -46,9 +47,7 @@ class OneCoin(_sites.AccuracyModel):
 
     reference: ClassVar[str] = "zhang2016spectral"
 
-    def generate(self, data: Labels) -> None:
-        prevalence = _sites.sample_prevalence(data)
+    def accuracy(self, data: Labels) -> Float[Array, " annotator"]:
         right, wrong = _sites.beta_record(data)
         with numpyro.plate("annotator", data.num_annotators):
-            accuracy = numpyro.sample("accuracy", dist.Beta(self.right + right, self.wrong + wrong))
-        self.observe(prevalence, accuracy, data)
+            return numpyro.sample("accuracy", dist.Beta(self.right + right, self.wrong + wrong))

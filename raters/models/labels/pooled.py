@@ -52,26 +52,18 @@ class Pooled(_sites.ConfusionModel):
 
     reference: ClassVar[str] = "paun2018comparing"
 
-    def _concentration(self, data: Labels) -> Float[Array, "true_class label"]:
-        prior = _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)
+    def concentration(self, data: Labels) -> Float[Array, "true_class label"]:
+        prior = super().concentration(data)
         return prior if data.record is None else prior + data.record.sum(0)
 
-    def generate(self, data: Labels) -> None:
-        prevalence = _sites.sample_prevalence(data)
+    def labels(self, data: Labels) -> dist.Distribution:
+        prior = dist.Dirichlet(self.concentration(data))
         with numpyro.plate("true_class", data.num_classes):
-            confusion = numpyro.sample(
-                "confusion",
-                dist.Dirichlet(self._concentration(data)),
-                infer={"event_dims": ["label"]},
-            )
-        label = ConfusedLabel(confusion[None], jnp.zeros(data.num_rows, int))
-        _sites.observe(dist.Categorical(probs=prevalence), label, data)
+            confusion = numpyro.sample("confusion", prior, infer={"event_dims": ["label"]})
+        return ConfusedLabel(confusion[None], jnp.zeros(data.num_rows, int))
 
-    def start(self, data: Labels) -> Values:
+    def start_labels(self, data: Labels) -> Values:
         counts = _sites.vote_counts(data).sum(0) + 0.01 * (
-            self._concentration(data) + np.eye(data.num_classes)
+            self.concentration(data) + np.eye(data.num_classes)
         )
-        return {
-            "prevalence": _sites.start_prevalence(data),
-            "confusion": np.asarray(counts / counts.sum(-1, keepdims=True)),
-        }
+        return {"confusion": np.asarray(counts / counts.sum(-1, keepdims=True))}

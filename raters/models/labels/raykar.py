@@ -6,20 +6,12 @@ import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
-import jax.numpy as jnp
-import numpy as np
-import numpyro
-import numpyro.distributions as dist
-from jaxtyping import Array, Float
-
-from raters.distributions import ConfusedLabel
-from raters.judgements.labels import Labels
-from raters.model import Exchange, Spread, Symmetry, Values
-from raters.models.labels import _sites
+from raters.models.labels._classes import Classifier
+from raters.models.labels._sites import ConfusionModel
 
 
 @dataclass(frozen=True)
-class Raykar(_sites.ConfusionModel):
+class Raykar(ConfusionModel):
     r"""Raykar et al.'s model: a classifier of the items, and a confusion matrix for each annotator.
 
     .. math::
@@ -68,50 +60,5 @@ class Raykar(_sites.ConfusionModel):
     reference: ClassVar[str] = "raykar2010learning"
 
     @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        layer = (("output_weight", -1),) if self.hidden else ()
-        return (Exchange((("coefficient", -1), *layer, ("confusion", -2))),)
-
-    @property
-    def facts(self) -> tuple[Spread, ...]:
-        return _sites.coefficient_spreads(self.coefficient_scale)
-
-    def generate(self, data: Labels) -> None:
-        coefficient = _sites.sample_coefficient(self.coefficient_scale, data)
-        log_odds = data.features @ coefficient
-        if self.hidden:
-            log_odds = log_odds + self._hidden_layer(data)
-        prior = _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)
-        confusion = _sites.sample_confusion(prior, data)
-        _sites.observe(
-            dist.Categorical(logits=log_odds), ConfusedLabel(confusion, data.annotator), data
-        )
-
-    def _hidden_layer(self, data: Labels) -> Float[Array, "item true_class"]:
-        shape = (data.num_features, self.hidden)
-        hidden_prior = dist.Normal(0.0, 1 / np.sqrt(data.num_features)).expand(shape).to_event(2)
-        hidden_weight = numpyro.sample(
-            "hidden_weight", hidden_prior, infer={"event_dims": ["feature", "hidden"]}
-        )
-        shape = (self.hidden, data.num_classes)
-        output_prior = dist.Normal(0.0, 1.5 / np.sqrt(self.hidden)).expand(shape).to_event(2)
-        output_weight = numpyro.sample(
-            "output_weight", output_prior, infer={"event_dims": ["hidden", "true_class"]}
-        )
-        return jnp.tanh(data.features @ hidden_weight) @ output_weight
-
-    def start(self, data: Labels) -> Values:
-        prior = _sites.concentration(self.diagonal, self.off_diagonal, data.num_classes)
-        start = _sites.start_classifier(data, self.coefficient_scale)
-        start["confusion"] = _sites.start_confusion(data, prior)
-        if self.hidden:
-            # Random, since hidden units that start equal stay equal.
-            rng = np.random.default_rng(0)
-            start["hidden_weight"] = rng.normal(size=(data.num_features, self.hidden)) / np.sqrt(
-                data.num_features
-            )
-            start["output_weight"] = 0.01 * rng.normal(size=(self.hidden, data.num_classes))
-        return start
-
-    def why_not(self, data: Labels) -> str | None:
-        return _sites.why_not_features(data, type(self).__name__)
+    def classes(self) -> Classifier:
+        return Classifier(self.coefficient_scale, self.hidden)

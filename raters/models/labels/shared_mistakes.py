@@ -11,16 +11,15 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float
 
-from raters.distributions.labels import RightOrWrongLabel
 from raters.errors import Reason
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Fit, Local, Spread, Symmetry, Transfer, Values
+from raters.model import Local, Spread, Symmetry, Transfer, Values
 from raters.models.labels import _sites
-from raters.models.settings import CheckedModel
+from raters.terms.base import sample_about_mean, sample_vectors
 
 
 @dataclass(frozen=True)
-class SharedMistakes(CheckedModel[Labels]):
+class SharedMistakes(_sites.AbilityModel):
     r"""Model of families of annotators, such as LLM judges with one base model, that are right and
     wrong together.
 
@@ -77,10 +76,16 @@ class SharedMistakes(CheckedModel[Labels]):
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
+        return (*super().symmetries, Transfer("ability", "family_effect", groups="family"))
+
+    @property
+    def exchanged(self) -> tuple[tuple[str, int], ...]:  # type: ignore[override]
+        return (("item_effect", -1),) if self.item_effects else ()
+
+    @property
+    def negated(self) -> tuple[str, ...]:  # type: ignore[override]
         items = ("item_effect",) if self.item_effects else ()
-        sites = (("prevalence", -1), *((name, -1) for name in items))
-        exchange = Exchange(sites, negated=("ability", "ability_mean", "family_effect", *items))
-        return (exchange, Transfer("ability", "family_effect", groups="family"))
+        return ("ability", "ability_mean", "family_effect", *items)
 
     @property
     def facts(self) -> tuple[Spread | Local, ...]:
@@ -90,28 +95,17 @@ class SharedMistakes(CheckedModel[Labels]):
         items = Spread("item_effect", "item_spread")
         return (*family, items, Local(("family_effect", "item_effect")))
 
-    def generate(self, data: Labels) -> None:
-        prevalence = _sites.sample_prevalence(data)
-        ability = _sites.sample_ability(data)
+    def logits(self, data: Labels) -> Float[Array, "row 1"] | Float[Array, "row true_class"]:
+        mean, spread = dist.Normal(2.0, 1.0), dist.LogNormal(0.0, 0.5)
+        ability = sample_about_mean("ability", mean, spread, data.num_annotators)
         chance = jnp.log(data.num_classes - 1.0)
         logits = ability[data.annotator] + _family_effects(data) - chance
-        label_logits = self._with_item_effects(logits, data)
-        _sites.observe(
-            dist.Categorical(probs=prevalence),
-            RightOrWrongLabel(label_logits, data.num_classes),
-            data,
-        )
-
-    def _with_item_effects(
-        self, logits: Float[Array, " row"], data: Labels
-    ) -> Float[Array, "row 1"] | Float[Array, "row true_class"]:
-        """Log-odds of a right label, for each class where they depend on it."""
         if not self.item_effects:
             return logits[:, None]
         effect = _effects("item", data.num_items, "true_class", data.num_classes)
         return logits[:, None] + effect[data.item[:, None], jnp.arange(data.num_classes)]
 
-    def start(self, data: Labels) -> Values:
+    def start_labels(self, data: Labels) -> Values:
         start = _sites.start_ability(data) | {
             "family_spread": np.asarray(0.5),
             "family_effect": np.zeros((data.num_families, data.num_items)),
@@ -130,9 +124,9 @@ class SharedMistakes(CheckedModel[Labels]):
         if np.bincount(family[family >= 0], minlength=1).max() < 2:
             expected = "annotators of one family must have the same name in it"
             return Reason("family", problem="has one annotator in each", expected=expected)
-        return _sites.why_not_record(data, type(self).__name__)
+        return super().why_not(data)
 
-    def _of_data(self, data: Labels) -> tuple[str, ...]:
+    def data_warnings(self, data: Labels) -> tuple[str, ...]:
         family = np.asarray(data.family)[np.asarray(data.judgements_by("annotator")) > 0]
         if data.num_known or len(family) == 0 or family[0] < 0 or (family != family[0]).any():
             return ()
@@ -142,18 +136,11 @@ class SharedMistakes(CheckedModel[Labels]):
             " rt.DawidSkene()",
         )
 
-    def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
-        if fit is None:
-            return self._of_data(data)
-        return _sites.low_ability(np.asarray(fit.draws["ability"]), data)
-
 
 def _effects(axis: str, size: int, event: str, width: int) -> Float[Array, "group event"]:
     """Sample effects about 0 and their size: one axis of a plate and one of the event."""
     spread = numpyro.sample(f"{axis}_spread", dist.LogNormal(jnp.log(0.5), 1.0))
-    with numpyro.plate(axis, size):
-        effects = dist.Normal(0.0, spread).expand([size, width]).to_event(1)
-        return numpyro.sample(f"{axis}_effect", effects, infer={"event_dims": [event]})
+    return sample_vectors(f"{axis}_effect", spread, (axis, size), (event, width))
 
 
 def _family_effects(data: Labels) -> Float[Array, " row"]:

@@ -12,12 +12,13 @@ import numpyro.distributions as dist
 
 from raters.distributions.labels import RightOrWrongLabel
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Fit, Model, Spread, Symmetry, Values
+from raters.model import Fit, Spread, Values
 from raters.models.labels import _sites
+from raters.models.labels._classes import Classifier
 
 
 @dataclass(frozen=True)
-class Yan(Model[Labels]):
+class Yan(_sites.LabelModel):
     r"""Yan et al.'s model: as `Raykar`, with accuracies that depend on the item's features too.
 
     .. math::
@@ -47,17 +48,18 @@ class Yan(Model[Labels]):
 
     reference: ClassVar[str] = "yan2010modeling"
 
+    exchanged = (("sensitivity", -1),)
+    negated = ("sensitivity", "sensitivity_mean", "tilt")
+
     @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        sites = ("coefficient", -1), ("sensitivity", -1)
-        return (Exchange(sites, negated=("sensitivity", "sensitivity_mean", "tilt")),)
+    def classes(self) -> Classifier:
+        return Classifier()
 
     @property
     def facts(self) -> tuple[Spread, ...]:
-        return (*_sites.coefficient_spreads(None), Spread("tilt", "tilt_spread"))
+        return (*self.classes.facts, Spread("tilt", "tilt_spread"))
 
-    def generate(self, data: Labels) -> None:
-        coefficient = _sites.sample_coefficient(None, data)
+    def labels(self, data: Labels) -> dist.Distribution:
         mean = numpyro.sample("sensitivity_mean", dist.Normal(1.0, 1.0))
         spread = numpyro.sample("sensitivity_spread", dist.LogNormal(0.0, 0.5))
         tilt_spread = numpyro.sample("tilt_spread", dist.LogNormal(jnp.log(0.3), 0.5))
@@ -80,14 +82,13 @@ class Yan(Model[Labels]):
         logits = sensitivity[annotator, jnp.arange(data.num_classes)]
         for feature in range(data.num_features):
             logits = logits + data.features[data.group, feature][:, None] * tilt[annotator, feature]
-        label = RightOrWrongLabel(logits, data.num_classes, wrong, data.annotator)
-        _sites.observe(dist.Categorical(logits=data.features @ coefficient), label, data)
+        return RightOrWrongLabel(logits, data.num_classes, wrong, data.annotator)
 
-    def start(self, data: Labels) -> Values:
+    def start_labels(self, data: Labels) -> Values:
         confusion = _sites.start_confusion(data, np.ones((data.num_classes, data.num_classes)))
         right = np.clip(np.einsum("akk->ak", confusion), 0.1, 0.9)
         shape = (data.num_annotators, data.num_classes, data.num_classes - 1)
-        return _sites.start_classifier(data, None) | {
+        return {
             "sensitivity_mean": np.asarray(1.0),
             "sensitivity_spread": np.asarray(1.0),
             "tilt_spread": np.asarray(0.3),
@@ -97,11 +98,8 @@ class Yan(Model[Labels]):
         }
 
     def why_not(self, data: Labels) -> str | None:
-        name = type(self).__name__
-        return _sites.why_not_features(data, name) or _sites.why_not_record(data, name)
+        return super().why_not(data) or _sites.why_not_record(data, type(self).__name__)
 
-    def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
-        if fit is None:
-            return ()
+    def fit_warnings(self, data: Labels, fit: Fit) -> tuple[str, ...]:
         sensitivity = np.asarray(fit.draws["sensitivity"]).mean(-1)
         return _sites.low_ability(sensitivity, data, -np.log(data.num_classes - 1))

@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import jax.numpy as jnp
 import numpy as np
 
 from raters.judgements.rankings import Rankings
-from raters.model import Fit, Scale, Shift, Sign, Symmetry, Values
-from raters.models.mirror import open_mirror
-from raters.models.rankings import _sites
-from raters.models.settings import CheckedModel
-from raters.terms.competence import Range, Width, fixed_spread, sample_competence, sample_spread
+from raters.models.rankings._sites import RankingModel
+from raters.terms import Competence, Term
+from raters.terms.competence import Range, Width
+from raters.terms.worths import Worths
 
 
 @dataclass(frozen=True)
-class ExtendedPlackettLuce(CheckedModel[Rankings]):
+class ExtendedPlackettLuce(RankingModel):
     r"""Plackett–Luce model in which each annotator has a competence that scales the worths.
 
     .. math::
@@ -70,39 +68,13 @@ class ExtendedPlackettLuce(CheckedModel[Rankings]):
     reference: ClassVar[str] = "shejole_learning plackett1975analysis"
 
     @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        up = ("worth", "worth_scale") if self.worth_scale is None else ("worth",)
-        sign = (Sign(("worth", "competence")),) if self.competence == "signed" else ()
-        return (Shift("worth"), Scale(up=up, down=("competence",)), *sign)
+    def predictor(self) -> Term:
+        return Competence(self.competence, self.competence_spread) * Worths(self.worth_scale)
 
-    def generate(self, data: Rankings) -> None:
-        scale = _sites.worth_scale_site(self.worth_scale)
-        spread = sample_spread(fixed_spread(self.competence, self.competence_spread))
-        worth = _sites.worth_site(scale, data.num_items)
-        competence = sample_competence(self.competence, spread, data.num_annotators)
-        item = _sites.item_of(data)
-        # Each utility needs its own index, as the blocks are read row by row.
-        annotator = jnp.broadcast_to(jnp.asarray(data.annotator)[:, None], item.shape)
-        _sites.observe(competence[annotator] * worth[item], data)
-
-    def start(self, data: Rankings) -> Values:
-        start = _sites.worth_start(data, self.worth_scale)
-        start["competence"] = jnp.full(data.num_annotators, 0.8)
-        if fixed_spread(self.competence, self.competence_spread) is None:
-            start["competence_spread"] = jnp.asarray(0.5)
-        return start
-
-    def _of_data(self, data: Rankings) -> tuple[str, ...]:
+    def data_warnings(self, data: Rankings) -> tuple[str, ...]:
         single = len(set(np.asarray(data.annotator).tolist())) < 2
         alone = (
             "all rankings are by one annotator, whose competence cannot be told from the scale of"
             " the worths; name the column that says who ranked, or fit PlackettLuce()"
         )
-        return ((alone,) if single else ()) + _sites.of_unbounded(data, self.worth_scale)
-
-    def warnings(self, data: Rankings, fit: Fit | None = None) -> tuple[str, ...]:
-        if fit is None:
-            return self._of_data(data)
-        if self.competence != "signed":
-            return ()
-        return open_mirror(fit.draws["competence"], data, "rankings")
+        return ((alone,) if single else ()) + Worths(self.worth_scale).warnings(data)

@@ -5,24 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import jax.numpy as jnp
-import numpy as np
-import numpyro
-import numpyro.distributions as dist
-import scipy.sparse
-from jaxtyping import Float
-
-from raters.distributions import GroupedMixture
-from raters.judgements.counts import mean_ranks
-from raters.judgements.rankings import Rankings
-from raters.model import Fit, Shift, Symmetry, Values
-from raters.models.rankings import _sites
-from raters.models.settings import CheckedModel
-from raters.terms import types
+from raters.models.rankings._sites import RankingModel
+from raters.terms import Term
+from raters.terms.worths import WorthTypes
 
 
 @dataclass(frozen=True)
-class MixturePlackettLuce(CheckedModel[Rankings]):
+class MixturePlackettLuce(RankingModel):
     r"""Mixture of Plackett–Luce models: each annotator belongs to a type with its own worths.
 
     .. math::
@@ -69,64 +58,5 @@ class MixturePlackettLuce(CheckedModel[Rankings]):
     reference: ClassVar[str] = "gormley2006analysis mollica2017bayesian"
 
     @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        return (Shift("worth", axis=0), *types.permute(self.num_types, "worth"))
-
-    def generate(self, data: Rankings) -> None:
-        weight = types.sample_weight(self.num_types, 1.0)
-        scale = _sites.worth_scale_site(self.worth_scale)
-        with (
-            numpyro.plate("item", data.num_items, dim=-2),
-            numpyro.plate("type", self.num_types, dim=-1),
-        ):
-            worth = numpyro.sample("worth", dist.Normal(0.0, scale))
-        order, place = _sites.orders(worth[_sites.item_of(data)], data)
-        with numpyro.plate("annotator", data.num_annotators):
-            mixture = GroupedMixture(
-                dist.Categorical(probs=weight), order, data.annotator, data.num_annotators
-            )
-            facts = {"unit": "annotator", "latent_class": "type"}
-            numpyro.sample("place", mixture, obs=place, infer=facts)
-
-    def _profiles(self, data: Rankings) -> Float[np.ndarray, "annotator item"]:
-        """Return the mean place of each item: 1 the first of all, −1 the last, 0 not offered."""
-        shape = data.num_annotators, data.num_items
-        if data.place is None:
-            return np.zeros(shape)
-        offered, weight = np.asarray(data.offered), np.asarray(data.weight, float)[:, None]
-        there = (offered >= 0) & (weight > 0)
-        size = there.sum(1, keepdims=True)
-        score = 1 - 2 * (mean_ranks(np.asarray(data.place), there) - 1) / np.maximum(size - 1, 1)
-        row, position = np.nonzero(there)
-        cells = np.asarray(data.annotator)[row], offered[row, position]
-        times = np.broadcast_to(weight, offered.shape)[row, position]
-        total, number = (
-            scipy.sparse.coo_array((part, cells), shape=shape).toarray()
-            for part in (score[row, position] * times, times)
-        )
-        return np.asarray(total / (number + 1))
-
-    def start(self, data: Rankings, rng: np.random.Generator | None = None) -> Values:
-        share, parts = types.clustered(data, self._profiles(data), self.num_types, rng)
-        starts = [_sites.worth_start(part, self.worth_scale) for part in parts]
-        joined = {name: jnp.stack([start[name] for start in starts], -1) for name in starts[0]}
-        start = {name: jnp.mean(one) if one.ndim == 1 else one for name, one in joined.items()}
-        return {"type_weight": jnp.asarray(share)} | start
-
-    def another_start(self, data: Rankings, rng: np.random.Generator) -> Values:
-        return self.start(data, rng)
-
-    def warnings(self, data: Rankings, fit: Fit | None = None) -> tuple[str, ...]:
-        if fit is None:
-            return self._of_data(data)
-        return types.separation_warnings(fit.responsibility, "ranking")
-
-    def why_not(self, data: Rankings) -> str | None:
-        return types.why_not(self.num_types, data, "ranking")
-
-    def _of_data(self, data: Rankings) -> tuple[str, ...]:
-        number = np.bincount(
-            np.asarray(data.annotator), _sites.num_choices(data), data.num_annotators
-        )
-        unbounded = _sites.of_unbounded(data, self.worth_scale)
-        return (*types.data_warnings(self.num_types, number, "choice"), *unbounded)
+    def predictor(self) -> Term:
+        return WorthTypes(self.num_types, self.worth_scale)

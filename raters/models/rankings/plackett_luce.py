@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raters.judgements.rankings import Rankings
-from raters.model import Fit, Shift, Symmetry, Values
-from raters.models.rankings import _sites
-from raters.models.settings import CheckedModel
+from raters.models.rankings._sites import RankingModel
+from raters.terms import Term
+from raters.terms.worths import Worths
 
 
 @dataclass(frozen=True)
-class PlackettLuce(CheckedModel[Rankings]):
+class PlackettLuce(RankingModel):
     r"""Plackett–Luce model: the best item is chosen by its worth, then the best of the rest.
 
     .. math::
@@ -57,15 +56,5 @@ class PlackettLuce(CheckedModel[Rankings]):
     reference: ClassVar[str] = "plackett1975analysis luce1959individual"
 
     @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        return (Shift("worth"),)
-
-    def generate(self, data: Rankings) -> None:
-        worth = _sites.worth_site(_sites.worth_scale_site(self.worth_scale), data.num_items)
-        _sites.observe(worth[_sites.item_of(data)], data)
-
-    def start(self, data: Rankings) -> Values:
-        return _sites.worth_start(data, self.worth_scale)
-
-    def warnings(self, data: Rankings, fit: Fit | None = None) -> tuple[str, ...]:
-        return _sites.of_unbounded(data, self.worth_scale)
+    def predictor(self) -> Term:
+        return Worths(self.worth_scale)

@@ -16,6 +16,7 @@ from raters.judgements.ratings import Ratings
 from raters.model import Fit, Sign, Symmetry, Values
 from raters.models.mirror import open_mirror
 from raters.models.on_nodes import Integrable
+from raters.terms.base import sample_vectors
 from raters.terms.competence import sample_competence
 
 Competence = Literal["positive", "signed"]
@@ -77,6 +78,8 @@ class ManyFacet(Integrable[Ratings]):
     competence: Competence = "signed"
     thresholds: Thresholds = "own"
 
+    integrated = ("reward", "item", "annotator")
+
     reference: ClassVar[str] = "linacre1989many uto2020generalized"
 
     @property
@@ -91,10 +94,6 @@ class ManyFacet(Integrable[Ratings]):
         with numpyro.plate("row", data.num_rows):
             numpyro.sample("rating", Repeated(rating, data.count), obs=data.rating)
 
-    @property
-    def integrated(self) -> tuple[str, str, str]:
-        return "reward", "item", "annotator"
-
     def sample_others(self, number: int, num_levels: int) -> Values:
         size = num_levels - 1
         sites: Values = {
@@ -106,11 +105,10 @@ class ManyFacet(Integrable[Ratings]):
         with numpyro.plate("step", size):
             sites["threshold"] = numpyro.sample("threshold", dist.Normal(0.0, 3.0))
         if self.thresholds == "own":
-            deviation = dist.Normal(0.0, 0.5).expand([size]).to_event(1)
-            with numpyro.plate("annotator", number):
-                sites["threshold_deviation"] = numpyro.sample(
-                    "threshold_deviation", deviation, infer={"event_dims": ["step"]}
-                )
+            deviation = sample_vectors(
+                "threshold_deviation", 0.5, ("annotator", number), ("step", size)
+            )
+            sites["threshold_deviation"] = deviation
         return sites
 
     def answers_at(
@@ -141,7 +139,7 @@ class ManyFacet(Integrable[Ratings]):
             {"threshold_deviation": np.zeros((number, size))} if self.thresholds == "own" else {}
         )
 
-    def _of_data(self, data: Ratings) -> tuple[str, ...]:
+    def data_warnings(self, data: Ratings) -> tuple[str, ...]:
         if len(np.unique(np.asarray(data.annotator))) > 1:
             return ()
         return (
@@ -149,9 +147,7 @@ class ManyFacet(Integrable[Ratings]):
             " what all annotators share; name the column that says who rated",
         )
 
-    def warnings(self, data: Ratings, fit: Fit | None = None) -> tuple[str, ...]:
-        if fit is None:
-            return self._of_data(data)
+    def fit_warnings(self, data: Ratings, fit: Fit) -> tuple[str, ...]:
         if self.competence != "signed":
             return ()
         return open_mirror(fit.draws["competence"], data, "ratings")

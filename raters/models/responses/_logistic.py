@@ -28,10 +28,8 @@ _STEEPEST = 2.0
 class Logistic(CheckedModel[Responses]):
     """Model whose log-odds of a right response follow from ability and parameters of the item."""
 
-    @property
-    @abc.abstractmethod
-    def item_blocks(self) -> tuple[tuple[str, ...], ...]:
-        """Conjugate blocks of the model without the abilities."""
+    #: Conjugate blocks of the model without the abilities.
+    item_blocks: ClassVar[tuple[tuple[str, ...], ...]]
 
     @abc.abstractmethod
     def sample_items(self, num_items: int) -> Values:

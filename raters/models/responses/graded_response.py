@@ -62,11 +62,9 @@ class GradedResponse(Integrable[GradedResponses]):
     difficulty_scale: float = 3.0
     discrimination_scale: float = 1.0
 
-    reference: ClassVar[str] = "samejima1969estimation"
+    integrated = ("ability", "person", "item")
 
-    @property
-    def integrated(self) -> tuple[str, str, str]:
-        return "ability", "person", "item"
+    reference: ClassVar[str] = "samejima1969estimation"
 
     def generate(self, data: GradedResponses) -> None:
         with numpyro.plate("person", data.num_persons):

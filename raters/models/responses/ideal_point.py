@@ -12,8 +12,9 @@ import scipy.sparse
 
 from raters.distributions.rows import votes_of
 from raters.judgements.responses import Responses
-from raters.model import Affine, Rotation, Symmetry, Values
+from raters.model import Affine, Rotation, Values
 from raters.models.settings import CheckedModel
+from raters.terms.base import sample_vectors
 from raters.terms.components import components
 
 
@@ -54,25 +55,17 @@ class IdealPoint(CheckedModel[Responses]):
 
     reference: ClassVar[str] = "clinton2004statistical"
 
-    @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        return (("position",), ("intercept", "slope"))
-
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        return (Rotation(("position", "slope")), Affine("position", "slope", "intercept"))
+    blocks = (("position",), ("intercept", "slope"))
+    symmetries = (Rotation(("position", "slope")), Affine("position", "slope", "intercept"))
 
     def generate(self, data: Responses) -> None:
-        size, facts = self.num_dimensions, {"event_dims": ["dimension"]}
-        with numpyro.plate("person", data.num_persons):
-            normal = dist.Normal(0.0, 1.0).expand([size]).to_event(1)
-            position = numpyro.sample("position", normal, infer=facts)
+        dimensions = ("dimension", self.num_dimensions)
+        position = sample_vectors("position", 1.0, ("person", data.num_persons), dimensions)
         with numpyro.plate("item", data.num_items):
             intercept = numpyro.sample("intercept", dist.Normal(0.0, 5.0))
-            normal = dist.Normal(0.0, 2.0).expand([size]).to_event(1)
-            slope = numpyro.sample("slope", normal, infer=facts)
+        slope = sample_vectors("slope", 2.0, ("item", data.num_items), dimensions)
         logits = intercept[data.item]
-        for place in range(size):
+        for place in range(self.num_dimensions):
             # One index for each row, as the conjugate updates read it.
             column = np.full(data.num_rows, place)
             logits = logits + slope[data.item, column] * position[data.person, column]

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from raters.judgements.patterns import Patterns
 from raters.judgements.responses import Responses
-from raters.model import CommonShift, Spread, Symmetry, Values
+from raters.model import CommonShift, Spread, Values
 from raters.models.responses._logistic import Logistic, start_difficulty
 
 
@@ -55,21 +55,10 @@ class Rasch(Logistic):
 
     reference: ClassVar[str] = "rasch1960probabilistic"
 
-    @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        return (("ability",), ("difficulty",))
-
-    @property
-    def item_blocks(self) -> tuple[tuple[str, ...], ...]:
-        return (("difficulty",), ("ability_scale",))
-
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        return (CommonShift(("ability", "difficulty")),)
-
-    @property
-    def facts(self) -> tuple[Spread, ...]:
-        return (Spread("ability", "ability_scale"),)
+    blocks = (("ability",), ("difficulty",))
+    item_blocks = (("difficulty",), ("ability_scale",))
+    symmetries = (CommonShift(("ability", "difficulty")),)
+    facts = (Spread("ability", "ability_scale"),)
 
     def sample_items(self, num_items: int) -> Values:
         # A half-normal prior, in the form that Pólya-Gamma back-ends read.

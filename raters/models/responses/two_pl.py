@@ -68,13 +68,8 @@ class TwoPL(Logistic):
 
     reference: ClassVar[str] = "birnbaum1968some"
 
-    @property
-    def blocks(self) -> tuple[tuple[str, ...], ...]:
-        return (("ability",), *self.item_blocks)
-
-    @property
-    def item_blocks(self) -> tuple[tuple[str, ...], ...]:
-        return (("difficulty",), ("discrimination",))
+    blocks = (("ability",), ("difficulty",), ("discrimination",))
+    item_blocks = (("difficulty",), ("discrimination",))
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -105,9 +100,7 @@ class TwoPL(Logistic):
             sign = np.where(start_covariance(data) < 0, -1.0, 1.0)
         return {"difficulty": sign * difficulty, "discrimination": sign}
 
-    def warnings(self, data: Responses, fit: Fit | None = None) -> tuple[str, ...]:
-        if fit is None:
-            return ()
+    def fit_warnings(self, data: Responses, fit: Fit) -> tuple[str, ...]:
         if self.discrimination != "signed":
             return ()
         return open_mirror(fit.draws["ability"], data, "responses")

@@ -1,0 +1,154 @@
+"""Priors of the true classes of items: the frequency of each class, or a classifier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from raters.errors import Reason
+from raters.judgements.labels import Labels
+from raters.model import Spread, Values
+
+
+@dataclass(frozen=True)
+class Prevalence:
+    """Classes by their frequencies, from a Dirichlet of equal concentrations."""
+
+    concentration: float = 1.0
+
+    exchanged: tuple[tuple[str, int], ...] = (("prevalence", -1),)
+    facts: tuple[Spread, ...] = ()
+
+    def sample(self, data: Labels) -> dist.Distribution:
+        """Sample the frequency of each class."""
+        prior = dist.Dirichlet(jnp.full(data.num_classes, self.concentration))
+        prevalence = numpyro.sample("prevalence", prior, infer={"event_dims": ["true_class"]})
+        return dist.Categorical(probs=prevalence)
+
+    def start(self, data: Labels) -> Values:
+        """Frequency of the classes by vote."""
+        total = data.vote_shares().sum(0) + 0.1
+        return {"prevalence": np.asarray(total / total.sum())}
+
+    def why_not(self, data: Labels, name: str) -> str | None:
+        """None: frequencies need nothing."""
+        return None
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """Classes by a logistic regression on the features of items, and a hidden layer of some units.
+
+    The scale of the coefficients is learned unless given.
+    """
+
+    scale: float | None = None
+    hidden: int = 0
+
+    @property
+    def exchanged(self) -> tuple[tuple[str, int], ...]:
+        """Sites with an axis of classes."""
+        return (("coefficient", -1), *((("output_weight", -1),) if self.hidden else ()))
+
+    @property
+    def facts(self) -> tuple[Spread, ...]:
+        """Joint move of a learned scale and its coefficients but the intercept."""
+        learned = self.scale is None
+        return (Spread("coefficient", "coefficient_scale", first=1),) if learned else ()
+
+    def sample(self, data: Labels) -> dist.Distribution:
+        """Sample the coefficients, their scale unless it is given, and the hidden layer."""
+        scale = self.scale
+        if scale is None:
+            prior = dist.LogNormal(jnp.log(_usual_scale(data)), 1.0)
+            scale = numpyro.sample("coefficient_scale", prior)
+        with (
+            numpyro.plate("feature", data.num_features, dim=-2),
+            numpyro.plate("true_class", data.num_classes, dim=-1),
+        ):
+            coefficient = numpyro.sample("coefficient", dist.Normal(0.0, _scales(scale, data)))
+        log_odds = data.features @ coefficient
+        if self.hidden:
+            log_odds = log_odds + self._hidden_layer(data)
+        return dist.Categorical(logits=log_odds)
+
+    def _hidden_layer(self, data: Labels) -> Float[Array, "item true_class"]:
+        shape = (data.num_features, self.hidden)
+        hidden_prior = dist.Normal(0.0, 1 / np.sqrt(data.num_features)).expand(shape).to_event(2)
+        hidden_weight = numpyro.sample(
+            "hidden_weight", hidden_prior, infer={"event_dims": ["feature", "hidden"]}
+        )
+        shape = (self.hidden, data.num_classes)
+        output_prior = dist.Normal(0.0, 1.5 / np.sqrt(self.hidden)).expand(shape).to_event(2)
+        output_weight = numpyro.sample(
+            "output_weight", output_prior, infer={"event_dims": ["hidden", "true_class"]}
+        )
+        return jnp.tanh(data.features @ hidden_weight) @ output_weight
+
+    def start(self, data: Labels) -> Values:
+        """Coefficients trained on the votes, and their scale unless it is given."""
+        scale = _usual_scale(data) if self.scale is None else self.scale
+        start: Values = {"coefficient": _trained(data, scale)}
+        if self.scale is None:
+            start["coefficient_scale"] = np.asarray(scale)
+        if self.hidden:
+            # Random, since hidden units that start equal stay equal.
+            rng = np.random.default_rng(0)
+            start["hidden_weight"] = rng.normal(size=(data.num_features, self.hidden)) / np.sqrt(
+                data.num_features
+            )
+            start["output_weight"] = 0.01 * rng.normal(size=(self.hidden, data.num_classes))
+        return start
+
+    def why_not(self, data: Labels, name: str) -> str | None:
+        """Explain that a classifier needs features, or return None where there are any."""
+        if data.features is not None:
+            return None
+        problem = f"is not given: {name} learns a classifier, and these labels have no features"
+        return Reason("features", problem=problem, expected="name the columns of the features")
+
+
+def _scales(scale: Any, data: Labels) -> Float[Array, "feature 1"]:
+    """Return the prior standard deviations of a classifier's coefficients."""
+    return jnp.full((data.num_features, 1), scale).at[0].set(2.5)
+
+
+def _usual_scale(data: Labels) -> float:
+    """Return the scale at which the sum of the features has a standard deviation of 1.5."""
+    return float(1.5 / np.sqrt(max(data.num_features - 1, 1)))
+
+
+def _trained(data: Labels, scale: float) -> Float[np.ndarray, "feature true_class"]:
+    """Train the classifier on the votes: its posterior mode with vote shares as the truth."""
+    features, shares = np.asarray(data.features, float), data.vote_shares()
+    labelled = np.zeros(data.num_units)
+    labelled[np.asarray(data.group)[np.asarray(data.weight) > 0]] = 1.0
+    precision = 1 / np.asarray(_scales(scale, data)) ** 2
+
+    def loss(
+        flat: Float[np.ndarray, " coefficient"],
+    ) -> tuple[float, Float[np.ndarray, " coefficient"]]:
+        """Return the negative log-density and its gradient."""
+        coefficient = flat.reshape(data.num_features, data.num_classes)
+        log_odds = features @ coefficient
+        log_total = logsumexp(log_odds, axis=1, keepdims=True)
+        value = (labelled[:, None] * shares * (log_total - log_odds)).sum() + (
+            precision * coefficient**2
+        ).sum() / 2
+        gradient = (
+            features.T @ (labelled[:, None] * (np.exp(log_odds - log_total) - shares))
+            + precision * coefficient
+        )
+        return value, gradient.ravel()
+
+    zero = np.zeros(data.num_features * data.num_classes)
+    best = minimize(loss, zero, jac=True, method="L-BFGS-B", options={"maxiter": 100}).x
+    return np.asarray(best.reshape(data.num_features, data.num_classes))
