@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -16,7 +16,6 @@ from raters.program import Program
 PerRow = Float[np.ndarray, " row"]
 Rows = Int[np.ndarray, " row"]
 PerAnswer = Float[np.ndarray, "answer row"]
-Cells = Int[np.ndarray, " cell"]
 
 # Pairs of judgements that are compared at most; of more, so many are chosen at random.
 _MOST_PAIRS = 100_000
@@ -106,6 +105,33 @@ def sums(place: Rows, size: int, values: PerAnswer) -> Float[np.ndarray, "answer
     return np.stack([np.bincount(place, row, size) for row in values])
 
 
+def excesses(cell: Rows, of_draw: Callable[[Any], tuple[PerRow, PerRow]]) -> Measure:
+    """Mean over cells of the squared sum of residuals over its variance under the model; `of_draw`
+    gives both by row."""
+
+    def measure(draw: Any) -> float:
+        residual, variance = of_draw(draw)
+        total, expected = np.bincount(cell, residual), np.bincount(cell, variance)
+        # One more: what nobody is expected to choose would decide alone.
+        return float((total**2 / (expected + 1.0)).mean())
+
+    return measure
+
+
+#: Sentence on what mends a discrepancy, with the classes of models that have it already.
+Remedy = tuple[type | tuple[type, ...], str]
+
+
+def remedy(*high: Remedy, low: Sequence[Remedy] = ()) -> Callable[[Program[Any], bool], str]:
+    """Say what would mend a discrepancy that is too high, or too low."""
+
+    def mend(program: Program[Any], is_high: bool) -> str:
+        texts = high if is_high else low
+        return "; ".join(text for has, text in texts if not isinstance(program.model, has))
+
+    return mend
+
+
 class _Cells(NamedTuple):
     """Judgements of one judge about one subject, as a cell."""
 
@@ -180,7 +206,7 @@ def _judge_pairs(layout: Layout) -> Measure | str:
 
 
 def _pairs_within(
-    group: Cells, rng: np.random.Generator
+    group: Rows, rng: np.random.Generator
 ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
     """Places of the members of pairs of one group, of sorted groups; some where too many."""
     size = np.bincount(group)

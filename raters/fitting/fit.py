@@ -24,8 +24,14 @@ from raters.errors import (
 )
 from raters.errors.validation import checked, seed_number
 from raters.fitting import parts
-from raters.fitting.draws import check_posterior
-from raters.fitting.result import add_deterministic, as_tree, check_data, data_of, stored_model
+from raters.fitting.result import (
+    add_deterministic,
+    as_tree,
+    check_data,
+    check_posterior,
+    data_of,
+    stored_model,
+)
 from raters.fitting.storage import shown, to_json
 from raters.inference import Backend, Draws, importance, mode_shares
 from raters.inference.defaults import default_backend

@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int
 
+from raters.checking import discrepancies as common
 from raters.checking.discrepancies import AGREEMENT, DRIFT, Discrepancy, Draw, Layout, Measure
 from raters.errors import DataError, refuse
 from raters.kinds.choices.audit import menus
-from raters.kinds.remedies import excess, remedy
 from raters.models.choices import LatentClassLogit, MixedLogit, NestedLogit
 
 
 def _of_cells(layout: Layout, cell: Int[np.ndarray, " row"]) -> Measure:
     """Measure the choices of cells of rows, against the model."""
 
-    def measure(draw: Draw) -> float:
+    def of_draw(draw: Draw) -> tuple[common.PerRow, common.PerRow]:
         expected = layout.number * draw.probs[1]
-        return excess(cell, draw.counts[1] - expected, expected * (1 - draw.probs[1]))
+        return draw.counts[1] - expected, expected * (1 - draw.probs[1])
 
-    return measure
+    return common.excesses(cell, of_draw)
 
 
 def _menus(layout: Layout) -> Measure | str:
@@ -35,7 +35,7 @@ MENUS = Discrepancy(
     "squared differences of the alternatives' shares by what else was offered, over the model's",
     _menus,
     "What else is offered changes the shares of the alternatives in another way than {model} says",
-    mend=remedy(
+    mend=common.remedy(
         (
             (MixedLogit, LatentClassLogit, NestedLogit),
             "rt.models.NestedLogit(nests=...) lets alternatives resemble each other, and"
@@ -62,7 +62,7 @@ HABITS = Discrepancy(
     "squared differences of the alternatives' shares by {judge}, over the model's",
     _habits,
     "Single {judges} keep to some alternatives more than {model} says",
-    mend=remedy(
+    mend=common.remedy(
         (
             (),
             "rt.MixedLogit(error_components=...) lets the constants of alternatives differ"
@@ -116,7 +116,7 @@ REPEATS = Discrepancy(
     _repeats,
     "Choices repeat the {judge}'s last one more often than {model} says",
     "Choices repeat the {judge}'s last one less often than {model} says",
-    remedy(
+    common.remedy(
         ((MixedLogit, LatentClassLogit), "this may be tastes that last: fit rt.MixedLogit()"),
         ((), f"this may be inertia or a habit that forms: {_LAST}"),
         low=[((), f"choosers may seek variety: {_LAST}")],

@@ -25,18 +25,21 @@ from raters.judgements.labels import Labels
 from raters.judgements.names import names_array
 from raters.kinds import AuditLimits, Quantities
 from raters.kinds.labels import audit as label_audit
-from raters.kinds.labels.types import type_columns, type_probs_given
+from raters.kinds.labels.audit import (
+    ClassProbs,
+    ConfusionDraws,
+    ItemCodes,
+    Prevalence,
+    type_columns,
+    type_probs,
+)
 from raters.model import Values
 from raters.program import Program, class_probs
 
 PerAnnotator = Float[np.ndarray, " annotator"]
 PerDraw = Float[np.ndarray, " draw"]
 AnnotatorDraws = Float[np.ndarray, "draw annotator"]
-Prevalence = Float[np.ndarray, "draw true_class"]
 Codes = Int[np.ndarray, " label"]
-ConfusionDraws = Float[np.ndarray, "draw annotator true_class label"]
-ItemCodes = Int[np.ndarray, " item"]
-ClassProbs = Float[np.ndarray, "item true_class"]
 
 # Draws that known classes are looked at from, as if they were not known, and that an audit reads.
 _UNKNOWN_DRAWS, _AUDIT_DRAWS = 400, 400
@@ -262,7 +265,7 @@ def _types(
     number = min(len(drawn), len(next(iter(values.values()))))
     values = {name: value[:number] for name, value in values.items()}
     classes = drawn[:number, np.asarray(labels.unit_code)]
-    return type_probs_given(dataclasses.replace(program, data=labels), values, classes)
+    return type_probs(dataclasses.replace(program, data=labels), values, classes)
 
 
 def _as_if_unknown(

@@ -9,9 +9,8 @@ from scipy.sparse import csr_array
 from scipy.special import log_softmax
 
 from raters.auditing.truth.dependence import Visible, alike, visible_dependence
-from raters.auditing.truth.effects import class_scores
 from raters.auditing.truth.gold_weights import given_probabilities, weights
-from raters.auditing.truth.true_classes import PRIOR, learn_unknowns
+from raters.auditing.truth.true_classes import PRIOR, class_scores, learn_unknowns
 from raters.errors import DataError
 from tests.hand import label_table
 
