@@ -140,6 +140,8 @@ def _predicted(posterior: Posterior, questions: Any) -> dict[str, Shaped[np.ndar
     return names | {questions.predicted: words, f"p_{questions.predicted}": probability.max(0)}
 
 
+# ---------------------------------------------------------------- questions that are made up
+
 # Points of a Sobol sequence that are scored before the climbs, and how many at a time.
 _SCREENED, _AT_ONCE = 2048, 512
 

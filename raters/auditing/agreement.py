@@ -270,6 +270,8 @@ def _check(data: Any, metric: str | None, by_class: bool) -> None:
         refuse("metric", metric, problem, "leave out one of metric and by_class")
 
 
+# ---------------------------------------------------------------- rankings
+
 # Of each annotator, or each ranking.
 PerOne = Float[np.ndarray, " one"]
 
@@ -385,6 +387,9 @@ def _most_frequent(data: Rankings) -> Bool[np.ndarray, " ranking"]:
     """Return the rankings of the most frequent set of items."""
     sets = ranks([np.asarray(data.offered)])
     return np.asarray(sets == np.bincount(sets, np.asarray(data.weight)).argmax())
+
+
+# ---------------------------------------------------------------- pairs of annotators
 
 
 class Pairwise(NamedTuple):

@@ -503,6 +503,9 @@ def check_limits(threshold: Any, level: Any, margin: Any, min_judgements: Any) -
     finite("threshold", threshold, 0.25)
 
 
+# ---------------------------------------------------------------- without those flagged
+
+
 @checked
 def drop(
     model: Model[Any],

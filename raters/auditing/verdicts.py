@@ -105,6 +105,9 @@ def gives_one_answer(same: PerJudge, number: PerJudge, chance: PerJudge) -> Flag
     return np.asarray((same == number) & (chance**number < 1e-3))
 
 
+# ---------------------------------------------------------------- precision
+
+
 def mixing_of(
     program: Program[Any], result: xr.DataTree, sites: Mapping[str, Site] | None = None
 ) -> dict[str, Mixing]:

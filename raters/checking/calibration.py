@@ -31,15 +31,8 @@ from raters.inference.polya_gamma.gibbs import gibbs_sweep
 from raters.judgements.base import Judgements
 from raters.judgements.together import parts_of, with_parts
 from raters.model import Model, Shift, Values, identify
-from raters.program import (
-    Program,
-    log_likelihoods,
-    models_of,
-    observed_sites,
-    start_of,
-    trace,
-    within,
-)
+from raters.program import Program, log_likelihoods, start_of
+from raters.program.traces import models_of, observed_sites, trace, within
 
 Counts = Int[np.ndarray, " draw"]
 
@@ -242,6 +235,8 @@ def _coverage(replicates: int, points: int, tail: float) -> float:
         state, prob = following, move @ prob
     return float(prob.sum())
 
+
+# ---------------------------------------------------------------- Geweke's test
 
 Scalar = Float[Array, ""]
 OneKey = Key[Array, ""]

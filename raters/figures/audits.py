@@ -199,6 +199,9 @@ def _matrix(axes: Axes, matrix: Float[np.ndarray, "true_class label"]) -> AxesIm
     return shades
 
 
+# ---------------------------------------------------------------- posterior predictive checks
+
+
 def checks(check: Check) -> Plots:
     """Draw the replicated values of every discrepancy, with the observed one marked.
 

@@ -219,6 +219,8 @@ def _log_priors(model: Model[Any], data: Any, values: Values) -> dict[str, Float
     }
 
 
+# ---------------------------------------------------------------- log-likelihoods
+
 # Draws under which vectors of single judges are integrated out, and the largest standard error of
 # the sum over judges, in nats, that differences between models are told beside.
 _MOST_INTEGRATED, _MOST_ERROR = 400, 0.5

@@ -23,14 +23,8 @@ from raters.inference.polya_gamma.panels import factors
 from raters.judgements.base import Judgements
 from raters.judgements.names import name_text, names_array, plural, shorten
 from raters.model import Model, Own, Values, facts_of, read_by
-from raters.program import (
-    Program,
-    answer_probs,
-    class_probs,
-    class_weights,
-    left_out_responsibility,
-    responsibility,
-)
+from raters.program import Program, answer_probs, class_probs, class_weights, responsibility
+from raters.program.densities import left_out_responsibility
 
 # Probabilities of classes are computed for up to this many numbers (1.6 GB).
 _MOST = 400_000_000
@@ -206,6 +200,8 @@ def recode(program: Program[Any], questions: Any, *, judges: bool = True) -> Any
     return recoded.features_of(fitted)
 
 
+# ---------------------------------------------------------------- judges who were not in the fit
+
 # Vectors of a newcomer under each draw.
 _VECTORS = 64
 
@@ -265,6 +261,8 @@ def _factors(
     """Return the Cholesky factors of the covariance of a vector under each draw."""
     return jax.lax.map(lambda values: factors(model, own, row, values), draws)
 
+
+# ---------------------------------------------------------------- answers drawn anew
 
 AnswerTable = Float[np.ndarray, "answer row"]
 

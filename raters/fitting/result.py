@@ -224,6 +224,8 @@ def identity_of(program: Program[Any]) -> str:
     return digest.hexdigest()
 
 
+# ---------------------------------------------------------------- checks of draws
+
 # Single precision may leave a support by rounding: by less than this share of its width, or of 1.
 _ROUNDING = 1e-4
 

@@ -133,6 +133,8 @@ def stream_table(pool: Judgements, seen: list[Seen], ids: list[str]) -> xr.Datas
     return xr.Dataset({name: ("seen", one) for name, one in columns.items()}, {"seen": places})
 
 
+# ---------------------------------------------------------------- questions that arrive
+
 # Number of questions seen last that an arriving one is compared with.
 RECENT = 300
 # Share of the stream that is asked where none is given.

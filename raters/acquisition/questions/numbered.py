@@ -118,6 +118,8 @@ def sample(rng: np.random.Generator, total: int, limit: int, keep: Keep | None) 
     return kept if len(kept) <= limit else np.sort(rng.choice(kept, limit, replace=False))
 
 
+# ---------------------------------------------------------------- sets
+
 # Random numbers that are drawn at a time.
 _NUMBERS = 10_000_000
 # Items of a set that is asked for unless another number is given.

@@ -195,6 +195,9 @@ PerRow = Float[np.ndarray, " stated"]
 _MOST_PAIRS = 2_000_000
 
 
+# ---------------------------------------------------------------- statements
+
+
 class Statements(NamedTuple):
     """Statements beside known truths: `sign` is 1 where one is right, −1 where it is wrong, and 0
     where the truth is not known. Each stands for a number of `answers`, which count as so many

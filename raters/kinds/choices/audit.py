@@ -157,6 +157,8 @@ def _term(
     return " × ".join(reversed(parts))
 
 
+# ---------------------------------------------------------------- sections of a report
+
 # Replicated tables of the checks.
 _REPLICATES = 400
 

@@ -21,15 +21,9 @@ from raters.errors.validation import share
 from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.separation import MIXED_ORDER, order_share
-from raters.kinds import AuditLimits, Quantities
+from raters.kinds import AuditLimits, Quantities, orders
 from raters.kinds.comparisons import tastes
-from raters.kinds.orders import (
-    AnnotatorDraws,
-    OrderCalibration,
-    PerCompetence,
-    competences,
-    in_other_world,
-)
+from raters.kinds.orders import AnnotatorDraws, OrderCalibration, PerCompetence
 from raters.kinds.sections import ranked, ranked_by, shown
 from raters.model import Values
 from raters.models.comparisons.directions import has_directions
@@ -86,7 +80,7 @@ def _of_competences(program: Program[Any], result: xr.DataTree, margin: float) -
         refuse("model", program.model, "has no competences to audit", expected, instead=instead)
     draws, _ = draws_of(program, result)
     few, _ = draws_of(program, result, _DRAWS)
-    competence = competences(program, draws)
+    competence = orders.competences(program, draws)
     compared = _by_items if "reward" in program.sites else _by_features
     accuracy, agreed = compared(program, result, draws, few)
     chances = {
@@ -165,7 +159,7 @@ def _worlds(
     program: Program[Any], competence: AnnotatorDraws, level: float
 ) -> dict[str, xr.Dataset]:
     """Competences in each of two mirrored worlds that are both possible, the likelier first."""
-    other = in_other_world(program, competence)
+    other = orders.in_other_world(program, competence)
     if not other.any():
         return {}
     each = [
@@ -190,7 +184,7 @@ def _accuracy(
         own = np.asarray(draws["deviation"])
         stratum = np.random.default_rng(1).integers(own.shape[1], size=len(one))
         gap = gap + (own[:, stratum, one] - own[:, stratum, other])[..., None]
-    gap, competence = np.abs(gap), competences(program, draws)
+    gap, competence = np.abs(gap), orders.competences(program, draws)
     columns = []
     for code, (column, kind) in enumerate(zip(competence.T, of_type, strict=True)):
         logits = column[:, None] * gap[:, :, kind]
@@ -238,6 +232,9 @@ def _share_for_better(data: Comparisons, gap: Float[np.ndarray, " row"]) -> PerA
     count = np.asarray(data.weight, float)
     for_better = np.where(gap > 0, data.wins, count - data.wins)
     return share_of(data.annotator, for_better, count, data.num_annotators)
+
+
+# ---------------------------------------------------------------- sections of a report
 
 
 def by_stratum(context: kinds.AuditContext) -> kinds.Section | None:
@@ -290,6 +287,8 @@ def position(context: kinds.AuditContext) -> kinds.Section | None:
     )
 
 
+# ---------------------------------------------------------------- known orders
+
 # Draws of accuracies that an audit reads.
 _AUDIT_DRAWS = 400
 
@@ -313,7 +312,7 @@ class ComparisonCalibration(OrderCalibration):
     def _types(self) -> dict[str, Float[np.ndarray, " annotator"]]:
         """Probability that each annotator is a guesser, and an adversary."""
         draws, _ = draws_of(self.program, self.result, _AUDIT_DRAWS)
-        competence = competences(self.program, draws)
+        competence = orders.competences(self.program, draws)
         crowd, truth = (
             values - values.mean(1, keepdims=True)
             for values in (np.asarray(draws["reward"], float), self.truth.values)

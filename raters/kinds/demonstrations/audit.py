@@ -168,6 +168,9 @@ def _agreement(
     return share_of(np.asarray(data.annotator), best * free, free, data.num_annotators)
 
 
+# ---------------------------------------------------------------- sections of a report
+
+
 def reward(context: kinds.AuditContext) -> kinds.Section | None:
     """Coefficients of the reward, as far as demonstrations can tell them."""
     if "coefficient" not in context.program.sites:

@@ -32,6 +32,7 @@ ConfusionDraws = Float[np.ndarray, "draw annotator true_class label"]
 Prevalence = Float[np.ndarray, "draw true_class"]
 ItemCodes = Int[np.ndarray, " item"]
 ClassProbs = Float[np.ndarray, "item true_class"]
+PerAnnotator = Float[np.ndarray, " annotator"]
 
 # Draws to read; an interval's end is then certain to about a tenth of the interval's width.
 _DRAWS = 400
@@ -258,7 +259,7 @@ def item_table(probability: ClassProbs, labels: Labels) -> xr.Dataset:
     return table("item", labels.items, columns)
 
 
-PerAnnotator = Float[np.ndarray, " annotator"]
+# ---------------------------------------------------------------- types of annotators
 
 # Column of an audit's table that holds the probability of a type, in place of that of a range of
 # competences.
@@ -314,6 +315,8 @@ def type_columns(probs: dict[str, PerAnnotator]) -> dict[str, PerAnnotator]:
     """Columns of an audit's table that the probabilities of types give."""
     return {column: probs[name] for name, column in _COLUMNS.items() if name in probs}
 
+
+# ---------------------------------------------------------------- sections of a report
 
 # Confusion matrices in a report, and classes up to which they can be read.
 _MATRICES, _CLASSES = 12, 8

@@ -51,6 +51,9 @@ def agreement(data: Rankings, worth: Float[np.ndarray, " item"]) -> Float[np.nda
     return np.where(pairs > 0, right / np.maximum(pairs, 1), np.nan)
 
 
+# ---------------------------------------------------------------- known orders
+
+
 class RankingCalibration(OrderCalibration):
     """Statements about the order of ranked items, from `raters.calibrate`."""
 

@@ -143,6 +143,8 @@ def _levels(data: Ratings) -> xr.Dataset:
     )
 
 
+# ---------------------------------------------------------------- sections of a report
+
 # A bias of at least so many levels is named.
 _FAR = 0.25
 
@@ -183,6 +185,9 @@ def severity(context: kinds.AuditContext) -> kinds.Section | None:
     return kinds.Section(
         key="severity", findings=(kinds.finding("severity", of=len(frame), far=_FAR, **numbers),)
     )
+
+
+# ---------------------------------------------------------------- known orders
 
 
 class RatingCalibration(OrderCalibration):

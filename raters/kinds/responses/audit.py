@@ -54,6 +54,8 @@ def items(program: Program[Any], result: xr.DataTree, level: float) -> xr.Datase
     return table("item", data.items, columns, of_items, level)
 
 
+# ---------------------------------------------------------------- section of a report
+
 # An item whose discrimination is below this on average hardly tells persons apart.
 _FLAT = 0.25
 
