@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -103,33 +103,6 @@ def words_of(program: Program[Any]) -> dict[str, str]:
 def sums(place: Rows, size: int, values: PerAnswer) -> Float[np.ndarray, "answer cell"]:
     """Sums of rows by cell, for each answer."""
     return np.stack([np.bincount(place, row, size) for row in values])
-
-
-def excesses(cell: Rows, of_draw: Callable[[Any], tuple[PerRow, PerRow]]) -> Measure:
-    """Mean over cells of the squared sum of residuals over its variance under the model; `of_draw`
-    gives both by row."""
-
-    def measure(draw: Any) -> float:
-        residual, variance = of_draw(draw)
-        total, expected = np.bincount(cell, residual), np.bincount(cell, variance)
-        # One more: what nobody is expected to choose would decide alone.
-        return float((total**2 / (expected + 1.0)).mean())
-
-    return measure
-
-
-#: Sentence on what mends a discrepancy, with the classes of models that have it already.
-Remedy = tuple[type | tuple[type, ...], str]
-
-
-def remedy(*high: Remedy, low: Sequence[Remedy] = ()) -> Callable[[Program[Any], bool], str]:
-    """Say what would mend a discrepancy that is too high, or too low."""
-
-    def mend(program: Program[Any], is_high: bool) -> str:
-        texts = high if is_high else low
-        return "; ".join(text for has, text in texts if not isinstance(program.model, has))
-
-    return mend
 
 
 class _Cells(NamedTuple):

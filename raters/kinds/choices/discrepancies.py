@@ -9,6 +9,7 @@ from raters.checking import discrepancies as common
 from raters.checking.discrepancies import AGREEMENT, DRIFT, Discrepancy, Draw, Layout, Measure
 from raters.errors import DataError, refuse
 from raters.kinds.choices.audit import menus
+from raters.kinds.remedies import excesses, remedy
 from raters.models.choices import LatentClassLogit, MixedLogit, NestedLogit
 
 
@@ -19,7 +20,7 @@ def _of_cells(layout: Layout, cell: Int[np.ndarray, " row"]) -> Measure:
         expected = layout.number * draw.probs[1]
         return draw.counts[1] - expected, expected * (1 - draw.probs[1])
 
-    return common.excesses(cell, of_draw)
+    return excesses(cell, of_draw)
 
 
 def _menus(layout: Layout) -> Measure | str:
@@ -35,7 +36,7 @@ MENUS = Discrepancy(
     "squared differences of the alternatives' shares by what else was offered, over the model's",
     _menus,
     "What else is offered changes the shares of the alternatives in another way than {model} says",
-    mend=common.remedy(
+    mend=remedy(
         (
             (MixedLogit, LatentClassLogit, NestedLogit),
             "rt.models.NestedLogit(nests=...) lets alternatives resemble each other, and"
@@ -62,7 +63,7 @@ HABITS = Discrepancy(
     "squared differences of the alternatives' shares by {judge}, over the model's",
     _habits,
     "Single {judges} keep to some alternatives more than {model} says",
-    mend=common.remedy(
+    mend=remedy(
         (
             (),
             "rt.MixedLogit(error_components=...) lets the constants of alternatives differ"
@@ -116,7 +117,7 @@ REPEATS = Discrepancy(
     _repeats,
     "Choices repeat the {judge}'s last one more often than {model} says",
     "Choices repeat the {judge}'s last one less often than {model} says",
-    common.remedy(
+    remedy(
         ((MixedLogit, LatentClassLogit), "this may be tastes that last: fit rt.MixedLogit()"),
         ((), f"this may be inertia or a habit that forms: {_LAST}"),
         low=[((), f"choosers may seek variety: {_LAST}")],

@@ -10,7 +10,8 @@ import scipy.sparse
 from jaxtyping import Int
 
 from raters.checking import discrepancies as common
-from raters.checking.discrepancies import Discrepancy, Draw, Layout, Measure, remedy
+from raters.checking.discrepancies import Discrepancy, Draw, Layout, Measure
+from raters.kinds.remedies import remedy
 from raters.models.comparisons import ContextualBTL, ExtendedBTL, HierarchicalBTL, MixtureBTL
 
 # Triads that are looked at; of more, so many are drawn at random.

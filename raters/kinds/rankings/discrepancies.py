@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Int
 
-from raters.checking import discrepancies as common
 from raters.checking.discrepancies import DRIFT, JUDGES, Discrepancy, Layout, Measure
 from raters.checking.orders import OrderDraw, Stage, Stages
 from raters.judgements.counts import mean_ranks
+from raters.kinds.remedies import excesses, remedy
 from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce
 
 
@@ -35,7 +35,7 @@ def _of_cells(
         one = choice(draw.stages)
         return one.residual[there], one.variance[there]
 
-    return common.excesses(np.unique(code[there], return_inverse=True)[1], of_draw)
+    return excesses(np.unique(code[there], return_inverse=True)[1], of_draw)
 
 
 FIRST_PLACES = Discrepancy(
@@ -91,7 +91,7 @@ LATE_PLACES = Discrepancy(
     _late_places,
     "Late places of a ranking follow {model} better than the first ones",
     "Late places of a ranking follow {model} less well than the first ones",
-    common.remedy(low=[((), "keep the first places alone, or offer fewer items at a time")]),
+    remedy(low=[((), "keep the first places alone, or offer fewer items at a time")]),
 )
 
 
@@ -110,9 +110,7 @@ TASTES = Discrepancy(
     "squared differences of the places that {judges} give items, over the model's",
     _tastes,
     "Single {judges} put single items higher or lower than {model} says",
-    mend=common.remedy(
-        (MixturePlackettLuce, "rt.models.MixturePlackettLuce() has types of annotators")
-    ),
+    mend=remedy((MixturePlackettLuce, "rt.models.MixturePlackettLuce() has types of annotators")),
 )
 
 
@@ -152,7 +150,7 @@ CONCORDANCE = Discrepancy(
 
 _MENDED_JUDGES = dataclasses.replace(
     JUDGES,
-    mend=common.remedy(
+    mend=remedy(
         (ExtendedPlackettLuce, "rt.ExtendedPlackettLuce() has a competence of each annotator")
     ),
 )
