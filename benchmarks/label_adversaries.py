@@ -23,7 +23,7 @@ from adversaries import EDGES, THRESHOLD, calibration
 
 import raters as rt
 from raters.errors import ConvergenceWarning, DataWarning
-from raters.kinds.labels.types import type_site
+from raters.kinds.labels.audit import type_site
 from raters.program import Program, trace
 
 ITEMS, ANNOTATORS, EACH = 150, 30, 5

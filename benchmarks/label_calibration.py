@@ -24,7 +24,7 @@ from _common import options, report, table
 from scipy.stats import binom
 
 import raters as rt
-from raters.fitting.result import fit_warnings
+from raters.fitting.parts import fit_warnings
 
 GIBBS = rt.PGGibbs(draws=500, warmup=200, chains=2)
 

@@ -19,8 +19,7 @@ from scipy.sparse import csr_array
 from scipy.stats import norm
 
 import raters as rt
-from raters.auditing.truth.known_orders import KnownOrders
-from raters.auditing.truth.statements import of_comparisons
+from raters.auditing.truth.statements import KnownOrders, of_comparisons
 from raters.auditing.truth.true_orders import SIZE, draw_true_rewards
 
 # Column of the known value of each crowd, and its sign.

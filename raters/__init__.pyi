@@ -23,8 +23,8 @@ from .auditing.truth.calibration import calibrate as calibrate
 from .auditing.verdicts import Costs as Costs
 from .checking.predictive import check as check
 from .fitting.fit import fit as fit
+from .fitting.groups import log_likelihood as log_likelihood
 from .fitting.predict import predict as predict
-from .fitting.scoring import log_likelihood as log_likelihood
 from .fitting.simulate import simulate as simulate
 from .inference import HMC as HMC
 from .inference import NUTS as NUTS

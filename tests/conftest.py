@@ -41,9 +41,9 @@ _SLOW_CALLS = re.compile(
 # Examples that take longest, of what tests of their own ask for at every change.
 _LONG_EXAMPLES = {
     "raters.acquisition.suggestions.suggest",
-    "raters.acquisition.synthesis.synthesize",
+    "raters.acquisition.suggestions.synthesize",
     "raters.auditing.audit.audit",
-    "raters.auditing.dropping.drop",
+    "raters.auditing.audit.drop",
     "raters.models.comparisons.factor_btl.FactorBTL",
     "raters.models.responses.ideal_point.IdealPoint",
 }

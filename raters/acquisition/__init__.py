@@ -15,8 +15,7 @@ from raters.acquisition.questions.candidates import Candidates
 from raters.acquisition.scores import Entropy, OrderEntropy, Random
 from raters.acquisition.simulation import replay_campaign as replay_campaign
 from raters.acquisition.simulation import simulate_campaign
-from raters.acquisition.suggestions import suggest
-from raters.acquisition.synthesis import synthesize
+from raters.acquisition.suggestions import suggest, synthesize
 
 __all__ = [
     "BestMean",

@@ -17,8 +17,7 @@ from jaxtyping import Array, Float, Int
 
 from raters.errors import DataError, refuse
 from raters.errors.validation import checked, whole
-from raters.fitting.draws import check_several
-from raters.fitting.result import check_data, program_of, thinned
+from raters.fitting.result import check_data, check_several, program_of, thinned
 from raters.judgements.base import Judgements
 from raters.kinds import kind_of
 from raters.model import Model, Values

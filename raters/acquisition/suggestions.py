@@ -1,24 +1,32 @@
-"""Suggestions of the questions to ask next, and their annotators."""
+"""Suggestions of what to ask next: of a list of questions, or features of one that is made up."""
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Shaped
+from jaxtyping import Array, Float, Int, Shaped
+from scipy.optimize import minimize
 
 from raters.acquisition.policy import Policy, Target, check_names
 from raters.acquisition.posterior import Posterior
-from raters.acquisition.scores import mean
-from raters.errors import DataWarning, refuse
-from raters.errors.validation import checked, whole
+from raters.acquisition.questions import pool as pools
+from raters.acquisition.scores import Bald, mean
+from raters.errors import DataError, DataWarning, refuse
+from raters.errors.validation import checked, numbers, whole
 from raters.fitting.predict import recode
 from raters.fitting.result import check_data, check_one_kind
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_array
 from raters.model import Model
+from raters.program import answer_probs, class_weights
 
 # Below it a score is rounding: the answer informs about nothing under any draw.
 _NOTHING = 1e-10
@@ -130,3 +138,285 @@ def _predicted(posterior: Posterior, questions: Any) -> dict[str, Shaped[np.ndar
     else:
         words = np.asarray([questions.listed_word(*entry) for entry in enumerate(best)])
     return names | {questions.predicted: words, f"p_{questions.predicted}": probability.max(0)}
+
+
+# ---------------------------------------------------------------- questions that are made up
+
+# Points of a Sobol sequence that are scored before the climbs, and how many at a time.
+_SCREENED, _AT_ONCE = 2048, 512
+
+Point = Float[np.ndarray, " feature"]
+Points = Float[Array, "question feature"]
+
+
+@checked
+def synthesize(
+    model: Model[Any],
+    result: xr.DataTree,
+    *,
+    bounds: Any = None,
+    annotators: Any = None,
+    starts: int = 8,
+    draws: int = 200,
+    seed: int = 0,
+) -> xr.Dataset:
+    r"""Find the features of the question whose answer would tell most (membership query synthesis).
+
+    Not one of a list of questions, but any point of a box of features is possible, such as a text
+    that is yet to be written. The information about all parameters (`Bald`) is differentiated
+    through the answer probabilities of the posterior draws, and climbed by L-BFGS-B within the box,
+    from the best of a Sobol sequence and the best real question. The score of a made-up item leaves
+    out the information about its own true class, which nobody wants to know.
+
+    Parameters
+    ----------
+    model : Model
+        One that reads features of questions, such as `ContextualBTL`, or of items, such as `Raykar`
+        and `Yan`, and has no values of each item beside them.
+    result : xarray.DataTree
+    bounds : array (feature, 2), or mapping, optional
+        The lowest and highest value of each feature, in a mapping by name. Features of comparisons
+        are differences of the first item and the second. Those without bounds stay within the range
+        of the data.
+    annotators : name or list, optional
+        Who would be asked; everybody by default, each with a question of their own.
+    starts : int
+        Number of climbs for each annotator.
+    draws : int
+        Number of posterior draws to use.
+    seed : int
+
+    Returns
+    -------
+    xarray.Dataset
+        With axes ``suggestion`` (best first) and ``feature``: ``features``, ``by``, ``score``, and
+        of the nearest real question or item ``nearest`` (its features), its names, ``distance``
+        (in standard deviations) and ``nearest_score``.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, _ = rt.datasets.separated(num_items=6, num_annotators=2, num_votes=200, seed=0)
+    >>> table = {"item": range(6), "length": [1, 4, 2, 2, 0, 1], "warmth": [0, 1, 0, 2, 1, 2]}
+    >>> votes, model = votes.with_features(table, item="item"), rt.models.ContextualBTL(num_types=1)
+    >>> result = rt.fit(model, votes, rt.PGEM(draws=200), seed=0, progress=False)
+    >>> best = rt.acquisition.synthesize(model, result, bounds={"length": (-3, 3)}, starts=2)
+    >>> dict(best.sizes), bool((best["score"] >= best["nearest_score"]).all())
+    ({'suggestion': 2, 'feature': 2}, True)
+    """
+    from scipy.stats import qmc
+
+    whole("starts", starts)
+    whole("draws", draws, least=2)
+    posterior = Posterior.of(model, result, draws=draws, seed=seed)
+    judges = pools.codes_of(annotators, posterior.data, "annotators")
+    asked = _described(posterior, judges)
+    low, high = _box(asked, bounds)
+    screened = low + (high - low) * qmc.Sobol(len(low), rng=seed).random(_SCREENED)
+    points = np.concatenate([screened, np.clip(asked.real, low, high)])
+    spread = asked.real.std(0)
+    scale = np.where(spread > 0, spread, 1.0)
+    rows = []
+    with jax.enable_x64(True):
+        score = score_of(posterior, asked)
+        for place in range(asked.templates.num_rows):
+            values, slope = score(asked.templates.rows([place]))
+            best, value = _climbed(values, slope, points, low, high, starts)
+            distance = np.sqrt(np.square((asked.real - best) / scale).mean(1))
+            near = int(distance.argmin())
+            nearest_score = float(values(jnp.asarray(asked.real[[near]]))[0])
+            rows.append((value, best, place, near, distance[near], nearest_score))
+    rows.sort(key=lambda row: -row[0])
+    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    scores, features, places, nears, distances, nearest_scores = columns
+    templates, axes = asked.templates, ("suggestion", "feature")
+    by_question = {
+        "by": names_array(templates.judges)[np.asarray(templates.codes(templates.judge))[places]],
+        "score": scores,
+        **{name: names[nears] for name, names in asked.nearest.items()},
+        "distance": distances,
+        "nearest_score": nearest_scores,
+    }
+    table = {name: ("suggestion", column) for name, column in by_question.items()}
+    both = {"features": (axes, features), "nearest": (axes, asked.real[nears])}
+    return xr.Dataset(both | table, {"feature": list(asked.names)})
+
+
+def _box(asked: _Described, bounds: Any) -> tuple[Point, Point]:
+    """Lower and upper bounds of each feature; of the data where none are given."""
+    names, box = asked.names, np.stack([asked.real.min(0), asked.real.max(0)], 1)
+    expected = f"give a lower and an upper bound of each of {', '.join(map(str, names))}"
+    such = f"{{{names[0]!r}: (-1.0, 1.0)}}"
+    if isinstance(bounds, Mapping):
+        for name, ends in bounds.items():
+            pair = numbers("bounds", ends, such)
+            if name not in names or pair.shape != (2,):
+                refuse("bounds", bounds, expected=expected, instead=such, error=DataError)
+            box[names.index(name)] = pair
+    elif bounds is not None:
+        box = numbers("bounds", bounds, such)
+    if box.shape != (len(names), 2):
+        refuse("bounds", problem=f"has shape {box.shape}", expected=expected, error=DataError)
+    if not np.isfinite(box).all() or (box[:, 0] > box[:, 1]).any():
+        expected = "both must be finite, the lower one first"
+        refuse("bounds", problem=f"holds {box.tolist()}", expected=expected, error=DataError)
+    return box[:, 0], box[:, 1]
+
+
+# ---------------------------------------------------------------- questions with chosen features
+
+
+class _Described(NamedTuple):
+    """Questions with features that can be chosen: `templates` by annotator, `with_features` for
+    points of one, and `real` features with the names of the `nearest`."""
+
+    templates: Any
+    names: tuple[Any, ...]
+    real: Float[np.ndarray, "real feature"]
+    with_features: Callable[[Any, Points], Any]
+    nearest: dict[str, np.ndarray]
+
+
+def _described(posterior: Posterior, judges: Int[np.ndarray, " annotator"]) -> _Described:
+    """Questions of the fitted kind with features to be chosen."""
+    data, sites = posterior.data, posterior.program.sites
+    axes = data.arrays().get("features", ())
+    known = getattr(data, "features", None) if axes else None
+    reads = any("feature" in site.dims for site in sites.values())
+    of_items, of_rows = axes[:1] == ("unit",), axes[:1] == (data.row,) and data.pair is not None
+    of_each = [site for site in sites.values() if {"item", data.unit} & set(site.dims)]
+    instead = "rt.models.ContextualBTL() or rt.Raykar()"
+    if known is None or not reads or not (of_rows or of_items):
+        problem, expected = "reads no features of questions", "fit one that does"
+        refuse("model", posterior.model, problem, expected, instead=instead)
+    if any(data.judge not in site.dims for site in of_each):
+        problem = "has values of each item, which a made-up item has not"
+        refuse("model", posterior.model, problem, "choose one of features alone", instead=instead)
+    return _of_items(data, judges) if of_items else _of_rows(data, judges)
+
+
+def _of_items(data: Any, judges: Int[np.ndarray, " annotator"]) -> _Described:
+    """A new item for each annotator; features are without the intercept, and as in the table."""
+    centre, scale = (np.asarray(values, float) for values in (data.centre, data.scale))
+    real = np.asarray(data.features, float) * scale + centre
+    first = data.unanswered().rows(np.zeros(len(judges), int))
+    templates = dataclasses.replace(first, annotator=np.asarray(judges, np.int32))
+
+    def with_features(template: Any, features: Points) -> Any:
+        number = len(features)
+        centre, scale = (jnp.asarray(part)[1:] for part in (template.centre, template.scale))
+        standard = (features - centre) / scale
+        return dataclasses.replace(
+            template,
+            group=jnp.arange(number),
+            annotator=_repeated(template.annotator, number),
+            label=None,
+            count=None,
+            unit_code=jnp.arange(number),
+            truth=None,
+            features=jnp.concatenate([jnp.ones((number, 1)), standard], 1),
+            items=tuple(range(number)),
+            most=1,
+            even=True,
+        )
+
+    nearest = {"nearest_item": names_array(data.items)}
+    return _Described(templates, data.feature_names[1:], real[:, 1:], with_features, nearest)
+
+
+def _of_rows(data: Any, judges: Int[np.ndarray, " annotator"]) -> _Described:
+    """A comparison for each annotator."""
+    asked = data.questions()
+    real = np.asarray(asked.features, float)
+    if asked.exchangeable:  # A pair and its mirror image are one question.
+        real, asked = np.concatenate([real, -real]), asked.joined(asked)
+    first = data.unanswered().rows(np.zeros(len(judges), int))
+    templates = dataclasses.replace(first, count=None, annotator=np.asarray(judges, np.int32))
+
+    def with_features(template: Any, features: Points) -> Any:
+        columns = {
+            name: _repeated(column, len(features))
+            for name, axes in template.arrays().items()
+            if axes[0] == template.row and (column := getattr(template, name)) is not None
+        }
+        return dataclasses.replace(template, **columns | {"features": features})
+
+    nearest = {f"nearest_{side}": asked.question_names()[side] for side in asked.pair}
+    return _Described(templates, data.feature_names, real, with_features, nearest)
+
+
+def _repeated(column: Any, number: int) -> Any:
+    """The first row so many times."""
+    return jnp.broadcast_to(column[0], (number, *column.shape[1:]))
+
+
+# ---------------------------------------------------------------- the score and its climb
+
+
+def score_of(posterior: Posterior, asked: _Described) -> Callable[[Any], tuple[Any, Any]]:
+    """Score of questions like a template by features; its value and slope at a point; compiled."""
+    model, weight, has_truth = posterior.model, posterior.weight, posterior.program.has_truth
+    if posterior.program.latent is not None and not has_truth:
+        posterior.responsibility()  # Computed once, and not while something is traced.
+
+    def score(template: Any, features: Points) -> Any:
+        new = asked.with_features(template, features)
+        if not has_truth:
+            return Bald.formula(*posterior.answer_probs(new, by_class=True))
+        # The class of an item that is made up is known by the features alone.
+        answered = new.all_answered(jnp.asarray(new.listed_answers()[0]))
+
+        def under(values: Any) -> Float[Array, "answer question"]:
+            share = class_weights(model, answered, values)
+            return (share * answer_probs(model, new, values)).sum(0)
+
+        table = jax.lax.map(under, posterior.flat)
+        return Bald.formula(table.reshape(*weight.shape, *table.shape[1:]), jnp.asarray(weight))
+
+    def at_one(template: Any, features: Float[Array, " feature"]) -> Any:
+        return score(template, features[None])[0]
+
+    values, slope = jax.jit(score), jax.jit(jax.value_and_grad(at_one, argnums=1))
+
+    def of_template(template: Any) -> tuple[Any, Any]:
+        traced = jax.tree.map(jnp.asarray, template)
+        return partial(values, traced), partial(slope, traced)
+
+    return of_template
+
+
+def _climbed(
+    values: Any,
+    slope: Any,
+    points: Float[np.ndarray, "point feature"],
+    low: Point,
+    high: Point,
+    starts: int,
+) -> tuple[Point, float]:
+    """The best end of climbs from the best points, or the best point, and the score there."""
+    parts = []
+    for begin in range(0, len(points), _AT_ONCE):
+        rows = np.minimum(np.arange(begin, begin + _AT_ONCE), len(points) - 1)
+        parts.append(np.asarray(values(jnp.asarray(points[rows]))))
+    score = np.concatenate(parts)[: len(points)]
+    # Features on one scale: the box is the unit cube.
+    width = np.where(high > low, high - low, 1.0)
+
+    def lost(unit: Point) -> tuple[float, Point]:
+        value, gradient = slope(jnp.asarray(low + width * unit))
+        return -float(value), -np.asarray(gradient, float) * width
+
+    best, highest = points[score.argmax()], float(score.max())
+    cube = [(0.0, 1.0 if above > below else 0.0) for below, above in zip(low, high, strict=True)]
+    for start in np.argsort(-score, kind="stable")[:starts]:
+        end = minimize(
+            lost,
+            (points[start] - low) / width,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=cube,
+            options={"gtol": 1e-9, "ftol": 1e-14},
+        )
+        if -end.fun > highest:
+            best, highest = np.clip(low + width * end.x, low, high), float(-end.fun)
+    return best, highest

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from raters.alignment.checks import as_array, refuse_shape
 from raters.errors import refuse_data
 from raters.errors.validation import checked, whole
-from raters.fitting.draws import check_finite
+from raters.fitting.result import check_finite
 
 _OF_ITEMS = ("reward", "worth")
 _DRAWN = ("chain", "draw", "type")

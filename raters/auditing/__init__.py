@@ -3,8 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from raters.auditing.audit import Audit
-from raters.auditing.dropping import drop
+from raters.auditing.audit import Audit, drop
 from raters.auditing.truth.calibration import Calibration as Calibration
 
 __all__ = ["Audit", "choice_shares", "drop"]

@@ -10,19 +10,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
+from scipy.sparse import csr_array
+from scipy.special import ndtri
 
-from raters.auditing import concordance
 from raters.auditing.disagreement import Answers, Ratio, nominal, of_class, ordinal, scored
 from raters.errors import DataError, DataWarning, refuse, refuse_data
 from raters.errors.validation import checked, share
-from raters.judgements import Comparisons, Rankings
+from raters.judgements import Comparisons
 from raters.judgements.base import Judgements
+from raters.judgements.counts import mean_ranks, ordered_pairs, ranks
 from raters.judgements.names import plural, shorten
+from raters.judgements.rankings import Rankings
 
 #: How far apart two classes are.
 Metric = Literal["nominal", "ordinal", "interval"]
@@ -38,11 +41,10 @@ def agreement(
     ----------
     data : Judgements
         Answers that are names, such as `Labels`, or comparisons; or `Rankings`, of which it is
-        the agreement on pairs of items, and Kendall's W of those of the same items
-        (`raters.auditing.concordance`). Items (of comparisons and other
-        kinds: questions) with answers by fewer than two annotators are left out. An annotator who
-        answered a question several times counts once, with the shares of their answers, and is not
-        compared with themselves.
+        the agreement on pairs of items, and Kendall's W of those of the same items. Items (of
+        comparisons and other kinds: questions) with answers by fewer than two annotators are left
+        out. An annotator who answered a question several times counts once, with the shares of
+        their answers, and is not compared with themselves.
     level : float
         Coverage of the intervals.
     metric : {"nominal", "ordinal", "interval"}, optional
@@ -156,7 +158,7 @@ def agreement(
     """
     share("level", level)
     if isinstance(data, Rankings):
-        return concordance.agreement(data, level, metric, by_class)
+        return _of_rankings(data, level, metric, by_class)
     _check(data, metric, by_class)
     if isinstance(data, Comparisons) and data.exchangeable:  # Chance is that of two sides.
         data = data.halved()
@@ -266,3 +268,152 @@ def _check(data: Any, metric: str | None, by_class: bool) -> None:
     if by_class and metric not in (None, "nominal"):
         problem = "has no effect where each class stands against the rest"
         refuse("metric", metric, problem, "leave out one of metric and by_class")
+
+
+# ---------------------------------------------------------------- rankings
+
+# Of each annotator, or each ranking.
+PerOne = Float[np.ndarray, " one"]
+
+# Share of the rankings that are of one set of items from which on W is given.
+_OF_ONE_SET = 0.1
+
+
+def _of_rankings(
+    rankings: Rankings, level: float, metric: str | None, by_class: bool
+) -> pd.DataFrame:
+    """Table of `pair_agreement`, and of `kendall_w` where a tenth of the rankings are of one set of
+    items, for `raters.agreement`, whose options have no meaning for rankings."""
+    if by_class or metric not in (None, "nominal"):
+        name, value = ("by_class", True) if by_class else ("metric", metric)
+        problem = "has no effect on rankings, whose agreement is that on pairs, and Kendall's W"
+        refuse(name, value, problem, "leave it out")
+    if rankings.place is None:
+        raise DataError("these rankings have no outcomes, so there is no agreement to measure")
+    on_pairs, data = pair_agreement(rankings, level), rankings.unpadded()
+    number = np.asarray(data.weight)[_most_frequent(data)].sum()
+    if number < max(2, _OF_ONE_SET * data.num_rankings):
+        return on_pairs
+    return pd.concat([on_pairs, kendall_w(data, level)])
+
+
+def pair_agreement(rankings: Rankings, level: float) -> pd.DataFrame:
+    """Probability that two annotators who both order a pair of items order it alike."""
+    data = rankings.unpadded()
+    alike, both, shared = _shared_pairs(data)
+    if not both.any():
+        raise DataError(
+            "no two annotators order the same pair of items, so there is no agreement to measure;"
+            " let a random part of the items be ranked by two annotators or more"
+        )
+    took_part = both > 0
+    left = both.sum() - 2 * both[took_part]
+    without = (alike.sum() - 2 * alike[took_part])[left > 0] / left[left > 0]
+    used = int(np.asarray(data.weight)[shared].sum())
+    estimate, reach = alike.sum() / both.sum(), _reach(without, np.ones(len(without)), level)
+    return _row("observed_agreement", estimate, reach, used, data.num_rankings)
+
+
+def _reach(without: PerOne, count: PerOne, level: float) -> float:
+    """Half the width of an interval by the jackknife, from a statistic's values without each."""
+    number = count.sum()
+    if number <= 2:
+        return np.nan
+    mean = (count @ without) / number
+    deviation = np.sqrt((number - 1) / number * (count @ (without - mean) ** 2))
+    return float(ndtri((1 + level) / 2) * deviation)
+
+
+def _row(name: str, estimate: float, reach: float, used: int, total: int) -> pd.DataFrame:
+    """A statistic with its interval, and the rankings it is of."""
+    row = {
+        "estimate": estimate,
+        "low": np.clip(estimate - reach, 0, 1),
+        "high": np.clip(estimate + reach, 0, 1),
+        "rankings": used,
+        "rankings_left_out": total - used,
+    }
+    return pd.DataFrame([row], index=pd.Index([name], name="statistic"))
+
+
+def _shared_pairs(data: Rankings) -> tuple[PerOne, PerOne, Bool[np.ndarray, " ranking"]]:
+    """Agreeing others and all others of each annotator, over pairs; rankings with such pairs."""
+    offered, count = np.asarray(data.offered, np.int64), np.asarray(data.weight, float)
+    row, pair, ahead, count = ordered_pairs(
+        np.arange(data.num_rows), offered, np.asarray(data.place), count, data.num_items
+    )
+    pair = np.unique(pair, return_inverse=True)[1].astype(np.int64)
+    who, number = np.asarray(data.annotator, np.int64)[row], data.num_annotators
+    cell, own = np.unique(pair * number + who, return_inverse=True)
+    share = np.bincount(own, count * ahead) / np.maximum(np.bincount(own, count), 1e-300)
+    of_cell, who = np.divmod(cell, number)
+    others = np.bincount(of_cell)[of_cell] - 1
+    of_others = np.bincount(of_cell, share)[of_cell] - share
+    alike = share * of_others + (1 - share) * (others - of_others)
+    shared = np.bincount(row, others[own] > 0, data.num_rows) > 0
+    return np.bincount(who, alike, number), np.bincount(who, others, number), shared
+
+
+def kendall_w(rankings: Rankings, level: float) -> pd.DataFrame:
+    """Kendall's coefficient of concordance W of the rankings of the most frequent set of items."""
+    data = rankings.unpadded()
+    rows = _most_frequent(data)
+    there = np.asarray(data.offered)[rows][0] >= 0
+    place, count = np.asarray(data.place)[rows][:, there], np.asarray(data.weight, float)[rows]
+    rank, left = mean_ranks(place, np.ones(place.shape, bool)), (place == 0).sum(1).astype(float)
+    tied, number = left**3 - left, count.sum()
+    if number < 2 or rank.shape[1] < 2:
+        raise DataError(
+            "no two rankings are of the same items, so there is no agreement to measure; let a"
+            " random part of the items be ranked by two annotators or more"
+        )
+    total, ties = count @ rank, count @ tied
+    estimate = float(_w(total, ties, number))
+    without = _w(total - rank, ties - tied, number - 1)
+    reach = _reach(without, count, level)
+    return _row("kendall_w", estimate, reach, int(number), rankings.num_rankings)
+
+
+def _w(total: Float[np.ndarray, "*row item"], ties: np.ndarray, number: float) -> np.ndarray:
+    """Return W from the sums of the ranks, and of the ties."""
+    size = total.shape[-1]
+    spread = ((total - total.mean(-1, keepdims=True)) ** 2).sum(-1)
+    most = number**2 * (size**3 - size) - number * ties
+    # Where every ranking leaves all open, there is nothing to agree on.
+    return np.asarray(12 * spread / np.where(most > 0, most, np.nan))
+
+
+def _most_frequent(data: Rankings) -> Bool[np.ndarray, " ranking"]:
+    """Return the rankings of the most frequent set of items."""
+    sets = ranks([np.asarray(data.offered)])
+    return np.asarray(sets == np.bincount(sets, np.asarray(data.weight)).argmax())
+
+
+# ---------------------------------------------------------------- pairs of annotators
+
+
+class Pairwise(NamedTuple):
+    """Agreement of each pair of annotators."""
+
+    share: Float[np.ndarray, "annotator annotator"]
+    common: Int[np.ndarray, "annotator annotator"]
+
+
+def pairwise(data: Judgements, who: Int[np.ndarray, " annotator"]) -> Pairwise:
+    """Measure the agreement of each pair of annotators."""
+    judge, *tallies, weight = data.tallies()
+    place = pd.Index(who).get_indexer(judge)
+    keep = (place >= 0) & (weight > 0)
+    annotator, question, answer, weight = (column[keep] for column in (place, *tallies, weight))
+    question = np.unique(question, return_inverse=True)[1]
+    num_questions, num_answers = (int(codes.max(initial=0)) + 1 for codes in (question, answer))
+    asked, inverse = np.unique(annotator * num_questions + question, return_inverse=True)
+    share = weight / np.bincount(inverse, weight)[inverse]
+    cells, ones = (annotator, question * num_answers + answer), np.ones(len(asked))
+    shares = csr_array((share, cells), shape=(len(who), num_questions * num_answers))
+    answered = csr_array((ones, np.divmod(asked, num_questions)), shape=(len(who), num_questions))
+    same = (shares @ shares.T).toarray()
+    common = np.rint((answered @ answered.T).toarray()).astype(int)
+    np.fill_diagonal(common, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return Pairwise(np.where(common > 0, same / common, np.nan), common)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from raters.auditing import precision
 from raters.auditing.influence import DECIDES
 from raters.auditing.influence import influence as influence_of
 from raters.auditing.intervals import mean_and_interval, table
@@ -19,14 +18,16 @@ from raters.auditing.settling import Settling, settling
 from raters.auditing.together import combined, joint_anchor, judged_parts
 from raters.auditing.truth.anchor_check import JudgeComparison, difference
 from raters.auditing.truth.calibration import Anchor, Calibration, calibrated, check_crowd
-from raters.auditing.verdicts import DIFFERS, Costs, decided, rule
+from raters.auditing.verdicts import DIFFERS, Costs, decided, enough, rule
 from raters.errors import DataWarning, SettingError, refuse
 from raters.errors.validation import checked, finite, positive, share, whole
-from raters.fitting.draws import check_several
+from raters.fitting.fit import fit
 from raters.fitting.parts import PART_OF, part
-from raters.fitting.result import draws_of, identity_of, program_of, whole_program_of
+from raters.fitting.result import check_data, check_several, draws_of, identity_of, program_of
+from raters.inference import Backend
+from raters.judgements.base import Judgements
 from raters.judgements.display import isolated
-from raters.judgements.names import plural
+from raters.judgements.names import plural, shorten
 from raters.kinds import AuditLimits, Quantities, kind_of
 from raters.model import Model
 from raters.program import Program, models_of
@@ -370,7 +371,7 @@ def audit(
         anchored | quantities.columns.get("gives_one_answer", anchored),
         min_judgements,
         alone=anchor.is_missing and not (anchor.known or data.tells_judges_apart()),
-        enough=precision.enough(program, result),
+        enough=enough(program, result),
     )
     p_bad = f"P({quantities.judged} < {threshold:g})"
     made = Audit(
@@ -443,7 +444,7 @@ def _of_several_kinds(
     model: Model[Any], result: xr.DataTree, gold: Any, min_judgements: int, options: dict[str, Any]
 ) -> Audit:
     """Audit of those who judge in several kinds: one verdict each."""
-    program = whole_program_of(model, result)
+    program = program_of(model, result, several=True)
     whole("min_judgements", min_judgements, least=0)
     names = judged_parts(program)
     gold = {} if gold is None else gold
@@ -500,3 +501,52 @@ def check_limits(threshold: Any, level: Any, margin: Any, min_judgements: Any) -
         )
         refuse("threshold", threshold, "is missing", expected)
     finite("threshold", threshold, 0.25)
+
+
+# ---------------------------------------------------------------- without those flagged
+
+
+@checked
+def drop(
+    model: Model[Any],
+    data: Judgements,
+    audit: Audit,
+    backend: Backend | None = None,
+    *,
+    seed: int,
+    progress: bool = True,
+) -> xr.DataTree:
+    """Fit again without the annotators that an audit flagged.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+        The judgements that were audited.
+    audit : Audit
+    backend : Backend, optional
+    seed : int
+    progress : bool
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    xarray.DataTree
+        The new fit; the items are the same, the flagged annotators are gone.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes, truth = rt.datasets.crowd(num_annotators=10, num_votes=3000, seed=0)
+    >>> model = rt.ExtendedBTL(competence="signed")
+    >>> audit = rt.audit(model, rt.fit(model, votes, seed=0, progress=False), reference="crowd")
+    >>> rt.auditing.drop(model, votes, audit, seed=0, progress=False).posterior.sizes["annotator"]
+    7
+    """
+    check_data(data, "data", model)
+    flagged = set(map(str, audit.flagged))
+    if unknown := sorted(flagged - set(map(str, data.judges))):
+        problem = f"has no {plural(data.judge)} {shorten(unknown)}, whom the audit flagged"
+        refuse("data", data, problem, "pass the data that were audited")
+    names = [name for name in data.judges if str(name) in flagged]
+    return fit(model, data.without_judges(names), backend, seed=seed, progress=progress)

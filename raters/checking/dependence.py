@@ -17,10 +17,8 @@ from raters.auditing.truth.gold_weights import with_gold
 from raters.checking.discrepancies import Draw, Layout, sums
 from raters.errors import DataError, refuse
 from raters.errors.validation import checked, share
-from raters.fitting.draws import check_several
-from raters.fitting.replicates import answer_counts, probs_of_draws, single
-from raters.fitting.result import draws_of, program_of
-from raters.judgements.base import Judgements
+from raters.fitting.predict import answer_counts, probs_of_draws, single
+from raters.fitting.result import check_several, draws_of, program_of
 from raters.judgements.labels import Labels
 from raters.judgements.names import names_array, plural
 from raters.kinds import kind_of
@@ -189,7 +187,12 @@ def dependence(
         raise NothingShared(
             f"{type(data).__name__} are orders, which are not compared answer by answer"
         )
-    truth = known_classes(data, gold)
+    truth = None
+    if isinstance(data, Labels):
+        truth = with_gold(data, gold)
+    elif gold is not None:
+        expected = f"leave it out for {kind_of(data).words.many}"
+        refuse("gold", gold, "is for judgements with true classes", expected)
     by_truth = truth is not None and bool(gold is not None or (truth >= 0).sum() >= ENOUGH)
     if truth is not None and by_truth:
         rows = np.flatnonzero(truth[np.asarray(data.item)] >= 0)
@@ -228,16 +231,6 @@ def dependence(
         of_truth=truth is not None,
         level=level,
     )
-
-
-def known_classes(data: Judgements, gold: Any) -> Int[np.ndarray, " item"] | None:
-    """Known classes of the fit and of `gold`."""
-    if isinstance(data, Labels):
-        return with_gold(data, gold)
-    if gold is not None:
-        expected = f"leave it out for {kind_of(data).words.many}"
-        refuse("gold", gold, "is for judgements with true classes", expected)
-    return None
 
 
 def _too_few(known: int, judge: str) -> DataError:

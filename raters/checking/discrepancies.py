@@ -16,7 +16,6 @@ from raters.program import Program
 PerRow = Float[np.ndarray, " row"]
 Rows = Int[np.ndarray, " row"]
 PerAnswer = Float[np.ndarray, "answer row"]
-Cells = Int[np.ndarray, " cell"]
 
 # Pairs of judgements that are compared at most; of more, so many are chosen at random.
 _MOST_PAIRS = 100_000
@@ -180,7 +179,7 @@ def _judge_pairs(layout: Layout) -> Measure | str:
 
 
 def _pairs_within(
-    group: Cells, rng: np.random.Generator
+    group: Rows, rng: np.random.Generator
 ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
     """Places of the members of pairs of one group, of sorted groups; some where too many."""
     size = np.bincount(group)

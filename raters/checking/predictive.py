@@ -15,9 +15,8 @@ from raters.checking.discrepancies import GENERIC, Discrepancy, Draw, Layout, Me
 from raters.checking.orders import order_draws
 from raters.errors import DataError, refuse
 from raters.errors.validation import checked, share, whole
-from raters.fitting.draws import check_several
-from raters.fitting.replicates import answer_counts, probs_of_draws, replicated, single, source_rows
-from raters.fitting.result import draws_of, program_of
+from raters.fitting.predict import answer_counts, probs_of_draws, replicated, single, source_rows
+from raters.fitting.result import check_several, draws_of, program_of
 from raters.kinds import kind_of
 from raters.model import Model, Values
 from raters.program import Program

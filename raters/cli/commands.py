@@ -25,7 +25,7 @@ from raters.cli.files import Files, collected_warnings, note, show, write_table
 from raters.cli.reading import Task, chosen, dashed, flag_of, pairs, shapes_of, task_of
 from raters.errors import DataError, SettingError, refuse
 from raters.errors.validation import share
-from raters.fitting.draws import check_several
+from raters.fitting.result import check_several
 from raters.judgements.base import Judgements
 from raters.kinds import kind_of, registered_kinds
 from raters.kinds.sections import ranked, ranked_by

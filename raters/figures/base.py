@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from raters.auditing.verdicts import DIFFERS
 from raters.errors import refuse
-from raters.fitting.draws import check_finite
+from raters.fitting.result import check_finite
 from raters.judgements.display import display_name
 
 # Keywords of Matplotlib.

@@ -24,8 +24,7 @@ from raters.errors import (
 )
 from raters.errors.validation import checked, seed_number
 from raters.fitting import parts
-from raters.fitting.draws import check_posterior
-from raters.fitting.result import add_deterministic, as_tree, check_data, data_of, stored_model
+from raters.fitting import result as results
 from raters.fitting.storage import shown, to_json
 from raters.inference import Backend, Draws, importance, mode_shares
 from raters.inference.defaults import default_backend
@@ -130,8 +129,8 @@ def fit(
         "seconds": time.perf_counter() - begin,
         **_versions(),
     }
-    result = as_tree(program, draws, facts)
-    add_deterministic(program, result)
+    result = results.as_tree(program, draws, facts)
+    results.add_deterministic(program, result)
     chains, num_draws = next(iter(draws.values.values())).shape[:2]
     small = chains * num_draws * program.num_units <= _STORE_LIMIT
     if log_likelihood or (log_likelihood is None and small):
@@ -219,7 +218,7 @@ def _not_used(program: Program[Any], role: str, names: Sequence[Any]) -> str:
 
 def check_types(model: Model[Any], data: Any, seed: int) -> None:
     """Raise unless these are judgements of the model's kind, and a seed."""
-    check_data(data, "data", model)
+    results.check_data(data, "data", model)
     if data.num_rows == 0:
         problem = "has no rows, so there is nothing to fit or to simulate"
         refuse("data", data, problem, "it must have at least one", error=DataError)
@@ -228,8 +227,8 @@ def check_types(model: Model[Any], data: Any, seed: int) -> None:
 
 def _earlier_draws(program: Program[Any], backend: Backend, start: Any) -> Values:
     """Draws of an earlier result to set out from, or its mode for what climbs to one."""
-    model, data, fitted = program.model, program.data, data_of(start)
-    if (stored := stored_model(start) or to_json(model)) != to_json(model):
+    model, data, fitted = program.model, program.data, results.data_of(start)
+    if (stored := results.stored_model(start) or to_json(model)) != to_json(model):
         problem = f"is a result of {shown(stored)}, not of {model!r}"
         refuse("start", problem=problem, expected="pass an earlier result of this model, or none")
     if type(fitted) is not type(data):
@@ -243,7 +242,7 @@ def _earlier_draws(program: Program[Any], backend: Backend, start: Any) -> Value
             expected = "read these data with the names of the earlier ones, or leave it out"
             refuse("start", problem=problem, expected=expected, error=DataError)
     group = "mode" if "mode" in start.children and not backend.exact else "posterior"
-    check_posterior(program, start, group, "start")
+    results.check_posterior(program, start, group, "start")
     axes: Any = (None, None, ...) if group == "mode" else ...  # a mode is one draw of one chain
     draws = start[group]
     return {name: np.asarray(draws[name].values, np.float64)[axes] for name in program.sites}

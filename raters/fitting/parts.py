@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jaxtyping import Array, Float
 
 from raters.errors import refuse
-from raters.errors.validation import checked, instance, one_of
-from raters.fitting import result as results
-from raters.fitting.result import as_tree, lead_coords, whole_program_of
+from raters.errors.validation import checked, one_of
+from raters.fitting.result import as_tree, in_double, lead_coords, program_of, thinned
 from raters.fitting.storage import to_json
 from raters.inference.base import Draws
-from raters.model import Model
+from raters.judgements.names import names_array
+from raters.model import Fit, Model, Values
 from raters.models.joint import JointModel
-from raters.program import Program, models_of, within
+from raters.program import Program, models_of, pointwise_log_likelihood, responsibility, within
 
+# `responsibilities` averages over as many draws as stay below this many numbers, and over this
+# many at least.
+_AVERAGED, _FEWEST = 40_000_000, 50
+# Largest difference between probabilities that rounding makes.
+_ROUNDING = 1e-12
+# Numbers of one site, and draws of a chain, that a model is shown for its sentences about a fit: so
+# many at most, but for the draws, and at least.
+_SHOWN, _FEWEST_SHOWN = 2_000_000, 50
 # Attribute of the result of a part: the model that was fitted.
 PART_OF = "part_of"
 
@@ -62,51 +74,31 @@ def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
     >>> rt.predict(*rt.fitting.part(model, result, "others")).dims
     ('chain', 'draw', 'comparison')
     """
-    instance("model", model, Model, "a model", "rt.models.JointModel({...})")
     parts = models_of(model)
     if "" in parts:
         expected = "pass the model and its result to the verb as they are"
         refuse("model", model, "is a model of one kind of judgement, without parts", expected)
     one_of("name", name, parts)
-    return Part(parts[name], _whole(whole_program_of(model, result), result, name))
-
-
-def _tree(program: Program[Any], result: xr.DataTree, name: str) -> xr.DataTree:
-    """Draws and data of a part, as `raters.fitting.result.as_tree` gives those of a fit."""
-    if not name:
-        return result
-    own, model = program.parts[name], program.model
-    assert isinstance(model, JointModel)
-    draws: dict[str, dict[str, np.ndarray]] = {}
-    for group, lead in (("posterior", 2), ("mode", 0)):
-        if group in result.children:
-            values = {site: np.asarray(result[group][site].values) for site in program.sites}
-            draws[group] = model.in_part(values, name, own.sites, lead)
+    program = program_of(model, result, several=True)
+    own, prefix = program.parts[name], f"{name}."
+    draws = {
+        group: _of_part(program, result, name, group)
+        for group in ("posterior", "mode")
+        if group in result.children
+    }
     flags = program.data.flags()
     facts = {str(key): value for key, value in result.attrs.items() if key not in flags}
     facts |= {"model": to_json(own.model), PART_OF: to_json(model)}
-    stats, history = (_variables(result, group) for group in ("sample_stats", "optimisation"))
-    found = Draws(draws["posterior"], stats, history, {}, draws.get("mode", {}))
-    tree = as_tree(own, found, facts)
+    stats, history = (
+        {str(key): np.asarray(one.values) for key, one in result[group].data_vars.items()}
+        if group in result.children
+        else {}
+        for group in ("sample_stats", "optimisation")
+    )
+    tree = as_tree(own, Draws(draws["posterior"], stats, history, {}, draws.get("mode", {})), facts)
     # Numbers of draws are those of the joint result, which may be thinned.
     for group in {"posterior", "sample_stats"} & set(tree.children):
         tree[group] = tree[group].to_dataset().assign_coords(lead_coords(result))
-    return tree
-
-
-def _variables(result: xr.DataTree, group: str) -> dict[str, np.ndarray]:
-    """Arrays of a group by name; none where there is no such group."""
-    if group not in result.children:
-        return {}
-    return {str(key): np.asarray(one.values) for key, one in result[group].data_vars.items()}
-
-
-def _whole(program: Program[Any], result: xr.DataTree, name: str) -> xr.DataTree:
-    """Draws and data of a part, and what a fit has computed from them."""
-    tree = _tree(program, result, name)
-    if not name:
-        return tree
-    own, prefix = program.parts[name], f"{name}."
     back = {program.axis_name(name, axis): axis for axis in own.data.coords}
 
     def of_part(group: str, site: str) -> xr.DataArray | None:
@@ -127,7 +119,7 @@ def _whole(program: Program[Any], result: xr.DataTree, name: str) -> xr.DataTree
         probs = result[group].to_dataset()["responsibility"]
         dims = dict(zip(probs.dims, own.latent.axes, strict=True))
         tree[own.latent.group] = _renamed(probs, dims).to_dataset()
-    return tree
+    return Part(own.model, tree)
 
 
 def _renamed[Table: (xr.DataArray, xr.Dataset)](table: Table, dims: Mapping[Any, Any]) -> Table:
@@ -138,24 +130,74 @@ def _renamed[Table: (xr.DataArray, xr.Dataset)](table: Table, dims: Mapping[Any,
 # ---------------------------------------------------------------------- of all parts
 
 
+def _of_part(
+    program: Program[Any], result: xr.DataTree, name: str, group: str = "posterior"
+) -> dict[str, np.ndarray]:
+    """Values of the sites of a part, with the axes of a result in front."""
+    values = {site: np.asarray(result[group][site].values) for site in program.sites}
+    if not name:
+        return values
+    model = program.model
+    assert isinstance(model, JointModel)
+    lead = 2 if group == "posterior" else 0
+    return model.in_part(values, name, program.parts[name].sites, lead)
+
+
 def pointwise(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
     """Log-likelihood of each unit of the data under every draw, as a result stores it."""
-    tables = {}
+    variables, names = {}, lead_coords(result)
+    sizes = tuple(map(len, names.values()))
     for name, own in program.parts.items():
-        table = results.pointwise(own, _tree(program, result, name))[own.model.observed]
+        # Computed in float32, the likeliest outcomes have equal log-likelihoods, and Pareto
+        # smoothing refuses equal tails.
+        values = thinned(_of_part(program, result, name), None, 0)
+        table = in_double(pointwise_log_likelihood, own, values).astype(np.float32)
         axis = program.axis_name(name, own.unit)
-        tables[within(name, own.model.observed)] = _renamed(table, {own.unit: axis})
-    return xr.Dataset(tables)
+        array = table.reshape(*sizes, -1)
+        variables[within(name, own.model.observed)] = (("chain", "draw", axis), array)
+        names[axis] = names_array(own.data.coords[own.unit])
+    return xr.Dataset(variables, names)
+
+
+@partial(jax.jit, static_argnums=0)
+def _mean_responsibility(model: Model[Any], data: Any, draws: Values) -> Float[Array, "unit class"]:
+    num_draws = len(next(iter(draws.values())))
+
+    def add(
+        total: Float[Array, "unit class"], values: Values
+    ) -> tuple[Float[Array, "unit class"], None]:
+        return total + responsibility(model, data, values), None
+
+    one = jax.eval_shape(
+        lambda: responsibility(model, data, jax.tree.map(lambda value: value[0], draws))
+    )
+    return jax.lax.scan(add, jnp.zeros(one.shape), draws)[0] / num_draws
 
 
 def responsibilities(program: Program[Any], result: xr.DataTree) -> dict[str, xr.Dataset]:
-    """Posterior probability of each class that the likelihood sums out, by group of the result."""
+    """Posterior probability of each class that the likelihood sums out, averaged over (evenly
+    thinned) draws, by group of the result."""
     groups = {}
     for name, own in program.parts.items():
-        if own.latent is not None:
-            probs = results.responsibilities(own, _tree(program, result, name))
-            dims = {axis: program.axis_name(name, axis) for axis in own.latent.axes}
-            groups[within(name, own.latent.group)] = _renamed(probs, dims).to_dataset()
+        if (latent := own.latent) is None:
+            continue
+        values = thinned(_of_part(program, result, name), None, 0)
+        num_draws = len(next(iter(values.values())))
+        keep = min(num_draws, max(_FEWEST, _AVERAGED // max(own.num_units * latent.size, 1)))
+        rows = np.linspace(0, num_draws - 1, keep).astype(int)
+        with jax.enable_x64(True):
+            draws = {site: np.asarray(value[rows], np.float64) for site, value in values.items()}
+            on_device = jax.tree.map(jnp.asarray, own.data)
+            mean = np.asarray(_mean_responsibility(own.model, on_device, draws))
+        # Where rounding alone tells the largest apart, they are equal.
+        largest = mean.max(axis=1, keepdims=True)
+        mean = np.where(mean >= largest - _ROUNDING, largest, mean)
+        called = [program.axis_name(name, axis) for axis in latent.axes]
+        names = map(names_array, (own.coords[axis] for axis in latent.axes))
+        table = xr.Dataset(
+            {"responsibility": (called, mean)}, dict(zip(called, names, strict=True))
+        )
+        groups[within(name, latent.group)] = table
     return groups
 
 
@@ -163,7 +205,20 @@ def fit_warnings(program: Program[Any], result: xr.DataTree) -> tuple[str, ...]:
     """Sentences of the models about a fit; see `raters.Model.warnings`."""
     sentences: list[str] = []
     for name, own in program.parts.items():
+        draws = _of_part(program, result, name)
+        # A sentence about shares of the draws needs no more of them than show a share of a
+        # twentieth.
+        chains, number = next(iter(draws.values())).shape[:2]
+        largest = max(value[0, 0].size for value in draws.values())
+        kept = max(_SHOWN // (largest * chains), _FEWEST_SHOWN)
+        draws = {site: value[:, :: max(number // kept, 1)] for site, value in draws.items()}
+        probs = None
+        if own.latent is not None:
+            axes = [program.axis_name(name, axis) for axis in own.latent.axes]
+            group: Any = result[within(name, own.latent.group)]
+            probs = group["responsibility"].transpose(*axes).values
+        known = set(own.model.warnings(own.data))
         before = f"part {name!r}: " if name else ""
-        tree = _whole(program, result, name)
-        sentences += [before + one for one in results.fit_warnings(own, tree)]
+        found = own.model.warnings(own.data, Fit(draws, probs))
+        sentences += [before + one for one in found if one not in known]
     return tuple(sentences)

@@ -1,27 +1,30 @@
-"""Prediction: probabilities of answers, and of latent classes, for each question and draw."""
+"""Probabilities of answers and of latent classes under each draw, also for judges who were not in
+the fit; and answers drawn anew."""
 
 from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int, Key
+from scipy.special import ndtri
 
 from raters.errors import DataError, DataWarning, SettingError, refuse
 from raters.errors.validation import checked
-from raters.fitting.newcomers import joined_by, mean_of, newcomers, with_newcomers
 from raters.fitting.result import check_data, draws_of, lead_coords, program_of
+from raters.inference.polya_gamma.panels import factors
 from raters.judgements.base import Judgements
-from raters.judgements.names import names_array, plural, shorten
-from raters.model import Model, Values, read_by
+from raters.judgements.names import name_text, names_array, plural, shorten
+from raters.model import Model, Own, Values, facts_of, read_by
 from raters.program import Program, answer_probs, class_probs, class_weights, responsibility
+from raters.program.densities import left_out_responsibility
 
 # Probabilities of classes are computed for up to this many numbers (1.6 GB).
 _MOST = 400_000_000
@@ -195,3 +198,205 @@ def recode(program: Program[Any], questions: Any, *, judges: bool = True) -> Any
     if fitted.pair is not None and fitted.axes[fitted.pair[0]] in program.axes:
         recoded = recoded.at_equal_features(fitted)
     return recoded.features_of(fitted)
+
+
+# ---------------------------------------------------------------- judges who were not in the fit
+
+# Vectors of a newcomer under each draw.
+_VECTORS = 64
+
+
+def newcomers(program: Program[Any], questions: Any) -> tuple[Any, ...]:
+    """Return the judges of questions who were not in the fit, where they can be answered for."""
+    if not facts_of(program.model, Own):
+        return ()
+    judge = program.data.judge
+    known = set(map(name_text, program.data.coords[judge]))
+    names = tuple(questions.coords[judge])
+    used = np.unique(questions.codes(judge))
+    return tuple(names[code] for code in used if name_text(names[code]) not in known)
+
+
+def joined_by(program: Program[Any], names: tuple[Any, ...]) -> Program[Any]:
+    """Return the program on data whose judges include newcomers, who answered nothing."""
+    data = program.data
+    field = data.names[data.judge]
+    longer = dataclasses.replace(data, **{field: (*getattr(data, field), *names)})
+    return Program(program.model, longer)
+
+
+def with_newcomers(program: Program[Any], draws: Values, number: int) -> Iterator[Values]:
+    """Yield draws in which newcomers have vectors, spread evenly over the population."""
+    from scipy.stats import qmc
+
+    own = [one.site for one in facts_of(program.model, Own)]
+    widths = [draws[name].shape[-1] for name in own]
+    row = jax.tree.map(jnp.asarray, program.data.first_unit())
+    factor = np.asarray(_factors(program.model, tuple(own), row, draws))
+    rng, size = np.random.default_rng(0), factor.shape[-1]
+    base = qmc.Sobol(size, rng=rng).random(_VECTORS)
+    shift = rng.random((len(factor), size))
+    for point in base:
+        white = ndtri(np.clip((point + shift) % 1.0, 1e-9, 1 - 1e-9))
+        vector = np.einsum("dpq,dq->dp", factor, white)
+        parts = np.split(vector, np.cumsum(widths)[:-1], axis=1)
+        yield draws | {
+            name: np.concatenate([draws[name], np.repeat(part[:, None], number, axis=1)], axis=1)
+            for name, part in zip(own, parts, strict=True)
+        }
+
+
+def mean_of(tables: Iterable[Float[np.ndarray, ...]]) -> Float[np.ndarray, ...]:
+    """Return the mean of tables, of which one is held at a time."""
+    total, number = np.zeros(()), 0
+    for table in tables:
+        total, number = total + table, number + 1
+    return np.asarray(total / number)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _factors(
+    model: Model[Any], own: tuple[str, ...], row: Any, draws: Values
+) -> Float[Array, "draw entry entry"]:
+    """Return the Cholesky factors of the covariance of a vector under each draw."""
+    return jax.lax.map(lambda values: factors(model, own, row, values), draws)
+
+
+# ---------------------------------------------------------------- answers drawn anew
+
+AnswerTable = Float[np.ndarray, "answer row"]
+
+# Numbers that are computed at a time.
+_PIECE = 20_000_000
+
+
+class AnswerProbs(NamedTuple):
+    """Probabilities of the answers of each row under one draw."""
+
+    probs: AnswerTable
+    classes: Int[np.ndarray, " unit"] | None
+
+
+def single(data: Judgements) -> Any:
+    """The judgements without rows of count 0; with one row each, unless a row holds their sum."""
+    real = data.unpadded()
+    if real.summed or real.count is None:
+        return real
+    rows = np.repeat(np.arange(real.num_rows), np.asarray(real.count).round().astype(np.int64))
+    return dataclasses.replace(real.rows(rows), count=None)
+
+
+def source_rows(data: Judgements) -> Int[np.ndarray, " judgement"]:
+    """Row of `data` that each row of `single` is taken from."""
+    rows = np.arange(data.num_rows)
+    if data.count is None:
+        return rows
+    count = np.asarray(data.count).round().astype(np.int64)
+    # Half a vote is possible in a sum and not in a count.
+    return rows[count > 0] if data.summed else np.repeat(rows, count)
+
+
+def probs_of_draws(
+    program: Program[Any], draws: Values, seed: int, *, left_out: bool = False
+) -> Iterator[AnswerProbs]:
+    """Probabilities of the answers of each row, one draw after the other."""
+    data = program.data
+    latent = program.latent is not None
+    known = jax.tree.map(jnp.asarray, data)
+    unit = np.asarray(data.codes(program.unit)) if latent else None
+    num_draws = len(next(iter(draws.values())))
+    keys = jax.random.split(jax.random.key(seed), num_draws)
+    size = max(1, _PIECE // max(1, data.num_rows * len(data.answers())))
+    for start in range(0, num_draws, size):
+        part = {name: value[start : start + size] for name, value in draws.items()}
+        probs, classes = _tables(
+            program.model, left_out, known, unit, part, keys[start : start + size]
+        )
+        probs, classes = np.asarray(probs, np.float64), np.asarray(classes)
+        # Single precision leaves sums of probabilities a little off 1.
+        probs /= np.maximum(probs.sum(1, keepdims=True), np.finfo(float).tiny)
+        for table, drawn in zip(probs, classes, strict=True):
+            yield AnswerProbs(table, drawn if latent and not left_out else None)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _tables(
+    model: Model[Any],
+    left_out: bool,
+    data: Any,
+    unit: Any,
+    draws: Values,
+    keys: Key[Array, " draw"],
+) -> tuple[Float[Array, "draw answer row"], Int[Array, "draw unit"]]:
+    asked = dataclasses.replace(data, count=None)
+
+    def one(part: tuple[Values, Any]) -> tuple[Any, Any]:
+        values, key = part
+        probs = answer_probs(model, asked, values)  # (class, answer, row)
+        if unit is None:
+            return probs[0], jnp.zeros(0, int)
+        if left_out:
+            share = left_out_responsibility(model, data, values).T  # (class, row)
+            return (share[:, None] * probs).sum(0), jnp.zeros(0, int)
+        classes = jax.random.categorical(key, jnp.log(responsibility(model, data, values)))
+        return jnp.take_along_axis(probs, classes[unit][None, None], 0)[0], classes
+
+    return jax.lax.map(one, (draws, keys))
+
+
+def answer_counts(data: Judgements) -> AnswerTable:
+    """Number of judgements of each row with each answer."""
+    data.check_listed()
+    answers = np.asarray(data.answers(), float)
+    outcome, number = (np.asarray(x, float) for x in (getattr(data, data.answer), data.weight))
+    if not data.summed:
+        return np.asarray(outcome == answers[:, None], float)
+    if len(answers) != 2:
+        raise SettingError(
+            f"rows of {type(data).__name__} are sums of judgements with {len(answers)} possible"
+            " answers, so they do not say how many there are of each; write one row for each"
+            " judgement"
+        )
+    first = (outcome - number * answers[1]) / (answers[0] - answers[1])
+    return np.stack([first, number - first])
+
+
+def replicated(data: Judgements, probs: AnswerTable, rng: np.random.Generator) -> AnswerTable:
+    """Numbers of judgements with each answer, drawn."""
+    number = np.asarray(data.weight, float)
+    if data.together:
+        real = np.flatnonzero(number > 0)
+        counts = np.zeros((2, len(number)))
+        unit = np.asarray(data.codes(data.unit))[real]
+        counts[:, real] = _chosen(unit, probs[-1, real], number[real], rng)
+        return counts
+    if data.summed:
+        first = rng.binomial(number.round().astype(np.int64), np.clip(probs[0], 0, 1))
+        return np.stack([first, number - first]).astype(float)
+    below = np.cumsum(probs, 0)[:-1] < rng.random(probs.shape[1])
+    return np.asarray(below.sum(0) == np.arange(len(probs))[:, None], float)
+
+
+def _chosen(
+    unit: Int[np.ndarray, " row"],
+    probs: Float[np.ndarray, " row"],
+    number: Float[np.ndarray, " row"],
+    rng: np.random.Generator,
+) -> AnswerTable:
+    """Multinomial numbers of the judgements that do not choose each row, and that do."""
+    size = np.bincount(unit)
+    begin = np.cumsum(size) - size
+    left, mass = np.zeros(len(size), np.int64), np.ones(len(size))
+    left[unit] = number.round().astype(np.int64)
+    chosen = np.zeros(len(unit))
+    # Binomial numbers, given those of the rows before: all nth rows at a time.
+    for place in range(int(size.max(initial=0))):
+        units = np.flatnonzero(size > place)
+        rows = begin[units] + place
+        share = np.where(
+            size[units] == place + 1, 1.0, probs[rows] / np.maximum(mass[units], 1e-30)
+        )
+        chosen[rows] = rng.binomial(left[units], np.clip(share, 0, 1))
+        left[units] -= chosen[rows].astype(np.int64)
+        mass[units] -= probs[rows]
+    return np.stack([number - chosen, chosen])

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,11 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float
+from jaxtyping import Bool, Float
+from numpyro.distributions import constraints
 
-from raters.errors import PACKAGE, DataWarning, public_name, refuse
+from raters.errors import PACKAGE, DataError, DataWarning, public_name, refuse
 from raters.errors.validation import instance
-from raters.fitting.draws import check_posterior, check_responsibility, in_double, under_draws
 from raters.fitting.storage import from_json, shown, to_json
 from raters.inference.base import Draws
 from raters.judgements.base import Judgements
@@ -25,19 +26,11 @@ from raters.judgements.names import check_result, names_array
 from raters.judgements.stored import imported_class, qualified_name
 from raters.judgements.together import Together
 from raters.kinds import registered_kinds
-from raters.model import Fit, Model, Values
-from raters.program import Program, models_of, pointwise_log_likelihood, responsibility, trace
+from raters.model import Model, Values
+from raters.program import Program, Site, models_of, trace
 
-# `responsibilities` averages over as many draws as stay below this many numbers, and over this
-# many at least.
-_AVERAGED, _FEWEST = 40_000_000, 50
-# Largest difference between probabilities that rounding makes.
-_ROUNDING = 1e-12
 # Deterministic sites are stored up to so many numbers.
 _MOST_DETERMINISTIC = 20_000_000
-# Numbers of one site, and draws of a chain, that a model is shown for its sentences about a fit: so
-# many at most, but for the draws, and at least.
-_SHOWN, _FEWEST_SHOWN = 2_000_000, 50
 
 
 def check_model(model: Any) -> None:
@@ -156,30 +149,12 @@ def model_of(result: xr.DataTree) -> Model[Any]:
     return from_json(result.attrs.get("model", ""), (Model,), "model")
 
 
-def program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
-    """The program that was fitted: the model on the data in the result."""
-    check_one_kind(model)
-    return whole_program_of(model, result)
-
-
-def check_one_kind(model: Any) -> None:
-    """Raise for a model of several kinds of judgement, where one is asked for."""
+def program_of(model: Model[Any], result: xr.DataTree, *, several: bool = False) -> Program[Any]:
+    """The program that was fitted: the model on the data in the result; of `several` kinds of
+    judgement only where that is asked for."""
     check_model(model)
-    parts = models_of(model)
-    if "" not in parts:
-        first = next(iter(parts))
-        problem = "is of several kinds of judgement, and this is asked of one kind at a time"
-        expected = (
-            f"take one of the parts {', '.join(map(repr, parts))}, and pass its"
-            " model and its result"
-        )
-        instead = f"rt.fitting.part(model, result, {first!r})"
-        refuse("model", model, problem, expected, instead=instead)
-
-
-def whole_program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
-    """The program that was fitted, also of several kinds of judgement; see `program_of`."""
-    check_model(model)
+    if not several:
+        check_one_kind(model)
     data = data_of(result)
     check_data(data, "result", model)
     if (fitted := stored_model(result)) and fitted != to_json(model):
@@ -190,6 +165,20 @@ def whole_program_of(model: Model[Any], result: xr.DataTree) -> Program[Any]:
     if program.latent is not None:
         check_responsibility(program, result)
     return program
+
+
+def check_one_kind(model: Model[Any]) -> None:
+    """Raise for a model of several kinds of judgement, where one is asked for."""
+    parts = models_of(model)
+    if "" not in parts:
+        first = next(iter(parts))
+        problem = "is of several kinds of judgement, and this is asked of one kind at a time"
+        expected = (
+            f"take one of the parts {', '.join(map(repr, parts))}, and pass its"
+            " model and its result"
+        )
+        instead = f"rt.fitting.part(model, result, {first!r})"
+        refuse("model", model, problem, expected, instead=instead)
 
 
 def stored_model(result: xr.DataTree) -> str:
@@ -222,74 +211,6 @@ def lead_coords(result: Any) -> dict[str, np.ndarray]:
     return {axis: result["posterior"][axis].values for axis in ("chain", "draw")}
 
 
-def fit_warnings(program: Program[Any], result: xr.DataTree) -> tuple[str, ...]:
-    """Sentences of the model about a fit; see `raters.Model.warnings`."""
-    draws = {name: np.asarray(result["posterior"][name].values) for name in program.sites}
-    # A sentence about shares of the draws needs no more of them than show a share of a twentieth.
-    chains, number = next(iter(draws.values())).shape[:2]
-    largest = max(value[0, 0].size for value in draws.values())
-    kept = max(_SHOWN // (largest * chains), _FEWEST_SHOWN)
-    draws = {name: value[:, :: max(number // kept, 1)] for name, value in draws.items()}
-    responsibility = None
-    if program.latent is not None:
-        table = result[program.latent.group]["responsibility"]
-        responsibility = table.transpose(*program.latent.axes).values
-    model, data = program.model, program.data
-    known = set(model.warnings(data))
-    sentences = model.warnings(data, Fit(draws, responsibility))
-    return tuple(one for one in sentences if one not in known)
-
-
-def pointwise(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
-    """Log-likelihood of each unit of the data under every draw, as a result stores it."""
-    values, sizes = draws_of(program, result)
-    # Computed in float32, the likeliest outcomes have equal log-likelihoods, and Pareto smoothing
-    # refuses equal tails.
-    table = in_double(pointwise_log_likelihood, program, values).astype(np.float32)
-    variable = (("chain", "draw", program.unit), table.reshape(*sizes, -1))
-    names = names_array(program.data.coords[program.unit])
-    return xr.Dataset(
-        {program.model.observed: variable}, lead_coords(result) | {program.unit: names}
-    )
-
-
-@partial(jax.jit, static_argnums=0)
-def _mean_responsibility(model: Model[Any], data: Any, draws: Values) -> Float[Array, "unit class"]:
-    num_draws = len(next(iter(draws.values())))
-
-    def add(
-        total: Float[Array, "unit class"], values: Values
-    ) -> tuple[Float[Array, "unit class"], None]:
-        return total + responsibility(model, data, values), None
-
-    one = jax.eval_shape(
-        lambda: responsibility(model, data, jax.tree.map(lambda value: value[0], draws))
-    )
-    return jax.lax.scan(add, jnp.zeros(one.shape), draws)[0] / num_draws
-
-
-def responsibilities(program: Program[Any], result: xr.DataTree) -> xr.DataArray:
-    """Posterior probability of each class of each unit, averaged over (evenly thinned) draws."""
-    latent, data = program.latent, program.data
-    assert latent is not None
-    values, sizes = draws_of(program, result)
-    num_draws = sizes[0] * sizes[1]
-    keep = min(num_draws, max(_FEWEST, _AVERAGED // max(program.num_units * latent.size, 1)))
-    rows = np.linspace(0, num_draws - 1, keep).astype(int)
-    with jax.enable_x64(True):
-        draws = {name: np.asarray(value[rows], np.float64) for name, value in values.items()}
-        on_device = jax.tree.map(jnp.asarray, data)
-        mean = np.asarray(_mean_responsibility(program.model, on_device, draws))
-    coords = {axis: names_array(program.coords[axis]) for axis in latent.axes}
-    return xr.DataArray(_evened(mean), dims=latent.axes, coords=coords, name="responsibility")
-
-
-def _evened(probs: Float[np.ndarray, "unit class"]) -> Float[np.ndarray, "unit class"]:
-    """Probabilities of which the largest are equal where rounding alone tells them apart."""
-    largest = probs.max(axis=1, keepdims=True)
-    return np.where(probs >= largest - _ROUNDING, largest, probs)
-
-
 def identity_of(program: Program[Any]) -> str:
     """Digest of a model and its data, the same once a fit of them is saved and read."""
     model, data = program.model, program.data
@@ -301,3 +222,130 @@ def identity_of(program: Program[Any]) -> str:
         digest.update(f"{name}{values.shape}".encode())
         digest.update(values)
     return digest.hexdigest()
+
+
+# ---------------------------------------------------------------- checks of draws
+
+# Single precision may leave a support by rounding: by less than this share of its width, or of 1.
+_ROUNDING = 1e-4
+
+
+def check_posterior(
+    program: Program[Any], result: xr.DataTree, group: str = "posterior", parameter: str = "result"
+) -> None:
+    """Raise unless a result has finite draws of each site, inside its support."""
+    tree: Any = result.children.get(group, {})
+    lead = () if group == "mode" else ("chain", "draw")
+    for name, site in program.sites.items():
+        draws, dims = tree.get(name), (*lead, *site.dims)
+        _check_array(program, draws, f"draws of {name!r}", dims, site.shape, parameter)
+        check_values(draws.values, name, site, parameter)
+
+
+def check_values(values: Float[np.ndarray, " ..."], name: str, site: Site, parameter: str) -> None:
+    """Raise unless the values of a site are finite, and inside its support."""
+    _check_none(~np.isfinite(values), name, "not finite", parameter)
+    _check_none(_outside(values, site), name, "outside of its support", parameter)
+
+
+def check_responsibility(program: Program[Any], result: xr.DataTree) -> None:
+    """Raise unless a result has the probability of each latent class of each unit."""
+    latent = program.latent
+    assert latent is not None
+    group: Any = result.children.get(latent.group, {})
+    probs, shape = group.get("responsibility"), (program.num_units, latent.size)
+    _check_array(program, probs, "probabilities of classes", latent.axes, shape, "result")
+    _check_none(~np.isfinite(probs.values).all(-1), latent.group, "not finite", "result")
+    _check_none(_off_simplex(probs.values), latent.group, "no probabilities", "result")
+
+
+def _check_array(
+    program: Program[Any],
+    values: Any,
+    what: str,
+    dims: tuple[str, ...],
+    shape: tuple[int, ...],
+    parameter: str,
+) -> None:
+    """Raise unless an array of a result has the axes, the size and the names that were fitted."""
+    names = {axis: names_array(known).astype(str) for axis, known in program.coords.items()}
+    same = values is not None and values.dims == dims and values.dtype.kind in "iuf" and values.size
+    if not (
+        same
+        and values.shape[len(dims) - len(shape) :] == shape
+        and {"chain", "draw"} & set(dims) <= set(values.coords)
+        and all(
+            np.array_equal(np.asarray(values[axis], str), names[axis])
+            for axis in dims
+            if axis in names and axis in values.coords
+        )
+    ):
+        problem = f"does not hold the {what} as they were fitted, along {dims}"
+        expected = f"pass a result, as fitted with {program.model!r} or as read back from its file"
+        instead = "rt.fit(model, data, seed=0)"
+        refuse(parameter, problem=problem, expected=expected, instead=instead)
+
+
+def check_finite(result: xr.DataTree) -> None:
+    """Raise unless all draws in a result are finite, whatever it was fitted with."""
+    for name, draws in result["posterior"].data_vars.items():
+        if draws.dtype.kind in "iuf":
+            _check_none(~np.isfinite(draws.values), str(name), "not finite", "result")
+
+
+def _check_none(wrong: Bool[np.ndarray, " ..."], name: str, what: str, parameter: str) -> None:
+    """`DataError` for values that are wrong."""
+    if wrong.any():
+        problem = (
+            f"holds {int(wrong.sum()):,} of {wrong.size:,} values of {name!r} that are"
+            f" {what}, as after a fit that failed"
+        )
+        expected = "pass a result as it was fitted, by settings or a back-end that succeed"
+        instead = "rt.fit(model, data, seed=0), and heed its warnings"
+        refuse(parameter, problem=problem, expected=expected, instead=instead, error=DataError)
+
+
+def _off_simplex(values: Float[np.ndarray, " ..."]) -> Bool[np.ndarray, " ..."]:
+    """True for each vector that is none of probabilities, by more than rounding."""
+    off = np.abs(values.sum(-1) - 1) > _ROUNDING
+    return np.asarray(off | (values.min(-1) < -_ROUNDING))
+
+
+def _outside(values: Float[np.ndarray, " ..."], site: Site) -> Bool[np.ndarray, " ..."]:
+    """True for each value outside of a support by more than rounding."""
+    if site.support is constraints.simplex:
+        return _off_simplex(values)
+    low, high = (getattr(site.support, end, None) for end in ("lower_bound", "upper_bound"))
+    if low is None and high is None:
+        return ~np.asarray(site.support(values))
+    slack = _ROUNDING * (1.0 if low is None or high is None else np.asarray(high - low))
+    wrong = np.zeros(values.shape, bool)
+    if low is not None:
+        wrong |= values < np.asarray(low) - slack
+    if high is not None:
+        wrong |= values > np.asarray(high) + slack
+    return wrong
+
+
+def check_several(result: xr.DataTree, purpose: str) -> None:
+    """Raise unless a result has two draws or more."""
+    sizes = result["posterior"].sizes
+    if (num_draws := sizes["chain"] * sizes["draw"]) < 2:
+        problem = f"has {num_draws} draw, and {purpose}"
+        refuse("result", problem=problem, expected="fit with more draws")
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def under_draws(
+    function: Callable[..., Any], model: Model[Any], data: Any, draws: Values
+) -> dict[str, jax.Array] | jax.Array:
+    """A function of a model, its data and values under each draw, compiled."""
+    return jax.lax.map(partial(function, model, data), draws)
+
+
+def in_double(function: Callable[..., Any], program: Program[Any], draws: Values) -> Any:
+    """As `under_draws`, of a program in double precision; arrays of NumPy."""
+    with jax.enable_x64(True):
+        values = {name: np.asarray(value, np.float64) for name, value in draws.items()}
+        data = jax.tree.map(jnp.asarray, program.data)
+        return jax.tree.map(np.asarray, under_draws(function, program.model, data, values))

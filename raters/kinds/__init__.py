@@ -323,7 +323,7 @@ def registered_kinds() -> tuple[Kind, ...]:
 def kind_of(data: Judgements | type[Judgements]) -> Kind:
     """The kind of a container, or of its class: that of a subclass before that of its base."""
     container: type[Any] = data if isinstance(data, type) else type(data)
-    kinds = {kind.data: kind for kind in reversed(registered_kinds())}
+    kinds = {kind.data: kind for kind in reversed(_registry().values())}
     base = next((base for base in container.__mro__ if base in kinds), None)
     if base is None:
         problem = f"is of {container.__name__}, no registered kind of judgement"

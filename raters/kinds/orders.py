@@ -9,18 +9,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.sparse import csr_array
 
 from raters.auditing.intervals import table
 from raters.auditing.truth.calibration import Calibration, Drawn, Given, codes_of, number_of_draws
-from raters.auditing.truth.known_orders import KnownOrders
-from raters.auditing.truth.statements import of_orders
+from raters.auditing.truth.statements import KnownOrders, of_orders
 from raters.auditing.truth.true_orders import draw_true_rewards_of_worlds
 from raters.errors import refuse
 from raters.fitting.result import draws_of
 from raters.kinds import AuditLimits, Quantities, kind_of
-from raters.kinds.comparisons import audit as comparisons
+from raters.model import OPEN_MIRROR, Sign, Values, in_mirror
+from raters.models.comparisons.directions import directed, has_directions
 from raters.program import Program
 
 AnnotatorDraws = Float[np.ndarray, "draw annotator"]
@@ -28,6 +28,23 @@ PerCompetence = Float[np.ndarray, "*annotator competence"]
 
 # Draws of accuracies that an audit reads.
 _AUDIT_DRAWS = 400
+
+
+def competences(program: Program[Any], draws: Values) -> AnnotatorDraws:
+    """Competence of each annotator under each draw, that of a drawn type where there are types."""
+    if not has_directions(program):
+        return np.asarray(draws["competence"])
+    return directed(program.model, program.data, draws)
+
+
+def in_other_world(program: Program[Any], competence: AnnotatorDraws) -> Bool[np.ndarray, " draw"]:
+    """Draws in the less probable of two mirrored worlds."""
+    other = in_mirror(competence)
+    mirrored = any(
+        isinstance(one, Sign) and {"reward", "worth", "coefficient"} & set(one.sites)
+        for one in program.model.symmetries
+    )
+    return other & (mirrored and other.mean() >= OPEN_MIRROR)
 
 
 @dataclass(frozen=True)
@@ -107,8 +124,8 @@ class OrderCalibration(Calibration):
         known = len(orders.better)
         other = np.zeros(len(reward), bool)
         if "competence" in draws:
-            competence = np.asarray(comparisons.competences(program, draws), float)
-            other = comparisons.in_other_world(program, competence)
+            competence = np.asarray(competences(program, draws), float)
+            other = in_other_world(program, competence)
         number = number_of_draws(max(len(stated.better), data.num_items), 1)
         scores = stated.scores(trusted, data.num_items) if known else csr_array((data.num_items, 1))
         drawn, sizes = draw_true_rewards_of_worlds(reward, other, orders, number, rng, scores)

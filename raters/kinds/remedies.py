@@ -1,4 +1,4 @@
-"""Discrepancies of single kinds of judgement, and the models that mend them."""
+"""What discrepancies of several kinds share: excess over cells, and what would mend it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
+from raters.checking.discrepancies import Measure, PerRow, Rows
 from raters.program import Program
+
+
+def excesses(cell: Rows, of_draw: Callable[[Any], tuple[PerRow, PerRow]]) -> Measure:
+    """Mean over cells of the squared sum of residuals over its variance under the model; `of_draw`
+    gives both by row."""
+
+    def measure(draw: Any) -> float:
+        residual, variance = of_draw(draw)
+        total, expected = np.bincount(cell, residual), np.bincount(cell, variance)
+        # One more: what nobody is expected to choose would decide alone.
+        return float((total**2 / (expected + 1.0)).mean())
+
+    return measure
+
 
 #: Sentence on what mends a discrepancy, with the classes of models that have it already.
 Remedy = tuple[type | tuple[type, ...], str]
@@ -22,14 +36,3 @@ def remedy(*high: Remedy, low: Sequence[Remedy] = ()) -> Callable[[Program[Any],
         return "; ".join(text for has, text in texts if not isinstance(program.model, has))
 
     return mend
-
-
-def excess(
-    cell: Int[np.ndarray, " row"],
-    residual: Float[np.ndarray, " row"],
-    variance: Float[np.ndarray, " row"],
-) -> float:
-    """Mean over cells of the squared sum of residuals over its variance under the model."""
-    total, expected = np.bincount(cell, residual), np.bincount(cell, variance)
-    # One more: what nobody is expected to choose would decide alone.
-    return float((total**2 / (expected + 1.0)).mean())

@@ -9,10 +9,9 @@ import numpy as np
 import xarray as xr
 
 from raters.auditing.audit import Audit
-from raters.auditing.precision import effective_draws, margin_of_error, mixing_of
-from raters.auditing.verdicts import DIFFERS, verdicts
+from raters.auditing.verdicts import DIFFERS, effective_draws, margin_of_error, mixing_of, verdicts
 from raters.errors import SettingError
-from raters.fitting.result import fit_warnings
+from raters.fitting.parts import fit_warnings
 from raters.fitting.storage import from_json
 from raters.inference import NUTS, SVI, Backend, PGGibbs
 from raters.inference.importance import largest_k

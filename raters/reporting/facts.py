@@ -14,9 +14,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from raters.auditing.agreement import agreement, is_measurable
+from raters.auditing.agreement import agreement, is_measurable, pairwise
 from raters.auditing.audit import Audit, audit
-from raters.auditing.pairwise import pairwise
 from raters.auditing.verdicts import DIFFERS, IN_QUESTION, VERDICTS
 from raters.errors import DataError, DataWarning, refuse
 from raters.fitting.result import program_of

@@ -13,8 +13,7 @@ import xarray as xr
 from raters.auditing.audit import Audit
 from raters.errors import SettingError, refuse
 from raters.errors.validation import checked
-from raters.fitting.draws import check_several
-from raters.fitting.result import identity_of, program_of
+from raters.fitting.result import check_several, identity_of, program_of
 from raters.judgements.base import Judgements
 from raters.kinds import AuditContext
 from raters.model import Model

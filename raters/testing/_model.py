@@ -37,8 +37,7 @@ from raters.model import (
 from raters.program import Program, observed_sites, skeleton, trace
 from raters.reporting.cite import cited_entries
 from raters.testing import _kinds
-from raters.testing._blocks import check_blocks
-from raters.testing._densities import densities
+from raters.testing._blocks import check_blocks, densities
 
 _TOLERANCE = 1e-8
 

@@ -18,7 +18,7 @@ from raters.judgements.base import Judgements
 from raters.judgements.names import names_array
 from raters.model import Model, Shift
 from raters.program import LatentClass, Program, Site
-from raters.testing._densities import densities
+from raters.testing._blocks import densities
 
 
 @checked

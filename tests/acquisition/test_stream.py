@@ -10,7 +10,7 @@ import pytest
 
 import raters as rt
 from raters.acquisition import Policy, Random, Top
-from raters.acquisition.campaign import stream
+from raters.acquisition.campaign import ledger as stream
 from raters.acquisition.campaign.campaign import Campaign
 from raters.acquisition.campaign.journal import Journal
 from raters.acquisition.scores import Bald

@@ -11,7 +11,7 @@ from scipy.special import expit, softmax, xlogy
 
 import raters as rt
 from raters.acquisition import Posterior, synthesize
-from raters.acquisition.synthesis import _described, score_of
+from raters.acquisition.suggestions import _described, score_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::raters.errors.ConvergenceWarning"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.auditing.precision import effective_draws, enough, margin_of_error
+from raters.auditing.verdicts import effective_draws, enough, margin_of_error
 from tests import hand
 
 VOTES = hand.votes(("a", "b", "x"), ("b", "a", "x"), ("a", "b", "y"), ("b", "a", "y"))

@@ -13,7 +13,7 @@ import raters as rt
 from raters.checking import discrepancies as generic
 from raters.checking.discrepancies import Draw, Layout
 from raters.checking.predictive import Check, holm
-from raters.fitting.replicates import answer_counts, single, source_rows
+from raters.fitting.predict import answer_counts, single, source_rows
 from raters.kinds.comparisons import discrepancies as of_pairs
 from tests import hand
 

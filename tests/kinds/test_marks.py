@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.auditing.pairwise import pairwise
+from raters.auditing.agreement import pairwise
 from raters.errors import DataError, SettingError
-from raters.testing._densities import densities
+from raters.testing._blocks import densities
 from tests.kinds.marks import Marks, Mild, table
 from tests.refusals import raises_about
 

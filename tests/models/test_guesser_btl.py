@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 import raters as rt
 from raters.fitting.result import draws_of
-from raters.kinds.comparisons.audit import competences
+from raters.kinds.orders import competences
 from raters.models.comparisons import guesser_btl
 from raters.program import class_probs
 

@@ -17,7 +17,7 @@ from scipy.stats import beta, dirichlet, lognorm
 
 import raters as rt
 from raters.distributions.type_mixture import TypeMixture
-from raters.kinds.labels.types import type_probs, type_probs_given
+from raters.kinds.labels.audit import type_probs
 from raters.models.labels.guesser_dawid_skene import ways_of_guessing
 from raters.program import Program
 
@@ -136,7 +136,7 @@ def test_types_given_classes_are_those_of_the_evidence(model, polarised) -> None
     """Bayes' rule with the evidence in closed form, and a prior that is known."""
     classes = np.array([[0, 1, 0, 1, 1], [0, 1, 1, 1, 1]])
     program, draws = Program(model, polarised), _drawn(model, polarised, 2)
-    found = type_probs_given(program, draws, classes)
+    found = type_probs(program, draws, classes)
     assert tuple(found) == ("competent", "guesser", "adversary")
     item, annotator, label = (np.asarray(getattr(polarised, name)) for name in _COLUMNS)
     mean, level = float(draws["mean_competence"][0]), float(draws["concentration"][0])
@@ -173,9 +173,9 @@ def test_an_earlier_record_counts_as_labels_of_known_items(model, polarised) -> 
     np.add.at(record, (annotator[earlier], classes[item[earlier]], label[earlier]), 1)
     rest = dataclasses.replace(polarised.rows(np.flatnonzero(~earlier)), record=record)
     draws = _drawn(model, polarised, 1)
-    whole = type_probs_given(Program(model, polarised), draws, classes[None])
+    whole = type_probs(Program(model, polarised), draws, classes[None])
     codes = classes[np.asarray(rest.unit_code)]
-    parts = type_probs_given(Program(model, rest), draws, codes[None])
+    parts = type_probs(Program(model, rest), draws, codes[None])
     np.testing.assert_allclose(list(parts.values()), list(whole.values()), rtol=1e-4)
 
 

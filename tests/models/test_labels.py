@@ -13,7 +13,7 @@ import raters as rt
 from raters.acquisition import Posterior
 from raters.acquisition.scores import Bald
 from raters.errors import DataError
-from raters.fitting.result import fit_warnings
+from raters.fitting.parts import fit_warnings
 from raters.program import Program
 from tests import hand
 from tests.refusals import raises_about

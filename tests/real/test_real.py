@@ -10,7 +10,8 @@ from scipy.stats import kendalltau, spearmanr
 
 import raters as rt
 from raters.errors import ConvergenceWarning, DataError, DataWarning
-from raters.fitting.result import fit_warnings, program_of
+from raters.fitting.parts import fit_warnings
+from raters.fitting.result import program_of
 from tests.real import data_folder
 from tests.refusals import raises_about
 

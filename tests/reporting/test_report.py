@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 
 import raters as rt
-from raters.auditing.pairwise import pairwise
+from raters.auditing.agreement import pairwise
 from raters.errors import SettingError
 from raters.fitting.storage import to_json
 from raters.inference import Backend

@@ -17,8 +17,8 @@ import raters as rt
 from raters.checking import predictive
 from raters.checking.discrepancies import Layout
 from raters.checking.predictive import Check
-from raters.fitting import replicates
-from raters.fitting.replicates import single
+from raters.fitting import predict as replicates
+from raters.fitting.predict import single
 from raters.kinds import kind_of
 from raters.program import Program, prior_draws
 

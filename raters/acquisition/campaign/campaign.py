@@ -14,7 +14,6 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
-from raters.acquisition.campaign import stream as streams
 from raters.acquisition.campaign.fits import Fits
 from raters.acquisition.campaign.journal import (
     Journal,
@@ -26,9 +25,12 @@ from raters.acquisition.campaign.journal import (
 )
 from raters.acquisition.campaign.ledger import (
     Account,
+    Decision,
     Ledger,
+    Stream,
     history_table,
     question_table,
+    row_of,
     stream_table,
 )
 from raters.acquisition.campaign.settings import (
@@ -42,7 +44,6 @@ from raters.acquisition.campaign.settings import (
     stored_settings,
 )
 from raters.acquisition.campaign.stopping import ExpectedAccuracy, ExpectedTau, OrderIsRight, Stop
-from raters.acquisition.campaign.stream import Decision
 from raters.acquisition.policy import Policy
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
@@ -322,10 +323,10 @@ class Campaign:
         """
         if rate is not None:
             share("rate", rate)
-        row = streams.row_of(self.pool, question)
+        row = row_of(self.pool, question)
         with self._lock:
             while True:
-                snapshot, stream = self._journal.read(), streams.Stream.of(self._journal, rate)
+                snapshot, stream = self._journal.read(), Stream.of(self._journal, rate)
                 account = self._ledger.account(snapshot, self.budget)
                 questions, best = list[Question](), math.nan
                 if reason := self._why_done(snapshot, account):

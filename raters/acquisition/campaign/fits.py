@@ -13,8 +13,8 @@ from jaxtyping import Float
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions.pool import seed_of
 from raters.errors import ConvergenceWarning, refuse
-from raters.fitting.draws import check_values
 from raters.fitting.fit import check_whole, run
+from raters.fitting.result import check_values
 from raters.inference import Backend
 from raters.inference.mixing import warn_unless_converged
 from raters.judgements.base import Judgements
@@ -71,13 +71,13 @@ class Fits:
         return weighted if weighted.effective_draws >= _LEAST_SHARE * weighted.weight.size else None
 
     def _refit(self, answers: Outcomes, data: Judgements, padded: Judgements) -> Posterior:
-        if self._backend.why_not(Program(self._model, data)):
+        program = Program(self._model, padded)
+        if self._backend.why_not(program):
             # A mixture needs as many annotators as types: until they have answered, draws of the
             # prior are used.
             return prior(self._model, self._pool, self._seed).after(padded)
         seed = seed_of(self._seed, 1, 1 + int(np.isfinite(answers).sum()))
         check_whole(data)
-        program = Program(self._model, padded)
         with warnings.catch_warnings():
             # Short fits have not converged to the second digit: `Campaign.status` says so.
             warnings.simplefilter("ignore", ConvergenceWarning)

@@ -1,16 +1,23 @@
-"""Ledger of a campaign: what quotas, budget and answers leave to ask; tables of questions."""
+"""What a campaign may ask: what quotas, budget and answers leave of its pool, and whether to ask a
+question that arrives, by its rank among those seen lately; tables of questions."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
-from raters.acquisition.campaign.journal import Seen, Snapshot
+from raters.acquisition.campaign.journal import Journal, Question, Seen, Snapshot
+from raters.acquisition.campaign.settings import chooses_at_random
 from raters.acquisition.policy import Policy
+from raters.acquisition.posterior import Posterior
+from raters.acquisition.questions.pool import seed_of
+from raters.errors import DataError, refuse
+from raters.errors.validation import instance
 from raters.judgements.base import Judgements
 from raters.judgements.display import display_name
 
@@ -124,3 +131,153 @@ def stream_table(pool: Judgements, seen: list[Seen], ids: list[str]) -> xr.Datas
     }
     places = np.arange(1, len(seen) + 1)
     return xr.Dataset({name: ("seen", one) for name, one in columns.items()}, {"seen": places})
+
+
+# ---------------------------------------------------------------- questions that arrive
+
+# Number of questions seen last that an arriving one is compared with.
+RECENT = 300
+# Share of the stream that is asked where none is given.
+DEFAULT_RATE = 0.1
+# Part of the rate by which the level moves after each question: what is asked is never more than
+# 1 / STEP + 1 = 11 questions above the rate.
+STEP = 0.1
+# Number of questions of the pool for criteria that read the other questions, as EPIG does.
+_OTHERS = 256
+_BLOCK = 1024
+
+PerSeen = Float[np.ndarray, " seen"]
+
+
+class Decision(NamedTuple):
+    """Decision on a question that arrived, with its id for `Campaign.tell`, and a reason in words.
+
+    `score` is by the policy, per cost; it is asked from `threshold` on, which is infinite where the
+    lot decides, as for the first questions. `best` is the highest score among this question and
+    those seen lately: the regret against a pool of them is ``best - score``. NaN where the question
+    could not be asked, or the policy asks at random.
+    """
+
+    ask: bool
+    id: str | None
+    score: float
+    threshold: float
+    reason: str
+    best: float = math.nan
+
+
+def rank(score: PerSeen, lot: PerSeen, chance: float, level: float) -> tuple[bool, float]:
+    """Decide on the last question by its rank among some: whether to ask, and from which score."""
+    others, most = len(score) - 1, math.floor(level * len(score) - chance)
+    above = others - int(np.flatnonzero(np.lexsort((lot, score)) == others)[0])
+    if most < 0:
+        return False, math.inf
+    threshold = -math.inf if most >= others else float(np.sort(score[:-1])[::-1][most])
+    return above <= most, threshold
+
+
+def next_level(level: float, rate: float, asked: bool) -> float:
+    """Move the level by γ(ρ − a), a = 1 where the question was asked (Gibbs and Candès 2021)."""
+    return level + STEP * rate * (rate - float(asked))
+
+
+def lots(seed: int, begin: int, end: int) -> Float[np.ndarray, "place 2"]:
+    """Lot and chance of the questions in these places of the stream, all uniform on [0, 1]."""
+    first, last = begin // _BLOCK, (end - 1) // _BLOCK
+    blocks = [
+        np.random.default_rng([seed, 2, number]).random((_BLOCK, 2))
+        for number in range(first, last + 1)
+    ]
+    return np.concatenate(blocks)[begin - first * _BLOCK : end - first * _BLOCK]
+
+
+class Stream(NamedTuple):
+    """State of a stream: questions seen lately, number of all, level and rate for the next one."""
+
+    recent: list[Seen]
+    place: int
+    level: float
+    rate: float
+
+    @classmethod
+    def of(cls, journal: Journal, rate: float | None) -> Stream:
+        """State in a journal; a `rate` that is not the rate in it begins the level anew."""
+        recent, place = journal.read_seen(RECENT)
+        level, before = (recent[-1].level, recent[-1].rate) if recent else (math.nan, math.nan)
+        if rate is None:
+            rate = before if recent else DEFAULT_RATE
+        return cls(recent, place, level if rate == before else rate, float(rate))
+
+    def let_go(self, row: int, reason: str, *, moves: bool = True) -> Seen:
+        """Decision on a question that cannot be asked; without `moves` the level stays."""
+        level = next_level(self.level, self.rate, False) if moves else self.level
+        return Seen(row, None, math.inf, level, self.rate, None, reason)
+
+    def decide(
+        self,
+        row: int,
+        snapshot: Snapshot,
+        ledger: Ledger,
+        account: Account,
+        policy: Policy,
+        posterior: Posterior,
+        seed: int,
+    ) -> tuple[Seen, list[Question], float]:
+        """Decision on a question, given the open ones; the question if asked; `Decision.best`."""
+        scored = [place for place, seen in enumerate(self.recent) if seen.score is not None]
+        rows = [*(self.recent[place].row for place in scored), row]
+        new, pool = seed_of(seed, 3, self.place), ledger.pool
+        size, pending = min(_OTHERS, pool.num_rows), pool.rows(np.sort(snapshot.row[snapshot.open]))
+        others = np.random.default_rng(new).choice(pool.num_rows, size, replace=False)
+        questions = pool.rows(np.concatenate([rows, others]))
+        score = policy.values(posterior, questions, seed=new, pending=pending)[: len(rows)]
+        lot = lots(seed, self.place - len(self.recent), self.place + 1)[[*scored, -1]]
+        ask, threshold = rank(score, lot[:, 0], float(lot[-1, 1]), self.level)
+        value, judge, asked = float(score[-1]), int(ledger.judge[row]), account.asked
+        if asked[judge] < policy.least_share * (asked.sum() + 1):
+            name = display_name(pool.judges[judge])
+            ask, reason = True, f"{name} is short of the least share of the questions"
+        elif math.isinf(threshold):
+            drawn = "asks it" if ask else "lets it go"
+            reason = f"the lot {drawn}: too few questions to compare it with ({len(scored)})"
+        else:
+            side = "above" if value > threshold else "below" if value < threshold else "at"
+            reason = f"its score {value:.3g} is {side} the threshold {threshold:.3g}"
+        level = next_level(self.level, self.rate, ask)
+        asks = [Question(row, judge, value, float(ledger.cost[judge]))] if ask else []
+        # By chance nothing is better than anything else.
+        best = math.nan if chooses_at_random(policy) else float(score.max())
+        return Seen(row, value, threshold, level, self.rate, None, reason), asks, best
+
+
+def row_of(pool: Judgements, question: Any) -> int:
+    """Row of the pool that holds a question."""
+    judge = np.asarray(pool.codes(pool.judge))
+    columns = list(pool.rows(slice(0, 1)).question_names())
+    such = f"question={dict.fromkeys(columns, '...')}"
+    if isinstance(question, Mapping):
+        if set(question) != set(columns):
+            expected = f"give a name for each of {', '.join(columns)}"
+            refuse("question", question, expected=expected, instead=such, error=DataError)
+        by = [code for code, name in enumerate(pool.judges) if name == question["by"]]
+        rows = np.flatnonzero(np.isin(judge, by))
+        table, ways = pool.rows(rows).question_names(), [dict(question)]
+        if pool.pair is not None and pool.exchangeable:
+            first, second = pool.pair
+            ways.append({**question, first: question[second], second: question[first]})
+        each = [np.all([table[name] == way[name] for name in table], axis=0) for way in ways]
+        matches = rows[np.any(each, axis=0)]
+    else:
+        instance("question", question, type(pool), "a question", such)
+        if question.num_rows != 1:
+            problem, expected = f"holds {question.num_rows} rows", "give one question at a time"
+            refuse("question", problem=problem, expected=expected, error=DataError)
+        asked = question.asked_of(pool)
+        rows = np.flatnonzero(judge == int(asked.codes(pool.judge)[0]))
+        keys, key = np.split(pool.rows(rows).keys(asked), [len(rows)])
+        matches = rows[keys == key[0]]
+    if not len(matches):
+        expected = "start a campaign whose pool has every question that may arrive"
+        shown = question if isinstance(question, Mapping) else type(question).__name__
+        refuse("question", shown, "is none of this campaign's pool", expected, error=DataError)
+    return int(matches[0])

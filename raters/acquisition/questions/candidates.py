@@ -10,9 +10,8 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from jaxtyping import Bool, Int, Num
 
-from raters.acquisition.questions.numbered import Abilities, Available, sample
+from raters.acquisition.questions.numbered import Abilities, Available, sample, shape_of, subsets
 from raters.acquisition.questions.pool import check_askable
-from raters.acquisition.questions.sets import shape_of, subsets
 from raters.errors import DataError, refuse
 from raters.errors.validation import boolean, one_of, seed_number, whole
 from raters.judgements.base import Judgements

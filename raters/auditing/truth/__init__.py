@@ -2,8 +2,8 @@
 
 - `calibration`: `raters.calibrate`, from a fit and known truths to statements; what is special to
   classes and to orders is in `raters.kinds.labels.truth` and `raters.kinds.orders`.
-- `statements`, `known_orders`, `gold_weights`: what is said, what is known, and its weight.
-- `true_classes` and `effects`, `true_orders`: draws of the truth, with the equations.
+- `statements`, `gold_weights`: what is said, what is known, and its weight.
+- `true_classes`, `true_orders`: draws of the truth, with the equations.
 - `annotator_accuracy`: draws of the annotators' accuracies, by `slice_sampling`.
 - `anchor_check`: what the known truths alone say, and comparisons of two judges.
 """

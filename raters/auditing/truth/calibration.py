@@ -6,7 +6,7 @@ import abc
 import warnings
 from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,8 +19,7 @@ from raters.auditing.truth.annotator_accuracy import Accuracies, draw_accuracies
 from raters.auditing.truth.statements import Statements, by_annotator
 from raters.errors import PACKAGE, DataError, DataWarning, refuse
 from raters.errors.validation import checked, share
-from raters.fitting.draws import check_several
-from raters.fitting.result import program_of
+from raters.fitting.result import check_several, program_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import name_text, names_array, plural, shorten
 from raters.kinds import AuditLimits, Quantities, kind_of
@@ -227,39 +226,6 @@ class Calibration(abc.ABC):
     def draw(cls, given: Given) -> Drawn:
         """Draw the truth; raise unless the model can be calibrated."""
 
-    @classmethod
-    def of(
-        cls,
-        program: Program[Any],
-        result: xr.DataTree,
-        gold: Any,
-        reference: tuple[Any, ...],
-        level: float,
-        seed: int,
-    ) -> Self:
-        """Calibrate a fit; see `raters.calibrate`."""
-        data: Any = program.data.unpadded()
-        trusted, rng = trusted_codes(data, reference), np.random.default_rng(seed)
-        drawn = cls.draw(Given(program, result, gold, trusted, level, rng))
-        doubt = contradiction(drawn.contradicted, cls.known_truths) or drawn.doubt
-        if doubt:
-            warnings.warn(doubt, DataWarning, skip_file_prefixes=PACKAGE)
-        doubts, recorded = (doubt,) * bool(doubt), drawn.statements.record is not None
-        marks = drawn.statements.marks(drawn.truth, data.num_annotators)
-        accuracies = draw_accuracies(marks, seed)
-        draws = {"accuracy": accuracies.own, "ability": accuracies.ability}
-        return cls(
-            truth=xr.DataArray(drawn.truth, {"item": names_array(data.items)}, ("draw", "item")),
-            annotators=table("annotator", data.annotators, {}, draws, level),
-            anchor=Anchor(
-                drawn.known, reference, recorded, by_trusted=drawn.by_trusted, doubts=doubts
-            ),
-            level=level,
-            accuracies=accuracies,
-            known_answers=drawn.statements.known_answers(),
-            **drawn.others,
-        )
-
 
 @checked
 def calibrate(
@@ -340,9 +306,16 @@ def calibrate(
     return calibrated(program, result, gold, tuple(reference), level, seed)
 
 
-def calibrated(program: Program[Any], result: Any, gold: Any, *options: Any) -> Calibration:
+def calibrated(
+    program: Program[Any],
+    result: Any,
+    gold: Any,
+    reference: tuple[Any, ...],
+    level: float,
+    seed: int,
+) -> Calibration:
     """Calibration of a fit; see `calibrate`."""
-    kind = kind_of(program.data)
+    kind, data = kind_of(program.data), program.data.unpadded()
     truths = kind.truths
     if truths is None:
         expected = (
@@ -358,7 +331,23 @@ def calibrated(program: Program[Any], result: Any, gold: Any, *options: Any) -> 
             " differ, or leave it out"
         )
         refuse("gold", problem="holds no known truth", expected=expected, error=DataError)
-    return truths.of(program, result, gold, *options)
+    trusted, rng = trusted_codes(data, reference), np.random.default_rng(seed)
+    drawn = truths.draw(Given(program, result, gold, trusted, level, rng))
+    doubt = contradiction(drawn.contradicted, truths.known_truths) or drawn.doubt
+    if doubt:
+        warnings.warn(doubt, DataWarning, skip_file_prefixes=PACKAGE)
+    doubts, recorded = (doubt,) * bool(doubt), drawn.statements.record is not None
+    accuracies = draw_accuracies(drawn.statements.marks(drawn.truth, data.num_annotators), seed)
+    draws = {"accuracy": accuracies.own, "ability": accuracies.ability}
+    return truths(
+        truth=xr.DataArray(drawn.truth, {"item": names_array(data.items)}, ("draw", "item")),
+        annotators=table("annotator", data.annotators, {}, draws, level),
+        anchor=Anchor(drawn.known, reference, recorded, by_trusted=drawn.by_trusted, doubts=doubts),
+        level=level,
+        accuracies=accuracies,
+        known_answers=drawn.statements.known_answers(),
+        **drawn.others,
+    )
 
 
 def check_crowd(reference: str, gold: Any) -> None:

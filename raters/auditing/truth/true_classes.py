@@ -16,14 +16,53 @@ confused with, λ the share of belief in plain votes, and δ the tilt towards ea
 whose mistakes are independent, as the model takes them, ρ = ε = λ = 0. What can be seen of a crowd
 without known classes tells little of these unknowns; their prior is that of public crowds with
 known classes (``benchmarks/crowd_calibration.py``), given what can be seen of the dependence of
-labels (`raters.auditing.truth.dependence`), and known classes of a crowd update it.
+labels, and known classes of a crowd update it.
 
 With known classes annotators have effects of their own: :math:`s_{ik}` is the score of class k by
-the effects of those who labelled the item (`raters.auditing.truth.effects`), and γ its weight, half
-normal a priori. An item of known class has a score that does not know its class, so that γ tells
-how far the effects hold for other items. All these scores share the same known classes, which
-therefore count as 0.7 independent ones each: of 1, 0.7 and 0.4 the one under which intervals held
-most nearly as stated on the crowds of ``benchmarks/gold.py``.
+the effects of those who labelled the item, and γ its weight, half normal a priori. An item of known
+class has a score that does not know its class, so that γ tells how far the effects hold for other
+items. All these scores share the same known classes, which therefore count as 0.7 independent ones
+each: of 1, 0.7 and 0.4 the one under which intervals held most nearly as stated on the crowds of
+``benchmarks/gold.py``.
+
+**Effects of annotators.** With :math:`o_{ik}` the log-probability of class k of item i by the crowd
+alone and :math:`v_{iak}` the weight of annotator a's labels k of the item, the known classes have
+the probabilities
+
+.. math::
+
+    P(t_i = k) \propto \exp\left(o_{ik} + \sum_a \beta_a v_{iak}\right), \qquad
+    \beta_a \sim \mathrm{Normal}(0, \tau^2), \qquad \log \tau \sim \mathrm{Normal}(0, 1).
+
+The effects are modes, and the scores :math:`\sum_a \beta_a v_{iak}` means over values of τ, each
+weighted by its prior and by the leave-one-out probability of the known classes. Each known class
+counts with a weight, 1 where all were drawn with one probability. Scores of an item of known class
+do not use its own class: one step of Newton's method leads from the mode to the one without the
+item (Rad and Maleki 2020, A scalable estimate of the out-of-sample prediction error via approximate
+leave-one-out cross-validation).
+
+**Dependence that can be seen**, of labels of one item by all annotators and by groups of them. What
+is seen is :math:`r_{ia}`, whether the label of annotator a is the likeliest class of item i, less
+the annotator's chance :math:`p_{ia}` of that. With :math:`v_{ia} = p_{ia}(1 - p_{ia})`, sums over
+pairs of labels of one item give the standard score
+
+.. math::
+
+    z = \frac{\sum r_{ia} r_{ib}}{\sqrt{\sum v_{ia} v_{ib}}},
+
+which is about standard normal where labels are independent given the class. How often a crowd is
+wrong together cannot be seen, but labels of crowds that are so depend on each other.
+
+Two annotators are wrong together where their correlation over the items that both labelled,
+
+.. math::
+
+    \rho_{ab} = \frac{\sum_i r_{ia} r_{ib}}{\sqrt{\sum_i r_{ia}^2 \sum_i r_{ib}^2}},
+
+is clearly above what each of them has with the others: by 0.3 above
+:math:`\rho_{a \cdot} + \rho_{\cdot b} - \rho_{\cdot\cdot}`, with medians over the others, and by
+more than one of all pairs would be, with probability 0.001, if products of r had the mean 0. Two
+need some twenty mistakes that they share; a family of most annotators is not seen.
 """
 
 from __future__ import annotations
@@ -33,13 +72,14 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 from jaxtyping import Array, Bool, Float, Int
+from scipy.optimize import minimize
 from scipy.sparse import csr_array
-from scipy.special import expit
+from scipy.sparse.csgraph import connected_components
+from scipy.special import expit, log_softmax, ndtri, softmax
 
 from raters.auditing.truth import slice_sampling
-from raters.auditing.truth.dependence import Visible, visible_dependence
-from raters.auditing.truth.effects import class_scores
 from raters.judgements.counts import pad_to
 from raters.judgements.labels import Labels
 from raters.model import Values
@@ -245,3 +285,145 @@ def draw_true_classes(
     drawn[:, is_known] = truth[is_known]
     probability = np.where(is_known[:, None], np.eye(num_classes)[truth], total / num_draws)
     return probability, total[is_known] / num_draws, drawn
+
+
+# ---------------------------------------------------------------- effects of annotators
+
+Design = Float[np.ndarray, "known true_class annotator"]
+Effects = Float[np.ndarray, " annotator"]
+
+# Values of τ, and annotators with most answers on items of known class who have an effect.
+_SCALES, _ANNOTATORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0), 100
+
+
+def class_scores(
+    votes: csr_array, log_chances: ClassProbs, known: Codes, truth: Codes, weights: PerItem
+) -> ClassProbs:
+    """Scores of the classes of all items, of known ones without their own; rows of `votes` are
+    pairs of an item and a class, columns annotators."""
+    num_classes = log_chances.shape[1]
+    rows = (known[:, None] * num_classes + np.arange(num_classes)).ravel()
+    answers = (votes[rows] > 0).sum(0)
+    who = np.sort(np.argsort(-answers, kind="stable")[:_ANNOTATORS])
+    who = who[answers[who] > 0]
+    if not len(who):
+        return np.zeros((votes.shape[0] // num_classes, num_classes))
+    design = votes[rows][:, who].toarray().reshape(len(known), num_classes, len(who))
+    fits = [_fit(design, log_chances, truth, weights, scale) for scale in _SCALES]
+    effects, left_out, log_probability = map(np.array, zip(*fits, strict=True))
+    weight = softmax(log_probability - np.log(_SCALES) ** 2 / 2)
+    scores: ClassProbs = (votes[:, who] @ (weight @ effects)).reshape(-1, num_classes)
+    scores[known] = np.einsum("s,sik->ik", weight, left_out)
+    return scores
+
+
+def _fit(
+    design: Design, log_chances: ClassProbs, truth: Codes, weights: PerItem, scale: float
+) -> tuple[Effects, ClassProbs, float]:
+    """Effects at their mode given τ, leave-one-out scores of known items, and their likelihood."""
+    items, num_classes = np.arange(len(truth)), design.shape[1]
+    ridge = np.eye(design.shape[2]) / scale**2
+
+    def loss(effect: Effects) -> tuple[float, Effects]:
+        log_probs = log_softmax(log_chances + design @ effect, axis=1)
+        missing = np.exp(log_probs)
+        missing[items, truth] -= 1
+        gradient = np.einsum("i,ik,ika->a", weights, missing, design, optimize=True)
+        fit = weights @ log_probs[items, truth]
+        return effect @ ridge @ effect / 2 - fit, gradient + ridge @ effect
+
+    def curvature(effect: Effects) -> Float[np.ndarray, "annotator annotator"]:
+        probs = softmax(log_chances + design @ effect, axis=1)
+        mean = np.einsum("i,ik,ika->ia", np.sqrt(weights), probs, design, optimize=True)
+        spread = (design * np.sqrt(weights[:, None] * probs)[..., None]).reshape(-1, len(effect))
+        return np.asarray(spread.T @ spread - mean.T @ mean + ridge)
+
+    start = np.zeros(design.shape[2])
+    effect = minimize(loss, start, jac=True, hess=curvature, method="trust-exact").x
+    scores = design @ effect
+    probs = softmax(log_chances + scores, axis=1)
+    solved = np.linalg.solve(curvature(effect), design.reshape(-1, len(effect)).T)
+    leverage = np.einsum("i,ika,ila->ikl", weights, design, solved.T.reshape(design.shape))
+    # The curvature without an item, by the formula of Sherman, Morrison and Woodbury.
+    within = (
+        np.einsum("ik,kl->ikl", probs, np.eye(num_classes)) - probs[:, :, None] * probs[:, None]
+    )
+    missing = np.eye(num_classes)[truth] - probs
+    left = np.linalg.solve(np.eye(num_classes) - leverage @ within, leverage)
+    scores = scores - np.einsum("ikl,il->ik", left, missing)
+    log_probs = log_softmax(log_chances + scores, axis=1)
+    return effect, scores, float(weights @ log_probs[items, truth])
+
+
+# ---------------------------------------------------------------- dependence that can be seen
+
+PerLabel = Float[np.ndarray, " label"]
+
+# Labels of the crowd that each annotator starts with.
+_WEIGHT = 2.0
+# Annotators with most labels among whom groups are looked for, and items that two need in common.
+_COMPARED, _ITEMS = 1000, 20
+# Correlation above that of the others, and chance of finding one where there is none.
+_CORRELATION, _CHANCE = 0.3, 1e-3
+
+
+class Visible(NamedTuple):
+    """Standard score of the dependence of labels of one item, and labels of an item."""
+
+    score: float
+    labels: float
+
+
+def _surprises(labels: Labels, chances: ClassProbs) -> tuple[PerLabel, PerLabel]:
+    """Excess of each label's agreement with the likeliest class over its chance, and the chance."""
+    weight, likeliest = np.asarray(labels.weight, float), chances.argmax(1)[np.asarray(labels.item)]
+    agrees, num_classes = np.asarray(labels.label) == likeliest, chances.shape[1]
+    cell = np.asarray(labels.annotator, np.int64) * num_classes + likeliest
+    size = labels.num_annotators * num_classes
+    number, same = (np.bincount(cell, values, size) for values in (weight, weight * agrees))
+    of_all = [values.reshape(-1, num_classes).sum(0) for values in (same, number)]
+    pooled = np.tile((of_all[0] + 1) / (of_all[1] + 2), labels.num_annotators)
+    chance = ((same + _WEIGHT * pooled) / (number + _WEIGHT))[cell]
+    return agrees - chance, chance
+
+
+def visible_dependence(labels: Labels, chances: ClassProbs) -> Visible:
+    """Dependence of labels given the likeliest class of their item."""
+    surprise, chance = _surprises(labels, chances)
+    item, num_items = np.asarray(labels.item), len(chances)
+
+    def over_pairs(values: PerLabel) -> float:
+        total, squares = (np.bincount(item, part, num_items) for part in (values, values**2))
+        return float((total**2 - squares).sum() / 2)
+
+    score = over_pairs(surprise) / np.sqrt(max(over_pairs(chance * (1 - chance)), 1e-12))
+    return Visible(float(score), len(item) / max(len(np.unique(item)), 1))
+
+
+def alike(labels: Labels, chances: ClassProbs) -> list[Int[np.ndarray, " member"]]:
+    """Groups of annotators who are wrong together, the largest first."""
+    surprise, weight = _surprises(labels, chances)[0], np.asarray(labels.weight, float)
+    cells = np.asarray(labels.annotator), np.asarray(labels.item)
+    shape = labels.num_annotators, labels.num_items
+    # Of an item that an annotator labelled several times, the mean counts.
+    own, there = (csr_array((values, cells), shape) for values in (weight * surprise, weight))
+    own.data, there.data = own.data / np.maximum(there.data, 1e-12), np.sign(there.data)
+    who = np.sort(np.argsort(-there.sum(1), kind="stable")[:_COMPARED])
+    own, there, squares = own[who], there[who], own[who].power(2)
+    product, spread, common, reach = (
+        np.asarray((one @ other.T).toarray())
+        for one, other in ((own, own), (squares, squares), (there, there), (squares, there))
+    )
+    scale, enough = np.sqrt(reach * reach.T), common >= _ITEMS
+    np.fill_diagonal(enough, False)
+    if not enough.any():
+        return []
+    correlation = pd.DataFrame(product / np.maximum(scale, 1e-12)).where(enough)
+    each = correlation.median().fillna(0.0).to_numpy()
+    usual = np.maximum(each[:, None] + each - np.median(each), 0.0)
+    beyond = product - usual * scale
+    limit = -ndtri(2 * _CHANCE / enough.sum())
+    same = enough & (beyond > np.maximum(_CORRELATION * scale, limit * np.sqrt(spread)))
+    _, group = connected_components(csr_array(same), directed=False)
+    members = [who[group == code] for code in np.flatnonzero(np.bincount(group) > 1)]
+    return sorted(members, key=len, reverse=True)

@@ -41,7 +41,7 @@ from scipy.sparse import csr_array
 from scipy.special import log_ndtr, logsumexp, softmax
 
 from raters.auditing.truth import slice_sampling
-from raters.auditing.truth.known_orders import KnownOrders
+from raters.auditing.truth.statements import KnownOrders
 
 ItemDraws = Float[np.ndarray, "draw item"]
 PerDraw = Float[np.ndarray, " draw"]

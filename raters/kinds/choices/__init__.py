@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from raters import kinds
 from raters.judgements.choices import Choices
+from raters.kinds.choices import audit
 from raters.kinds.choices.discrepancies import DISCREPANCIES
-from raters.kinds.choices.sections import checks, shares, terms
 from raters.models import choices as models
 from raters.models.choices import MultinomialLogit
 
@@ -18,7 +18,7 @@ CHOICES = kinds.Kind(
     models=tuple(vars(models)[name] for name in models.__all__),
     default=MultinomialLogit(),
     words=kinds.Words("choice", "choices"),
-    sections=(terms, shares, checks),
+    sections=(audit.terms, audit.shares, audit.checks),
     discrepancies=DISCREPANCIES,
     unjudged=(
         "Nobody is right or wrong in what they choose, so that no annotator is judged; rt.check"

@@ -5,21 +5,22 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int
 
+from raters.checking import discrepancies as common
 from raters.checking.discrepancies import AGREEMENT, DRIFT, Discrepancy, Draw, Layout, Measure
 from raters.errors import DataError, refuse
 from raters.kinds.choices.audit import menus
-from raters.kinds.remedies import excess, remedy
+from raters.kinds.remedies import excesses, remedy
 from raters.models.choices import LatentClassLogit, MixedLogit, NestedLogit
 
 
 def _of_cells(layout: Layout, cell: Int[np.ndarray, " row"]) -> Measure:
     """Measure the choices of cells of rows, against the model."""
 
-    def measure(draw: Draw) -> float:
+    def of_draw(draw: Draw) -> tuple[common.PerRow, common.PerRow]:
         expected = layout.number * draw.probs[1]
-        return excess(cell, draw.counts[1] - expected, expected * (1 - draw.probs[1]))
+        return draw.counts[1] - expected, expected * (1 - draw.probs[1])
 
-    return measure
+    return excesses(cell, of_draw)
 
 
 def _menus(layout: Layout) -> Measure | str:

@@ -8,8 +8,6 @@ from raters.judgements.comparisons import Comparisons
 from raters.kinds.comparisons import audit
 from raters.kinds.comparisons.discrepancies import DISCREPANCIES
 from raters.kinds.comparisons.reading import compared_with_itself
-from raters.kinds.comparisons.sections import by_stratum, position
-from raters.kinds.comparisons.truth import ComparisonCalibration
 from raters.kinds.sections import ranking, shown
 from raters.models import comparisons as models
 from raters.models.comparisons import ContextualBTL, ExtendedBTL, LinearExtendedBTL
@@ -42,12 +40,12 @@ COMPARISONS = kinds.Kind(
     words=kinds.Words("vote", "votes"),
     questions=Candidates.pairs,
     quantities=audit.quantities,
-    truths=ComparisonCalibration,
+    truths=audit.ComparisonCalibration,
     threshold=0.25,
     columns=shown(
         "competence p_guessing p_careless p_different_taste p_adversarial"
         " accuracy agreement influence"
     ),
-    sections=(ranking, by_stratum, position),
+    sections=(ranking, audit.by_stratum, audit.position),
     discrepancies=DISCREPANCIES,
 )

@@ -1,4 +1,5 @@
-"""Quantities of an audit of comparisons: competence, accuracy, and position bias."""
+"""Quantities of an audit of comparisons: competence, accuracy, and position bias; sections of a
+report, and what known orders tell."""
 
 from __future__ import annotations
 
@@ -11,24 +12,27 @@ import xarray as xr
 from jaxtyping import Bool, Float, Int
 from scipy.special import expit
 
-from raters.auditing.intervals import table
+from raters import kinds
+from raters.auditing.intervals import mean_and_interval, table
 from raters.auditing.verdicts import gives_one_answer, share_of
 from raters.distributions.ties import OUTCOMES
 from raters.errors import refuse
 from raters.errors.validation import share
 from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
-from raters.kinds import AuditLimits, Quantities
+from raters.judgements.separation import MIXED_ORDER, order_share
+from raters.kinds import AuditLimits, Quantities, orders
 from raters.kinds.comparisons import tastes
-from raters.model import OPEN_MIRROR, Sign, Values, in_mirror
-from raters.models.comparisons.directions import directed, has_directions
+from raters.kinds.orders import AnnotatorDraws, OrderCalibration, PerCompetence
+from raters.kinds.sections import ranked, ranked_by, shown
+from raters.model import Values
+from raters.models.comparisons.directions import has_directions
 from raters.program import Program
 from raters.terms.ties import votes_with_ties
 
 #: Site of the bias, in logits for what is shown first.
 SITE = "position_bias"
 
-AnnotatorDraws = Float[np.ndarray, "draw annotator"]
 PerAnnotator = Float[np.ndarray, " annotator"]
 
 # An accuracy averages over so many random pairs, under so many draws at most; that is finer than an
@@ -76,7 +80,7 @@ def _of_competences(program: Program[Any], result: xr.DataTree, margin: float) -
         refuse("model", program.model, "has no competences to audit", expected, instead=instead)
     draws, _ = draws_of(program, result)
     few, _ = draws_of(program, result, _DRAWS)
-    competence = competences(program, draws)
+    competence = orders.competences(program, draws)
     compared = _by_items if "reward" in program.sites else _by_features
     accuracy, agreed = compared(program, result, draws, few)
     chances = {
@@ -126,13 +130,6 @@ def _by_features(
     return accuracy, _share_for_better(data, features @ draws["coefficient"].mean(0))
 
 
-def competences(program: Program[Any], draws: Values) -> AnnotatorDraws:
-    """Competence of each annotator under each draw, that of a drawn type where there are types."""
-    if not has_directions(program):
-        return np.asarray(draws["competence"])
-    return directed(program.model, program.data, draws)
-
-
 def _chooses_one_side(data: Comparisons) -> Bool[np.ndarray, " annotator"]:
     """Annotators all of whose votes are for the same side, which by chance few would."""
     first = np.bincount(data.annotator, data.halved().wins, data.num_annotators)
@@ -158,21 +155,11 @@ def position_bias(program: Program[Any], result: xr.DataTree) -> PositionBias | 
     return PositionBias(bias, expit(bias), shared=not site.dims)
 
 
-def in_other_world(program: Program[Any], competence: AnnotatorDraws) -> Bool[np.ndarray, " draw"]:
-    """Draws in the less probable of two mirrored worlds."""
-    other = in_mirror(competence)
-    mirrored = any(
-        isinstance(one, Sign) and {"reward", "worth", "coefficient"} & set(one.sites)
-        for one in program.model.symmetries
-    )
-    return other & (mirrored and other.mean() >= OPEN_MIRROR)
-
-
 def _worlds(
     program: Program[Any], competence: AnnotatorDraws, level: float
 ) -> dict[str, xr.Dataset]:
     """Competences in each of two mirrored worlds that are both possible, the likelier first."""
-    other = in_other_world(program, competence)
+    other = orders.in_other_world(program, competence)
     if not other.any():
         return {}
     each = [
@@ -197,7 +184,7 @@ def _accuracy(
         own = np.asarray(draws["deviation"])
         stratum = np.random.default_rng(1).integers(own.shape[1], size=len(one))
         gap = gap + (own[:, stratum, one] - own[:, stratum, other])[..., None]
-    gap, competence = np.abs(gap), competences(program, draws)
+    gap, competence = np.abs(gap), orders.competences(program, draws)
     columns = []
     for code, (column, kind) in enumerate(zip(competence.T, of_type, strict=True)):
         logits = column[:, None] * gap[:, :, kind]
@@ -245,3 +232,105 @@ def _share_for_better(data: Comparisons, gap: Float[np.ndarray, " row"]) -> PerA
     count = np.asarray(data.weight, float)
     for_better = np.where(gap > 0, data.wins, count - data.wins)
     return share_of(data.annotator, for_better, count, data.num_annotators)
+
+
+# ---------------------------------------------------------------- sections of a report
+
+
+def by_stratum(context: kinds.AuditContext) -> kinds.Section | None:
+    """Rankings within each stratum, of a model that has deviations."""
+    if "deviation" not in context.program.sites:
+        return None
+    posterior = context.result["posterior"].dataset
+    rewards = (posterior["reward"] + posterior["deviation"]).rename("reward")
+    rewards = rewards.transpose("chain", "draw", "stratum", "item")
+    table = ranked_by(rewards, "stratum", context.level)
+    common = ranked(posterior["reward"], context.level)
+    places = common.set_index("item")["rank"]
+    first = table.groupby("stratum", sort=False)["item"].first()
+    others = first[first != places.index[0]].to_dict()
+    return kinds.Section(
+        key="strata",
+        title="Rankings by stratum",
+        findings=(kinds.finding("strata", first=places.index[0], of=len(first), others=others),),
+        columns=shown("rank item reward p_best common_rank"),
+        table=table.assign(common_rank=table["item"].map(places)),
+        group="stratum",
+    )
+
+
+def position(context: kinds.AuditContext) -> kinds.Section | None:
+    """Position bias of the crowd and of each annotator, who favours the first most on top."""
+    bias = position_bias(context.program, context.result)
+    if bias is None:
+        return None
+    data, audit, level = context.program.data, context.audit, context.level
+    voted = data.judgements_by(data.judge) > 0
+    of_all = bias.shared or not voted.any()
+    share = bias.first_share[:, slice(None) if of_all else voted].mean(1, keepdims=True)
+    crowd = {name: x[0] for name, x in mean_and_interval("first_share", share, level).items()}
+    votes, separate = data.halved(), order_share(data) >= MIXED_ORDER
+    observed = float(np.sum(votes.wins) / np.sum(votes.weight))
+    findings = [kinds.finding("position" if separate else "one_order", observed=observed, **crowd)]
+    table = None
+    if audit is not None and "first_share" in audit.table:
+        table = audit.table.to_dataframe().reset_index()
+        table = table.sort_values("first_share", ascending=False, kind="stable", ignore_index=True)
+        biased = table["p_position_bias"][table["judgements"] > 0] >= level
+        numbers = {"biased": int(biased.sum()), "of": len(biased)}
+        findings.append(kinds.finding("position_of_judges", **numbers))
+    return kinds.Section(
+        key="position_bias",
+        findings=tuple(findings),
+        columns=shown("annotator judgements first_share p_position_bias position_bias"),
+        table=table,
+    )
+
+
+# ---------------------------------------------------------------- known orders
+
+# Draws of accuracies that an audit reads.
+_AUDIT_DRAWS = 400
+
+
+class ComparisonCalibration(OrderCalibration):
+    """Statements about the order of compared items, from `raters.calibrate`."""
+
+    answer = "winner"
+    chained = False
+
+    def _columns(self, competence: AnnotatorDraws) -> dict[str, np.ndarray]:
+        """Relative competence, agreement with the true order, and types."""
+        data, mean = self.program.data.unpadded(), self.truth.values.mean(0)
+        same = np.zeros(data.num_annotators, int)
+        columns = {
+            "relative": (competence / np.abs(competence).mean(1, keepdims=True)).mean(0),
+            "agreement": agreement(data, mean[:, None], same),
+        }
+        return columns | self._types() if has_directions(self.program) else columns
+
+    def _types(self) -> dict[str, Float[np.ndarray, " annotator"]]:
+        """Probability that each annotator is a guesser, and an adversary."""
+        draws, _ = draws_of(self.program, self.result, _AUDIT_DRAWS)
+        competence = orders.competences(self.program, draws)
+        crowd, truth = (
+            values - values.mean(1, keepdims=True)
+            for values in (np.asarray(draws["reward"], float), self.truth.values)
+        )
+        is_along = ((crowd @ truth.T) > 0).mean(1)[:, None]
+        against = np.where(competence < 0, is_along, (competence > 0) * (1 - is_along))
+        return {"p_guessing": (competence == 0).mean(0), "p_adversarial": against.mean(0)}
+
+    def _accuracies(self) -> PerCompetence:
+        """Accuracy of each annotator, whose ties may be their own."""
+        posterior, size = self.result["posterior"].dataset, len(self.competences)
+        reward = self.items["reward_by_model"].values
+        one, other = random_pairs(self.program.data)
+        logits = (self.competences[:, None] * np.abs(reward[one] - reward[other])).reshape(1, -1)
+        ties = [name for name in ("tie_propensity",) if name in posterior]
+        means = {name: np.asarray(posterior[name].mean(("chain", "draw")))[None] for name in ties}
+        curves = []
+        for code in range(self.annotators.sizes["annotator"]):
+            score = score_of_better(self.program, means, logits, code)
+            curves.append(score.reshape(size, -1).mean(1))
+        return np.stack(curves)

@@ -11,7 +11,6 @@ from raters.errors import DataError, refuse
 from raters.judgements.demonstrations import Demonstrations
 from raters.kinds.demonstrations import audit
 from raters.kinds.demonstrations.reading import read_demonstrations
-from raters.kinds.demonstrations.sections import policy, reward
 from raters.kinds.sections import shown
 from raters.models import demonstrations as models
 from raters.models.demonstrations import MaxEntIRL
@@ -38,5 +37,5 @@ DEMONSTRATIONS = kinds.Kind(
     quantities=audit.quantities,
     threshold=0.25,
     columns=shown("rationality competence agreement p_guessing p_adversarial"),
-    sections=(reward, policy),
+    sections=(audit.reward, audit.policy),
 )

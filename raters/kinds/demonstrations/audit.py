@@ -9,9 +9,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import xarray as xr
 from jaxtyping import Array, Bool, Float
 
+from raters import kinds
 from raters.auditing.intervals import table
 from raters.auditing.verdicts import share_of
 from raters.errors import PACKAGE, DataWarning, refuse
@@ -20,6 +22,7 @@ from raters.fitting.result import draws_of
 from raters.judgements.demonstrations import Demonstrations
 from raters.judgements.names import names_array
 from raters.kinds import AuditLimits, Quantities
+from raters.kinds.sections import shown, signs
 from raters.model import Values
 from raters.models.demonstrations import BehaviouralCloning, MaxEntIRL
 from raters.models.demonstrations.shaping import unidentified, without_unidentified
@@ -163,3 +166,44 @@ def _agreement(
     best = policy.argmax(1)[np.asarray(data.state)] == np.asarray(data.action)
     free = (data.num_choices() > 1)[np.asarray(data.state)] * np.asarray(data.weight, float)
     return share_of(np.asarray(data.annotator), best * free, free, data.num_annotators)
+
+
+# ---------------------------------------------------------------- sections of a report
+
+
+def reward(context: kinds.AuditContext) -> kinds.Section | None:
+    """Coefficients of the reward, as far as demonstrations can tell them."""
+    if "coefficient" not in context.program.sites:
+        return None
+    table = rewards(context.program, context.result, context.level).to_dataframe()
+    table = table.reset_index().sort_values("coefficient", ascending=False, kind="stable")
+    return kinds.Section(
+        key="reward",
+        findings=(signs(table, "feature"),),
+        columns=shown("feature coefficient p_positive identified"),
+        table=table,
+        limits=(kinds.finding("one_goal"),),
+    )
+
+
+def policy(context: kinds.AuditContext) -> kinds.Section:
+    """Most probable action in each state with a choice, those most demonstrated first."""
+    of_state = policies(context.program, context.result)
+    probability = of_state["probability"]
+    table = pd.DataFrame(
+        {
+            "state": of_state["state"].values.astype(str),
+            "action": of_state["action"].values[probability.values.argmax(1)].astype(str),
+            "probability": probability.values.max(1),
+            "steps": of_state["steps"].values,
+        }
+    )[context.program.data.num_choices() > 1]
+    table = table.sort_values("steps", ascending=False, kind="stable", ignore_index=True)
+    unseen = int((table["steps"] == 0).sum())
+    learned = "coefficient" in context.program.sites
+    return kinds.Section(
+        key="policy",
+        findings=(kinds.finding("policy", by_reward=learned, unseen=unseen, of=len(table)),),
+        columns=shown("state action probability steps"),
+        table=table,
+    )

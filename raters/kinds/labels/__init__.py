@@ -8,7 +8,6 @@ from raters.judgements.labels import Labels
 from raters.kinds.labels import audit
 from raters.kinds.labels.discrepancies import DISCREPANCIES
 from raters.kinds.labels.reading import with_feature_columns
-from raters.kinds.labels.sections import confusion, items
 from raters.kinds.labels.truth import LabelCalibration
 from raters.kinds.sections import shown
 from raters.models import labels as models
@@ -30,6 +29,6 @@ LABELS = kinds.Kind(
     truths=LabelCalibration,
     threshold=0.25,
     columns=shown("competence p_spammer p_adversarial accuracy information agreement influence"),
-    sections=(items, confusion),
+    sections=(audit.doubtful_items, audit.confusions),
     discrepancies=DISCREPANCIES,
 )

@@ -1,4 +1,5 @@
-"""Quantities of an audit of labels: confusions, competence, accuracy, information, labels."""
+"""Quantities of an audit of labels: confusions, competence, accuracy, information, types and
+labels; and sections of a report."""
 
 from __future__ import annotations
 
@@ -13,21 +14,25 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int
 
+from raters import kinds
 from raters.auditing.intervals import table
 from raters.auditing.verdicts import gives_one_answer, share_of
+from raters.distributions.type_mixture import TypeMixture
 from raters.errors import refuse
 from raters.fitting.result import draws_of
+from raters.inference.polya_gamma import latent_classes
 from raters.judgements.labels import Labels
 from raters.judgements.names import names_array
 from raters.kinds import AuditLimits, Quantities
-from raters.kinds.labels.types import type_columns, type_probs
+from raters.kinds.sections import shown
 from raters.model import Model, Values
-from raters.program import Program, row_log_probs, trace
+from raters.program import Program, row_log_probs, skeleton, trace
 
 ConfusionDraws = Float[np.ndarray, "draw annotator true_class label"]
 Prevalence = Float[np.ndarray, "draw true_class"]
 ItemCodes = Int[np.ndarray, " item"]
 ClassProbs = Float[np.ndarray, "item true_class"]
+PerAnnotator = Float[np.ndarray, " annotator"]
 
 # Draws to read; an interval's end is then certain to about a tenth of the interval's width.
 _DRAWS = 400
@@ -252,3 +257,123 @@ def item_table(probability: ClassProbs, labels: Labels) -> xr.Dataset:
         "judgements": labels.judgements_by("item"),
     }
     return table("item", labels.items, columns)
+
+
+# ---------------------------------------------------------------- types of annotators
+
+# Column of an audit's table that holds the probability of a type, in place of that of a range of
+# competences.
+_COLUMNS = {"guesser": "p_spammer", "adversary": "p_adversarial"}
+
+
+def type_site(program: Program[Any]) -> str | None:
+    """Site whose prior is a mixture over types of judges; None where there is none."""
+    mixture = TypeMixture.__name__
+    return next(
+        (name for name, site in program.sites.items() if site.distribution == mixture), None
+    )
+
+
+def type_probs(
+    program: Program[Any], draws: Values, true_class: Int[np.ndarray, "draw unit"] | None = None
+) -> dict[str, PerAnnotator]:
+    """Mean probability of each type of each annotator, by its name: that of their parameters under
+    each draw, or, where the true classes are given, that of their labels."""
+    site, given = type_site(program), true_class is not None
+    if site is None:
+        return {}
+    part = program.data.first_unit()
+    with jax.enable_x64(given or jax.config.jax_enable_x64):
+        data = jax.tree.map(jnp.asarray, program.data if given else part)
+        classes = jnp.asarray(true_class) if given else None
+        probs = np.asarray(_at_draws(program.model, site, data, draws, classes), np.float64)
+    names: list[str] = []
+    jax.eval_shape(lambda: names.extend(skeleton(program.model, part)[site]["fn"].names))
+    return dict(zip(names, probs.T, strict=True))
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _at_draws(
+    model: Model[Any], site: str, data: Any, draws: Values, true_class: Any
+) -> Float[Array, "annotator type"]:
+    """Probabilities of the types given the parameters, or the classes, averaged over draws."""
+
+    def of(entry: tuple[Values, Array | None]) -> Array:
+        values, codes = entry
+        found = trace(model, data, values)[site]
+        if codes is None:
+            return jnp.asarray(found["fn"].type_probs(found["value"]))
+        classes = jax.nn.one_hot(codes, data.num_classes)
+        parameters = latent_classes.parameters(model, data, values, classes, site)
+        probs = jax.nn.softmax(latent_classes.component_log_probs(parameters), axis=-1)
+        return jnp.asarray(found["fn"].by_type(probs))
+
+    return jnp.mean(jax.lax.map(of, (draws, true_class)), 0)
+
+
+def type_columns(probs: dict[str, PerAnnotator]) -> dict[str, PerAnnotator]:
+    """Columns of an audit's table that the probabilities of types give."""
+    return {column: probs[name] for name, column in _COLUMNS.items() if name in probs}
+
+
+# ---------------------------------------------------------------- sections of a report
+
+# Confusion matrices in a report, and classes up to which they can be read.
+_MATRICES, _CLASSES = 12, 8
+
+
+def doubtful_items(context: kinds.AuditContext) -> kinds.Section:
+    """Expected number of wrong labels, and the items from the most doubtful on."""
+    data, audit = context.program.data, context.audit
+    labelled = item_labels(context.result, data) if audit is None else audit.items
+    assert labelled is not None
+    table = labelled.to_dataframe().reset_index()
+    table = table.sort_values("probability", kind="stable", ignore_index=True)
+    interval = None if audit is None else audit.wrong_interval
+    numbers = {
+        "expected_wrong": float((1 - labelled["probability"]).sum()),
+        "wrong_interval": interval,
+        "of": len(table),
+        "like_public_crowds": audit is not None and audit.anchor.is_missing,
+    }
+    classes = table["label"].astype(str).value_counts().to_dict()
+    findings = [kinds.finding("wrong_labels", **numbers), kinds.finding("classes", number=classes)]
+    if audit is not None and audit.influential:
+        findings.append(kinds.finding("influence", **audit.influential))
+    return kinds.Section(
+        key="items",
+        title="Item labels",
+        findings=tuple(findings),
+        columns=shown("item label probability entropy judgements"),
+        table=table,
+        limits=() if interval else (kinds.finding("independent_errors"),),
+    )
+
+
+def confusions(context: kinds.AuditContext) -> kinds.Section | None:
+    """Confusion matrices of the least trusted annotators; of many classes only as a table."""
+    audit = context.audit
+    if audit is None or audit.confusion is None:
+        return None
+    mean = audit.confusion["mean"].transpose("annotator", "true_class", "label")
+    names = {axis: [str(name) for name in mean[axis].values] for axis in mean.dims}
+    order = np.lexsort((audit.table["competence"].values, -audit.table["p_below"].values))
+    shown_judges = order[:_MATRICES] if mean.sizes["label"] <= _CLASSES else order[:0]
+    matrices = [
+        {
+            "title": names["annotator"][place],
+            "rows": names["true_class"],
+            "columns": names["label"],
+            "values": mean.values[place],
+        }
+        for place in shown_judges
+    ]
+    numbers = {"shown": len(shown_judges), "of": len(order), "classes": mean.sizes["label"]}
+    return kinds.Section(
+        key="confusion",
+        title="Confusion matrices",
+        findings=(kinds.finding("confusion", **numbers),),
+        table=audit.confusion.to_dataframe().reset_index(),
+        matrices=tuple(matrices),
+        figures={"confusions": {"audit": audit}},
+    )

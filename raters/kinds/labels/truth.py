@@ -16,27 +16,27 @@ from scipy.special import expit, logit
 
 from raters.auditing.truth.anchor_check import WRONG_LABELS, check_table, prediction_powered
 from raters.auditing.truth.calibration import Calibration, Drawn, Given, number_of_draws
-from raters.auditing.truth.dependence import alike
 from raters.auditing.truth.gold_weights import given_probabilities, weights, with_gold
 from raters.auditing.truth.statements import of_labels
-from raters.auditing.truth.true_classes import class_probs_of, draw_true_classes, learn_unknowns
+from raters.auditing.truth.true_classes import (
+    alike,
+    class_probs_of,
+    draw_true_classes,
+    learn_unknowns,
+)
 from raters.fitting.result import draws_of
 from raters.judgements.labels import Labels
 from raters.judgements.names import names_array
 from raters.kinds import AuditLimits, Quantities
 from raters.kinds.labels import audit as label_audit
-from raters.kinds.labels.types import type_columns, type_probs_given
+from raters.kinds.labels.audit import ClassProbs, ConfusionDraws, ItemCodes, Prevalence
 from raters.model import Values
 from raters.program import Program, class_probs
 
 PerAnnotator = Float[np.ndarray, " annotator"]
 PerDraw = Float[np.ndarray, " draw"]
 AnnotatorDraws = Float[np.ndarray, "draw annotator"]
-Prevalence = Float[np.ndarray, "draw true_class"]
 Codes = Int[np.ndarray, " label"]
-ConfusionDraws = Float[np.ndarray, "draw annotator true_class label"]
-ItemCodes = Int[np.ndarray, " item"]
-ClassProbs = Float[np.ndarray, "item true_class"]
 
 # Draws that known classes are looked at from, as if they were not known, and that an audit reads.
 _UNKNOWN_DRAWS, _AUDIT_DRAWS = 400, 400
@@ -127,7 +127,7 @@ class LabelCalibration(Calibration):
         own = self.accuracies.own[: len(next(iter(made.values.values())))]
         tables = dict(made.tables) | {"items": self.items}
         values = dict(made.values) | {"accuracy": own}
-        columns = dict(made.columns) | type_columns(self.types)
+        columns = dict(made.columns) | label_audit.type_columns(self.types)
         return dataclasses.replace(made, values=values, columns=columns, tables=tables)
 
     def _confusion(self, prevalence: Prevalence) -> Iterator[ConfusionDraws]:
@@ -262,7 +262,7 @@ def _types(
     number = min(len(drawn), len(next(iter(values.values()))))
     values = {name: value[:number] for name, value in values.items()}
     classes = drawn[:number, np.asarray(labels.unit_code)]
-    return type_probs_given(dataclasses.replace(program, data=labels), values, classes)
+    return label_audit.type_probs(dataclasses.replace(program, data=labels), values, classes)
 
 
 def _as_if_unknown(

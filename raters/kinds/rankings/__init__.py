@@ -9,7 +9,6 @@ from raters.acquisition.questions.candidates import Candidates
 from raters.judgements.rankings import Rankings
 from raters.kinds.rankings import audit
 from raters.kinds.rankings.discrepancies import DISCREPANCIES
-from raters.kinds.rankings.truth import RankingCalibration
 from raters.kinds.sections import ranking, shown
 from raters.models import rankings as models
 from raters.models.rankings import ExtendedPlackettLuce
@@ -26,7 +25,7 @@ RANKINGS = kinds.Kind(
     words=kinds.Words("ranking", "rankings"),
     questions=Candidates.sets,
     quantities=audit.quantities,
-    truths=RankingCalibration,
+    truths=audit.RankingCalibration,
     threshold=0.25,
     columns=shown("competence accuracy p_adversarial agreement"),
     sections=(partial(ranking, site="worth"),),

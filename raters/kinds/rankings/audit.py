@@ -1,4 +1,4 @@
-"""Quantities of an audit of rankings: competence, and pairs in the model's order."""
+"""Audit of rankings: competence, pairs in the model's order, and what known orders tell."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
+from scipy.special import expit
 
 from raters.errors import refuse
 from raters.fitting.result import draws_of
 from raters.judgements.counts import standing
 from raters.judgements.rankings import Rankings
 from raters.kinds import AuditLimits, Quantities
+from raters.kinds.orders import AnnotatorDraws, OrderCalibration, PerCompetence
 from raters.program import Program
 
 
@@ -47,3 +49,23 @@ def agreement(data: Rankings, worth: Float[np.ndarray, " item"]) -> Float[np.nda
             right += np.bincount(who, count * higher.sum(1), len(right))
             pairs += np.bincount(who, count * behind.sum(1), len(pairs))
     return np.where(pairs > 0, right / np.maximum(pairs, 1), np.nan)
+
+
+# ---------------------------------------------------------------- known orders
+
+
+class RankingCalibration(OrderCalibration):
+    """Statements about the order of ranked items, from `raters.calibrate`."""
+
+    site = "worth"
+
+    def _columns(self, competence: AnnotatorDraws) -> dict[str, np.ndarray]:
+        """Agreement with the true order."""
+        data, worth = self.program.data.unpadded(), self.truth.values.mean(0)
+        return {"agreement": agreement(data, worth)}
+
+    def _accuracies(self) -> PerCompetence:
+        worth = self.items["reward_by_model"].values
+        one, other = np.triu_indices(len(worth), 1)
+        gap = np.quantile(np.abs(worth[one] - worth[other]), np.linspace(0.005, 0.995, 100))
+        return np.asarray(expit(self.competences[:, None] * gap).mean(1))

@@ -11,7 +11,7 @@ from jaxtyping import Int
 from raters.checking.discrepancies import DRIFT, JUDGES, Discrepancy, Layout, Measure
 from raters.checking.orders import OrderDraw, Stage, Stages
 from raters.judgements.counts import mean_ranks
-from raters.kinds.remedies import excess, remedy
+from raters.kinds.remedies import excesses, remedy
 from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce
 
 
@@ -20,20 +20,22 @@ def _first_places(layout: Layout) -> Measure | str:
     offered = np.asarray(layout.data.offered)
     if not ((offered >= 0).sum(1) > 1).any():
         return "no ranking is of two items"
-    return _of_items(offered, lambda stages: stages.places[0])
+    return _of_cells(offered, offered, lambda stages: stages.places[0])
 
 
-def _of_items(
-    offered: Int[np.ndarray, "ranking position"], choice: Callable[[Stages], Stage]
+def _of_cells(
+    offered: Int[np.ndarray, "ranking position"],
+    code: Int[np.ndarray, "ranking position"],
+    choice: Callable[[Stages], Stage | Stages],
 ) -> Measure:
-    """Measure how often each item is chosen, against the model."""
-    there, item = offered >= 0, np.unique(offered[offered >= 0], return_inverse=True)[1]
+    """Measure how often each item (of a judge) is chosen, against the model."""
+    there = offered >= 0
 
-    def measure(draw: OrderDraw) -> float:
+    def of_draw(draw: OrderDraw) -> tuple[np.ndarray, np.ndarray]:
         one = choice(draw.stages)
-        return excess(item, one.residual[there], one.variance[there])
+        return one.residual[there], one.variance[there]
 
-    return measure
+    return excesses(np.unique(code[there], return_inverse=True)[1], of_draw)
 
 
 FIRST_PLACES = Discrepancy(
@@ -51,7 +53,7 @@ def _worst(layout: Layout) -> Measure | str:
     asked = 0 if data.lowest is None else np.asarray(data.lowest)
     if not ((asked > 0) & ((offered >= 0).sum(1) - np.asarray(data.depth) > 1)).any():
         return "no ranking names the worst of several items"
-    return _of_items(offered, lambda stages: stages.worst)
+    return _of_cells(offered, offered, lambda stages: stages.worst)
 
 
 WORST = Discrepancy(
@@ -99,14 +101,8 @@ def _tastes(layout: Layout) -> Measure | str:
     if len(np.unique(layout.judge)) < 2:
         return "there is one {judge} only"
     offered = np.asarray(data.offered)
-    there = offered >= 0
-    key = (layout.judge[:, None] * data.num_items + offered)[there]
-    cell = np.unique(key, return_inverse=True)[1]
-
-    def measure(draw: OrderDraw) -> float:
-        return excess(cell, draw.stages.residual[there], draw.stages.variance[there])
-
-    return measure
+    own = layout.judge[:, None] * data.num_items + offered
+    return _of_cells(offered, own, lambda stages: stages)
 
 
 TASTES = Discrepancy(

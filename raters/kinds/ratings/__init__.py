@@ -5,8 +5,6 @@ from __future__ import annotations
 from raters import kinds
 from raters.judgements.ratings import Ratings
 from raters.kinds.ratings import audit
-from raters.kinds.ratings.sections import ranking, severity
-from raters.kinds.ratings.truth import RatingCalibration
 from raters.kinds.sections import shown
 from raters.models import ratings as models
 from raters.models.ratings import ManyFacet
@@ -21,8 +19,8 @@ RATINGS = kinds.Kind(
     default=ManyFacet(),
     words=kinds.Words("rating", "ratings"),
     quantities=audit.quantities,
-    truths=RatingCalibration,
+    truths=audit.RatingCalibration,
     threshold=0.25,
     columns=shown("competence accuracy correlation bias p_guessing p_adversarial levels_used"),
-    sections=(ranking, severity),
+    sections=(audit.ranking, audit.severity),
 )

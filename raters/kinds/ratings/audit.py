@@ -1,22 +1,28 @@
-"""Audit of ratings: competence, severity and scale use of annotators, and fair ratings."""
+"""Audit of ratings: competence, severity and scale use of annotators, fair ratings, and what known
+orders tell."""
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
+from raters import kinds
 from raters.auditing.intervals import table
 from raters.errors import refuse
 from raters.errors.validation import share
 from raters.fitting.result import draws_of
 from raters.judgements.names import names_array
 from raters.judgements.ratings import Ratings
-from raters.kinds import AuditLimits, Quantities
+from raters.kinds import AuditLimits, Quantities, sections
+from raters.kinds.orders import OrderCalibration, PerCompetence
+from raters.kinds.sections import shown
 from raters.model import Values
 from raters.models.ratings.many_facet import ManyFacet
 from raters.program import Program
@@ -135,3 +141,89 @@ def _levels(data: Ratings) -> xr.Dataset:
         {"share": (("annotator", "level"), number / np.maximum(number.sum(1, keepdims=True), 1))},
         coords={"annotator": names_array(data.annotators), "level": names_array(data.levels)},
     )
+
+
+# ---------------------------------------------------------------- sections of a report
+
+# A bias of at least so many levels is named.
+_FAR = 0.25
+
+
+def ranking(context: kinds.AuditContext) -> kinds.Section | None:
+    """Items by their rewards, each with its fair rating."""
+    section = sections.ranking(context)
+    if section is None or section.table is None:
+        return None
+    fair = items(context.program, context.result, context.level).to_dataframe()
+    new = fair.drop(columns=[name for name in fair if name in section.table])
+    rank, item, _, *others = section.columns
+    columns = (rank, item, *shown("fair_rating mean_rating"), *others)
+    return dataclasses.replace(section, columns=columns, table=section.table.join(new, on="item"))
+
+
+def severity(context: kinds.AuditContext) -> kinds.Section | None:
+    """The most severe and the most lenient annotator, and who leaves out levels of the scale."""
+    audit = context.audit
+    if audit is None:
+        return None
+    frame = audit.table.to_dataframe()
+    frame = frame[frame["judgements"] > 0].sort_values("bias", kind="stable")
+    if len(frame) < 2:
+        return None
+    apart = frame[(frame["bias_low"] > 0) | (frame["bias_high"] < 0)]
+    apart = apart[apart["bias"].abs() >= _FAR]
+    few = frame[frame["levels_used"] < context.program.data.num_levels]
+    names, bias = frame.index.tolist(), frame["bias"].tolist()
+    numbers = {
+        "severe_or_lenient": apart.index.tolist(),
+        "not_all_levels": few.index.tolist(),
+        "severe": names[0],
+        "severe_bias": bias[0],
+        "lenient": names[-1],
+        "lenient_bias": bias[-1],
+    }
+    return kinds.Section(
+        key="severity", findings=(kinds.finding("severity", of=len(frame), far=_FAR, **numbers),)
+    )
+
+
+# ---------------------------------------------------------------- known orders
+
+
+class RatingCalibration(OrderCalibration):
+    """Statements about the order of rated items, from `raters.calibrate`."""
+
+    competences = np.linspace(-6, 10, 161)
+
+    @property
+    def known_questions(self) -> Int[np.ndarray, " question"]:
+        """Codes of the items that are in a known order."""
+        data = self.program.data.unpadded()
+        known = np.isin(np.asarray(data.item), np.concatenate(self.orders[:2]))
+        return np.asarray(np.unique(data.about()[known]))
+
+    @classmethod
+    def check(cls, program: Program[Any]) -> None:
+        """Raise unless the model is `ManyFacet`."""
+        check_many_facet(program)
+
+    def _accuracies(self) -> PerCompetence:
+        """Probability that two random items on different levels are in the right order."""
+        model = check_many_facet(self.program)
+        draws = draws_of(self.program, self.result)[0]
+        sites = {name: np.asarray(value, float).mean(0) for name, value in draws.items()}
+        sites["competence"] = self.competences
+        for name in {"severity", "threshold_deviation"} & set(sites):
+            mean = sites[name].mean(0, keepdims=True)
+            sites[name] = np.repeat(mean, len(self.competences), axis=0)
+        grid = np.meshgrid(NODES, np.arange(len(self.competences)), indexing="ij")
+        value, other = map(jnp.asarray, grid)
+        average = {name: jnp.asarray(site) for name, site in sites.items()}
+        probs = np.asarray(model.answers_at(value, other, average).probs, float)
+        below = np.cumsum(probs, -1) - probs
+        # Weight of the better node, then the worse one.
+        both = np.tril(np.outer(WEIGHTS, WEIGHTS), -1)
+        right = np.einsum("ab,acl,bcl->c", both, probs, below)
+        wrong = np.einsum("ab,acl,bcl->c", both, below, probs)
+        share: PerCompetence = right / (right + wrong)
+        return np.maximum.accumulate(share)

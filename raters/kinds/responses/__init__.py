@@ -8,7 +8,6 @@ from raters import kinds
 from raters.judgements.graded_responses import GradedResponses
 from raters.judgements.responses import Responses
 from raters.kinds.responses import audit
-from raters.kinds.responses.sections import items
 from raters.kinds.sections import shown
 from raters.model import Model
 from raters.models.responses import GradedResponse, IdealPoint, Rasch, TwoPL
@@ -29,7 +28,7 @@ def _kind(
         quantities=audit.quantities,
         threshold=-2.0,  # Of 0 for the average person: few are so far below.
         columns=shown("ability share_right mean_level"),
-        sections=(items,),
+        sections=(audit.hardest_first,),
     )
 
 

@@ -1,4 +1,4 @@
-"""Audit of item responses, right or wrong or graded: abilities, and a table of the items."""
+"""Abilities and items of item responses: quantities of an audit, and a section of a report."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from raters import kinds
 from raters.auditing.intervals import table
 from raters.errors import refuse
 from raters.fitting.result import draws_of
 from raters.judgements.graded_responses import GradedResponses
 from raters.judgements.responses import Responses
 from raters.kinds import AuditLimits, Quantities
+from raters.kinds.sections import shown
 from raters.program import Program
 
 
@@ -50,3 +52,40 @@ def items(program: Program[Any], result: xr.DataTree, level: float) -> xr.Datase
             for place, step in enumerate(data.coords["step"]):
                 of_items[f"{name}_{step}"] = draws[name][..., place]
     return table("item", data.items, columns, of_items, level)
+
+
+# ---------------------------------------------------------------- section of a report
+
+# An item whose discrimination is below this on average hardly tells persons apart.
+_FLAT = 0.25
+
+
+def hardest_first(context: kinds.AuditContext) -> kinds.Section | None:
+    """Items from the hardest to the easiest."""
+    parameters = items(context.program, context.result, context.level)
+    if "difficulty" not in parameters:
+        return None
+    table = parameters.to_dataframe().reset_index()
+    table = table.sort_values("difficulty", ascending=False, ignore_index=True)
+    reverse = flat = table["item"].iloc[:0]
+    if "discrimination" in table:
+        is_reverse = table["discrimination_high"] < 0
+        reverse = table["item"][is_reverse]
+        flat = table["item"][(table["discrimination"] < _FLAT) & ~is_reverse]
+    names, difficulty = table["item"].tolist(), table["difficulty"].tolist()
+    numbers = {
+        "hardest": names[0],
+        "hardest_difficulty": difficulty[0],
+        "easiest": names[-1],
+        "easiest_difficulty": difficulty[-1],
+        "flat_items": flat.tolist(),
+        "reversed_items": reverse.tolist(),
+    }
+    columns = shown("item difficulty discrimination share_right mean_level responses")
+    return kinds.Section(
+        key="items",
+        findings=(kinds.finding("items", **numbers),),
+        columns=tuple(column for column in columns if column.name in table),
+        table=table,
+        figures={"item_person_map": {"result": context.result, "level": context.level}},
+    )

@@ -23,8 +23,7 @@ from raters.auditing.truth.anchor_check import (
 )
 from raters.auditing.truth.annotator_accuracy import Accuracies
 from raters.auditing.truth.calibration import Anchor, Calibration
-from raters.auditing.truth.known_orders import KnownOrders
-from raters.auditing.truth.statements import of_comparisons, of_rankings
+from raters.auditing.truth.statements import KnownOrders, of_comparisons, of_rankings
 from raters.errors import DataError, SettingError
 
 LEVEL = 0.9

@@ -8,10 +8,9 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from scipy.special import log_softmax
 
-from raters.auditing.truth.dependence import Visible, alike, visible_dependence
-from raters.auditing.truth.effects import class_scores
+from raters.auditing.truth import true_classes
 from raters.auditing.truth.gold_weights import given_probabilities, weights
-from raters.auditing.truth.true_classes import PRIOR, learn_unknowns
+from raters.auditing.truth.true_classes import PRIOR, class_scores, learn_unknowns
 from raters.errors import DataError
 from tests.hand import label_table
 
@@ -110,16 +109,18 @@ def test_dependence_is_seen_where_labels_share_more_than_the_class():
     truth = rng.integers(2, size=800)
     alone = np.where(rng.random((800, 6)) < 0.8, truth[:, None], 1 - truth[:, None])
     chances = np.eye(2)[truth]
-    seen = visible_dependence(label_table(alone), chances)
+    seen = true_classes.visible_dependence(label_table(alone), chances)
     assert abs(seen.score) < 5
     assert seen.labels == 6
     hard = rng.random(800) < 0.1
     shared = np.where(hard[:, None] & (rng.random((800, 6)) < 0.5), 1 - alone, alone)
-    assert visible_dependence(label_table(shared), chances).score > 5
+    assert true_classes.visible_dependence(label_table(shared), chances).score > 5
 
 
 def test_without_visible_dependence_mistakes_are_likelier_to_be_independent():
-    none, much, few = (PRIOR.given(Visible(*seen)) for seen in ((0, 8), (20, 8), (0, 3)))
+    none, much, few = (
+        PRIOR.given(true_classes.Visible(*seen)) for seen in ((0, 8), (20, 8), (0, 3))
+    )
     assert none.independent > 5 * PRIOR.independent > 50 * much.independent
     assert few.independent == pytest.approx(PRIOR.independent, rel=0.4)
 
@@ -141,5 +142,5 @@ def test_annotators_who_make_the_same_mistakes_are_found(copied):
     for leader, followers in ((0, [1, 2]), (6, [7, 8, 9])):
         copies = rng.random((400, len(followers))) < copied
         codes[:, followers] = np.where(copies, codes[:, [leader]], codes[:, followers])
-    found = alike(label_table(codes), np.eye(3)[truth])
+    found = true_classes.alike(label_table(codes), np.eye(3)[truth])
     assert [group.tolist() for group in found] == [[6, 7, 8, 9], [0, 1, 2]][: 2 * (copied > 0)]

@@ -10,8 +10,7 @@ from scipy.sparse import csr_array
 from scipy.stats import norm
 
 import raters as rt
-from raters.auditing.truth.known_orders import KnownOrders
-from raters.auditing.truth.statements import StatedOrders
+from raters.auditing.truth.statements import KnownOrders, StatedOrders
 from raters.auditing.truth.true_orders import SIZE, draw_true_rewards
 from raters.errors import ConvergenceWarning, DataError, DataWarning
 

@@ -9,11 +9,11 @@ import pytest
 import raters as rt
 from raters.checking.discrepancies import Draw, Layout
 from raters.errors import DataError, SettingError
-from raters.fitting.replicates import answer_counts, replicated
+from raters.fitting.predict import answer_counts, replicated
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext
+from raters.kinds.choices import audit as family
 from raters.kinds.choices import discrepancies
-from raters.kinds.choices import sections as family
 from tests.refusals import raises_about
 
 MODEL = rt.MultinomialLogit(features=False)

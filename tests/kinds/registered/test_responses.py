@@ -9,7 +9,7 @@ import pytest
 import raters as rt
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext
-from raters.kinds.responses import sections as family
+from raters.kinds.responses import audit as family
 
 MODEL = rt.TwoPL()
 # Ann is right on all, eve on none, and nothing depends on who answers q5.
@@ -41,7 +41,7 @@ def test_an_audit_judges_the_ability_and_calls_nobody_a_spammer(audit) -> None:
 
 
 def test_items_are_shown_from_the_hardest_on(audit, result) -> None:
-    section = family.items(AuditContext(program_of(MODEL, result), result, audit, 0.9))
+    section = family.hardest_first(AuditContext(program_of(MODEL, result), result, audit, 0.9))
     table = section.table.set_index("item")
     assert table["difficulty"].is_monotonic_decreasing
     assert table.loc["q0", "share_right"] == 1.0
@@ -61,7 +61,7 @@ def test_wrong_keys_are_named(fit_quietly) -> None:
     model = rt.TwoPL(discrimination="signed")
     result = fit_quietly(model, responses, rt.PGEM(draws=300))
     context = AuditContext(program_of(model, result), result, rt.audit(model, result), 0.9)
-    section = family.items(context)
+    section = family.hardest_first(context)
     assert sorted(section.findings[0]["reversed_items"]) == ["q1", "q7"]
     # Abilities are the right way round, as most keys are.
     mean = result.posterior["ability"].mean(("chain", "draw")).values
