@@ -291,7 +291,7 @@ class Model[Data: Judgements](abc.ABC):
     )
 
     reference: ClassVar[str] = ""
-    data_type: ClassVar[type[Judgements]] = Judgements  # type: ignore[type-abstract]
+    data_type: ClassVar[type[Judgements]] = Judgements
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -216,7 +216,7 @@ def _table(statistics: Mapping[str, Ratio], level: float) -> pd.DataFrame:
 
 def _statistics(answers: Answers, data: Judgements, metric: Metric | None) -> dict[str, Ratio]:
     """Statistics under a metric."""
-    if metric is None and data.graded:
+    if metric is None and data.answer_scale == "ordinal":
         observed = nominal(answers)["observed_agreement"]
         return {"observed_agreement": observed, "krippendorff_alpha": ordinal(answers)}
     if metric in (None, "nominal"):
@@ -229,7 +229,7 @@ def _statistics(answers: Answers, data: Judgements, metric: Metric | None) -> di
             expected = "name the classes by numbers, or take the order of the classes alone"
             refuse_data("classes", list(classes), problem, expected, instead="metric='ordinal'")
         return {"krippendorff_alpha": scored(answers, number)}
-    if not data.graded:
+    if data.answer_scale != "ordinal":
         _check_order(list(classes), number)
     return {"krippendorff_alpha": ordinal(answers)}
 

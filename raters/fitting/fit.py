@@ -101,7 +101,7 @@ def fit(
     data = read_by(model, data)
     check_types(model, data, seed)
     backend = default_backend(model, data) if backend is None else backend
-    if mesh is not None and not data.divisible:
+    if mesh is not None and not data.axes:
         problem = f"divides rows over devices, and {model!r} reads all of them at once"
         refuse("mesh", problem=problem, expected="leave it out")
     program = Program(model, data, mesh)

@@ -13,6 +13,7 @@ from raters.errors.validation import checked, numbers, whole
 from raters.imitation._checks import as_policy, check_entries
 from raters.imitation.values import PerAction, PerState, uniform_policy, visits_of
 from raters.judgements import MDP
+from raters.judgements.demonstrations import drawn, walked
 
 
 class Rollout(NamedTuple):
@@ -60,28 +61,9 @@ def rollout(mdp: MDP, policy: ArrayLike, *, episodes: int, steps: int, seed: int
     whole("steps", steps)
     probs = as_policy(mdp, policy)
     rng = np.random.default_rng(seed)
-    states = np.full((episodes, steps), -1)
-    actions = np.full((episodes, steps), -1)
-    ends, first = mdp.ends, np.asarray(mdp.start)
-    here = _drawn(np.broadcast_to(first, (episodes, len(first))), rng)
-    going = ~ends[here]
-    for step in range(steps):
-        who = np.flatnonzero(going)
-        states[who, step] = here[who]
-        actions[who, step] = _drawn(probs[here[who]], rng)
-        here[who] = _drawn(mdp.transition[here[who], actions[who, step]], rng)
-        going &= ~ends[here]
-    return Rollout(states, actions)
-
-
-def _drawn(
-    probs: Float[np.ndarray, "row outcome"], rng: np.random.Generator
-) -> Int[np.ndarray, " row"]:
-    """One outcome of each row."""
-    total = np.cumsum(probs, 1)
-    # Below the sum, which rounding leaves a little off 1, so that the last outcome is possible.
-    point = rng.random((len(probs), 1)) * total[:, -1:]
-    return np.asarray((total <= point).sum(1))
+    first = drawn(rng, np.tile(np.asarray(mdp.start), (episodes, 1)))
+    policies = np.broadcast_to(probs, (episodes, *probs.shape))
+    return Rollout(*walked(rng, mdp, policies, first, steps))
 
 
 @checked

@@ -23,6 +23,7 @@ from raters.judgements.names import (
     name_text,
     shorten,
     warn_data,
+    warn_of_each,
 )
 from raters.judgements.reading.columns import (
     Column,
@@ -41,7 +42,7 @@ MOST_LEVELS = 20
 
 
 class Answers(Judgements):
-    """Base of the containers of answers to items."""
+    """Base of the containers of answers: a judge gave a unit one of a scale."""
 
     scan: ClassVar[Any] = classmethod(scanned.scan)
 
@@ -87,6 +88,14 @@ class Answers(Judgements):
         answer = np.stack(answers)[place, row]
         return cls(**fields, **more, **{cls.answer: answer, "count": None}).aggregate()
 
+    def warn(self) -> None:
+        """Warn about what these data cannot tell: names not used, items answered alike."""
+        used = self.answers_by("item")
+        alike = (used.sum(1) > 0) & ((used > 0).sum(1) == 1)
+        how = "right by all, or by nobody" if self.answer_scale == "binary" else "alike by all"
+        sentence = f"item(s) were answered {how}: the prior alone bounds their difficulty"
+        warn_of_each(self._unused() | {sentence: (self.coords["item"], alike)})
+
     def _unused(self) -> dict[str, tuple[Any, ...]]:
         """Names without a judgement, by a sentence."""
         sentence = "{}(s) have no judgement, and keep their prior"
@@ -119,13 +128,9 @@ class OnScale(Answers):
         except ValueError:
             return np.arange(1.0, self.num_levels + 1)
 
-    def levels_by(self, axis: str) -> Float[np.ndarray, "axis level"]:
-        """Number of answers on each level, by name on an axis; zeros without known outcomes."""
-        return self.answer_counts(self.codes(axis), len(self.coords[axis]))
-
     def standard_levels(self, axis: str) -> Float[np.ndarray, " axis"]:
         """Mean levels, shrunk by one answer of the overall mean, standardised; 0 if unknown."""
-        used, level = self.levels_by(axis), np.arange(self.num_levels)
+        used, level = self.answers_by(axis), np.arange(self.num_levels)
         overall = float(used.sum(0) @ level / max(used.sum(), 1.0))
         mean = (used @ level + overall) / (used.sum(1) + 1)
         return (mean - overall) / max(float(np.std(mean)), 0.1)
@@ -134,10 +139,6 @@ class OnScale(Answers):
         """The judgements as a table, by name, with a column ``count``."""
         self.check_answered()
         return super().to_frame()
-
-    def answers(self) -> Int[np.ndarray, " answer"]:
-        """Codes of the levels."""
-        return np.arange(self.num_levels)
 
 
 # ---------------------------------------------------------------- reading

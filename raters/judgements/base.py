@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import abc
 import contextlib
 import dataclasses
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +20,7 @@ from raters.errors import DataError, refuse_data
 from raters.errors.validation import at_most, boolean, checked, finite, one_of, places, whole
 from raters.judgements.counts import Codes, Mask, Tallies, exact, ranks
 from raters.judgements.names import (
+    Names,
     check_names,
     check_result,
     counted,
@@ -32,18 +33,20 @@ from raters.judgements.names import (
     shorten,
     staying,
 )
+from raters.judgements.reading.features import in_units_of_users, no_features, scaled_as
 
 # Rows at a time where a pass over all of them would need arrays as large as the data.
 PIECE = 1 << 18
 
 
-class Judgements(abc.ABC):
+class Judgements:
     """Base of the containers: a frozen dataclass, registered as a pytree, whose columns declare
     their roles.
 
     Every field that is not `static` is an array with the rows as its first axis, or with the axes
-    that `of_axes` declares. A subclass declares the class variables below, and writes `answers`;
-    taking parts, recoding by name, joining, storing and reading back follow from them.
+    that `of_axes` declares. A subclass declares the class variables below, and writes `answers`
+    where they are neither codes of names nor 0 and 1; taking parts, recoding by name, joining,
+    storing and reading back follow from them.
 
     Attributes
     ----------
@@ -81,6 +84,8 @@ class Judgements(abc.ABC):
         Columns of the two things that a question compares, the one shown first in front.
     success : tuple of (str, float), optional
         Where one outcome's probability says all: what that probability is called, and the outcome.
+    standardised : mapping
+        Fields of features that are centred and scaled, by the parameter that they are read from.
     """
 
     axes: ClassVar[Mapping[str, str]]
@@ -97,6 +102,7 @@ class Judgements(abc.ABC):
     again: ClassVar[bool] = False
     pair: ClassVar[tuple[str, str] | None] = None
     success: ClassVar[tuple[str, float] | None] = None
+    standardised: ClassVar[Mapping[str, Sequence[str]]] = {}
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
     # Number of equal judgements that each row stands for, or None for one each.
     count: Any
@@ -114,9 +120,11 @@ class Judgements(abc.ABC):
 
     # ---------------------------------------------------------------- what can be answered
 
-    @abc.abstractmethod
     def answers(self) -> Num[np.ndarray, " answer"]:
         """Outcomes that a question can have, in the order of tables of answers."""
+        if self.answer in self.axes:
+            return np.arange(len(self.coords[self.axes[self.answer]]))
+        return np.array([0.0, 1.0])
 
     @property
     def listed(self) -> bool:
@@ -124,19 +132,9 @@ class Judgements(abc.ABC):
         return self.answer_scale != "places"
 
     @property
-    def graded(self) -> bool:
-        """True if the answers are levels of a scale, the lowest first."""
-        return self.answer_scale == "ordinal"
-
-    @property
     def summed(self) -> bool:
         """True if the outcome of a row is the sum over its judgements, and not that of each."""
         return self.answer_scale == "binary"
-
-    @property
-    def divisible(self) -> bool:
-        """True if the rows can be divided over devices."""
-        return bool(self.axes)
 
     def check_listed(self) -> None:
         """Raise where the outcomes of a question cannot be listed, as orders of several things."""
@@ -217,7 +215,7 @@ class Judgements(abc.ABC):
         """The same questions written in one way, such as pairs with the smaller code first."""
         return self
 
-    def warn(self) -> None:  # noqa: B027
+    def warn(self) -> None:
         """Warn about what these data cannot tell."""
 
     # ---------------------------------------------------------------- facts
@@ -410,6 +408,11 @@ class Judgements(abc.ABC):
         """The first unit, to read a program on; without any, one of count 0."""
         return (self if self.num_units else self.padded(1)).take(slice(0, 1))
 
+    def _each(self) -> Self:
+        """A row with a count as so many rows."""
+        counts = None if self.count is None else np.asarray(self.count).astype(int)
+        return self if counts is None else self.rows(np.repeat(np.arange(self.num_rows), counts))
+
     def _empty_rows(self, rows: int) -> dict[str, Any]:
         """Rows of code 0 where there is none to copy."""
         return {
@@ -456,7 +459,7 @@ class Judgements(abc.ABC):
     @checked
     def keys(self, other: Self | None = None) -> Codes:
         """Number of each row that equal questions share, and no others."""
-        parts = [self] if other is None else [self, other]
+        parts = [self] if other is None else self._alike(other)
         columns = zip(*(part.canonical()._question() for part in parts), strict=True)
         return ranks([np.concatenate(of_parts) for of_parts in columns])
 
@@ -504,9 +507,9 @@ class Judgements(abc.ABC):
         """These judgements and further ones, in this order."""
         if more.num_rows == 0:
             return self
-        columns: dict[str, Any] = {}
+        both, columns = self._alike(more), dict[str, Any]()
         for name in set(self.row_columns()) - {"count"}:
-            parts = [getattr(part, name) for part in (self, more)]
+            parts = [getattr(part, name) for part in both]
             if (parts[0] is None) != (parts[1] is None):
                 problem = "is in one of the two alone"
                 refuse_data(name, problem=problem, expected="join the same columns")
@@ -515,7 +518,11 @@ class Judgements(abc.ABC):
         if self.count is not None or more.count is not None:
             weights = [np.asarray(part.weight) for part in (self, more)]
             columns["count"] = exact(np.concatenate(weights))
-        return replace(self, **columns)
+        return replace(both[0], **columns)
+
+    def _alike(self, other: Self) -> tuple[Self, Self]:
+        """These judgements and others, with columns of one shape."""
+        return self, other
 
     @checked
     def recoded(self, like: Self, axes: Iterable[str]) -> Self:
@@ -537,6 +544,43 @@ class Judgements(abc.ABC):
             names = [self.names[self.axes[name]] for name in columns if name in self.axes]
             changes |= {name: getattr(like, name) for name in (*columns, *names)}
         return replace(self, **changes)
+
+    @classmethod
+    def named_axes(cls) -> tuple[str, ...]:
+        """Axes with names of their own; true classes are labels."""
+        return tuple({field: axis for axis, field in cls.names.items()}.values())
+
+    def takes_names(self, axis: str, names: Names) -> bool:
+        """True unless new names on an axis need unknown numbers, such as features of new items."""
+        return True
+
+    def with_names(self, axis: str, names: Names) -> Self:
+        """The same judgements in the codes of other names, all of theirs among them."""
+        present, field = tuple(self.coords[axis]), self.names[axis]
+        if present == tuple(names):
+            return self
+        code = match_names(np.arange(len(present)), present, names, axis)
+        same = [other for other, its in self.names.items() if its == field]
+        # Next states are states.
+        along = {**dict.fromkeys(same, code), f"next_{axis}": code} | self._unit_places(axis, code)
+        changes: dict[str, Any] = {field: tuple(names)}
+        for name, axes in self.arrays().items():
+            if (column := getattr(self, name)) is None:
+                continue
+            values = np.asarray(column)
+            if self.axes.get(name) in same:
+                values = np.where(values >= 0, code[values], values).astype(values.dtype)
+            for dim in (dim for dim, one in enumerate(axes) if one in along):
+                shape = (*values.shape[:dim], len(names), *values.shape[dim + 1 :])
+                none = np.full(shape, -1 if name in self.axes else 0, values.dtype)
+                none[(slice(None),) * dim + (along[axes[dim]],)] = values
+                values = none
+            changes[name] = values
+        return replace(self, **changes)
+
+    def _unit_places(self, axis: str, code: Codes) -> dict[str, Codes]:
+        """Places of groups of rows among the names of an axis, where it is theirs."""
+        return {}
 
     @property
     def warned_axes(self) -> set[str]:
@@ -615,24 +659,38 @@ class Judgements(abc.ABC):
             problem = f"is wrong in row {place[0]} (counted from 0; {int(wrong.sum())} in all)"
             refuse_data(column, values[place].item(), problem, expected)
 
+    @checked
     def features_of(self, like: Self) -> Self:
         """With features in the order and on the scale of other data."""
-        return self
+        changes: dict[str, Any] = {}
+        for parameter, fields in self.standardised.items():
+            raw = in_units_of_users(self, fields)
+            changes |= scaled_as(like, raw, fields, parameter, "the fit")
+        return replace(self, **changes) if changes else self
 
     def without_features(self) -> Self:
         """Without features, for a model that does without."""
-        return self
+        none = [no_features(fields).items() for fields in self.standardised.values()]
+        return replace(self, **dict(itertools.chain(*none))) if none else self
 
     # ---------------------------------------------------------------- parts
 
+    def answers_by(self, axis: str) -> Float[np.ndarray, "name answer"]:
+        """Number of each answer by name on an axis; zeros where unknown."""
+        return self.answer_counts(self.codes(axis), len(self.coords[axis]))
+
     def answer_counts(self, codes: Any, size: int) -> Float[np.ndarray, "name answer"]:
-        """Number of each answer code by another code of each row; zeros where unknown."""
-        number = len(self.answers())
+        """Number of each answer by another code of each row; zeros where unknown."""
+        answers, codes = self.answers(), np.asarray(codes, np.int64)
         if not self.has_answers:
-            return np.zeros((size, number))
-        cell = np.asarray(codes, np.int64) * number + np.asarray(getattr(self, self.answer))
-        weight = np.asarray(self.weight, np.float64)
-        return np.bincount(cell, weight, size * number).reshape(size, number)
+            return np.zeros((size, len(answers)))
+        outcome, weight = getattr(self, self.answer), np.asarray(self.weight, np.float64)
+        if self.summed:
+            right = np.asarray(outcome, float)
+            number = np.where(answers[:, None] == 1, right, weight - right)
+            return np.stack([np.bincount(codes, each, size) for each in number], axis=1)
+        cell = codes * len(answers) + np.asarray(outcome)
+        return np.bincount(cell, weight, size * len(answers)).reshape(size, len(answers))
 
     def tells_judges_apart(self) -> bool:
         """True if judges can differ in how well they agree: there is more than one."""
@@ -776,34 +834,29 @@ class Judgements(abc.ABC):
     def to_frame(self) -> pd.DataFrame:
         """The judgements as a table by name, with a column of answers where there are some, and
         ``count``; rows of count 0 are left out."""
-        columns: dict[str, Any] = {
-            (self.judge if name == "by" else name): names
-            for name, names in self.question_names().items()
-        }
-        weight, answer = np.asarray(self.weight), self.answer
+        columns, weight, answer = self._named(), np.asarray(self.weight), self.answer
         if not self.has_answers or answer in self.axes:
             if self.has_answers:
                 names = names_array(self.coords[self.axes[answer]])
                 columns[answer] = names[np.asarray(getattr(self, answer))]
-            table = pd.DataFrame(columns | {"count": weight.astype(np.int64)})
-            return table[weight > 0].reset_index(drop=True)
+            columns["count"] = weight.astype(np.int64)
+            return columns[weight > 0].reset_index(drop=True)
         single = [
             (row, self.words_of(row, outcome), number)
             for row in np.flatnonzero(weight > 0).tolist()
             for outcome, number in self.single_outcomes(row).items()
         ]
         table = pd.DataFrame(single, columns=["row", answer, "count"])
-        names = pd.DataFrame(columns).take(table.pop("row")).reset_index(drop=True)
-        return names.join(table)
+        return columns.take(table.pop("row")).reset_index(drop=True).join(table)
+
+    def _named(self) -> pd.DataFrame:
+        """Names that each row asks about, and those of the judges under the name of their axis."""
+        return pd.DataFrame(self.question_names()).rename(columns={"by": self.judge})
 
     def _by_outcome(self, answer: str, numbers: Mapping[Any, Any]) -> pd.DataFrame:
         """Judgements by name, each outcome in a row, with the row of the data as the index."""
-        axes = {name: axis for name, axis in self.axes.items() if name != self.answer}
-        codes = {
-            name: pd.Index(self.coords[axes[name]]).take(np.asarray(getattr(self, name)))
-            for name in sorted(axes, key=lambda name: axes[name] != self.judge)
-        }
-        names = pd.DataFrame(codes)
+        names = self._named()
+        names.insert(0, self.judge, names.pop(self.judge))
         parts = [
             names[number > 0].assign(**{answer: outcome}, count=number[number > 0].astype(np.int64))
             for outcome, number in numbers.items()

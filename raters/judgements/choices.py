@@ -12,7 +12,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from raters.errors import refuse_data
-from raters.errors.validation import boolean, checked, is_list
+from raters.errors.validation import boolean, is_list
 from raters.judgements.counts import Codes, Features, Numbers, exact, place_within, ranks
 from raters.judgements.grouped import Grouped
 from raters.judgements.names import (
@@ -46,9 +46,6 @@ EXAMPLES = {
     "features": "features={'price': {'car': 'price.car', 'train': 'price.train'}}",
     "available": "available={'car': 'car_available'}",
 }
-
-# Fields of features, by the parameter that they are read from.
-_FEATURES = {"features": OF_ITEMS, "choosers": OF_CHOOSERS}
 
 
 @jax.tree_util.register_dataclass
@@ -129,6 +126,7 @@ class Choices(Grouped):
     answer_scale = "binary"
     together = True
     success = ("p_chosen", 1.0)
+    standardised = {"features": OF_ITEMS, "choosers": OF_CHOOSERS}
 
     # ---------------------------------------------------------------- building
 
@@ -205,8 +203,9 @@ class Choices(Grouped):
         """
         boolean("aggregate", aggregate)
         boolean("counted", counted)
-        roles, given = {"set": set, "alternative": alternative}, (features, choosers)
-        listed = {name: distinct(some, name) for name, some in zip(_FEATURES, given, strict=True)}
+        roles = {"set": set, "alternative": alternative}
+        listed = {"features": distinct(features, "features")}
+        listed |= {"choosers": distinct(choosers, "choosers")}
         others: dict[str, Any] = {"chosen": chosen, "annotator": annotator}
         columns = read_columns(frame, roles, several=listed, part_of=set, **others)
         group, sets = columns.codes("set")
@@ -363,20 +362,10 @@ class Choices(Grouped):
     num_alternatives = number_of("alternatives", "Number of alternatives, offered or not.")
     num_choices = same_as("num_judgements", "Number of choices, counts included.")
 
-    def chosen_by_alternative(self) -> Float[np.ndarray, " alternative"]:
-        """Number of times that each alternative was chosen; zeros where choices are not known."""
-        size = self.num_alternatives
-        if self.chosen is None:
-            return np.zeros(size)
-        return np.bincount(np.asarray(self.alternative), np.asarray(self.chosen, float), size)
-
-    def answers(self) -> Float[np.ndarray, " answer"]:
-        """Not chosen and chosen."""
-        return np.array([0.0, 1.0])
-
     def warn(self) -> None:
         """Warn about what these data cannot tell: alternatives never or always chosen."""
-        offered, taken = self.judgements_by("alternative"), self.chosen_by_alternative()
+        offered = self.judgements_by("alternative")
+        taken = self.answers_by("alternative")[:, 1]
         prior = "so that the prior alone bounds their constant from"
         sentences = {
             "alternative(s) were never offered": offered == 0,
@@ -422,23 +411,20 @@ class Choices(Grouped):
         group, weight = np.asarray(self.group), np.asarray(self.weight, float)
         real, number, who = weight > 0, self.set_counts, self.unit_codes("annotator")
         size = np.bincount(group[real], minlength=self.num_units)
-        twice = repeated(group[real], np.asarray(self.alternative)[real])
         wrong = {
-            "alternative": group[real][twice],
-            "count": group[real & (weight != number[group])],
-            "annotator": group[np.asarray(self.annotator) != who[group]],
-            "group": np.flatnonzero((size < 2) & (number > 0)),
+            # Rows that only pad may have the alternative of another one.
+            "alternative": repeated(group, np.asarray(self.alternative), real) & real,
+            "count": real & (weight != number[group]),
+            "annotator": np.asarray(self.annotator) != who[group],
+            "group": real & (size < 2)[group],
         }
         if self.chosen is not None:
             taken = np.bincount(group, np.asarray(self.chosen, float), self.num_units)
-            wrong["chosen"] = np.flatnonzero(taken != number)
-        for name, sets in wrong.items():
-            if sets.size:
-                label = self.sets[int(self.unit_code[sets[0]])]
-                expected = "a set has two alternatives or more, each once, one annotator, one count"
-                expected += " (0 in rows that only pad), and as many choices"
-                line = "rt.Choices.from_frame(table, ...), which names the problem"
-                refuse_data(name, label, "is wrong in this set", expected, instead=line)
+            wrong["chosen"] = (taken != number)[group]
+        expected = "a set has two alternatives or more, each once, one annotator, one count (0 in"
+        expected += " rows that only pad), and as many choices: rt.Choices.from_frame names them"
+        for name, rows in wrong.items():
+            self._refuse(name, rows, expected)
 
     # ---------------------------------------------------------------- parts
 
@@ -526,23 +512,6 @@ class Choices(Grouped):
     def _of_judges(self, stay: Bool[np.ndarray, " annotator"]) -> Self:
         return self._only(np.flatnonzero(stay[self.unit_codes("annotator")]))
 
-    # ---------------------------------------------------------------- features
-
-    @checked
-    def features_of(self, like: Self) -> Self:
-        """With features centred and scaled as those of other choices."""
-        changes: dict[str, Any] = {}
-        for parameter, fields in _FEATURES.items():
-            changes |= feature_reading.scaled_as(
-                like, feature_reading.in_units_of_users(self, fields), fields, parameter, "the fit"
-            )
-        return replace(self, **changes)
-
-    def without_features(self) -> Self:
-        """Without features of alternatives and choosers."""
-        none = [feature_reading.no_features(fields) for fields in _FEATURES.values()]
-        return replace(self, **none[0], **none[1])
-
     # ---------------------------------------------------------------- tables
 
     def to_frame(self) -> pd.DataFrame:
@@ -558,7 +527,7 @@ class Choices(Grouped):
         }
         if real.chosen is not None:
             columns["chosen"] = np.asarray(real.chosen).astype(np.int64)
-        for parameter, fields in _FEATURES.items():
+        for parameter, fields in self.standardised.items():
             if names := getattr(real, fields[3]):
                 raw: Any = feature_reading.in_units_of_users(real, fields)[0]
                 raw = raw if parameter == "features" else raw[group]
@@ -641,7 +610,7 @@ class _Terms(NamedTuple):
         self, parameter: str, values: Features, names: Names, deviation: Callable[[], Numbers]
     ) -> dict[str, Any]:
         """Values, centre, scale and names of features, as fields of `Choices`."""
-        fields = _FEATURES[parameter]
+        fields = Choices.standardised[parameter]
         if not names:
             return feature_reading.no_features(fields)
         if self.like is not None:
@@ -777,7 +746,8 @@ def _columns_by_alternative(
             problem = f"has a column of {name!r}, and is not among the alternatives"
             refuse_data(parameter, unknown[0], problem, f"these are {shorten(names)}")
         return [(place[name_text(one)], column) for one, column in columns.items()]
-    if not is_list(columns) or len(columns) != len(names):
+    unordered = isinstance(columns, (set, frozenset))
+    if unordered or not is_list(columns) or len(columns) != len(names):
         problem = f"does not have one column for each of the {len(names)} alternatives"
         expected = f"give {len(names)} columns in their order, or name those that have one"
         refuse_data(parameter, name, problem, expected, instead=EXAMPLES[parameter])

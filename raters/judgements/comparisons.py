@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,6 +48,8 @@ _SIDES = (("first", "second"), ("left", "right"), ("a", "b"))
 _TIE = re.compile(r"(tie|tied|draw|equal|both|½)([^a-z].*)?", re.DOTALL)
 _MAX_PAIRS = 50_000_000
 
+# Outcomes in tables of votes.
+_OUTCOMES = {"first": 1.0, "second": 0.0, "tie": 0.5}
 #: Words for an answer, and votes for the first item that each stands for.
 _WORDS = {"first": 1.0, "left": 1.0, "second": 0.0, "right": 0.0, "tie": 0.5}
 
@@ -330,20 +331,17 @@ class Comparisons(Judgements):
         4
         """
         columns = wide_columns(frame, places, "places", 2, annotator=annotator)
-        cells = columns.lists["places"]
-        place, item_names = in_places(cells, items)
-        _check_number(len(place) * math.comb(len(cells), 2), "places")
+        ranked, item_names = in_places(columns.lists["places"], items)
         who, annotator_names = rankers(columns, annotators)
-        before, after = np.triu_indices(len(cells), 1)
-        winner, loser = place[:, before], place[:, after]
-        both = (winner >= 0) & (loser >= 0)
-        if not both.any():
+        row, place = np.nonzero(ranked >= 0)
+        one, two = _pairs_within(row, "places")
+        if not len(one):
             problem = "holds no ranking of two items, so there is nothing to compare"
-            listed = [column.name for column in cells]
+            listed = [column.name for column in columns.lists["places"]]
             refuse_data("places", listed, problem, "give the columns of all places")
-        codes = winner[both], loser[both], np.broadcast_to(who[:, None], both.shape)[both]
-        ones = np.ones(len(codes[0]), np.float32)
-        return cls(*codes, ones, ones, item_names, annotator_names).aggregate()
+        item, first = ranked[row, place], (place[one] < place[two]).astype(np.float32)
+        votes = item[one], item[two], who[row[one]], first, np.ones_like(first)
+        return cls(*votes, item_names, annotator_names).aggregate()
 
     @classmethod
     def from_ratings(
@@ -405,7 +403,7 @@ class Comparisons(Judgements):
         codes, item_names = columns.codes("item", items)
         score = read_ratings(columns["rating"])
         who, annotator_names = columns.annotators(annotators, "gave one rating")
-        one, two = _pairs_within(who)
+        one, two = _pairs_within(who, "rating")
         one, two = (side[codes[one] != codes[two]] for side in (one, two))
         if len(one) == 0:
             columns["rating"].refuse(
@@ -456,16 +454,7 @@ class Comparisons(Judgements):
         """The votes as a table, by name: ``annotator``, ``first``, ``second``, ``outcome`` and
         ``count``, and ``stratum`` where votes have one."""
         self.check_answered()
-        votes = self.halved()
-        count, wins = np.asarray(votes.weight, float), np.asarray(votes.wins)
-        # A row of several votes becomes one for each side; a half is a tie.
-        kept = np.where(np.asarray(self.wins) == 0.5, count, 0.0) if self.tied else None
-        tied = np.where(wins % 1 != 0, 1.0, 0.0) if kept is None else kept
-        numbers = {"first": wins - tied / 2, "second": count - wins - tied / 2, "tie": tied}
-        table = self._by_outcome("outcome", numbers)
-        if self.stratum is not None:
-            names = pd.Index(self.strata).take(np.asarray(self.stratum)[table.index])
-            table.insert(3, "stratum", names)
+        table = self._by_outcome("outcome", dict(zip(_OUTCOMES, self._by_side(), strict=True)))
         for name in self.column_names:
             values, levels = np.asarray(self.column(name))[table.index], self.levels(name)
             table[name] = names_array(levels)[values] if levels else values
@@ -516,21 +505,25 @@ class Comparisons(Judgements):
         if self.wins is None:
             return replace(self, tied=True)
         wins, count = np.asarray(self.wins, float), np.asarray(self.weight, float)
-        half = wins % 1 != 0
         if (several := (count > 1) & (wins > 0) & (wins < count)).any():
             row = int(np.flatnonzero(several)[0])
             problem = f"is a sum of {count[row]:g} votes in row {row} (counted from 0), which does"
             problem += " not say how many of them are ties"
             refuse_data("wins", float(wins[row]), problem, "read the table again with ties='keep'")
-        # Votes for the first item, ties, and votes for the second, each as a row of its own.
-        decided = np.where(half, 0, wins), np.where(half, 0, count - wins)
-        numbers = np.stack([decided[0], half.astype(float), decided[1]])
-        place, rows = np.nonzero(numbers > 0)
-        order = np.argsort(rows, kind="stable")
-        place, rows = place[order], rows[order]
-        outcome = np.array([1.0, 0.5, 0.0], np.float32)[place]
+        numbers = self._by_side()
+        rows, place = np.nonzero(numbers.T > 0)
+        outcome = np.array([*_OUTCOMES.values()], np.float32)[place]
         kept = replace(self.rows(rows), wins=outcome, tied=True)
         return replace(kept, count=exact(numbers[place, rows]))._slim()
+
+    def _by_side(self) -> Float[np.ndarray, "outcome comparison"]:
+        """Votes of each row for the first item and for the second, and ties, of half a vote each
+        unless they are kept."""
+        votes = self.halved()
+        count, wins = np.asarray(votes.weight, float), np.asarray(votes.wins)
+        kept = self.tied & (np.asarray(self.wins) == 0.5)
+        tied = np.where(kept, count, wins % 1 != 0)
+        return np.stack([wins - tied / 2, count - wins - tied / 2, tied])
 
     def halved(self) -> Self:
         """The votes with half of each tie for either side, as read with ``ties="half"``.
@@ -878,7 +871,7 @@ def _words(values: list[Any], first_column: str, second_column: str) -> Float[np
 
 def _spelled(outcome: Column, spelled: Mapping[str, Any]) -> Float[np.ndarray, " value"]:
     """Outcome of each distinct value under a mapping that the user wrote."""
-    sides = {"first": 1.0, "second": 0.0, "tie": 0.5}
+    sides = _OUTCOMES
     if not isinstance(spelled, Mapping) or not {"first", "second"} <= set(spelled) <= set(sides):
         given = dict(spelled) if isinstance(spelled, Mapping) else spelled
         expected = "give values for 'first' and 'second', and maybe 'tie'"
@@ -935,10 +928,14 @@ def _check_items(left: Codes, right: Codes, names: Names, columns: tuple[Column,
         one.refuse(problem, "name the columns of the items, not of row numbers or texts")
 
 
-def _pairs_within(group: Codes) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+def _pairs_within(
+    group: Codes, role: str
+) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
     """All pairs of rows of the same group."""
     sizes = np.bincount(group).astype(np.int64)
-    _check_number(int((sizes * (sizes - 1) // 2).sum()), "rating")
+    if (pairs := int((sizes * (sizes - 1) // 2).sum())) > _MAX_PAIRS:
+        expected = f"at most {_MAX_PAIRS:,} are made: take fewer annotators, or items of each"
+        refuse_data(role, problem=f"would become {pairs:,} comparisons", expected=expected)
     order, starts = np.argsort(group, kind="stable"), np.cumsum(sizes) - sizes
     pieces = []
     for size in np.unique(sizes):  # One set of positions serves all groups of a size.
@@ -946,9 +943,3 @@ def _pairs_within(group: Codes) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarra
         pieces.append(rows[:, np.stack(np.triu_indices(size, 1))].transpose(1, 0, 2).reshape(2, -1))
     one, two = np.concatenate(pieces, axis=1)
     return one, two
-
-
-def _check_number(pairs: int, role: str) -> None:
-    if pairs > _MAX_PAIRS:
-        expected = f"at most {_MAX_PAIRS:,} are made: take fewer annotators, or items of each"
-        refuse_data(role, problem=f"would become {pairs:,} comparisons", expected=expected)

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from raters.judgements.base import PIECE, Judgements
 from raters.judgements.counts import Codes
-from raters.judgements.names import shorten
+from raters.judgements.names import shorten, warn_data
 
 # Least number of rows of a part that counts as one.
 _FEWEST = 2
@@ -70,9 +70,14 @@ def judges_by_part(data: Judgements) -> list[Int[np.ndarray, " judge"]]:
     return [np.flatnonzero(part == place) for place in range(components.number)]
 
 
-def listed_parts(data: Judgements, parts: Sequence[Int[np.ndarray, " judge"]]) -> str:
-    """Names of the judges of the first parts, in words."""
-    return "; ".join(shorten([data.judges[code] for code in part]) for part in parts[:4])
+def warn_of_parts(
+    data: Judgements, parts: Sequence[Int[np.ndarray, " judge"]], sentence: str
+) -> None:
+    """Warn of parts that share no item, with what that leaves to the prior."""
+    if len(parts) > 1:
+        listed = "; ".join(shorten([data.judges[code] for code in part]) for part in parts[:4])
+        fall = f"annotators fall into {len(parts)} parts that share no item: {listed}."
+        warn_data(f"{fall} {sentence}")
 
 
 def part_of(parts: Sequence[Int[np.ndarray, " judge"]], place: int, data: Judgements) -> str:

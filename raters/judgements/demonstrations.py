@@ -228,23 +228,16 @@ class Demonstrations(Judgements):
         probs, people = _policies(policy, mdp, annotators)
         rng = np.random.default_rng(seed)
         who = np.repeat(np.arange(len(probs)), trajectories)
-        transition, ends = np.asarray(mdp.transition), np.asarray(mdp.ends)
         state = rng.choice(mdp.num_states, len(who), p=np.asarray(mdp.start))
-        walked, lead = [], np.arange(len(who))
-        for time in range(steps):
-            lead = lead[~ends[state[lead]]]
-            action = _drawn(rng, probs[who[lead], state[lead]])
-            walked.append((state[lead], action, who[lead], lead, np.full(len(lead), time)))
-            state[lead] = _drawn(rng, transition[state[lead], action])
-        columns = [np.concatenate(parts) for parts in zip(*walked, strict=True)]
-        order = np.lexsort((columns[4], columns[3]))
-        if not len(order):
+        states, actions = walked(rng, mdp, probs[who], state, steps)
+        walk, time = np.nonzero(states >= 0)
+        if not len(walk):
             problem = "starts in ends alone, where there is nothing to demonstrate"
             expected = "let it start where actions lead elsewhere"
             refuse_data("mdp", problem=problem, expected=expected)
-        table = dict(zip(_STEPS, (column[order] for column in columns), strict=True))
-        names = tuple(range(int(table["trajectory"].max()) + 1))
-        return cls._of(mdp, table, None, people, names)
+        columns = states[walk, time], actions[walk, time], who[walk], walk, time
+        table = dict(zip(_STEPS, columns, strict=True))
+        return cls._of(mdp, table, None, people, tuple(range(int(walk.max()) + 1)))
 
     @classmethod
     def _of(
@@ -319,10 +312,6 @@ class Demonstrations(Judgements):
     num_features = number_of("feature_names", "Number of features of the process.")
     num_steps = same_as("num_judgements", "Number of steps, counts included.")
 
-    def actions_by(self, axis: str) -> Float[np.ndarray, "axis action"]:
-        """Count how often each action was taken, by demonstrator or by state."""
-        return self.answer_counts(self.codes(axis), len(self.coords[axis]))
-
     def trajectory_features(self) -> pd.DataFrame:
         r"""Discounted sum of the features along each trajectory, which is what a reward that is
         linear in features depends on: for comparisons of trajectories, with
@@ -388,9 +377,7 @@ class Demonstrations(Judgements):
         super().check()
         self.mdp.check()
         if self.action is not None:
-            possible = np.asarray(self.allowed, bool)[np.asarray(self.state)]
-            taken = np.take_along_axis(possible, np.asarray(self.action)[:, None], axis=1)[:, 0]
-            self._refuse("action", ~taken, "it must be allowed in its state")
+            self._check_allowed()
 
     @property
     def warned_axes(self) -> set[str]:
@@ -412,10 +399,6 @@ class Demonstrations(Judgements):
         warn_of_each({text: (self.annotators, which) for text, which in sentences.items()})
 
     # ---------------------------------------------------------------- questions
-
-    def answers(self) -> Int[np.ndarray, " answer"]:
-        """Codes of the actions."""
-        return np.arange(self.num_actions)
 
     def answer_words(self, row: int) -> dict[str, float]:
         """Names of the actions that are allowed in the state of a question."""
@@ -441,20 +424,14 @@ class Demonstrations(Judgements):
         """Equal steps as one row with a count, sorted, without trajectories."""
         return super(Demonstrations, self._alone()).aggregate()
 
-    @checked
-    def joined(self, more: Self) -> Self:
-        """These demonstrations and further ones, in this order; see `Judgements.joined`."""
-        if (self.trajectory is None) == (more.trajectory is None):
-            return super().joined(more)
-        none = np.zeros(self.num_rows if self.trajectory is None else more.num_rows, np.int32)
-        names = self.trajectories or more.trajectories
-        both = [  # Steps of the one are in no trajectory.
-            replace(part, trajectory=none - 1, time=none, trajectories=names)
-            if part.trajectory is None
-            else part
-            for part in (self, more)
-        ]
-        return super(Demonstrations, both[0]).joined(both[1])
+    def _alike(self, other: Self) -> tuple[Self, Self]:
+        if (self.trajectory is None) == (other.trajectory is None):
+            return self, other
+        if other.trajectory is None:
+            return other._alike(self)[::-1]
+        none = np.zeros(self.num_rows, np.int32)  # Steps of the one are in no trajectory.
+        names = other.trajectories
+        return replace(self, trajectory=none - 1, time=none, trajectories=names), other
 
     @checked
     def recoded(self, like: Self, axes: Iterable[str]) -> Self:
@@ -526,7 +503,25 @@ def _policies(
     return every / every.sum(-1, keepdims=True), names
 
 
-def _drawn(rng: np.random.Generator, probs: Float[np.ndarray, "row value"]) -> Codes:
+def walked(
+    rng: np.random.Generator,
+    mdp: MDP,
+    policies: Float[np.ndarray, "walk state action"],
+    state: Codes,
+    steps: int,
+) -> tuple[Int[np.ndarray, "walk step"], Int[np.ndarray, "walk step"]]:
+    """States and actions of walks from some states, −1 after their last steps."""
+    states, actions = np.full((2, len(state), steps), -1)
+    ends, transition = np.asarray(mdp.ends), np.asarray(mdp.transition)
+    for step in range(steps):
+        on = np.flatnonzero(~ends[state])
+        states[on, step] = state[on]
+        actions[on, step] = drawn(rng, policies[on, state[on]])
+        state[on] = drawn(rng, transition[state[on], actions[on, step]])
+    return states, actions
+
+
+def drawn(rng: np.random.Generator, probs: Float[np.ndarray, "row value"]) -> Codes:
     """One value of each row, by its probabilities."""
     total = probs.cumsum(-1)
     place: np.ndarray = (rng.random(len(probs))[:, None] * total[:, -1:] >= total).sum(-1)

@@ -9,7 +9,6 @@ from typing import Any
 import jax
 
 from raters.judgements.answers import OnScale
-from raters.judgements.names import warn_of_each
 from raters.judgements.roles import number_of, same_as, static
 
 
@@ -162,10 +161,3 @@ class GradedResponses(OnScale):
 
     num_persons = number_of("persons", "Number of persons, with responses or without.")
     num_responses = same_as("num_judgements", "Number of responses, counts included.")
-
-    def warn(self) -> None:
-        """Warn about what these data cannot tell: names without responses, items answered alike."""
-        used = self.levels_by("item")
-        alike = (used.sum(1) > 0) & ((used > 0).sum(1) == 1)
-        sentence = "item(s) were answered alike by all: the prior alone bounds their difficulty"
-        warn_of_each(self._unused() | {sentence: (self.items, alike)})

@@ -15,7 +15,7 @@ from raters.errors import DataError, refuse_data
 from raters.errors.validation import checked, one_of, places
 from raters.judgements.base import Judgements
 from raters.judgements.counts import Codes, pad_to
-from raters.judgements.names import match_names, names_array, names_from_json
+from raters.judgements.names import Names, match_names, names_array, names_from_json
 
 
 class Grouped(Judgements):
@@ -131,10 +131,8 @@ class Grouped(Judgements):
 
     def unanswered(self) -> Self:
         """The questions without answers; a row with a count becomes so many rows."""
-        counts = None if self.count is None else np.asarray(self.count).astype(int)
-        index = slice(None) if counts is None else np.repeat(np.arange(self.num_rows), counts)
         # Nobody takes parts of questions, and equal shapes share what was compiled.
-        return replace(self.rows(index), **{self.answer: None, "count": None}, most=1, even=False)
+        return replace(self._each(), **{self.answer: None, "count": None}, most=1, even=False)
 
     def answered(self, outcomes: Any) -> Self:
         """These questions with outcomes."""
@@ -150,6 +148,28 @@ class Grouped(Judgements):
         columns["group"] = group.astype(np.int32)
         none = {self.answer: None, "count": None}
         return replace(like, **columns | none, most=1, even=False)
+
+    def takes_names(self, axis: str, names: Names) -> bool:
+        """True unless new names on an axis need unknown numbers, such as features of new items."""
+        numbers = [
+            name
+            for name, axes in self.arrays().items()
+            if axes[0] == "unit" and name not in self.axes and getattr(self, name) is not None
+        ]
+        return axis != self.unit or len(names) == len(self.coords[axis]) or not numbers
+
+    def with_names(self, axis: str, names: Names) -> Self:
+        """The same judgements in the codes of other names, all of theirs among them."""
+        moved = super().with_names(axis, names)
+        if axis != self.unit or moved is self:
+            return moved
+        place = match_names(self.unit_code, tuple(self.coords[axis]), names, axis)
+        group = place[np.asarray(self.group)].astype(np.int32)
+        rows = replace(moved, group=group)._at_rows(np.argsort(group, kind="stable"))
+        return replace(moved, **rows, unit_code=np.arange(len(names), dtype=np.int32))
+
+    def _unit_places(self, axis: str, code: Codes) -> dict[str, Codes]:
+        return {"unit": code[np.asarray(self.unit_code)]} if axis == self.unit else {}
 
     @checked
     def keys(self, other: Self | None = None) -> Codes:

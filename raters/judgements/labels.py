@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import jax
 import numpy as np
@@ -12,9 +12,9 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from raters.errors import DataError, refuse_data
-from raters.errors.validation import boolean, checked, instance, one_of
-from raters.judgements import scanned
-from raters.judgements.connection import judges_by_part, listed_parts
+from raters.errors.validation import boolean, checked, one_of
+from raters.judgements.answers import Answers
+from raters.judgements.connection import judges_by_part, warn_of_parts
 from raters.judgements.counts import Codes, Numbers
 from raters.judgements.grouped import Grouped
 from raters.judgements.names import (
@@ -49,7 +49,7 @@ Repeats = Literal["keep", "drop", "error"]
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Labels(Grouped):
+class Labels(Grouped, Answers):
     """Labels of items by annotators: annotator k said that item i is of class j.
 
     Build it with `from_frame`; the constructor takes codes that are already right.
@@ -133,10 +133,9 @@ class Labels(Grouped):
     known = "truth"
     row = "row"
     unit = "item"
+    standardised = {"features": feature_reading.OF_ITEMS}
 
     # ---------------------------------------------------------------- building
-
-    scan: ClassVar[Any] = classmethod(scanned.scan)
 
     @classmethod
     def from_frame(
@@ -283,42 +282,28 @@ class Labels(Grouped):
         """Warn about what these data cannot tell: names without labels, classes unsaid."""
         total = self.votes()
         silent = self.judgements_by("annotator") == 0
+        without = "item(s) have no label; their class is predicted from the others'"
         sentences = {
-            "item(s) have no label; their class is predicted from the others'": total.sum(1) == 0,
-            "annotator(s) gave no label and keep their prior": silent,
-            "class(es) were never given as a label": total.sum(0) == 0,
+            without: (self.items, total.sum(1) == 0),
+            "annotator(s) gave no label and keep their prior": (self.annotators, silent),
+            "class(es) were never given as a label": (self.classes, total.sum(0) == 0),
         }
-        names = self.items, self.annotators, self.classes
-        each = zip(names, sentences.values(), strict=True)
-        warn_of_each(dict(zip(sentences, each, strict=True)))
+        warn_of_each(sentences)
         parts = [part for part in judges_by_part(self) if len(part) > 1]
         if self.num_labels and not self._is_comparable():
             warn_data(
                 "no item has labels by two annotators, and no true class is known, so that nothing"
                 " tells right labels from wrong ones: who is right is said by the prior alone"
             )
-        elif len(parts) > 1:
-            warn_data(
-                f"annotators fall into {len(parts)} parts that share no item:"
-                f" {listed_parts(self, parts)}. Who is right in one of them rests on that part"
-                " alone; add labels across, or true classes in each"
-            )
+        else:
+            alone = "Who is right in one of them rests on that part alone; add labels across, or"
+            warn_of_parts(self, parts, f"{alone} true classes in each")
 
     def _is_comparable(self) -> bool:
         """True if an item has labels by two annotators, or a known true class."""
-        if self.truth is not None and (np.asarray(self.truth) >= 0).any():
-            return True
-        real = slice(None) if self.count is None else np.asarray(self.count) > 0
-        group, annotator = (np.asarray(part)[real] for part in (self.group, self.annotator))
-        one = np.empty(self.num_items, annotator.dtype)
-        one[group] = annotator  # any one of those of each item
-        return bool((one[group] != annotator).any())
-
-    # ---------------------------------------------------------------- questions
-
-    def answers(self) -> Int[np.ndarray, " answer"]:
-        """Codes of the classes."""
-        return np.arange(self.num_classes)
+        real = np.asarray(self.weight) > 0
+        pairs = pd.DataFrame({"of": self.group, "by": self.annotator})[real].drop_duplicates()
+        return self.num_known > 0 or bool(pairs["of"].duplicated().any())
 
     # ---------------------------------------------------------------- side information
 
@@ -350,12 +335,7 @@ class Labels(Grouped):
         return replace(self, truth=None if codes is None else codes[np.asarray(self.unit_code)])
 
     def with_features(
-        self,
-        features: Any,
-        *,
-        names: Sequence[str] | None = None,
-        item: str | None = None,
-        like: Self | None = None,
+        self, features: Any, *, names: Sequence[str] | None = None, item: str | None = None
     ) -> Self:
         """The labels with features of the items, each centred and scaled to unit variance, behind a
         column of ones.
@@ -370,9 +350,6 @@ class Labels(Grouped):
             columns to use (all others without it).
         item : str, optional
             Column of the table that names the items.
-        like : Labels, optional
-            Centre and scale as these labels were, which have the same features. For labels of new
-            items that a fitted model is to judge, of which there may be one only.
 
         Raises
         ------
@@ -391,11 +368,7 @@ class Labels(Grouped):
         (('intercept', 'length'), [[1.0, -1.0], [1.0, 1.0]], [0.0, 20.0])
         """
         values, chosen = feature_reading.features_of(features, item, names, self.items)
-        if like is None:
-            fields = feature_reading.design(values, chosen, self.items)
-        else:
-            instance("like", like, type(self), "labels with features", "like=fitted_labels")
-            fields = feature_reading.design_like(values, chosen, self.items, like)
+        fields = feature_reading.design(values, chosen, self.items)
         fields["features"] = fields["features"][np.asarray(self.unit_code)]
         return replace(self, **fields)
 
@@ -436,11 +409,11 @@ class Labels(Grouped):
             expected = "add features to the labels first"
             refuse_data("features", problem="of these labels are missing", expected=expected)
         values, names = feature_reading.new_items(features, item, self.feature_names[1:])
-        fields = feature_reading.design_like(values, self.feature_names[1:], names, self)
-        columns: dict[str, Any] = dict.fromkeys(self.row_columns(), np.zeros(0, np.int32))
-        columns |= {"count": None, "truth": None}
-        columns["unit_code"] = np.arange(len(names), dtype=np.int32)
-        return replace(self, **columns, features=fields["features"], items=names, most=1)
+        raw = np.insert(values, 0, 1.0, axis=1)
+        scaled = (raw - np.asarray(self.centre)) / np.asarray(self.scale)
+        fields: dict[str, Any] = {"features": scaled.astype(np.asarray(self.features).dtype)}
+        fields |= {"items": names, "unit_code": np.arange(len(names), dtype=np.int32)}
+        return replace(self.rows(slice(0)), **fields, count=None, truth=None, most=1)
 
     def with_record(
         self,
@@ -489,14 +462,7 @@ class Labels(Grouped):
     @checked
     def features_of(self, like: Self) -> Self:
         """With features centred and scaled as those of other labels, and with their record."""
-        fields = feature_reading.OF_ITEMS
-        raw = feature_reading.in_units_of_users(self, fields)
-        scaled = feature_reading.scaled_as(like, raw, fields, "features", "the fit")
-        return replace(self, record=like.record, **scaled)
-
-    def without_features(self) -> Self:
-        """Without features."""
-        return replace(self, **feature_reading.no_features(feature_reading.OF_ITEMS))
+        return replace(super().features_of(like), record=like.record)
 
 
 def _named(names: tuple[Any, ...], codes: Codes) -> pd.Series:
@@ -598,7 +564,6 @@ def _record(
     advice = "leave these rows out, or name all of them when labels are read"
     who = place(columns["annotator"], annotators, "annotators", advice).astype(np.int64)
     truth, given = (place(columns[role], classes, "classes", advice) for role in ("truth", "label"))
-    shape = len(annotators), len(classes), len(classes)
-    cell = np.ravel_multi_index((who, truth, given), shape)
-    number = np.bincount(cell, columns.counts(), int(np.prod(shape))).astype(np.float64)
-    return number.reshape(shape)
+    counts, number = columns.counts(), np.zeros((len(annotators), len(classes), len(classes)))
+    np.add.at(number, (who, truth, given), 1.0 if counts is None else counts)
+    return number

@@ -528,9 +528,8 @@ def _of_grid(
     final = _cells("ends", ends, shape)
     size = number + bool(final)
     cell, moves = np.arange(number)[:, None], np.array(list(_MOVES.values()))
-    row, column = cell // columns + moves[:, 0], cell % columns + moves[:, 1]
-    inside = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
-    after = np.where(inside, row * columns + column, cell)
+    after = np.clip(cell // columns + moves[:, 0], 0, rows - 1) * columns
+    after += np.clip(cell % columns + moves[:, 1], 0, columns - 1)
     transition = np.zeros((size, len(moves), size))
     # The sides of a move are its neighbours among the moves.
     for turn, share in ((0, 1 - slip), (1, slip / 2), (-1, slip / 2)):

@@ -50,9 +50,8 @@ class Patterns(Grouped):
         sorted_by = np.zeros(len(facet)) if answer is None else answer
         order = np.lexsort((sorted_by, facet, name))
         rows = np.stack([facet, count, sorted_by], axis=1).astype(np.float64)[order]
-        size = np.bincount(name)
-        size = size[size > 0]
-        parts = np.split(np.arange(len(order)), np.cumsum(size)[:-1]) if len(order) else []
+        start = np.unique(name[order], return_index=True)[1]
+        parts = np.split(np.arange(len(order)), start[1:]) if len(order) else []
         # Numbered by first appearance.
         code, _ = pd.factorize(np.array([rows[part].tobytes() for part in parts], object))
         first = [parts[place] for place in np.unique(code, return_index=True)[1]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import jax
 import jax.numpy as jnp
@@ -14,10 +14,18 @@ import pandas as pd
 from jaxtyping import Float, Int, Num, Shaped
 
 from raters.errors import DataError, refuse_data
-from raters.errors.validation import boolean, checked
+from raters.errors.validation import boolean
 from raters.judgements.base import Judgements
 from raters.judgements.choices import Choices
-from raters.judgements.counts import Codes, Numbers, Sets, Tallies, ordered_pairs, place_within
+from raters.judgements.counts import (
+    Codes,
+    Mask,
+    Numbers,
+    Sets,
+    Tallies,
+    ordered_pairs,
+    place_within,
+)
 from raters.judgements.names import (
     Names,
     encode_names,
@@ -221,8 +229,9 @@ class Rankings(Judgements):
         number = columns.counts()
         if number is not None:
             number = one_each(of, columns["count"], number, names)
-        table, by = _by_cells(of, what, place, len(names)), (who, annotator_names)
-        return cls._read(table, item_names, by, number, unranked, aggregate, "rank")
+        cells, by = (of, what, place), (who, annotator_names)
+        data = cls._of(cells, len(names), item_names, by, number, unranked, "rank")
+        return data.aggregate() if aggregate else data
 
     @classmethod
     def from_wide(
@@ -278,9 +287,10 @@ class Rankings(Judgements):
         columns = wide_columns(frame, places, "places", 1, **others)
         in_place, item_names = in_places(columns.lists["places"], items)
         row, column = np.nonzero(in_place >= 0)
-        table = _by_cells(row, in_place[row, column], column + 1, len(in_place))
-        who = rankers(columns, annotators)
-        return cls._read(table, item_names, who, columns.counts(), unranked, aggregate, "places")
+        cells, by = (row, in_place[row, column], column + 1), rankers(columns, annotators)
+        number = len(in_place), item_names
+        data = cls._of(cells, *number, by, columns.counts(), unranked, "places")
+        return data.aggregate() if aggregate else data
 
     @classmethod
     def from_best_worst(
@@ -344,31 +354,40 @@ class Rankings(Judgements):
         named = {"best": column_name("best", best), "worst": column_name("worst", worst)}
         others = {"annotator": annotator, "count": count}
         columns = wide_columns(frame, offered, "offered", 2, **named, **others)
-        table, item_names = _best_and_worst(columns, items)
-        who = rankers(columns, annotators)
-        return cls._read(table, item_names, who, columns.counts(), "not offered", aggregate, "best")
+        cells, item_names = _best_and_worst(columns, items)
+        by = rankers(columns, annotators)
+        number = columns.rows, item_names
+        data = cls._of(cells, *number, by, columns.counts(), "not offered", "best")
+        return data.aggregate() if aggregate else data
 
     @classmethod
-    def _read(
+    def _of(
         cls,
-        table: _Table,
+        cells: tuple[Codes, Codes, Codes],
+        number: int,
         items: Names,
         by: tuple[Codes, Names],
         count: Numbers | None,
         unranked: Unranked | None,
-        aggregate: bool,
         role: str,
     ) -> Rankings:
-        if (none := ~(table.place > 0).any(1)).any():
+        """So many rankings of cells: number of the ranking, code of the item, and its place."""
+        order = np.lexsort(cells[1::-1])
+        ranking, item, place = (column[order] for column in cells)
+        if (none := np.bincount(ranking, place > 0, number) == 0).any():
             problem = f"has a ranking that places no item, {where(none)}"
             expected = "a ranking places one item or more; leave the others out"
             refuse_data(role, problem=problem, expected=expected)
-        offered, place = _with_unranked(table, len(items), unranked)
-        depth = (place > 0).sum(1).astype(np.int32)
-        named = (place < 0).any(1).astype(np.int32)
+        size = np.bincount(ranking, minlength=number)
+        _check_unranked(unranked, size < len(items))
+        position, every = place_within(ranking), np.full((number, int(size.max(initial=0))), -1)
+        if unranked == "below" and (size < len(items)).any():
+            position, every = item, np.tile(np.arange(len(items)), (number, 1))
+        offered, places = every.astype(np.int32), np.zeros(every.shape, np.int32)
+        offered[ranking, position], places[ranking, position] = item, place
+        depth, named = (places > 0).sum(1).astype(np.int32), (places < 0).any(1).astype(np.int32)
         lowest = named if named.any() else None
-        data = cls(by[0], depth, count, offered, place, by[1], items, lowest)
-        return data.aggregate() if aggregate else data
+        return cls(by[0], depth, count, offered, places, by[1], items, lowest)
 
     # ---------------------------------------------------------------- facts
 
@@ -442,11 +461,13 @@ class Rankings(Judgements):
         changes: dict[str, Any] = {n: np.take_along_axis(one, order, 1) for n, one in known.items()}
         return replace(self, **changes)
 
+    def with_names(self, axis: str, names: Names) -> Self:
+        """The same rankings in the codes of other names; items ascend by their codes."""
+        return super().with_names(axis, names).canonical()
+
     def unanswered(self) -> Self:
         """The questions without the answers: a row with a count becomes so many rows."""
-        index = np.repeat(np.arange(self.num_rows), np.asarray(self.weight).astype(int))
-        questions = self if self.count is None else self.rows(index)
-        return replace(questions, place=None, count=None)
+        return replace(self._each(), place=None, count=None)
 
     def shaped(self, outcomes: Any) -> Any:
         """Places as a distribution draws them, one after the other, by ranking and position."""
@@ -485,21 +506,7 @@ class Rankings(Judgements):
             place[row, order_of(int(code), size, named)] = numbers
         return place
 
-    def joined(self, more: Self) -> Self:
-        """These rankings and further ones, in this order."""
-        one, other = self._alike(more)
-        return super(Rankings, one).joined(other)
-
-    @checked
-    def keys(self, other: Self | None = None) -> Codes:
-        """Number of each row that equal questions share, and no others; see `Judgements.keys`."""
-        if other is None:
-            return super().keys()
-        one, other = self._alike(other)
-        return super(Rankings, one).keys(other)
-
     def _alike(self, other: Self) -> tuple[Self, Self]:
-        """These rankings and others, with equally many positions, and `lowest` alike."""
         width = max(np.shape(part.offered)[1] for part in (self, other))
         asks = self.lowest is not None or other.lowest is not None
         return self._widened(width, asks), other._widened(width, asks)
@@ -550,16 +557,14 @@ class Rankings(Judgements):
             )
         offered, place = np.asarray(self.offered), np.asarray(self.place)
         count, who = np.asarray(self.weight), np.asarray(self.annotator)
-        parts = []
-        for stage in range(1, int(place.max(initial=0)) + 1):
-            left = (offered >= 0) & ((place == 0) | (place >= stage))
-            left &= ((place == stage).any(1) & (left.sum(1) > 1) & (count > 0))[:, None]
-            row, position = np.nonzero(left)
-            chosen = np.where(place[row, position] == stage, count[row], 0)
-            parts.append((row * (place.shape[1] + 1) + stage, row, position, chosen))
-        sets, row, position, chosen = map(np.concatenate, zip(*parts, strict=True))
-        if not len(sets):
+        stages, of_stage = np.arange(1, int(place.max(initial=0)) + 1)[:, None], place[:, None]
+        left = (offered >= 0)[:, None] & ((of_stage == 0) | (of_stage >= stages))
+        asked = (of_stage == stages).any(2) & (left.sum(2) > 1) & (count > 0)[:, None]
+        row, stage, position = np.nonzero(left & asked[..., None])
+        if not len(row):
             raise DataError("no ranking has two items, so that no place leaves a choice")
+        sets = row * (place.shape[1] + 1) + stage + 1
+        chosen = np.where(place[row, position] == stage + 1, count[row], 0)
         names, people = names_array(self.items), names_array(self.annotators)
         table: dict[str, Any] = {"set": sets, "alternative": names[offered[row, position]]}
         table |= {"annotator": people[who[row]], "chosen": chosen}
@@ -677,7 +682,7 @@ class Rankings(Judgements):
 # ---------------------------------------------------------------- reading
 
 
-def _best_and_worst(columns: Columns, known: Iterable[Any] | None) -> tuple[_Table, Names]:
+def _best_and_worst(columns: Columns, known: Iterable[Any] | None) -> tuple[Any, Names]:
     """Answers as rankings: place 1 for the best item, −1 for the worst, 0 for the others."""
     shown_items = columns.lists["offered"]
     cells, names = _coded(shown_items, known, [columns["best"], columns["worst"]])
@@ -701,7 +706,7 @@ def _best_and_worst(columns: Columns, known: Iterable[Any] | None) -> tuple[_Tab
     row, position = np.nonzero(items >= 0)
     item = items[row, position]
     place = np.where(item == top[row], 1, np.where(item == bottom[row], -1, 0))
-    return _by_cells(row, item, place, len(cells)), names
+    return (row, item, place), names
 
 
 def _with_worst(column: Column | None, ranking: Codes, names: Names, place: Codes) -> Codes:
@@ -722,26 +727,8 @@ def _with_worst(column: Column | None, ranking: Codes, names: Names, place: Code
     return np.where(mark == 1, -1, place).astype(np.int32)
 
 
-class _Table(NamedTuple):
-    """Rankings as rows of codes."""
-
-    offered: Sets
-    place: Sets
-
-
-def _by_cells(ranking: Codes, item: Codes, place: Codes, num_rankings: int) -> _Table:
-    order = np.lexsort((item, ranking))
-    ranking, item, place = ranking[order], item[order], place[order]
-    position = place_within(ranking)
-    shape = num_rankings, int(position.max(initial=-1)) + 1
-    table = _Table(np.full(shape, -1, np.int32), np.zeros(shape, np.int32))
-    table.offered[ranking, position], table.place[ranking, position] = item, place
-    return table
-
-
-def _with_unranked(table: _Table, num_items: int, unranked: Any) -> _Table:
-    """Rankings with the items that they leave out, where those come below."""
-    lacking = (table.offered >= 0).sum(1) < num_items
+def _check_unranked(unranked: Any, lacking: Mask) -> None:
+    """Raise unless it is said what becomes of items that rankings leave out, where some do."""
     known = isinstance(unranked, str) and unranked in get_args(Unranked)
     if not known and (unranked is not None or lacking.any()):
         problem = "is unknown"
@@ -752,13 +739,6 @@ def _with_unranked(table: _Table, num_items: int, unranked: Any) -> _Table:
         expected += ": they were not to be ranked, as drivers who were not in a race"
         line = "unranked='below'"
         refuse_data("unranked", shown(unranked), problem, expected, instead=line)
-    if unranked != "below" or not lacking.any():
-        return table
-    place = np.zeros((len(table.place), num_items), np.int32)
-    row, position = np.nonzero(table.offered >= 0)
-    place[row, table.offered[row, position]] = table.place[row, position]
-    offered = np.broadcast_to(np.arange(num_items, dtype=np.int32), place.shape).copy()
-    return _Table(offered, place)
 
 
 def _placed(column: Column, ranking: Codes, names: Names, item: Column) -> Codes:

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from raters.judgements.answers import OnScale
-from raters.judgements.connection import judges_by_part, listed_parts
+from raters.judgements.connection import judges_by_part, warn_of_parts
 from raters.judgements.names import warn_data, warn_of_each
 from raters.judgements.roles import same_as, static
 
@@ -160,7 +160,7 @@ class Ratings(OnScale):
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: names unrated, one level only, parts."""
-        used = self.levels_by("annotator")
+        used = self.answers_by("annotator")
         same = (used.sum(1) >= _SAME) & ((used > 0).sum(1) == 1)
         sentence = "annotator(s) put every item on one level, which tells no item from another"
         warn_of_each(self._unused() | {sentence: (self.annotators, same)})
@@ -171,9 +171,5 @@ class Ratings(OnScale):
                 " item=..., correct=...)"
             )
         parts = [part for part in judges_by_part(self) if len(part)]
-        if len(parts) > 1:
-            warn_data(
-                f"annotators fall into {len(parts)} parts that share no item:"
-                f" {listed_parts(self, parts)}. The prior alone tells how severe one part is beside"
-                " another, and so where its items stand; add ratings across"
-            )
+        severe = "The prior alone tells how severe one part is beside another, and so where its"
+        warn_of_parts(self, parts, f"{severe} items stand; add ratings across")

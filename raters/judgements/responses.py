@@ -9,10 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
 
 from raters.judgements.answers import Answers
-from raters.judgements.names import warn_of_each
 from raters.judgements.roles import number_of, same_as, static
 
 
@@ -164,13 +162,6 @@ class Responses(Answers):
     num_persons = number_of("persons", "Number of persons, with responses or without.")
     num_responses = same_as("num_judgements", "Number of responses, counts included.")
 
-    def right_by(self, axis: str) -> Float[np.ndarray, " axis"]:
-        """Number of right responses of each person or item; zeros where unknown."""
-        size = len(self.coords[axis])
-        if self.correct is None:
-            return np.zeros(size)
-        return np.bincount(np.asarray(self.codes(axis)), np.asarray(self.correct, float), size)
-
     def to_frame(self) -> pd.DataFrame:
         """The responses by name: ``person``, ``item``, ``correct`` and ``count``."""
         self.check_answered()
@@ -178,20 +169,7 @@ class Responses(Answers):
         table = self._by_outcome("correct", {1: right, 0: total - right})
         return table.reset_index(drop=True)
 
-    def warn(self) -> None:
-        """Warn about what these data cannot tell: names without responses, items answered alike."""
-        asked, right = self.judgements_by("item"), self.right_by("item")
-        alike = (asked > 0) & ((right == 0) | (right == asked))
-        sentence = (
-            "item(s) were answered right by all, or by nobody, so that the prior alone bounds"
-        )
-        warn_of_each(self._unused() | {f"{sentence} their difficulty": (self.items, alike)})
-
     # ---------------------------------------------------------------- questions
-
-    def answers(self) -> Float[np.ndarray, " answer"]:
-        """Wrong and right."""
-        return np.array([0.0, 1.0])
 
     def answer_words(self, row: int) -> dict[str, float]:
         """Words for the outcomes of one question."""

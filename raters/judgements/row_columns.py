@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float, Int
 
 from raters.errors import refuse_data
@@ -74,13 +76,11 @@ def recoded(data: Any, like: Any) -> dict[str, Any]:
 
 def _usual(data: Any, like: Any) -> Float[np.ndarray, "row column"]:
     """The middle value of each column among the rows of each judge, for questions without."""
-    values, who = np.asarray(like.columns), np.asarray(like.codes(like.judge))
-    usual = np.empty((len(like.judges), values.shape[1]), np.float32)
-    usual[:] = np.sort(values, axis=0)[len(values) // 2]
-    for place, column in enumerate(values.T):
-        order = np.lexsort((column, who))
-        present, start, size = np.unique(who[order], return_index=True, return_counts=True)
-        usual[present, place] = column[order][start + size // 2]
+    table = pd.DataFrame(np.asarray(like.columns))
+    middle = partial(pd.DataFrame.quantile, q=0.5, interpolation="higher")
+    usual = np.tile(middle(table).to_numpy(np.float32), (len(like.judges), 1))
+    for judge, rows in table.groupby(np.asarray(like.codes(like.judge))):
+        usual[judge] = middle(rows)
     same: Int[np.ndarray, " row"] = match_names(
         np.asarray(data.codes(data.judge)), data.judges, like.judges, like.judge
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import xarray as xr
 
@@ -43,21 +44,17 @@ def _derived(base: type) -> list[type]:
 def part_of_tree(result: xr.DataTree, part: str) -> xr.DataTree:
     """Part of a result of several kinds: the data of one."""
     prefix = f"{part}."
-    groups = {}
-    for group in ("observed_data", "constant_data"):
-        arrays = {
-            str(name).removeprefix(prefix): array.variable
-            for name, array in result[group].data_vars.items()
-            if str(name).startswith(prefix)
-        }
-        groups[group] = xr.Dataset(arrays)
-    tree = xr.DataTree.from_dict(groups)
-    tree.attrs.update(
+
+    def own(named: Any) -> dict[str, Any]:
+        every = {str(name): one for name, one in named.items()}
+        return {name[len(prefix) :]: one for name, one in every.items() if name.startswith(prefix)}
+
+    groups = {name: own(result[name].data_vars) for name in ("observed_data", "constant_data")}
+    tree = xr.DataTree.from_dict(
         {
-            str(name).removeprefix(prefix): value
-            for name, value in result.attrs.items()
-            if str(name).startswith(prefix)
+            group: xr.Dataset({name: array.variable for name, array in arrays.items()})
+            for group, arrays in groups.items()
         }
     )
-    tree.attrs["data"] = json.loads(result.attrs[PARTS])[part]
+    tree.attrs.update(own(result.attrs) | {"data": json.loads(result.attrs[PARTS])[part]})
     return tree

@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import keyword
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Self
 
 import jax
 import numpy as np
-from jaxtyping import Int, Num, Shaped
+from jaxtyping import Num, Shaped
 
 from raters.errors import refuse, refuse_data
 from raters.judgements.arguments import Arguments
 from raters.judgements.base import Judgements
-from raters.judgements.grouped import Grouped
-from raters.judgements.names import (
-    alike,
-    match_names,
-    name_text,
-    plural,
-    shorten,
-    warn_of_each,
-    warn_of_near,
-)
-from raters.judgements.rankings import Rankings
+from raters.judgements.names import alike, name_text, plural, shorten, warn_of_each, warn_of_near
 from raters.judgements.roles import static
 from raters.judgements.stored import PARTS, imported_class, part_of_tree, qualified_name
-
-Groups = dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]]
 
 
 def _of_each(name: str) -> Callable[..., Any]:
     """Method that does the same with each part."""
 
     def method(self: Together, *args: Any) -> Together:
-        changed = tuple(getattr(part, name)(*args) for part in self.parts)
-        return dataclasses.replace(self, parts=changed)
+        changed = [getattr(part, name)(*args) for part in self.parts]
+        return replace(self, parts=tuple(changed))
 
     method.__doc__ = f"As `Judgements.{name}`, of each part."
     return method
@@ -48,6 +35,20 @@ def _of_each(name: str) -> Callable[..., Any]:
 def _sum_of(number: str, doc: str) -> property:
     """Property with the sum of a number over the parts."""
     return property(lambda self: sum(getattr(part, number) for part in self.parts), doc=doc)
+
+
+def _by_field(name: str) -> Callable[..., Any]:
+    """Method with what the same method of each part gives by field, by ``part.field``."""
+
+    def method(self: Together) -> dict[str, Any]:
+        return {
+            f"{part}.{field}": one
+            for part, data in self.by_name()
+            for field, one in getattr(data, name)().items()
+        }
+
+    method.__doc__ = f"As `Judgements.{name}`, of all parts by ``part.field``."
+    return method
 
 
 @jax.tree_util.register_dataclass
@@ -85,7 +86,6 @@ class Together(Judgements):
     names = {}
     answer = "parts"
     row = "judgement"
-    divisible = False
 
     @classmethod
     def of(cls, parts: Mapping[str, Judgements]) -> Self:
@@ -114,13 +114,14 @@ class Together(Judgements):
         DataWarning
             When names differ by case or space only.
         """
-        check_containers(parts, (Together, Arguments))
-        check_twice(parts)
-        names, containers = tuple(parts), list(parts.values())
-        check_common(names, containers)
-        return cls(tuple(aligned(containers)), names)
+        _check_parts(parts)
+        return cls(tuple(_aligned(list(parts.values()))), tuple(parts))
 
     # ---------------------------------------------------------------- parts
+
+    def by_name(self) -> list[tuple[str, Any]]:
+        """Name and judgements of each part."""
+        return list(zip(self.part_names, self.parts, strict=True))
 
     def part(self, name: str) -> Any:
         """The judgements of one part.
@@ -135,10 +136,56 @@ class Together(Judgements):
             When there is no such part.
         """
         if name not in self.part_names:
-            refuse(
-                "part", name, "is no part", f"choose one of {', '.join(map(repr, self.part_names))}"
-            )
+            known = ", ".join(map(repr, self.part_names))
+            refuse("part", name, "is no part", f"choose one of {known}")
         return self.parts[self.part_names.index(name)]
+
+    def present(self, name: str) -> Any:
+        """A part without those who judge in other parts only."""
+        part = self.part(name)
+        here = part.judgements_by(part.judge) > 0
+        absent = [judge for judge, there in zip(part.judges, here, strict=True) if not there]
+        return part.without_judges(absent) if absent and here.any() else part
+
+    def __repr__(self) -> str:
+        if not isinstance(self.parts, tuple):
+            return f"{type(self).__name__}(...)"
+        parts = ", ".join(f"{name}={part!r}" for name, part in self.by_name())
+        return f"{type(self).__name__}({parts})"
+
+    first_unit = _of_each("first_unit")
+    unpadded = _of_each("unpadded")
+    unanswered = _of_each("unanswered")
+    aggregate = _of_each("aggregate")
+    without_truth = _of_each("without_truth")
+    take = _of_each("take")
+    _without = _of_each("without_judges")
+
+    def without_judges(self, names: Iterable[Any]) -> Self:
+        """The judgements of everybody else, in every part."""
+        return self._without(tuple(names))
+
+    def some_outcomes(self) -> dict[str, Any]:
+        """Outcomes that the questions of each part can have, as `answered` takes them."""
+        return {name: part.some_outcomes() for name, part in self.by_name()}
+
+    def answered(self, outcomes: Any) -> Self:
+        """These questions with outcomes."""
+        return replace(
+            self, parts=tuple(part.answered(outcomes[name]) for name, part in self.by_name())
+        )
+
+    def joined(self, more: Self) -> Self:
+        """These judgements and further ones, part by part; see `Judgements.joined`."""
+        return replace(
+            self, parts=tuple(part.joined(more.part(name)) for name, part in self.by_name())
+        )
+
+    # ---------------------------------------------------------------- facts
+
+    num_rows = _sum_of("num_rows", "Number of rows of all parts.")
+    num_units = _sum_of("num_units", "Number of units of all parts.")
+    num_judgements = _sum_of("num_judgements", "Number of judgements, counts included.")
 
     @property
     def coords(self) -> dict[str, Sequence[Any]]:
@@ -150,8 +197,6 @@ class Together(Judgements):
             if (called := axis_name(self, name, axis)) != axis or len(names)
         }
 
-    # ---------------------------------------------------------------- facts
-
     @classmethod
     def arrays(cls) -> dict[str, tuple[str, ...]]:
         """None: arrays are those of the parts."""
@@ -162,20 +207,14 @@ class Together(Judgements):
         """None: each part has counts of its own."""
 
     @property
-    def has_answers(self) -> bool:
-        """True if all outcomes are there."""
-        return all(part.has_answers for part in self.parts)
-
-    num_rows = _sum_of("num_rows", "Number of rows of all parts.")
-
-    num_units = _sum_of("num_units", "Number of units of all parts.")
-
-    num_judgements = _sum_of("num_judgements", "Number of judgements, counts included.")
-
-    @property
     def weight(self) -> Any:
         """Counts of all rows, part by part, shape (judgement,)."""
         return np.concatenate([np.asarray(part.weight) for part in self.parts])
+
+    @property
+    def has_answers(self) -> bool:
+        """True if all outcomes are there."""
+        return all(part.has_answers for part in self.parts)
 
     def answers(self) -> Num[np.ndarray, " answer"]:
         """None: each part has answers of its own."""
@@ -196,13 +235,6 @@ class Together(Judgements):
         for part in self.parts:
             part.check()
 
-    def present(self, name: str) -> Any:
-        """A part without those who judge in other parts only."""
-        part = self.part(name)
-        here = part.judgements_by(part.judge) > 0
-        absent = [judge for judge, there in zip(part.judges, here, strict=True) if not there]
-        return part.without_judges(absent) if absent and here.any() else part
-
     def warn(self) -> None:
         """Warn about annotators who judge in no part."""
         for axis in dict.fromkeys(part.judge for part in self.parts):
@@ -213,28 +245,17 @@ class Together(Judgements):
 
     # ---------------------------------------------------------------- storing
 
-    def packed(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
-        """Copies of the arrays of all parts, by ``part.field``."""
-        return {
-            f"{name}.{field}": array
-            for name, part in self.by_name()
-            for field, array in part.packed().items()
-        }
+    packed = _by_field("packed")
+    _flags = _by_field("flags")
 
     def flags(self) -> dict[str, str]:
         """Names and flags of all parts as text, by ``part.field``, and the class of each part."""
-        flags = {
-            f"{name}.{field}": text
-            for name, part in self.by_name()
-            for field, text in part.flags().items()
-        }
-        return flags | {
-            PARTS: json.dumps({name: qualified_name(type(part)) for name, part in self.by_name()})
-        }
+        containers = {name: qualified_name(type(part)) for name, part in self.by_name()}
+        return self._flags() | {PARTS: json.dumps(containers)}
 
-    def groups(self) -> Groups:
+    def groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], Shaped[np.ndarray, " ..."]]]]:
         """Arrays as a result stores them, by group and ``part.name``."""
-        groups: Groups = {"observed_data": {}, "constant_data": {}}
+        groups: dict[str, Any] = {"observed_data": {}, "constant_data": {}}
         for part, data in self.by_name():
             for group, variables in data.groups().items():
                 for name, (axes, array) in variables.items():
@@ -244,65 +265,19 @@ class Together(Judgements):
 
     @classmethod
     def _within(cls, result: Any) -> Self:
-        containers = json.loads(result.attrs[PARTS])
         parts = []
-        for name, container in containers.items():
+        for name, container in json.loads(result.attrs[PARTS]).items():
             kind: Any = imported_class(container, (Judgements,))
             parts.append(kind.from_result(part_of_tree(result, name)))
-        return cls(tuple(parts), tuple(containers))
-
-    # ---------------------------------------------------------------- part by part
-
-    def __repr__(self) -> str:
-        if not isinstance(self.parts, tuple):
-            return f"{type(self).__name__}(...)"
-        parts = ", ".join(f"{name}={part!r}" for name, part in self.by_name())
-        return f"{type(self).__name__}({parts})"
-
-    def by_name(self) -> list[tuple[str, Any]]:
-        """Name and judgements of each part."""
-        return list(zip(self.part_names, self.parts, strict=True))
-
-    first_unit = _of_each("first_unit")
-    unpadded = _of_each("unpadded")
-    unanswered = _of_each("unanswered")
-    aggregate = _of_each("aggregate")
-    without_truth = _of_each("without_truth")
-    take = _of_each("take")
-
-    def without_judges(self, names: Iterable[Any]) -> Self:
-        """The judgements of everybody else, in every part."""
-        gone = tuple(names)
-        return dataclasses.replace(
-            self, parts=tuple(part.without_judges(gone) for part in self.parts)
-        )
-
-    def some_outcomes(self) -> dict[str, Any]:
-        """Outcomes that the questions of each part can have, as `answered` takes them."""
-        return {name: part.some_outcomes() for name, part in self.by_name()}
-
-    def answered(self, outcomes: Any) -> Self:
-        """These questions with outcomes."""
-        answered = [part.answered(outcomes[name]) for name, part in self.by_name()]
-        return dataclasses.replace(self, parts=tuple(answered))
-
-    def joined(self, more: Self) -> Self:
-        """These judgements and further ones, part by part; see `Judgements.joined`."""
-        others = dict(more.by_name())
-        joined = [part.joined(others[name]) for name, part in self.by_name()]
-        return dataclasses.replace(self, parts=tuple(joined))
+        return cls(tuple(parts), tuple(json.loads(result.attrs[PARTS])))
 
     # ---------------------------------------------------------------- of one part only
 
     def _refuse(self, *args: Any, **options: Any) -> NoReturn:
         """Refuse: tables, rows, questions and codes are those of one part."""
-        refuse(
-            "data",
-            self,
-            "is of several kinds of judgement, which have no rows in common",
-            "take one part at a time",
-            instead=f"together.part({self.part_names[0]!r})",
-        )
+        problem = "is of several kinds of judgement, which have no rows in common"
+        line = f"together.part({self.part_names[0]!r})"
+        refuse("data", self, problem, "take one part at a time", instead=line)
 
     to_frame = rows = padded = questions = recoded = _refuse
 
@@ -336,173 +311,78 @@ def parts_of(data: Any) -> dict[str, Any]:
 def with_parts(data: Any, parts: Mapping[str, Any]) -> Any:
     """Return data with other judgements of each kind."""
     if isinstance(data, Together):
-        return dataclasses.replace(data, parts=tuple(parts[name] for name in data.part_names))
+        return replace(data, parts=tuple(parts[name] for name in data.part_names))
     return parts[""]
 
 
-# ---------------------------------------------------------------- reading
+# ---------------------------------------------------------------- common names
 
 
-def takes_names(data: Judgements, axis: str, names: tuple[Any, ...]) -> bool:
-    """True unless new names on an axis need unknown numbers, such as features of new items."""
-    if not (isinstance(data, Grouped) and axis == data.unit):
-        return True
-    of_units = [name for name, axes in data.arrays().items() if axes[0] == "unit"]
-    known = ("unit_code", data.known)
-    numbers = [name for name in of_units if name not in known and getattr(data, name) is not None]
-    return len(names) == len(data.coords[axis]) or not numbers
+def _open(parts: Sequence[Judgements]) -> set[str]:
+    """Axes whose names one part may have and others lack: judges, and items."""
+    return {"item", *(part.judge for part in parts)}
 
 
-def with_names(data: Any, axis: str, names: tuple[Any, ...]) -> Any:
-    """The same judgements in the codes of other names."""
-    present = tuple(data.coords[axis])
-    if present == tuple(names):
-        return data
-    place = match_names(np.arange(len(present)), present, names, axis)
-    along = (axis, f"next_{axis}")  # next states are states
-    changes: dict[str, Any] = {data.names[axis]: tuple(names)}
-    grouped = isinstance(data, Grouped) and axis == data.unit
-    for name, axes in data.arrays().items():
-        column = getattr(data, name)
-        if column is None:
-            continue
-        values = np.asarray(column)
-        if grouped and axes[0] == "unit":
-            values = _moved(values, place[np.asarray(data.unit_code)], len(names), name, data)
-        if data.axes.get(name) == axis:
-            values = np.where(values >= 0, place[values], values).astype(values.dtype)
-        for dim in (dim for dim, of in enumerate(axes) if of in along):
-            spread = _moved(np.moveaxis(values, dim, 0), place, len(names), name, data)
-            values = np.moveaxis(spread, 0, dim)
-        changes[name] = values
-    if grouped:
-        changes["unit_code"] = np.arange(len(names), dtype=np.int32)
-        group = place[np.asarray(data.unit_code)][np.asarray(data.group)].astype(np.int32)
-        order = np.argsort(group, kind="stable")
-        changes["group"] = group
-        rows = [name for name, axes in data.arrays().items() if axes[0] == data.row]
-        changes |= {name: changes[name][order] for name in rows if name in changes}
-    renamed = dataclasses.replace(data, **changes)
-    # The items of a ranking ascend by their codes.
-    return renamed.canonical() if isinstance(renamed, Rankings) else renamed
-
-
-def _moved(
-    values: np.ndarray, place: Int[np.ndarray, " name"], size: int, name: str, data: Judgements
-) -> np.ndarray:
-    """Entries at their new places along the first axis; elsewhere none: code −1, or 0."""
-    filled: np.ndarray = np.full(
-        (size, *values.shape[1:]), -1 if name in data.axes else 0, values.dtype
-    )
-    filled[place] = values
-    return filled
-
-
-def _named(part: Judgements) -> tuple[str, ...]:
-    """Axes of a part that have names of their own; true classes are labels."""
-    return tuple({field: axis for axis, field in part.names.items()}.values())
-
-
-def _is_open(axis: str, parts: Sequence[Judgements]) -> bool:
-    """True for an axis whose names one part may have and others lack: judges, and items."""
-    return axis == "item" or axis in {part.judge for part in parts}
-
-
-def aligned(parts: Sequence[Any]) -> list[Any]:
+def _aligned(parts: list[Any]) -> list[Any]:
     """Parts with the same names along an axis, in the same order, where they can have them."""
-    changed = list(parts)
-    for axis in dict.fromkeys(axis for part in parts for axis in _named(part)):
-        changed = _aligned_along(axis, changed)
-    return changed
+    for axis in dict.fromkeys(axis for part in parts for axis in part.named_axes()):
+        having = [part for part in parts if len(part.coords.get(axis, ()))]
+        if len(having) < 2:
+            continue
+        lists = alike([tuple(part.coords[axis]) for part in having])
+        names = tuple(dict.fromkeys(itertools.chain(*lists)))
+        if axis in _open(parts):
+            warn_of_near(names, plural(axis))
+            possible = all(part.takes_names(axis, names) for part in having)
+        else:
+            possible = all(set(one) == set(names) for one in lists)
+        if possible:
+            moved = [part.with_names(axis, names) for part in having]
+            parts = [moved.pop(0) if len(part.coords.get(axis, ())) else part for part in parts]
+    return parts
 
 
-def _aligned_along(axis: str, parts: list[Any]) -> list[Any]:
-    """Parts with the same names along one axis."""
-    having = [part for part in parts if len(part.coords.get(axis, ()))]
-    if len(having) < 2:
-        return parts
-    lists = alike([tuple(part.coords[axis]) for part in having])
-    names = tuple(dict.fromkeys(itertools.chain(*lists)))
-    if _is_open(axis, parts):
-        warn_of_near(names, plural(axis))
-        possible = all(takes_names(part, axis, names) for part in having)
-    else:
-        possible = all(set(one) == set(names) for one in lists)
-    if not possible:
-        return parts
-    return [
-        with_names(part, axis, names) if len(part.coords.get(axis, ())) else part for part in parts
-    ]
-
-
-# ---------------------------------------------------------------------- refusals
-
-
-def check_containers(parts: Any, but: tuple[type, ...]) -> None:
-    """Raise unless these are two or more containers, each with judgements, by name."""
+def _check_parts(parts: Any) -> None:
+    """Raise unless these are two or more containers by name, which have names in common."""
     if not isinstance(parts, Mapping) or len(parts) < 2:
-        refuse(
-            "parts",
-            parts,
-            "is no mapping of two parts or more",
-            "give each kind of judgement a name",
-            instead="rt.judgements.Together.of({'votes': votes, 'shown': demonstrations})",
-        )
+        problem, expected = "is no mapping of two parts or more", "give each kind a name"
+        line = "rt.judgements.Together.of({'votes': votes, 'shown': demonstrations})"
+        refuse("parts", parts, problem, expected, instead=line)
     for name, part in parts.items():
         check_part_name("parts", name)
-        single = isinstance(part, Judgements) and not isinstance(part, but)
+        single = isinstance(part, Judgements) and not isinstance(part, (Together, Arguments))
         if not single or not part.num_judgements:
-            refuse(
-                name,
-                part,
-                "is no container of one kind of judgement, or has no judgements",
-                "read a table first",
-                instead="rt.Comparisons.from_frame(table, ...)",
-            )
+            problem = "is no container of one kind of judgement, or has no judgements"
+            line = "rt.Comparisons.from_frame(table, ...)"
+            refuse(name, part, problem, "read a table first", instead=line)
+    for (one, left), (other, right) in itertools.combinations(parts.items(), 2):
+        form: Any = jax.tree.structure(left)
+        same = form == jax.tree.structure(right)
+        if same and all(map(np.array_equal, jax.tree.leaves(left), jax.tree.leaves(right))):
+            problem = f"holds the same judgements as {one!r}"
+            refuse_data(other, problem=problem, expected="give each judgement once")
+    shared = _open(list(parts.values())) | {"feature"}
+    known = {
+        name: {
+            (axis, name_text(one))
+            for axis in shared.intersection(part.named_axes())
+            for one in part.coords[axis]
+            if one != "intercept"
+        }
+        for name, part in parts.items()
+    }
+    for name, texts in known.items():
+        others = set().union(*(known[other] for other in known if other != name))
+        if not texts & others:
+            problem = "shares no annotator, item or feature with the other parts: it has"
+            problem += f" {shorten(sorted(text for _, text in texts))}, and they have"
+            problem += f" {shorten(sorted(text for _, text in others))}"
+            expected = "spell the names alike in all parts, or fit it by itself"
+            refuse_data(name, problem=problem, expected=expected)
 
 
 def check_part_name(parameter: str, name: Any) -> None:
     """Raise unless this can be the name of a part, which sites and axes have before a dot."""
     if not (isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)):
-        refuse(
-            parameter,
-            name,
-            "is no name of a part",
-            "a name of a part must be letters, digits and _, such as 'votes'",
-        )
-
-
-def check_twice(parts: Mapping[str, Any]) -> None:
-    """Raise where two parts are the same judgements, which would count twice."""
-    for (one, left), (other, right) in itertools.combinations(parts.items(), 2):
-        same = type(left) is type(right) and left.flags() == right.flags()
-        arrays = jax.tree.leaves(left), jax.tree.leaves(right)
-        if same and len(arrays[0]) == len(arrays[1]) and all(map(np.array_equal, *arrays)):
-            problem = f"holds the same judgements as {one!r}"
-            refuse_data(other, problem=problem, expected="give each judgement once")
-
-
-def check_common(names: Sequence[str], parts: Sequence[Any]) -> None:
-    """Raise where a part has no annotator, item or feature in common with any other."""
-    known = [_texts(part, parts) for part in parts]
-    for place, name in enumerate(names):
-        others = set().union(*(texts for other, texts in enumerate(known) if other != place))
-        if not known[place] & others:
-            refuse_data(
-                name,
-                problem="shares no annotator, item or feature with the other parts: it has"
-                f" {shorten(sorted(text for _, text in known[place]))}, and they have"
-                f" {shorten(sorted(text for _, text in others))}",
-                expected="spell the names alike in all parts, or fit it by itself",
-            )
-
-
-def _texts(part: Any, parts: Sequence[Any]) -> set[tuple[str, str]]:
-    """Axes and names, as text, of those who judge, of items, and of features."""
-    return {
-        (axis, name_text(name))
-        for axis in _named(part)
-        if axis == "feature" or _is_open(axis, parts)
-        for name in part.coords[axis]
-        if name != "intercept"
-    }
+        expected = "a name of a part must be letters, digits and _, such as 'votes'"
+        refuse(parameter, name, "is no name of a part", expected)

@@ -24,7 +24,7 @@ _FIRST = "_first_unit"
 def placed(data: Any, mesh: Mesh | None = None) -> Any:
     """Data on JAX's default device, or with its rows divided over the devices of a mesh."""
     if mesh is None:
-        if jax.default_backend() != "cpu" and data.num_rows > PIECE and data.divisible:
+        if jax.default_backend() != "cpu" and data.num_rows > PIECE and data.axes:
             data = _padded(data, piece_of(data.num_rows))
         return jax.tree.map(jnp.asarray, data)
     # What each compiled function divides is left to the compiler; axes of `jax.make_mesh` are

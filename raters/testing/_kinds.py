@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from raters.judgements.base import Judgements
-from raters.judgements.together import axis_name, parts_of, with_names, with_parts
+from raters.judgements.together import axis_name, parts_of, with_parts
 
 # Where each new code of an axis comes from: the code of old entry i is `new[axis][i]`.
 NewCodes = dict[str, np.ndarray]
@@ -32,7 +32,7 @@ def renamed(data: Any, new: NewCodes) -> Any:
         for axis, names in part.coords.items():
             if (order := new.get(axis_name(data, part_name, axis))) is not None:
                 of_new = tuple(names[place] for place in np.argsort(order))
-                part = with_names(part, axis, of_new)
+                part = part.with_names(axis, of_new)
         moved[part_name] = part
     return with_parts(data, moved)
 

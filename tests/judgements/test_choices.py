@@ -168,6 +168,7 @@ def test_a_bad_long_table_is_refused(changes, parameter) -> None:
         ({}, {"available": {"bike": "bus_there"}}, "available"),
         ({}, {"features": {"price": ["car.price"]}}, "features"),
         ({}, {"features": ["car.price"]}, "features"),
+        ({}, {"features": {"price": {"bus.price", "car.price", "train.price"}}}, "features"),
         ({}, {"alternatives": ["bus", "bus"]}, "alternatives"),
         ({"car.price": [None, 8, 7]}, {}, "features"),
     ],
@@ -185,7 +186,7 @@ def test_choices_are_counted_by_set_and_by_chooser() -> None:
     assert choices.judgements_by("annotator").tolist() == [5, 2]
     assert choices.judgements_by("set").tolist() == [4, 1, 2]
     assert choices.judgements_by("alternative").tolist() == [5, 7, 6]
-    assert choices.chosen_by_alternative().tolist() == [1, 3, 3]
+    assert choices.answers_by("alternative")[:, 1].tolist() == [1, 3, 3]
 
 
 def test_single_choices_and_their_sum() -> None:

@@ -56,7 +56,7 @@ def test_wide_tables_have_a_column_for_each_annotator() -> None:
         assert ratings.annotators == ("gpt", "claude")
         assert ratings.levels == (7, 8, 9)
         assert ratings.num_ratings == 4
-        assert ratings.levels_by("annotator").tolist() == [[1, 0, 1], [1, 1, 0]]
+        assert ratings.answers_by("annotator").tolist() == [[1, 0, 1], [1, 1, 0]]
     some = rt.Ratings.from_wide(WIDE, item="prompt", columns=["cl*"])
     assert some.annotators == ("claude",)
     with raises_about(DataError, "columns"):

@@ -36,8 +36,8 @@ def test_what_is_right_may_be_written_in_several_ways(right) -> None:
     responses, plain = read(right=right), read()
     np.testing.assert_array_equal(responses.correct, plain.correct)
     assert responses.persons == ("ann", "bob", "eve")
-    assert responses.right_by("person").tolist() == [1, 2, 0]
-    assert responses.right_by("item").tolist() == [1, 2]
+    assert responses.answers_by("person")[:, 1].tolist() == [1, 2, 0]
+    assert responses.answers_by("item")[:, 1].tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("value", [2, 0.5, "yes", -1])
@@ -80,7 +80,7 @@ def test_a_wide_table_keeps_the_order_of_its_columns_and_leaves_out_empty_cells(
         for p, i in zip(responses.person, responses.item, strict=True)
     }
     assert ("tiny", "q9") not in asked
-    assert responses.right_by("person").tolist() == [2, 1, 0]  # large, small, tiny
+    assert responses.answers_by("person")[:, 1].tolist() == [2, 1, 0]  # large, small, tiny
 
 
 def test_what_the_data_cannot_tell_is_said() -> None:

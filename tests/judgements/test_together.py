@@ -18,8 +18,8 @@ def votes_of(pairs: str, who: str, **options) -> rt.Comparisons:
     return hand.votes(*zip(pairs[::2], pairs[1::2], who, strict=True), **options)
 
 
-def labels_of(items: str, who: str, says: str) -> rt.Labels:
-    return hand.labels(*zip(items, who, says, strict=True))
+def labels_of(items: str, who: str, says: str, **options) -> rt.Labels:
+    return hand.labels(*zip(items, who, says, strict=True), **options)
 
 
 @pytest.fixture(scope="module")
@@ -118,15 +118,8 @@ def test_parts_are_joined_by_name(both) -> None:
 
 def test_rankings_keep_the_place_of_each_item_under_other_codes() -> None:
     def rankings(*orders: str) -> rt.Rankings:
-        rows = [
-            (number, item, place + 1)
-            for number, order in enumerate(orders)
-            for place, item in enumerate(order)
-        ]
-        names = ("ranking", "item", "rank")
-        columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-        roles = dict(zip(names, names, strict=True))
-        return rt.Rankings.from_frame(columns, **roles, unranked="not offered")
+        places = {f"place {at}": list(items) for at, items in enumerate(zip(*orders, strict=True))}
+        return rt.Rankings.from_wide(places, places=list(places), unranked="not offered")
 
     one, two = rankings("db", "bd"), rankings("bad", "dab", "cad")
     both = rt.judgements.Together.of({"one": one, "two": two})
@@ -134,7 +127,16 @@ def test_rankings_keep_the_place_of_each_item_under_other_codes() -> None:
     for name, orders in (("one", ("db", "bd")), ("two", ("bad", "dab", "cad"))):
         part = both.part(name)
         for offered, place, order in zip(part.offered, part.place, orders, strict=True):
-            found = {
-                part.items[code]: at for code, at in zip(offered, place, strict=True) if at > 0
-            }
-            assert "".join(sorted(found, key=found.get)) == order
+            ranked = zip(place[place > 0], offered[place > 0], strict=True)
+            assert "".join(part.items[code] for _, code in sorted(ranked)) == order
+
+
+def test_known_classes_and_records_follow_classes_in_another_order() -> None:
+    past = {"annotator": ["x", "x"], "truth": ["n", "y"], "label": ["n", "n"]}
+    one = labels_of("ab", "xy", "ny", classes=["n", "y"])
+    two = labels_of("cd", "xy", "ny", classes=["y", "n"]).with_truth({"c": "n"}).with_record(past)
+    moved = rt.judgements.Together.of({"one": one, "two": two}).part("two")
+    moved.check()
+    assert (moved.classes, moved.items) == (("n", "y"), ("a", "b", "c", "d"))
+    assert (moved.label.tolist(), moved.truth.tolist()) == ([0, 1], [-1, -1, 0, -1])
+    assert moved.record[0].tolist() == [[1.0, 0.0], [1.0, 0.0]]

@@ -77,9 +77,6 @@ class Marks(Grouped):
         }
         return cls.of_all(what, rows, texts=texts, readers=readers)
 
-    def answers(self) -> np.ndarray:
-        return np.array([0.0, 1.0])
-
     def answer_words(self, row: int) -> dict[str, float]:
         return {"bad": 0.0, "good": 1.0}
 

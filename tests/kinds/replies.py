@@ -72,9 +72,6 @@ class Replies(rt.judgements.Judgements):
     def num_responses(self) -> int:
         return self.num_rows
 
-    def answers(self) -> np.ndarray:
-        return np.array([0.0, 1.0])
-
 
 @dataclass(frozen=True)
 class OwnTwoPL(rt.Model[Replies]):

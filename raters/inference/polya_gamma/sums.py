@@ -105,7 +105,7 @@ def sums_of(reading: Reading, given: Any, how: How) -> Sums:
     """Read, weigh and add up the rows of a block; `given` is a key to draw ω, or ω."""
     data = reading.data
     pieces, rest = divmod(data.num_rows, size := placing.piece_of(data.num_rows))
-    whole = rest or not pieces or not data.divisible
+    whole = rest or not pieces or not data.axes
     if whole or how.mesh is not None or reading.block.kind == "class":
         sums = _added(reading.rows(), given, how, reading.division)
         return everywhere(sums._replace(omega=None), how.mesh)._replace(omega=sums.omega)

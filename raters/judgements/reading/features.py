@@ -128,22 +128,6 @@ def design(values: Features, names: tuple[str, ...], items: Names) -> dict[str, 
     return dict(zip(OF_ITEMS, (*arrays, ("intercept", *names)), strict=True))
 
 
-def design_like(
-    values: Features, names: tuple[str, ...], items: Names, like: Any
-) -> dict[str, Any]:
-    """As `design`, centred and scaled as other labels were."""
-    known = like.feature_names[1:]
-    if like.features is None or set(known) != set(names):
-        given = "none" if like.features is None else shorten(known)
-        expected = f"it must have the same features ({shorten(names)})"
-        refuse_data("like", problem=f"has {given}", expected=expected)
-    values = values[:, [names.index(name) for name in known]].astype(np.float64)
-    check_finite(values, known, items)
-    raw = np.insert(values, 0, 1.0, axis=1), like.feature_names
-    fields = scaled_as(like, raw, OF_ITEMS, "like", "`like`")
-    return fields | {"features": fields["features"].astype(np.asarray(like.features).dtype)}
-
-
 def in_units_of_users(data: Any, fields: Sequence[str]) -> tuple[Features | None, Names]:
     """Features as they were before they were centred and scaled, and their names."""
     values, centre, scale, names = (getattr(data, field) for field in fields)

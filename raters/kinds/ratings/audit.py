@@ -37,7 +37,7 @@ def quantities(program: Program[Ratings], result: xr.DataTree, limits: AuditLimi
     model, data = check_many_facet(program), program.data
     draws, few = draws_of(program, result)[0], draws_of(program, result, _DRAWS)[0]
     mean, correlation = map(np.asarray, _of_average_items(model, few))
-    number = data.levels_by("annotator")
+    number = data.answers_by("annotator")
     level = np.arange(1, data.num_levels + 1)
     return Quantities(
         {
@@ -103,7 +103,7 @@ def items(program: Program[Ratings], result: xr.DataTree, level: float) -> xr.Da
     draws = draws_of(program, result, _DRAWS)[0]
     score = data.scores()
     fair = np.asarray(_fair(model, draws, jnp.asarray(score)))
-    number = data.levels_by("item")
+    number = data.answers_by("item")
     columns = {"ratings": number.sum(1).astype(int), "mean_rating": _mean(number, score)}
     values = {"reward": draws["reward"], "fair_rating": fair}
     return table("item", data.items, columns, values, level)
@@ -130,7 +130,7 @@ def _fair(
 
 def _levels(data: Ratings) -> xr.Dataset:
     """Share of each annotator's ratings on each level."""
-    number = data.levels_by("annotator")
+    number = data.answers_by("annotator")
     return xr.Dataset(
         {"share": (("annotator", "level"), number / np.maximum(number.sum(1, keepdims=True), 1))},
         coords={"annotator": names_array(data.annotators), "level": names_array(data.levels)},

@@ -33,8 +33,8 @@ def _answered(data: Responses | GradedResponses, axis: str) -> dict[str, np.ndar
     """Share of right responses of each name, or the mean level of graded ones."""
     asked = np.maximum(data.judgements_by(axis), 1)
     if isinstance(data, GradedResponses):
-        return {"mean_level": data.levels_by(axis) @ data.scores() / asked}
-    return {"share_right": data.right_by(axis) / asked}
+        return {"mean_level": data.answers_by(axis) @ data.scores() / asked}
+    return {"share_right": data.answers_by(axis)[:, 1] / asked}
 
 
 def items(program: Program[Any], result: xr.DataTree, level: float) -> xr.Dataset:

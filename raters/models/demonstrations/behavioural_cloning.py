@@ -68,7 +68,7 @@ class BehaviouralCloning(Model[Demonstrations]):
             numpyro.sample("action", steps, obs=data.action)
 
     def start(self, data: Demonstrations) -> Values:
-        taken = data.actions_by("state") + 1.0
+        taken = data.answers_by("state") + 1.0
         return {
             "competence": np.full(data.num_annotators, 2 / 3),
             "policy": taken / taken.sum(1, keepdims=True),

@@ -125,7 +125,7 @@ class ManyFacet(Integrable[Ratings]):
 
     def start(self, data: Ratings) -> Values:
         return {"reward": data.standard_levels("item")} | self.start_others(
-            data.levels_by("annotator")
+            data.answers_by("annotator")
         )
 
     def start_others(self, counts: Float[np.ndarray, "other level"]) -> Values:

@@ -95,7 +95,7 @@ class GradedResponse(Integrable[GradedResponses]):
         return dist.Categorical(logits=level_log_probs(above))
 
     def start(self, data: GradedResponses) -> Values:
-        others = self.start_others(data.levels_by("item"))
+        others = self.start_others(data.answers_by("item"))
         return {"ability": data.standard_levels("person")} | others
 
     def start_others(self, counts: Float[np.ndarray, "other level"]) -> Values:

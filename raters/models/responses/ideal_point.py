@@ -81,7 +81,7 @@ class IdealPoint(CheckedModel[Responses]):
 
     def start(self, data: Responses) -> Values:
         asked = np.maximum(data.judgements_by("item"), 1)
-        share = (data.right_by("item") + 0.5) / (asked + 1)
+        share = (data.answers_by("item")[:, 1] + 0.5) / (asked + 1)
         weight = np.asarray(data.weight, np.float64)
         correct = weight * share[np.asarray(data.item)] if data.correct is None else data.correct
         apart = np.asarray(correct, np.float64) - weight * share[np.asarray(data.item)]
