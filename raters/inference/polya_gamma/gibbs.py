@@ -99,11 +99,11 @@ def draw_classes(
         if part.classes and not local_sites(model):
             classes[part.name] = latent_classes.drawn(model, own, part.values(values), use)
     counted = tuple(block.sites[0] for block in chart.plan.blocks if block.kind == "counts")
-    for kind, (order, _) in zip(chart.kinds, tried, strict=True):
-        if label_switching.is_collapsed(chart.plan, kind):
+    for (symmetry, broken), (order, _) in zip(chart.kinds, tried, strict=True):
+        if label_switching.is_collapsed(chart.plan, (symmetry, broken)):
             key, use = jax.random.split(key)
-            at = fixed.row, data, values, classes[""], order, use
-            values, classes[""] = label_switching.step(chart.plan.model, kind[0], counted, *at)
+            given = chart.plan.model, symmetry, counted, fixed.row, data, values, classes[""]
+            values, classes[""] = label_switching.step(*given, order, use)
     return values, classes
 
 
@@ -127,8 +127,8 @@ def draw_block(
         omegas["", block.kind, block.column] = drawn_weights(
             first_key, rows.votes, rows.logits, chart.how
         )
-        given = omegas["", block.kind, block.column], rows.kappa, accept_key
-        values = collapsed.visit(plan, data, values, *given)
+        given = omegas["", block.kind, block.column], rows.kappa
+        values = collapsed.visit(plan, data, values, *given, accept_key)
     current = block.flat(values)
     if block.kind == "counts":
         drawn = latent_classes.sampled(*sweep.counts_of(read(values)), key).ravel()
@@ -136,10 +136,12 @@ def draw_block(
         readings, sums = read(values), []
         for number, reading in enumerate(readings):
             which = plan.parts[plan.members[place][number].part].name, block.kind, block.column
-            weights, given = "given", omegas.get(which)
-            if given is None:
-                weights, given = "draw", jax.random.fold_in(first_key, number)
-            sums.append(sums_of(reading, given, chart.how._replace(weights=weights)))
+            how, omega = chart.how, omegas.get(which)
+            if omega is None:
+                omega = jax.random.fold_in(first_key, number)
+            else:
+                how = how._replace(weights="given")
+            sums.append(sums_of(reading, omega, how))
             omegas[which] = sums[-1].omega
         refuse_bounds(block, plan.supports, len(sums[0].slots))
         drawn = solved(readings, sums, current, key, chart.how)
@@ -164,15 +166,12 @@ def draw_rest(
     if plan.free or plan.scales:
         # With the classes summed out again; the next sweep draws them anew.
         values = sweep.visit_free(plan, row, data, values, free_key, True)
-    others = [
-        number
-        for number, kind in enumerate(chart.kinds)
-        if not label_switching.is_collapsed(plan, kind)
-    ]
-    kinds, within, tried = (
-        tuple(each[number] for number in others) for each in (chart.kinds, fixed.within, tried)
-    )
-    return modes.step(plan.model, kinds, within, row, data, values, tried, image_key)
+    for kind, within, (order, part) in zip(chart.kinds, fixed.within, tried, strict=True):
+        if not label_switching.is_collapsed(plan, kind):
+            image_key, use = jax.random.split(image_key)
+            at = fixed.row, data, values, ((order, part),), use
+            values = modes.step(plan.model, (kind,), (within,), *at)
+    return values
 
 
 # --------------------------------------------------------------------------------------- chains

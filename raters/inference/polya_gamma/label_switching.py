@@ -36,7 +36,7 @@ def counted_sites(program: Program[Any], data: Any, values: Values) -> Sites | N
 
 def step(
     model: Model[Any],
-    symmetry: Exchange,
+    symmetry: Mirror,
     sites: Sites,
     row: Any,
     data: Any,

@@ -33,8 +33,11 @@ def move(
     model: Model[Any], row: Any, values: Values, symmetry: Move, key: Array | None = None
 ) -> Values:
     """Draw a point that the symmetry leads to, or go to the most probable one without a key."""
-    step = {CommonShift: shift, Affine: affine, Transfer: transfer}[type(symmetry)]
-    return step(model, row, values, symmetry, key)
+    if isinstance(symmetry, CommonShift):
+        return shift(model, row, values, symmetry, key)
+    if isinstance(symmetry, Affine):
+        return affine(model, row, values, symmetry, key)
+    return transfer(model, row, values, symmetry, key)
 
 
 # Compiled.

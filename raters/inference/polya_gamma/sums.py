@@ -193,7 +193,8 @@ def _summed_up(
         shift, diagonal = shift + both[0], diagonal + both[1]
     if not dense and division is None:
         return shift, diagonal, None
-    shape, width = (size, size), size
+    shape: tuple[int, ...] = (size, size)
+    width = size
     if division is not None:
         shape, width = (*division.empty.shape, division.empty.shape[1]), division.empty.shape[1]
     half = jnp.zeros(shape)
@@ -307,9 +308,12 @@ class Coupled(NamedTuple):
     @classmethod
     def of(cls, readings: list[Reading], sums: list[Sums], how: How) -> Coupled:
         """Read the rows again; `sums` have their weights."""
-        weights = [one.omega if one.omega.ndim == 1 else one.omega.sum(0) for one in sums]
-        rows = [reading.rows() for reading in readings]
-        return cls(sums[0].prior.precision, list(zip(rows, weights, strict=True)), how)
+        rows = []
+        for reading, one in zip(readings, sums, strict=True):
+            assert one.omega is not None
+            weight = one.omega if one.omega.ndim == 1 else one.omega.sum(0)
+            rows.append((reading.rows(), weight))
+        return cls(sums[0].prior.precision, rows, how)
 
     def transposed(self, each: list[PerRow]) -> EntryArray:
         """Return the transposed design times a number of each row."""
@@ -465,7 +469,7 @@ def _looked_at(readings: list[list[Reading]], mesh: Mesh | None) -> tuple[Scalar
         may = may and mesh is None and rows[0].prior.across is None
         may = may and block[0].block.kind == "rows" and not block[0].block.colours
         may = may and any(jnp.ndim(block[0].values[name]) > 1 for name in block[0].block.sites)
-        entries.append(jnp.stack(rows[0].entry) if may else None)
+        entries.append(rows[0].stacked().entry if may else None)
     return everywhere(most, mesh), entries
 
 

@@ -145,12 +145,12 @@ class Weights:
     def sums(self, name: str, reading: Reading, how: How) -> Sums:
         """Return the sums over the rows of a block in a part."""
         which = name, reading.block.kind, reading.block.column
-        kind, given = self.kind, self.drawn.get(which)
+        how, given = how._replace(weights=self.kind), self.drawn.get(which)
         if given is not None:
-            kind = "given"
+            how = how._replace(weights="given")
         elif self.rng is not None:
             given = jax.random.wrap_key_data(augmentation.key_of(self.rng))
-        sums = sums_of(reading, given, how._replace(weights=kind))
+        sums = sums_of(reading, given, how)
         if self.rng is not None:
             self.drawn[which] = sums.omega
         else:
@@ -288,11 +288,11 @@ def visit_free(plan: Plan, row: Any, data: Any, values: Values, key: Array, draw
     values = {name: jnp.asarray(value) for name, value in values.items()}
     lines = len(plan.scales) + sum(jnp.size(values[name]) for name in plan.free)
     visits = min(_VISITS, max(1, _LINES // lines)) if draws else 1
-    options = {"draws": draws, "visits": visits}
+    visit = partial(line.visit, supports=plan.supports, draws=draws, visits=visits)
     first_key, key = jax.random.split(key)
-    joint, hyper = partial(densities.log_prior, plan.model, row), plan.hyper
-    values = line.visit(joint, plan.supports, plan.scales, hyper, values, first_key, **options)
+    joint = partial(densities.log_prior, plan.model, row)
+    values = visit(joint, scales=plan.scales, names=plan.hyper, values=values, key=first_key)
     if reaching := tuple(name for name in plan.free if name in plan.reaching):
         joint = partial(densities.log_joint, plan.model, data)
-        values = line.visit(joint, plan.supports, (), reaching, values, key, **options)
+        values = visit(joint, scales=(), names=reaching, values=values, key=key)
     return values
