@@ -26,7 +26,7 @@ from numpyro.primitives import Messenger
 from numpyro.util import is_prng_key
 
 from raters.errors import NotConjugateError, refuse
-from raters.inference.polya_gamma.augmentation import draw_on_device
+from raters.inference.polya_gamma.augmentation import draw_series
 
 __all__ = ["PolyaGamma"]
 
@@ -749,7 +749,7 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
             assert terms is not None
             with jax.enable_x64(True):  # The moments of the series' tail are differences.
                 own = jax.random.fold_in(key, place)
-                omega[name] = draw_on_device(own, terms.trials, terms.u, single=single)
+                omega[name] = draw_series(own, terms.trials, terms.u, single=single)
         return omega
 
     def _fixed(self, args: Any, kwargs: Any, z: Values, omega: Values) -> _System | None:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Array, Bool, Float
 from numpyro import handlers
 from numpyro.distributions import Distribution
 from numpyro.infer.initialization import init_to_median
@@ -74,12 +75,11 @@ class Transfer:
     factor: str | None = None
     groups: str | None = None
 
-    def members(self, data: Any, number: int) -> Float[np.ndarray, "entry group"]:
+    def members(self, data: Any, number: int) -> Float[Array, "entry group"]:
         """1 where an entry of `common` is of a group of several, 0 elsewhere."""
         assert self.groups is not None
-        code = np.asarray(getattr(data, self.groups))
-        members = (code[:, None] == np.arange(number)).astype(float)
-        return np.asarray(members * (members.sum(0) > 1))
+        members = (getattr(data, self.groups)[:, None] == jnp.arange(number)).astype(float)
+        return members * (members.sum(0) > 1)
 
 
 @dataclass(frozen=True)
@@ -147,14 +147,13 @@ class Spread:
     scale: str
     first: int = 0
 
-    def factors(self, ratio: Any, site: Any) -> np.ndarray:
+    def factors(self, ratio: Any, site: Any) -> Any:
         """Factor of each entry of the site when the scale is multiplied."""
-        ratio = np.asarray(ratio)
-        along: np.ndarray = ratio.reshape(*ratio.shape, *(1,) * (np.ndim(site) - ratio.ndim))
+        along = ratio.reshape(*ratio.shape, *(1,) * (site.ndim - ratio.ndim))
         if not self.first:
             return along
         governed = np.arange(len(site)) >= self.first
-        return np.where(governed.reshape(-1, *(1,) * (np.ndim(site) - 1)), along, 1.0)
+        return jnp.where(governed.reshape(-1, *(1,) * (site.ndim - 1)), along, 1.0)
 
 
 @dataclass(frozen=True)

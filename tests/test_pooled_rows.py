@@ -13,7 +13,6 @@ import pytest
 
 import raters as rt
 from raters.inference.polya_gamma import latent_classes, plans, sweep
-from raters.inference.polya_gamma.augmentation import curvature
 from raters.judgements.comparisons import Comparisons
 from raters.program import PooledRows, Program, pooled_rows, scattered
 
@@ -56,16 +55,11 @@ def test_distinct_rows_give_what_all_rows_give(votes, known) -> None:
         plan = plans.plan(program, point)
         for block in (one for one in plan.blocks if one.kind == "type"):
             of_all, of_few = (
-                sweep.block_conditional(plan, rows, point, block, _weights, given, draws=False)
+                sweep.conditional(plan, rows, point, block, sweep.Weights("curvature"), {"": given})
                 for rows, given in ((data, expected), (pooled.rows, classes))
             )
             current = block.current(point)
             np.testing.assert_allclose(of_few.mode(current), of_all.mode(current), atol=1e-10)
-
-
-def _weights(_, logits, votes, kappa):
-    omega, kappa, _ = curvature(logits, votes, kappa)
-    return np.asarray(omega), np.asarray(kappa)
 
 
 def test_em_ends_where_it_does_without(votes, monkeypatch) -> None:

@@ -21,7 +21,8 @@ from raters.fitting.simulate import with_whole_counts
 from raters.inference import modes
 from raters.inference.polya_gamma import panel_gibbs, panels, plans
 from raters.inference.polya_gamma.conditionals import observation
-from raters.inference.polya_gamma.gibbs import gibbs_sweep
+from raters.inference.polya_gamma.gibbs import Chart, Fixed, Kernel, sweep_once
+from raters.inference.polya_gamma.sets import RunCache
 from raters.judgements.base import Judgements
 from raters.judgements.together import parts_of, with_parts
 from raters.model import Model, Shift, Values
@@ -193,12 +194,23 @@ def _alternating(
     any_answers = _with(asked, jax.tree.map(lambda part: part[0], outcomes))
     program = Program(model, any_answers)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
-    kernel = (_kernel_of_panel if panels.applies(program) else _kernel)(program, starts[0], rng)
+    keys = jax.random.split(key, chains)
+    if panels.applies(program):
+        sweep = _kernel_of_panel(program, starts[0], rng)
+    else:
+        kernel = Kernel.of(program, starts[0], modes.images(program))
+        if not kernel.chart.plan.on_host:
+            tried = modes.tries(kernel.images, rng, (chains, sweeps))
+            chained = _chained(
+                model, kernel.chart, asked, kernel.fixed, values, keys, tried, sweeps
+            )
+            return jax.tree.map(lambda each: np.concatenate(np.asarray(each)), chained)
+        sweep = partial(_once, kernel, rng)
     kept, given = [], []
-    for current, chain_key in zip(starts, jax.random.split(key, chains), strict=True):
+    for current, chain_key in zip(starts, keys, strict=True):
         for sweep_key in jax.random.split(chain_key, sweeps):
             answers = _answers(model, asked, current, sweep_key)
-            current = kernel(_with(asked, answers), current)
+            current = sweep(_with(asked, answers), current)
             current = {name: np.asarray(value) for name, value in current.items()}
             kept.append(current)
             given.append(answers)
@@ -206,11 +218,37 @@ def _alternating(
     return states, jax.tree.map(lambda *parts: np.stack(parts), *given)
 
 
-def _kernel(program: Program[Any], start: Values, rng: np.random.Generator) -> _Kernel:
-    """One sweep of the blocks of a model, and one step to a mirror image."""
-    plan, row = plans.plan(program, start), program.data.take(slice(0, 1))
-    moves = modes.images(program)
-    return lambda data, values: gibbs_sweep(plan, row, data, values, rng, None, moves, rng)
+@partial(jax.jit, static_argnums=(0, 1, 7))
+def _chained(
+    model: Model[Any],
+    chart: Chart,
+    asked: Any,
+    fixed: Fixed,
+    starts: Values,
+    keys: Array,
+    tried: modes.Tried,
+    sweeps: int,
+) -> tuple[Values, Outcomes]:
+    """Run all chains, with sweeps that are compiled."""
+
+    def step(values: Values, each: tuple[OneKey, modes.Tried]) -> tuple[Values, Any]:
+        answer_key, sweep_key = jax.random.split(each[0])
+        answers = _drawn(model, asked, answer_key, values)[1]
+        values = sweep_once(chart, fixed, _with(asked, answers), values, each[1], sweep_key)
+        return values, (values, answers)
+
+    def chain(start: tuple[Values, OneKey, modes.Tried]) -> Any:
+        values, key, tried = start
+        return jax.lax.scan(step, values, (jax.random.split(key, sweeps), tried))[1]
+
+    return jax.lax.map(chain, (starts, keys, tried))
+
+
+def _once(kernel: Kernel, rng: np.random.Generator, data: Any, values: Values) -> Values:
+    """Run one sweep of choices from sets, which are drawn on the host."""
+    cache = RunCache(kernel.chart.plan.steady)
+    drawn = dataclasses.replace(kernel, data=data).run(values, rng, 1, cache)
+    return {name: value[0] for name, value in drawn.items()}
 
 
 def _kernel_of_panel(program: Program[Any], start: Values, rng: np.random.Generator) -> _Kernel:

@@ -184,4 +184,5 @@ class _LabelSwitches:
         change = label_switching.changes(
             self.model, self.symmetry, self.sites, self.row, draws, order
         )
-        return label_switching.exchanged(self.symmetry, counted, change, order)
+        exchanged = label_switching.exchanged(self.symmetry, counted, change, order)
+        return jax.tree.map(np.asarray, exchanged)

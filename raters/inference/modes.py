@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from itertools import combinations, permutations
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 from scipy.optimize import linear_sum_assignment
 
 from raters.inference import modes
@@ -195,20 +197,23 @@ def image_of(
     return image, density(model, data, image) - density(model, data, values)
 
 
-_compiled_image_of = jax.jit(image_of, static_argnums=(0, 1))
-
-
 def step(
-    model: Model[Any], moves: tuple[Images, ...], row: Any, data: Any, values: Values, rng: Rng
+    model: Model[Any],
+    kinds: tuple[Kind, ...],
+    parts: tuple[Within, ...],
+    row: Any,
+    data: Any,
+    values: Values,
+    tried: Tried,
+    key: Array,
 ) -> Values:
-    """Metropolis step to a mirror image, which leaves the posterior invariant."""
-    for move in moves:
-        part = data if move.broken else row
-        within = move.within(move.tried_part(rng))
-        order = move.tried(rng)
-        image, odds = _compiled_image_of(model, move.kind, part, values, order, within)
-        if np.log(rng.random()) < float(odds):
-            values = image
+    """Metropolis step to an image of each kind, which leaves the posterior invariant."""
+    for kind, entries, (order, part) in zip(kinds, parts, tried, strict=True):
+        key, use = jax.random.split(key)
+        within = {name: each[part] for name, each in entries.items()}
+        image, odds = image_of(model, kind, data if kind[1] else row, values, order, within)
+        taken = jnp.log(jax.random.uniform(use)) < odds
+        values = jax.tree.map(partial(jnp.where, taken), image, values)
     return values
 
 

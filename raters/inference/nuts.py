@@ -23,9 +23,9 @@ from raters.distributions.correlated import unwrapped
 from raters.errors.validation import boolean, plain_whole, share
 from raters.inference import modes
 from raters.inference.base import Backend, Draws, Start, last_draws, numpy_seeds, progress_bar
-from raters.inference.polya_gamma.sweep import visit_orbits
+from raters.inference.polya_gamma import line
 from raters.model import Model, Own, Scale, Values, facts_of
-from raters.program import Program, inside, trace
+from raters.program import Program, Supports, inside, log_prior, trace
 from raters.program.placing import first_unit
 
 # Steps between two updates of the progress bar.
@@ -246,7 +246,8 @@ def _advance(
                 # Trajectories walk along an orbit slowly, since it is narrow.
                 own = jax.random.fold_in(state.rng_key, _ORBIT)
                 values, row = values_at(state), first_unit(data)
-                values, _ = visit_orbits(model, scales, row, values, own, draws=True)
+                joint = partial(log_prior, model, row)
+                values = line.visit(joint, Supports(), scales, (), values, own)
                 state = moved(state, values)
             return state, jax.tree.map(
                 lambda field, value: field.at[index].set(value), fields, collect(state)

@@ -11,7 +11,7 @@ import numpy as np
 import numpyro.infer.util
 
 from raters.errors import NotConjugateError
-from raters.inference.polya_gamma import augmentation, latent_classes, plans, sweep, ties
+from raters.inference.polya_gamma import latent_classes, plans, sweep, ties
 from raters.inference.polya_gamma.rows import Block
 from raters.model import Model, Values
 from raters.program import Program, log_prior, pointwise_log_likelihood
@@ -68,8 +68,7 @@ def check_blocks(program: Program[Any], values: Values) -> None:
 def _check_slope(
     plan: plans.Plan, data: Any, values: Values, block: Block, classes: Any, slope: Values
 ) -> None:
-    weights = augmentation.Expected(augmentation.expectation)
-    given = sweep.conditional(plan, data, values, block, weights, classes, draws=False)
+    given = sweep.conditional(plan, data, values, block, sweep.Weights("mean"), classes)
     current, expected = block.current(values), block.current(slope)
     if isinstance(given, ties.Tied):
         expected = expected - given.copula_slope(current)

@@ -14,8 +14,8 @@ import jax
 import numpy as np
 
 import raters as rt
-from raters.inference.polya_gamma import augmentation, devices, plans
-from raters.program import Program
+from raters.inference.polya_gamma import plans, sums
+from raters.program import Program, placing
 
 _COLLECTIVE = re.compile(
     r"= (.*?) (?:all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)(?:-start)?\("
@@ -47,10 +47,12 @@ def collectives(model: Any, data: Any) -> list[str]:
     with jax.enable_x64(True):
         values = {name: np.asarray(value, float) for name, value in model.start(data).items()}
         plan, placed = plans.plan(program, values), program.placed()
-        how = devices._How("draw", 2500, devices.mesh_of(placed))
-        key = augmentation.key_of(np.random.default_rng(0))
+        how = sums.How("draw", placing.mesh_of(placed))
+        key = jax.random.key(0)
         texts = [
-            devices._sums.lower(model, placed, values, block, None, key, how).compile().as_text()
+            sums.sums_of.lower(sums.Reading(model, block, placed, values), key, how)
+            .compile()
+            .as_text()
             for block in plan.blocks
         ]
     return [shape for text in texts for shape in _COLLECTIVE.findall(text)]

@@ -13,9 +13,6 @@ import pytest
 import raters as rt
 from raters.distributions import Votes
 from raters.errors import NotConjugateError
-from raters.inference.polya_gamma import conditionals, plans, sweep
-from raters.inference.polya_gamma.rows import Block
-from raters.program import Program, start_of
 
 
 @dataclass(frozen=True)
@@ -33,37 +30,6 @@ class ByProduct(rt.Model[rt.Comparisons]):
         logits = (first - second) @ worth**self.power
         with numpyro.plate("comparison", data.num_comparisons):
             numpyro.sample("outcome", Votes(logits, data.weight), obs=data.wins)
-
-
-@pytest.mark.slow
-def test_conjugate_gradients_agree_with_the_dense_solver(tiny, monkeypatch) -> None:
-    """The mode to the solver's tolerance, and the draws' mean and covariance; false-alarm rate 1e-5
-    (36 z-scores)."""
-    model = rt.BTL(reward_scale=1.0)
-
-    def conditional():
-        values = start_of(model, tiny)
-        plan = plans.plan(Program(model, tiny), values)
-
-        def weights(_, logits, count, kappa):
-            return count * (0.1 + 0.1 * np.abs(np.sin(np.arange(len(logits))))), kappa
-
-        given = plan, tiny, values, Block(("reward",)), weights
-        return sweep.block_conditional(*given, draws=True)
-
-    with jax.enable_x64(True):
-        dense = conditional()
-        monkeypatch.setattr(conditionals, "DENSE_LIMIT", 3)
-        sparse = conditional()
-    assert isinstance(dense, conditionals.Dense)
-    assert isinstance(sparse, conditionals.Sparse)
-    start = np.zeros(dense.size)
-    np.testing.assert_allclose(sparse.mode(start), dense.mode(start), atol=1e-4)
-    rng, size = np.random.default_rng(0), 4000
-    factor, mode = np.linalg.cholesky(dense.precision()), dense.mode(start)
-    white = np.stack([factor.T @ (sparse.draw(rng, start) - mode) for _ in range(size)])
-    assert np.abs(white.mean(0)).max() < 5.2 / np.sqrt(size)
-    assert np.abs(white.T @ white / size - np.eye(dense.size)).max() < 5.2 * np.sqrt(2 / size)
 
 
 @pytest.mark.slow

@@ -30,17 +30,13 @@ def _wide():
         yield
 
 
-def _no_weights(*given):
-    raise AssertionError("choices from sets have no Pólya-Gamma weights")
-
-
-def conditional(model, data, values, block, **options):
+def conditional(model, data, values, block):
     """The conditional of a block, as a sweep reads it."""
     values = {name: values[name] for name in rt.program.Program(model, data).sites}
     program = rt.program.Program(model, data)
     plan = plans.plan(program, values)
     own = next(one for one in plan.blocks if one.sites == block)
-    return sweep.block_conditional(plan, data, values, own, _no_weights, draws=True, **options)
+    return sweep.conditional(plan, data, values, own, sweep.Weights("mean"))
 
 
 def log_likelihood(model, data, values, site):

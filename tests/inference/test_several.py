@@ -15,7 +15,7 @@ import scipy.stats
 from scipy.special import expit, logsumexp
 
 import raters as rt
-from raters.inference.polya_gamma import augmentation, joint, plans, sweep
+from raters.inference.polya_gamma import joint, plans, sweep
 from raters.model import Exchange, Transfer, moved_sites
 from raters.program import log_joint, start_of
 from tests import hand
@@ -107,15 +107,12 @@ def test_the_conditional_of_a_shared_site_is_that_of_all_rows(crowds) -> None:
         "competence": np.array([0.9, 0.4, 0.7]),
         "competence_spread": np.array(0.5),
     }
-    plan, weights = planned(TWO_CROWDS, crowds), augmentation.Expected(augmentation.expectation)
+    plan = planned(TWO_CROWDS, crowds)
     whole = rt.program.Program(rt.ExtendedBTL(reward_scale=1.0), together_in_one(crowds))
     alone = plans.plan(whole, values)
     for block in plan.blocks:
-        own = sweep.conditional(plan, crowds, values, block, weights, draws=True)
-        one = sweep.block_conditional(
-            alone, whole.data, values, block, augmentation.Expected(augmentation.expectation),
-            draws=True,
-        )  # fmt: skip
+        own = sweep.conditional(plan, crowds, values, block, sweep.Weights("mean"))
+        one = sweep.conditional(alone, whole.data, values, block, sweep.Weights("mean"))
         np.testing.assert_allclose(own.shift, one.shift, rtol=1e-10)
         current = block.current(values)
         np.testing.assert_allclose(own.product(current), one.product(current), rtol=1e-10)

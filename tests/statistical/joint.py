@@ -25,9 +25,9 @@ def cases(names: Iterable[str], at_every_change: Container[str]) -> list[Any]:
     ]
 
 
-def short(model, questions) -> xr.Dataset:
+def short(model, questions, chains: int = 80) -> xr.Dataset:
     """Geweke's test with as few and as short chains as it takes."""
-    return geweke(model, questions, seed=1, chains=80, sweeps=15, prior_draws=30_000)
+    return geweke(model, questions, seed=1, chains=chains, sweeps=15, prior_draws=30_000)
 
 
 def worst(result: xr.Dataset) -> float:

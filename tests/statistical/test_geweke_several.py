@@ -4,12 +4,12 @@ errors put in on purpose."""
 from __future__ import annotations
 
 import jax
-import numpy as np
+import jax.numpy as jnp
 import pytest
 import xarray as xr
 
 import raters as rt
-from raters.inference.polya_gamma import sweep, ties
+from raters.inference.polya_gamma import gibbs
 from tests.inference.test_several import rankings_of, votes_of
 from tests.several import labelled
 from tests.statistical.joint import BOUND, cases, short, worst
@@ -102,31 +102,31 @@ def test_kernel_of_several_kinds_leaves_the_joint_distribution_invariant(kernel:
 
 def _always(plan, tie, row, values, proposed, current):
     """Accept every proposal for a tied entry."""
-    return np.zeros(len(proposed))
+    return jnp.zeros(len(proposed))
 
 
-def _of_the_first_alone(readings, draws):
+def _of_the_first_alone(readings, sums, *given):
     """Update a shared site given the rows of one part."""
-    return _together(readings[:1], draws)
+    return _solved(readings[:1], sums[:1], *given)
 
 
-def _with_two_priors(readings, draws):
+def _with_two_priors(readings, sums, *given):
     """Count the prior of a shared site once for each part."""
-    full = _together(readings, draws)
-    full.diagonal = full.diagonal + full.prior.precision
-    return full
+    more = (len(sums) - 1) * sums[0].prior.precision
+    first = sums[0]._replace(diagonal=sums[0].diagonal + more)
+    return _solved(readings, [first, *sums[1:]], *given)
 
 
-_together = sweep._together
+_solved = gibbs.solved
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("place", "wrong"),
     [
-        ((ties, "_log_ratio"), _always),
-        ((sweep, "_together"), _of_the_first_alone),
-        ((sweep, "_together"), _with_two_priors),
+        ((gibbs, "log_ratio"), _always),
+        ((gibbs, "solved"), _of_the_first_alone),
+        ((gibbs, "solved"), _with_two_priors),
     ],
     ids=["ties without a say", "rows of one part", "two priors"],
 )

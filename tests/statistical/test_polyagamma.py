@@ -69,7 +69,7 @@ def on_a_device(rng, count, logits, *, single=False):
     """The series that is drawn where rows are on devices."""
     key = jax.random.key(int(rng.integers(2**32)))
     with jax.enable_x64(True):
-        drawn = jax.jit(augmentation.draw_on_device, static_argnames="single")
+        drawn = jax.jit(augmentation.draw_series, static_argnames="single")
         return np.asarray(drawn(key, jnp.asarray(count), jnp.asarray(logits), single=single))
 
 

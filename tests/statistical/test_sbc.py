@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import jax
 import numpy as np
 import pytest
 import xarray as xr
@@ -12,7 +13,7 @@ import raters as rt
 from raters.checking import sbc, uniformity
 from raters.checking.calibration import _bands, _coverage
 from raters.errors import SettingError
-from raters.inference.polya_gamma import augmentation, latent_classes
+from raters.inference.polya_gamma import latent_classes, sums
 from raters.terms import Competence, Covariates, Guessers, PositionBias, Rewards, Strata
 from tests.refusals import raises_about
 from tests.statistical.joint import LEVEL, cases, smallest
@@ -101,11 +102,13 @@ def test_ranks_are_uniform(case: str, few) -> None:
 @pytest.mark.exhaustive
 def test_a_kernel_with_wrong_weights_is_caught(few, monkeypatch) -> None:
     """ω four times too large gives posteriors that are too narrow and too close to 0."""
-    right = augmentation.draw
-    monkeypatch.setattr(
-        augmentation, "draw", lambda rng, count, logits: 4 * right(rng, count, logits)
-    )
-    ranks = sbc(rt.BTL(reward_scale=1.0), few, _GIBBS, seed=0, replicates=60, draws=39)
+    right = sums.drawn_weights
+    monkeypatch.setattr(sums, "drawn_weights", lambda *given: 4 * right(*given))
+    jax.clear_caches()
+    try:
+        ranks = sbc(rt.BTL(reward_scale=1.0), few, _GIBBS, seed=0, replicates=60, draws=39)
+    finally:
+        jax.clear_caches()
     assert smallest(ranks) < LEVEL
 
 

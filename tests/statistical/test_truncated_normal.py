@@ -3,6 +3,8 @@ width."""
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import kstest, truncnorm
@@ -27,10 +29,14 @@ _CASES = {
 def draws_of(case: str, seed: int = 0) -> np.ndarray:
     """Draws of a named case."""
     mean, deviation, low, high = _CASES[case]
-    full = np.full(_DRAWS, mean)
-    return truncated_normal(
-        np.random.default_rng(seed), full, np.full(_DRAWS, deviation), low, high
-    )
+    return drawn(mean, deviation, low, high, seed)
+
+
+def drawn(mean: float, deviation: float, low: float, high: float, seed: int = 0) -> np.ndarray:
+    """Draws of a truncated normal."""
+    with jax.enable_x64(True):
+        given = (jnp.full(_DRAWS, one) for one in (mean, deviation, low, high))
+        return np.asarray(jax.jit(truncated_normal)(jax.random.key(seed), *given))
 
 
 def p_value(draws: np.ndarray, case: str) -> float:
@@ -54,9 +60,7 @@ def test_distribution(case: str) -> None:
 def test_distribution_test_has_power() -> None:
     """A deviation 15 % too large is seen."""
     mean, deviation, low, high = _CASES["middle"]
-    wrong = truncated_normal(
-        np.random.default_rng(0), np.full(_DRAWS, mean), 1.15 * deviation, low, high
-    )
+    wrong = drawn(mean, 1.15 * deviation, low, high)
     assert p_value(wrong, "middle") < 1e-5
 
 
@@ -64,5 +68,6 @@ def test_entry_without_votes_or_prior_precision_is_uniform_on_its_interval() -> 
     """A flat prior is drawn from as it is; false-alarm rate 1e-5."""
     size = 5000
     flat = Gaussian(np.zeros(size), np.zeros(size), np.full(size, 0.2), np.full(size, 0.7))
-    draws = Diagonal(flat).draw(np.random.default_rng(0), np.full(size, 0.5))
+    with jax.enable_x64(True):
+        draws = Diagonal(flat).draw(np.random.default_rng(0), np.full(size, 0.5))
     assert kstest((draws - 0.2) / 0.5, "uniform").pvalue > 1e-5

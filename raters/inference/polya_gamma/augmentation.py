@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -94,44 +92,6 @@ def log_likelihood(logits: PerRow, count: PerRow, kappa: PerRow) -> Scalar:
     return each.sum(dtype=float)
 
 
-# --------------------------------------------------------------- weights of all blocks of a sweep
-
-Weighing = Callable[[Any, Any, Any], tuple[Array, Array, Array]]
-
-
-@dataclass
-class Expected:
-    """Weights of EM, and of Newton's method."""
-
-    weighing: Weighing
-    log_likelihood: float = 0.0
-
-    def __call__(
-        self, _: Any, logits: np.ndarray, votes: np.ndarray, kappa: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return ω and κ of some rows."""
-        omega, offset, log_likelihood = self.weighing(logits, votes, kappa)
-        self.log_likelihood += float(log_likelihood)
-        return np.asarray(omega), np.asarray(offset)
-
-
-@dataclass
-class Drawn:
-    """Weights of a Gibbs sweep."""
-
-    rng: Rng
-    omega: dict[Any, Any] = field(default_factory=dict)
-    single: bool = False
-
-    def __call__(
-        self, which: Any, logits: np.ndarray, votes: np.ndarray, kappa: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return ω and κ of some rows."""
-        if which not in self.omega:
-            self.omega[which] = draw(self.rng, votes, logits)
-        return self.omega[which], kappa
-
-
 def key_of(rng: Rng) -> Any:
     """Return the data of ``jax.random.key``, which itself would take longer than a small sweep."""
     return np.array([0, rng.integers(2**32)], np.uint32)
@@ -139,59 +99,77 @@ def key_of(rng: Rng) -> Any:
 
 # Terms of the series that are drawn. At x = 0 the rest has 3 % of the mean and .01 % of the
 # variance.
-_DEVICE_TERMS = 6
-# Proposals of a Gamma variable, of which the last is taken in any case: at n = 1 one of them is
-# refused with probability .05, all with probability 6e-6.
-_TRIES = 4
+_SERIES_TERMS = 6
+# From so many rows on, some with more than one vote, Devroye's sampler on the host is faster.
+_MANY = 4000
 
 
-def draw_on_device(key: Array, count: PerRow, logits: PerRow, *, single: bool = False) -> PerRow:
-    """Draw ω ~ PG(count, logits) of whole counts, in compiled functions."""
-    size = jnp.abs(logits).astype(float)
+def draw_compiled(key: Array, count: PerRow, logits: PerRow, *, single: bool, host: bool) -> PerRow:
+    """Draw ω ~ PG(count, logits) in a compiled function, on the `host` where that is faster."""
+    if not host or single or logits.size < _MANY:
+        return draw_series(key, count, logits, single=single)
+    like = jax.ShapeDtypeStruct(logits.shape, float)
+    return jax.pure_callback(_draw_of_key, like, jax.random.key_data(key), count, logits)
+
+
+def _draw_of_key(key: Any, count: Any, logits: Any) -> HostRows:
+    rng = np.random.default_rng(np.asarray(key).tolist())
+    return draw(rng, np.asarray(count, np.float64), np.asarray(logits))
+
+
+def draw_series(key: Array, count: PerRow, logits: PerRow, *, single: bool = False) -> PerRow:
+    """Draw ω ~ PG(count, logits) of whole counts, by some terms of its series of Gamma variables
+    and a last one with the mean and the variance of all others."""
+    size, narrow = jnp.abs(logits).astype(float), count.astype(jnp.float32)
     key, tail_key = jax.random.split(key)
-    term = _exponential if single else _gamma
 
     def add(index: int, sums: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         head, mean, variance = sums
         rate = 2 * jnp.pi**2 * ((index + 0.5) ** 2 + (size / (2 * jnp.pi)) ** 2)
-        drawn = term(jax.random.fold_in(key, index), count)
+        own = jax.random.fold_in(key, index)
+        if single:
+            drawn = jax.random.exponential(own, size.shape, narrow.dtype)
+        else:
+            drawn = large_gamma(own, jnp.maximum(narrow, 1.0))
         return head + drawn / rate.astype(drawn.dtype), mean + 1 / rate, variance + 1 / rate**2
 
     zero = jnp.zeros_like(size)
-    start = (zero.astype(logits.dtype), zero, zero)
-    head, mean, variance = jax.lax.fori_loop(0, _DEVICE_TERMS, add, start)
+    start = (jnp.zeros_like(size, narrow.dtype), zero, zero)
+    head, mean, variance = jax.lax.fori_loop(0, _SERIES_TERMS, add, start)
     positive = jnp.maximum(count, 1.0)
     mean = positive * (mean_of_one(size, jnp) - mean)
     variance = positive * (variance_of_one(size, jnp) - variance)
     # Wilson and Hilferty (1931): the cube root of a Gamma variable is nearly normal.
     ninth = variance / (9 * mean**2)
-    normal = jax.random.normal(tail_key, size.shape, logits.dtype)
-    root = 1 - ninth + jnp.sqrt(ninth) * normal
-    rest = (mean * jnp.maximum(root, 0.0) ** 3).astype(logits.dtype)
-    return jnp.where(count > 0, head + rest, 0.0)
+    root = 1 - ninth + jnp.sqrt(ninth) * jax.random.normal(tail_key, size.shape, narrow.dtype)
+    rest = mean * jnp.maximum(root, 0.0) ** 3
+    return jnp.where(count > 0, head + rest, 0.0).astype(logits.dtype)
 
 
-def _exponential(key: Array, count: PerRow) -> PerRow:
-    """Draw Gamma(1, 1)."""
-    return jax.random.exponential(key, count.shape, count.dtype)
+def gamma(key: Array, shape: Array) -> Array:
+    """Draw Gamma(shape, 1)."""
+    key, use = jax.random.split(key)
+    less = shape < 1
+    drawn = large_gamma(key, jnp.where(less, shape + 1, shape))
+    power = jax.random.exponential(use, shape.shape, shape.dtype)
+    return jnp.where(less, drawn * jnp.exp(-power / jnp.where(less, shape, 1.0)), drawn)
 
 
-def _gamma(key: Array, count: PerRow) -> PerRow:
-    """Draw Gamma(count, 1) for counts of 1 and above (Marsaglia and Tsang 2000)."""
-    # A loop of few steps for all rows at once: `jax.random.gamma` loops over each row by itself,
-    # which takes minutes to compile here.
-    shape = jnp.maximum(count, 1.0) - 1 / 3
-    width = 1 / jnp.sqrt(9 * shape)
+def large_gamma(key: Array, shape: Array) -> Array:
+    """Draw Gamma(shape, 1) for shapes of 1 and above (Marsaglia and Tsang 2000)."""
+    # `jax.random.gamma` loops over each entry by itself, and takes three times as long to compile.
+    level = shape - 1 / 3
+    width = 1 / jnp.sqrt(9 * level)
 
-    def propose(index: int, state: tuple[Array, Array]) -> tuple[Array, Array]:
-        drawn, done = state
-        normal_key, uniform_key = jax.random.split(jax.random.fold_in(key, index))
-        normal = jax.random.normal(normal_key, count.shape, count.dtype)
-        uniform = jax.random.uniform(uniform_key, count.shape, count.dtype)
+    def propose(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        drawn, done, key = state
+        key, normal_key, uniform_key = jax.random.split(key, 3)
+        normal = jax.random.normal(normal_key, shape.shape, shape.dtype)
+        uniform = jax.random.uniform(uniform_key, shape.shape, shape.dtype)
         cube = jnp.maximum(1 + width * normal, 1e-3) ** 3
-        level = normal**2 / 2 + shape * (1 - cube + jnp.log(cube))
-        taken = (1 + width * normal > 0) & (jnp.log1p(-uniform) < level)
-        return jnp.where(done, drawn, shape * cube), done | taken
+        log_ratio = normal**2 / 2 + level * (1 - cube + jnp.log(cube))
+        taken = (1 + width * normal > 0) & (jnp.log1p(-uniform) < log_ratio)
+        return jnp.where(done, drawn, level * cube), done | taken, key
 
-    begin = (jnp.ones_like(count), jnp.zeros(count.shape, bool))
-    return jax.lax.fori_loop(0, _TRIES, propose, begin)[0]
+    start = (level, jnp.zeros(shape.shape, bool), key)
+    return jax.lax.while_loop(lambda state: ~state[1].all(), propose, start)[0]

@@ -27,7 +27,7 @@ from raters.inference.arrays import (
     Scalar,
     Sites,
 )
-from raters.inference.polya_gamma import conditionals
+from raters.inference.polya_gamma import augmentation, conditionals
 from raters.inference.polya_gamma.rows import NotIndexed, StandIn, indexed
 from raters.model import Model, Values
 from raters.program import trace
@@ -122,10 +122,10 @@ def drawn(normal: Normal, prior: conditionals.Gaussian, number: int, rng: Rng) -
     """Draw the entries of a block."""
     if normal.spread.ndim == 1:
         shape = (number, len(normal.mean))
-        ends = (np.broadcast_to(end, shape) for end in (prior.low, prior.high))
-        return conditionals.truncated_normal(
-            rng, np.broadcast_to(normal.centre, shape), normal.deviation, *ends
-        )
+        key = jax.random.wrap_key_data(augmentation.key_of(rng))
+        parts = normal.centre, normal.deviation, prior.low, prior.high
+        wide = (jnp.broadcast_to(part, shape) for part in parts)
+        return np.asarray(conditionals.truncated_normal(key, *wide))
     factor = scipy.linalg.cholesky(normal.spread, lower=True)
     return np.asarray(normal.mean + rng.standard_normal((number, len(normal.mean))) @ factor.T)
 

@@ -19,13 +19,12 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.linalg
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from raters.inference.arrays import PerRow, Scalar, Sites
 from raters.inference.polya_gamma import line, sets
 from raters.inference.polya_gamma.rows import Block, Rows, record, rows_of
-from raters.inference.polya_gamma.unconstrained import coordinates, placed
+from raters.inference.polya_gamma.unconstrained import coordinates
 from raters.model import Values, local_sites
 from raters.program import Program, log_prior, placing
 
@@ -79,27 +78,13 @@ def visit(
     assert plan.integrated is not None
     block = plan.integrated
     values = {name: jnp.asarray(value, float) for name, value in values.items()}
-    start, unravel = ravel_pytree(coordinates(plan.supports, values, plan.collapsed))
 
-    def at(flat: Array) -> tuple[Values, Array]:
-        own, volume = placed(plan.supports, unravel(flat))
-        return values | own, volume
-
-    def density(flat: Array) -> Array:
-        moved, volume = at(flat)
+    def density(moved: Values) -> Array:
         rows = record(plan.model, data, moved, block).stacked()
         others = log_prior(plan.model, data.take(slice(0, 1)), moved, without=block.sites)
-        return marginal(rows, omega, kappa) + others + volume
+        return marginal(rows, omega, kappa) + others
 
-    def step(entry: int, state: tuple[Array, Array]) -> tuple[Array, Array]:
-        flat, key = state
-        key, use = jax.random.split(key)
-        return flat.at[entry].add(
-            line.slice_step(lambda move: density(flat.at[entry].add(move)), use)
-        ), key
-
-    flat, _ = jax.lax.fori_loop(0, start.size, step, (start, key))
-    return at(flat)[0]
+    return line.visit(density, plan.supports, (), plan.collapsed, values, key)
 
 
 def marginal(rows: Rows, omega: PerRow, kappa: PerRow) -> Scalar:

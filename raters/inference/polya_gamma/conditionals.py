@@ -9,22 +9,21 @@ from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import scipy.linalg
-import scipy.sparse
-import scipy.sparse.linalg
-from jaxtyping import Array, Bool, Float
+from jax.scipy.special import ndtr, ndtri
+from jaxtyping import Array, Float
 from numpyro.distributions import truncated
-from scipy.special import log_ndtr, ndtri_exp
 
 from raters.distributions import GroupedMixture
 from raters.distributions.choices import Choice, PlackettLuce
 from raters.distributions.labels import RightOrWrongLabel
 from raters.distributions.ties import OUTCOMES, Davidson, RaoKupper
-from raters.inference.arrays import Entries, HostRows, Matrix, PerRow, Points, Rng
-from raters.inference.base import warn
+from raters.inference.arrays import Entries, EntryArray, Matrix, PerRow, Points, Rng
+from raters.inference.polya_gamma.augmentation import key_of
 
 # Above this many entries a coupled block is solved by preconditioned conjugate gradients, without a
 # dense array.
@@ -32,6 +31,8 @@ DENSE_LIMIT = 2500
 # For modes, which need one solution each from a warm start, they are faster from here on.
 MODE_LIMIT = 600
 MOST_STEPS = 1000
+# Standard deviations beyond which probabilities are too small for double precision.
+_FAR = 35.0
 BOUNDED = "its prior is bounded and its entries meet in the same logits"
 
 
@@ -262,40 +263,17 @@ def _(fn: dist.Distribution, shape: tuple[int, ...]) -> Gaussian:
 # -------------------------------------------------------------------- the Gaussian full conditional
 
 
-class Weighted(NamedTuple):
-    """Rows of a block with their Pólya-Gamma weights ω and pseudo-outcomes κ, in NumPy."""
-
-    entry: Any  # (slot, row), or None of a dense design
-    weight: Float[np.ndarray, "slot row"] | Float[np.ndarray, "row entry"]
-    omega: HostRows
-    kappa: HostRows
-    offset: HostRows
-
-    def part(self, mask: Bool[np.ndarray, " row"]) -> Weighted:
-        """Select the rows of a mask."""
-        by_row = (self.omega[mask], self.kappa[mask], self.offset[mask])
-        if self.entry is None:
-            return Weighted(None, self.weight[mask], *by_row)
-        return Weighted(self.entry[:, mask], self.weight[:, mask], *by_row)
-
-
 class Conditional(ABC):
-    """Gaussian full conditional of a block."""
+    """Full conditional of a block on the host."""
 
     def __init__(self, prior: Gaussian) -> None:
-        self.prior = prior
+        self.prior: Gaussian = jax.tree.map(np.asarray, prior)
         self.size = len(prior.mean)
-        self.shift = np.where(prior.precision > 0, prior.precision * prior.mean, 0.0)
+        flat = self.prior.precision == 0
+        self.shift = np.where(flat, 0.0, self.prior.precision * self.prior.mean)
         if prior.across is not None:
-            self.shift += prior.across @ prior.mean
+            self.shift += self.prior.across @ self.prior.mean
         self.diagonal = np.array(prior.precision)
-
-    def add(self, rows: Weighted) -> None:
-        """Add a piece of the rows."""
-        target = rows.kappa - rows.omega * rows.offset
-        for entry, weight in zip(rows.entry, rows.weight, strict=True):
-            self.shift += np.bincount(entry, weight * target, self.size)
-            self.diagonal += np.bincount(entry, weight**2 * rows.omega, self.size)
 
     @abstractmethod
     def product(self, entries: np.ndarray) -> np.ndarray:
@@ -312,21 +290,6 @@ class Conditional(ABC):
     @abstractmethod
     def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         """Return a draw; `current` is the start of an iterative solver."""
-
-
-def conditional(
-    entry: np.ndarray | None, prior: Gaussian, *, joint: bool, draws: bool
-) -> Conditional:
-    """Choose the solver: for independent entries, a dense precision, or a large sparse one."""
-    if prior.across is not None:
-        return Dense(prior)
-    if entry is not None and len(entry) == 1:
-        return Diagonal(prior)
-    if not joint and (np.isfinite(prior.low).any() or np.isfinite(prior.high).any()):
-        raise NotImplementedError(BOUNDED)
-    if entry is None or len(prior.mean) <= (DENSE_LIMIT if draws or joint else MODE_LIMIT):
-        return Dense(prior)
-    return Sparse(prior, keep_rows=draws)
 
 
 class Diagonal(Conditional):
@@ -346,12 +309,8 @@ class Diagonal(Conditional):
         return np.asarray(1 / np.maximum(self.diagonal, 1e-300))
 
     def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
-        # Under a flat prior an entry without votes has precision 0. A normal a million times wider
-        # than the interval is uniform on it; a wider one would lose its digits.
-        flat = (1e-6 / (self.prior.high - self.prior.low)) ** 2
-        precision = np.maximum(np.maximum(self.diagonal, flat), 1e-300)
-        mean, deviation = self.shift / precision, 1 / np.sqrt(precision)
-        return truncated_normal(rng, mean, deviation, self.prior.low, self.prior.high)
+        prior = self.prior
+        return np.asarray(_drawn(key_of(rng), self.shift, self.diagonal, prior.low, prior.high))
 
 
 class Dense(Conditional):
@@ -362,20 +321,6 @@ class Dense(Conditional):
         self.across = np.zeros((self.size, self.size))
         if prior.across is not None:
             self.across += prior.across
-
-    def add(self, rows: Weighted) -> None:
-        if rows.entry is None:
-            self.shift += rows.weight.T @ (rows.kappa - rows.omega * rows.offset)
-            self.across += (rows.weight.T * rows.omega) @ rows.weight
-            return
-        super().add(rows)
-        for first in range(1, len(rows.entry)):
-            for second in range(first):
-                # int64, which the cells of a block of 50,000 entries need.
-                cell = rows.entry[first].astype(np.int64) * self.size + rows.entry[second]
-                value = rows.weight[first] * rows.weight[second] * rows.omega
-                half = np.bincount(cell, value, self.size**2).reshape(self.size, self.size)
-                self.across += half + half.T
 
     def precision(self) -> np.ndarray:
         """Return the precision matrix."""
@@ -393,11 +338,9 @@ class Dense(Conditional):
         return scipy.linalg.cho_solve((self.factor(), True), self.shift, check_finite=False)
 
     def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
-        factor = self.factor()
-        half = scipy.linalg.solve_triangular(factor, self.shift, lower=True, check_finite=False)
-        half += rng.standard_normal(self.size)
-        options = {"lower": True, "trans": "T", "check_finite": False}
-        return scipy.linalg.solve_triangular(factor, half, **options)
+        noise, options = rng.standard_normal(self.size), {"lower": True, "trans": "T"}
+        apart = scipy.linalg.solve_triangular(self.factor(), noise, check_finite=False, **options)
+        return np.asarray(self.mode(current) + apart)
 
     def covariance(self) -> np.ndarray:
         """Return the inverse of the precision matrix."""
@@ -405,98 +348,35 @@ class Dense(Conditional):
         return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
 
 
-class Sparse(Conditional):
-    """Conditional of a large coupled block: conjugate gradients, and draws by perturbation."""
-
-    def __init__(self, prior: Gaussian, *, keep_rows: bool) -> None:
-        super().__init__(prior)
-        self.keep_rows = keep_rows
-        self.rows: list[Weighted] = []
-        # The precision off the diagonal is the sum of these, one for each piece of rows and pair of
-        # slots, and of their transposes.
-        self.across: list[scipy.sparse.csr_array] = []
-
-    def add(self, rows: Weighted) -> None:
-        super().add(rows)
-        if self.keep_rows:
-            self.rows.append(rows)
-        for first in range(1, len(rows.entry)):
-            for second in range(first):
-                value = (rows.weight[first] * rows.weight[second] * rows.omega).astype(np.float32)
-                self.across.append(_by_row(rows.entry[second], rows.entry[first], value, self.size))
-
-    def product(self, entries: np.ndarray) -> np.ndarray:
-        across = sum(half @ entries + half.T @ entries for half in self.across)
-        return np.asarray(self.diagonal * entries + across)
-
-    def _solve(self, right: np.ndarray, start: np.ndarray, tolerance: float) -> np.ndarray:
-        """Solve the linear system with the precision, and warn where it does not converge."""
-        shape = (self.size, self.size)
-        operator = scipy.sparse.linalg.LinearOperator(shape, matvec=self.product, dtype=np.float64)
-        jacobi = scipy.sparse.linalg.LinearOperator(
-            shape, matvec=lambda x: x / self.diagonal, dtype=np.float64
-        )
-        solution, steps = scipy.sparse.linalg.cg(
-            operator, right, x0=start, rtol=tolerance, maxiter=MOST_STEPS, M=jacobi
-        )
-        if steps:
-            residual = np.linalg.norm(self.product(solution) - right) / np.linalg.norm(right)
-            self.warn(float(residual), tolerance)
-        return np.asarray(solution)
-
-    def warn(self, residual: float, tolerance: float) -> None:
-        """Warn of a solution with this relative residual."""
-        warn(
-            f"conjugate gradients stopped after {MOST_STEPS} steps at a relative residual of"
-            f" {residual:.1g} (asked for {tolerance:g}); the items are hardly connected: use NUTS,"
-            " or fix the scale in the model",
-            3,
-        )
-
-    def mode(self, current: np.ndarray) -> np.ndarray:
-        # A loose tolerance is enough, since callers iterate from warm starts.
-        return self._solve(self.shift, current, 1e-6)
-
-    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
-        noise = np.sqrt(self.prior.precision) * rng.standard_normal(self.size)
-        for rows in self.rows:
-            jitter = np.sqrt(rows.omega) * rng.standard_normal(len(rows.omega))
-            for entry, weight in zip(rows.entry, rows.weight, strict=True):
-                noise += np.bincount(entry, weight * jitter, self.size)
-        return self._solve(self.shift + noise, current, 1e-8)
-
-    def variances(self, rng: Rng, probes: int) -> np.ndarray:
-        """Return the variance of each entry, from so many random vectors."""
-        # E z ∘ P⁻¹z for random signs z (Bekas, Kokiopoulou and Saad 2007).
-        signs = rng.choice([-1.0, 1.0], (probes, self.size))
-        start = np.zeros(self.size)
-        return np.mean([sign * self._solve(sign, start, 1e-4) for sign in signs], axis=0)
+@jax.jit
+def _drawn(key: Array, shift: Array, diagonal: Array, low: Array, high: Array) -> EntryArray:
+    return drawn_entries(jax.random.wrap_key_data(key), shift, diagonal, low, high)
 
 
-def _by_row(
-    row: np.ndarray, column: np.ndarray, value: np.ndarray, size: int
-) -> scipy.sparse.csr_array:
-    """Return a sparse matrix from its entries."""
-    # Rows of aggregated data are sorted already.
-    if np.any(row[1:] < row[:-1]):
-        order = np.argsort(row, kind="stable")
-        row, column, value = row[order], column[order], value[order]
-    begin = np.searchsorted(row, np.arange(size + 1, dtype=row.dtype)).astype(np.int32)
-    # A copy, because the column is a view that would keep a larger array in memory.
-    return scipy.sparse.csr_array((value, np.array(column), begin), shape=(size, size))
+def drawn_entries(
+    key: Array, shift: EntryArray, diagonal: EntryArray, low: EntryArray, high: EntryArray
+) -> EntryArray:
+    """Draw independent entries with bounds."""
+    # Under a flat prior an entry without votes has precision 0. A normal a million times wider
+    # than the interval is uniform on it; a wider one would lose its digits.
+    flat = (1e-6 / (high - low)) ** 2
+    precision = jnp.maximum(jnp.maximum(diagonal, flat), 1e-300)
+    return truncated_normal(key, shift / precision, 1 / jnp.sqrt(precision), low, high)
 
 
 def truncated_normal(
-    rng: Rng, mean: np.ndarray, deviation: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> np.ndarray:
-    """Draw from normals truncated to [low, high], by inversion in log space."""
+    key: Array, mean: EntryArray, deviation: EntryArray, low: EntryArray, high: EntryArray
+) -> EntryArray:
+    """Draw from normals truncated to [low, high], by inversion."""
     lower, upper = (low - mean) / deviation, (high - mean) / deviation
     flip = lower > 0
-    lower, upper = np.where(flip, -upper, lower), np.where(flip, -lower, upper)
-    log_low, log_high = log_ndtr(lower), log_ndtr(upper)
-    uniform = rng.uniform(size=np.shape(mean))
-    # log(Φ(lower) + u (Φ(upper) − Φ(lower)))
-    with np.errstate(divide="ignore"):
-        log_level = log_high + np.log(uniform + (1 - uniform) * np.exp(log_low - log_high))
-    standard = np.clip(ndtri_exp(log_level), lower, upper)
-    return np.asarray(np.clip(mean + deviation * np.where(flip, -standard, standard), low, high))
+    lower, upper = jnp.where(flip, -upper, lower), jnp.where(flip, -lower, upper)
+    uniform = jax.random.uniform(key, mean.shape)
+    from_low, to_high = ndtr(lower), ndtr(upper)
+    standard = ndtri(from_low + uniform * (to_high - from_low))
+    # So far out that Φ is 0, x² is exponential between the bounds, but for one part in x².
+    square = (lower**2 - upper**2) / 2
+    rest = jnp.log1p(uniform * jnp.expm1(-jnp.minimum(square, 700.0)))
+    tail = -jnp.sqrt(jnp.minimum(upper, 0.0) ** 2 - 2 * rest)
+    standard = jnp.clip(jnp.where(upper < -_FAR, tail, standard), lower, upper)
+    return jnp.clip(mean + deviation * jnp.where(flip, -standard, standard), low, high)

@@ -18,7 +18,6 @@ from raters.errors.validation import boolean, plain_whole, positive
 from raters.inference import base
 from raters.inference.arrays import Rng
 from raters.inference.polya_gamma import (
-    augmentation,
     detection,
     joint,
     latent_classes,
@@ -31,7 +30,7 @@ from raters.inference.polya_gamma import (
     sweep,
     tables,
 )
-from raters.inference.polya_gamma.gibbs import gibbs_sweep
+from raters.inference.polya_gamma.gibbs import Kernel
 from raters.inference.polya_gamma.laplace import laplace
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import split
@@ -169,7 +168,7 @@ class PGEM(base.Backend):
             elsewhere = program.is_joint or placing.stays_on_devices(data)
             if plan.classes and plan.blocks and not elsewhere:
                 cache.pooled = PooledRows.of(program, first)
-            climber = _Climber(self, plan, data, cache, bar)
+            climber = _Climber(self, program, plan, data, cache, bar)
             hyper, fitted = climber.hyper(first, seeds[-1], warmup)
             first = fitted if start is None else first
             climber.shared = None if plan.blocks else tables.Tables.of(program, first)
@@ -231,8 +230,17 @@ def _slack(value: float) -> float:
 class _Climber:
     """Sweeps of EM over a data set, from one start after the other."""
 
-    def __init__(self, settings: PGEM, plan: Plan, data: Any, cache: RunCache, bar: tqdm) -> None:
-        self.settings, self.whole, self.plan = settings, plan, plan.holding_hyper()
+    def __init__(
+        self,
+        settings: PGEM,
+        program: Program[Any],
+        plan: Plan,
+        data: Any,
+        cache: RunCache,
+        bar: tqdm,
+    ) -> None:
+        self.settings, self.program = settings, program
+        self.whole, self.plan = plan, plan.holding_hyper()
         self.data, self.cache, self.bar, self.row = data, cache, bar, cache.row(data)
         self.supports = plan.supports
         self.counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
@@ -249,7 +257,8 @@ class _Climber:
             size = sum(np.size(value) for value in values.values())
             tolerance = max(self.settings.tolerance, _LOOSE * size)
             loose = replace(self.settings, tolerance=tolerance)
-            climber = _Climber(loose, plan, self.data, self.cache, base.progress_bar(1, "", False))
+            silent = base.progress_bar(1, "", False)
+            climber = _Climber(loose, self.program, plan, self.data, self.cache, silent)
             fitted = scales.fixed_point(
                 plan, self.data, values, lambda values: climber.climb(values).values, rng
             )
@@ -259,16 +268,16 @@ class _Climber:
         if not plan.hyper:
             return {}, {name: np.asarray(value) for name, value in values.items()}
         # Stochastic EM: averages over a short Gibbs run.
-        cache = sets.RunCache(plan.steady)
-        draws: dict[str, list[np.ndarray]] = {name: [] for name in plan.hyper}
-        for index in range(warmup + _GIBBS_SWEEPS - _GIBBS_SWEEPS // 3):
-            values = gibbs_sweep(plan, self.row, self.data, values, rng, cache=cache)
-            for name in plan.hyper if index >= warmup else ():
-                draws[name].append(np.asarray(biject_to(self.supports[name]).inv(values[name])))
-        centres = {name: np.mean(drawn, 0) for name, drawn in draws.items()}
+        kernel = Kernel.of(self.program, values)
+        number = warmup + _GIBBS_SWEEPS - _GIBBS_SWEEPS // 3
+        drawn = kernel.run(values, rng, number, sets.RunCache(plan.steady))
+        centres = {
+            name: np.mean(biject_to(self.supports[name]).inv(drawn[name][warmup:]), 0)
+            for name in plan.hyper
+        }
         at = placed(self.supports, centres)[0]
         means = {name: np.asarray(value) for name, value in at.items()}
-        return means, {name: np.asarray(value) for name, value in values.items()}
+        return means, {name: value[-1] for name, value in drawn.items()}
 
     def climb(self, values: Values) -> sweep.Ascent:
         """Run EM from one start, with fixed hyper-parameters; of a model without blocks, L-BFGS."""
@@ -344,15 +353,13 @@ class _Climber:
 
     def sweep(self, values: Values, newton: bool) -> tuple[float, Values]:
         """Return the log joint density at `values`, and the values after a sweep from them."""
-        weights = augmentation.Expected(
-            augmentation.curvature if newton else augmentation.expectation
-        )
+        weights = sweep.Weights("curvature" if newton else "mean")
         self.sweeps += 1
         start = values
         data, classes, objective = self._expectation(start)
         for index, block in enumerate(self.plan.blocks):
             conditional = sweep.conditional(
-                self.plan, data, values, block, weights, classes, draws=False, cache=self.cache
+                self.plan, data, values, block, weights, classes, self.cache
             )
             if index == 0 and isinstance(conditional, sets.SetConditional):
                 weights.log_likelihood += conditional.log_likelihood(block.current(start))
@@ -362,7 +369,7 @@ class _Climber:
                 objective = likelihood + self._rest(start, likelihood)
             values = block.put(values, conditional.mode(block.current(values)))
         for symmetry in self.plan.moves:
-            values = moves.move(self.plan.model, self.row, values, symmetry)
+            values = moves.moved(self.plan.model, self.row, values, symmetry)
         if self.plan.steep:
             values = sweep.climb_steep(self.plan, self.data, values).values
         if self.plan.free or self.plan.scales:

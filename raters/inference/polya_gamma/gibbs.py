@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from threading import Event
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -20,6 +21,7 @@ from raters.inference.polya_gamma import (
     augmentation,
     collapsed,
     label_switching,
+    latent_classes,
     moves,
     panel_gibbs,
     panels,
@@ -27,14 +29,271 @@ from raters.inference.polya_gamma import (
     sets,
     sweep,
 )
-from raters.inference.polya_gamma.latent_classes import Counts
 from raters.inference.polya_gamma.plans import Plan
-from raters.inference.polya_gamma.rows import Block, rows_of
-from raters.model import Values
+from raters.inference.polya_gamma.sums import (
+    Division,
+    How,
+    accelerated,
+    drawn_weights,
+    first_look,
+    refuse_bounds,
+    solved,
+    sums_of,
+)
+from raters.inference.polya_gamma.ties import log_ratio
+from raters.model import Values, local_sites
 from raters.program import Program, placing, scattered, start_of
 
-# A sweep of a chain, given its number.
-Step = Callable[[int], Values]
+# Sweeps of a compiled run, whose values are in memory at once: so many, of so many numbers.
+_SWEEPS, _NUMBERS = 50, 5_000_000
+# From so many rows on, a chain shows its progress, and can be stopped, after each sweep.
+_MANY = 200_000
+# Sweeps of a chain, given the number of the first, and how many: their values, along a new axis.
+Chain = Callable[[int, int], Values]
+
+
+# ------------------------------------------------------------------------------------ the sweep
+
+
+class Chart(NamedTuple):
+    """What a sweep is compiled for."""
+
+    plan: Plan
+    kinds: tuple[modes.Kind, ...]
+    how: How
+
+
+class Fixed(NamedTuple):
+    """What a sweep reads beside the data: the first unit, parts of blocks, and parts of images."""
+
+    row: Any
+    divisions: tuple[Division | None, ...]
+    within: tuple[modes.Within, ...]
+
+
+def sweep_once(
+    chart: Chart, fixed: Fixed, data: Any, values: Values, tried: modes.Tried, key: Array
+) -> Values:
+    """Draw the classes given all sites, ω given the logits, the blocks given ω, then what is
+    left."""
+    class_key, last_key, *keys = jax.random.split(key, 2 + len(chart.plan.blocks))
+    values, classes = draw_classes(chart, fixed, data, values, tried, class_key)
+    omegas: dict[Any, Array] = {}
+    for place, use in enumerate(keys):
+        values = draw_block(chart, fixed, data, values, classes, omegas, place, use)
+    return draw_rest(chart, fixed, data, values, tried, last_key)
+
+
+def draw_classes(
+    chart: Chart, fixed: Fixed, data: Any, values: Values, tried: modes.Tried, key: Array
+) -> tuple[Values, dict[str, Any]]:
+    """Draw the classes of each part, with the sites that are local to their units, and rename
+    them."""
+    classes: dict[str, Any] = {}
+    for part in chart.plan.parts:
+        model, own = part.model, part.data(data)
+        key, use = jax.random.split(key)
+        for site in local_sites(model):
+            drawn = collapsed.drawn(model, own, part.values(values), site, use)
+            values, classes[part.name] = values | {part.names[site]: drawn[0]}, drawn[1]
+        if part.classes and not local_sites(model):
+            classes[part.name] = latent_classes.drawn(model, own, part.values(values), use)
+    counted = tuple(block.sites[0] for block in chart.plan.blocks if block.kind == "counts")
+    for (symmetry, broken), (order, _) in zip(chart.kinds, tried, strict=True):
+        if label_switching.is_collapsed(chart.plan, (symmetry, broken)):
+            key, use = jax.random.split(key)
+            given = chart.plan.model, symmetry, counted, fixed.row, data, values, classes[""]
+            values, classes[""] = label_switching.step(*given, order, use)
+    return values, classes
+
+
+def draw_block(
+    chart: Chart,
+    fixed: Fixed,
+    data: Any,
+    values: Values,
+    classes: dict[str, Any],
+    omegas: dict[Any, Array],
+    place: int,
+    key: Array,
+) -> Values:
+    """Draw a block given ω of its rows, which it shares with other blocks."""
+    plan, block, tie = chart.plan, chart.plan.blocks[place], chart.plan.ties[place]
+    division = fixed.divisions[place]
+    read = partial(sweep.readings_of, plan, place, data, classes=classes, division=division)
+    key, first_key, accept_key = jax.random.split(key, 3)
+    if block == plan.integrated:
+        (rows,) = (reading.rows() for reading in read(values))
+        omegas["", block.kind, block.column] = drawn_weights(
+            first_key, rows.votes, rows.logits, chart.how
+        )
+        given = omegas["", block.kind, block.column], rows.kappa
+        values = collapsed.visit(plan, data, values, *given, accept_key)
+    current = block.flat(values)
+    if block.kind == "counts":
+        drawn = latent_classes.sampled(*sweep.counts_of(read(values)), key).ravel()
+    else:
+        readings, sums = read(values), []
+        for number, reading in enumerate(readings):
+            which = plan.parts[plan.members[place][number].part].name, block.kind, block.column
+            how, omega = chart.how, omegas.get(which)
+            if omega is None:
+                omega = jax.random.fold_in(first_key, number)
+            else:
+                how = how._replace(weights="given")
+            sums.append(sums_of(reading, omega, how))
+            omegas[which] = sums[-1].omega
+        refuse_bounds(block, plan.supports, len(sums[0].slots))
+        drawn = solved(readings, sums, current, key, chart.how)
+    if tie is not None:
+        gain = log_ratio(plan, tie, fixed.row, values, drawn, current)
+        taken = jnp.log(jax.random.uniform(accept_key, gain.shape)) < gain
+        drawn = jnp.where(taken, drawn, current)
+    return block.placed(values, drawn)
+
+
+def draw_rest(
+    chart: Chart, fixed: Fixed, data: Any, values: Values, tried: modes.Tried, key: Array
+) -> Values:
+    """Move along symmetries, draw the free sites by slices, and step to images of the point."""
+    plan, row = chart.plan, fixed.row
+    key, free_key, image_key, *keys = jax.random.split(key, 3 + len(plan.moves) + len(plan.spreads))
+    for symmetry, use in zip(plan.moves, keys, strict=False):
+        values = moves.move(plan.model, row, values, symmetry, use)
+    for (spread, column), use in zip(plan.spreads, keys[len(plan.moves) :], strict=True):
+        values = moves.stretch(plan.model, row, data, values, spread, column, use)
+    plan = plan.after_collapsed()
+    if plan.free or plan.scales:
+        # With the classes summed out again; the next sweep draws them anew.
+        values = sweep.visit_free(plan, row, data, values, free_key, True)
+    for kind, within, (order, part) in zip(chart.kinds, fixed.within, tried, strict=True):
+        if not label_switching.is_collapsed(plan, kind):
+            image_key, use = jax.random.split(image_key)
+            at = fixed.row, data, values, ((order, part),), use
+            values = modes.step(plan.model, (kind,), (within,), *at)
+    return values
+
+
+# --------------------------------------------------------------------------------------- chains
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Sweeps of a program on its data."""
+
+    chart: Chart
+    fixed: Fixed
+    data: Any
+    images: tuple[modes.Images, ...]
+
+    @classmethod
+    def of(
+        cls, program: Program[Any], values: Values, images: tuple[modes.Images, ...] = ()
+    ) -> Kernel:
+        """Return the sweeps of a program; `values` are any of its sites."""
+        plan = plans.plan(program, values)
+        data, row = sweep.on_devices(program), program.data.take(slice(0, 1))
+        mesh = placing.mesh_of(data)
+        how = How("draw", mesh, accelerated=accelerated())
+        divisions: tuple[Division | None, ...] = (None,) * len(plan.blocks)
+        if not plan.on_host:
+            values = _on_device(values)
+            classes = sweep.any_classes(plan, data, values)
+            read = partial(sweep.readings_of, plan, data=data, values=values, classes=classes)
+            readings = [
+                [] if block.kind == "counts" else read(place)
+                for place, block in enumerate(plan.blocks)
+            ]
+            single, divisions = first_look(readings, mesh)
+            how = how._replace(single=single)
+        chart = Chart(plan, tuple(one.kind for one in images), how)
+        within = tuple(dict(one.parts) for one in images)
+        return cls(chart, Fixed(row, divisions, within), data, images)
+
+    def compile(self, values: Values) -> None:
+        """Compile the sweeps."""
+        rng, plan = np.random.default_rng(0), self.chart.plan
+        if plan.on_host:
+            self.run(values, rng, 1, sets.RunCache(plan.steady))
+        else:
+            self._advanced(values, rng, 0)
+
+    def run(
+        self, values: Values, rng: Rng, number: int, cache: sets.RunCache | None = None
+    ) -> Values:
+        """Return the values after each of some sweeps; the cache is of choices from sets."""
+        kept, done = [], 0
+        while done < number:
+            if self.chart.plan.on_host:
+                kept.append(self._stepped(values, rng, cache))
+            else:
+                kept.append(self._advanced(values, rng, number - done))
+            values = {name: value[-1] for name, value in kept[-1].items()}
+            done += len(next(iter(kept[-1].values())))
+        return {name: np.concatenate([one[name] for one in kept]) for name in values}
+
+    def _advanced(self, values: Values, rng: Rng, number: int) -> Values:
+        """Return the values after at most so many sweeps, compiled."""
+        size = sum(np.size(value) for value in values.values())
+        most = int(np.clip(_NUMBERS // max(size, 1), 1, _SWEEPS))
+        number = min(number, most)
+        tried = modes.tries(self.images, rng, (most,))
+        given = self.data, _on_device(values), tried, augmentation.key_of(rng), number
+        drawn = _sweeps(self.chart, most, self.fixed, *given)
+        return {name: np.asarray(value)[:number] for name, value in drawn.items()}
+
+    def _stepped(self, values: Values, rng: Rng, cache: sets.RunCache | None) -> Values:
+        """Return the values after a sweep with choices from sets, which are drawn on the host."""
+        plan = self.chart.plan
+        tried = jax.tree.map(lambda some: some[0], modes.tries(self.images, rng, (1,)))
+        keys, weights = (augmentation.key_of(rng) for _ in range(2)), sweep.Weights("draw", rng)
+        given = self.chart, self.fixed, self.data
+        drawn, classes = _classes(*given, _on_device(values), tried, next(keys))
+        values = {name: np.asarray(value) for name, value in drawn.items()}
+        for block in plan.blocks:
+            conditional = sweep.conditional(plan, self.data, values, block, weights, classes, cache)
+            values = block.put(values, conditional.draw(rng, block.current(values)))
+        values = _rest(*given, _on_device(values), tried, next(keys))
+        return {name: np.asarray(value)[None] for name, value in values.items()}
+
+
+def _on_device(values: Values) -> Values:
+    return {name: jnp.asarray(value, float) for name, value in values.items()}
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _sweeps(
+    chart: Chart,
+    most: int,
+    fixed: Fixed,
+    data: Any,
+    values: Values,
+    tried: modes.Tried,
+    key: Array,
+    number: int,
+) -> Values:
+    """Return the values after each of some sweeps of at most so many."""
+
+    def step(place: int, state: tuple[Values, Array, Values]) -> tuple[Values, Array, Values]:
+        values, key, kept = state
+        key, use = jax.random.split(key)
+        own = jax.tree.map(lambda some: some[place], tried)
+        values = sweep_once(chart, fixed, data, values, own, use)
+        kept = jax.tree.map(lambda every, one: every.at[place].set(one), kept, values)
+        return values, key, kept
+
+    kept = {name: jnp.zeros((most, *value.shape)) for name, value in values.items()}
+    return jax.lax.fori_loop(0, number, step, (values, jax.random.wrap_key_data(key), kept))[2]
+
+
+@partial(jax.jit, static_argnums=0)
+def _classes(chart: Chart, fixed: Fixed, data: Any, values: Values, tried: Any, key: Array) -> Any:
+    return draw_classes(chart, fixed, data, values, tried, jax.random.wrap_key_data(key))
+
+
+@partial(jax.jit, static_argnums=0)
+def _rest(chart: Chart, fixed: Fixed, data: Any, values: Values, tried: Any, key: Array) -> Values:
+    return draw_rest(chart, fixed, data, values, tried, jax.random.wrap_key_data(key))
 
 
 @dataclass(frozen=True)
@@ -44,10 +303,8 @@ class PGGibbs(base.Backend):
     A sweep draws :math:`\omega_m \sim \mathrm{PG}(n_m, \psi_m)` for every row, then each of the
     model's blocks from its Gaussian (or truncated Gaussian) full conditional, then moves along the
     orbit of each declared scale symmetry, then takes a slice step for each entry of every other
-    site. All of it is derived from the model's program. Computations are in float64, and chains
-    run in threads.
-
-    On an accelerator, or with ``rt.fit(..., mesh=...)``, the rows stay on the devices.
+    site. All of it is derived from the model's program, and compiled as one function. Computations
+    are in float64, and chains run in threads. Rows stay on the devices where they are.
 
     It mixes slowly where many logits are large (\|ψ\| ≫ 3): check the effective sample size, or use
     `HMC`.
@@ -123,19 +380,21 @@ class PGGibbs(base.Backend):
         # One BLAS thread per chain: more would compete with those of the other chains, at six times
         # the CPU seconds on two cores.
         with base.one_blas_thread():
-            steps = self._steps(program, cold, starts, rngs)
+            chains = self._chains(program, cold, starts, rngs)
             # Chains that meet on the devices of a mesh would wait for each other for ever.
             at_once = self.chains if program.mesh is None else 1
-            values = self._drawn_by(steps, at_once, self.warmup, self.thin, progress)
+            batch = 1 if program.data.num_rows > _MANY else _SWEEPS
+            run = partial(self._drawn_by, chains, batch, at_once, progress)
+            values = run(self.warmup, self.thin)
             times = times_longer(values, self.longest) if self.longest > 1 else 1
             if times > 1:
-                values = self._drawn_by(steps, at_once, 0, self.thin * times, progress)
+                values = run(0, self.thin * times)
         facts = {"times_longer": times} if times > 1 else {}
         return base.Draws({name: values[name] for name in program.sites}, {}, facts=facts)
 
-    def _steps(
+    def _chains(
         self, program: Program[Any], cold: Values, starts: list[Values], rngs: list[Rng]
-    ) -> list[Step]:
+    ) -> list[Chain]:
         """Prepare the chains, not in their threads: NumPyro reads a program in one at a time."""
         if panels.applies(program):
             with jax.enable_x64(True):
@@ -143,100 +402,45 @@ class PGGibbs(base.Backend):
                 samplers = [panel_gibbs.Sampler(panel, values) for values in starts]
                 samplers[0].compile()
             pairs = zip(samplers, rngs, strict=True)
-            return [partial(sampler.step, rng, self.warmup) for sampler, rng in pairs]
+            return [partial(sampler.run, rng, self.warmup) for sampler, rng in pairs]
         with jax.enable_x64(True):
-            plan = plans.plan(program, cold)
-            data, row = sweep.on_devices(program), program.data.take(slice(0, 1))
-            single = sweep.is_single(plan, data, cold)
-        images = modes.images(program)
+            kernel = Kernel.of(program, cold, modes.images(program))
+            kernel.compile(starts[0])
 
-        def chain(values: Values, rng: Rng) -> Step:
-            own, cache = rng.spawn(1)[0], sets.RunCache(plan.steady, single=single)
+        def chain(values: Values, rng: Rng) -> Chain:
+            cache = sets.RunCache(kernel.chart.plan.steady)
 
-            def step(index: int) -> Values:
+            def advance(_: int, number: int) -> Values:
                 nonlocal values
-                values = gibbs_sweep(plan, row, data, values, rng, cache, images, own)
-                return values
+                drawn = kernel.run(values, rng, number, cache)
+                values = {name: value[-1] for name, value in drawn.items()}
+                return drawn
 
-            return step
+            return advance
 
-        return [chain(*one) for one in zip(starts, rngs, strict=True)]
+        return [chain(*each) for each in zip(starts, rngs, strict=True)]
 
     def _drawn_by(
-        self, steps: list[Step], at_once: int, warmup: int, thin: int, progress: bool
+        self, chains: list[Chain], batch: int, at_once: int, progress: bool, warmup: int, thin: int
     ) -> Values:
         """Run the chains on from where they are, and return their draws."""
         stop, total = Event(), warmup + self.draws * thin
         name = "PGGibbs" + f", {thin} sweeps a draw" * (thin > self.thin)
 
-        def drawn(step: Step) -> Values:
+        def drawn(chain: Chain) -> Values:
             draws: list[Values] = []
             with jax.enable_x64(True):
-                for index in range(self.warmup - warmup, self.warmup - warmup + total):
+                for begin in range(0, total, batch):
                     if stop.is_set():
                         break
-                    values = step(index)
-                    if index >= self.warmup and (index - self.warmup) % thin == 0:
-                        draws.append({name: np.asarray(value) for name, value in values.items()})
-                    bar.update()
-            return _stacked(draws)
+                    number = min(batch, total - begin)
+                    some = chain(self.warmup - warmup + begin, number)
+                    kept = (np.arange(begin, begin + number) - warmup) % thin == 0
+                    kept &= np.arange(begin, begin + number) >= warmup
+                    draws.append({name: value[kept] for name, value in some.items()})
+                    bar.update(number)
+            return {name: np.concatenate([one[name] for one in draws]) for name in draws[0]}
 
         with base.progress_bar(total * self.chains, name, progress) as bar:
-            return _stacked(base.in_threads(drawn, steps, stop, at_once))
-
-
-def _stacked(values: list[Values]) -> Values:
-    """Values of each site, along a new first axis."""
-    return {name: np.stack([one[name] for one in values]) for name in (values or [{}])[0]}
-
-
-def gibbs_sweep(
-    plan: Plan,
-    row: Any,
-    data: Any,
-    values: Values,
-    rng: Rng,
-    cache: sets.RunCache | None = None,
-    images: tuple[modes.Images, ...] = (),
-    own: Rng | None = None,
-) -> Values:
-    """Run one sweep; steps to images of the point have random numbers of their `own`."""
-    single = cache is not None and cache.single
-    weights = augmentation.Drawn(rng, single=single)
-    on_devices = placing.stays_on_devices(data)
-    values, classes = sweep.drawn_classes(plan, data, values, rng)
-    ready: dict[str, Counts] = {}
-    switches = tuple(one for one in images if label_switching.is_collapsed(plan, one))
-    if switches and own is not None:
-        given = plan, switches, row, data, values, classes[""], own
-        values, classes[""], ready = label_switching.step(*given)
-    for block in plan.blocks:
-        if block.kind != "counts":  # The priors of counted sites may depend on it.
-            ready = {}
-        if block == plan.integrated and not on_devices:
-            values = _collapsed(plan, data, values, block, weights, rng)
-        conditional = ready.get(block.sites[0]) or sweep.conditional(
-            plan, data, values, block, weights, classes, draws=True, cache=cache
-        )
-        values = block.put(values, conditional.draw(rng, block.current(values)))
-    for symmetry in plan.moves:
-        values = moves.move(plan.model, row, values, symmetry, rng)
-    for spread, column in plan.spreads:
-        values = moves.stretch(plan.model, row, data, values, spread, column, rng)
-    plan = plan if on_devices else plan.after_collapsed()
-    if plan.free or plan.scales:
-        # With the classes summed out again; the next sweep draws them anew.
-        values = sweep.visit_free(plan, row, data, values, augmentation.key_of(rng), True)
-    others = tuple(one for one in images if one not in switches)
-    return values if own is None else modes.step(plan.model, others, row, data, values, own)
-
-
-def _collapsed(
-    plan: Plan, data: Any, values: Values, block: Block, weights: sweep.Weights, rng: Rng
-) -> Values:
-    """Draw the collapsed sites, under the ω that the block is drawn with next."""
-    rows = rows_of(plan.model, data, values, block)
-    logits, votes, kappa = (np.asarray(part) for part in (rows.logits, rows.votes, rows.kappa))
-    omega, kappa = weights((block.kind, block.column, 0), logits, votes, kappa)
-    drawn = collapsed.visit(plan, data, values, omega, kappa, augmentation.key_of(rng))
-    return {name: np.asarray(value) for name, value in drawn.items()}
+            each = base.in_threads(drawn, chains, stop, at_once)
+        return {name: np.stack([one[name] for one in each]) for name in each[0]}

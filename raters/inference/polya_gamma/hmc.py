@@ -18,7 +18,7 @@ from raters.errors.validation import plain_whole
 from raters.inference import base, modes
 from raters.inference.arrays import Flat, Rng, Scalar
 from raters.inference.nuts import STATISTICS
-from raters.inference.polya_gamma import plans, sets, sweep, unconstrained
+from raters.inference.polya_gamma import line, plans, sets, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Dense, Diagonal
 from raters.inference.polya_gamma.gibbs import PGGibbs
 from raters.inference.polya_gamma.laplace import information
@@ -294,19 +294,10 @@ def _moved(
     key: Array,
 ) -> Values:
     """Move along the orbits of scale symmetries, then to mirror images."""
-
-    def visit(_: int, now: tuple[Values, Array]) -> tuple[Values, Array]:
-        return sweep.visit_orbits(plan.model, plan.scales, row, *now, draws=True)
-
-    values, key = jax.lax.fori_loop(0, _VISITS, visit, (values, key))
-    for kind, own, (order, part) in zip(kinds, parts, tried, strict=True):
-        key, use = jax.random.split(key)
-        within = {name: entries[part] for name, entries in own.items()}
-        whole = data if kind[1] else row
-        image, odds = modes.image_of(plan.model, kind, whole, values, order, within)
-        moves = jnp.log(jax.random.uniform(use)) < odds
-        values = jax.tree.map(partial(jnp.where, moves), image, values)
-    return values
+    key, use = jax.random.split(key)
+    joint = partial(log_prior, plan.model, row)
+    values = line.visit(joint, plan.supports, plan.scales, (), values, use, visits=_VISITS)
+    return modes.step(plan.model, kinds, parts, row, data, values, tried, key)
 
 
 # Least precision of a coordinate, which the prior may not have at a point, and the largest ratio of
@@ -333,7 +324,7 @@ class Metric(NamedTuple):
 def metric_at(plan: Plan, data: Any, centre: Flat, like: Values) -> Metric:
     """Return the metric at a point of unconstrained coordinates."""
     values, slopes, own = _at(plan, placing.first_unit(data), like, centre)
-    sites, normal = information(plan, data, jax.tree.map(np.asarray, values), draws=False)
+    sites, normal = information(plan, data, jax.tree.map(np.asarray, values))
     assert isinstance(normal, (Dense, Diagonal))  # Of so few parameters.
     rows = normal.precision() if isinstance(normal, Dense) else np.diag(normal.diagonal)
     rows -= np.diag(normal.prior.precision)

@@ -14,7 +14,7 @@ from jaxtyping import Array
 
 from raters.inference.arrays import PerDraw, Rng, Sites
 from raters.inference.base import jax_keys
-from raters.inference.polya_gamma import sweep
+from raters.inference.polya_gamma import line
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.unconstrained import coordinates, placed
 from raters.model import Scale, Values
@@ -63,8 +63,8 @@ def _one(plan: Plan, row: Any, values: Values, points: Array, key: Array) -> tup
         there = values | own_hyper
         for scale, coordinate in zip(plan.scales, factors, strict=True):
             factor, own = _along(plan, values, scale, coordinate)
-            volume += sweep.orbit_power(values, scale) * factor + own
-            there = sweep.orbit(there, scale, factor)
+            volume += line.orbit_power(values, scale) * factor + own
+            there = line.orbit(there, scale, factor)
         return there, volume
 
     def density(point: Array) -> Array:

@@ -11,12 +11,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from raters.inference.arrays import EntryDraws, Matrix, PerDraw, Rng, Scalar
-from raters.inference.polya_gamma import conditionals, line, plans, sweep, ties, unconstrained
+from raters.inference.polya_gamma import conditionals, line, plans, ties, unconstrained
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.tables import inverse_factor
 from raters.model import Model, Scale, Values, marginal_of
-from raters.program import Program, Supports, log_joint, log_likelihoods, start_of
+from raters.program import Program, Supports, log_joint, log_likelihoods, log_prior, start_of
 from raters.program.values import inside
 
 
@@ -71,8 +71,8 @@ def _on_orbits(plan: Plan, row: Any, values: Values) -> Values:
     """Move to the highest density on the orbit of each scale symmetry."""
     moved = values
     for scale in plan.holding_hyper().scales:
-        along = sweep.orbit_density(plan.model, row, moved, scale, True)
-        moved = sweep.orbit(moved, scale, line.golden_step(along))
+        along = line.orbit_density(partial(log_prior, plan.model, row), moved, scale)
+        moved = line.orbit(moved, scale, line.golden_step(along))
     return moved
 
 
@@ -89,7 +89,7 @@ def _directions(
         there = values | unconstrained.sites_at(supports, values, point)[0]
 
         def moved(scale: Scale, log_factor: Array) -> Array:
-            return unconstrained.flat_of(supports, sweep.orbit(there, scale, log_factor))
+            return unconstrained.flat_of(supports, line.orbit(there, scale, log_factor))
 
         return jnp.stack([jax.jacfwd(partial(moved, one))(jnp.zeros(())) for one in scales])
 

@@ -7,29 +7,23 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
+from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
-from scipy.special import gammaln
 
 from raters.distributions.type_mixture import log_beta
 from raters.inference import modes
-from raters.inference.arrays import Classes, PerDraw, Rng, Sites
+from raters.inference.arrays import Classes, Sites
 from raters.inference.polya_gamma import latent_classes, plans
-from raters.inference.polya_gamma.latent_classes import Counts, Parameters
+from raters.inference.polya_gamma.latent_classes import Parameters
 from raters.inference.polya_gamma.plans import Plan
 from raters.model import Exchange, Mirror, Model, Values
 from raters.program import Program, log_prior
 
-# Row sums of concentrations that differ by less are equal but for rounding.
-_ROUNDING = 1e-9
-# Parameters of the conditionals of a site under some draws.
-Parts = list[np.ndarray]
 
-
-def is_collapsed(plan: Plan, move: modes.Images) -> bool:
+def is_collapsed(plan: Plan, kind: modes.Kind) -> bool:
     """Return whether classes can be drawn and then renamed: none may be known."""
-    counted = plan.classes and not plan.is_joint
-    return counted and isinstance(move.symmetry, Exchange) and not move.broken
+    symmetry, broken = kind
+    return plan.classes and not plan.is_joint and isinstance(symmetry, Exchange) and not broken
 
 
 def counted_sites(program: Program[Any], data: Any, values: Values) -> Sites | None:
@@ -41,41 +35,30 @@ def counted_sites(program: Program[Any], data: Any, values: Values) -> Sites | N
 
 
 def step(
-    plan: Plan,
-    moves: tuple[modes.Images, ...],
+    model: Model[Any],
+    symmetry: Mirror,
+    sites: Sites,
     row: Any,
     data: Any,
     values: Values,
     classes: Classes,
-    rng: Rng,
-) -> tuple[Values, Any, dict[str, Counts]]:
+    order: Array,
+    key: Array,
+) -> tuple[Values, Classes]:
     """Rename the drawn classes z by a Metropolis step, which leaves the posterior invariant."""
-    counted = tuple(block for block in plan.blocks if block.kind == "counts")
-    sites = tuple(block.sites[0] for block in counted)
-    found: dict[str, Parameters] = {}
-    for move in moves:
-        if not found:
-            found = {
-                site: latent_classes.parameters(plan.model, data, values, classes, site)
-                for site in sites
-            }
-        order = move.tried(rng)
-        change = _change(plan.model, move.symmetry, sites, row, values, order)
-        one = {site: tuple(np.asarray(part)[None] for part in each) for site, each in found.items()}
-        renamed, log_odds = exchanged(
-            move.symmetry, one, jax.tree.map(lambda part: np.asarray(part)[None], change), order
-        )
-        if np.log(rng.random()) < log_odds[0]:
-            classes = jnp.asarray(np.asarray(classes).take(order, axis=1))
-            values = modes.mirrored(move.symmetry, jax.tree.map(np.asarray, values), order)
-            found = {site: tuple(part[0] for part in each) for site, each in renamed.items()}
-            for block in counted:
-                conditional = latent_classes.conditional(found[block.sites[0]])
-                values = block.put(values, conditional.draw(rng, block.current(values)))
-    conditionals = {
-        site: latent_classes.conditional(each, site in plan.in_logs) for site, each in found.items()
-    }
-    return values, classes, conditionals
+    given = {site: latent_classes.parameters(model, data, values, classes, site) for site in sites}
+    change = _change(model, symmetry, sites, row, values, order)
+    one, change = jax.tree.map(lambda part: part[None], (given, change))
+    renamed, log_odds = exchanged(symmetry, one, change, order)
+    accept_key, *keys = jax.random.split(key, len(sites) + 1)
+    taken = jnp.log(jax.random.uniform(accept_key)) < log_odds[0]
+    image = modes.mirrored(symmetry, values, order)
+    for site, use in zip(sites, keys, strict=True):
+        fn = latent_classes.site_prior(model, row, image, site)
+        parameters = tuple(part[0] for part in renamed[site])
+        image = image | {site: latent_classes.sampled(fn, parameters, use)}
+    values = jax.tree.map(partial(jnp.where, taken), image, values)
+    return values, jnp.where(taken, classes[:, order], classes)
 
 
 class Change(NamedTuple):
@@ -100,7 +83,7 @@ def _change(
     if set(sites) == set(values):
         return Change(jnp.zeros(()), before, after)
     number = {
-        site: 2 if len(each) == 2 else np.shape(each[-1])[-1] for site, each in before.items()
+        site: 2 if len(each) == 2 else jnp.shape(each[-1])[-1] for site, each in before.items()
     }
     equal = {site: jnp.full_like(values[site], 1 / number[site]) for site in sites}
     odds = log_prior(model, row, image | equal) - log_prior(model, row, values | equal)
@@ -132,44 +115,33 @@ def counted(
 
 
 def exchanged(
-    symmetry: Mirror, conditionals: dict[str, Parameters], change: Change, order: np.ndarray
-) -> tuple[dict[str, Parameters], PerDraw]:
+    symmetry: Mirror, conditionals: dict[str, Parameters], change: Change, order: Any
+) -> tuple[dict[str, Parameters], Float[Array, " draw"]]:
     """Conditionals of the counted sites of the images, and the log odds of these."""
     assert isinstance(symmetry, Exchange)
-    found, log_odds = {}, np.array(change.log_odds, np.float64)
+    found, log_odds = {}, change.log_odds
     for site, conditional in conditionals.items():
-        parts = [
-            [np.asarray(part) for part in each]
-            for each in (conditional, change.before[site], change.after[site])
-        ]
+        prior, other = change.before[site], change.after[site]
+        axes = [axis for name, axis in symmetry.sites if name == site]
+
+        def moved(part: Array, axes: list[int] = axes) -> Array:
+            for axis in axes:
+                part = jnp.take(part, order, axis=axis)
+            return part
+
+        is_turned = site in symmetry.complemented  # Right and wrong change places.
         if len(conditional) == latent_classes.OF_MIXTURE:
-            found[site], more = _mixed(symmetry, site, parts[0], parts[1], parts[2], order)
-            log_odds -= more
-            continue
-        for name, axis in symmetry.sites:
-            if name == site:
-                parts[:2] = [[part.take(order, axis=axis) for part in each] for each in parts[:2]]
-        if site in symmetry.complemented:  # Right and wrong change places.
-            parts[:2] = [each[::-1] for each in parts[:2]]
-        found[site], more = _with_prior(*parts)
-        log_odds -= more
+            count = moved(conditional[2])
+            after = (*other[:2], count[..., ::-1] if is_turned else count)
+            more = _at_equal(other) - _at_equal(prior) - _of_draws(after) + _of_draws(conditional)
+            found[site] = after
+        else:
+            own, prior = (tuple(map(moved, each)) for each in (conditional, prior))
+            if is_turned:
+                own, prior = own[::-1], prior[::-1]
+            found[site], more = _with_prior(own, prior, other)
+        log_odds = log_odds - more
     return found, log_odds
-
-
-def _mixed(
-    symmetry: Exchange, site: str, conditional: Parts, prior: Parts, other: Parts, order: Any
-) -> tuple[Parameters, PerDraw]:
-    """Give the counts of a mixture over types to the image, with the prior of the image."""
-    count = conditional[2]
-    for name, axis in symmetry.sites:
-        if name == site:
-            count = count.take(order, axis=axis)
-    if site in symmetry.complemented:
-        count = count[..., ::-1]
-    after = (*other[:2], count)
-    evidence, density = _of_draws(tuple(conditional)), _at_equal(tuple(prior))
-    change = _at_equal(tuple(other)) - density - (_of_draws(after) - evidence)
-    return after, np.asarray(change)
 
 
 @jax.jit
@@ -191,20 +163,22 @@ def _at_equal(parameters: Parameters) -> Float[Array, " draw"]:
     return jax.nn.logsumexp(log_weight + density, axis=-1).sum(-1)
 
 
-def _with_prior(conditional: Parts, prior: Parts, other: Parts) -> tuple[Parameters, PerDraw]:
+def _with_prior(
+    conditional: Parameters, prior: Parameters, other: Parameters
+) -> tuple[Parameters, Float[Array, " draw"]]:
     """Put another prior's concentrations in the place of the prior's in a conditional."""
     before, old, new = (
-        part[0] if len(part) == 1 else np.stack(part, -1) for part in (conditional, prior, other)
+        part[0] if len(part) == 1 else jnp.stack(part, -1) for part in (conditional, prior, other)
     )
-    number, by = len(before), new - old
+    by = new - old
     after = before + by
-    # Most entries stay as they are.
-    entries, rows = np.nonzero(by), np.nonzero(np.abs(by.sum(-1)) > _ROUNDING)
-    change = -np.log(after.shape[-1]) * by.reshape(number, -1).sum(1)
-    for places, sign, parts in (
-        (entries, -1.0, (after, before)),
-        (rows, 1.0, (after.sum(-1), before.sum(-1))),
-    ):
-        gain = gammaln(parts[0][places]) - gammaln(parts[1][places])
-        change += sign * np.bincount(places[0], gain, number)
+
+    def changed() -> Array:
+        entries = gammaln(before) - gammaln(after)
+        rows = gammaln(after.sum(-1)) - gammaln(before.sum(-1))
+        total = entries.sum(-1) + rows - jnp.log(after.shape[-1]) * by.sum(-1)
+        return total.reshape(len(before), -1).sum(1)
+
+    same = partial(jnp.zeros, len(before), before.dtype)
+    change = jax.lax.cond(jnp.any(by != 0), changed, same)
     return (after,) if len(conditional) == 1 else (after[..., 0], after[..., 1]), change

@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 
 from raters.inference.arrays import Entries, EntryArray, EntryDraws, Matrix, PerDraw, Rng, Sites
 from raters.inference.base import jax_keys
-from raters.inference.polya_gamma import augmentation, sweep
+from raters.inference.polya_gamma import sweep
 from raters.inference.polya_gamma.conditionals import Conditional, Dense, Gaussian, joined
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace_classes import around_classes
@@ -72,7 +72,7 @@ def _around(
     plan: Plan, data: Any, mode: Values, number: int, rng: Rng
 ) -> tuple[Values, PerDraw | None, Sites]:
     """Draw the conjugate sites from the normal at the mode."""
-    sites, conditional = information(plan, data, mode, draws=True)
+    sites, conditional = information(plan, data, mode)
     current = Block(sites).current(mode)
     tangents = [tangent_of(scale, sites, mode) for scale in plan.scales]
     conditional.prior = along_orbits(conditional.prior, plan.scales, sites, mode)
@@ -100,15 +100,13 @@ def _around(
     return draws | split(entries, mode, sites), log_q, sites
 
 
-def information(plan: Plan, data: Any, mode: Values, *, draws: bool) -> tuple[Sites, Conditional]:
+def information(plan: Plan, data: Any, mode: Values) -> tuple[Sites, Conditional]:
     """Return the conjugate sites as one normal at the mode, with Newton's weights."""
     sites = tuple(name for block in plan.blocks for name in block.sites)
-    weights = augmentation.Expected(augmentation.curvature)
     joint = Block(sites)
     if any(block.colours for block in plan.blocks):
         joint = Block(sites, colours=tuple(range(len(joint.current(mode)))))
-    conditional = sweep.block_conditional(plan, data, mode, joint, weights, draws=draws, joint=True)
-    assert isinstance(conditional, Conditional)
+    conditional = sweep.joint_conditional(plan, data, mode, joint)
     if isinstance(conditional, Dense) and (wider := _with_reaching(plan, data, mode, conditional)):
         return (*sites, *sorted(plan.reaching)), wider
     return sites, conditional

@@ -16,7 +16,7 @@ from scipy.special import betaincinv, betaln, expit, log_expit, ndtr
 
 from raters.inference.arrays import Entries, EntryDraws, FlatPoint, PerDraw, Rng, Sites
 from raters.inference.base import jax_keys, warn
-from raters.inference.polya_gamma import augmentation, latent_classes, sweep, unconstrained
+from raters.inference.polya_gamma import latent_classes, sweep, unconstrained
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.sets import RunCache
@@ -188,14 +188,12 @@ def _by_block(
     data, classes, _ = latent_classes.expected_by(
         None if cache is None else cache.pooled, plan.model, data, mode
     )
-    weights = augmentation.Expected(augmentation.curvature)
+    weights = sweep.Weights("curvature")
     counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
     others = {name: np.asarray(value) for name, value in mode.items() if name not in counted}
     draws = {name: np.repeat(value[None], number, 0) for name, value in others.items()}
     for block in plan.blocks:
-        conditional = sweep.block_conditional(
-            plan, data, mode, block, weights, classes, draws=True, cache=cache
-        )
+        conditional = sweep.conditional(plan, data, mode, block, weights, {"": classes}, cache)
         current = block.current(mode)
         if isinstance(conditional, latent_classes.Counts):
             own = conditional.draws(rng, current, number)

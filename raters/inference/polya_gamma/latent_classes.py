@@ -17,6 +17,7 @@ from scipy.special import softmax
 from raters.distributions import RowMixture
 from raters.distributions.type_mixture import TypeMixture, log_beta
 from raters.inference.arrays import Classes, EntryDraws, PerRow, Rng, Scalar, Sites
+from raters.inference.polya_gamma import augmentation
 from raters.model import Model, Values
 from raters.program import PooledRows, Program, trace
 
@@ -150,7 +151,7 @@ def _given(parameters: Parameters, component: Any) -> Any:
     """Return the concentrations, given the counts, of one component for each judge."""
     _, concentration, count = parameters
     shared = concentration.ndim == count.ndim
-    which = component if shared else (np.arange(len(component)), component)
+    which = component if shared else (jnp.arange(len(component)), component)
     return concentration[which] + count
 
 
@@ -209,14 +210,15 @@ def concentrations(model: Model[Any], data: Any, values: Values, site: str) -> P
 
 def sampled(fn: Any, parameters: Parameters, key: Array) -> Array:
     """Draw from a site's full conditional, whose prior is `fn`; may be compiled."""
-    if isinstance(fn, dist.Beta):
-        return jnp.clip(jax.random.beta(key, *parameters), 1e-300, 1 - 1e-16)
     if isinstance(fn, TypeMixture):
         component_key, key = jax.random.split(key)
         component = jax.random.categorical(component_key, component_log_probs(parameters))
         parameters = (_given(parameters, component),)
-    probs = jnp.maximum(jax.random.dirichlet(key, *parameters), 1e-300)
-    probs = probs / probs.sum(-1, keepdims=True)
+    whole = len(parameters) == 1
+    drawn = augmentation.gamma(key, parameters[0] if whole else jnp.stack(parameters, -1))
+    drawn = jnp.maximum(drawn, 1e-300)
+    probs = drawn / drawn.sum(-1, keepdims=True)
+    # Below 1, so that log-odds are finite.
     return probs if fn.event_shape else jnp.minimum(probs[..., 0], 1 - 1e-16)
 
 

@@ -4,14 +4,18 @@ golden-section search for EM, both of a log density `f` along a line with the cu
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
-from raters.inference.arrays import Scalar
+from raters.inference.arrays import Scalar, Sites
+from raters.inference.polya_gamma.unconstrained import coordinates, placed
+from raters.model import Scale, Values
+from raters.program import Supports
 
 Line = Callable[[Array], Array]
 # Width of a step of stepping out, the largest number of them, and of points tried in the slice.
@@ -36,58 +40,38 @@ class _Slice(NamedTuple):
 
 def slice_step(f: Line, key: Array) -> Scalar:
     """Draw by slice sampling from 0: stepping out, then shrinking (Neal 2003, figures 3 and 5)."""
-    height_key, position_key, shrink_key, budget_key = jax.random.split(key, 4)
-    height = jax.random.exponential(height_key)
-    low = -_WIDTH * jax.random.uniform(position_key)
+    key, use = jax.random.split(key)
+    height, position, share = jax.random.uniform(use, (3,))
+    low = -_WIDTH * position
     # The steps are split at random between the sides. With a fixed limit for each, the other points
     # of the interval would not give the same interval with equal probability.
-    steps_left = jax.random.randint(budget_key, (), 0, _STEPS)
-    zero, none = jnp.zeros(()), jnp.zeros((), int)
-
-    def measure(state: _Slice, value: Array) -> _Slice:
-        return state._replace(stage=none + _LEFT, level=value - height, point=state.low)
-
-    def step_left(state: _Slice, value: Array) -> _Slice:
-        further = (value > state.level) & (state.steps < steps_left)
-        low = state.low - _WIDTH
-        stepped = state._replace(low=low, point=low, steps=state.steps + 1)
-        turned = state._replace(stage=none + _RIGHT, point=state.high, steps=none)
-        return _either(further, stepped, turned)
-
-    def step_right(state: _Slice, value: Array) -> _Slice:
-        further = (value > state.level) & (state.steps < _STEPS - 1 - steps_left)
-        high = state.high + _WIDTH
-        stepped = state._replace(high=high, point=high, steps=state.steps + 1)
-        drawn = draw(state)._replace(stage=none + _SHRINK, steps=none)
-        return _either(further, stepped, drawn)
-
-    def shrink(state: _Slice, value: Array) -> _Slice:
-        # A value that is not a number is outside of the slice.
-        rejected = ~(value > state.level) & (state.steps < _TRIES)
-        narrow = state._replace(
-            low=jnp.where(state.point < 0, state.point, state.low),
-            high=jnp.where(state.point < 0, state.high, state.point),
-        )
-        again = draw(narrow)._replace(steps=state.steps + 1)
-        return _either(rejected, again, state._replace(stage=none + _DONE))
-
-    def draw(state: _Slice) -> _Slice:
-        key, draw_key = jax.random.split(state.key)
-        point = jax.random.uniform(draw_key, minval=state.low, maxval=state.high)
-        return state._replace(point=point, key=key)
+    steps_left = jnp.floor(_STEPS * share)
+    most = jnp.array([0.0, steps_left, _STEPS - 1 - steps_left, _TRIES, 0.0])
 
     def step(state: _Slice) -> _Slice:
-        stages = [measure, step_left, step_right, shrink]
-        return lax.switch(state.stage, stages, state, f(state.point))
+        # `f` stands at one place in the program, which compiles faster.
+        value, stage, steps = f(state.point), state.stage, state.steps
+        level = jnp.where(stage == _LEVEL, value + jnp.log1p(-height), state.level)
+        inside = value > level
+        # Go on with this stage? A value that is not a number is outside of the slice.
+        again = (steps < most[stage]) & jnp.where(stage == _SHRINK, ~inside, inside)
+        is_left = state.point < 0
+        shrinks = again & (stage == _SHRINK)
+        low = jnp.where(again & (stage == _LEFT), state.low - _WIDTH, state.low)
+        low = jnp.where(shrinks & is_left, state.point, low)
+        high = jnp.where(again & (stage == _RIGHT), state.high + _WIDTH, state.high)
+        high = jnp.where(shrinks & ~is_left, state.point, high)
+        stage, steps = jnp.where(again, stage, stage + 1), jnp.where(again, steps + 1, 0.0)
+        key, use = jax.random.split(state.key)
+        point = low + (high - low) * jax.random.uniform(use)
+        point = jnp.where(stage == _LEFT, low, jnp.where(stage == _RIGHT, high, point))
+        # Without a point in the slice, stay.
+        point = jnp.where(stage == _DONE, jnp.where(inside, state.point, 0.0), point)
+        return _Slice(stage, level, low, high, point, key, steps)
 
-    start = _Slice(none + _LEVEL, zero, low, low + _WIDTH, zero, shrink_key, none)
-    end = lax.while_loop(lambda state: state.stage < _DONE, step, start)
-    return jnp.where(end.steps < _TRIES, end.point, 0.0)
-
-
-def _either(condition: Array, one: _Slice, other: _Slice) -> _Slice:
-    """The one state where the condition holds, and otherwise the other."""
-    return _Slice(*(jnp.where(condition, *pair) for pair in zip(one, other, strict=True)))
+    zero = jnp.zeros(())
+    start = _Slice(jnp.zeros((), int), zero, low, low + _WIDTH, zero, key, zero)
+    return lax.while_loop(lambda state: state.stage < _DONE, step, start).point
 
 
 def golden_step(f: Line, key: Array | None = None, reach: float = 2.0) -> Scalar:
@@ -110,3 +94,71 @@ def golden_step(f: Line, key: Array | None = None, reach: float = 2.0) -> Scalar
 
     start = -reach * jnp.ones(()), reach * jnp.ones(())
     return lax.fori_loop(0, narrowings + 1, narrow, start)[0]
+
+
+# ------------------------------------------------------------------------------ lines of sites
+
+
+def orbit(values: Values, scale: Scale, log_factor: Any) -> Values:
+    """Return the point of the scale orbit through `values` at the factor exp(log_factor)."""
+    factor = jnp.exp(log_factor)
+    up = {name: values[name] * factor for name in scale.up}
+    return values | up | {name: values[name] / factor for name in scale.down}
+
+
+def orbit_power(values: Values, scale: Scale) -> int:
+    """Return the power of the factor in the volume element along a scale orbit."""
+    up, down = (sum(jnp.size(values[name]) for name in names) for names in (scale.up, scale.down))
+    return up - down
+
+
+def orbit_density(joint: Callable[[Values], Array], values: Values, scale: Scale) -> Line:
+    """Return a log density along a scale orbit, as a function of the log factor."""
+    power = orbit_power(values, scale)
+    return lambda move: joint(orbit(values, scale, move)) + power * move
+
+
+def visit(
+    joint: Callable[[Values], Array],
+    supports: Supports,
+    scales: tuple[Scale, ...],
+    names: Sites,
+    values: Values,
+    key: Array,
+    *,
+    draws: bool = True,
+    visits: int = 1,
+) -> Values:
+    """Update the orbits of scales, and the entries of some sites one by one along their
+    unconstrained coordinates: by slice sampling, or by golden-section search."""
+
+    def moved(values: Values, moves: Array) -> tuple[Values, Array]:
+        """Return the point after a move along each line, and the log volume element."""
+        volume = jnp.zeros(())
+        for scale, move in zip(scales, moves, strict=False):
+            volume += orbit_power(values, scale) * move
+            values = orbit(values, scale, move)
+        if names:
+            flat, unravel = ravel_pytree(coordinates(supports, values, names))
+            there, after = placed(supports, unravel(flat + moves[len(scales) :]))
+            volume += after - placed(supports, unravel(flat))[1]
+            values = values | there
+        return values, volume
+
+    number = len(scales) + sum(one.size for one in coordinates(supports, values, names).values())
+    step = slice_step if draws else golden_step
+    if not number:
+        return values
+
+    def once(place: Array, state: tuple[Values, Array]) -> tuple[Values, Array]:
+        values, key = state
+        key, use = jax.random.split(key)
+        along = jnp.zeros(number).at[place % number].set(1.0)
+
+        def density(move: Array) -> Array:
+            there, volume = moved(values, move * along)
+            return joint(there) + (volume if draws else 0.0)
+
+        return moved(values, step(density, use) * along)[0], key
+
+    return jax.lax.fori_loop(0, visits * number, once, (values, key))[0]

@@ -12,10 +12,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from raters.errors import NotConjugateError
-from raters.inference.arrays import Rng, Sites
+from raters.inference.arrays import Sites
+from raters.inference.polya_gamma import line
 from raters.inference.polya_gamma.conditionals import Gaussian, prior
 from raters.model import Affine, CommonShift, Model, Spread, Symmetry, Transfer, Values
-from raters.program import Program, placing, pointwise_log_likelihood, trace
+from raters.program import Program, pointwise_log_likelihood, trace
 
 Move = Transfer | CommonShift | Affine
 # Widths of the steps of a factor's logarithm.
@@ -29,96 +30,115 @@ def moves_of(symmetries: Iterable[Symmetry]) -> tuple[Move, ...]:
 
 
 def move(
-    model: Model[Any], row: Any, values: Values, symmetry: Move, rng: Rng | None = None
+    model: Model[Any], row: Any, values: Values, symmetry: Move, key: Array | None = None
 ) -> Values:
-    """Draw a point that the symmetry leads to, or go to the most probable one without `rng`."""
+    """Draw a point that the symmetry leads to, or go to the most probable one without a key."""
     if isinstance(symmetry, CommonShift):
-        return shift(model, row, values, symmetry, rng)
+        return shift(model, row, values, symmetry, key)
     if isinstance(symmetry, Affine):
-        return affine(model, row, values, symmetry, rng)
-    values = divide(model, row, values, symmetry, rng)
-    return values if symmetry.factor is None else refactor(model, row, values, symmetry, rng)
+        return affine(model, row, values, symmetry, key)
+    return transfer(model, row, values, symmetry, key)
+
+
+# Compiled.
+moved = partial(jax.jit, static_argnums=(0, 3))(move)
+
+
+def _noise(key: Array | None, shape: tuple[int, ...]) -> Array:
+    """Return standard normal numbers, or zeros without a key."""
+    return jnp.zeros(shape) if key is None else jax.random.normal(key, shape)
 
 
 def shift(
-    model: Model[Any], row: Any, values: Values, symmetry: CommonShift, rng: Rng | None = None
+    model: Model[Any], row: Any, values: Values, symmetry: CommonShift, key: Array | None = None
 ) -> Values:
     """Add one number to every entry of all sites of the symmetry."""
-    given = {name: np.asarray(value) for name, value in values.items()}
-    total, away = 0.0, 0.0
-    for name, each in zip(
-        symmetry.sites, _priors_of(model, row, given, symmetry.sites), strict=True
-    ):
-        precision, mean = np.asarray(each.precision), np.asarray(each.mean)
-        total += precision.sum()
-        away += (precision * (np.ravel(given[name]) - mean)).sum()
-    number = -away / total
-    if rng is not None:
-        number += rng.standard_normal() / np.sqrt(total)
-    return values | {name: given[name] + number for name in symmetry.sites}
+    total, away = jnp.zeros(()), jnp.zeros(())
+    priors = _priors_of(model, row, values, symmetry.sites)
+    for name, each in zip(symmetry.sites, priors, strict=True):
+        total += each.precision.sum()
+        away += (each.precision * (values[name].ravel() - each.mean)).sum()
+    number = _noise(key, ()) / jnp.sqrt(total) - away / total
+    return values | {name: values[name] + number for name in symmetry.sites}
 
 
 def affine(
-    model: Model[Any], row: Any, values: Values, symmetry: Affine, rng: Rng | None = None
+    model: Model[Any], row: Any, values: Values, symmetry: Affine, key: Array | None = None
 ) -> Values:
     """Shift and stretch points, and move slopes and intercepts against it."""
     names = (symmetry.point, symmetry.slope, symmetry.intercept)
-    given = {name: np.asarray(value, np.float64) for name, value in values.items()}
-    point, slope, intercept = (given[name] for name in names)
-    priors = _priors_of(model, row, given, names)
-    of_point, of_slope = map(_of_equals, names, priors[:2])
-    of_intercept, mean = (
-        np.reshape(part, intercept.shape) for part in (priors[2].precision, priors[2].mean)
+    point, slope, intercept = (values[name] for name in names)
+    of_points, of_slopes, of_intercepts = _priors_of(model, row, values, names)
+    of_point, of_slope = of_points.precision[0], of_slopes.precision[0]
+    of_each, mean = (
+        part.reshape(intercept.shape) for part in (of_intercepts.precision, of_intercepts.mean)
     )
-    precision = np.eye(point.shape[1]) * of_point * len(point) + (slope.T * of_intercept) @ slope
-    away = slope.T @ (of_intercept * (intercept - mean)) - of_point * point.sum(0)
-    step = np.linalg.solve(precision, away)
-    if rng is not None:
-        noise = rng.standard_normal(len(step))
-        step = step + np.linalg.solve(np.linalg.cholesky(precision).T, noise)
+    size = point.shape[1]
+    step_key, turn_key, key = (None,) * 3 if key is None else jax.random.split(key, 3)
+    precision = jnp.eye(size) * of_point * len(point) + (slope.T * of_each) @ slope
+    away = slope.T @ (of_each * (intercept - mean)) - of_point * point.sum(0)
+    step = jnp.linalg.solve(precision, away)
+    noise = _noise(step_key, (size,))
+    step += jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(precision).T, noise)
     point, intercept = point + step, intercept - slope @ step
-    turn = np.eye(len(step))
-    if rng is not None and len(step) > 1:
-        turn = np.linalg.qr(rng.standard_normal(turn.shape))[0]
-    up, down = of_point * (point @ turn) ** 2, of_slope * (slope @ turn) ** 2
-    factor = _stretches(up.sum(0), down.sum(0), len(point) - len(slope), rng)
-    stretch = (turn * factor) @ turn.T
-    squeeze = (turn / factor) @ turn.T
+    turn = jnp.eye(size)
+    if turn_key is not None and size > 1:
+        turn = jnp.linalg.qr(jax.random.normal(turn_key, turn.shape))[0]
+    up = (of_point * (point @ turn) ** 2).sum(0)
+    down = (of_slope * (slope @ turn) ** 2).sum(0)
+    factor = _stretches(up, down, len(point) - len(slope), key)
+    stretch, squeeze = (turn * factor) @ turn.T, (turn / factor) @ turn.T
     return values | dict(zip(names, (point @ stretch, slope @ squeeze, intercept), strict=True))
 
 
-def _of_equals(name: str, of_site: Gaussian) -> float:
-    """Precision of a site whose entries are all normal about 0 with the same one."""
-    precision, mean = np.asarray(of_site.precision), np.asarray(of_site.mean)
-    if np.any(mean != 0) or np.any(precision != precision.flat[0]):
-        raise NotConjugateError(
-            f"the declared Affine symmetry needs equal normal priors about 0 of all entries of"
-            f" {name!r}, and they differ; leave the symmetry out, or give {name!r} one scale"
-        )
-    return float(precision.flat[0])
+def check_moves(model: Model[Any], row: Any, values: Values, moves: tuple[Move, ...]) -> None:
+    """Check that the points and the slopes of affine symmetries have equal priors about 0."""
+    for symmetry in moves:
+        if not isinstance(symmetry, Affine):
+            continue
+        names = (symmetry.point, symmetry.slope)
+        for name, each in zip(names, _priors_of(model, row, values, names), strict=True):
+            if np.any(each.mean != 0) or np.any(each.precision != each.precision[0]):
+                raise NotConjugateError(
+                    "the declared Affine symmetry needs equal normal priors about 0 of all entries"
+                    f" of {name!r}, and they differ; leave the symmetry out, or give {name!r} one"
+                    " scale"
+                )
 
 
-def _stretches(up: np.ndarray, down: np.ndarray, more: int, rng: Rng | None) -> np.ndarray:
+def _stretches(up: Array, down: Array, more: int, key: Array | None) -> Array:
     """Factor of each direction, from the sums of squares that it multiplies and divides."""
-    from scipy.stats import geninvgauss
+    best = (down / up) ** 0.25
+    if key is None:
+        return best
 
-    if rng is None:
-        return np.asarray((down / up) ** 0.25)
-    size, scale = np.sqrt(up * down), np.sqrt(down / up)
-    square = geninvgauss.rvs(more / 2, size, scale=scale, random_state=rng)
-    return np.asarray(np.sqrt(square))
+    def stepped(up: Array, down: Array, key: Array) -> Array:
+        def density(t: Array) -> Array:
+            return more * t - (up * jnp.exp(2 * t) + down * jnp.exp(-2 * t)) / 2
+
+        return line.slice_step(density, key)
+
+    return jnp.exp(jax.vmap(stepped)(up, down, jax.random.split(key, len(up))))
+
+
+def transfer(
+    model: Model[Any], row: Any, values: Values, symmetry: Transfer, key: Array | None = None
+) -> Values:
+    """Divide a sum anew, and then the product with its factor, if there is one."""
+    first, second = (None, None) if key is None else jax.random.split(key)
+    values = divide(model, row, values, symmetry, first)
+    return values if symmetry.factor is None else refactor(model, row, values, symmetry, second)
 
 
 def divide(
-    model: Model[Any], row: Any, values: Values, transfer: Transfer, rng: Rng | None = None
+    model: Model[Any], row: Any, values: Values, transfer: Transfer, key: Array | None = None
 ) -> Values:
     """Move a number from each entry of the one site to the entries of the other."""
-    common, own = (np.asarray(values[name]) for name in (transfer.common, transfer.own))
-    given = {name: np.asarray(value) for name, value in values.items()}
     names = transfer.common, transfer.own
-    of_common, of_own = jax.tree.map(np.asarray, _priors_of(model, row, given, names))
-    of_each = np.reshape(of_own.precision, own.shape)
-    away = of_each * (own - np.reshape(of_own.mean, own.shape))
+    common, own = (values[name] for name in names)
+    of_common, of_own = _priors_of(model, row, values, names)
+    of_each = of_own.precision.reshape(own.shape)
+    away = of_each * (own - of_own.mean.reshape(own.shape))
     to_common = of_common.precision * (common - of_common.mean)
     if transfer.groups is None:
         axes = tuple(range(own.ndim - 1))
@@ -127,9 +147,7 @@ def divide(
         members = transfer.members(row, len(own))
         precision = of_common.precision @ members + of_each.sum(1)
         shift = away.sum(1) - to_common @ members
-    number = shift / precision
-    if rng is not None:
-        number = number + rng.standard_normal(number.shape) / np.sqrt(precision)
+    number = shift / precision + _noise(key, shift.shape) / jnp.sqrt(precision)
     if transfer.groups is None:
         return values | {transfer.common: common + number, transfer.own: own - number}
     change = {transfer.common: common + members @ number, transfer.own: own - number[:, None]}
@@ -137,47 +155,47 @@ def divide(
 
 
 def refactor(
-    model: Model[Any], row: Any, values: Values, transfer: Transfer, rng: Rng | None = None
+    model: Model[Any], row: Any, values: Values, transfer: Transfer, key: Array | None = None
 ) -> Values:
     """Change the factor of each product :math:`f_k (c_i + o_{ki})`."""
     assert transfer.factor is not None
-    given = {name: np.asarray(value) for name, value in values.items()}
-    common = given[transfer.common]
-    own, factor = given[transfer.own], given[transfer.factor]
-    names = transfer.own, transfer.factor
-    of_own, of_factor = jax.tree.map(np.asarray, _priors_of(model, row, given, names))
+    common, own, factor = (
+        values[name] for name in (transfer.common, transfer.own, transfer.factor)
+    )
+    of_own, of_factor = _priors_of(model, row, values, (transfer.own, transfer.factor))
     of_own = jax.tree.map(lambda part: part.reshape(own.shape), of_own)
-    for ratio in _ratios(factor.shape, rng):
+    for place, ratio in enumerate(_ratios(factor.shape, key)):
         tried = (common + own) / ratio[:, None] - common
         gain = _log_density(of_factor, factor * ratio) - _log_density(of_factor, factor)
         gain += (_log_density(of_own, tried) - _log_density(of_own, own)).sum(1)
-        if rng is not None:
-            gain += (1 - own.shape[1]) * np.log(np.abs(ratio))
-        least = 0.0 if rng is None else np.log(rng.uniform(size=factor.shape))
-        moves = gain > least
-        factor = np.where(moves, factor * ratio, factor)
-        own = np.where(moves[:, None], tried, own)
+        least = jnp.zeros(factor.shape)
+        if key is not None:
+            gain += (1 - own.shape[1]) * jnp.log(jnp.abs(ratio))
+            least = jnp.log(jax.random.uniform(jax.random.fold_in(key, place), factor.shape))
+        taken = gain > least
+        factor = jnp.where(taken, factor * ratio, factor)
+        own = jnp.where(taken[:, None], tried, own)
     return values | {transfer.factor: factor, transfer.own: own}
 
 
-def _ratios(shape: tuple[int, ...], rng: Rng | None) -> Iterator[Float[np.ndarray, " judge"]]:
+def _ratios(shape: tuple[int, ...], key: Array | None) -> Iterator[Float[Array, " judge"]]:
     """Yield the ratios of the new factors to the old ones that are tried."""
-    yield np.full(shape, -1.0)
+    yield jnp.full(shape, -1.0)
     for width in _WIDTHS:
-        if rng is not None:
-            yield np.exp(width * rng.standard_normal(shape))
+        if key is not None:
+            key, use = jax.random.split(key)
+            yield jnp.exp(width * jax.random.normal(use, shape))
         else:
-            yield np.full(shape, np.exp(width))
-            yield np.full(shape, np.exp(-width))
+            yield jnp.full(shape, jnp.exp(width))
+            yield jnp.full(shape, jnp.exp(-width))
 
 
-def _log_density(prior: Gaussian, value: np.ndarray) -> np.ndarray:
+def _log_density(prior: Gaussian, value: Array) -> Array:
     """Return the log density of (truncated) normal entries, less a constant."""
     inside = (value >= prior.low) & (value <= prior.high)
-    return np.where(inside, -prior.precision * (value - prior.mean) ** 2 / 2, -np.inf)
+    return jnp.where(inside, -prior.precision * (value - prior.mean) ** 2 / 2, -jnp.inf)
 
 
-@partial(jax.jit, static_argnums=(0, 3))
 def _priors_of(model: Model[Any], row: Any, values: Values, names: Sites) -> tuple[Gaussian, ...]:
     """Return the priors of these sites."""
     traced = trace(model, row, values)
@@ -200,28 +218,33 @@ def stretch(
     values: Values,
     spread: Spread,
     column: str | None,
-    rng: Rng,
+    key: Array,
 ) -> Values:
     """Take Metropolis steps that multiply a scale and its site by the same factor."""
-    values = {name: np.asarray(value) for name, value in values.items()}
-    scale = values[spread.scale]
-    density = _density(model, row, data, values, spread, column)
+
+    def density(values: Values) -> Array:
+        """Log-likelihood of the rows of each scale, and its log density."""
+        rows = pointwise_log_likelihood(model, data, values)
+        scale = values[spread.scale]
+        own = trace(model, row, values)[spread.scale]["fn"].log_prob(scale)
+        if column is None:
+            return own + rows.sum()
+        return own + jnp.zeros(scale.shape, rows.dtype).at[getattr(data, column)].add(rows)
+
+    scale, site = values[spread.scale], values[spread.site]
+    here = density(values)
     for width in _SPREAD_WIDTHS:
-        ratio = np.exp(width * rng.standard_normal(scale.shape))
-        by_entry = spread.factors(ratio, values[spread.site])
-        tried = values | {
-            spread.scale: values[spread.scale] * ratio,
-            spread.site: values[spread.site] * by_entry,
-        }
-        of_tried = _density(model, row, data, tried, spread, column)
-        gain = of_tried - density + np.log(ratio)
-        moves = np.log(rng.uniform(size=scale.shape)) < gain
-        moved = moves.reshape(*scale.shape, *(1,) * (values[spread.site].ndim - scale.ndim))
-        values = values | {
-            spread.scale: np.where(moves, tried[spread.scale], values[spread.scale]),
-            spread.site: np.where(moved, tried[spread.site], values[spread.site]),
-        }
-        density = np.where(moves, of_tried, density)
+        key, ratio_key, accept_key = jax.random.split(key, 3)
+        ratio = jnp.exp(width * jax.random.normal(ratio_key, scale.shape))
+        tried = {spread.scale: scale * ratio, spread.site: site * spread.factors(ratio, site)}
+        there = density(values | tried)
+        gain = there - here + jnp.log(ratio)
+        taken = jnp.log(jax.random.uniform(accept_key, scale.shape)) < gain
+        of_entries = taken.reshape(*scale.shape, *(1,) * (site.ndim - scale.ndim))
+        scale = jnp.where(taken, tried[spread.scale], scale)
+        site = jnp.where(of_entries, tried[spread.site], site)
+        values = values | {spread.scale: scale, spread.site: site}
+        here = jnp.where(taken, there, here)
     return values
 
 
@@ -232,29 +255,3 @@ def column_of(program: Program[Any], spread: Spread) -> str | None:
         return None
     axes: dict[str, str] = dict(program.data.axes)
     return next(column for column, axis in axes.items() if (axis,) == dims)
-
-
-def _density(
-    model: Model[Any], row: Any, data: Any, values: Values, spread: Spread, column: str | None
-) -> Float[np.ndarray, ...]:
-    """Return the log-likelihood of the rows of each scale, and the log density of the scale."""
-    total = np.asarray(_of_scale(model, row, values, spread))
-    for piece in placing.pieces(data):
-        total = total + np.asarray(_of_rows(model, piece, values, column, total.shape))
-    return np.asarray(total)
-
-
-@partial(jax.jit, static_argnums=(0, 3))
-def _of_scale(model: Model[Any], row: Any, values: Values, spread: Spread) -> Array:
-    site = trace(model, row, values)[spread.scale]
-    return site["fn"].log_prob(values[spread.scale])
-
-
-@partial(jax.jit, static_argnums=(0, 3, 4))
-def _of_rows(
-    model: Model[Any], piece: Any, values: Values, column: str | None, shape: tuple[int, ...]
-) -> Array:
-    rows = pointwise_log_likelihood(model, piece, values)
-    if column is None:
-        return rows.sum()
-    return jnp.zeros(shape, rows.dtype).at[getattr(piece, column)].add(rows)

@@ -14,11 +14,10 @@ import numpy as np
 from jaxtyping import Float
 
 from raters.inference.arrays import Entries, Matrix, Rng, Sites, Vectors
-from raters.inference.polya_gamma import augmentation
+from raters.inference.polya_gamma import augmentation, line
 from raters.inference.polya_gamma.panels import Panel
 from raters.inference.polya_gamma.rows import block_prior
 from raters.inference.polya_gamma.sets import log_t
-from raters.inference.polya_gamma.sweep import visit_site
 from raters.model import Values
 from raters.program import log_prior
 
@@ -161,10 +160,7 @@ def hyper(panel: Panel, values: Values, rng: Rng) -> Values:
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _hyper(model: Any, supports: Any, names: Sites, row: Any, values: Values, key: Any) -> Values:
     values = {name: jax.numpy.asarray(value) for name, value in values.items()}
-    for name in names:
-        key, use = jax.random.split(key)
-        joint = partial(log_prior, model, row)
-        values[name] = visit_site(joint, supports[name], values, name, use)
+    values = line.visit(partial(log_prior, model, row), supports, (), names, values, key)
     return {name: values[name] for name in names}
 
 
@@ -193,12 +189,14 @@ class Sampler:
         self.values = hyper(panel, values, rng)
         return self.values
 
-    def step(self, rng: Rng, warmup: int, index: int) -> Values:
-        """Run a sweep, which may be of warm-up, and return the values."""
-        values = self.sweep(rng)
-        if index < warmup:
-            self.warm(index)
-        return values
+    def run(self, rng: Rng, warmup: int, first: int, number: int) -> Values:
+        """Run so many sweeps, of which the first may be of warm-up; return the values of each."""
+        kept = []
+        for index in range(first, first + number):
+            kept.append(self.sweep(rng))
+            if index < warmup:
+                self.warm(index)
+        return {name: np.stack([values[name] for values in kept]) for name in kept[0]}
 
     def warm(self, sweep: int) -> None:
         """Note a sweep of warm-up, and find the points of reference anew from time to time."""

@@ -14,7 +14,7 @@ from raters.inference.arrays import Sites
 from raters.inference.polya_gamma import collapsed, detection, latent_classes, panels, sets
 from raters.inference.polya_gamma.colours import coloured
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
-from raters.inference.polya_gamma.moves import Move, column_of, moves_of
+from raters.inference.polya_gamma.moves import Move, check_moves, column_of, moves_of
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
 from raters.inference.polya_gamma.set_likelihood import Separate
 from raters.inference.polya_gamma.ties import Tie
@@ -104,6 +104,11 @@ class Plan:
     def of_sets(self) -> bool:
         """True for choices from sets alone."""
         return all(part.of_sets for part in self.parts) and not self.is_joint
+
+    @property
+    def on_host(self) -> bool:
+        """True where a part has choices from sets, whose blocks are not drawn on devices."""
+        return any(part.of_sets for part in self.parts)
 
     @property
     def steady(self) -> frozenset[Block]:
@@ -238,6 +243,8 @@ def plan(program: Program[Any], values: Values) -> Plan:
     ]
     of_ties = {name for block, tie in zip(blocks, tied, strict=True) if tie for name in block.sites}
     in_logs = {part.names[site] for part in parts for site in part.in_logs}
+    moves = moves_of(symmetries)
+    check_moves(model, program.data.take(slice(0, 1)), values, moves)
     integrated, collapsed_sites = collapsed.collapsed_of(program, values, tuple(blocks), free)
     return Plan(
         model=model,
@@ -250,7 +257,7 @@ def plan(program: Program[Any], values: Values) -> Plan:
         free=free,
         reaching=_reaching(program, values, parts, free),
         in_logs=frozenset(in_logs - of_ties),
-        moves=moves_of(symmetries),
+        moves=moves,
         spreads=tuple(
             (spread, column_of(program, spread))
             for spread in facts_of(model, Spread)

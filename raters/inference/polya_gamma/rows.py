@@ -53,6 +53,19 @@ class Block(NamedTuple):
             return np.asarray(values[self.sites[0]])[:, self.column]
         return np.concatenate([np.ravel(values[name]) for name in self.sites])
 
+    def flat(self, values: Values) -> Array:
+        """Return the same in a compiled function."""
+        if self.is_column:
+            return values[self.sites[0]][:, self.column]
+        return jnp.concatenate([jnp.ravel(values[name]) for name in self.sites])
+
+    def placed(self, values: Values, entries: Array) -> Values:
+        """Return what `put` does, in a compiled function."""
+        if self.is_column:
+            site = values[self.sites[0]]
+            return values | {self.sites[0]: site.at[:, self.column].set(entries)}
+        return values | split(entries, values, self.sites)
+
     def put(self, values: Values, entries: Any) -> Values:
         """Return `values` with the block's vector in its sites."""
         if self.is_column:

@@ -17,10 +17,11 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from raters.inference.arrays import Entries, EntryArray, FlatPoint, Rng, Sites
-from raters.inference.polya_gamma.conditionals import Dense, Diagonal, Sparse
+from raters.inference.polya_gamma.conditionals import Dense, Diagonal
 from raters.inference.polya_gamma.laplace import MANY_ROWS, information, shifted
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import block_prior
+from raters.inference.polya_gamma.sums import Solved
 from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
 from raters.model import Values
 from raters.program import log_prior, placing
@@ -89,13 +90,13 @@ class _Marginal:
     def ahead(self, point: FlatPoint, values: Values) -> tuple[FlatPoint, Values, list[Entries]]:
         """Return the point after a step, the mode of the other sites, and the prior's shares."""
         values = self.climb(values | self.at(point))
-        normal = information(self.plan, self.data, values, draws=False)[1]
+        normal = information(self.plan, self.data, values)[1]
         mean = values
         if isinstance(normal, Dense):
             covariance = normal.covariance()
             variance = np.diag(covariance)
             mean = values | shifted(self.plan, self.data, values, covariance)
-        elif isinstance(normal, Sparse):
+        elif isinstance(normal, Solved):
             variance = normal.variances(np.random.default_rng(self.seed), _PROBES)
         else:
             assert isinstance(normal, Diagonal)

@@ -208,11 +208,12 @@ class RunCache:
     first: Any = None
     constant: float | None = None
     pooled: PooledRows | None = None
-    single: bool = False
     parts: dict[str, RunCache] = field(default_factory=dict)
 
     def of_part(self, name: str, steady: frozenset[Block]) -> RunCache:
-        """Return what is cache of one kind of judgement."""
+        """Return what is kept of one kind of judgement; of the only one, all."""
+        if not name:
+            return self
         return self.parts.setdefault(name, RunCache(steady))
 
     def row(self, data: Any) -> Any:
@@ -222,29 +223,19 @@ class RunCache:
         return self.first
 
 
-def conditional_of(
-    model: Model[Any],
-    data: Any,
-    values: Values,
-    block: Block,
-    classes: Any,
-    cache: RunCache | None,
-    *,
-    joint: bool,
-) -> Conditional:
-    """Return the conditional of a block of utilities, or its curvature at `values`."""
-    if joint:
-        likelihood, prior = read(model, data, values, block, classes, None)
-        return curved(likelihood, prior, block.current(values))
-    if cache is None or block not in cache.steady:
-        likelihood, prior = read(model, data, values, block, classes, cache)
+def conditional_of(reading: Any, cache: RunCache) -> Conditional:
+    """Return the conditional of a block of utilities."""
+    block, values = reading.block, reading.values
+    at = reading.model, reading.data, values, block, reading.classes, cache
+    if block not in cache.steady:
+        likelihood, prior = read(*at)
         return under(prior, likelihood, cache, block)
     others = b"".join(
         np.asarray(value).tobytes() for name, value in values.items() if name not in block.sites
     )
     known, conditional = cache.last.get(block, (None, None))
     if conditional is None or known != others:
-        likelihood, prior = read(model, data, values, block, classes, cache)
+        likelihood, prior = read(*at)
         conditional = under(prior, likelihood, cache, block)
         if prior.across is None:
             conditional.modes = cache.modes.setdefault(block, {})

@@ -1,45 +1,44 @@
-"""Sweep of EM and Gibbs: latent classes, conjugate blocks, orbits of scales, and free sites."""
+"""Conditionals of the blocks of EM, orbits of scales, and free sites."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
-from numpyro.distributions import constraints
-from numpyro.distributions.transforms import biject_to
 
 from raters.inference.arrays import Rng, Scalar
-from raters.inference.polya_gamma import (
-    augmentation,
-    collapsed,
-    devices,
-    latent_classes,
-    line,
-    sets,
-)
-from raters.inference.polya_gamma.components import ByComponent
+from raters.inference.polya_gamma import augmentation, latent_classes, line, sets
 from raters.inference.polya_gamma.conditionals import (
+    DENSE_LIMIT,
+    MODE_LIMIT,
     Conditional,
     Dense,
     Diagonal,
     Gaussian,
-    Weighted,
 )
-from raters.inference.polya_gamma.conditionals import conditional as conditional_of
 from raters.inference.polya_gamma.plans import Part, Plan
-from raters.inference.polya_gamma.rows import Block, Rows, rows_of
-from raters.inference.polya_gamma.set_likelihood import Likelihood, Summed
+from raters.inference.polya_gamma.rows import Block
+from raters.inference.polya_gamma.set_likelihood import Summed
+from raters.inference.polya_gamma.sums import (
+    Division,
+    How,
+    Reading,
+    Sums,
+    accelerated,
+    on_host,
+    sums_of,
+)
 from raters.inference.polya_gamma.ties import Tied
 from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
-from raters.model import Model, Scale, Values, local_sites
+from raters.model import Values
 from raters.program import Program, densities, placing
 
 # Largest numbers of visits of orbits and free sites in a Gibbs sweep, and of steps along a line in
@@ -47,8 +46,6 @@ from raters.program import Program, densities, placing
 # the smallest effective sample size of Extended-BTL.
 _VISITS, _LINES = 10, 60
 
-# From an identifier of the rows, their logits, votes and κ to ω and κ.
-Weights = Callable[[Any, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 Step = Callable[[line.Line, Array], Array]
 
 
@@ -108,32 +105,19 @@ def on_devices(program: Program[Any]) -> Any:
     return program.placed()
 
 
-def is_single(plan: Plan, data: Any, values: Values) -> bool:
-    """Return whether no row has more than one vote, of data that stay on devices."""
-    if plan.of_sets or not placing.stays_on_devices(data):
-        return False
-    classes = None
-    if plan.classes:
-        classes = jnp.ones_like(latent_classes.expected(plan.model, data, values)[0])
-    return devices.is_single(plan.model, data, values, plan.blocks, classes)
+def any_classes(plan: Plan, data: Any, values: Values) -> dict[str, Any]:
+    """Return arrays of the shape of the classes of each part, of which nothing is computed."""
+    shapes = {
+        part.name: jax.eval_shape(
+            partial(latent_classes.expected, part.model), part.data(data), part.values(values)
+        )[0]
+        for part in plan.parts
+        if part.classes
+    }
+    return jax.tree.map(lambda one: jnp.ones(one.shape, one.dtype), shapes)
 
 
 # ------------------------------------------------------------------------------------- classes
-
-
-def drawn_classes(plan: Plan, data: Any, values: Values, rng: Rng) -> tuple[Values, Any]:
-    """Draw the classes of each part, and with them the sites that are local to their units."""
-    classes: dict[str, Any] = {}
-    for part in plan.parts:
-        model, own, at = part.model, part.data(data), part.values(values)
-        if part.classes and not local_sites(model):
-            classes[part.name] = latent_classes.drawn(model, own, at, augmentation.key_of(rng))
-        for site in local_sites(model):
-            key = augmentation.key_of(rng)
-            entries, classes[part.name] = collapsed.drawn(model, own, at, site, key)
-            at = at | {site: np.asarray(entries)}
-            values = values | {part.names[site]: at[site]}
-    return values, classes
 
 
 def expected_classes(plan: Plan, data: Any, values: Values) -> dict[str, Any]:
@@ -148,16 +132,49 @@ def expected_classes(plan: Plan, data: Any, values: Values) -> dict[str, Any]:
 # -------------------------------------------------------------------------------- conditionals
 
 
-class _Reading(NamedTuple):
-    """A block of one kind of judgement, with what its conditional is read from."""
+@dataclass
+class Weights:
+    """Weights ω of the rows of a sweep: their means, Newton's weights, or draws, which blocks with
+    the same rows share. The log-likelihood is of all rows that were weighed so far."""
 
-    part: Part
-    data: Any
-    values: Values
-    block: Block
-    weights: Weights
-    classes: Any
-    cache: sets.RunCache | None
+    kind: Literal["mean", "curvature", "draw"]
+    rng: Rng | None = None
+    log_likelihood: float = 0.0
+    drawn: dict[Any, Any] = field(default_factory=dict)
+
+    def sums(self, name: str, reading: Reading, how: How) -> Sums:
+        """Return the sums over the rows of a block in a part."""
+        which = name, reading.block.kind, reading.block.column
+        how, given = how._replace(weights=self.kind), self.drawn.get(which)
+        if given is not None:
+            how = how._replace(weights="given")
+        elif self.rng is not None:
+            given = jax.random.wrap_key_data(augmentation.key_of(self.rng))
+        sums = sums_of(reading, given, how)
+        if self.rng is not None:
+            self.drawn[which] = sums.omega
+        else:
+            self.log_likelihood += float(sums.log_likelihood)
+        return sums
+
+
+def readings_of(
+    plan: Plan,
+    place: int,
+    data: Any,
+    values: Values,
+    classes: Mapping[str, Any],
+    division: Division | None = None,
+) -> list[Reading]:
+    """Return the rows of a block in each part that it is in."""
+    readings = []
+    for member in plan.members[place]:
+        part = plan.parts[member.part]
+        own, at = part.data(data), part.values(values)
+        readings.append(
+            Reading(part.model, member.block, own, at, classes.get(part.name), division)
+        )
+    return readings
 
 
 def conditional(
@@ -167,23 +184,20 @@ def conditional(
     block: Block,
     weights: Weights,
     classes: Mapping[str, Any] = MappingProxyType({}),
-    *,
-    draws: bool,
     cache: sets.RunCache | None = None,
 ) -> Conditional | latent_classes.Counts | Tied:
     """Assemble the full conditional of a block, given the rows of all parts that it is in."""
     place = plan.blocks.index(block)
-    readings = [
-        _reading(plan.parts[member.part], member.block, data, values, weights, classes, cache)
-        for member in plan.members[place]
-    ]
+    parts = [plan.parts[member.part] for member in plan.members[place]]
+    readings = readings_of(plan, place, data, values, classes)
     own: Conditional | latent_classes.Counts
-    if len(readings) == 1:
-        own = block_conditional(*readings[0][:6], draws=draws, cache=readings[0].cache)
-    elif block.kind == "counts":
-        own = _counted(readings)
+    if block.kind == "counts":
+        in_logs = readings[0].block.sites[0] in parts[0].in_logs
+        own = latent_classes.conditional(counts_of(readings)[1], in_logs)
+    elif any(part.of_sets for part in parts) and block.kind != "class":
+        own = _of_sets(parts, readings, weights, cache or sets.RunCache(plan.steady))
     else:
-        own = _together(readings, draws)
+        own = _of_rows(parts, readings, weights, as_arrays=plan.ties[place] is not None)
     tie = plan.ties[place]
     if tie is None:
         return own
@@ -191,86 +205,66 @@ def conditional(
     return Tied(own, (plan, tie, row, values), plan.supports[block.sites[0]])
 
 
-def _reading(
-    part: Part,
-    block: Block,
-    data: Any,
-    values: Values,
-    weights: Weights,
-    classes: Mapping[str, Any],
-    cache: sets.RunCache | None,
-) -> _Reading:
-    if not part.name:
-        return _Reading(part, data, values, block, weights, classes.get(""), cache)
-
-    def own_weights(which: Any, *rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return weights((part.name, which), *rows)
-
-    kept = sets.RunCache(part.steady)
-    if cache is not None:
-        kept = cache.of_part(part.name, part.steady)
-    given = part.values({name: np.asarray(value) for name, value in values.items()})
-    own = part.data(data), given, block, own_weights, classes.get(part.name), kept
-    return _Reading(part, *own)
+def _of_rows(
+    parts: list[Part], readings: list[Reading], weights: Weights, *, as_arrays: bool
+) -> Conditional:
+    """Return the conditional of a block from rows with Pólya-Gamma weights."""
+    limit = DENSE_LIMIT if as_arrays or weights.kind == "draw" else MODE_LIMIT
+    how = How("mean", placing.mesh_of(readings[0].data), False, accelerated(), limit)
+    pairs = zip(parts, readings, strict=True)
+    sums = [weights.sums(part.name, reading, how) for part, reading in pairs]
+    return on_host(readings, sums, how, as_arrays=as_arrays)
 
 
-def _counted(readings: list[_Reading]) -> latent_classes.Counts:
-    """Return the conditional of shared probabilities: counts of all parts."""
+def joint_conditional(
+    plan: Plan, data: Any, values: Values, block: Block, classes: Any = None
+) -> Conditional:
+    """Return the normal with the slope and the curvature of the log joint density in a block of
+    all conjugate sites."""
+    (part,) = plan.parts
+    reading = Reading(part.model, block, data, values, classes)
+    if part.of_sets and block.kind != "class":
+        likelihood, prior = sets.read(part.model, data, values, block, classes, None)
+        return sets.curved(likelihood, prior, block.current(values))
+    return _of_rows([part], [reading], Weights("curvature"), as_arrays=True)
+
+
+def _of_sets(
+    parts: list[Part], readings: list[Reading], weights: Weights, cache: sets.RunCache
+) -> Conditional:
+    """Return the conditional of a block of utilities, which may be one of log-odds, too."""
+    chosen = [pair for pair in zip(parts, readings, strict=True) if pair[0].of_sets]
+    others = [pair for pair in zip(parts, readings, strict=True) if not pair[0].of_sets]
+    caches = [cache.of_part(part.name, part.steady) for part, _ in chosen]
+    if len(parts) == 1:
+        return sets.conditional_of(readings[0], caches[0])
+    likelihoods = [
+        sets.read(one.model, one.data, one.values, one.block, one.classes, own)
+        for (_, one), own in zip(chosen, caches, strict=True)
+    ]
+    prior = likelihoods[0][1]
+    if others:
+        own_parts, own_readings = (list(some) for some in zip(*others, strict=True))
+        prior = _as_prior(_of_rows(own_parts, own_readings, weights, as_arrays=True))
+    each = [one for one, _ in likelihoods]
+    likelihood = each[0] if len(each) == 1 else Summed(*each)
+    return sets.under(prior, likelihood, caches[0], chosen[0][1].block)
+
+
+def counts_of(readings: list[Reading]) -> tuple[Any, Any]:
+    """Return the prior of probabilities, and the parameters of their conditional: the counts of all
+    parts."""
     first, *others = readings
-    site = first.block.sites[0]
-    total = latent_classes.parameters(
-        first.part.model, first.data, first.values, first.classes, site
-    )
+    given, site = (first.model, first.data, first.values), first.block.sites[0]
+    total = latent_classes.parameters(*given, first.classes, site)
     for one in others:
-        model, own = one.part.model, one.block.sites[0]
-        given = latent_classes.parameters(model, one.data, one.values, one.classes, own)
-        row = placing.first_unit(one.data)
-        prior = latent_classes.concentrations(model, row, one.values, own)
+        own, given = one.block.sites[0], (one.model, one.data, one.values)
+        more = latent_classes.parameters(*given, one.classes, own)
+        prior = latent_classes.concentrations(*given, own)
         total = tuple(
-            part + (here - less) for part, here, less in zip(total, given, prior, strict=True)
+            part + (here - less) for part, here, less in zip(total, more, prior, strict=True)
         )
-    return latent_classes.conditional(total, site in first.part.in_logs)
-
-
-def _together(readings: list[_Reading], draws: bool) -> Conditional:
-    """Return the conditional of a shared block of log-odds and utilities."""
-    prior: Gaussian | None = None
-    pieces: list[Weighted] = []
-    likelihoods: list[Likelihood] = []
-    for one in readings:
-        model = one.part.model
-        if one.part.of_sets:
-            likelihood, own = sets.read(
-                model, one.data, one.values, one.block, one.classes, one.cache
-            )
-            likelihoods.append(likelihood)
-        else:
-            recorded = list(weighted_rows(model, *one[1:6]))
-            own = jax.tree.map(np.asarray, recorded[0][0].prior)
-            pieces += [weighted for _, weighted in recorded]
-        prior = own if prior is None else prior
-    assert prior is not None
-    if pieces:
-        normal = _normal(prior, pieces, draws, dense=bool(likelihoods))
-        for piece in pieces:
-            normal.add(piece)
-        if not likelihoods:
-            return normal
-        prior = _as_prior(normal)
-    chosen = next(one for one in readings if one.part.of_sets)
-    likelihood = likelihoods[0] if len(likelihoods) == 1 else Summed(*likelihoods)
-    return sets.under(prior, likelihood, chosen.cache, chosen.block)
-
-
-def _normal(prior: Gaussian, pieces: list[Weighted], draws: bool, dense: bool) -> Conditional:
-    """Return the solver for the rows with the most entries."""
-    entries = [piece.entry for piece in pieces]
-    widest = None
-    if all(entry is not None for entry in entries):
-        widest = max((entry for entry in entries if entry is not None), key=len)
-    if dense and (widest is None or len(widest) > 1):
-        return Dense(prior)
-    return conditional_of(widest, prior, joint=False, draws=draws)
+    return latent_classes.site_prior(first.model, first.data, first.values, site), total
 
 
 def _as_prior(normal: Conditional) -> Gaussian:
@@ -288,165 +282,17 @@ def _as_prior(normal: Conditional) -> Gaussian:
     )
 
 
-def block_conditional(
-    plan: Plan | Part,
-    data: Any,
-    values: Values,
-    block: Block,
-    weights: Weights,
-    classes: Any = None,
-    *,
-    draws: bool,
-    joint: bool = False,
-    cache: sets.RunCache | None = None,
-) -> Conditional | latent_classes.Counts:
-    """Assemble the full conditional of `block`, in one pass over the rows."""
-    if block.kind == "counts":
-        site = block.sites[0]
-        given = latent_classes.parameters(plan.model, data, values, classes, site)
-        return latent_classes.conditional(given, site in plan.in_logs)
-    if plan.of_sets and block.kind != "class":
-        return sets.conditional_of(plan.model, data, values, block, classes, cache, joint=joint)
-    full: Conditional | None = None
-    if placing.stays_on_devices(data):
-        assert isinstance(weights, augmentation.Expected | augmentation.Drawn)
-        return devices.conditional_on_devices(
-            plan.model, data, values, block, weights, classes, joint=joint
-        )
-    for rows, weighted in weighted_rows(plan.model, data, values, block, weights, classes):
-        if full is None:
-            prior = jax.tree.map(np.asarray, rows.prior)
-            # The rows of a site with two axes may connect its entries along one of them only.
-            planar = any(np.ndim(values[name]) > 1 for name in block.sites)
-            if (
-                planar
-                and prior.across is None
-                and block.kind == "rows"
-                and not joint
-                and weighted.entry is not None
-                and len(weighted.entry) > 1
-            ):
-                full = ByComponent(prior)
-            else:
-                full = conditional_of(weighted.entry, prior, joint=joint, draws=draws)
-        full.add(weighted)
-    assert full is not None
-    return full
-
-
-def weighted_rows(
-    model: Model[Any], data: Any, values: Values, block: Block, weights: Weights, classes: Any
-) -> Iterator[tuple[Rows, Weighted]]:
-    """Record the rows of a block in pieces, each as it is and with its weights."""
-    for index, piece in enumerate(data.chunks(placing.CHUNK)):
-        rows = rows_of(model, piece, values, block, classes)
-        entry = None if rows.entry is None else np.asarray(rows.entry)
-        weight, offset = np.asarray(rows.weight), np.asarray(rows.offset)
-        votes = np.asarray(rows.votes)
-        logits, kappa = np.asarray(rows.logits), np.asarray(rows.kappa)
-        which = block.kind, block.column, index
-        if rows.shift is None:
-            omega, kappa = weights(which, logits, votes, kappa)
-        else:  # Each row has several ω, of shifted logits.
-            shift = np.asarray(rows.shift)
-            each = (logits + shift).ravel(), votes.ravel(), kappa.ravel()
-            omega, kappa = (part.reshape(shift.shape) for part in weights(which, *each))
-            omega, kappa = omega.sum(0), (kappa - omega * shift).sum(0)
-        weighted = Weighted(entry, weight, omega, kappa, offset)
-        # With drawn classes, most rows have votes under one of them only.
-        yield (
-            rows,
-            weighted if votes.all() else weighted.part(votes.any(tuple(range(votes.ndim - 1)))),
-        )
-
-
-def orbit(values: Values, scale: Scale, log_factor: Any) -> Values:
-    """Return the point of the scale orbit through `values` at the factor exp(log_factor)."""
-    factor = jnp.exp(log_factor)
-    up = {name: values[name] * factor for name in scale.up}
-    return values | up | {name: values[name] / factor for name in scale.down}
-
-
-def orbit_power(values: Values, scale: Scale) -> int:
-    """Return the power of the factor in the volume element along a scale orbit."""
-    up, down = (sum(jnp.size(values[name]) for name in names) for names in (scale.up, scale.down))
-    return up - down
-
-
-def orbit_density(
-    model: Model[Any], data: Any, values: Values, scale: Scale, draws: bool
-) -> line.Line:
-    """Return the log prior density along a scale orbit, as a function of the log factor."""
-    power = orbit_power(values, scale)
-
-    def density(log_factor: Array) -> Array:
-        volume = power * log_factor if draws else 0.0
-        return densities.log_prior(model, data, orbit(values, scale, log_factor)) + volume
-
-    return density
-
-
 @partial(jax.jit, static_argnums=(0, 5))
 def visit_free(plan: Plan, row: Any, data: Any, values: Values, key: Array, draws: bool) -> Values:
     """Update scale orbits and free sites, by slice sampling or by golden-section search."""
     values = {name: jnp.asarray(value) for name, value in values.items()}
-    once = partial(_visit_once, plan, row, data, draws)
     lines = len(plan.scales) + sum(jnp.size(values[name]) for name in plan.free)
     visits = min(_VISITS, max(1, _LINES // lines)) if draws else 1
-    return jax.lax.fori_loop(0, visits, lambda _, state: once(*state), (values, key))[0]
-
-
-def visit_orbits(
-    model: Model[Any], scales: tuple[Scale, ...], row: Any, values: Values, key: Array, draws: bool
-) -> tuple[Values, Array]:
-    """Move along the orbit of each scale symmetry once; return the values and the next key."""
-    step: Step = line.slice_step if draws else line.golden_step
-    for scale in scales:
-        key, use = jax.random.split(key)
-        along = orbit_density(model, row, values, scale, draws)
-        values = orbit(values, scale, step(along, use))
-    return values, key
-
-
-def _visit_once(
-    plan: Plan, row: Any, data: Any, draws: bool, values: Values, key: Array
-) -> tuple[Values, Array]:
-    values, key = visit_orbits(plan.model, plan.scales, row, values, key, draws)
-    for name in plan.free:
-        key, use = jax.random.split(key)
-        joint = partial(densities.log_prior, plan.model, row)
-        if name in plan.reaching:
-            joint = partial(densities.log_joint, plan.model, data)
-        values = values | {
-            name: visit_site(joint, plan.supports[name], values, name, use, draws=draws)
-        }
-    return values, key
-
-
-def visit_site(
-    joint: Callable[[Values], Array],
-    support: constraints.Constraint,
-    values: Values,
-    name: str,
-    key: Array,
-    *,
-    draws: bool = True,
-) -> Array:
-    """Update the entries of a site one by one, each along its unconstrained coordinate."""
-    step: Step = line.slice_step if draws else line.golden_step
-    transform = biject_to(support)
-    start = transform.inv(values[name])
-    shape = jnp.shape(start)
-
-    def density(flat: Array) -> Array:
-        value = transform(flat.reshape(shape))
-        volume = transform.log_abs_det_jacobian(flat.reshape(shape), value).sum() if draws else 0.0
-        return joint(values | {name: value}) + volume
-
-    def visit(entry: int, state: tuple[Array, Array]) -> tuple[Array, Array]:
-        flat, key = state
-        key, use = jax.random.split(key)
-        return flat.at[entry].add(step(lambda move: density(flat.at[entry].add(move)), use)), key
-
-    flat, _ = jax.lax.fori_loop(0, start.size, visit, (jnp.ravel(start), key))
-    return transform(flat.reshape(shape))
+    visit = partial(line.visit, supports=plan.supports, draws=draws, visits=visits)
+    first_key, key = jax.random.split(key)
+    joint = partial(densities.log_prior, plan.model, row)
+    values = visit(joint, scales=plan.scales, names=plan.hyper, values=values, key=first_key)
+    if reaching := tuple(name for name in plan.free if name in plan.reaching):
+        joint = partial(densities.log_joint, plan.model, data)
+        values = visit(joint, scales=(), names=reaching, values=values, key=key)
+    return values

@@ -73,7 +73,7 @@ def _log_score(plan: Any, tie: Tie, row: Any, values: Values, entries: Array) ->
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _log_ratio(
+def log_ratio(
     plan: Any, tie: Tie, row: Any, values: Values, proposed: Array, current: Array
 ) -> PerJudge:
     """Return the logarithm of the ratio of the copula's densities at two values of each entry."""
@@ -96,7 +96,7 @@ class Tied(NamedTuple):
     def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         """Return a draw, or the current value, of each entry."""
         proposed = self.own.draw(rng, current)
-        gain = np.asarray(_log_ratio(*self.given, proposed, current))
+        gain = np.asarray(log_ratio(*self.given, proposed, current))
         return np.where(np.log(rng.random(len(gain))) < gain, proposed, current)
 
     def _density(self, entries: np.ndarray) -> np.ndarray:
