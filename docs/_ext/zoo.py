@@ -21,7 +21,7 @@ from model_graph import graph_of, svg
 from sphinx.util.docutils import SphinxDirective
 
 import raters as rt
-from raters.cli.app import keep_compiled
+from raters.program.compiled import keep_compiled
 
 # Back-ends are asked why not and nothing is fitted: compiling is all that takes time.
 jax.config.update("jax_disable_most_optimizations", True)

@@ -6,7 +6,6 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
@@ -210,6 +209,8 @@ def _run(given: Namespace, words: list[str]) -> None:
     elif words:
         raise SettingError(f"unknown: {' '.join(words)}; see {given.parser.prog} --help")
     if name not in ("simulate", "models"):
+        from raters.program.compiled import keep_compiled
+
         keep_compiled()
     del given.parser
     getattr(import_module(f"raters.cli.{group or 'commands'}"), name)(given)
@@ -236,19 +237,6 @@ def _stop(message: str) -> int:
 
     print(f"raters: {one_line(visible(' '.join(message.split())))}", file=sys.stderr)
     return 2
-
-
-def keep_compiled() -> None:
-    """Let JAX keep compiled functions between runs, in the user's cache directory."""
-    import jax
-    from platformdirs import user_cache_path
-
-    update: Any = jax.config.update
-    if jax.config.jax_compilation_cache_dir is None:
-        with suppress(OSError):
-            folder = user_cache_path("raters", appauthor=False, ensure_exists=True)
-            update("jax_compilation_cache_dir", str(folder))
-            update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 if __name__ == "__main__":

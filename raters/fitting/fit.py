@@ -35,6 +35,7 @@ from raters.judgements.names import plural, shorten
 from raters.kinds import registered_kinds
 from raters.model import Model, Values, read_by
 from raters.program import Program
+from raters.program.compiled import keep_compiled
 
 # Pointwise log-likelihoods are stored without being asked for up to this many numbers (240 MB).
 _STORE_LIMIT = 60_000_000
@@ -97,6 +98,7 @@ def fit(
     ['reward', 'reward_scale']
 
     """
+    keep_compiled()
     data = read_by(model, data)
     check_types(model, data, seed)
     backend = default_backend(model, data) if backend is None else backend

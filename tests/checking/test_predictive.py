@@ -216,7 +216,7 @@ def test_failures_name_the_model_that_mends_them():
         (one, two, who) if who != "c" else (two, one, who)
         for who in "abc"
         for one, two in combinations("pqrst", 2)
-        for _ in range(3)
+        for _ in range(9)
     ]
     data = hand.votes(*rows)
     result = rt.fit(rt.BTL(), data, rt.PGEM(draws=100), seed=0, progress=False)

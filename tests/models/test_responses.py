@@ -4,6 +4,7 @@ ideal points."""
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
@@ -143,14 +144,17 @@ def test_a_common_shift_goes_to_where_the_priors_have_it(responses) -> None:
     (symmetry,) = model.symmetries
     assert symmetry == CommonShift(("ability", "difficulty"))
     with jax.enable_x64(True):
+        values = {name: jnp.asarray(value) for name, value in values.items()}
         moved = moves.shift(model, responses, values, symmetry)
         before, after = (
             np.asarray(pointwise_log_likelihood(model, responses, point)).sum()
             for point in (values, moved)
         )
-        drawn = np.array(
-            [moves.shift(model, responses, values, symmetry, rng)["ability"][0] for _ in range(400)]
+        keys = jax.random.split(jax.random.key(0), 400)
+        drawn = jax.lax.map(
+            lambda key: moves.shift(model, responses, values, symmetry, key)["ability"][0], keys
         )
+        moved, drawn = jax.tree.map(np.asarray, (moved, drawn))
     assert after == pytest.approx(before)
     assert moved["ability"].sum() / 4 + moved["difficulty"].sum() / 9 == pytest.approx(0)
     deviation = 1 / np.sqrt(20 / 4 + 4 / 9)
@@ -222,13 +226,16 @@ def test_affine_moves_leave_the_likelihood_and_keep_the_prior() -> None:
     (symmetry,) = [one for one in model.symmetries if isinstance(one, Affine)]
     row = votes.take(slice(0, 1))
     before, after = [], []
-    for _ in range(400):
-        values = {
-            "position": rng.normal(size=(5, 2)),
-            "slope": 2 * rng.normal(size=(4, 2)),
-            "intercept": 5 * rng.normal(size=4),
-        }
-        moved = moves.affine(model, row, values, symmetry, rng)
+    shapes = {"position": (1, (5, 2)), "slope": (2, (4, 2)), "intercept": (5, (4,))}
+    start = {name: by * rng.normal(size=(400, *shape)) for name, (by, shape) in shapes.items()}
+    with jax.enable_x64(True):
+        keys = jax.random.split(jax.random.key(0), 400)
+        step = jax.vmap(lambda values, key: moves.affine(model, row, values, symmetry, key))
+        ends = jax.tree.map(np.asarray, jax.jit(step)(start, keys))
+    for place in range(400):
+        values, moved = (
+            {name: value[place] for name, value in each.items()} for each in (start, ends)
+        )
         one, two = (
             at["intercept"][:, None] + at["slope"] @ at["position"].T for at in (values, moved)
         )
