@@ -218,7 +218,9 @@ def answers_in(given: Namespace, campaign: Campaign) -> dict[str, str]:
         if answers.setdefault(question, answer) != answer:
             raise DataError(f"{str(path)!r} has two answers to question {question}; keep one")
     if not answers:
-        raise DataError(f"{str(path)!r} holds no answer: its column `answer` is empty")
+        raise DataError(
+            f"{str(path)!r} holds no answer: its column `answer` is empty, or nothing but space"
+        )
     return answers
 
 

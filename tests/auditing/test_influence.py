@@ -50,7 +50,7 @@ def votes():
 @pytest.fixture(scope="module")
 def labels():
     """Labels of 80 items by sixteen annotators, and their fit."""
-    data, _ = rt.datasets.label_crowd(80, 16, 6, 2, seed=0)
+    data, _ = rt.datasets.label_crowd(80, 16, 10, 2, seed=0)
     data = without(data, -1)
     return data, fitted(rt.DawidSkene(), data)
 

@@ -66,7 +66,7 @@ def test_audit_writes_a_folder_prints_the_facts_and_says_more(capsys) -> None:
 
 
 def test_an_audit_fits_again_without_those_flagged(capsys) -> None:
-    pairs = [(a, b) for a in "abcd" for b in "abcd" if a < b] * 4
+    pairs = [(a, b) for a in "abcd" for b in "abcd" if a < b] * 8
     lines = [f"{a},{b},{who}" for who in "vwxy" for a, b in pairs]
     lines += [f"{b},{a},z" for a, b in pairs]
     Path("few.csv").write_text("\n".join(["winner,loser,annotator", *lines]))

@@ -20,7 +20,7 @@ from raters.distributions import GroupedMixture
 from raters.distributions.labels import RightOrWrongLabel
 from raters.errors import ConvergenceWarning, SettingError
 from raters.inference import Backend, Draws, modes
-from raters.inference.polya_gamma import augmentation, label_switching, sums
+from raters.inference.polya_gamma import augmentation, gibbs, label_switching, sums
 from raters.model import Scale, Shift, Sign
 from raters.testing import check_backend, check_model, check_result
 
@@ -341,7 +341,9 @@ def test_a_sampler_that_stays_in_the_mirror_is_refused(kind, tiny, monkeypatch) 
         model, data = rt.DawidSkene(), rt.datasets.label_crowd(60, 6, 6, 2, seed=0).labels
     backend = rt.PGGibbs(draws=30, warmup=10, chains=2)
     check_backend(backend, model, data)
-    monkeypatch.setattr(modes, "step", lambda model, moves, row, data, values, rng: values)
-    monkeypatch.setattr(label_switching, "is_collapsed", lambda plan, move: False)
+    monkeypatch.setattr(modes, "step", lambda model, kinds, parts, row, data, values, *_: values)
+    monkeypatch.setattr(label_switching, "is_collapsed", lambda plan, kind: False)
+    gibbs._sweeps.clear_cache()
     with pytest.raises(AssertionError, match="stays in the world where it sets out"):
         check_backend(backend, model, data)
+    gibbs._sweeps.clear_cache()

@@ -319,7 +319,9 @@ class Coupled(NamedTuple):
         """Return the transposed design times a number of each row."""
         total = jnp.zeros_like(self.precision)
         for (rows, _), along in zip(self.rows, each, strict=True):
-            assert rows.entry is not None
+            if rows.entry is None:
+                total += rows.weight.T @ along
+                continue
             for entry, weight in zip(rows.entry, rows.weight, strict=True):
                 total += _summed(len(total), entry, (weight * along,), self.how)[0]
         return total
@@ -328,7 +330,9 @@ class Coupled(NamedTuple):
         """Return the precision times a vector."""
         along = []
         for rows, omega in self.rows:
-            assert rows.entry is not None
+            if rows.entry is None:
+                along.append(omega * (rows.weight @ entries))
+                continue
             pairs = zip(rows.entry, rows.weight, strict=True)
             along.append(omega * sum(weight * entries[entry] for entry, weight in pairs))
         return everywhere(self.precision * entries + self.transposed(along), self.how.mesh)
