@@ -108,13 +108,16 @@ def draw_compiled(key: Array, count: PerRow, logits: PerRow, *, single: bool, ho
     """Draw ω ~ PG(count, logits) in a compiled function, on the `host` where that is faster."""
     if not host or single or logits.size < _MANY:
         return draw_series(key, count, logits, single=single)
-    like = jax.ShapeDtypeStruct(logits.shape, float)
-    return jax.pure_callback(_draw_of_key, like, jax.random.key_data(key), count, logits)
+    # The threads of callbacks have no float64.
+    like = jax.ShapeDtypeStruct(logits.shape, jnp.float32)
+    drawn = jax.pure_callback(_draw_of_key, like, jax.random.key_data(key), count, logits)
+    return drawn.astype(logits.dtype)
 
 
 def _draw_of_key(key: Any, count: Any, logits: Any) -> HostRows:
     rng = np.random.default_rng(np.asarray(key).tolist())
-    return draw(rng, np.asarray(count, np.float64), np.asarray(logits))
+    drawn = draw(rng, np.asarray(count, np.float64), np.asarray(logits, np.float64))
+    return drawn.astype(np.float32)
 
 
 def draw_series(key: Array, count: PerRow, logits: PerRow, *, single: bool = False) -> PerRow:

@@ -29,7 +29,7 @@ from raters.inference.polya_gamma.augmentation import key_of
 # dense array.
 DENSE_LIMIT = 2500
 # For modes, which need one solution each from a warm start, they are faster from here on.
-MODE_LIMIT = 600
+MODE_LIMIT = 1500
 MOST_STEPS = 1000
 # Standard deviations beyond which probabilities are too small for double precision.
 _FAR = 35.0

@@ -131,7 +131,10 @@ def draw_block(
         values = collapsed.visit(plan, data, values, *given, accept_key)
     current = block.flat(values)
     if block.kind == "counts":
-        drawn = latent_classes.sampled(*sweep.counts_of(read(values)), key).ravel()
+        readings = read(values)
+        given = readings[0].model, readings[0].data, readings[0].values, readings[0].block.sites[0]
+        prior = latent_classes.site_prior(*given)
+        drawn = latent_classes.sampled(prior, sweep.counts_of(readings), key).ravel()
     else:
         readings, sums = read(values), []
         for number, reading in enumerate(readings):

@@ -193,7 +193,7 @@ def conditional(
     own: Conditional | latent_classes.Counts
     if block.kind == "counts":
         in_logs = readings[0].block.sites[0] in parts[0].in_logs
-        own = latent_classes.conditional(counts_of(readings)[1], in_logs)
+        own = latent_classes.conditional(counts_of(readings), in_logs)
     elif any(part.of_sets for part in parts) and block.kind != "class":
         own = _of_sets(parts, readings, weights, cache or sets.RunCache(plan.steady))
     else:
@@ -251,20 +251,19 @@ def _of_sets(
     return sets.under(prior, likelihood, caches[0], chosen[0][1].block)
 
 
-def counts_of(readings: list[Reading]) -> tuple[Any, Any]:
-    """Return the prior of probabilities, and the parameters of their conditional: the counts of all
-    parts."""
+def counts_of(readings: list[Reading]) -> latent_classes.Parameters:
+    """Return the parameters of the conditional of probabilities: the counts of all parts."""
     first, *others = readings
     given, site = (first.model, first.data, first.values), first.block.sites[0]
     total = latent_classes.parameters(*given, first.classes, site)
     for one in others:
         own, given = one.block.sites[0], (one.model, one.data, one.values)
         more = latent_classes.parameters(*given, one.classes, own)
-        prior = latent_classes.concentrations(*given, own)
+        prior = latent_classes.concentrations(one.model, one.data.first_unit(), one.values, own)
         total = tuple(
             part + (here - less) for part, here, less in zip(total, more, prior, strict=True)
         )
-    return latent_classes.site_prior(first.model, first.data, first.values, site), total
+    return total
 
 
 def _as_prior(normal: Conditional) -> Gaussian:
