@@ -310,7 +310,8 @@ class Diagonal(Conditional):
 
     def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
         prior = self.prior
-        return np.asarray(_drawn(key_of(rng), self.shift, self.diagonal, prior.low, prior.high))
+        key = jax.random.wrap_key_data(key_of(rng))
+        return np.asarray(drawn_entries(key, self.shift, self.diagonal, prior.low, prior.high))
 
 
 class Dense(Conditional):
@@ -349,10 +350,6 @@ class Dense(Conditional):
 
 
 @jax.jit
-def _drawn(key: Array, shift: Array, diagonal: Array, low: Array, high: Array) -> EntryArray:
-    return drawn_entries(jax.random.wrap_key_data(key), shift, diagonal, low, high)
-
-
 def drawn_entries(
     key: Array, shift: EntryArray, diagonal: EntryArray, low: EntryArray, high: EntryArray
 ) -> EntryArray:

@@ -132,8 +132,9 @@ def draw_block(
     current = block.flat(values)
     if block.kind == "counts":
         readings = read(values)
-        given = readings[0].model, readings[0].data, readings[0].values, readings[0].block.sites[0]
-        prior = latent_classes.site_prior(*given)
+        first = readings[0]
+        own = first.model, first.data, first.values, first.block.sites[0]
+        prior = latent_classes.site_prior(*own)
         drawn = latent_classes.sampled(prior, sweep.counts_of(readings), key).ravel()
     else:
         readings, sums = read(values), []

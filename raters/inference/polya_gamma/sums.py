@@ -250,6 +250,7 @@ def _vectors(
 # ---------------------------------------------------------------------------------- draws and modes
 
 
+@partial(jax.jit, static_argnums=4)
 def solved(
     readings: list[Reading], sums: list[Sums], current: EntryArray, key: Array | None, how: How
 ) -> EntryArray:
@@ -396,11 +397,11 @@ class Solved(Conditional):
         return np.asarray(_times(*self.given, entries, self.how))
 
     def mode(self, current: np.ndarray) -> np.ndarray:
-        return np.asarray(_solved(*self.given, current, None, self.how))
+        return np.asarray(solved(*self.given, current, None, self.how))
 
     def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
-        key = augmentation.key_of(rng)
-        return np.asarray(_solved(*self.given, current, key, self.how))
+        key = jax.random.wrap_key_data(augmentation.key_of(rng))
+        return np.asarray(solved(*self.given, current, key, self.how))
 
     def variances(self, rng: Rng, probes: int) -> np.ndarray:
         """Return the variance of each entry, from so many random vectors."""
@@ -408,15 +409,6 @@ class Solved(Conditional):
         signs = rng.choice([-1.0, 1.0], (probes, self.size))
         solved = [_inverse_times(*self.given, sign, self.diagonal, self.how) for sign in signs]
         return np.mean(signs * np.asarray(solved), axis=0)
-
-
-@partial(jax.jit, static_argnums=4)
-def _solved(
-    readings: list[Reading], sums: list[Sums], current: Array, key: Array | None, how: How
-) -> EntryArray:
-    return solved(
-        readings, sums, current, None if key is None else jax.random.wrap_key_data(key), how
-    )
 
 
 @partial(jax.jit, static_argnums=3)
