@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -70,14 +71,16 @@ def measure(rows: int, seed: int, times: int) -> list[Any]:
     with jax.enable_x64(True):
         few = jax.tree.map(lambda column: np.asarray(column[:20_000]), data)
         values = {name: np.asarray(value, float) for name, value in model.start(few).items()}
-        plan, row = plans.plan(Program(model, few), values), few.take(slice(0, 1))
+        program = Program(model, few)
+        plan, row = plans.plan(program, values), few.take(slice(0, 1))
         placed = jax.device_put(data) if jax.default_backend() == "cpu" else data
         held = sets.RunCache(plan.steady, constant=0.0)
-        climber = em._Climber(rt.PGEM(), plan, placed, held, progress_bar(1, "", False))
+        climber = em._Climber(rt.PGEM(), program, plan, placed, held, progress_bar(1, "", False))
         climber.row = row
         of_em = best(lambda: climber.sweep(values, True), times)
         rng = np.random.default_rng(seed)
-        of_gibbs = best(lambda: gibbs.gibbs_sweep(plan, row, placed, values, rng, held), times)
+        kernel = replace(gibbs.Kernel.of(program, values), data=placed)
+        of_gibbs = best(lambda: kernel.run(values, rng, 1), times)
     device = jax.devices()[0].device_kind
     return [device, f"{rows:,}", one, of_em, of_em / one, of_gibbs, of_gibbs / one]
 

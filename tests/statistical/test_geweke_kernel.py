@@ -109,10 +109,10 @@ def test_the_kernel_leaves_the_joint_distribution_invariant(name: str) -> None:
 
 
 def test_a_wrong_exponent_is_caught(monkeypatch) -> None:
-    draw = infer.draw_on_device
+    draw = infer.draw_series
 
     def wrong(key, count, logits, *, single):
         return draw(key, count * 1.5, logits, single=False)
 
-    monkeypatch.setattr(infer, "draw_on_device", wrong)
+    monkeypatch.setattr(infer, "draw_series", wrong)
     assert np.abs(scores(*_PROGRAMS["integrated"])).max() > _BOUND
