@@ -199,22 +199,20 @@ def image_of(
 
 def step(
     model: Model[Any],
-    kinds: tuple[Kind, ...],
-    parts: tuple[Within, ...],
-    row: Any,
+    kind: Kind,
+    parts: Within,
     data: Any,
     values: Values,
-    tried: Tried,
+    tried: tuple[Any, Any],
     key: Array,
 ) -> Values:
-    """Metropolis step to an image of each kind, which leaves the posterior invariant."""
-    for kind, entries, (order, part) in zip(kinds, parts, tried, strict=True):
-        key, use = jax.random.split(key)
-        within = {name: each[part] for name, each in entries.items()}
-        image, odds = image_of(model, kind, data if kind[1] else row, values, order, within)
-        taken = jnp.log(jax.random.uniform(use)) < odds
-        values = jax.tree.map(partial(jnp.where, taken), image, values)
-    return values
+    """Metropolis step to an image, which leaves the posterior invariant; the first unit is enough
+    of the data where the likelihood stays."""
+    order, part = tried
+    within = {name: entries[part] for name, entries in parts.items()}
+    image, odds = image_of(model, kind, data, values, order, within)
+    taken = jnp.log(jax.random.uniform(key)) < odds
+    return jax.tree.map(partial(jnp.where, taken), image, values)
 
 
 Order = tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What discrepancies of several kinds share: excess over cells, and what would mend it."""
+"""Excess over cells, and the models that would mend it, for discrepancies of several kinds."""
 
 from __future__ import annotations
 

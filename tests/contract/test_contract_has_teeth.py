@@ -341,7 +341,7 @@ def test_a_sampler_that_stays_in_the_mirror_is_refused(kind, tiny, monkeypatch) 
         model, data = rt.DawidSkene(), rt.datasets.label_crowd(60, 6, 6, 2, seed=0).labels
     backend = rt.PGGibbs(draws=30, warmup=10, chains=2)
     check_backend(backend, model, data)
-    monkeypatch.setattr(modes, "step", lambda model, kinds, parts, row, data, values, *_: values)
+    monkeypatch.setattr(modes, "step", lambda model, kind, parts, data, values, *_: values)
     monkeypatch.setattr(label_switching, "is_collapsed", lambda plan, kind: False)
     gibbs._sweeps.clear_cache()
     with pytest.raises(AssertionError, match="stays in the world where it sets out"):

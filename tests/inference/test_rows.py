@@ -13,6 +13,7 @@ import pytest
 import raters as rt
 from raters.distributions import Votes
 from raters.errors import NotConjugateError
+from raters.inference.polya_gamma.conditionals import BOUNDED
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,14 @@ class ByProduct(rt.Model[rt.Comparisons]):
     """BTL written as a product of a power with the incidence matrix."""
 
     power: int = 1
+    positive: bool = False
 
     blocks = (("worth",),)
 
     def generate(self, data):
         with numpyro.plate("item", data.num_items):
-            worth = numpyro.sample("worth", dist.Normal(0.0, 1.5))
+            prior = dist.HalfNormal(1.5) if self.positive else dist.Normal(0.0, 1.5)
+            worth = numpyro.sample("worth", prior)
         first, second = (jax.nn.one_hot(side, data.num_items) for side in (data.first, data.second))
         logits = (first - second) @ worth**self.power
         with numpyro.plate("comparison", data.num_comparisons):
@@ -43,3 +46,10 @@ def test_what_is_declared_and_not_conjugate_is_refused(tiny) -> None:
     gibbs = rt.PGGibbs(draws=5, warmup=0, chains=1)
     with pytest.raises(NotConjugateError, match=r"block \('worth',\) of ByProduct .* differ by"):
         rt.fit(ByProduct(power=3), tiny, gibbs, seed=0, progress=False)
+
+
+@pytest.mark.parametrize("backend", [rt.PGGibbs(), rt.PGEM(), rt.PGVI(), rt.HMC()])
+def test_entries_with_bounds_that_meet_in_the_same_logits_are_refused(backend, tiny) -> None:
+    """Before anything runs: the normal conditional of a block has no bounds."""
+    program = rt.program.Program(ByProduct(positive=True), tiny)
+    assert BOUNDED in backend.why_not(program)

@@ -1,5 +1,5 @@
-"""What a campaign may ask: what quotas, budget and answers leave of its pool, and whether to ask a
-question that arrives, by its rank among those seen lately; tables of questions."""
+"""Questions that quotas, budget and answers leave of a pool, and whether to ask one that arrives,
+by its rank among those seen lately; tables of questions."""
 
 from __future__ import annotations
 

@@ -33,16 +33,14 @@ from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.sums import (
     Division,
     How,
-    accelerated,
     drawn_weights,
     first_look,
-    refuse_bounds,
     solved,
     sums_of,
 )
 from raters.inference.polya_gamma.ties import log_ratio
 from raters.model import Values, local_sites
-from raters.program import Program, placing, scattered, start_of
+from raters.program import Program, scattered, start_of
 
 # Sweeps of a compiled run, whose values are in memory at once: so many, of so many numbers.
 _SWEEPS, _NUMBERS = 50, 5_000_000
@@ -56,7 +54,7 @@ Chain = Callable[[int, int], Values]
 
 
 class Chart(NamedTuple):
-    """What a sweep is compiled for."""
+    """Plan, images and settings that a sweep is compiled for."""
 
     plan: Plan
     kinds: tuple[modes.Kind, ...]
@@ -64,7 +62,7 @@ class Chart(NamedTuple):
 
 
 class Fixed(NamedTuple):
-    """What a sweep reads beside the data: the first unit, parts of blocks, and parts of images."""
+    """Arrays beside the data: the first unit, parts of blocks, and parts of images."""
 
     row: Any
     divisions: tuple[Division | None, ...]
@@ -92,11 +90,12 @@ def draw_classes(
     classes: dict[str, Any] = {}
     for part in chart.plan.parts:
         model, own = part.model, part.data(data)
-        key, use = jax.random.split(key)
         for site in local_sites(model):
+            key, use = jax.random.split(key)
             drawn = collapsed.drawn(model, own, part.values(values), site, use)
             values, classes[part.name] = values | {part.names[site]: drawn[0]}, drawn[1]
         if part.classes and not local_sites(model):
+            key, use = jax.random.split(key)
             classes[part.name] = latent_classes.drawn(model, own, part.values(values), use)
     counted = tuple(block.sites[0] for block in chart.plan.blocks if block.kind == "counts")
     for (symmetry, broken), (order, _) in zip(chart.kinds, tried, strict=True):
@@ -147,7 +146,6 @@ def draw_block(
                 how = how._replace(weights="given")
             sums.append(sums_of(reading, omega, how))
             omegas[which] = sums[-1].omega
-        refuse_bounds(block, plan.supports, len(sums[0].slots))
         drawn = solved(readings, sums, current, key, chart.how)
     if tie is not None:
         gain = log_ratio(plan, tie, fixed.row, values, drawn, current)
@@ -170,11 +168,11 @@ def draw_rest(
     if plan.free or plan.scales:
         # With the classes summed out again; the next sweep draws them anew.
         values = sweep.visit_free(plan, row, data, values, free_key, True)
-    for kind, within, (order, part) in zip(chart.kinds, fixed.within, tried, strict=True):
+    for kind, parts, order_and_part in zip(chart.kinds, fixed.within, tried, strict=True):
         if not label_switching.is_collapsed(plan, kind):
             image_key, use = jax.random.split(image_key)
-            at = fixed.row, data, values, ((order, part),), use
-            values = modes.step(plan.model, (kind,), (within,), *at)
+            whole = data if kind[1] else row
+            values = modes.step(plan.model, kind, parts, whole, values, order_and_part, use)
     return values
 
 
@@ -197,18 +195,18 @@ class Kernel:
         """Return the sweeps of a program; `values` are any of its sites."""
         plan = plans.plan(program, values)
         data, row = sweep.on_devices(program), program.data.take(slice(0, 1))
-        mesh = placing.mesh_of(data)
-        how = How("draw", mesh, accelerated=accelerated())
+        how = How.of("draw", data)
         divisions: tuple[Division | None, ...] = (None,) * len(plan.blocks)
         if not plan.on_host:
             values = _on_device(values)
-            classes = sweep.any_classes(plan, data, values)
+            shapes = jax.eval_shape(partial(sweep.expected_classes, plan, data), values)
+            classes = jax.tree.map(lambda one: jnp.ones(one.shape), shapes)
             read = partial(sweep.readings_of, plan, data=data, values=values, classes=classes)
             readings = [
                 [] if block.kind == "counts" else read(place)
                 for place, block in enumerate(plan.blocks)
             ]
-            single, divisions = first_look(readings, mesh)
+            single, divisions = first_look(readings, how.mesh)
             how = how._replace(single=single)
         chart = Chart(plan, tuple(one.kind for one in images), how)
         within = tuple(dict(one.parts) for one in images)
@@ -239,7 +237,8 @@ class Kernel:
     def _advanced(self, values: Values, rng: Rng, number: int) -> Values:
         """Return the values after at most so many sweeps, compiled."""
         size = sum(np.size(value) for value in values.values())
-        most = int(np.clip(_NUMBERS // max(size, 1), 1, _SWEEPS))
+        most = 1 if self.data.num_rows > _MANY else _SWEEPS
+        most = min(most, max(1, _NUMBERS // max(size, 1)))
         number = min(number, most)
         tried = modes.tries(self.images, rng, (most,))
         given = self.data, _on_device(values), tried, augmentation.key_of(rng), number
@@ -250,14 +249,13 @@ class Kernel:
         """Return the values after a sweep with choices from sets, which are drawn on the host."""
         plan = self.chart.plan
         tried = jax.tree.map(lambda some: some[0], modes.tries(self.images, rng, (1,)))
-        keys, weights = (augmentation.key_of(rng) for _ in range(2)), sweep.Weights("draw", rng)
-        given = self.chart, self.fixed, self.data
-        drawn, classes = _classes(*given, _on_device(values), tried, next(keys))
+        given, weights = (self.chart, self.fixed, self.data), sweep.Weights("draw", rng)
+        drawn, classes = _classes(*given, _on_device(values), tried, augmentation.key_of(rng))
         values = {name: np.asarray(value) for name, value in drawn.items()}
         for block in plan.blocks:
             conditional = sweep.conditional(plan, self.data, values, block, weights, classes, cache)
             values = block.put(values, conditional.draw(rng, block.current(values)))
-        values = _rest(*given, _on_device(values), tried, next(keys))
+        values = _rest(*given, _on_device(values), tried, augmentation.key_of(rng))
         return {name: np.asarray(value)[None] for name, value in values.items()}
 
 

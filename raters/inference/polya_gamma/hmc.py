@@ -297,7 +297,11 @@ def _moved(
     key, use = jax.random.split(key)
     joint = partial(log_prior, plan.model, row)
     values = line.visit(joint, plan.supports, plan.scales, (), values, use, visits=_VISITS)
-    return modes.step(plan.model, kinds, parts, row, data, values, tried, key)
+    for kind, own, order_and_part in zip(kinds, parts, tried, strict=True):
+        key, use = jax.random.split(key)
+        whole = data if kind[1] else row
+        values = modes.step(plan.model, kind, own, whole, values, order_and_part, use)
+    return values
 
 
 # Least precision of a coordinate, which the prior may not have at a point, and the largest ratio of

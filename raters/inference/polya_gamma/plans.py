@@ -13,7 +13,7 @@ from raters.errors import NotConjugateError
 from raters.inference.arrays import Sites
 from raters.inference.polya_gamma import collapsed, detection, latent_classes, panels, sets
 from raters.inference.polya_gamma.colours import coloured
-from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
+from raters.inference.polya_gamma.conditionals import BOUNDED, DENSE_LIMIT
 from raters.inference.polya_gamma.moves import Move, check_moves, column_of, moves_of
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
 from raters.inference.polya_gamma.set_likelihood import Separate
@@ -181,15 +181,18 @@ def _why_not(program: Program[Any]) -> str | None:
     def read(values: Values) -> None:
         classes = latent_classes.expected_in(program, sample, values)
         for block in (one for one in blocks if one.kind != "counts"):
-            correlated = rows_of(model, sample, values, block, classes).prior.across is not None
+            rows = rows_of(model, sample, values, block, classes)
             bounded = [
                 name for name in block.sites if not sets.is_unbounded(program.supports, name)
             ]
-            if correlated and bounded:
+            if rows.prior.across is not None and bounded:
                 raise NotImplementedError(
                     f"{bounded[0]!r} has bounds, in a block with a multivariate normal"
                     " prior; give it a block of its own"
                 )
+            alone = rows.entry is not None and len(rows.entry) == 1
+            if bounded and not alone and not sets.chooses(program):
+                raise NotImplementedError(BOUNDED)
 
     try:
         # In the precision of a run.

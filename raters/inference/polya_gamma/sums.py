@@ -21,7 +21,6 @@ from raters.inference.arrays import EntryArray, PerRow, Rng, Scalar
 from raters.inference.base import warn
 from raters.inference.polya_gamma import augmentation
 from raters.inference.polya_gamma.conditionals import (
-    BOUNDED,
     DENSE_LIMIT,
     MOST_STEPS,
     Conditional,
@@ -31,9 +30,8 @@ from raters.inference.polya_gamma.conditionals import (
     drawn_entries,
 )
 from raters.inference.polya_gamma.rows import Block, Rows, record
-from raters.inference.polya_gamma.sets import is_unbounded
 from raters.model import Model, Values
-from raters.program import Supports, placing
+from raters.program import placing
 from raters.program.placing import everywhere
 
 # Copies of a sum on an accelerator, between which neighbouring rows alternate: they mostly have an
@@ -46,13 +44,19 @@ _LARGEST_PART = 64
 
 
 class How(NamedTuple):
-    """How rows are weighed and added up: static in compiled functions."""
+    """Weights of rows and settings of their sums, static in compiled functions."""
 
     weights: Literal["mean", "curvature", "draw", "given"]
     mesh: Mesh | None = None
     single: bool = False
     accelerated: bool = False
     limit: int = DENSE_LIMIT
+
+    @classmethod
+    def of(cls, weights: Any, data: Any, limit: int = DENSE_LIMIT) -> How:
+        """Return the settings for data where they are."""
+        accelerated = jax.default_backend() != "cpu"
+        return cls(weights, placing.mesh_of(data), accelerated=accelerated, limit=limit)
 
 
 class Division(NamedTuple):
@@ -487,14 +491,3 @@ def _division_of(readings: list[Reading], entry: Int[Array, "slot row"] | None) 
     empty = np.ones((len(count), count.max()))
     empty[part, place] = 0.0
     return Division(jnp.asarray(part), jnp.asarray(place), jnp.asarray(empty))
-
-
-def accelerated() -> bool:
-    """Return whether JAX computes on an accelerator."""
-    return jax.default_backend() != "cpu"
-
-
-def refuse_bounds(block: Block, supports: Supports, slots: int) -> None:
-    """Raise for entries with bounds that meet in the same logits."""
-    if slots != 1 and not all(is_unbounded(supports, name) for name in block.sites):
-        raise NotImplementedError(BOUNDED)

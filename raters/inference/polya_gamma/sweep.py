@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -27,15 +27,7 @@ from raters.inference.polya_gamma.conditionals import (
 from raters.inference.polya_gamma.plans import Part, Plan
 from raters.inference.polya_gamma.rows import Block
 from raters.inference.polya_gamma.set_likelihood import Summed
-from raters.inference.polya_gamma.sums import (
-    Division,
-    How,
-    Reading,
-    Sums,
-    accelerated,
-    on_host,
-    sums_of,
-)
+from raters.inference.polya_gamma.sums import Division, How, Reading, Sums, on_host, sums_of
 from raters.inference.polya_gamma.ties import Tied
 from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
 from raters.model import Values
@@ -45,8 +37,6 @@ from raters.program import Program, densities, placing
 # all. At 20,000 votes ten visits cost a fifth of the Pólya-Gamma draws, and doubled to quadrupled
 # the smallest effective sample size of Extended-BTL.
 _VISITS, _LINES = 10, 60
-
-Step = Callable[[line.Line, Array], Array]
 
 
 class Ascent(NamedTuple):
@@ -105,18 +95,6 @@ def on_devices(program: Program[Any]) -> Any:
     return program.placed()
 
 
-def any_classes(plan: Plan, data: Any, values: Values) -> dict[str, Any]:
-    """Return arrays of the shape of the classes of each part, of which nothing is computed."""
-    shapes = {
-        part.name: jax.eval_shape(
-            partial(latent_classes.expected, part.model), part.data(data), part.values(values)
-        )[0]
-        for part in plan.parts
-        if part.classes
-    }
-    return jax.tree.map(lambda one: jnp.ones(one.shape, one.dtype), shapes)
-
-
 # ------------------------------------------------------------------------------------- classes
 
 
@@ -145,7 +123,7 @@ class Weights:
     def sums(self, name: str, reading: Reading, how: How) -> Sums:
         """Return the sums over the rows of a block in a part."""
         which = name, reading.block.kind, reading.block.column
-        how, given = how._replace(weights=self.kind), self.drawn.get(which)
+        given = self.drawn.get(which)
         if given is not None:
             how = how._replace(weights="given")
         elif self.rng is not None:
@@ -210,7 +188,7 @@ def _of_rows(
 ) -> Conditional:
     """Return the conditional of a block from rows with Pólya-Gamma weights."""
     limit = DENSE_LIMIT if as_arrays or weights.kind == "draw" else MODE_LIMIT
-    how = How("mean", placing.mesh_of(readings[0].data), False, accelerated(), limit)
+    how = How.of(weights.kind, readings[0].data, limit)
     pairs = zip(parts, readings, strict=True)
     sums = [weights.sums(part.name, reading, how) for part, reading in pairs]
     return on_host(readings, sums, how, as_arrays=as_arrays)
