@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import raters as rt
+from raters.errors import ConvergenceWarning
 from raters.inference.polya_gamma import gibbs, plans, sums, sweep
 from raters.inference.polya_gamma.sums import How, Reading
 from raters.program import Program, placing, scattered
@@ -23,6 +24,12 @@ SIGNED, TYPES, TIES = (
     rt.MixtureBTL(num_types=2),
     rt.BTL(ties="rao-kupper"),
 )
+
+
+def clear() -> None:
+    """Forget compiled sums and solutions, which hold what a test replaces."""
+    sums.sums_of.clear_cache()
+    sums.solved.clear_cache()
 
 
 @pytest.fixture(autouse=True)
@@ -74,11 +81,11 @@ def test_rows_in_pieces_have_the_same_sums(votes, monkeypatch) -> None:
     reading, how = readings(SIGNED, votes.padded(64))[0], How("curvature", limit=10)
     whole = sums.sums_of(reading, None, how)
     monkeypatch.setattr(placing, "PIECE", 16)
-    jax.clear_caches()
+    clear()
     pieces = sums.sums_of(reading, None, how)
     drawn = sums.sums_of(reading, jax.random.key(0), how._replace(weights="draw"))
     again = sums.sums_of(reading, drawn.omega, how._replace(weights="given"))
-    jax.clear_caches()
+    clear()
     assert pieces.omega is None
     assert drawn.omega.shape == (64,)
     close(whole, pieces, 1e-12)
@@ -99,9 +106,9 @@ def test_sums_of_an_accelerator_are_the_same(model, entries, votes, tied, monkey
         close(plain, sums.sums_of(reading, None, how._replace(accelerated=True)), 1e-12)
         with monkeypatch.context() as patch:
             patch.setattr(placing, "PIECE", 16)
-            jax.clear_caches()
+            clear()
             pieces = sums.sums_of(reading, None, how._replace(accelerated=True))
-        jax.clear_caches()
+        clear()
         close(plain, pieces, 1e-5)
         jax.tree.map(np.testing.assert_array_equal, pieces.prior, plain.prior)
 
@@ -115,7 +122,7 @@ def test_draws_have_the_mean_and_the_covariance_of_the_conditional(solver, tiny)
     of_all = sums.sums_of(reading, None, how._replace(limit=100))
     normal = sums.on_host([reading], [of_all], how, as_arrays=True)
     if solver == "parts":
-        division = sums.first_look([[reading]], None)[1][0]
+        division = sums.first_look([[reading]], how)[1][0]
         assert len(division.empty) == len(tiny.annotators)
         reading = dataclasses.replace(reading, division=division)
     found = sums.sums_of(reading, None, how)
@@ -136,12 +143,24 @@ def test_draws_have_the_mean_and_the_covariance_of_the_conditional(solver, tiny)
     assert np.abs(moments).max() < 5.5
 
 
-def test_single_votes_are_seen(votes) -> None:
+@pytest.mark.slow
+def test_gradients_that_stop_too_early_are_warned_of(tiny, monkeypatch) -> None:
+    """From the compiled function, with the residual."""
+    monkeypatch.setattr(sums, "MOST_STEPS", 1)
+    clear()
+    reading, how = readings(rt.BTL(), tiny)[0], How("mean", limit=1)
+    found = sums.on_host([reading], [sums.sums_of(reading, None, how)], how, as_arrays=False)
+    with pytest.warns(ConvergenceWarning, match="after 1 steps"):
+        found.mode(np.zeros(found.size))
+    clear()
+
+
+def test_the_number_of_votes_of_a_row_chooses_the_sampler(votes) -> None:
     each = hand.votes((0, 1, 0), (1, 2, 0), (2, 0, 1), (0, 1, 1))
     twice = dataclasses.replace(each, count=np.array([1.0, 2.0, 1.0, 1.0], np.float32))
-    for data, single in ((votes, False), (each, True), (twice, False)):
-        kernel = gibbs.Kernel.of(Program(rt.BTL(), data), rt.BTL().start(data))
-        assert kernel.chart.how.single == single
+    for data, single, few in ((votes, False, False), (each, True, True), (twice, False, True)):
+        how = gibbs.Kernel.of(Program(rt.BTL(), data), rt.BTL().start(data)).chart.how
+        assert (how.single, how.host) == (single, few)
 
 
 # ------------------------------------------------------------------------ several virtual devices

@@ -100,12 +100,12 @@ def key_of(rng: Rng) -> Any:
 # Terms of the series that are drawn. At x = 0 the rest has 3 % of the mean and .01 % of the
 # variance.
 _SERIES_TERMS = 6
-# From so many rows on, some with more than one vote, Devroye's sampler on the host is faster.
+# From so many rows on, of few votes each, Devroye's sampler on the host is faster.
 _MANY = 4000
 
 
 def draw_compiled(key: Array, count: PerRow, logits: PerRow, *, single: bool, host: bool) -> PerRow:
-    """Draw ω ~ PG(count, logits) in a compiled function, on the `host` where that is faster."""
+    """Draw ω ~ PG(count, logits) in a compiled function; many of them on the `host`, if asked."""
     if not host or single or logits.size < _MANY:
         return draw_series(key, count, logits, single=single)
     # The threads of callbacks have no float64.

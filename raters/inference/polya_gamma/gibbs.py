@@ -206,8 +206,7 @@ class Kernel:
                 [] if block.kind == "counts" else read(place)
                 for place, block in enumerate(plan.blocks)
             ]
-            single, divisions = first_look(readings, how.mesh)
-            how = how._replace(single=single)
+            how, divisions = first_look(readings, how)
         chart = Chart(plan, tuple(one.kind for one in images), how)
         within = tuple(dict(one.parts) for one in images)
         return cls(chart, Fixed(row, divisions, within), data, images)

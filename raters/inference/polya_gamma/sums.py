@@ -39,6 +39,9 @@ from raters.program.placing import everywhere
 _COPIES, _ENTRIES = 256, 1 << 20
 # Longest vector of float32 that is one atomic operation.
 _LONGEST = 4
+# Mean number of votes of a row up to which Devroye's sampler, whose cost is proportional to it, is
+# the faster one.
+_FEW_VOTES = 3.0
 # Parts with more entries than this are solved by conjugate gradients together with all others.
 _LARGEST_PART = 64
 
@@ -49,6 +52,7 @@ class How(NamedTuple):
     weights: Literal["mean", "curvature", "draw", "given"]
     mesh: Mesh | None = None
     single: bool = False
+    host: bool = False
     accelerated: bool = False
     limit: int = DENSE_LIMIT
 
@@ -172,10 +176,8 @@ def drawn_weights(key: Array, votes: PerRow, logits: PerRow, how: How) -> PerRow
     """Draw ω of each row, or several of each."""
     # Row by row, so that the numbers do not depend on how many rows of count 0 come behind.
     votes, each = votes.T, logits.T
-    host = not how.accelerated and how.mesh is None
-    drawn = augmentation.draw_compiled(
-        key, votes.ravel(), each.ravel(), single=how.single, host=host
-    )
+    given = key, votes.ravel(), each.ravel()
+    drawn = augmentation.draw_compiled(*given, single=how.single, host=how.host)
     return drawn.reshape(each.shape).T
 
 
@@ -448,29 +450,31 @@ def on_host(readings: list[Reading], sums: list[Sums], how: How, *, as_arrays: b
 # ------------------------------------------------------------------------------- what is read once
 
 
-def first_look(
-    readings: list[list[Reading]], mesh: Mesh | None
-) -> tuple[bool, tuple[Division | None, ...]]:
-    """Return whether no row has more than one vote, and the parts that each block falls into."""
-    most, entries = _looked_at(readings, mesh)
+def first_look(readings: list[list[Reading]], how: How) -> tuple[How, tuple[Division | None, ...]]:
+    """Return the settings for the numbers of votes, and the parts that each block falls into."""
+    most, mean, entries = _looked_at(readings, how.mesh)
     divisions = [_division_of(*block) for block in zip(readings, entries, strict=True)]
-    return bool(most <= 1), tuple(divisions)
+    host = bool(mean < _FEW_VOTES) and not how.accelerated and how.mesh is None
+    return how._replace(single=bool(most <= 1), host=host), tuple(divisions)
 
 
 @partial(jax.jit, static_argnums=1)
-def _looked_at(readings: list[list[Reading]], mesh: Mesh | None) -> tuple[Scalar, list[Any]]:
-    """Return the largest number of votes of a row, and the entries of blocks that may divide."""
-    most, entries = jnp.zeros(()), []
+def _looked_at(
+    readings: list[list[Reading]], mesh: Mesh | None
+) -> tuple[Scalar, Scalar, list[Any]]:
+    """Return the largest number of votes of a row, the largest mean number of a block, and the
+    entries of blocks that may divide."""
+    most, mean, entries = jnp.zeros(()), jnp.zeros(()), []
     for block in readings:
         rows = [reading.rows() for reading in block]
-        if any(reading.block.kind != "class" for reading in block):
-            most = jnp.stack([most, *(one.votes.max() for one in rows)]).max()
+        for votes in (one.votes for one in rows if block[0].block.kind != "class"):
+            most, mean = jnp.maximum(most, votes.max()), jnp.maximum(mean, votes.mean())
         may = len(rows) == 1 and rows[0].entry is not None and len(rows[0].entry) > 1
         may = may and mesh is None and rows[0].prior.across is None
         may = may and block[0].block.kind == "rows" and not block[0].block.colours
         may = may and any(jnp.ndim(block[0].values[name]) > 1 for name in block[0].block.sites)
         entries.append(rows[0].stacked().entry if may else None)
-    return everywhere(most, mesh), entries
+    return *everywhere((most, mean), mesh), entries
 
 
 def _division_of(readings: list[Reading], entry: Int[Array, "slot row"] | None) -> Division | None:
