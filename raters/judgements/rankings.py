@@ -230,8 +230,7 @@ class Rankings(Judgements):
         if number is not None:
             number = one_each(of, columns["count"], number, names)
         cells, by = (of, what, place), (who, annotator_names)
-        data = cls._of(cells, len(names), item_names, by, number, unranked, "rank")
-        return data.aggregate() if aggregate else data
+        return cls._of(cells, len(names), item_names, by, number, unranked, "rank", aggregate)
 
     @classmethod
     def from_wide(
@@ -289,8 +288,7 @@ class Rankings(Judgements):
         row, column = np.nonzero(in_place >= 0)
         cells, by = (row, in_place[row, column], column + 1), rankers(columns, annotators)
         number = len(in_place), item_names
-        data = cls._of(cells, *number, by, columns.counts(), unranked, "places")
-        return data.aggregate() if aggregate else data
+        return cls._of(cells, *number, by, columns.counts(), unranked, "places", aggregate)
 
     @classmethod
     def from_best_worst(
@@ -357,8 +355,7 @@ class Rankings(Judgements):
         cells, item_names = _best_and_worst(columns, items)
         by = rankers(columns, annotators)
         number = columns.rows, item_names
-        data = cls._of(cells, *number, by, columns.counts(), "not offered", "best")
-        return data.aggregate() if aggregate else data
+        return cls._of(cells, *number, by, columns.counts(), "not offered", "best", aggregate)
 
     @classmethod
     def _of(
@@ -370,6 +367,7 @@ class Rankings(Judgements):
         count: Numbers | None,
         unranked: Unranked | None,
         role: str,
+        aggregate: bool,
     ) -> Rankings:
         """So many rankings of cells: number of the ranking, code of the item, and its place."""
         order = np.lexsort(cells[1::-1])
@@ -387,7 +385,8 @@ class Rankings(Judgements):
         offered[ranking, position], places[ranking, position] = item, place
         depth, named = (places > 0).sum(1).astype(np.int32), (places < 0).any(1).astype(np.int32)
         lowest = named if named.any() else None
-        return cls(by[0], depth, count, offered, places, by[1], items, lowest)
+        data = cls(by[0], depth, count, offered, places, by[1], items, lowest)
+        return data.aggregate() if aggregate else data
 
     # ---------------------------------------------------------------- facts
 
