@@ -152,7 +152,7 @@ def test_whole_numbers_of_numpy_are_whole_numbers(number):
     names = {name: getattr(room, name) for room in (rt, rt.models) for name in dir(room)}
     for made in (
         rt.NUTS(draws=number, max_tree_depth=number),
-        rt.HMC(sweeps=number),
+        rt.HMC(warmup=number),
         rt.SVI(batch_size=number),
         rt.models.FactorBTL(num_dimensions=number),
         rt.models.IdealPoint(num_dimensions=number),

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import raters as rt
+from raters.errors import SettingError
 from raters.fitting.storage import from_json, shown, to_json
+from raters.inference import Backend
 from raters.model import Model, Scale, Shift, Sign, identify
 
 MODELS = [
@@ -25,6 +27,14 @@ def test_a_model_is_rebuilt_from_its_text(model):
     assert again == model
     assert hash(again) == hash(model)
     assert shown(to_json(model)) == repr(model)
+
+
+def test_a_back_end_of_an_earlier_version_is_rebuilt_without_what_has_gone():
+    text = to_json(rt.HMC(draws=7)).replace('"draws": 7', '"draws": 7, "sweeps": 100')
+    assert from_json(text, (Backend,), "back-end") == rt.HMC(draws=7)
+    text = to_json(rt.BTL()).replace('"fields": {', '"fields": {"gone": 1, ')
+    with pytest.raises(SettingError, match="cannot rebuild"):
+        from_json(text, (Model,), "model")
 
 
 def test_models_that_differ_are_told_apart():

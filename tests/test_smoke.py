@@ -14,7 +14,7 @@ BACKENDS = (
     rt.PGEM(draws=40),
     rt.NUTS(draws=40, warmup=60, chains=2),
     rt.SVI(steps=500, draws=40),
-    rt.HMC(draws=40, warmup=40, sweeps=20, chains=2),
+    rt.HMC(draws=40, warmup=60, chains=2),
     rt.PGVI(draws=40),
 )
 

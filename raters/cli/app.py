@@ -69,7 +69,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--from": _one("TOOL", "the tool that wrote FILE: label-studio or argilla", dest="source"),
     "--people": _several("USER=NAME", "who is who there"),
     "--correct": _flag("let an answer replace another"),
-    "--quick": _flag("fit nothing; only count"),
+    "--quick": _flag("an approximate answer, in seconds"),
     "--rate": _one("NUMBER", "share to be asked (0.1)", type=float),
     "--to": _one("FORM", "csv, label-studio, argilla, or judgements (all)", required=True),
     "--texts": _one("FILE", "table with columns item and text"),
@@ -82,7 +82,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "name": _one("NAME", nargs="?"),
 }
 _FIT = "--kind --model --backend --set --drop-bad-rows --seed --quiet"
-_AUDIT = f"{_FIT} --gold --reference --trust-crowd --level --with --out --force"
+_AUDIT = f"{_FIT} --quick --gold --reference --trust-crowd --level --with --out --force"
 _TEXTS = {
     "audit": "Rank or label the items, audit the annotators, and say what to ask next.",
     "report": "Report a table or a saved result: printed, or as a page to hand on.",
@@ -102,8 +102,8 @@ _TEXTS = {
 _TAKES = {
     "audit": f"{_AUDIT} --threshold --cost --drop --report",
     "report": _AUDIT,
-    "fit": f"{_FIT} --out --force",
-    "rank": f"{_FIT} --level --out --force",
+    "fit": f"{_FIT} --quick --out --force",
+    "rank": f"{_FIT} --quick --level --out --force",
     "suggest": f"{_FIT} --batch-size --size --again --out --force",
     "simulate": "--design --set --seed --out --quiet --force",
     "models": "name",
@@ -126,6 +126,7 @@ _OF_COMMAND: dict[str, dict[str, dict[str, Any]]] = {
     "simulate": {"--out": _one("FILE", "the table", required=True)},
     "campaign start": {"--out": _JOURNAL, "--set": _POLICY},
     "campaign consider": {"file": _one("FILE")},
+    "campaign status": {"--quick": _flag("fit nothing; only count")},
     "campaign export": {"--out": _one("FILE", "where to write it", required=True)},
 }
 

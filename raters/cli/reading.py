@@ -29,7 +29,7 @@ from raters.errors import DataError, SettingError, refuse
 from raters.errors.validation import instance, is_list
 from raters.fitting.result import data_of, model_of
 from raters.inference import Backend
-from raters.inference.defaults import default_backend
+from raters.inference.defaults import default_backend, quick_backend
 from raters.judgements import scanned
 from raters.judgements.base import Judgements
 from raters.judgements.names import name_text, plural
@@ -543,15 +543,16 @@ def task_of(given: Namespace, *owners: Any) -> tuple[Task, list[Any]]:
     file, settings = str(given.file), settings_of(given)
     if given.file.suffix == ".nc":
         own = model_asked(given.model)  # Its module knows the classes that the file names.
-        if given.roles or isinstance(own, type) or given.backend or (given.set and not owners):
+        asked = given.backend or getattr(given, "quick", False)
+        if given.roles or isinstance(own, type) or asked or (given.set and not owners):
             raise SettingError(
                 f"{file!r} is a saved result, which has its data and its fit; leave out the"
                 " options of columns, models and back-ends"
             )
-        asked = kind_asked(given.kind)
+        kind = kind_asked(given.kind)
         result = read_result(given.file)
         program = Program(model_of(result), data_of(result))
-        if asked not in (None, kind_of(program.data)):
+        if kind not in (None, kind_of(program.data)):
             raise SettingError(f"--kind {given.kind} is not the kind of {file!r}; leave it out")
         return Task(given, program, stored=result), built(settings, *owners)
     named = backends_given(given)
@@ -561,6 +562,9 @@ def task_of(given: Namespace, *owners: Any) -> tuple[Task, list[Any]]:
         if role in given.roles and axis not in program.axes:
             problem = f"is of no use to {dashed(type(model).__name__)}"
             refuse(role, given.roles[role], problem, "leave it out, or name a model that reads it")
-    backend = named[0] if named else default_backend(model, data)
+    default = quick_backend if getattr(given, "quick", False) else default_backend
+    if named and default is quick_backend:
+        raise SettingError("--quick chooses the back-end; leave out --quick or --backend")
+    backend = named[0] if named else default(model, data)
     _, backend, *others = built(settings, model, backend, *owners)
     return Task(given, program, backend), others

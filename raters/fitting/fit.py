@@ -27,7 +27,7 @@ from raters.fitting import parts
 from raters.fitting import result as results
 from raters.fitting.storage import shown, to_json
 from raters.inference import Backend, Draws, importance, mode_shares
-from raters.inference.defaults import default_backend
+from raters.inference.defaults import default_backend, quick_backend
 from raters.inference.identification import identified
 from raters.inference.mixing import warn_unless_converged
 from raters.judgements.base import Judgements
@@ -51,6 +51,7 @@ def fit(
     backend: Backend | None = None,
     *,
     seed: int,
+    quick: bool = False,
     start: xr.DataTree | None = None,
     progress: bool = True,
     log_likelihood: bool | None = None,
@@ -67,9 +68,13 @@ def fit(
         arguments of the function, as a mapping or a table.
     backend : Backend, optional
         ``rt.PGGibbs()``, ``rt.NUTS()``, ``rt.SVI()``, ``rt.PGEM()``, ``rt.PGVI()`` or
-        ``rt.HMC()``; by default an exact one, chosen by the model and the data.
+        ``rt.HMC()``; by default an exact one, chosen by the model and the data, whose chains end as
+        soon as they have mixed.
     seed : int
         The same seed gives the same draws.
+    quick : bool
+        An approximation in seconds by `PGVI`, `PGEM` or `SVI` where no back-end is given; its
+        attribute ``pareto_k`` says how far to trust it.
     start : xarray.DataTree, optional
         An earlier result of the same model on data of the same names, by any back-end, to set out
         from. Saves warm-up, and changes nothing of what is estimated.
@@ -101,7 +106,10 @@ def fit(
     keep_compiled()
     data = read_by(model, data)
     check_types(model, data, seed)
-    backend = default_backend(model, data) if backend is None else backend
+    if backend is None:
+        backend = (quick_backend if quick else default_backend)(model, data)
+    elif quick:
+        refuse("quick", quick, "chooses the back-end, and one is given", "leave one out")
     if mesh is not None and not data.axes:
         problem = f"divides rows over devices, and {model!r} reads all of them at once"
         refuse("mesh", problem=problem, expected="leave it out")

@@ -16,6 +16,7 @@ import numpyro.distributions as dist
 
 from raters.distributions.priors import made, parameters_of
 from raters.errors import SettingError
+from raters.inference import Backend
 from raters.judgements.stored import imported_class, qualified_name
 from raters.program.functions import FUNCTIONS, function_name, short_name
 from raters.terms import Term
@@ -82,7 +83,10 @@ def _decoded(value: Any, expected: tuple[type, ...]) -> Any:
         parameters = {name: _decoded(part, ()) for name, part in value["parameters"].items()}
         return made(value["distribution"], parameters)
     cls = imported_class(value["class"], (*expected, Term))
-    return cls(**{name: _decoded(part, expected) for name, part in value["fields"].items()})
+    fields = value["fields"]
+    if expected == (Backend,):  # Settings of earlier versions say nothing of the draws that are.
+        fields = {name: part for name, part in fields.items() if hasattr(cls, name)}
+    return cls(**{name: _decoded(part, expected) for name, part in fields.items()})
 
 
 def _known_function(name: Any) -> Any:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import abc
 import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
-from threading import Event
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -118,23 +115,6 @@ def numpy_seeds(key: Array, number: int) -> list[np.random.SeedSequence]:
 def jax_keys(rng: np.random.Generator, number: int) -> Array:
     """Independent JAX keys from a NumPy generator."""
     return jax.random.split(jax.random.key(rng.integers(2**32, dtype=np.uint64)), number)
-
-
-def in_threads[Chain, Run](
-    run: Callable[[Chain], Run], chains: Sequence[Chain], stop: Event, at_once: int | None = None
-) -> list[Run]:
-    """Run chains, each in a thread of its own."""
-    with ThreadPoolExecutor(at_once or len(chains)) as pool:
-        try:
-            futures = [pool.submit(run, chain) for chain in chains]
-            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            for future in done:  # An error, before those of the chains that it ends.
-                future.result()
-        finally:
-            # After Ctrl-C (while chains are being started, too) or an error the chains end at
-            # their next sweep.
-            stop.set()
-        return [future.result() for future in futures]
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

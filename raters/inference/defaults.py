@@ -1,10 +1,8 @@
 """Back-ends for models where none is given.
 
-Measured by ``benchmarks/default_backends.py``: draws of item responses by Gibbs depend on each
-other for hundreds of sweeps, where Hamiltonian Monte Carlo needs a few trajectories, and the
-No-U-Turn Sampler is the one without divergences where slopes are learned from little. Both are for
-up to 2,500 parameters. Chains of labels of several classes need up to some ten times the usual
-number of sweeps.
+Measured by ``benchmarks/default_backends.py``: Hamiltonian Monte Carlo has more effective draws per
+second than Gibbs on votes and responses, but where effects of a learned scale are hardly known; the
+No-U-Turn Sampler is the one without divergences where slopes are learned from little.
 """
 
 from __future__ import annotations
@@ -15,33 +13,49 @@ from raters.errors import RatersError
 from raters.inference.base import Backend
 from raters.inference.nuts import NUTS
 from raters.inference.polya_gamma import detection
+from raters.inference.polya_gamma.em import PGEM
 from raters.inference.polya_gamma.gibbs import PGGibbs
 from raters.inference.polya_gamma.hmc import HMC
-from raters.judgements.labels import Labels
+from raters.inference.polya_gamma.vi import PGVI
+from raters.inference.svi import SVI
+from raters.judgements.comparisons import Comparisons
 from raters.judgements.responses import Responses
+from raters.model import Spread, facts_of
 from raters.program import Program
 
-# Times as many sweeps as usual that chains of labels and responses may take.
+# Times as many draws as usual that chains may take.
 _LONGEST = 16
-# Responses of each person from which on its ability is known well enough for HMC.
-_FEWEST = 20
+# Responses of each person, and votes in all, from which on parameters are known well enough for
+# Hamiltonian Monte Carlo.
+_FEWEST, _FEWEST_VOTES = 20, 500
 
 
-def default_backend(model: Any, data: Any, *, quick: bool = False) -> Backend:
+def default_backend(model: Any, data: Any, *, short: bool = False) -> Backend:
     """An exact back-end that suits a model."""
     if not _has_blocks(model, data):
-        return NUTS(draws=250, warmup=250, chains=2) if quick else NUTS()
-    if quick:
+        return NUTS(draws=250, warmup=250, chains=2) if short else NUTS()
+    if short:
         return PGGibbs(draws=250, warmup=100, chains=2)
-    if isinstance(data, Responses) and isinstance(data, model.data_type):
-        program = Program(model, data)
-        if HMC().why_not(program) is None:
-            few = data.num_judgements < _FEWEST * data.num_persons
-            if "discrimination" in program.sites or (few and "slope" in program.sites):
-                return NUTS()
-            if not few:
-                return HMC()
-    return PGGibbs(longest=_LONGEST if isinstance(data, Labels | Responses) else 1)
+    gibbs = PGGibbs(longest=_LONGEST)
+    if not isinstance(data, Comparisons | Responses) or not isinstance(data, model.data_type):
+        return gibbs
+    program, hmc = Program(model, data), HMC(longest=_LONGEST)
+    if hmc.why_not(program) is not None:
+        return gibbs
+    if isinstance(data, Responses):
+        few = data.num_judgements < _FEWEST * data.num_persons
+        learned = "discrimination" in program.sites or (few and "slope" in program.sites)
+        return NUTS() if learned else gibbs if few else hmc
+    few = data.num_judgements < _FEWEST_VOTES or facts_of(model, Spread)
+    return gibbs if few else hmc
+
+
+def quick_backend(model: Any, data: Any) -> Backend:
+    """An approximate back-end that takes a model, the fastest first."""
+    program = Program(model, data)
+    votes = isinstance(data, Comparisons | Responses)
+    able: list[Backend] = [PGVI(), PGEM()] if votes else [PGEM()]
+    return next((one for one in able if one.why_not(program) is None), SVI())
 
 
 def _has_blocks(model: Any, data: Any) -> bool:

@@ -99,14 +99,23 @@ def worst(values: dict[str, np.ndarray]) -> Worst:
     return Worst(rhat, ess)
 
 
-def times_longer(values: dict[str, np.ndarray], most: int) -> int:
-    """Factor by which chains would have to be longer for both diagnostics; 1 beyond the most."""
+def times_longer(values: dict[str, np.ndarray]) -> float:
+    """Factor by which chains would have to be longer for both diagnostics; 1 where they need not.
+
+    Of a site with many entries, some are looked at.
+    """
     chains, number = next(iter(values.values())).shape[:2]
     if number < FEWEST_DRAWS or not known(values):
-        return 1
-    (rhat, _), (ess, _) = worst(values)
+        return np.inf
+    (rhat, _), (ess, _) = worst({name: _some(draws) for name, draws in values.items()})
     times = np.fmax((rhat - 1) / (LARGEST_RHAT - 1), FEWEST_DRAWS * chains / ess)
-    return int(np.ceil(_MARGIN * times)) if 1 < times <= most / _MARGIN else 1
+    return float(np.ceil(_MARGIN * times)) if _MARGIN * times > 1 else 1.0
+
+
+def _some(draws: Float[np.ndarray, "chain draw *entry"]) -> Float[np.ndarray, "chain draw some"]:
+    """Draws of evenly spread entries."""
+    flat = draws.reshape(*draws.shape[:2], -1)
+    return flat[:, :, :: -(-flat.shape[2] // _AT_ONCE)]
 
 
 def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -> dict[str, float]:

@@ -81,7 +81,7 @@ MORE = {
 GIBBS = rt.PGGibbs(draws=40, warmup=20, chains=2)
 EM = rt.PGEM(draws=40)
 NUTS = rt.NUTS(draws=40, warmup=60, chains=2)
-HMC = rt.HMC(draws=40, warmup=40, sweeps=20, chains=2)
+HMC = rt.HMC(draws=40, warmup=60, chains=2)
 PGVI = rt.PGVI(draws=40)
 BACKENDS = (NUTS, rt.SVI(steps=500, draws=40), GIBBS, EM, HMC, PGVI)
 # One fit for each code path of a back-end: a kind of block, of latent class, or of symmetry.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.inference.defaults import default_backend
+from raters.inference.defaults import default_backend, quick_backend
 
 
 @pytest.mark.parametrize(
@@ -12,8 +12,8 @@ from raters.inference.defaults import default_backend
     [
         (rt.models.Rasch(), 30, 5, rt.PGGibbs(longest=16)),
         (rt.models.IdealPoint(), 30, 5, rt.NUTS()),
-        (rt.models.Rasch(), 30, 25, rt.HMC()),
-        (rt.models.IdealPoint(), 30, 25, rt.HMC()),
+        (rt.models.Rasch(), 30, 25, rt.HMC(longest=16)),
+        (rt.models.IdealPoint(), 30, 25, rt.HMC(longest=16)),
         (rt.models.TwoPL(), 30, 5, rt.NUTS()),
         (rt.models.TwoPL(), 3000, 5, rt.PGGibbs(longest=16)),
     ],
@@ -24,6 +24,27 @@ def test_responses_have_the_sampler_that_mixes(model, persons, items, backend):
     table = {"person": person, "item": item, "correct": (person * 7 + item * 5) % 3 > 0}
     columns = {name: name for name in table}
     assert default_backend(model, rt.Responses.from_frame(table, **columns)) == backend
+
+
+@pytest.mark.parametrize(
+    ("model", "number", "backend"),
+    [
+        (rt.ExtendedBTL(), 400, rt.PGGibbs),
+        (rt.ExtendedBTL(), 600, rt.HMC),
+        (rt.HierarchicalBTL(), 600, rt.PGGibbs),
+        (rt.MixtureBTL(), 600, rt.PGGibbs),
+    ],
+)
+def test_many_votes_are_for_hamiltonian_monte_carlo(model, number, backend):
+    votes, _ = rt.datasets.paper(num_items=4, num_annotators=3, num_votes=number, seed=0)
+    assert default_backend(model, votes) == backend(longest=16)
+
+
+def test_an_approximation_is_by_the_first_back_end_that_takes_the_model(tiny):
+    labels, _ = rt.datasets.label_crowd(10, 3, 3, 2, seed=0)
+    assert quick_backend(rt.BTL(), tiny) == rt.PGVI()
+    assert quick_backend(rt.DawidSkene(), labels) == rt.PGEM()
+    assert quick_backend(rt.Raykar(hidden=4), labels) == rt.SVI()
 
 
 def test_chains_of_labels_may_go_on():

@@ -30,7 +30,7 @@ BACKENDS = (
     rt.PGGibbs(draws=5, warmup=5, chains=1),
     rt.PGEM(draws=5),
     rt.PGVI(draws=5),
-    rt.HMC(draws=5, warmup=5, sweeps=5, chains=1),
+    rt.HMC(draws=5, warmup=5, chains=1),
     rt.NUTS(draws=5, warmup=5, chains=1),
     rt.SVI(steps=500, draws=5),
 )

@@ -47,10 +47,10 @@ def test_chains_go_on_for_as_long_as_the_worst_entry_asks():
     slow = good.copy()
     for place in range(1, 1000):
         slow[:, place] += 0.99 * slow[:, place - 1]
-    assert times_longer({"reward": good}, 99) == 1
-    number = times_longer({"reward": good, "scale": slow}, 99)
-    assert number >= 1.25 * 200 / mixing(slow).ess.min()
-    assert times_longer({"scale": slow}, number - 1) == 1
-    assert times_longer({"scale": slow[:, :60]}, 10**6) == 1
+    assert times_longer({"reward": good}) == 1
+    number = times_longer({"reward": good, "scale": slow})
+    assert 1.25 * 200 / mixing(slow).ess.min() <= number
+    assert number < 100
+    assert times_longer({"scale": slow[:, :60]}) == np.inf
     stuck = np.zeros((2, 500, 1)) + np.arange(2)[:, None, None]
-    assert times_longer({"scale": stuck}, 99) == 1
+    assert times_longer({"scale": stuck}) > 99

@@ -162,7 +162,7 @@ class Campaign:
     ) -> None:
         check_model(model)
         check_data(pool, "pool", model)
-        backend = default_backend(model, pool, quick=True) if backend is None else backend
+        backend = default_backend(model, pool, short=True) if backend is None else backend
         policy = Policy() if policy is None else policy
         instance("backend", backend, Backend, "a back-end", "rt.PGGibbs(draws=250)")
         instance("policy", policy, Policy, "a policy", "rt.Policy(target='ranking')")
@@ -451,7 +451,7 @@ class Campaign:
             if self._result is None or not np.array_equal(
                 self._result[0], snapshot.value, equal_nan=True
             ):
-                quick = self.backend == default_backend(self.model, self.pool, quick=True)
+                quick = self.backend == default_backend(self.model, self.pool, short=True)
                 backend = default_backend(self.model, self.pool) if quick else self.backend
                 data = self._data(snapshot)
                 if not data.num_rows:

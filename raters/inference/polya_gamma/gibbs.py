@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from threading import Event
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -16,7 +14,7 @@ from jaxtyping import Array
 from raters.errors.validation import plain_whole
 from raters.inference import base, modes
 from raters.inference.arrays import Rng
-from raters.inference.mixing import times_longer
+from raters.inference.chains import Chain, sampled
 from raters.inference.polya_gamma import (
     augmentation,
     collapsed,
@@ -46,8 +44,6 @@ from raters.program import Program, scattered, start_of
 _SWEEPS, _NUMBERS = 50, 5_000_000
 # From so many rows on, a chain shows its progress, and can be stopped, after each sweep.
 _MANY = 200_000
-# Sweeps of a chain, given the number of the first, and how many: their values, along a new axis.
-Chain = Callable[[int, int], Values]
 
 
 # ------------------------------------------------------------------------------------ the sweep
@@ -321,8 +317,9 @@ class PGGibbs(base.Backend):
     thin : int
         Number of sweeps per draw.
     longest : int
-        Chains that have not mixed, but would in at most so many times as many sweeps, go on, with
-        more sweeps per draw.
+        Above 1, chains end as soon as they have mixed, with a quarter or half of the draws; those
+        that have not, but would in at most so many times as many sweeps, go on, with more sweeps
+        per draw.
 
     References
     ----------
@@ -380,18 +377,19 @@ class PGGibbs(base.Backend):
             starts = base.last_draws(start, self.chains)
         # One BLAS thread per chain: more would compete with those of the other chains, at six times
         # the CPU seconds on two cores.
-        with base.one_blas_thread():
-            chains = self._chains(program, cold, starts, rngs)
+        with base.one_blas_thread(), base.progress_bar(0, "PGGibbs", progress) as bar:
+            steps = self._chains(program, cold, starts, rngs)
             # Chains that meet on the devices of a mesh would wait for each other for ever.
-            at_once = self.chains if program.mesh is None else 1
-            batch = 1 if program.data.num_rows > _MANY else _SWEEPS
-            run = partial(self._drawn_by, chains, batch, at_once, progress)
-            values = run(self.warmup, self.thin)
-            times = times_longer(values, self.longest) if self.longest > 1 else 1
-            if times > 1:
-                values = run(0, self.thin * times)
-        facts = {"times_longer": times} if times > 1 else {}
-        return base.Draws({name: values[name] for name in program.sites}, {}, facts=facts)
+            settings = {
+                "batch": 1 if program.data.num_rows > _MANY else _SWEEPS,
+                "at_once": self.chains if program.mesh is None else 1,
+            }
+            if self.warmup:
+                sampled(steps, 1, bar, thin=self.warmup, **settings)
+            settings |= {"thin": self.thin, "longest": self.longest}
+            values, _, times = sampled(steps, self.draws, bar, **settings)
+        drawn = {name: values[name] for name in program.sites}
+        return base.Draws(drawn, {}, facts={"times_longer": times})
 
     def _chains(
         self, program: Program[Any], cold: Values, starts: list[Values], rngs: list[Rng]
@@ -411,37 +409,12 @@ class PGGibbs(base.Backend):
         def chain(values: Values, rng: Rng) -> Chain:
             cache = sets.RunCache(kernel.chart.plan.steady)
 
-            def advance(_: int, number: int) -> Values:
+            def advance(number: int) -> tuple[Values, Values]:
                 nonlocal values
                 drawn = kernel.run(values, rng, number, cache)
                 values = {name: value[-1] for name, value in drawn.items()}
-                return drawn
+                return drawn, {}
 
             return advance
 
         return [chain(*each) for each in zip(starts, rngs, strict=True)]
-
-    def _drawn_by(
-        self, chains: list[Chain], batch: int, at_once: int, progress: bool, warmup: int, thin: int
-    ) -> Values:
-        """Run the chains on from where they are, and return their draws."""
-        stop, total = Event(), warmup + self.draws * thin
-        name = "PGGibbs" + f", {thin} sweeps a draw" * (thin > self.thin)
-
-        def drawn(chain: Chain) -> Values:
-            draws: list[Values] = []
-            with jax.enable_x64(True):
-                for begin in range(0, total, batch):
-                    if stop.is_set():
-                        break
-                    number = min(batch, total - begin)
-                    some = chain(self.warmup - warmup + begin, number)
-                    kept = (np.arange(begin, begin + number) - warmup) % thin == 0
-                    kept &= np.arange(begin, begin + number) >= warmup
-                    draws.append({name: value[kept] for name, value in some.items()})
-                    bar.update(number)
-            return {name: np.concatenate([one[name] for one in draws]) for name in draws[0]}
-
-        with base.progress_bar(total * self.chains, name, progress) as bar:
-            each = base.in_threads(drawn, chains, stop, at_once)
-        return {name: np.stack([one[name] for one in each]) for name in each[0]}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass
 from functools import partial
-from threading import Event
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -12,28 +13,30 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 from jaxtyping import Array, Float
-from tqdm.auto import tqdm
 
 from raters.errors.validation import plain_whole
-from raters.inference import base, modes
+from raters.inference import base, chains, modes
 from raters.inference.arrays import Flat, Rng, Scalar
 from raters.inference.nuts import STATISTICS
 from raters.inference.polya_gamma import line, plans, sets, unconstrained
-from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Dense, Diagonal
+from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.gibbs import PGGibbs
-from raters.inference.polya_gamma.laplace import information
 from raters.inference.polya_gamma.plans import Plan
-from raters.model import Values
-from raters.program import Program, log_prior, placing
+from raters.inference.polya_gamma.rows import Block
+from raters.inference.polya_gamma.sums import How, Reading, sums_of
+from raters.model import Scale, Values
+from raters.program import Program, log_prior, scattered, start_of
 
-# Steps between two updates of the progress bar.
+# Trajectories of a compiled run, after each of which the bar shows progress.
 _BLOCK = 50
+# Shares of the warm-up after which the metric is found anew, and the step size adapted to it.
+_WINDOWS = 0.15, 0.45, 1.0
 # Mean length of a trajectory, which turns a normal distribution by so much, and shares of it
 # between which the length is drawn: with one length, directions that it turns by π would come back
 # mirrored, and their squares hardly move.
 _LENGTH, _SHORTEST, _LONGEST = 1.8, 0.7, 1.3
-# Visits of the orbit of each scale symmetry after a trajectory.
-_VISITS = 3
+# Visits of the orbit of each scale symmetry, and of hyper-parameters, after a trajectory.
+_VISITS = 2
 # Most steps of a trajectory.
 _MOST = 64
 # Error of the energy from which a trajectory counts as divergent, as in NUTS.
@@ -42,17 +45,15 @@ _DIVERGENT = 1000.0
 _GAMMA, _DELAY, _DECAY = 0.05, 10.0, 0.75
 _FIRST_STEP, _TARGET = 0.4, 0.8
 
-_MIRROR = 0x6D6972726F72 % 2**31
-
 
 @dataclass(frozen=True)
 class HMC(base.Backend):
     r"""Hamiltonian Monte Carlo in the metric of the rows: exact, and faster than `PGGibbs` where
     log-odds are large.
 
-    Each chain runs some sweeps of `PGGibbs`; the mass matrix is the negative Hessian of the log
-    joint density at the mean of their second half, kept positive by the Fisher information of the
-    rows. Moves along orbits of scale symmetries and to mirror images follow each trajectory.
+    The mass matrix is the negative Hessian of the log joint density, kept positive by the Fisher
+    information of the rows: at the model's start, then twice at the mean of the last trajectories.
+    Moves along orbits of scale symmetries and to mirror images follow each trajectory.
 
     It takes models with up to 2,500 parameters. Where few votes leave competences or learned
     scales open, some trajectories diverge, and `NUTS` is the better choice.
@@ -62,11 +63,11 @@ class HMC(base.Backend):
     draws : int
         Number of draws of each chain.
     warmup : int
-        Number of trajectories that adapt the step size, before the first draw.
-    sweeps : int
-        Number of Gibbs sweeps before the warm-up.
+        Number of trajectories that adapt the mass matrix and the step size, before the first draw.
     chains : int
         Number of chains.
+    longest : int
+        As of `PGGibbs`.
 
     References
     ----------
@@ -85,17 +86,16 @@ class HMC(base.Backend):
     """
 
     draws: int = 1000
-    warmup: int = 150
-    sweeps: int = 100
+    warmup: int = 300
     chains: int = 4
+    longest: int = 1
 
     exact: ClassVar[bool] = True
 
     reference: ClassVar[str] = "neal2011mcmc shahbaba2014split"
 
     def __post_init__(self) -> None:
-        plain_whole(self, "draws", "warmup", "chains")
-        plain_whole(self, "sweeps", least=2)
+        plain_whole(self, "draws", "warmup", "chains", "longest")
 
     def why_not(self, program: Program[Any]) -> str | None:
         """Refuse what `PGGibbs` refuses, latent classes, choices from sets, and many parameters."""
@@ -116,95 +116,111 @@ class HMC(base.Backend):
     def run(
         self, program: Program[Any], key: Array, *, start: base.Start = None, progress: bool = False
     ) -> base.Draws:
-        """Run the chains, each from the last of some Gibbs sweeps."""
-        gibbs_key, key = jax.random.split(key)
-        begin = self.sweeps // 2
-        gibbs = PGGibbs(draws=self.sweeps - begin, warmup=begin, chains=self.chains)
-        swept = gibbs.run(program, gibbs_key, start=start, progress=progress).values
-        moves, stop = modes.images(program), Event()
-        seeds = base.numpy_seeds(jax.random.fold_in(key, _MIRROR), self.chains)
-        total = self.warmup + self.draws
+        """Run the chains."""
         with jax.enable_x64(True):
-            plan = plans.plan(program, {name: value[0, -1] for name, value in swept.items()})
-            data = program.placed()
-            like = {name: jnp.asarray(value[0, -1]) for name, value in swept.items()}
-            run = _Run(self, plan, moves, data, like, stop)
-            chains = [
-                run.begun({name: value[chain] for name, value in swept.items()}, own)
-                for chain, own in enumerate(jax.random.split(key, self.chains))
+            cold = start_of(program.model, program.data)
+            seeds = base.numpy_seeds(key, self.chains)
+            rngs = [np.random.default_rng(seed) for seed in seeds]
+            if start is None:
+                starts = [scattered(cold, program.supports, rng) for rng in rngs]
+            else:
+                starts = base.last_draws(start, self.chains)
+            space = Space.of(program, cold)
+            metric = space.metric(space.flat(cold))
+            keys = jax.random.split(key, self.chains)
+            each = [
+                Chain(space, metric, space.flat(values), own, rng)
+                for values, own, rng in zip(starts, keys, rngs, strict=True)
             ]
             # Compiled here, since NumPyro reads a program in one thread at a time.
-            run.advanced(*chains[0], np.random.default_rng(0), 0, adapt=True)
-        with base.one_blas_thread(), base.progress_bar(total * self.chains, "HMC", progress) as bar:
-            pairs = list(zip(chains, map(np.random.default_rng, seeds), strict=True))
-            at_once = self.chains if program.mesh is None else 1
-            ends = base.in_threads(
-                lambda pair: run.chain(*pair[0], pair[1], bar), pairs, stop, at_once
-            )
-        values, fields = jax.tree.map(lambda *parts: np.stack(parts), *ends)
-        stats = dict(zip(STATISTICS, fields, strict=True))
-        return base.Draws(values, stats, facts={"divergences": int(stats["diverging"].sum())})
+            each[0].advance(0)
+        at_once = self.chains if program.mesh is None else 1
+        settings: dict[str, Any] = {"batch": _BLOCK, "at_once": at_once}
+        with base.one_blas_thread(), base.progress_bar(0, "HMC", progress) as bar:
+            ends = {math.ceil(share * self.warmup) for share in _WINDOWS}
+            for begin, end in itertools.pairwise((0, *sorted(ends))):
+                if begin:
+                    with jax.enable_x64(True):
+                        for chain in each:
+                            chain.adapt()
+                chains.sampled(each, 1, bar, thin=end - begin, **settings)
+            for chain in each:
+                chain.adapting = False
+            drawn = chains.sampled(each, self.draws, bar, longest=self.longest, **settings)
+        values, stats, times = drawn
+        facts = {"divergences": int(stats["diverging"].sum())}
+        return base.Draws(values, stats, facts=facts | {"times_longer": times})
 
 
-class _State(NamedTuple):
-    """State of a chain: its place, its key, and the adaptation of its step size."""
+class State(NamedTuple):
+    """Place of a chain, its key, and the adaptation of its step size."""
 
-    place: Flat
-    density: Scalar
+    flat: Flat
     key: Array
     log_step: Scalar
     log_mean: Scalar
     error: Scalar
     number: Scalar
 
+    @classmethod
+    def at(cls, flat: Flat, key: Array) -> State:
+        """Return the state with a step size that is not adapted yet."""
+        first, zero = jnp.full((), math.log(_FIRST_STEP), float), jnp.zeros((), float)
+        return cls(flat, key, first, first, zero, zero)
+
 
 @dataclass(frozen=True)
-class _Run:
-    """Chains of one model on one set of data."""
+class Space:
+    """Unconstrained coordinates of a program on its data."""
 
-    settings: HMC
     plan: Plan
     moves: tuple[modes.Images, ...]
     data: Any
     like: Values
-    stop: Event
 
-    def begun(self, swept: Values, key: Array) -> tuple[Metric, _State]:
-        """Return the metric at the mean of draws, and the state at the last of them."""
-        flat = jax.vmap(partial(unconstrained.flat_of, self.plan.supports))(
-            {name: jnp.asarray(value) for name, value in swept.items()}
-        )
-        metric = metric_at(self.plan, self.data, flat.mean(0), self.like)
-        place, zero = metric.place(flat[-1]), jnp.zeros(())
-        density = density_at(self.plan, self.data, self.like, metric, place)
-        first = jnp.log(jnp.asarray(_FIRST_STEP))
-        return metric, _State(place, density, key, first, first, zero, zero)
+    @classmethod
+    def of(cls, program: Program[Any], values: Values) -> Space:
+        """Return the coordinates of a program; `values` are any of its sites."""
+        plan = plans.plan(program, values)
+        like = {name: jnp.asarray(value, float) for name, value in values.items()}
+        return cls(plan, modes.images(program), program.placed(), like)
 
-    def advanced(
-        self, metric: Metric, state: _State, rng: Rng, steps: int, *, adapt: bool
-    ) -> tuple[_State, tuple[Values, Values]]:
-        """Return the state after at most `_BLOCK` trajectories, and their draws and statistics."""
-        kinds = tuple(move.kind for move in self.moves)
-        parts = tuple(dict(move.parts) for move in self.moves)
-        tried = modes.tries(self.moves, rng, (_BLOCK,))
-        given = self.plan, kinds, self.data, parts, self.like, metric, state, tried, steps, adapt
-        return _advance(*given)
+    def flat(self, values: Values) -> Flat:
+        """Return the coordinates of a point."""
+        values = {name: jnp.asarray(value, float) for name, value in values.items()}
+        return unconstrained.flat_of(self.plan.supports, values)
 
-    def chain(self, metric: Metric, state: _State, rng: Rng, bar: tqdm) -> tuple[Values, Values]:
-        """Run a chain, and return its draws and statistics."""
-        blocks, total = [], self.settings.warmup + self.settings.draws
-        with jax.enable_x64(True):
-            # A block is of warm-up or of draws, never of both.
-            for begin, end in ((0, self.settings.warmup), (self.settings.warmup, total)):
-                for first in range(begin, end, _BLOCK):
-                    if self.stop.is_set():
-                        break
-                    steps, adapt = min(_BLOCK, end - first), begin == 0
-                    state, fields = self.advanced(metric, state, rng, steps, adapt=adapt)
-                    if not adapt:
-                        blocks.append(jax.tree.map(np.asarray, fields))
-                    bar.update(steps)
-        return jax.tree.map(lambda *some: np.concatenate(some)[: self.settings.draws], *blocks)
+    def metric(self, centre: Flat) -> Metric:
+        """Return the metric at a point."""
+        how = How.of("curvature", self.data)
+        return metric_at(self.plan, how, self.data, self.like, centre)
+
+
+class Chain:
+    """A chain, whose metric is that of its last trajectories."""
+
+    def __init__(self, space: Space, metric: Metric, flat: Flat, key: Array, rng: Rng) -> None:
+        self.space, self.metric, self.rng = space, metric, rng
+        self.state, self.centre = State.at(flat, key), flat
+        self.adapting = True
+
+    def adapt(self) -> None:
+        """Take the metric at the middle of the last trajectories, and adapt the step size anew."""
+        self.metric = self.space.metric(self.centre)
+        self.state = State.at(self.state.flat, self.state.key)
+
+    def advance(self, number: int) -> tuple[Values, Values]:
+        """Return the draws of at most `_BLOCK` trajectories, and their statistics."""
+        space = self.space
+        kinds = tuple(move.kind for move in space.moves)
+        parts = tuple(dict(move.parts) for move in space.moves)
+        tried = modes.tries(space.moves, self.rng, (_BLOCK,))
+        given = space.data, parts, space.like, self.metric, self.state, tried, number
+        self.state, self.centre, fields = _advance(space.plan, kinds, *given, self.adapting)
+        values, stats = jax.tree.map(lambda some: np.asarray(some)[:number], fields)
+        return values, dict(zip(STATISTICS, stats, strict=True))
+
+    __call__ = advance
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -215,26 +231,30 @@ def _advance(
     parts: tuple[modes.Within, ...],
     like: Values,
     metric: Metric,
-    state: _State,
+    state: State,
     tried: modes.Tried,
     steps: int,
     adapt: bool,
-) -> tuple[_State, tuple[Values, Values]]:
-    """Run at most `_BLOCK` trajectories of a chain."""
+) -> tuple[State, Flat, tuple[Values, Any]]:
+    """Run at most `_BLOCK` trajectories of a chain; return their mean, too."""
     row = data.take(slice(0, 1))
 
-    density = partial(density_at, plan, data, like, metric)
+    def density(place: Flat) -> Scalar:
+        flat = metric.unconstrained(place)
+        return unconstrained.log_density(plan.model, plan.supports, data, like, flat)
+
     slope = jax.grad(density)
 
-    def trajectory(index: int, carry: tuple[_State, Any]) -> tuple[_State, Any]:
-        state, fields = carry
+    def trajectory(index: int, carry: tuple[State, Any, Any, Any]) -> tuple[State, Any, Any, Any]:
+        state, before, total, fields = carry
+        origin, here = before
         key, momentum_key, size_key, accept_key, orbit_key = jax.random.split(state.key, 5)
         step = jnp.exp(jnp.where(adapt, state.log_step, state.log_mean))
         length = _LENGTH * jax.random.uniform(size_key, minval=_SHORTEST, maxval=_LONGEST)
         number = jnp.clip(jnp.ceil(length / step), 1, _MOST).astype(int)
         # Near a normal a step of any size is accepted, and one by 2π would not move at all.
         step = jnp.minimum(step, length / number)
-        momentum = jax.random.normal(momentum_key, state.place.shape)
+        momentum = jax.random.normal(momentum_key, origin.shape)
 
         def leap(which: int, now: tuple[Array, Array]) -> tuple[Array, Array]:
             # The slope stands at one place in the program, which compiles faster. It costs less
@@ -246,34 +266,37 @@ def _advance(
             cosine, sine = jnp.cos(turn), jnp.sin(turn)
             return cosine * place + sine * momentum, cosine * momentum - sine * place
 
-        place, ended = jax.lax.fori_loop(0, number + 1, leap, (state.place, momentum))
+        place, ended = jax.lax.fori_loop(0, number + 1, leap, (origin, momentum))
         there = density(place)
-        error = momentum @ momentum / 2 - state.density
-        error = ended @ ended / 2 - there - error
+        energy = momentum @ momentum / 2 - here
+        error = ended @ ended / 2 - there - energy
         error = jnp.where(jnp.isfinite(error), error, jnp.inf)
         rate = jnp.minimum(1.0, jnp.exp(-error))
         moves = jax.random.uniform(accept_key) < rate
-        place, there = jnp.where(moves, place, state.place), jnp.where(moves, there, state.density)
+        place, there = jnp.where(moves, place, origin), jnp.where(moves, there, here)
         values = unconstrained.sites_at(plan.supports, like, metric.unconstrained(place))[0]
-        if plan.scales or kinds:
+        if plan.scales or plan.hyper or kinds:
             images = jax.tree.map(lambda some: some[index], tried)
             values = _moved(plan, kinds, data, row, parts, values, images, orbit_key)
             place = metric.place(unconstrained.flat_of(plan.supports, values))
             there = density(place)
-        energy = momentum @ momentum / 2 - state.density
-        stats = error > _DIVERGENT, energy, number, rate
-        state = _adapted(state._replace(place=place, density=there, key=key), rate)
-        return state, jax.tree.map(
-            lambda field, value: field.at[index].set(value), fields, (values, stats)
-        )
+        flat = metric.unconstrained(place)
+        state = state._replace(flat=flat, key=key)
+        state = jax.tree.map(partial(jnp.where, adapt), _adapted(state, rate), state)
+        drawn = values, (error > _DIVERGENT, energy, number, rate)
+        fields = jax.tree.map(lambda field, value: field.at[index].set(value), fields, drawn)
+        return state, (place, there), total + flat, fields
 
     empty = tuple(jnp.zeros(_BLOCK, kind) for kind in (bool, float, int, float))
     room = {name: jnp.zeros((_BLOCK, *jnp.shape(value))) for name, value in like.items()}
-    return jax.lax.fori_loop(0, steps, trajectory, (state, (room, empty)))
+    place = metric.place(state.flat)
+    begin = state, (place, density(place)), jnp.zeros_like(state.flat), (room, empty)
+    state, _, total, fields = jax.lax.fori_loop(0, steps, trajectory, begin)
+    return state, total / jnp.maximum(steps, 1), fields
 
 
-def _adapted(state: _State, rate: Scalar) -> _State:
-    """Return the state after a step of dual averaging, which what is not adapted does not read."""
+def _adapted(state: State, rate: Scalar) -> State:
+    """Return the state after a step of dual averaging."""
     number = state.number + 1
     share = 1 / (number + _DELAY)
     error = (1 - share) * state.error + share * (_TARGET - rate)
@@ -293,10 +316,10 @@ def _moved(
     tried: modes.Tried,
     key: Array,
 ) -> Values:
-    """Move along the orbits of scale symmetries, then to mirror images."""
+    """Move along the orbits of scales, draw hyper-parameters by slices, and step to images."""
     key, use = jax.random.split(key)
     joint = partial(log_prior, plan.model, row)
-    values = line.visit(joint, plan.supports, plan.scales, (), values, use, visits=_VISITS)
+    values = line.visit(joint, plan.supports, plan.scales, plan.hyper, values, use, visits=_VISITS)
     for kind, own, order_and_part in zip(kinds, parts, tried, strict=True):
         key, use = jax.random.split(key)
         whole = data if kind[1] else row
@@ -304,9 +327,12 @@ def _moved(
     return values
 
 
-# Least precision of a coordinate, which the prior may not have at a point, and the largest ratio of
-# the precision in any direction to that of the rows and the diagonal of the prior.
-_LEAST, _APART = 0.1, 10.0
+# Least precision of a coordinate of a block, which the prior may not have at a point, and of one of
+# no block, whose curvature at a point says little of that elsewhere; least and largest ratio of the
+# precision in any direction to that of the rows and the diagonal of the prior.
+_LEAST, _LEAST_FREE, _LEAST_RATIO, _LARGEST_RATIO = 0.1, 0.5, 0.3, 10.0
+# Orbits of scales bend, and have moves of their own: trajectories are so much slower there.
+_SLOWER = 5.0
 
 
 class Metric(NamedTuple):
@@ -325,52 +351,58 @@ class Metric(NamedTuple):
         return self.root @ (flat - self.centre)
 
 
-def metric_at(plan: Plan, data: Any, centre: Flat, like: Values) -> Metric:
+def metric_at(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> Metric:
     """Return the metric at a point of unconstrained coordinates."""
-    values, slopes, own = _at(plan, placing.first_unit(data), like, centre)
-    sites, normal = information(plan, data, jax.tree.map(np.asarray, values))
-    assert isinstance(normal, (Dense, Diagonal))  # Of so few parameters.
-    rows = normal.precision() if isinstance(normal, Dense) else np.diag(normal.diagonal)
-    rows -= np.diag(normal.prior.precision)
-    rows -= 0.0 if normal.prior.across is None else normal.prior.across
-    # Places of the sites of the blocks among the coordinates, and their slopes along these.
-    places = unconstrained.coordinates_of(plan.supports, like, jnp.arange(centre.size, dtype=float))
-    where = np.concatenate([np.ravel(places[name]) for name in sites]).astype(int)
-    slope = np.concatenate([np.ravel(slopes[name]) for name in sites])
-    mass = np.diag(np.maximum(np.asarray(own), _LEAST))
-    mass[np.ix_(where, where)] += slope[:, None] * rows * slope
-    full = np.asarray(unconstrained.curvature(plan.model, plan.supports, data, like, centre))
-    ratio, directions = scipy.linalg.eigh(full, mass)
-    across = mass @ directions
-    mass = (across * np.clip(ratio, 1 / _APART, _APART)) @ across.T
-    lower = scipy.linalg.cholesky(mass, lower=True)
-    inverse = scipy.linalg.solve_triangular(lower, np.eye(len(mass)), lower=True, trans="T")
-    return Metric(centre, jnp.asarray(lower.T), jnp.asarray(inverse))
-
-
-@partial(jax.jit, static_argnums=0)
-def _at(plan: Plan, row: Any, like: Values, flat: Flat) -> tuple[Values, Values, Flat]:
-    """Return the values at a point, their slopes, and the curvature of the log prior."""
-    values, slopes = jax.jvp(
-        lambda flat: unconstrained.sites_at(plan.supports, like, flat)[0],
-        (flat,),
-        (jnp.ones_like(flat),),
+    where, of_blocks, full, orbits = jax.tree.map(
+        np.asarray, _curvatures(plan, how, data, like, centre)
     )
+    mass = np.diag(np.maximum(np.diag(full), _LEAST_FREE))
+    mass[np.ix_(where, where)] = of_blocks
+    lower = scipy.linalg.cholesky(mass, lower=True)
+    inverse = scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True)
+    ratio, directions = scipy.linalg.eigh(inverse @ full @ inverse.T)
+    size = np.sqrt(np.clip(ratio, _LEAST_RATIO, _LARGEST_RATIO))
+    root, inverse = size[:, None] * (lower @ directions).T, inverse.T @ directions / size
+    for direction in orbits:
+        unit = root @ direction / np.linalg.norm(root @ direction)
+        root += (_SLOWER - 1) * np.outer(unit, unit @ root)
+        inverse += (1 / _SLOWER - 1) * np.outer(inverse @ unit, unit)
+    return Metric(centre, jnp.asarray(root), jnp.asarray(inverse))
 
-    def density(flat: Array) -> Array:
-        values, volume = unconstrained.sites_at(plan.supports, like, flat)
-        return log_prior(plan.model, row, values) + volume
 
-    def along(place: Array) -> Array:
-        direction = jnp.zeros_like(flat).at[place].set(1.0)
-        return -jax.jvp(jax.grad(density), (flat,), (direction,))[1][place]
+@partial(jax.jit, static_argnums=(0, 1))
+def _curvatures(
+    plan: Plan, how: How, data: Any, like: Values, centre: Flat
+) -> tuple[Array, Array, Array, list[Flat]]:
+    """Return the places of the sites of the blocks among the coordinates, the precision of their
+    conditional given all others, the negative Hessian of all, and directions of orbits."""
+    model, supports = plan.model, plan.supports
+    values, slopes = jax.jvp(
+        lambda flat: unconstrained.sites_at(supports, like, flat)[0],
+        (centre,),
+        (jnp.ones_like(centre),),
+    )
+    sites = tuple(name for block in plan.blocks for name in block.sites)
+    block = Block(sites)
+    if any(one.colours for one in plan.blocks):
+        block = Block(sites, colours=tuple(range(len(block.flat(values)))))
+    sums = sums_of(Reading(model, block, data, values), None, how)
+    slope = block.flat(slopes)
+    precision = jnp.diag(sums.diagonal + sums.prior.precision)
+    precision += 0.0 if sums.across is None else sums.across
+    precision += 0.0 if sums.prior.across is None else sums.prior.across
+    precision = slope[:, None] * precision * slope
+    precision += jnp.diag(jnp.maximum(_LEAST - jnp.diag(precision), 0.0))
+    places = unconstrained.coordinates_of(supports, like, jnp.arange(centre.size, dtype=float))
+    full = unconstrained.curvature(model, supports, data, like, centre)
+    orbits = [orbit(plan, scale, values) for scale in plan.scales]
+    return block.flat(places).astype(int), precision, full, orbits
 
-    own: Array = jax.lax.map(along, jnp.arange(flat.size))
-    return values, slopes, own
 
-
-@partial(jax.jit, static_argnums=0)
-def density_at(plan: Plan, data: Any, like: Values, metric: Metric, place: Flat) -> Scalar:
-    """Return the log density at a place in the coordinates of a metric, but for a constant."""
-    flat = metric.unconstrained(place)
-    return unconstrained.log_density(plan.model, plan.supports, data, like, flat)
+def orbit(plan: Plan, scale: Scale, values: Values) -> Flat:
+    """Return the direction of the orbit of a scale symmetry in unconstrained coordinates."""
+    return jax.jvp(
+        lambda move: unconstrained.flat_of(plan.supports, line.orbit(values, scale, move)),
+        (jnp.zeros(()),),
+        (jnp.ones(()),),
+    )[1]

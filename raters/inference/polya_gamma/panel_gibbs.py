@@ -173,7 +173,7 @@ class Sampler:
         self.prior = jax.tree.map(np.asarray, prior)
         self.values, self.reference = climbed(panel, values)
         self._sum: dict[str, np.ndarray] = {}
-        self._number = 0
+        self._number = self._done = 0
 
     def compile(self) -> None:
         """Compile what sweeps run."""
@@ -189,14 +189,15 @@ class Sampler:
         self.values = hyper(panel, values, rng)
         return self.values
 
-    def run(self, rng: Rng, warmup: int, first: int, number: int) -> Values:
+    def run(self, rng: Rng, warmup: int, number: int) -> tuple[Values, Values]:
         """Run so many sweeps, of which the first may be of warm-up; return the values of each."""
         kept = []
-        for index in range(first, first + number):
+        for _ in range(number):
             kept.append(self.sweep(rng))
-            if index < warmup:
-                self.warm(index)
-        return {name: np.stack([values[name] for values in kept]) for name in kept[0]}
+            if self._done < warmup:
+                self.warm(self._done)
+            self._done += 1
+        return {name: np.stack([values[name] for values in kept]) for name in kept[0]}, {}
 
     def warm(self, sweep: int) -> None:
         """Note a sweep of warm-up, and find the points of reference anew from time to time."""

@@ -1,0 +1,90 @@
+"""Chains in threads, which go on until they have mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from functools import partial
+from threading import Event
+
+import jax
+import numpy as np
+from tqdm.auto import tqdm
+
+from raters.inference.mixing import times_longer
+from raters.model import Values
+
+# A chain gives its values after each of the next so many steps, with statistics of them.
+Chain = Callable[[int], tuple[Values, Values]]
+# Chains that go on are looked at after this part of their draws, and twice as many, and so on.
+_STAGES = 4
+
+
+def in_threads[One, Run](
+    run: Callable[[One, Event], Run], chains: Sequence[One], at_once: int | None = None
+) -> list[Run]:
+    """Run chains, each in a thread of its own, until they are done or the event is set."""
+    stop = Event()
+    with ThreadPoolExecutor(at_once or len(chains)) as pool:
+        try:
+            futures = [pool.submit(run, chain, stop) for chain in chains]
+            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in done:  # An error, before those of the chains that it ends.
+                future.result()
+        finally:
+            # After Ctrl-C (while chains are being started, too) or an error the chains end at
+            # their next steps.
+            stop.set()
+        return [future.result() for future in futures]
+
+
+def sampled(
+    chains: Sequence[Chain],
+    draws: int,
+    bar: tqdm,
+    *,
+    thin: int = 1,
+    longest: int = 1,
+    batch: int = 50,
+    at_once: int | None = None,
+) -> tuple[Values, Values, int]:
+    """Return draws of the chains, their statistics, and how many times as long they went on."""
+    run = partial(_advanced, chains, bar, batch, at_once)
+    if longest == 1:
+        return *run(draws, thin), 1
+    taken = -(-draws // _STAGES)
+    drawn = run(taken, thin)
+    while (times := times_longer(drawn[0])) > 1 and taken < draws:
+        more = run(min(taken, draws - taken), thin)
+        drawn = jax.tree.map(_appended, drawn, more)
+        taken = len(next(iter(drawn[0].values()))[0])
+    if 1 < times <= longest:
+        return *run(draws, thin * int(times)), int(times)
+    return *drawn, 1
+
+
+def _appended(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    return np.concatenate([one, other], axis=1)
+
+
+def _advanced(
+    chains: Sequence[Chain], bar: tqdm, batch: int, at_once: int | None, draws: int, thin: int
+) -> tuple[Values, Values]:
+    """Return the next draws, one in so many steps."""
+    total = draws * thin
+    bar.total += total * len(chains)
+
+    def run(chain: Chain, stop: Event) -> tuple[Values, Values]:
+        kept = []
+        with jax.enable_x64(True):
+            for begin in range(0, total, batch):
+                if stop.is_set():
+                    break
+                number = min(batch, total - begin)
+                last = np.arange(begin, begin + number) % thin == 0
+                kept.append(jax.tree.map(lambda some, last=last: some[last], chain(number)))
+                bar.update(number)
+        return jax.tree.map(lambda *some: np.concatenate(some), *kept)
+
+    values, stats = jax.tree.map(lambda *some: np.stack(some), *in_threads(run, chains, at_once))
+    return values, stats

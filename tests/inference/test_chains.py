@@ -1,0 +1,43 @@
+"""How long chains run."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import numpy as np
+import pytest
+
+from raters.inference import chains
+from raters.inference.base import progress_bar
+
+
+def counting():
+    """A chain whose values are the numbers of its steps."""
+    numbers = count()
+
+    def chain(steps):
+        drawn = np.array([next(numbers) for _ in range(steps)])
+        return {"site": drawn}, {"even": drawn % 2 == 0}
+
+    return chain
+
+
+@pytest.mark.parametrize(
+    ("needed", "kept"),
+    [
+        ((1,), np.arange(10)),
+        ((3, 1), np.arange(20)),
+        ((3, 3, 3), 40 + 3 * np.arange(40)),
+        ((9, 9, 9), np.arange(40)),
+    ],
+)
+def test_chains_end_as_soon_as_they_have_mixed_or_go_on(monkeypatch, needed, kept):
+    """Of 40 draws: after a quarter, after a half, with three steps a draw, and as many as asked."""
+    asked = iter(needed)
+    monkeypatch.setattr(chains, "times_longer", lambda _: next(asked))
+    bar = progress_bar(0, "", False)
+    both = [counting(), counting()]
+    values, stats, times = chains.sampled(both, 40, bar, longest=4, batch=7)
+    np.testing.assert_array_equal(values["site"], [kept] * 2)
+    np.testing.assert_array_equal(stats["even"], values["site"] % 2 == 0)
+    assert times == (3 if len(kept) == 40 and kept[0] else 1)
