@@ -17,6 +17,8 @@ CHUNK = 1 << 18
 # Rows of a piece on an accelerator, of which the data are a multiple there; larger pieces, which
 # take less time in all, where the rows that fill up the last of them are few beside the others.
 PIECE, LARGE_PIECE = 1 << 22, 1 << 24
+# Binary digits of a number of rows that are kept.
+_DIGITS = 4
 # Attribute of divided data that holds the first unit on the host.
 _FIRST = "_first_unit"
 
@@ -42,6 +44,15 @@ def placed(data: Any, mesh: Mesh | None = None) -> Any:
     # What a process would have to ask another one for; it is no part of what is compiled.
     object.__setattr__(divided, _FIRST, data.take(slice(0, 1)))
     return divided
+
+
+def of_few_sizes(program: Any) -> Any:
+    """Data on a device, in one of few numbers of rows, so that data of like size find functions
+    that are compiled already."""
+    rows = program.data.num_rows
+    if program.mesh is not None or program.data.unit != program.data.row:
+        return program.placed()
+    return placed(_padded(program.data, 1 << max(rows.bit_length() - _DIGITS, 0)))
 
 
 def _padded(data: Any, parts: int) -> Any:

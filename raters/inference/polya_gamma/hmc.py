@@ -25,7 +25,7 @@ from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block
 from raters.inference.polya_gamma.sums import How, Reading, sums_of
 from raters.model import Scale, Values
-from raters.program import Program, log_prior, scattered, start_of
+from raters.program import Program, log_prior, placing, scattered, start_of
 
 # Trajectories of a compiled run, after each of which the bar shows progress.
 _BLOCK = 50
@@ -183,7 +183,7 @@ class Space:
         """Return the coordinates of a program; `values` are any of its sites."""
         plan = plans.plan(program, values)
         like = {name: jnp.asarray(value, float) for name, value in values.items()}
-        return cls(plan, modes.images(program), program.placed(), like)
+        return cls(plan, modes.images(program), placing.of_few_sizes(program), like)
 
     def flat(self, values: Values) -> Flat:
         """Return the coordinates of a point."""
