@@ -114,6 +114,7 @@ def counted(
     return jax.lax.map(of_one, (draws, keys))
 
 
+@partial(jax.jit, static_argnums=0)
 def exchanged(
     symmetry: Mirror, conditionals: dict[str, Parameters], change: Change, order: Any
 ) -> tuple[dict[str, Parameters], Float[Array, " draw"]]:
