@@ -16,6 +16,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -138,14 +139,14 @@ def raters_labels(seed: int, quick: bool) -> dict[str, Any]:
     return twice(lambda: _fitted(rt.DawidSkene(), read, rt.PGEM()))
 
 
-def crowdkit_labels(seed: int, quick: bool) -> dict[str, Any]:
-    """crowd-kit's aggregator, which gives classes and errors without intervals."""
-    from crowdkit.aggregation import DawidSkene
+def crowdkit_labels(name: str, seed: int, quick: bool) -> dict[str, Any]:
+    """An aggregator of crowd-kit, which gives classes and errors without intervals."""
+    from crowdkit import aggregation
 
     frame = _many_labels(seed, quick)
 
     def call() -> dict[str, Any]:
-        DawidSkene().fit_predict(frame)
+        getattr(aggregation, name)().fit_predict(frame)
         return {"said": "classes and errors alone"}
 
     return twice(call)
@@ -186,6 +187,46 @@ def audited_votes(seed: int, quick: bool, *further: str) -> dict[str, Any]:
     return facts | {"peak": peak, "said": f"result.nc of {size:.0f} MB"}
 
 
+def suggested(seed: int, quick: bool) -> dict[str, Any]:
+    """Questions of all pairs of items to each of 50 annotators, some 10⁶ of them."""
+    import raters as rt
+
+    frame = votes(200 // (SMALLER // 4 if quick else 1), 50, 20_000, seed)
+    roles = {"winner": "winner", "loser": "loser", "annotator": "annotator"}
+    data, model = rt.Comparisons.from_frame(frame, **roles), rt.ExtendedBTL("signed")
+    result = rt.fit(model, data, rt.PGEM(), seed=0, progress=False)
+
+    def call() -> dict[str, Any]:
+        pool = rt.Candidates.pairs(data)
+        rt.suggest(model, result, pool, batch_size=20, seed=0)
+        return {"said": f"{pool.num_rows:,} questions"}
+
+    return twice(call)
+
+
+def asked(number: int, seed: int, quick: bool) -> dict[str, Any]:
+    """Single questions of a campaign with so many, each answered before the next."""
+    import raters as rt
+
+    items = int((2 * number / (SMALLER if quick else 1)) ** 0.5) + 1
+    names = [f"item {place}" for place in range(items)]
+    waits = []
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pool = rt.Candidates.pairs(items=names, annotators=["a"])
+        campaign = rt.Campaign(f"{folder}/campaign.db", rt.BTL(), pool, seed=seed)
+        begin = time.process_time()
+        for place in range(10 if quick else 100):
+            wait = time.perf_counter()
+            question = campaign.ask(1)
+            waits.append(1000 * (time.perf_counter() - wait))
+            campaign.tell(str(question["id"].item()), ("first", "second")[place % 2])
+    middle, late = np.quantile(waits[1:], [0.5, 0.99])
+    spent = (time.process_time() - begin) / len(waits)
+    facts = {"first": waits[0] / 1000, "second": spent, "peak": peak_megabytes()}
+    return facts | {"said": f"ask: p50 {middle:.0f} ms, p99 {late:.0f} ms"}
+
+
 LINES = {
     "votes-evalica": Line("evalica `bradley_terry`", "1,000 items, 10⁶ votes", evalica_votes),
     "votes": Line(
@@ -195,8 +236,11 @@ LINES = {
         "votes-evalica",
     ),
     "labels-crowdkit": Line(
-        "crowd-kit `DawidSkene`", "200,000 items, 2,000 annotators, 10⁶ labels", crowdkit_labels
+        "crowd-kit `DawidSkene`",
+        "200,000 items, 2,000 annotators, 10⁶ labels",
+        partial(crowdkit_labels, "DawidSkene"),
     ),
+    "labels-glad": Line("crowd-kit `GLAD`", "the same", partial(crowdkit_labels, "GLAD")),
     "labels": Line(
         "`rt.fit(rt.DawidSkene(), labels, rt.PGEM())`",
         "200,000 items, 2,000 annotators, 10⁶ labels",
@@ -209,16 +253,12 @@ LINES = {
         sampled_votes,
     ),
     "audit": Line("`raters audit`", "100 items, 50 annotators, 15,000 votes", audited_votes),
-    "audit-hmc": Line(
-        "`raters audit --backend hmc`",
-        "the same",
-        lambda *given: audited_votes(*given, "--backend", "hmc"),
+    "audit-quick": Line(
+        "`raters audit --quick`", "the same", lambda *given: audited_votes(*given, "--quick")
     ),
-    "audit-vi": Line(
-        "`raters audit --backend vi`",
-        "the same",
-        lambda *given: audited_votes(*given, "--backend", "vi"),
-    ),
+    "suggest": Line("`rt.suggest`", "200 items, 50 annotators", suggested),
+    "ask-few": Line("`campaign.ask(1)`, `tell`", "10³ questions", partial(asked, 1_000)),
+    "ask-many": Line("`campaign.ask(1)`, `tell`", "10⁵ questions", partial(asked, 100_000)),
 }
 
 
