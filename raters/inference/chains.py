@@ -11,8 +11,11 @@ import jax
 import numpy as np
 from tqdm.auto import tqdm
 
+from raters.inference.base import Draws
+from raters.inference.identification import identified
 from raters.inference.mixing import times_longer
 from raters.model import Values
+from raters.program import Program
 
 # A chain gives its values after each of the next so many steps, with statistics of them.
 Chain = Callable[[int], tuple[Values, Values]]
@@ -43,18 +46,24 @@ def sampled(
     draws: int,
     bar: tqdm,
     *,
+    program: Program[Any] | None = None,
     thin: int = 1,
     longest: int = 1,
     batch: int = 50,
     at_once: int | None = None,
 ) -> tuple[Values, Values, int]:
-    """Return draws of the chains, their statistics, and how many times as long they went on."""
+    """Return draws of the chains, their statistics, and how many times as long they went on.
+
+    Identified draws are to mix, for which the program is needed.
+    """
     run = partial(_advanced, chains, bar, batch, at_once)
-    if longest == 1:
+    if longest == 1 or program is None:
         return *run(draws, thin), 1
     taken = -(-draws // _STAGES)
     drawn = run(taken, thin)
-    while (times := times_longer(drawn[0])) > 1 and taken < draws:
+    while (
+        times := times_longer(identified(program, Draws(drawn[0], {})).values)
+    ) > 1 and taken < draws:
         more = run(min(taken, draws - taken), thin)
         drawn = jax.tree.map(_appended, drawn, more)
         taken = len(next(iter(drawn[0].values()))[0])

@@ -7,6 +7,7 @@ from itertools import count
 import numpy as np
 import pytest
 
+import raters as rt
 from raters.inference import chains
 from raters.inference.base import progress_bar
 
@@ -31,13 +32,14 @@ def counting():
         ((9, 9, 9), np.arange(40)),
     ],
 )
-def test_chains_end_as_soon_as_they_have_mixed_or_go_on(monkeypatch, needed, kept):
+def test_chains_end_as_soon_as_they_have_mixed_or_go_on(tiny, monkeypatch, needed, kept):
     """Of 40 draws: after a quarter, after a half, with three steps a draw, and as many as asked."""
     asked = iter(needed)
     monkeypatch.setattr(chains, "times_longer", lambda _: next(asked))
-    bar = progress_bar(0, "", False)
+    monkeypatch.setattr(chains, "identified", lambda _, draws: draws)
+    bar, program = progress_bar(0, "", False), rt.program.Program(rt.BTL(), tiny)
     both = [counting(), counting()]
-    values, stats, times = chains.sampled(both, 40, bar, longest=4, batch=7)
+    values, stats, times = chains.sampled(both, 40, bar, longest=4, batch=7, program=program)
     np.testing.assert_array_equal(values["site"], [kept] * 2)
     np.testing.assert_array_equal(stats["even"], values["site"] % 2 == 0)
     assert times == (3 if len(kept) == 40 and kept[0] else 1)

@@ -386,7 +386,7 @@ class PGGibbs(base.Backend):
             }
             if self.warmup:
                 sampled(steps, 1, bar, thin=self.warmup, **settings)
-            settings |= {"thin": self.thin, "longest": self.longest}
+            settings |= {"thin": self.thin, "longest": self.longest, "program": program}
             values, _, times = sampled(steps, self.draws, bar, **settings)
         drawn = {name: values[name] for name in program.sites}
         return base.Draws(drawn, {}, facts={"times_longer": times})

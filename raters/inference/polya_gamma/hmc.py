@@ -146,8 +146,8 @@ class HMC(base.Backend):
                 chains.sampled(each, 1, bar, thin=end - begin, **settings)
             for chain in each:
                 chain.adapting = False
-            drawn = chains.sampled(each, self.draws, bar, longest=self.longest, **settings)
-        values, stats, times = drawn
+            settings |= {"longest": self.longest, "program": program}
+            values, stats, times = chains.sampled(each, self.draws, bar, **settings)
         facts = {"divergences": int(stats["diverging"].sum())}
         return base.Draws(values, stats, facts=facts | {"times_longer": times})
 
