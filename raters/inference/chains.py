@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import partial
 from threading import Event
+from typing import Any
 
 import jax
 import numpy as np
@@ -61,9 +62,11 @@ def sampled(
         return *run(draws, thin), 1
     taken = -(-draws // _STAGES)
     drawn = run(taken, thin)
-    while (
-        times := times_longer(identified(program, Draws(drawn[0], {})).values)
-    ) > 1 and taken < draws:
+
+    def needed() -> float:
+        return times_longer(identified(program, Draws(drawn[0], {})).values)
+
+    while (times := needed()) > 1 and taken < draws:
         more = run(min(taken, draws - taken), thin)
         drawn = jax.tree.map(_appended, drawn, more)
         taken = len(next(iter(drawn[0].values()))[0])

@@ -380,7 +380,7 @@ class PGGibbs(base.Backend):
         with base.one_blas_thread(), base.progress_bar(0, "PGGibbs", progress) as bar:
             steps = self._chains(program, cold, starts, rngs)
             # Chains that meet on the devices of a mesh would wait for each other for ever.
-            settings = {
+            settings: dict[str, Any] = {
                 "batch": 1 if program.data.num_rows > _MANY else _SWEEPS,
                 "at_once": self.chains if program.mesh is None else 1,
             }
