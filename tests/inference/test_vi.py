@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
-from scipy.special import expit, gammaln
+from scipy.special import expit
 
 import raters as rt
-from raters.inference.polya_gamma import averages, laplace, plans, vi
+from raters.inference.polya_gamma import averages, laplace, mean_field, plans, vi
 from raters.inference.polya_gamma.mean_field import MeanField
 
 _SELDOM = pytest.mark.exhaustive
@@ -36,7 +36,7 @@ def field_of(model, data):
     start = {name: np.asarray(value, float) for name, value in model.start(data).items()}
     plan = plans.plan(program, start)
     field = MeanField(plan, jax.device_put(data), start)
-    return field, field.start(start)
+    return field, field.start()
 
 
 def climbed(model, data, sweeps):
@@ -57,25 +57,22 @@ def test_mean_squares_of_logits_are_exact() -> None:
     votes = rt.datasets.position_biased(num_items=3, num_annotators=2, num_votes=20, seed=0).votes
     model = rt.ExtendedBTL("signed")
     start = {name: np.asarray(value, float) for name, value in model.start(votes).items()}
-    forms, owners = averages.forms_of(model, votes, start, model.blocks)
+    forms, owners = averages.forms_of(model, votes, start, ("reward", "competence"))
     rng = np.random.default_rng(0)
-    means = tuple(jnp.asarray(rng.normal(size=size)) for size in (3, 2))
-    deviations = [jnp.asarray(rng.uniform(0.2, 1, size)) for size in (3, 2)]
+    mean = jnp.asarray(rng.normal(size=5))
+    deviation = jnp.asarray(rng.uniform(0.2, 1, 5))
     signs = jnp.asarray(list(itertools.product((-1.0, 1.0), repeat=5)))
 
     @jax.jit
     @jax.vmap
     def logits(sign):
-        moved = (means[0] + sign[:3] * deviations[0], means[1] + sign[3:] * deviations[1])
-        return averages.mean(forms, averages.gathered(forms, owners, moved))
+        return forms.mean(forms.slots(mean + sign * deviation))
 
     every = np.asarray(logits(signs))
-    slots = averages.gathered(forms, owners, means)
-    spreads = tuple(jnp.diag(one**2) for one in deviations)
-    covariances = averages.covariances_of(forms, owners, spreads)
-    np.testing.assert_allclose(averages.mean(forms, slots), every.mean(0), atol=1e-9)
-    square = averages.square(forms, slots, covariances)
-    np.testing.assert_allclose(square, (every**2).mean(0), rtol=1e-9)
+    slots = forms.slots(mean)
+    covariances = forms.covariances(owners, jnp.diag(deviation**2))
+    np.testing.assert_allclose(forms.mean(slots), every.mean(0), atol=1e-9)
+    np.testing.assert_allclose(forms.square(slots, covariances), (every**2).mean(0), rtol=1e-9)
 
 
 def test_moments_of_truncated_normals() -> None:
@@ -104,49 +101,29 @@ def test_moments_of_truncated_normals() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("model", "data"),
-    [
-        (rt.ExtendedBTL(), "tiny"),
-        (rt.DawidSkene(), "labelled"),
-        pytest.param(rt.HierarchicalBTL(competence="signed"), "tiny", marks=_SELDOM),
-        pytest.param(rt.MixtureBTL(competence="positive"), "tiny", marks=_SELDOM),
-        pytest.param(rt.models.ItemDifficulty(), "labelled", marks=_SELDOM),
-    ],
+    "model",
+    [rt.ExtendedBTL(), pytest.param(rt.HierarchicalBTL(competence="signed"), marks=_SELDOM)],
     ids=repr,
 )
-def test_the_bound_never_falls(model, data, request, monkeypatch) -> None:
-    """Not even by rounding of more than 1e-9; with means moved by a tenth it does."""
-    found = request.getfixturevalue(data)
-    bounds, field, state = climbed(model, found, 30)
+def test_the_bound_never_falls(model, tiny, monkeypatch) -> None:
+    """Not even by rounding of more than 1e-9; with slopes a tenth too large it does."""
+    bounds, field, state = climbed(model, tiny, 30)
     assert np.all(np.isfinite(bounds))
     assert np.diff(bounds).min() > -1e-9 * (1 + abs(bounds[-1]))
-    if data == "tiny":
-        right = averages.together
-        monkeypatch.setattr(averages, "together", lambda *given: right(*given).stretched(1.1))
-        assert field.sweep(field.sweep(state)[1])[0] < bounds[-1]
+    right = mean_field._statistics
+
+    def wrong(*given):
+        bound, slope, square = right(*given)
+        return bound, 1.1 * slope, square
+
+    monkeypatch.setattr(mean_field, "_statistics", wrong)
+    assert field.sweep(field.sweep(state)[1])[0] < bounds[-1]
 
 
-def test_with_known_classes_the_bound_is_the_evidence() -> None:
-    """Then probabilities are Dirichlet, and nothing is approximated."""
+def test_latent_classes_are_refused() -> None:
     labels = rt.datasets.label_crowd(20, 3, 3, 3, seed=0).labels
-    truth = np.arange(20) % 3
-    labels = labels.with_truth(dict(zip(labels.items, truth.tolist(), strict=True)))
-    bounds, _, state = climbed(rt.DawidSkene(diagonal=2.0, off_diagonal=1.0), labels, 3)
-    prior = np.ones((3, 3)) + np.eye(3)
-    counts = np.zeros((3, 3, 3))
-    np.add.at(
-        counts,
-        (np.asarray(labels.annotator), truth[np.asarray(labels.item)], np.asarray(labels.label)),
-        1,
-    )
-
-    def log_beta(concentration):
-        return gammaln(concentration).sum(-1) - gammaln(concentration.sum(-1))
-
-    exact = (log_beta(prior + counts) - log_beta(prior)).sum()
-    exact += log_beta(1.0 + np.bincount(truth, minlength=3)) - log_beta(np.ones(3))
-    np.testing.assert_allclose(bounds[-1], exact, rtol=1e-9)
-    np.testing.assert_allclose(np.asarray(state.counted["confusion"][0]), prior + counts, atol=1e-6)
+    program = rt.program.Program(rt.DawidSkene(), labels)
+    assert "latent classes of DawidSkene; use PGEM" in rt.PGVI().why_not(program)
 
 
 # ----------------------------------------------------------------------------------------- draws
@@ -173,7 +150,7 @@ def test_draws_have_the_moments_of_quadrature(fit_quietly, monkeypatch) -> None:
 
     assert off() < 0.1
     right = laplace.pass_over_rows
-    monkeypatch.setattr(laplace, "pass_over_rows", lambda *given: 0.7 * right(*given))
+    monkeypatch.setattr(laplace, "pass_over_rows", lambda *given: 1.4 * right(*given))
     assert off() > 0.1
 
 
@@ -183,7 +160,6 @@ def test_spreads_of_the_mean_field_are_too_small_and_corrected(votes) -> None:
     a given scale, the spread that responds is that of the curvature of the joint density."""
     model = rt.ExtendedBTL("positive", reward_scale=1.0, competence_spread=0.5)
     _, field, state = climbed(model, votes, 12)
-    full = vi.precision(field, state)
-    joint = np.sqrt(np.diag(np.linalg.inv(full)))[6:]
-    alone = np.sqrt(state.normals[1].variance)
+    joint = np.sqrt(np.diag(vi.response(field, state)[0].covariance()))[6:]
+    alone = np.sqrt(np.diag(state.covariance))[6:]
     assert np.all(joint > 1.15 * alone)

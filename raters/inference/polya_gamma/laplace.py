@@ -12,7 +12,7 @@ import scipy.linalg
 from jax.sharding import Mesh
 from jaxtyping import Array, Float
 from numpyro.distributions import constraints
-from scipy.special import ndtr, ndtri
+from scipy.special import log_ndtr, ndtri_exp
 
 from raters.inference.arrays import Entries, EntryArray, EntryDraws, Matrix, PerDraw, Rng, Sites
 from raters.inference.base import jax_keys
@@ -44,6 +44,13 @@ def laplace(
         draws, stats = around_classes(plan, data, mode, number, rng, cache)
         return {name: value[None] for name, value in draws.items()}, stats
     drawn, log_q, sites = _around(plan, data, mode, number, rng)
+    return weighed(plan, data, drawn, log_q, sites, rng)
+
+
+def weighed(
+    plan: Plan, data: Any, drawn: Values, log_q: PerDraw | None, sites: Sites, rng: Rng
+) -> tuple[Values, Values]:
+    """Draw what is left given draws of some sites; return all draws, and their log densities."""
     log_prior, draws = integrated(plan, placing.first_unit(data), drawn, rng)
     if apart := not plan.reaching <= set(sites):
         draws = _redraw_reaching(plan, data, draws, rng)
@@ -74,26 +81,18 @@ def _around(
     """Draw the conjugate sites from the normal at the mode."""
     sites, conditional = information(plan, data, mode)
     current = Block(sites).current(mode)
-    tangents = [tangent_of(scale, sites, mode) for scale in plan.scales]
     conditional.prior = along_orbits(conditional.prior, plan.scales, sites, mode)
     log_q = None
     if isinstance(conditional, Dense):
-        # A high precision along the orbit keeps draws on the section.
-        precision = 1e4 * np.mean(conditional.diagonal) * conditional.size
-        for tangent in tangents:
-            conditional.across += precision * np.outer(tangent, tangent)
         bounded = np.isfinite([conditional.prior.low, conditional.prior.high]).any()
         if data.num_rows >= MANY_ROWS and not plan.scales and not bounded:
             mean = mode | shifted(plan, data, mode, conditional.covariance())
             current = Block(sites).current(mean)
-        entries, log_q, apart, slope = _gaussian_draws(conditional, current, number, rng)
-        # The density is that on the section, so what is left across it does not count.
-        for tangent in tangents:
-            log_q += precision * (apart @ tangent) ** 2 / 2
-        log_q -= log_crossing(plan.scales, sites, mode, entries, slope)
+        entries, log_q = section_draws(plan, conditional, sites, mode, current, number, rng)
     else:
         entries = np.stack([conditional.draw(rng, current) for _ in range(number)])
-        for tangent in tangents:
+        for scale in plan.scales:
+            tangent = tangent_of(scale, sites, mode)
             entries -= np.outer((entries - current) @ tangent, tangent)
         entries = np.clip(entries, conditional.prior.low, conditional.prior.high)
     draws = {name: np.repeat(np.asarray(value)[None], number, 0) for name, value in mode.items()}
@@ -186,7 +185,7 @@ def along_orbits(
     prior: Gaussian, scales: tuple[Scale, ...], sites: Sites, mode: Values
 ) -> Gaussian:
     """Return a prior without the bounds that may be crossed along a scale orbit."""
-    scaled = np.any([_signs(scale, sites, mode) != 0 for scale in scales], axis=0)
+    scaled = np.any([signs_of(scale, sites, mode) != 0 for scale in scales], axis=0)
     low = np.where(scaled & (prior.low != 0), -np.inf, prior.low)
     high = np.where(scaled & (prior.high != 0), np.inf, prior.high)
     return prior._replace(low=low, high=high)
@@ -195,7 +194,7 @@ def along_orbits(
 def tangent_of(scale: Scale, sites: Sites, mode: Values) -> Entries:
     """Return the unit direction of a scale orbit at the mode, in the conjugate sites."""
     entries = np.concatenate([np.ravel(mode[name]) for name in sites])
-    direction = _signs(scale, sites, mode) * entries
+    direction = signs_of(scale, sites, mode) * entries
     return np.asarray(direction / np.linalg.norm(direction))
 
 
@@ -206,45 +205,64 @@ def log_crossing(
     if not scales:
         return np.zeros(len(entries))
     normals = np.stack([tangent_of(scale, sites, mode) for scale in scales])
-    directions = np.stack([_signs(scale, sites, mode) for scale in scales])
+    directions = np.stack([signs_of(scale, sites, mode) for scale in scales])
     moved = directions[None] * (entries / slope)[:, None]
     return np.asarray(np.linalg.slogdet(np.einsum("se,dre->dsr", normals, moved))[1])
 
 
-def _signs(scale: Scale, sites: Sites, mode: Values) -> Entries:
+def signs_of(scale: Scale, sites: Sites, mode: Values) -> Entries:
     """Return how the logarithm of each entry moves along a scale orbit: 1, -1 or 0."""
     signs = [float(name in scale.up) - float(name in scale.down) for name in sites]
     return np.repeat(signs, [np.size(mode[name]) for name in sites])
 
 
-def _gaussian_draws(
-    conditional: Dense, mode: np.ndarray, number: int, rng: Rng
-) -> tuple[EntryDraws, PerDraw, EntryDraws, EntryDraws]:
-    """Draw from the joint normal at the mode."""
+def section_draws(
+    plan: Plan, normal: Dense, sites: Sites, values: Values, centre: Entries, number: int, rng: Rng
+) -> tuple[EntryDraws, PerDraw]:
+    """Draw from a normal around a centre, truncated to the bounds of its prior, on the section
+    across the orbits of scale symmetries at some values; return draws and log densities."""
     from scipy.stats import norm
 
-    factor = conditional.factor()
-    standard = rng.standard_normal((conditional.size, number))
+    tangents = [tangent_of(scale, sites, values) for scale in plan.scales]
+    # A high precision along the orbit keeps draws on the section.
+    along = 1e4 * np.mean(normal.diagonal) * normal.size
+    for tangent in tangents:
+        normal.across += along * np.outer(tangent, tangent)
+    factor = normal.factor()
+    standard = rng.standard_normal((normal.size, number))
     apart = scipy.linalg.solve_triangular(factor, standard, lower=True, trans="T").T
-    entries, slope = mode + apart, np.ones_like(apart)
+    entries, slope = centre + apart, np.ones_like(apart)
     log_q = np.log(np.diag(factor)).sum() + norm.logpdf(standard).sum(0)
-    bounded = np.flatnonzero(
-        np.isfinite(conditional.prior.low) | np.isfinite(conditional.prior.high)
-    )
+    # The density is that on the section, so what is left across it does not count.
+    for tangent in tangents:
+        log_q += along * (apart @ tangent) ** 2 / 2
+    bounded = np.flatnonzero(np.isfinite(normal.prior.low) | np.isfinite(normal.prior.high))
     if len(bounded):
-        variance = np.diag(scipy.linalg.cho_solve((factor, True), np.eye(conditional.size)))
-        deviation = np.sqrt(variance[bounded])
-        low = (conditional.prior.low[bounded] - mode[bounded]) / deviation
-        high = (conditional.prior.high[bounded] - mode[bounded]) / deviation
-        score = (entries[:, bounded] - mode[bounded]) / deviation
-        # The mode is within the bounds, so low ≤ 0 ≤ high, and the difference does not underflow.
-        log_mass = np.log(ndtr(high) - ndtr(low))
-        inside = np.clip(ndtri(ndtr(low) + (ndtr(high) - ndtr(low)) * ndtr(score)), low, high)
-        log_slope = norm.logpdf(score) + log_mass - norm.logpdf(inside)
+        deviation = np.sqrt(np.diag(normal.covariance())[bounded])
+        low, high = (
+            (end[bounded] - centre[bounded]) / deviation
+            for end in (normal.prior.low, normal.prior.high)
+        )
+        score = apart[:, bounded] / deviation
+        inside, log_slope = _truncated(score, low, high)
         log_q -= log_slope.sum(1)
-        entries[:, bounded] = mode[bounded] + deviation * inside
+        entries[:, bounded] = centre[bounded] + deviation * inside
         slope[:, bounded] = np.exp(log_slope)
-    return entries, log_q, apart, slope
+    return entries, log_q - log_crossing(plan.scales, sites, values, entries, slope)
+
+
+def _truncated(score: EntryDraws, low: Entries, high: Entries) -> tuple[EntryDraws, EntryDraws]:
+    """Map standard normals to truncated ones; return these, and the log slopes of the map."""
+    from scipy.stats import norm
+
+    # Turned round where the mass is in the upper tail, whose probabilities would be rounded to 1.
+    sign = np.where(low + high > 0, -1.0, 1.0)
+    low, high = np.minimum(sign * low, sign * high), np.maximum(sign * low, sign * high)
+    log_low, log_high = log_ndtr(low), log_ndtr(high)
+    log_mass = log_high + np.log1p(-np.exp(np.minimum(log_low - log_high, -1e-15)))
+    level = np.logaddexp(log_low, log_mass + log_ndtr(sign * score))
+    inside = np.clip(ndtri_exp(np.minimum(level, log_high)), low, high)
+    return sign * inside, norm.logpdf(score) + log_mass - norm.logpdf(inside)
 
 
 def _redraw_reaching(plan: Plan, data: Any, draws: Values, rng: Rng) -> Values:
