@@ -43,7 +43,6 @@ def cases(quick: bool, seed: int) -> list[Case]:
     name = "{:,} × {:,} × {:,}".format(*size)
     plain, mixed = (simulated_votes(*size, seed, adversaries=few) for few in (0, 2))
     tastes = rt.datasets.position_biased(num_items=6, num_annotators=4, num_votes=600, seed=1)
-    labels = rt.datasets.label_crowd(*((30, 4) if quick else (300, 8)), 3, 3, seed=2).labels
     answers = responses(60 if quick else 300, 8, seed)
     return [
         Case(f"BTL, {name}", rt.BTL(), plain, draws),
@@ -53,7 +52,6 @@ def cases(quick: bool, seed: int) -> list[Case]:
         Case("HierarchicalBTL, 6 × 4 × 600", rt.HierarchicalBTL(), tastes.votes, 2 * draws),
         Case("Rasch, 300 × 8", rt.Rasch(), answers, draws),
         Case("TwoPL, 300 × 8", rt.TwoPL(), answers, draws),
-        Case("DawidSkene, 300 × 8", rt.DawidSkene(), labels, draws),
     ]
 
 

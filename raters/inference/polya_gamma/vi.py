@@ -182,14 +182,14 @@ def around(
 ) -> tuple[Values, Values]:
     """Draw around the means; return the draws of each site, and their log densities."""
     plan, sites = field.setting.plan, field.setting.sites
-    if not number:
-        means = field.values(state)
-        return {name: np.asarray(value)[None, None] for name, value in means.items()}, {}
     prior = field.prior(field.values(state))
     whole = not plan.scales and not np.isfinite([prior.low, prior.high]).any()
     if whole:
         state = centred(field, state)
-    found, values = response(field, state), field.values(state)
+    values = field.values(state)
+    if not number:
+        return {name: np.asarray(value)[None, None] for name, value in values.items()}, {}
+    found = response(field, state)
     if whole and 0 < found.lean.shape[1] <= _MOST_HYPER:
         components = [(state.mean, found.normal)]
         half = np.linalg.cholesky(np.linalg.inv(found.information))
