@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool
 from numpyro import handlers
 from numpyro.distributions import Distribution
 from numpyro.infer.initialization import init_to_median
@@ -36,15 +35,6 @@ class Shift:
 
 
 @dataclass(frozen=True)
-class CommonShift:
-    """The likelihood is unchanged when one number is added to every entry of all `sites`, such as
-    the abilities of persons and the difficulties of items: only differences between them count. The
-    priors, which are normal, say where they lie."""
-
-    sites: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Scale:
     """The likelihood is unchanged when `up` is multiplied and `down` is divided by the same
     positive number.
@@ -55,31 +45,6 @@ class Scale:
 
     up: tuple[str, ...]
     down: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Transfer:
-    """The likelihood is unchanged when a number is added to an entry of `common` and subtracted
-    from every entry of `own` with the same place on its last axis, another number for each place:
-    only their sum counts. The priors, which are normal, say how it is divided.
-
-    With a `factor` only ``factor * (common + own)`` counts: each entry of the factor may change,
-    also its sign, where `own` changes so that the product stays as it is.
-
-    With `groups`, another number for each group is added to the entries of `common` that are in it,
-    and subtracted from those of `own` that have its code as their place on the first axis; `groups`
-    names the column with the code of each entry of `common`, −1 of none."""
-
-    common: str
-    own: str
-    factor: str | None = None
-    groups: str | None = None
-
-    def members(self, data: Any, number: int) -> Float[Array, "entry group"]:
-        """1 where an entry of `common` is of a group of several, 0 elsewhere."""
-        assert self.groups is not None
-        members = (getattr(data, self.groups)[:, None] == jnp.arange(number)).astype(float)
-        return members * (members.sum(0) > 1)
 
 
 @dataclass(frozen=True)
@@ -124,39 +89,6 @@ class Rotation:
 
 
 @dataclass(frozen=True)
-class Affine:
-    r"""The likelihood is unchanged when the vectors `point` are stretched and shifted and `slope`
-    and `intercept` change so that every :math:`\text{intercept} + \text{slope}^\top \text{point}`
-    stays as it is. The priors, which are normal, with mean 0 for points and slopes, say where they
-    lie."""
-
-    point: str
-    slope: str
-    intercept: str
-
-
-@dataclass(frozen=True)
-class Spread:
-    """The prior of `site` is normal about 0, with the standard deviation `scale`, on which no other
-    prior depends.
-
-    Gibbs also moves both together by a factor. Where the data tell little of each entry, the scale
-    given the site hardly moves."""
-
-    site: str
-    scale: str
-    first: int = 0
-
-    def factors(self, ratio: Any, site: Any) -> Any:
-        """Factor of each entry of the site when the scale is multiplied."""
-        along = ratio.reshape(*ratio.shape, *(1,) * (site.ndim - ratio.ndim))
-        if not self.first:
-            return along
-        governed = np.arange(len(site)) >= self.first
-        return jnp.where(governed.reshape(-1, *(1,) * (site.ndim - 1)), along, 1.0)
-
-
-@dataclass(frozen=True)
 class Own:
     """Each judge has a vector of their own, with a normal prior about 0 and a scale for each entry,
     and the logits are affine in it, in the scale with the vector in units of it fixed, and in all
@@ -183,7 +115,7 @@ class Local:
 
 # Of each, the prior says how probable a point and its image are.
 Mirror = Sign | Exchange
-Symmetry = Shift | CommonShift | Scale | Transfer | Mirror | Permute | Rotation | Affine
+Symmetry = Shift | Scale | Mirror | Permute | Rotation
 
 
 def moved_sites(symmetry: Symmetry) -> tuple[str, ...]:
@@ -191,7 +123,7 @@ def moved_sites(symmetry: Symmetry) -> tuple[str, ...]:
     sites: list[str] = []
     for field in dataclasses.fields(symmetry):
         value = getattr(symmetry, field.name)
-        if isinstance(value, str) and field.name != "groups":
+        if isinstance(value, str):
             sites.append(value)
         elif isinstance(value, tuple):
             sites += [one if isinstance(one, str) else one[0] for one in value]
@@ -340,8 +272,8 @@ class Model[Data: Judgements](abc.ABC):
         return ()
 
     @property
-    def facts(self) -> tuple[Spread | Local | Own, ...]:
-        """Further facts for back-ends: `Spread`, `Local` and `Own` of its sites."""
+    def facts(self) -> tuple[Local | Own, ...]:
+        """Further facts for back-ends: `Local` and `Own` of its sites."""
         return ()
 
     @abc.abstractmethod
@@ -416,11 +348,10 @@ class Model[Data: Judgements](abc.ABC):
 
 def exact_symmetries(model: Model[Any]) -> tuple[Symmetry, ...]:
     """Symmetries of a model less those that rest on priors which a user has replaced."""
-    by_prior = CommonShift | Transfer | Affine | Rotation
     return tuple(
         one
         for one in model.symmetries
-        if not (isinstance(one, by_prior) and set(moved_sites(one)) & set(model.prior))
+        if not (isinstance(one, Rotation) and set(one.sites) & set(model.prior))
     )
 
 

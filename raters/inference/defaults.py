@@ -20,7 +20,6 @@ from raters.inference.polya_gamma.vi import PGVI
 from raters.inference.svi import SVI
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.responses import Responses
-from raters.model import Spread, facts_of
 from raters.program import Program
 
 # Times as many draws as usual that chains may take.
@@ -28,6 +27,8 @@ _LONGEST = 16
 # Responses of each person, and votes in all, from which on parameters are known well enough for
 # Hamiltonian Monte Carlo.
 _FEWEST, _FEWEST_VOTES = 20, 500
+# Effects of a learned scale, of which few votes tell.
+_EFFECTS = {"taste", "deviation"}
 
 
 def default_backend(model: Any, data: Any, *, short: bool = False) -> Backend:
@@ -46,7 +47,7 @@ def default_backend(model: Any, data: Any, *, short: bool = False) -> Backend:
         few = data.num_judgements < _FEWEST * data.num_persons
         learned = "discrimination" in program.sites or (few and "slope" in program.sites)
         return NUTS() if learned else gibbs if few else hmc
-    few = data.num_judgements < _FEWEST_VOTES or facts_of(model, Spread)
+    few = data.num_judgements < _FEWEST_VOTES or not _EFFECTS.isdisjoint(program.sites)
     return gibbs if few else hmc
 
 

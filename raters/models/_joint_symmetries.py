@@ -10,9 +10,8 @@ from raters.model import Exchange, Permute, Scale, Shift, Sign, Symmetry, moved_
 
 def joint_symmetries(model: Any) -> tuple[Symmetry, ...]:
     """Symmetries of the parts in the names of a joint model."""
-    # Groups are in the data of a part, which a sweep of all parts does not read.
     own = {
-        part: [named(model, part, one) for one in of.symmetries if not _is_apart(one)]
+        part: [named(model, part, one) for one in of.symmetries if not isinstance(one, Permute)]
         for part, of in model.parts.items()
     }
     shared = {model.site_name(*group[0]): {part for part, _ in group} for group in model.shared}
@@ -23,11 +22,6 @@ def joint_symmetries(model: Any) -> tuple[Symmetry, ...]:
             if whole is not None:  # Each part completes it, in an order of its own.
                 found.setdefault((type(whole), frozenset(moved_sites(whole))), whole)
     return tuple(found.values())
-
-
-def _is_apart(symmetry: Symmetry) -> bool:
-    """True for a symmetry that a joint model does not have."""
-    return isinstance(symmetry, Permute) or getattr(symmetry, "groups", None) is not None
 
 
 def named(model: Any, part: str, symmetry: Any) -> Any:

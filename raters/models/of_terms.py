@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from raters.distributions import GroupedMixture
 from raters.errors import refuse
 from raters.judgements.base import Judgements
-from raters.model import Fit, Sign, Spread, Symmetry, Values
+from raters.model import Fit, Sign, Symmetry, Values
 from raters.models.mirror import open_mirror
 from raters.models.settings import CheckedModel
 from raters.terms.base import Term
@@ -46,11 +46,7 @@ class TermModel[Data: Judgements](CheckedModel[Data]):
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        return tuple(one for one in self.predictor.symmetries if not isinstance(one, Spread))
-
-    @property
-    def facts(self) -> tuple[Spread, ...]:
-        return tuple(one for one in self.predictor.symmetries if isinstance(one, Spread))
+        return self.predictor.symmetries
 
     def axis_names(self, data: Data) -> dict[str, tuple[Any, ...]]:
         return self.predictor.axis_names(data)

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from raters.errors import Reason, refuse
 from raters.judgements.comparisons import Comparisons
-from raters.model import Scale, Sign, Spread, Symmetry, Transfer, Values
+from raters.model import Scale, Sign, Symmetry, Values
 
 # Comparisons, or rankings; a term says which.
 Data = Any
@@ -62,8 +62,6 @@ class Term(abc.ABC):
         Shares of types, and the order of the types, in which they change the sign of the term.
     symmetries : tuple of Symmetry
         Transformations that leave its part of the predictor unchanged.
-    deviates_from : str, optional
-        Site of whose entries its own holds deviations, where both are summands of one sum.
     parts : tuple of Term
         Terms that it is made of.
     reference : str
@@ -74,8 +72,7 @@ class Term(abc.ABC):
     needs: tuple[str, ...] = ()
     linear: tuple[str, ...] | None = None
     scales: tuple[str, ...] = ()
-    symmetries: tuple[Symmetry | Spread, ...] = ()
-    deviates_from: ClassVar[str | None] = None
+    symmetries: tuple[Symmetry, ...] = ()
     exchanged: ClassVar[tuple[tuple[str, tuple[int, ...]], ...]] = ()
     parts: tuple[Term, ...] = ()
 
@@ -179,7 +176,7 @@ class Combined(Term):
         return tuple(name for part in self.parts for name in part.scales)
 
     @property
-    def symmetries(self) -> tuple[Symmetry | Spread, ...]:  # type: ignore[override]
+    def symmetries(self) -> tuple[Symmetry, ...]:  # type: ignore[override]
         return tuple(one for part in self.parts for one in part.symmetries)
 
     def start(self, data: Data) -> Values:
@@ -221,16 +218,6 @@ class Sum(Combined):
     def flipped(self) -> tuple[str, ...] | None:
         return _all([term.flipped for term in self.terms])
 
-    @property
-    def symmetries(self) -> tuple[Symmetry | Spread, ...]:  # type: ignore[override]
-        summed = {site for term in self.terms for site in term.linear or ()}
-        between = (
-            Transfer(term.deviates_from, term.linear[0])
-            for term in self.terms
-            if term.linear and term.deviates_from in summed
-        )
-        return (*super().symmetries, *between)
-
     def sample(self, data: Data) -> Float[Array, " *row"]:
         value = self.terms[0].sample(data)
         for term in self.terms[1:]:
@@ -261,7 +248,7 @@ class Product(Combined):
         return self.scaled.flipped or self.factor.flipped
 
     @property
-    def symmetries(self) -> tuple[Symmetry | Spread, ...]:  # type: ignore[override]
+    def symmetries(self) -> tuple[Symmetry, ...]:  # type: ignore[override]
         up, down = self.scaled, self.factor
         found = [*up.symmetries, *down.symmetries]
         if up.linear and down.linear:

@@ -11,7 +11,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.judgements.comparisons import Comparisons
-from raters.model import Shift, Spread, Values
+from raters.model import Shift, Values
 from raters.terms.base import Term, sample_vectors
 
 
@@ -24,8 +24,7 @@ class Strata(Term):
     needs = ("stratum",)
     linear = ("deviation",)
     scales = ("deviation_spread",)
-    deviates_from = "reward"
-    symmetries = (Shift("deviation", axis=1), Spread("deviation", "deviation_spread"))
+    symmetries = (Shift("deviation", axis=1),)
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         spread = numpyro.sample("deviation_spread", dist.LogNormal(jnp.log(0.5), 1.0))

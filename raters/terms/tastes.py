@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
-from raters.model import Affine, Rotation, Shift, Spread, Symmetry, Transfer, Values
+from raters.model import Rotation, Shift, Values
 from raters.terms.base import Prepared, Term, sample_vectors
 from raters.terms.components import components
 from raters.terms.rewards import Rewards
@@ -39,6 +39,7 @@ class Tastes(Prepared):
     """
 
     linear = ("reward", "taste")
+    symmetries = (Shift("reward"), Shift("taste", axis=1))
 
     scale: float | None = None
     spread: float | None = None
@@ -48,12 +49,6 @@ class Tastes(Prepared):
     def scales(self) -> tuple[str, ...]:  # type: ignore[override]
         of_tastes = ("taste_spread",) if self.spread is None else ()
         return (*Rewards(self.scale).scales, *of_tastes, *("taste_spread_median",) * self.own)
-
-    @property
-    def symmetries(self) -> tuple[Symmetry | Spread, ...]:  # type: ignore[override]
-        transfer = Transfer("reward", "taste")
-        spread = (Spread("taste", "taste_spread"),) if self.spread is None else ()
-        return (Shift("reward"), Shift("taste", axis=1), transfer, *spread)
 
     def prepare(self, data: Comparisons) -> Any:
         reward_scale, spread = Rewards(self.scale).prepare(data), self._spread(data)
@@ -109,17 +104,9 @@ class Factors(Term):
         Number of dimensions, at most the number of items less one.
     """
 
-    number: int = 1
+    symmetries = (Shift("reward"), Shift("loading", axis=0), Rotation(("position", "loading")))
 
-    @property
-    def symmetries(self) -> tuple[Symmetry | Spread, ...]:  # type: ignore[override]
-        return (
-            Shift("reward"),
-            Shift("loading", axis=0),
-            Rotation(("position", "loading")),
-            Affine("position", "loading", "reward"),
-            Spread("loading", "loading_scale"),
-        )
+    number: int = 1
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         annotators, items = ("annotator", data.num_annotators), ("item", data.num_items)

@@ -18,23 +18,8 @@ from raters.fitting.storage import from_json, to_json
 from raters.inference.modes import images, mirrored
 from raters.judgements.base import Judgements
 from raters.judgements.together import parts_of
-from raters.model import (
-    Affine,
-    CommonShift,
-    Exchange,
-    Model,
-    Permute,
-    Rotation,
-    Scale,
-    Shift,
-    Sign,
-    Spread,
-    Symmetry,
-    Transfer,
-    Values,
-    facts_of,
-)
-from raters.program import Program, observed_sites, skeleton, trace
+from raters.model import Exchange, Model, Permute, Rotation, Scale, Shift, Sign, Symmetry, Values
+from raters.program import Program, observed_sites, skeleton
 from raters.reporting.cite import cited_entries
 from raters.testing import _kinds
 from raters.testing._blocks import check_blocks, densities
@@ -88,7 +73,6 @@ def check_model(model: Model[Any], data: Judgements, *, seed: int = 0) -> None:
         _check_density(program, points[0])
         check_blocks(program, points[0])
         _check_symmetries(model, data, points[0], seed)
-        _check_spreads(model, data, points[0])
         _check_relabelling(program, points[0], seed)
         _check_counts(model, data, points)
         if program.latent and data.known:
@@ -251,7 +235,7 @@ def _check_density(program: Program[Any], values: Values) -> None:
     )
 
 
-def _moved(symmetry: Symmetry, values: Values, data: Any) -> Values:
+def _moved(symmetry: Symmetry, values: Values) -> Values:
     """Another point of the orbit that a symmetry declares."""
     match symmetry:
         case Shift(site, None):
@@ -260,38 +244,14 @@ def _moved(symmetry: Symmetry, values: Values, data: Any) -> Values:
             each = np.moveaxis(np.zeros_like(values[site]), axis, 0)[:1]
             each = np.linspace(0.3, 0.7, each.size).reshape(each.shape)
             return values | {site: values[site] + np.moveaxis(each, 0, axis)}
-        case CommonShift(several):
-            return values | {name: values[name] + 0.7 for name in several}
         case Scale(up, down):
             return (
                 values
                 | {name: values[name] * 1.7 for name in up}
                 | {name: values[name] / 1.7 for name in down}
             )
-        case Transfer(common, own, _, str()):
-            number = np.linspace(0.3, 0.7, len(values[own]))
-            more = symmetry.members(data, len(number)) @ number
-            return values | {common: values[common] + more, own: values[own] - number[:, None]}
-        case Transfer(common, own, factor):
-            number = np.linspace(0.3, 0.7, values[common].size)
-            moved = values | {common: values[common] + number, own: values[own] - number}
-            if factor is None:
-                return moved
-            # Within every range: towards 0.
-            less = np.linspace(0.5, 0.9, values[factor].size)
-            product = (values[common] + values[own]) / less[:, None]
-            return moved | {factor: values[factor] * less, own: product - moved[common]}
         case Sign():
             return mirrored(symmetry, values)
-        case Affine(point, slope, intercept):
-            size = np.shape(values[point])[-1]
-            stretch, step = np.linspace(0.6, 1.7, size), np.linspace(0.3, 0.7, size)
-            squeezed = values[slope] / stretch
-            return values | {
-                point: values[point] * stretch + step,
-                slope: squeezed,
-                intercept: values[intercept] - squeezed @ step,
-            }
         case Rotation(both):
             size = np.shape(values[both[0]])[-1]
             turn = np.linalg.qr(np.random.default_rng(size).normal(size=(size, size)))[0]
@@ -303,8 +263,8 @@ def _moved(symmetry: Symmetry, values: Values, data: Any) -> Values:
         case Permute(both):
             return values | {name: np.roll(values[name], 1, axis=-1) for name in both}
     raise AssertionError(
-        f"{symmetry!r} is not a symmetry that raters knows: Shift, CommonShift, Scale,"
-        " Transfer, Sign, Exchange, Permute, Rotation or Affine"
+        f"{symmetry!r} is not a symmetry that raters knows: Shift, Scale, Sign, Exchange,"
+        " Permute or Rotation"
     )
 
 
@@ -318,7 +278,7 @@ def _check_symmetries(model: Model[Any], data: Any, values: Values, seed: int) -
         if not isinstance(symmetry, Exchange) or symmetry in images_there_are
     ]
     for symmetry in declared:
-        there = _log_likelihood(model, data, _moved(symmetry, values, data))
+        there = _log_likelihood(model, data, _moved(symmetry, values))
         assert _close(here, there), (
             f"{symmetry!r} does not hold: it changes the log-likelihood by {there - here:.3g}"
         )
@@ -333,23 +293,6 @@ def _check_symmetries(model: Model[Any], data: Any, values: Values, seed: int) -
         assert not _close(here, there), (
             f"a random change of {sites} leaves the log-likelihood at {here:.6g}, so"
             f" {symmetry!r} says nothing"
-        )
-
-
-def _check_spreads(model: Model[Any], data: Any, values: Values) -> None:
-    """A scale and site times a number change the prior by volume and the scale's density alone."""
-    for spread in facts_of(model, Spread):
-        priors = []
-        for factor in (1.0, 1.7):
-            scale, site = values[spread.scale], values[spread.site]
-            factors = spread.factors(np.full(np.shape(scale), factor), site)
-            moved = values | {spread.scale: scale * factor, spread.site: site * factors}
-            of_scale = trace(model, data, moved)[spread.scale]["fn"].log_prob(moved[spread.scale])
-            volume = np.log(np.broadcast_to(factors, np.shape(site))).sum()
-            priors.append(float(densities(model, data, moved).prior - of_scale.sum() + volume))
-        assert _close(*priors), (
-            f"{spread!r} does not hold: when both are multiplied, the prior changes by"
-            f" {priors[1] - priors[0]:.3g} beyond the volume and the density of the scale"
         )
 
 

@@ -16,7 +16,6 @@ from scipy.special import expit, logsumexp
 
 import raters as rt
 from raters.inference.polya_gamma import joint, plans, sweep
-from raters.model import Exchange, Transfer, moved_sites
 from raters.program import log_joint, start_of
 from tests import hand
 from tests.several import OF_LABELS, labelled
@@ -246,12 +245,3 @@ def test_weights_of_draws_across_an_orbit_give_the_evidence() -> None:
     of_two = (difference * likelihood(expit(gap), data.part("two"))).sum() * (gap[1] - gap[0])
     assert found == pytest.approx(np.log(of_one * of_two), abs=5 * error)
     assert error < 0.05
-
-
-def test_a_joint_model_has_no_moves_of_groups() -> None:
-    """The codes of the groups are not in the data of all parts."""
-    model = rt.models.JointModel({"one": rt.SharedMistakes(), "two": rt.DawidSkene()}, shared=[])
-    assert {type(one) for one in model.symmetries} == {Exchange}
-    own = Transfer("ability", "family_effect", groups="family")
-    assert own in rt.SharedMistakes().symmetries
-    assert moved_sites(own) == ("ability", "family_effect")

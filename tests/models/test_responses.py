@@ -4,7 +4,6 @@ ideal points."""
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
@@ -15,10 +14,10 @@ from scipy.stats import norm
 import raters as rt
 from raters.inference.base import Draws
 from raters.inference.identification import turned
-from raters.inference.polya_gamma import moves, tables
-from raters.model import Affine, CommonShift, Rotation
+from raters.inference.polya_gamma import tables
+from raters.model import Rotation
 from raters.models.responses import _logistic
-from raters.program import likelihood_of, pointwise_log_likelihood
+from raters.program import likelihood_of
 
 DIFFICULTY = np.array([-1.5, -0.4, 0.3, 1.2])
 DISCRIMINATION = np.array([0.5, 1.0, 1.6, 2.2])
@@ -136,33 +135,6 @@ def test_em_refuses_what_does_not_fit_into_memory(responses, monkeypatch) -> Non
     assert rt.PGGibbs().why_not(program) is None
 
 
-def test_a_common_shift_goes_to_where_the_priors_have_it(responses) -> None:
-    model = rt.Rasch()
-    rng = np.random.default_rng(0)
-    values = {"ability": rng.normal(size=20) + 3, "difficulty": rng.normal(size=4) + 3}
-    values["ability_scale"] = np.asarray(2.0)
-    (symmetry,) = model.symmetries
-    assert symmetry == CommonShift(("ability", "difficulty"))
-    with jax.enable_x64(True):
-        values = {name: jnp.asarray(value) for name, value in values.items()}
-        moved = moves.shift(model, responses, values, symmetry)
-        before, after = (
-            np.asarray(pointwise_log_likelihood(model, responses, point)).sum()
-            for point in (values, moved)
-        )
-        keys = jax.random.split(jax.random.key(0), 400)
-        drawn = jax.lax.map(
-            lambda key: moves.shift(model, responses, values, symmetry, key)["ability"][0], keys
-        )
-        moved, drawn = jax.tree.map(np.asarray, (moved, drawn))
-    assert after == pytest.approx(before)
-    assert moved["ability"].sum() / 4 + moved["difficulty"].sum() / 9 == pytest.approx(0)
-    deviation = 1 / np.sqrt(20 / 4 + 4 / 9)
-    # Four standard errors of 400 draws.
-    assert abs(drawn.mean() - moved["ability"][0]) < 4 * deviation / 20
-    assert abs(drawn.std() / deviation - 1) < 4 / np.sqrt(800)
-
-
 # ------------------------------------------------------------------ ideal points
 
 
@@ -215,35 +187,3 @@ def test_draws_turned_at_random_come_together() -> None:
     np.testing.assert_allclose(after, before, atol=1e-9)
     single = turned(symmetry, {name: value[0] for name, value in values.items()}, 0)
     np.testing.assert_allclose(single["position"] @ single["slope"].T, before[0], atol=1e-9)
-
-
-def test_affine_moves_leave_the_likelihood_and_keep_the_prior() -> None:
-    """Over many moves the points keep the moments of the prior restricted to the orbit: a chain of
-    moves alone from a draw of the prior is stationary. Of 3 means none is 5 standard errors off:
-    false alarms of 2e-6."""
-    votes = _senate(5, 4, 2)[0]
-    model, rng = rt.models.IdealPoint(num_dimensions=2), np.random.default_rng(0)
-    (symmetry,) = [one for one in model.symmetries if isinstance(one, Affine)]
-    row = votes.take(slice(0, 1))
-    before, after = [], []
-    shapes = {"position": (1, (5, 2)), "slope": (2, (4, 2)), "intercept": (5, (4,))}
-    start = {name: by * rng.normal(size=(400, *shape)) for name, (by, shape) in shapes.items()}
-    with jax.enable_x64(True):
-        keys = jax.random.split(jax.random.key(0), 400)
-        step = jax.vmap(lambda values, key: moves.affine(model, row, values, symmetry, key))
-        ends = jax.tree.map(np.asarray, jax.jit(step)(start, keys))
-    for place in range(400):
-        values, moved = (
-            {name: value[place] for name, value in each.items()} for each in (start, ends)
-        )
-        one, two = (
-            at["intercept"][:, None] + at["slope"] @ at["position"].T for at in (values, moved)
-        )
-        np.testing.assert_allclose(one, two, atol=1e-8)
-        for at, kept in ((values, before), (moved, after)):
-            kept.append(
-                [(at["position"] ** 2).mean(), (at["slope"] ** 2).mean(), at["intercept"].mean()]
-            )
-    difference = np.array(after) - np.array(before)
-    score = difference.mean(0) / (difference.std(0) / np.sqrt(len(difference)))
-    assert (np.abs(score) < 5).all(), score

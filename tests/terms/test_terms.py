@@ -17,7 +17,7 @@ from raters.cli import app
 from raters.errors import BackendError, SettingError
 from raters.fitting.result import model_of
 from raters.fitting.storage import from_json, to_json
-from raters.model import Model, Scale, Sign, Transfer, identify
+from raters.model import Model, Scale, Sign, identify
 from raters.terms import (
     Competence,
     Covariates,
@@ -75,9 +75,6 @@ def test_facts_of_combinations_follow_from_their_terms(votes) -> None:
     assert Scale(rewards, ("competence",)) in guessers.symmetries
     assert any(isinstance(one, Sign) and one.exchanged for one in guessers.symmetries)
     assert not any(isinstance(one, Sign) for one in TIRED.symmetries[:-1])
-    # Rewards that a competence multiplies, and deviations that it does not, are told apart.
-    moved = [any(isinstance(one, Transfer) for one in m.symmetries) for m in MODELS.values()]
-    assert moved == [True, True, False, False]
     assert not rt.models.PairwiseModel(Strata()).symmetries[1:]
     assert set(rt.program.Program(drift, votes).sites) == {
         *("competence", "step", "step_spread", "nth_effect", "base_effect", "base_spread"),

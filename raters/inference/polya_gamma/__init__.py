@@ -4,6 +4,6 @@
 - `detection`, `rows`, `colours`: which sites are blocks, and the design of a block.
 - `conditionals`, `components`, `augmentation`, `devices`: Gaussian full conditionals, and ω.
 - `latent_classes`: classes and counts. `sets`, `set_likelihood`, `panels`, `panel_*`: choices.
-- `moves`, `line`, `collapsed`, `label_switching`: other steps of a sweep.
+- `line`, `collapsed`, `local_effects`, `label_switching`: other steps of a sweep.
 - `laplace`, `laplace_classes`, `integrated`, `scales`, `tables`: hyper-parameters and draws of EM.
 """

@@ -1,4 +1,4 @@
-r"""Sites of no normal block, drawn with one integrated out, and effects drawn with classes.
+r"""Sites of no block, drawn with a normal block that they govern integrated out.
 
 With :math:`P = A^\top \Omega A + \Lambda` and :math:`s = A^\top (\kappa - \Omega o) + \Lambda \mu`
 for a block of design A, offset o, prior mean μ and precision Λ, given the Pólya-Gamma variables ω,
@@ -12,168 +12,124 @@ for a block of design A, offset o, prior mean μ and precision Λ, given the Pó
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import jax.scipy.linalg
 import numpy as np
 from jaxtyping import Array
 
-from raters.inference.arrays import PerRow, Scalar, Sites
+from raters.inference.arrays import Sites
 from raters.inference.polya_gamma import line, sets
-from raters.inference.polya_gamma.rows import Block, Rows, record, rows_of
+from raters.inference.polya_gamma.plans import Plan
+from raters.inference.polya_gamma.rows import block_prior
+from raters.inference.polya_gamma.sums import How, Reading, Sums, log_integral, sums_of
 from raters.inference.polya_gamma.unconstrained import coordinates
-from raters.model import Values, local_sites
-from raters.program import Program, log_prior, placing
-
-if TYPE_CHECKING:
-    from raters.inference.polya_gamma.plans import Plan
-from jaxtyping import Float, Int
-
-from raters.errors import NotConjugateError
-from raters.inference.arrays import Classes
-from raters.inference.polya_gamma.rows import indices
-from raters.model import Model
-from raters.program import trace
+from raters.model import Model, Scale, Values
+from raters.program import log_prior, placing
 
 # Multiplications of a density times the number of coordinates: beyond, a step would take longer
 # than the rest of a sweep. Of the coordinates themselves there are few.
 _MOST_WORK, _MOST_COORDINATES = 2e7, 30
+# With more rows for each entry that it governs, a site moves about as far given the entries.
+_MOST_ROWS = 30
 
 
 def collapsed_of(
-    program: Program[Any], values: Values, blocks: tuple[Block, ...], free: Sites
-) -> tuple[Block | None, Sites]:
-    """Return the block that is integrated out and the sites that are then drawn."""
-    model = program.model
-    if model.blocks is not None or model.symmetries or model.facts:
-        return None, ()
-    unbounded = partial(sets.is_unbounded, program.supports)
-    normal = [one for one in blocks if one.kind == "rows" and all(map(unbounded, one.sites))]
-    # The draw of ω is shared with the block, which reads the rows in one piece then.
-    many = next(iter(program.data.chunks(placing.CHUNK))) is not program.data
-    if many or program.counts_classes or sets.chooses(program) or not normal:
-        return None, ()
-    block = max(normal, key=lambda one: len(one.current(values)))
-    bounded = tuple(one.sites[0] for one in blocks if one not in normal)
-    sites = tuple(name for name in program.sites if name in (*free, *bounded))
-    free_values = jax.eval_shape(lambda: coordinates(program.supports, values, sites))
-    number_free = sum(one.size for one in free_values.values())
-    if not sites or number_free > _MOST_COORDINATES:
-        return None, ()
-    rows = jax.eval_shape(lambda values: rows_of(model, program.data, values, block), values)
-    size, number = len(block.current(values)), rows.offset.shape[0]
+    plan: Plan, data: Any, readings: list[list[Reading]]
+) -> tuple[tuple[Sites, ...], tuple[Scale, ...]]:
+    """Return the sites that are drawn with each block integrated out, and scales that are moved
+    together with their sites where that would take too long."""
+    found: list[Sites] = [()] * len(plan.blocks)
+    orbits: list[Scale] = []
+    if plan.is_joint or plan.on_host:
+        return tuple(found), ()
+    unbounded = partial(sets.is_unbounded, plan.supports)
+    normal = [
+        place
+        for place, one in enumerate(plan.blocks)
+        if one.kind in ("rows", "class") and one.column == 0 and all(map(unbounded, one.sites))
+    ]
+    left = plan.hyper
+    model: Model[Any] = plan.model
+    if normal and not (model.blocks is not None or model.symmetries or model.facts or plan.classes):
+        bounded = [one.sites[0] for place, one in enumerate(plan.blocks) if place not in normal]
+        left = tuple(name for name in plan.supports if name in (*plan.free, *bounded))
+    for place in sorted(
+        normal, key=lambda place: -len(plan.blocks[place].current(readings[place][0].values))
+    ):
+        (reading,) = readings[place]
+        names, cheap = _drawn_with(plan, data, reading, left)
+        if cheap:
+            found[place] = names
+        else:
+            orbits += [
+                Scale((name, *_governed(plan, data, reading, name)), ())
+                for name in names
+                if name in plan.hyper and getattr(plan.supports[name], "lower_bound", None) == 0
+            ]
+        left = tuple(name for name in left if name not in names)
+    return tuple(found), tuple(orbits)
+
+
+def _drawn_with(plan: Plan, data: Any, reading: Reading, names: Sites) -> tuple[Sites, bool]:
+    """Return the sites of these that hardly move given a block, and whether it can be integrated
+    out."""
+    rows = jax.eval_shape(lambda reading: reading.rows().stacked(), reading)
+    size, number = len(rows.prior.mean), rows.offset.shape[0]
     slots = size if rows.entry is None else rows.entry.shape[0]
-    work = number_free * (number * slots**2 + size**3 / 3)
-    return (None, ()) if rows.shift is not None or work > _MOST_WORK else (block, sites)
+    # The draw of ω is shared with the block, which reads the rows in one piece then.
+    whole = next(iter(data.chunks(placing.CHUNK))) is data and rows.shift is None
+    entries = {name: sum(_governed(plan, data, reading, name).values()) for name in names}
+    names = tuple(
+        name
+        for name in names
+        if (name not in plan.hyper and whole) or number <= _MOST_ROWS * entries[name]
+    )
+    work = size**3 / 3 if slots > 1 or rows.prior.across is not None else size
+    if reading.division is not None:
+        work = reading.division.empty.size * reading.division.empty.shape[1] ** 2 / 3
+    if not set(names) <= set(plan.hyper):
+        work += number * slots**2
+    own = jax.eval_shape(lambda values: coordinates(plan.supports, values, names), reading.values)
+    many = sum(one.size for one in own.values())
+    cheap = many <= _MOST_COORDINATES and many * work <= _MOST_WORK
+    return names, cheap and reading.block.kind == "rows"
 
 
-@partial(jax.jit, static_argnums=0)
+def _governed(plan: Plan, data: Any, reading: Reading, name: str) -> dict[str, int]:
+    """Return the number of entries of each site of a block whose priors depend on another site."""
+    own, numbers = {name: reading.values[name]}, {}
+    for site in reading.block.sites:
+
+        def prior(own: Values, site: str = site) -> tuple[Array, Array]:
+            row = data.take(slice(0, 1))
+            found = block_prior(plan.model, row, reading.values | own, (site,))
+            return found.mean, found.precision
+
+        slopes = jax.jvp(prior, (own,), (jax.tree.map(jnp.ones_like, own),))[1]
+        if number := int(np.any([np.asarray(one) != 0 for one in slopes], axis=0).sum()):
+            numbers[site] = number
+    return numbers
+
+
 def visit(
-    plan: Plan, data: Any, values: Values, omega: PerRow, kappa: PerRow, key: Array
+    plan: Plan, reading: Reading, sums: Sums, how: How, row: Any, names: Sites, key: Array
 ) -> Values:
-    """Draw the collapsed sites once, coordinate by coordinate, by slice sampling."""
-    assert plan.integrated is not None
-    block = plan.integrated
-    values = {name: jnp.asarray(value, float) for name, value in values.items()}
+    """Draw sites given ω with a block integrated out, one by one, by slice sampling."""
+    sites, reaching = reading.block.sites, not set(names) <= set(plan.hyper)
 
     def density(moved: Values) -> Array:
-        rows = record(plan.model, data, moved, block).stacked()
-        others = log_prior(plan.model, data.take(slice(0, 1)), moved, without=block.sites)
-        return marginal(rows, omega, kappa) + others
+        own, of_offset = sums, jnp.zeros(())
+        if reaching:
+            assert sums.omega is not None
+            at = replace(reading, values=moved)
+            own, rows = sums_of(at, sums.omega, how._replace(weights="given")), at.rows()
+            of_offset = rows.kappa @ rows.offset - (sums.omega * rows.offset) @ rows.offset / 2
+        own = own._replace(prior=block_prior(plan.model, row, moved, sites))
+        others = log_prior(plan.model, row, moved, without=sites)
+        return log_integral([own], reading.division) + of_offset + others
 
-    return line.visit(density, plan.supports, (), plan.collapsed, values, key)
-
-
-def marginal(rows: Rows, omega: PerRow, kappa: PerRow) -> Scalar:
-    """Return the log density of weighted rows, their block integrated out, up to a constant."""
-    prior, offset = rows.prior, rows.offset
-    size, target = len(prior.mean), kappa - omega * offset
-    if rows.entry is None:
-        precision = (rows.weight.T * omega) @ rows.weight
-        shift = rows.weight.T @ target
-    else:
-        products = rows.weight[:, None] * rows.weight[None] * omega
-        cell = rows.entry[:, None] * size + rows.entry[None]
-        flat = jnp.zeros(size * size).at[cell.ravel()].add(products.ravel())
-        precision = flat.reshape(size, size)
-        shift = jnp.zeros(size).at[rows.entry].add(rows.weight * target)
-    own = jnp.diag(prior.precision) + (0.0 if prior.across is None else prior.across)
-    shift += own @ prior.mean
-    lower = jnp.linalg.cholesky(precision + own)
-    half = jax.scipy.linalg.solve_triangular(lower, shift, lower=True)
-    log_scale = jnp.log(prior.precision).sum() / 2
-    if prior.across is not None:
-        log_scale = jnp.log(jnp.diag(jnp.linalg.cholesky(own))).sum()
-    integral = half @ half / 2 - jnp.log(jnp.diag(lower)).sum()
-    of_prior = log_scale - prior.mean @ (own @ prior.mean) / 2
-    of_offset = kappa @ offset - (omega * offset) @ offset / 2
-    return integral + of_prior + of_offset
-
-
-# Values of each entry to choose among, the current one among them.
-_POOL = 16
-
-
-@partial(jax.jit, static_argnums=(0, 3))
-def drawn(
-    model: Model[Any], data: Any, values: Values, site: str, key: Array
-) -> tuple[Array, Classes]:
-    """Draw the entries of a local site and the classes of the units together."""
-    pool_key, class_key, place_key = jax.random.split(key, 3)
-    traced = trace(model, data, values)
-    current, mixture = jnp.asarray(values[site]), traced[model.observed]["fn"]
-    fresh = traced[site]["fn"].sample(pool_key, (_POOL - 1,))
-    pool = jnp.concatenate([current[None], fresh.astype(current.dtype)])
-
-    def rows_at(value: Array) -> Float[Array, "row class"]:
-        observed = trace(model, data, values | {site: value})[model.observed]
-        return observed["fn"].log_rows(observed["value"])
-
-    log_rows = jax.lax.map(rows_at, pool)
-    entry = _entries(model, data, values, site, log_rows.shape[1:])
-    each = jnp.zeros((_POOL, current.size, log_rows.shape[-1]), log_rows.dtype)
-    each = each.at[:, entry, jnp.arange(log_rows.shape[-1])].add(log_rows)
-    # An entry that no row reaches has a mean likelihood of 1, wherever it is counted.
-    unit = jnp.zeros(current.size, int).at[entry].set(mixture.group[:, None])
-    mean = jax.nn.logsumexp(each, axis=0) - jnp.log(_POOL)
-    joint = mixture.weighed(jax.ops.segment_sum(mean, unit, mixture.num_groups))
-    classes = jax.random.categorical(class_key, joint)
-    of_class = jnp.take_along_axis(each, classes[unit][None, :, None], axis=2)[..., 0]
-    place = jax.random.categorical(place_key, of_class, axis=0)
-    entries = jnp.take_along_axis(pool.reshape(_POOL, -1), place[None], axis=0)
-    one_hot = jax.nn.one_hot(classes, joint.shape[-1], dtype=joint.dtype)
-    return entries.reshape(current.shape), one_hot
-
-
-def _entries(
-    model: Model[Any], data: Any, values: Values, site: str, shape: tuple[int, ...]
-) -> Int[Array, "row class"]:
-    """Return the entry of the site that each row reaches under each class."""
-    (entry,) = indices(model, data, values, site)
-    return jnp.broadcast_to(entry.reshape(len(entry), -1), shape)
-
-
-def check(program: Program[Any], values: Values) -> None:
-    """Check that each entry of a local site reaches the rows of one unit only, by one index."""
-    model, data = program.model, program.data
-    for site in local_sites(model):
-        name = f"{site!r} of {model.title} is declared local"
-        found = indices(model, data, values, site)
-        if len(found) != 1:
-            raise NotConjugateError(f"{name}, and enters the logits by {len(found)} indices, not 1")
-        entry = np.asarray(found[0]).reshape(data.num_rows, -1)
-        unit = np.broadcast_to(np.asarray(data.group)[:, None], entry.shape)
-        low, high = (
-            np.full(np.size(values[site]), data.num_units),
-            np.full(np.size(values[site]), -1),
-        )
-        np.minimum.at(low, entry, unit)
-        np.maximum.at(high, entry, unit)
-        if (wrong := np.flatnonzero(high > low)).size:
-            raise NotConjugateError(
-                f"{name}, and entry {int(wrong[0])} reaches the rows of several units"
-                f" ({wrong.size} such entries)"
-            )
+    return line.visit(density, plan.supports, (), names, reading.values, key)

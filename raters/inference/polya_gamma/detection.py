@@ -26,7 +26,7 @@ from raters.inference.arrays import Sites
 from raters.inference.polya_gamma import conditionals, latent_classes, sets
 from raters.inference.polya_gamma.colours import coloured
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
-from raters.model import CommonShift, Marginal, Model, Permute, Transfer, Values, marginal_of
+from raters.model import Marginal, Model, Permute, Values, marginal_of
 from raters.program import Program, Supports, skeleton, start_of, trace
 from raters.program.program import once
 
@@ -138,7 +138,6 @@ def _join(
     program: Program[Any], tried: _Tried, priors: _Priors, blocks: list[list[str]], name: str
 ) -> None:
     """Put a site into the first block in which the logits are affine together with it."""
-    apart = _apart(program.model)
 
     def alone(site: str) -> bool:
         return not sets.is_unbounded(program.supports, site) or tried.is_of_classes(site)
@@ -150,24 +149,12 @@ def _join(
         joint = (*block, name)
         if (
             all(priors[site].kind == "normal" and not alone(site) for site in joint)
-            and not any({site, name} <= pair for pair in apart for site in block)
             and size(joint) <= (conditionals.DENSE_LIMIT if sets.chooses(program) else _JOINT)
             and not tried.reason(joint)
         ):
             block.append(name)
             return
     blocks.append([name])
-
-
-def _apart(model: Model[Any]) -> list[set[str]]:
-    """Return sites that a symmetry moves together, so that they need no joint block."""
-    moved: list[set[str]] = []
-    for symmetry in model.symmetries:
-        if isinstance(symmetry, CommonShift):
-            moved.append(set(symmetry.sites))
-        if isinstance(symmetry, Transfer):
-            moved.append({symmetry.common, symmetry.own})
-    return moved
 
 
 def _checked(

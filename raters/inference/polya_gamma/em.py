@@ -21,7 +21,6 @@ from raters.inference.polya_gamma import (
     detection,
     joint,
     latent_classes,
-    moves,
     panel_mode,
     panels,
     plans,
@@ -368,8 +367,6 @@ class _Climber:
                 likelihood = weights.log_likelihood
                 objective = likelihood + self._rest(start, likelihood)
             values = block.put(values, conditional.mode(block.current(values)))
-        for symmetry in self.plan.moves:
-            values = moves.moved(self.plan.model, self.row, values, symmetry)
         if self.plan.steep:
             values = sweep.climb_steep(self.plan, self.data, values).values
         if self.plan.free or self.plan.scales:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,14 +13,15 @@ from jaxtyping import Array
 
 from raters.errors.validation import plain_whole
 from raters.inference import base, modes
-from raters.inference.arrays import Rng
+from raters.inference.arrays import Rng, Sites
 from raters.inference.chains import Chain, sampled
 from raters.inference.polya_gamma import (
     augmentation,
     collapsed,
     label_switching,
     latent_classes,
-    moves,
+    line,
+    local_effects,
     panel_gibbs,
     panels,
     plans,
@@ -31,14 +32,15 @@ from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.sums import (
     Division,
     How,
-    drawn_weights,
+    Reading,
+    Sums,
     first_look,
     solved,
     sums_of,
 )
 from raters.inference.polya_gamma.ties import log_ratio
-from raters.model import Values, local_sites
-from raters.program import Program, scattered, start_of
+from raters.model import Scale, Values, local_sites
+from raters.program import Program, densities, scattered, start_of
 
 # Sweeps of a compiled run, whose values are in memory at once: so many, of so many numbers.
 _SWEEPS, _NUMBERS = 50, 5_000_000
@@ -50,11 +52,14 @@ _MANY = 200_000
 
 
 class Chart(NamedTuple):
-    """Plan, images and settings that a sweep is compiled for."""
+    """Plan, images and settings that a sweep is compiled for, the sites that are drawn with each
+    block integrated out, and scales that move together with what they govern."""
 
     plan: Plan
     kinds: tuple[modes.Kind, ...]
     how: How
+    collapsed: tuple[Sites, ...]
+    orbits: tuple[Scale, ...]
 
 
 class Fixed(NamedTuple):
@@ -88,7 +93,7 @@ def draw_classes(
         model, own = part.model, part.data(data)
         for site in local_sites(model):
             key, use = jax.random.split(key)
-            drawn = collapsed.drawn(model, own, part.values(values), site, use)
+            drawn = local_effects.drawn(model, own, part.values(values), site, use)
             values, classes[part.name] = values | {part.names[site]: drawn[0]}, drawn[1]
         if part.classes and not local_sites(model):
             key, use = jax.random.split(key)
@@ -112,36 +117,24 @@ def draw_block(
     place: int,
     key: Array,
 ) -> Values:
-    """Draw a block given ω of its rows, which it shares with other blocks."""
+    """Draw a block given ω of its rows, and before it the sites that govern it, without it."""
     plan, block, tie = chart.plan, chart.plan.blocks[place], chart.plan.ties[place]
     division = fixed.divisions[place]
     read = partial(sweep.readings_of, plan, place, data, classes=classes, division=division)
     key, first_key, accept_key = jax.random.split(key, 3)
-    if block == plan.integrated:
-        (rows,) = (reading.rows() for reading in read(values))
-        omegas["", block.kind, block.column] = drawn_weights(
-            first_key, rows.votes, rows.logits, chart.how
-        )
-        given = omegas["", block.kind, block.column], rows.kappa
-        values = collapsed.visit(plan, data, values, *given, accept_key)
-    current = block.flat(values)
+    readings, current = read(values), block.flat(values)
     if block.kind == "counts":
-        readings = read(values)
         first = readings[0]
         own = first.model, first.data, first.values, first.block.sites[0]
         prior = latent_classes.site_prior(*own)
         drawn = latent_classes.sampled(prior, sweep.counts_of(readings), key).ravel()
     else:
-        readings, sums = read(values), []
-        for number, reading in enumerate(readings):
-            which = plan.parts[plan.members[place][number].part].name, block.kind, block.column
-            how, omega = chart.how, omegas.get(which)
-            if omega is None:
-                omega = jax.random.fold_in(first_key, number)
-            else:
-                how = how._replace(weights="given")
-            sums.append(sums_of(reading, omega, how))
-            omegas[which] = sums[-1].omega
+        sums = weighed(chart, place, readings, omegas, first_key)
+        if names := chart.collapsed[place]:
+            given = readings[0], sums[0], chart.how, fixed.row, names
+            values = collapsed.visit(plan, *given, accept_key)
+            readings = read(values)
+            sums = weighed(chart, place, readings, omegas, first_key)
         drawn = solved(readings, sums, current, key, chart.how)
     if tie is not None:
         gain = log_ratio(plan, tie, fixed.row, values, drawn, current)
@@ -150,17 +143,33 @@ def draw_block(
     return block.placed(values, drawn)
 
 
+def weighed(
+    chart: Chart, place: int, readings: list[Reading], omegas: dict[Any, Array], key: Array
+) -> list[Sums]:
+    """Add up the rows of a block, weighted by ω, which is drawn where no block before drew it."""
+    block, members, sums = chart.plan.blocks[place], chart.plan.members[place], []
+    for number, (reading, member) in enumerate(zip(readings, members, strict=True)):
+        which = chart.plan.parts[member.part].name, block.kind, block.column
+        how, omega = chart.how, omegas.get(which)
+        if omega is None:
+            omega = jax.random.fold_in(key, number)
+        else:
+            how = how._replace(weights="given")
+        sums.append(sums_of(reading, omega, how))
+        omegas[which] = sums[-1].omega
+    return sums
+
+
 def draw_rest(
     chart: Chart, fixed: Fixed, data: Any, values: Values, tried: modes.Tried, key: Array
 ) -> Values:
-    """Move along symmetries, draw the free sites by slices, and step to images of the point."""
+    """Draw places on orbits of scales and free sites by slices, and step to images."""
     plan, row = chart.plan, fixed.row
-    key, free_key, image_key, *keys = jax.random.split(key, 3 + len(plan.moves) + len(plan.spreads))
-    for symmetry, use in zip(plan.moves, keys, strict=False):
-        values = moves.move(plan.model, row, values, symmetry, use)
-    for (spread, column), use in zip(plan.spreads, keys[len(plan.moves) :], strict=True):
-        values = moves.stretch(plan.model, row, data, values, spread, column, use)
-    plan = plan.after_collapsed()
+    orbit_key, free_key, image_key = jax.random.split(key, 3)
+    joint = partial(densities.log_joint, plan.model, data)
+    values = line.visit(joint, plan.supports, chart.orbits, (), values, orbit_key)
+    apart = {name for names in chart.collapsed for name in names}
+    plan = replace(plan, free=tuple(name for name in plan.free if name not in apart))
     if plan.free or plan.scales:
         # With the classes summed out again; the next sweep draws them anew.
         values = sweep.visit_free(plan, row, data, values, free_key, True)
@@ -193,6 +202,8 @@ class Kernel:
         data, row = sweep.on_devices(program), program.data.take(slice(0, 1))
         how = How.of("draw", data)
         divisions: tuple[Division | None, ...] = (None,) * len(plan.blocks)
+        apart: tuple[Sites, ...] = ((),) * len(plan.blocks)
+        orbits: tuple[Scale, ...] = ()
         if not plan.on_host:
             values = _on_device(values)
             shapes = jax.eval_shape(partial(sweep.expected_classes, plan, data), values)
@@ -203,7 +214,9 @@ class Kernel:
                 for place, block in enumerate(plan.blocks)
             ]
             how, divisions = first_look(readings, how)
-        chart = Chart(plan, tuple(one.kind for one in images), how)
+            readings = [read(place, division=part) for place, part in enumerate(divisions)]
+            apart, orbits = collapsed.collapsed_of(plan, data, readings)
+        chart = Chart(plan, tuple(one.kind for one in images), how, apart, orbits)
         within = tuple(dict(one.parts) for one in images)
         return cls(chart, Fixed(row, divisions, within), data, images)
 
@@ -298,10 +311,11 @@ class PGGibbs(base.Backend):
     r"""Gibbs sampling with Pólya-Gamma augmentation: exact, without tuning.
 
     A sweep draws :math:`\omega_m \sim \mathrm{PG}(n_m, \psi_m)` for every row, then each of the
-    model's blocks from its Gaussian (or truncated Gaussian) full conditional, then moves along the
-    orbit of each declared scale symmetry, then takes a slice step for each entry of every other
-    site. All of it is derived from the model's program, and compiled as one function. Computations
-    are in float64, and chains run in threads. Rows stay on the devices where they are.
+    model's blocks from its Gaussian (or truncated Gaussian) full conditional, and before a block of
+    which the rows tell little the scales of its prior, with the block integrated out. Then it moves
+    along the orbit of each declared scale symmetry, and takes a slice step for each entry of every
+    other site. All of it is derived from the model's program, and compiled as one function.
+    Computations are in float64, and chains run in threads. Rows stay on the devices where they are.
 
     It mixes slowly where many logits are large (\|ψ\| ≫ 3): check the effective sample size, or use
     `HMC`.
@@ -324,7 +338,7 @@ class PGGibbs(base.Backend):
     References
     ----------
     Polson, Scott and Windle (2013), JASA 108, 1339–1349. Liu and Sabatti (2000), Biometrika 87,
-    353–369, for the moves along orbits.
+    353–369, for the moves along orbits. van Dyk and Park (2008), JASA 103, 790–796, for scales.
 
     Examples
     --------

@@ -11,23 +11,13 @@ import numpyro.distributions as dist
 
 from raters.errors import NotConjugateError
 from raters.inference.arrays import Sites
-from raters.inference.polya_gamma import collapsed, detection, latent_classes, panels, sets
+from raters.inference.polya_gamma import detection, latent_classes, local_effects, panels, sets
 from raters.inference.polya_gamma.colours import coloured
 from raters.inference.polya_gamma.conditionals import BOUNDED, DENSE_LIMIT
-from raters.inference.polya_gamma.moves import Move, check_moves, column_of, moves_of
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
 from raters.inference.polya_gamma.set_likelihood import Separate
 from raters.inference.polya_gamma.ties import Tie
-from raters.model import (
-    Model,
-    Scale,
-    Spread,
-    Values,
-    exact_symmetries,
-    facts_of,
-    local_sites,
-    moved_sites,
-)
+from raters.model import Model, Scale, Values, local_sites
 from raters.program import Program, Supports, pointwise_log_likelihood, start_of
 from raters.program.program import once
 
@@ -84,11 +74,7 @@ class Plan:
     free: Sites
     reaching: frozenset[str]
     in_logs: frozenset[str]
-    moves: tuple[Move, ...] = ()
-    spreads: tuple[tuple[Spread, str | None], ...] = ()
     steep: Sites = ()
-    integrated: Block | None = None
-    collapsed: Sites = ()
 
     @property
     def is_joint(self) -> bool:
@@ -119,13 +105,6 @@ class Plan:
     def hyper(self) -> Sites:
         """Hyper-parameters: free sites that enter the likelihood only through other sites."""
         return tuple(name for name in self.free if name not in self.reaching)
-
-    def after_collapsed(self) -> Plan:
-        """Return the plan without the sites that were drawn with a block integrated out."""
-        if not self.collapsed:
-            return self
-        free = tuple(name for name in self.free if name not in self.collapsed)
-        return replace(self, free=free)
 
     def holding_hyper(self) -> Plan:
         """Return the plan of the same sweep with fixed hyper-parameters."""
@@ -237,18 +216,8 @@ def plan(program: Program[Any], values: Values) -> Plan:
     limit = STEEP if blocks or program.is_joint else -1
     steep = tuple(name for name, site in loose.items() if np.prod(site.shape) > limit)
     free = tuple(name for name in loose if name not in steep)
-    # Ties leave no normal priors, which moves along symmetries need.
-    tied_sites = {model.site_name(*member) for group in ties for member in group}
-    symmetries = [
-        one
-        for one in exact_symmetries(model)
-        if not isinstance(one, Move) or tied_sites.isdisjoint(moved_sites(one))
-    ]
     of_ties = {name for block, tie in zip(blocks, tied, strict=True) if tie for name in block.sites}
     in_logs = {part.names[site] for part in parts for site in part.in_logs}
-    moves = moves_of(symmetries)
-    check_moves(model, program.data.take(slice(0, 1)), values, moves)
-    integrated, collapsed_sites = collapsed.collapsed_of(program, values, tuple(blocks), free)
     return Plan(
         model=model,
         supports=program.supports,
@@ -256,19 +225,11 @@ def plan(program: Program[Any], values: Values) -> Plan:
         blocks=tuple(blocks),
         members=tuple(members),
         ties=tuple(tied),
-        scales=tuple(one for one in symmetries if isinstance(one, Scale)),
+        scales=tuple(one for one in model.symmetries if isinstance(one, Scale)),
         free=free,
         reaching=_reaching(program, values, parts, free),
         in_logs=frozenset(in_logs - of_ties),
-        moves=moves,
-        spreads=tuple(
-            (spread, column_of(program, spread))
-            for spread in facts_of(model, Spread)
-            if not {spread.site, spread.scale} & set(model.prior)
-        ),
         steep=steep,
-        integrated=integrated,
-        collapsed=collapsed_sites,
     )
 
 
@@ -290,7 +251,7 @@ def _part(program: Program[Any], values: Values, name: str) -> Part:
     blocks = tuple(coloured(own, at, block) for block in blocks)
     for block in blocks:
         check_conjugate(own, at, block)
-    collapsed.check(own, at)
+    local_effects.check(own, at)
     counted = {block.sites[0] for block in blocks if block.kind == "counts"}
     unbounded = latent_classes.is_unbounded
     in_logs = frozenset(site for site in counted if unbounded(model, own.data, at, site))

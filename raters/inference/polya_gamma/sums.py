@@ -262,20 +262,38 @@ def solved(
 ) -> EntryArray:
     """Draw the entries of a block from its full conditional, or return the mode without a key."""
     prior, division = sums[0].prior, readings[0].division
-    shift = jnp.where(prior.precision > 0, prior.precision * prior.mean, 0.0)
-    diagonal = prior.precision + sum(one.diagonal for one in sums)
-    shift += sum(one.shift for one in sums)
-    if prior.across is not None:
-        shift += prior.across @ prior.mean
+    shift, diagonal = _totals(sums)
     if is_separate(sums):
         return _entry_by_entry(prior, shift, diagonal, current, key)
-    dense = [one.across for one in sums if one.across is not None]
-    if len(dense) < sum(len(one.slots) != 1 for one in sums):
+    if sum(one.across is not None for one in sums) < sum(len(one.slots) != 1 for one in sums):
         coupled = Coupled.of(readings, sums, how)
         if key is None:  # A loose tolerance is enough, since callers iterate from warm starts.
             return coupled.solve(shift, diagonal, current, 1e-6)
         # The mode of perturbed rows is a draw (Papandreou and Yuille 2010).
         return coupled.solve(shift + coupled.noise(key), diagonal, current, 1e-8)
+    factor, half = _halved(sums, division)
+    if key is not None:
+        half += jax.random.normal(key, half.shape)
+    entries = solve_triangular(factor, half, lower=True, trans="T")[..., 0]
+    if division is not None:
+        entries = entries[division.part, division.place]
+    return everywhere(entries, how.mesh)
+
+
+def _totals(sums: list[Sums]) -> tuple[EntryArray, EntryArray]:
+    """Return the shift and the diagonal of the precision of a block, with those of its prior."""
+    prior = sums[0].prior
+    shift = jnp.where(prior.precision > 0, prior.precision * prior.mean, 0.0)
+    if prior.across is not None:
+        shift += prior.across @ prior.mean
+    shift += sum(one.shift for one in sums)
+    return shift, prior.precision + sum(one.diagonal for one in sums)
+
+
+def _halved(sums: list[Sums], division: Division | None) -> tuple[Array, Array]:
+    """Return the Cholesky factor of the precision, of each part, and its solution for the shift."""
+    prior, (shift, diagonal) = sums[0].prior, _totals(sums)
+    dense = [one.across for one in sums if one.across is not None]
     across = sum(dense) if prior.across is None else sum(dense, prior.across)
     if division is None:
         precision = across + jnp.diag(diagonal)
@@ -286,11 +304,25 @@ def solved(
         precision = across + filled[..., None] * jnp.eye(filled.shape[1])
         shift = jnp.zeros_like(filled).at[where].set(shift)
     factor = jnp.linalg.cholesky(precision)
-    half = solve_triangular(factor, shift[..., None], lower=True)
-    if key is not None:
-        half += jax.random.normal(key, half.shape)
-    entries = solve_triangular(factor, half, lower=True, trans="T")[..., 0]
-    return everywhere(entries if division is None else entries[where], how.mesh)
+    return factor, solve_triangular(factor, shift[..., None], lower=True)
+
+
+def log_integral(sums: list[Sums], division: Division | None) -> Scalar:
+    """Return the log density of rows, their block integrated out, but for terms of offsets."""
+    prior, (shift, diagonal) = sums[0].prior, _totals(sums)
+    square, log_scale = shift**2 / diagonal, jnp.log(diagonal) / 2
+    if not is_separate(sums):
+        factor, half = _halved(sums, division)
+        square, log_scale = half**2, jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1))
+    known = prior.precision > 0
+    of_prior = jnp.where(known, jnp.log(jnp.where(known, prior.precision, 1.0)), 0.0).sum() / 2
+    if prior.across is not None:
+        own = jnp.diag(prior.precision) + prior.across
+        of_prior = jnp.log(jnp.diag(jnp.linalg.cholesky(own))).sum()
+        of_prior -= prior.mean @ (own @ prior.mean) / 2
+    else:
+        of_prior -= jnp.where(known, prior.precision * prior.mean**2, 0.0).sum() / 2
+    return square.sum() / 2 - log_scale.sum() + of_prior
 
 
 def _entry_by_entry(

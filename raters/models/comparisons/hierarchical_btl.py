@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from raters.errors import refuse
 from raters.judgements.comparisons import Comparisons
-from raters.model import Fit, Symmetry, Transfer
+from raters.model import Fit
 from raters.models.comparisons.pairwise import VoteModel, added
 from raters.terms import Competence, PositionBias, Tastes, Term
 from raters.terms.competence import Range, Width
@@ -103,13 +103,6 @@ class HierarchicalBTL(VoteModel):
         if self.competence is not None:
             tastes = Competence(self.competence, self.competence_spread) * tastes
         return added(tastes, (self.position_bias, PositionBias("annotator")))
-
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        every, factor = super().symmetries, self.competence and "competence"
-        return tuple(
-            replace(one, factor=factor) if isinstance(one, Transfer) else one for one in every
-        )
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 
 from raters.errors import Reason
 from raters.judgements.labels import Labels
-from raters.model import Spread, Values
+from raters.model import Values
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,6 @@ class Prevalence:
     concentration: float = 1.0
 
     exchanged: tuple[tuple[str, int], ...] = (("prevalence", -1),)
-    facts: tuple[Spread, ...] = ()
 
     def sample(self, data: Labels) -> dist.Distribution:
         """Sample the frequency of each class."""
@@ -57,12 +56,6 @@ class Classifier:
     def exchanged(self) -> tuple[tuple[str, int], ...]:
         """Sites with an axis of classes."""
         return (("coefficient", -1), *((("output_weight", -1),) if self.hidden else ()))
-
-    @property
-    def facts(self) -> tuple[Spread, ...]:
-        """Joint move of a learned scale and its coefficients but the intercept."""
-        learned = self.scale is None
-        return (Spread("coefficient", "coefficient_scale", first=1),) if learned else ()
 
     def sample(self, data: Labels) -> dist.Distribution:
         """Sample the coefficients, their scale unless it is given, and the hidden layer."""

@@ -18,7 +18,7 @@ from raters.distributions import ConfusedLabel, GroupedMixture
 from raters.distributions.labels import RightOrWrongLabel
 from raters.judgements.connection import judges_by_part, part_of
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Fit, Local, Spread, Symmetry, Values, probability_of_mirror
+from raters.model import Exchange, Fit, Symmetry, Values, probability_of_mirror
 from raters.models.labels._classes import Classifier, Prevalence
 from raters.models.labels._names import open_names, shares_of_names
 from raters.models.settings import CheckedModel
@@ -272,10 +272,6 @@ class LabelModel(CheckedModel[Labels]):
     def symmetries(self) -> tuple[Symmetry, ...]:
         sites = (*self.classes.exchanged, *self.exchanged)
         return (Exchange(sites, self.negated, self.complemented),)
-
-    @property
-    def facts(self) -> tuple[Spread | Local, ...]:
-        return self.classes.facts
 
     def generate(self, data: Labels) -> None:
         classes = self.classes.sample(data)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 
 from raters.errors import Reason
 from raters.judgements.labels import Labels
-from raters.model import Local, Spread, Symmetry, Transfer, Values
+from raters.model import Local, Values
 from raters.models.labels import _sites
 from raters.terms.base import sample_about_mean, sample_vectors
 
@@ -75,10 +75,6 @@ class SharedMistakes(_sites.AbilityModel):
         return (("prevalence",), ("ability",), ("family_effect",), *items)
 
     @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        return (*super().symmetries, Transfer("ability", "family_effect", groups="family"))
-
-    @property
     def exchanged(self) -> tuple[tuple[str, int], ...]:  # type: ignore[override]
         return (("item_effect", -1),) if self.item_effects else ()
 
@@ -88,12 +84,9 @@ class SharedMistakes(_sites.AbilityModel):
         return ("ability", "ability_mean", "family_effect", *items)
 
     @property
-    def facts(self) -> tuple[Spread | Local, ...]:
-        family = (Spread("family_effect", "family_spread"),)
-        if not self.item_effects:
-            return (*family, Local(("family_effect",)))
-        items = Spread("item_effect", "item_spread")
-        return (*family, items, Local(("family_effect", "item_effect")))
+    def facts(self) -> tuple[Local, ...]:
+        items = ("item_effect",) if self.item_effects else ()
+        return (Local(("family_effect", *items)),)
 
     def logits(self, data: Labels) -> Float[Array, "row 1"] | Float[Array, "row true_class"]:
         mean, spread = dist.Normal(2.0, 1.0), dist.LogNormal(0.0, 0.5)

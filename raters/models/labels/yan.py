@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 
 from raters.distributions.labels import RightOrWrongLabel
 from raters.judgements.labels import Labels
-from raters.model import Fit, Spread, Values
+from raters.model import Fit, Values
 from raters.models.labels import _sites
 from raters.models.labels._classes import Classifier
 
@@ -54,10 +54,6 @@ class Yan(_sites.LabelModel):
     @property
     def classes(self) -> Classifier:
         return Classifier()
-
-    @property
-    def facts(self) -> tuple[Spread, ...]:
-        return (*self.classes.facts, Spread("tilt", "tilt_spread"))
 
     def labels(self, data: Labels) -> dist.Distribution:
         mean = numpyro.sample("sensitivity_mean", dist.Normal(1.0, 1.0))

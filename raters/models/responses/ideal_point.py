@@ -12,7 +12,7 @@ import scipy.sparse
 
 from raters.distributions.rows import votes_of
 from raters.judgements.responses import Responses
-from raters.model import Affine, Rotation, Values
+from raters.model import Rotation, Values
 from raters.models.settings import CheckedModel
 from raters.terms.base import sample_vectors
 from raters.terms.components import components
@@ -56,7 +56,7 @@ class IdealPoint(CheckedModel[Responses]):
     reference: ClassVar[str] = "clinton2004statistical"
 
     blocks = (("position",), ("intercept", "slope"))
-    symmetries = (Rotation(("position", "slope")), Affine("position", "slope", "intercept"))
+    symmetries = (Rotation(("position", "slope")),)
 
     def generate(self, data: Responses) -> None:
         dimensions = ("dimension", self.num_dimensions)

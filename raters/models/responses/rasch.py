@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from raters.judgements.patterns import Patterns
 from raters.judgements.responses import Responses
-from raters.model import CommonShift, Spread, Values
+from raters.model import Values
 from raters.models.responses._logistic import Logistic, start_difficulty
 
 
@@ -57,8 +57,6 @@ class Rasch(Logistic):
 
     blocks = (("ability",), ("difficulty",))
     item_blocks = (("difficulty",), ("ability_scale",))
-    symmetries = (CommonShift(("ability", "difficulty")),)
-    facts = (Spread("ability", "ability_scale"),)
 
     def sample_items(self, num_items: int) -> Values:
         # A half-normal prior, in the form that Pólya-Gamma back-ends read.

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from raters.judgements.patterns import Patterns
 from raters.judgements.responses import Responses
-from raters.model import CommonShift, Fit, Scale, Sign, Symmetry, Values
+from raters.model import Fit, Scale, Sign, Symmetry, Values
 from raters.models.mirror import open_mirror
 from raters.models.responses._logistic import Logistic, start_covariance, start_difficulty
 from raters.terms.competence import LOW
@@ -75,7 +75,7 @@ class TwoPL(Logistic):
     def symmetries(self) -> tuple[Symmetry, ...]:
         sites = ("ability", "difficulty", "discrimination")
         sign = (Sign(sites),) if self.discrimination == "signed" else ()
-        return (CommonShift(sites[:2]), Scale(up=sites[:2], down=sites[2:]), *sign)
+        return (Scale(up=sites[:2], down=sites[2:]), *sign)
 
     def sample_items(self, num_items: int) -> Values:
         with numpyro.plate("item", num_items):
