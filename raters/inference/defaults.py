@@ -26,9 +26,9 @@ from raters.program import Program
 _LONGEST = 16
 # Responses of each person, and votes in all, from which on parameters are known well enough for
 # Hamiltonian Monte Carlo.
-_FEWEST, _FEWEST_VOTES = 20, 500
-# Effects of a learned scale, of which few votes tell.
-_EFFECTS = {"taste", "deviation"}
+_FEWEST, _FEWEST_VOTES = 8, 500
+# Effects of a learned scale, of which few votes tell, and slopes.
+_EFFECTS, _SLOPES = {"taste", "deviation"}, {"slope", "discrimination"}
 
 
 def default_backend(model: Any, data: Any, *, short: bool = False) -> Backend:
@@ -45,8 +45,7 @@ def default_backend(model: Any, data: Any, *, short: bool = False) -> Backend:
         return gibbs
     if isinstance(data, Responses):
         few = data.num_judgements < _FEWEST * data.num_persons
-        learned = "discrimination" in program.sites or (few and "slope" in program.sites)
-        return NUTS() if learned else gibbs if few else hmc
+        return hmc if not few or _SLOPES.isdisjoint(program.sites) else NUTS()
     few = data.num_judgements < _FEWEST_VOTES or not _EFFECTS.isdisjoint(program.sites)
     return gibbs if few else hmc
 

@@ -10,11 +10,12 @@ from raters.inference.defaults import default_backend, quick_backend
 @pytest.mark.parametrize(
     ("model", "persons", "items", "backend"),
     [
-        (rt.models.Rasch(), 30, 5, rt.PGGibbs(longest=16)),
+        (rt.models.Rasch(), 30, 5, rt.HMC(longest=16)),
         (rt.models.IdealPoint(), 30, 5, rt.NUTS()),
         (rt.models.Rasch(), 30, 25, rt.HMC(longest=16)),
         (rt.models.IdealPoint(), 30, 25, rt.HMC(longest=16)),
         (rt.models.TwoPL(), 30, 5, rt.NUTS()),
+        (rt.models.TwoPL(), 30, 25, rt.HMC(longest=16)),
         (rt.models.TwoPL(), 3000, 5, rt.PGGibbs(longest=16)),
     ],
 )
