@@ -24,9 +24,9 @@ from raters.program import Program
 
 # Times as many draws as usual that chains may take.
 _LONGEST = 16
-# Responses of each person, and votes in all, from which on parameters are known well enough for
-# Hamiltonian Monte Carlo.
-_FEWEST, _FEWEST_VOTES = 8, 500
+# Responses of each person, votes in all, and annotators with a learned spread of competences, from
+# which on parameters are known well enough for Hamiltonian Monte Carlo.
+_FEWEST, _FEWEST_VOTES, _FEWEST_ANNOTATORS = 8, 500, 5
 # Effects of a learned scale, of which few votes tell, and slopes.
 _EFFECTS, _SLOPES = {"taste", "deviation"}, {"slope", "discrimination"}
 
@@ -47,7 +47,8 @@ def default_backend(model: Any, data: Any, *, short: bool = False) -> Backend:
         few = data.num_judgements < _FEWEST * data.num_persons
         return hmc if not few or _SLOPES.isdisjoint(program.sites) else NUTS()
     few = data.num_judgements < _FEWEST_VOTES or not _EFFECTS.isdisjoint(program.sites)
-    return gibbs if few else hmc
+    alone = "competence_spread" in program.sites and data.num_annotators < _FEWEST_ANNOTATORS
+    return gibbs if few or alone else hmc
 
 
 def quick_backend(model: Any, data: Any) -> Backend:

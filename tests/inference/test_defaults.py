@@ -30,8 +30,10 @@ def test_responses_have_the_sampler_that_mixes(model, persons, items, backend):
 @pytest.mark.parametrize(
     ("model", "number", "backend"),
     [
-        (rt.ExtendedBTL(), 400, rt.PGGibbs),
-        (rt.ExtendedBTL(), 600, rt.HMC),
+        (rt.BTL(), 400, rt.PGGibbs),
+        (rt.BTL(), 600, rt.HMC),
+        (rt.ExtendedBTL("signed"), 600, rt.HMC),
+        (rt.ExtendedBTL(), 600, rt.PGGibbs),
         (rt.HierarchicalBTL(), 600, rt.PGGibbs),
         (rt.MixtureBTL(), 600, rt.PGGibbs),
     ],

@@ -13,10 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 from jaxtyping import Array, Float
+from numpyro.distributions import constraints
 
 from raters.errors.validation import plain_whole
 from raters.inference import base, chains, modes
-from raters.inference.arrays import Flat, Rng, Scalar
+from raters.inference.arrays import Flat, Rng, Scalar, Sites
 from raters.inference.nuts import STATISTICS
 from raters.inference.polya_gamma import line, plans, sets, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
@@ -43,7 +44,7 @@ _MOST = 64
 _DIVERGENT = 1000.0
 # Dual averaging (Hoffman and Gelman 2014, section 3.2).
 _GAMMA, _DELAY, _DECAY = 0.05, 10.0, 0.75
-_FIRST_STEP, _TARGET = 0.4, 0.8
+_FIRST_STEP, _TARGET = 0.4, 0.9
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ class HMC(base.Backend):
 
     The mass matrix is the negative Hessian of the log joint density, kept positive by the Fisher
     information of the rows: at the model's start, then twice at the mean of the last trajectories.
-    Moves along orbits of scale symmetries and to mirror images follow each trajectory.
+    A trajectory stays near a place on the orbit of each scale symmetry; moves along the orbits
+    and to mirror images follow it.
 
     It takes models with up to 2,500 parameters. Where few votes leave competences or learned
     scales open, some trajectories diverge, and `NUTS` is the better choice.
@@ -239,21 +241,34 @@ def _advance(
     """Run at most `_BLOCK` trajectories of a chain; return their mean, too."""
     row = data.take(slice(0, 1))
 
-    def density(place: Flat) -> Scalar:
-        flat = metric.unconstrained(place)
-        return unconstrained.log_density(plan.model, plan.supports, data, like, flat)
+    def flat_at(place: Flat, moves: Array) -> Flat:
+        values = unconstrained.sites_at(plan.supports, like, metric.unconstrained(place))[0]
+        return unconstrained.flat_of(plan.supports, straight(plan, values, moves))
+
+    def density(place: Flat, moves: Array) -> Scalar:
+        flat = flat_at(place, moves)
+        apart = positions(plan, unconstrained.sites_at(plan.supports, like, flat)[0])
+        apart -= metric.position + moves
+        joint = unconstrained.log_density(plan.model, plan.supports, data, like, flat)
+        return joint - (apart**2).sum() / (2 * _ALONG**2)
 
     slope = jax.grad(density)
 
-    def trajectory(index: int, carry: tuple[State, Any, Any, Any]) -> tuple[State, Any, Any, Any]:
-        state, before, total, fields = carry
-        origin, here = before
-        key, momentum_key, size_key, accept_key, orbit_key = jax.random.split(state.key, 5)
+    def trajectory(index: int, carry: tuple[State, Any, Any]) -> tuple[State, Any, Any]:
+        state, total, fields = carry
+        key, *keys = jax.random.split(state.key, 6)
+        along_key, momentum_key, size_key, accept_key, orbit_key = keys
         step = jnp.exp(jnp.where(adapt, state.log_step, state.log_mean))
         length = _LENGTH * jax.random.uniform(size_key, minval=_SHORTEST, maxval=_LONGEST)
         number = jnp.clip(jnp.ceil(length / step), 1, _MOST).astype(int)
         # Near a normal a step of any size is accepted, and one by 2π would not move at all.
         step = jnp.minimum(step, length / number)
+        # The point stays near a place on each orbit, drawn anew for each trajectory, at which the
+        # orbit is straight.
+        values = unconstrained.sites_at(plan.supports, like, state.flat)[0]
+        moves = positions(plan, values) - metric.position
+        moves += _ALONG * jax.random.normal(along_key, moves.shape)
+        origin = metric.place(unconstrained.flat_of(plan.supports, straight(plan, values, -moves)))
         momentum = jax.random.normal(momentum_key, origin.shape)
 
         def leap(which: int, now: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -261,38 +276,56 @@ def _advance(
             # than the density, which is taken at the ends alone.
             place, momentum = now
             is_end = (which == 0) | (which == number)
-            momentum += jnp.where(is_end, step / 2, step) * (slope(place) + place)
+            momentum += jnp.where(is_end, step / 2, step) * (slope(place, moves) + place)
             turn = jnp.where(which < number, step, 0.0)
             cosine, sine = jnp.cos(turn), jnp.sin(turn)
             return cosine * place + sine * momentum, cosine * momentum - sine * place
 
         place, ended = jax.lax.fori_loop(0, number + 1, leap, (origin, momentum))
-        there = density(place)
-        energy = momentum @ momentum / 2 - here
-        error = ended @ ended / 2 - there - energy
+        energy = momentum @ momentum / 2 - density(origin, moves)
+        error = ended @ ended / 2 - density(place, moves) - energy
         error = jnp.where(jnp.isfinite(error), error, jnp.inf)
         rate = jnp.minimum(1.0, jnp.exp(-error))
-        moves = jax.random.uniform(accept_key) < rate
-        place, there = jnp.where(moves, place, origin), jnp.where(moves, there, here)
-        values = unconstrained.sites_at(plan.supports, like, metric.unconstrained(place))[0]
-        if plan.scales or plan.hyper or kinds:
-            images = jax.tree.map(lambda some: some[index], tried)
-            values = _moved(plan, kinds, data, row, parts, values, images, orbit_key)
-            place = metric.place(unconstrained.flat_of(plan.supports, values))
-            there = density(place)
-        flat = metric.unconstrained(place)
+        accepted = jax.random.uniform(accept_key) < rate
+        flat = jnp.where(accepted, flat_at(place, moves), state.flat)
+        values = unconstrained.sites_at(plan.supports, like, flat)[0]
+        images = jax.tree.map(lambda some: some[index], tried)
+        values = _moved(plan, kinds, data, row, parts, values, images, orbit_key)
+        flat = unconstrained.flat_of(plan.supports, values)
         state = state._replace(flat=flat, key=key)
         state = jax.tree.map(partial(jnp.where, adapt), _adapted(state, rate), state)
         drawn = values, (error > _DIVERGENT, energy, number, rate)
         fields = jax.tree.map(lambda field, value: field.at[index].set(value), fields, drawn)
-        return state, (place, there), total + flat, fields
+        return state, total + flat, fields
 
     empty = tuple(jnp.zeros(_BLOCK, kind) for kind in (bool, float, int, float))
     room = {name: jnp.zeros((_BLOCK, *jnp.shape(value))) for name, value in like.items()}
-    place = metric.place(state.flat)
-    begin = state, (place, density(place)), jnp.zeros_like(state.flat), (room, empty)
-    state, _, total, fields = jax.lax.fori_loop(0, steps, trajectory, begin)
+    begin = state, jnp.zeros_like(state.flat), (room, empty)
+    state, total, fields = jax.lax.fori_loop(0, steps, trajectory, begin)
     return state, total / jnp.maximum(steps, 1), fields
+
+
+def positions(plan: Plan, values: Values) -> Float[Array, " scale"]:
+    """Return the place of a point on the orbit of each scale symmetry, as the log of a factor."""
+
+    def log_norm(names: Sites) -> Scalar:
+        return jnp.log(sum((values[name] ** 2).sum() for name in names)) / 2
+
+    each = [(log_norm(one.up) - log_norm(one.down)) / 2 for one in plan.scales]
+    return jnp.stack(each) if each else jnp.zeros(0)
+
+
+def straight(plan: Plan, values: Values, moves: Array) -> Values:
+    """Return the point after a move along each orbit of the sites without two bounds."""
+    for scale, move in zip(plan.scales, moves, strict=True):
+        up, down = (_stretched(plan, names) for names in (scale.up, scale.down))
+        values = line.orbit(values, Scale(up, down), move)
+    return values
+
+
+def _stretched(plan: Plan, names: Sites) -> Sites:
+    """Return the sites without two bounds."""
+    return tuple(n for n in names if not isinstance(plan.supports[n], constraints.interval))
 
 
 def _adapted(state: State, rate: Scalar) -> State:
@@ -331,8 +364,9 @@ def _moved(
 # no block, whose curvature at a point says little of that elsewhere; least and largest ratio of the
 # precision in any direction to that of the rows and the diagonal of the prior.
 _LEAST, _LEAST_FREE, _LEAST_RATIO, _LARGEST_RATIO = 0.1, 0.5, 0.3, 10.0
-# Orbits of scales bend, and have moves of their own: trajectories are so much slower there.
-_SLOWER = 5.0
+# Standard deviation of the place on an orbit during a trajectory, in logs: orbits bend, and have
+# moves of their own.
+_ALONG = 0.1
 
 
 class Metric(NamedTuple):
@@ -341,6 +375,7 @@ class Metric(NamedTuple):
     centre: Flat
     root: Float[Array, "coordinate coordinate"]
     inverse: Float[Array, "coordinate coordinate"]
+    position: Float[Array, " scale"]
 
     def unconstrained(self, place: Flat) -> Flat:
         """Return the unconstrained coordinates of a place."""
@@ -353,29 +388,28 @@ class Metric(NamedTuple):
 
 def metric_at(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> Metric:
     """Return the metric at a point of unconstrained coordinates."""
-    where, of_blocks, full, orbits = jax.tree.map(
+    where, of_blocks, full, position, slopes = jax.tree.map(
         np.asarray, _curvatures(plan, how, data, like, centre)
     )
+    near = slopes.T @ slopes / _ALONG**2
     mass = np.diag(np.maximum(np.diag(full), _LEAST_FREE))
     mass[np.ix_(where, where)] = of_blocks
+    mass, full = mass + near, full + near
     lower = scipy.linalg.cholesky(mass, lower=True)
     inverse = scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True)
     ratio, directions = scipy.linalg.eigh(inverse @ full @ inverse.T)
     size = np.sqrt(np.clip(ratio, _LEAST_RATIO, _LARGEST_RATIO))
     root, inverse = size[:, None] * (lower @ directions).T, inverse.T @ directions / size
-    for direction in orbits:
-        unit = root @ direction / np.linalg.norm(root @ direction)
-        root += (_SLOWER - 1) * np.outer(unit, unit @ root)
-        inverse += (1 / _SLOWER - 1) * np.outer(inverse @ unit, unit)
-    return Metric(centre, jnp.asarray(root), jnp.asarray(inverse))
+    return Metric(centre, *map(jnp.asarray, (root, inverse, position)))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _curvatures(
     plan: Plan, how: How, data: Any, like: Values, centre: Flat
-) -> tuple[Array, Array, Array, list[Flat]]:
+) -> tuple[Array, Array, Array, Array, Array]:
     """Return the places of the sites of the blocks among the coordinates, the precision of their
-    conditional given all others, the negative Hessian of all, and directions of orbits."""
+    conditional given all others, the negative Hessian of all, and the places on orbits with their
+    slopes."""
     model, supports = plan.model, plan.supports
     values, slopes = jax.jvp(
         lambda flat: unconstrained.sites_at(supports, like, flat)[0],
@@ -395,14 +429,9 @@ def _curvatures(
     precision += jnp.diag(jnp.maximum(_LEAST - jnp.diag(precision), 0.0))
     places = unconstrained.coordinates_of(supports, like, jnp.arange(centre.size, dtype=float))
     full = unconstrained.curvature(model, supports, data, like, centre)
-    orbits = [orbit(plan, scale, values) for scale in plan.scales]
-    return block.flat(places).astype(int), precision, full, orbits
 
+    def along(flat: Flat) -> Array:
+        return positions(plan, unconstrained.sites_at(supports, like, flat)[0])
 
-def orbit(plan: Plan, scale: Scale, values: Values) -> Flat:
-    """Return the direction of the orbit of a scale symmetry in unconstrained coordinates."""
-    return jax.jvp(
-        lambda move: unconstrained.flat_of(plan.supports, line.orbit(values, scale, move)),
-        (jnp.zeros(()),),
-        (jnp.ones(()),),
-    )[1]
+    where = block.flat(places).astype(int)
+    return where, precision, full, along(centre), jax.jacrev(along)(centre)
