@@ -562,9 +562,10 @@ def task_of(given: Namespace, *owners: Any) -> tuple[Task, list[Any]]:
         if role in given.roles and axis not in program.axes:
             problem = f"is of no use to {dashed(type(model).__name__)}"
             refuse(role, given.roles[role], problem, "leave it out, or name a model that reads it")
-    default = quick_backend if getattr(given, "quick", False) else default_backend
-    if named and default is quick_backend:
+    quick = getattr(given, "quick", False)
+    if named and quick:
         raise SettingError("--quick chooses the back-end; leave out --quick or --backend")
-    backend = named[0] if named else default(model, data)
+    chosen = quick_backend(program) if quick else default_backend(model, data)
+    backend = named[0] if named else chosen
     _, backend, *others = built(settings, model, backend, *owners)
     return Task(given, program, backend), others

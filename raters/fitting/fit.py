@@ -68,8 +68,8 @@ def fit(
         arguments of the function, as a mapping or a table.
     backend : Backend, optional
         ``rt.PGGibbs()``, ``rt.NUTS()``, ``rt.SVI()``, ``rt.PGEM()``, ``rt.PGVI()`` or
-        ``rt.HMC()``; by default an exact one, chosen by the model and the data, whose chains end as
-        soon as they have mixed.
+        ``rt.HMC()``; by default an exact one, chosen by the model and the data; chains of
+        ``PGGibbs`` and ``HMC`` then end as soon as they have mixed.
     seed : int
         The same seed gives the same draws.
     quick : bool
@@ -106,14 +106,14 @@ def fit(
     keep_compiled()
     data = read_by(model, data)
     check_types(model, data, seed)
-    if backend is None:
-        backend = (quick_backend if quick else default_backend)(model, data)
-    elif quick:
-        refuse("quick", quick, "chooses the back-end, and one is given", "leave one out")
     if mesh is not None and not data.axes:
         problem = f"divides rows over devices, and {model!r} reads all of them at once"
         refuse("mesh", problem=problem, expected="leave it out")
     program = Program(model, data, mesh)
+    if backend is None:
+        backend = quick_backend(program) if quick else default_backend(model, data)
+    elif quick:
+        refuse("quick", quick, "chooses the back-end, and one is given", "leave one out")
     for part in program.parts.values():
         check_whole(part.data)
     if reason := backend.why_not(program):

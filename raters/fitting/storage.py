@@ -84,8 +84,9 @@ def _decoded(value: Any, expected: tuple[type, ...]) -> Any:
         return made(value["distribution"], parameters)
     cls = imported_class(value["class"], (*expected, Term))
     fields = value["fields"]
-    if expected == (Backend,):  # Settings of earlier versions say nothing of the draws that are.
-        fields = {name: part for name, part in fields.items() if hasattr(cls, name)}
+    if issubclass(cls, Backend):  # Settings that this version does not have any more are left out.
+        known = {field.name for field in dataclasses.fields(cls)}
+        fields = {name: part for name, part in fields.items() if name in known}
     return cls(**{name: _decoded(part, expected) for name, part in fields.items()})
 
 

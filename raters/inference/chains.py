@@ -55,7 +55,7 @@ def sampled(
 ) -> tuple[Values, Values, int]:
     """Return draws of the chains, their statistics, and how many times as long they went on.
 
-    Identified draws are to mix, for which the program is needed.
+    Mixing is looked at of identified draws, for which the program is needed.
     """
     run = partial(_advanced, chains, bar, batch, at_once)
     if longest == 1 or program is None:
@@ -93,8 +93,8 @@ def _advanced(
                 if stop.is_set():
                     break
                 number = min(batch, total - begin)
-                last = np.arange(begin, begin + number) % thin == 0
-                kept.append(jax.tree.map(lambda some, last=last: some[last], chain(number)))
+                at = np.arange(begin, begin + number) % thin == 0
+                kept.append(jax.tree.map(lambda some, at=at: some[at], chain(number)))
                 bar.update(number)
         return jax.tree.map(lambda *some: np.concatenate(some), *kept)
 

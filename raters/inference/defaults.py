@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpyro.distributions import constraints
+
 from raters.errors import RatersError
 from raters.inference.base import Backend
 from raters.inference.nuts import NUTS
@@ -51,10 +53,11 @@ def default_backend(model: Any, data: Any, *, short: bool = False) -> Backend:
     return gibbs if few or alone else hmc
 
 
-def quick_backend(model: Any, data: Any) -> Backend:
-    """An approximate back-end that takes a model, the fastest first."""
-    program = Program(model, data)
-    votes = isinstance(data, Comparisons | Responses)
+def quick_backend(program: Program[Any]) -> Backend:
+    """An approximate back-end that takes a program, the fastest first."""
+    # Averages do not keep entries within two bounds.
+    two_bounds = any(isinstance(one, constraints.interval) for one in program.supports.values())
+    votes = isinstance(program.data, Comparisons | Responses) and not two_bounds
     able: list[Backend] = [PGVI(), PGEM()] if votes else [PGEM()]
     return next((one for one in able if one.why_not(program) is None), SVI())
 

@@ -128,8 +128,8 @@ def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -
     _warn_of_mixing(found, chains, number)
     if divergences:
         warn(
-            f"{divergences} of {chains * number} transitions diverged; raise the target acceptance"
-            " rate, or use PGGibbs where it takes the model",
+            f"{divergences} transitions diverged, so a part of the posterior may be missed; use"
+            " PGGibbs where it takes the model, or NUTS(target_accept=0.99)",
             3,
         )
     return {"max_rhat": found.rhat[0], "min_ess": found.ess[0]}

@@ -45,9 +45,12 @@ def test_many_votes_are_for_hamiltonian_monte_carlo(model, number, backend):
 
 def test_an_approximation_is_by_the_first_back_end_that_takes_the_model(tiny):
     labels, _ = rt.datasets.label_crowd(10, 3, 3, 2, seed=0)
-    assert quick_backend(rt.BTL(), tiny) == rt.PGVI()
-    assert quick_backend(rt.DawidSkene(), labels) == rt.PGEM()
-    assert quick_backend(rt.Raykar(hidden=4), labels) == rt.SVI()
+    for model, data, backend in (
+        (rt.BTL(), tiny, rt.PGVI()),
+        (rt.DawidSkene(), labels, rt.PGEM()),
+        (rt.Raykar(hidden=4), labels, rt.SVI()),
+    ):
+        assert quick_backend(rt.program.Program(model, data)) == backend
 
 
 def test_chains_of_labels_may_go_on():

@@ -451,8 +451,8 @@ class Campaign:
             if self._result is None or not np.array_equal(
                 self._result[0], snapshot.value, equal_nan=True
             ):
-                quick = self.backend == default_backend(self.model, self.pool, short=True)
-                backend = default_backend(self.model, self.pool) if quick else self.backend
+                short = self.backend == default_backend(self.model, self.pool, short=True)
+                backend = default_backend(self.model, self.pool) if short else self.backend
                 data = self._data(snapshot)
                 if not data.num_rows:
                     raise DataError("there is no answer yet; hand out questions first")

@@ -58,7 +58,7 @@ class HMC(base.Backend):
     and to mirror images follow it.
 
     It takes models with up to 2,500 parameters. Where few votes leave competences or learned
-    scales open, some trajectories diverge, and `NUTS` is the better choice.
+    scales open, some trajectories diverge, and `PGGibbs` is the better choice.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class HMC(base.Backend):
                 for values, own, rng in zip(starts, keys, rngs, strict=True)
             ]
             # Compiled here, since NumPyro reads a program in one thread at a time.
-            each[0].advance(0)
+            each[0](0)
         at_once = self.chains if program.mesh is None else 1
         settings: dict[str, Any] = {"batch": _BLOCK, "at_once": at_once}
         with base.one_blas_thread(), base.progress_bar(0, "HMC", progress) as bar:
@@ -150,7 +150,7 @@ class HMC(base.Backend):
                 chain.adapting = False
             settings |= {"longest": self.longest, "program": program}
             values, stats, times = chains.sampled(each, self.draws, bar, **settings)
-        facts = {"divergences": int(stats["diverging"].sum())}
+        facts = {"divergences": sum(one.divergences for one in each)}
         return base.Draws(values, stats, facts=facts | {"times_longer": times})
 
 
@@ -203,26 +203,30 @@ class Chain:
 
     def __init__(self, space: Space, metric: Metric, flat: Flat, key: Array, rng: Rng) -> None:
         self.space, self.metric, self.rng = space, metric, rng
-        self.state, self.centre = State.at(flat, key), flat
-        self.adapting = True
+        self.state, self.total, self.number = State.at(flat, key), jnp.zeros_like(flat), 0
+        self.adapting, self.divergences = True, 0
 
     def adapt(self) -> None:
-        """Take the metric at the middle of the last trajectories, and adapt the step size anew."""
-        self.metric = self.space.metric(self.centre)
+        """Take the metric at the mean of the trajectories since the last one, and adapt the step
+        size anew."""
+        self.metric = self.space.metric(self.total / self.number)
         self.state = State.at(self.state.flat, self.state.key)
+        self.total, self.number = jnp.zeros_like(self.total), 0
 
-    def advance(self, number: int) -> tuple[Values, Values]:
+    def __call__(self, number: int) -> tuple[Values, Values]:
         """Return the draws of at most `_BLOCK` trajectories, and their statistics."""
         space = self.space
         kinds = tuple(move.kind for move in space.moves)
         parts = tuple(dict(move.parts) for move in space.moves)
         tried = modes.tries(space.moves, self.rng, (_BLOCK,))
         given = space.data, parts, space.like, self.metric, self.state, tried, number
-        self.state, self.centre, fields = _advance(space.plan, kinds, *given, self.adapting)
+        self.state, total, fields = _advance(space.plan, kinds, *given, self.adapting)
+        self.total, self.number = self.total + total, self.number + number
         values, stats = jax.tree.map(lambda some: np.asarray(some)[:number], fields)
-        return values, dict(zip(STATISTICS, stats, strict=True))
-
-    __call__ = advance
+        stats = dict(zip(STATISTICS, stats, strict=True))
+        if not self.adapting:  # Also of trajectories between those that are kept.
+            self.divergences += int(stats["diverging"].sum())
+        return values, stats
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -238,7 +242,7 @@ def _advance(
     steps: int,
     adapt: bool,
 ) -> tuple[State, Flat, tuple[Values, Any]]:
-    """Run at most `_BLOCK` trajectories of a chain; return their mean, too."""
+    """Run at most `_BLOCK` trajectories of a chain; return the sum of their places, too."""
     row = data.take(slice(0, 1))
 
     def flat_at(place: Flat, moves: Array) -> Flat:
@@ -302,7 +306,7 @@ def _advance(
     room = {name: jnp.zeros((_BLOCK, *jnp.shape(value))) for name, value in like.items()}
     begin = state, jnp.zeros_like(state.flat), (room, empty)
     state, total, fields = jax.lax.fori_loop(0, steps, trajectory, begin)
-    return state, total / jnp.maximum(steps, 1), fields
+    return state, total, fields
 
 
 def positions(plan: Plan, values: Values) -> Float[Array, " scale"]:
