@@ -47,8 +47,8 @@ def test_an_approximation_is_by_the_first_back_end_that_takes_the_model(tiny):
     labels, _ = rt.datasets.label_crowd(10, 3, 3, 2, seed=0)
     for model, data, backend in (
         (rt.BTL(), tiny, rt.PGVI()),
+        (rt.ExtendedBTL(), tiny, rt.PGEM()),
         (rt.DawidSkene(), labels, rt.PGEM()),
-        (rt.Raykar(hidden=4), labels, rt.SVI()),
     ):
         assert quick_backend(rt.program.Program(model, data)) == backend
 

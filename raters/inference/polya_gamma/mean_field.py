@@ -13,7 +13,6 @@ import scipy.linalg
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
-from raters.errors import BackendError
 from raters.inference.arrays import Entries, EntryArray, FlatPoint, Matrix, PerRow, Scalar, Sites
 from raters.inference.polya_gamma import averages, sets
 from raters.inference.polya_gamma.averages import Covariances, Forms, Slots
@@ -110,13 +109,7 @@ class MeanField:
                 covariance[within] = np.diag(variance)
                 entropy += float(each.sum())
                 continue
-            try:
-                factor = scipy.linalg.cholesky(precision, lower=True, check_finite=False)
-            except np.linalg.LinAlgError:
-                raise BackendError(
-                    "the averages of PGVI grow beyond all bounds, since the judgements tell too"
-                    " little of some entries; use PGGibbs or PGEM"
-                ) from None
+            factor = scipy.linalg.cholesky(precision, lower=True, check_finite=False)
             mean[own] = scipy.linalg.cho_solve((factor, True), shift, check_finite=False)
             covariance[within] = scipy.linalg.cho_solve((factor, True), np.eye(len(own)))
             entropy += len(own) * (1 + np.log(2 * np.pi)) / 2 - np.log(np.diag(factor)).sum()

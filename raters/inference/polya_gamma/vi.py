@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from scipy.special import logsumexp
 from tqdm.auto import tqdm
 
+from raters.errors import BackendError
 from raters.errors.validation import plain_whole, positive
 from raters.inference import base
 from raters.inference.arrays import Entries, EntryDraws, FlatPoint, PerDraw, Rng
@@ -135,7 +136,15 @@ class PGVI(base.Backend):
             plan = plans.plan(program, first)
             first = first if start is None else base.centre(model, start)
             field = mean_field.MeanField(plan, sweep.on_devices(program), first)
-            state, bound = self._ascent(field, bar)
+            try:
+                state, bound = self._ascent(field, bar)
+                rng = np.random.default_rng(base.numpy_seeds(key, 1)[0])
+                values, stats = around(field, state, self.draws, rng)
+            except np.linalg.LinAlgError:
+                raise BackendError(
+                    "the averages of PGVI grow beyond all bounds, since the judgements tell too"
+                    " little of some entries; use PGGibbs or PGEM"
+                ) from None
             converged = len(bound) <= _MOST_SWEEPS or bound[-1] - bound[-2] < self.tolerance
             if not converged:
                 rise = f"{bound[-1] - bound[-2]:.2g} a sweep (tolerance {self.tolerance:g})"
@@ -143,8 +152,6 @@ class PGVI(base.Backend):
                     f"PGVI stopped after {_MOST_SWEEPS} sweeps while the ELBO still rose by {rise}"
                 )
                 base.warn(f"{what}; use PGEM or PGGibbs", 3)
-            rng = np.random.default_rng(base.numpy_seeds(key, 1)[0])
-            values, stats = around(field, state, self.draws, rng)
         facts = {"converged": int(converged), "elbo": float(bound[-1]), "sweeps": len(bound)}
         return base.Draws(values, stats, {"elbo": bound}, facts)
 
