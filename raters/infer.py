@@ -7,7 +7,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,18 +26,21 @@ from numpyro.primitives import Messenger
 from numpyro.util import is_prng_key
 
 from raters.errors import NotConjugateError, refuse
+from raters.inference.arrays import PerRow
 from raters.inference.polya_gamma.augmentation import draw_series
+from raters.inference.polya_gamma.conditionals import Gaussian
+from raters.inference.polya_gamma.rows import Rows
+from raters.inference.polya_gamma.sums import How, Sums, added, log_integral, solved
 
 __all__ = ["PolyaGamma"]
 
 Values = dict[str, Array]
-Rows = Float[Array, " row"]
 Entries = Float[Array, " entry"]
 # Entries of a block whose precision is a dense matrix, of several sites that are one block, and of
 # a block that is integrated out of the density of the other sites.
 _DENSE, _JOINT, _INTEGRATED = 600, 500, 120
-# Numbers of a dense design.
-_MOST_NUMBERS = 20_000_000
+# Numbers of a dense design, which is faster than rows of more entries than this.
+_MOST_NUMBERS, _MOST_SLOTS = 20_000_000, 8
 # Largest second difference of what is affine, relative to its size in single precision.
 _BEND, _CLOSE = 2e-5, 1e-5
 _GIVEN = "_polya_gamma"
@@ -47,11 +50,11 @@ _WRAPPED = (dist.Independent, dist.ExpandedDistribution, dist.MaskedDistribution
 class _Terms(NamedTuple):
     """Terms κu − (weight + ω)u²/2 + constant of the log density, with ω ~ PG(trials, u)."""
 
-    u: Rows
-    trials: Rows
-    kappa: Rows
-    weight: Rows
-    constant: Rows
+    u: PerRow
+    trials: PerRow
+    kappa: PerRow
+    weight: PerRow
+    constant: PerRow
 
 
 def _terms(site: dict[str, Any]) -> _Terms | None:
@@ -111,7 +114,6 @@ class _Block:
     shapes: dict[str, tuple[int, ...]]
     terms: tuple[str, ...]
     entries: dict[str, Int[np.ndarray, "slot row"] | None]
-    is_diagonal: bool
 
     @property
     def spans(self) -> list[tuple[int, int]]:
@@ -131,41 +133,23 @@ class _Block:
         return {name: entries[at : at + size].reshape(shape) for (name, shape), (at, size) in parts}
 
 
-class _System(NamedTuple):
-    """Precision JᵀWJ (or its diagonal) and gradient Jᵀ(κ − Wu) of a block, and its log density."""
+class _Reading(NamedTuple):
+    """Rows of a block, as the engine asks for them."""
 
-    precision: Array
-    gradient: Entries
-    level: Array
+    given: Rows
+    division: None = None
 
-    def halved(self) -> tuple[Array, Array, Array]:
-        """Return the scaled precision's Cholesky factor, the scale, and the scaled gradient."""
-        scale = jax.lax.rsqrt(jnp.diagonal(self.precision))
-        factor = jnp.linalg.cholesky(self.precision * scale * scale[:, None])
-        return factor, scale, solve_triangular(factor, scale * self.gradient, lower=True)
+    def rows(self) -> Rows:
+        return self.given
 
-    def log_integral(self) -> Array:
-        """Return the log of the density integrated over the block."""
-        if self.precision.ndim == 1:
-            terms = self.gradient**2 / self.precision - jnp.log(self.precision)
-            return self.level + jnp.sum(terms) / 2
-        factor, scale, half = self.halved()
-        log_determinant = 2 * jnp.sum(jnp.log(jnp.diagonal(factor)) - jnp.log(scale))
-        return self.level + jnp.sum(half**2) / 2 - log_determinant / 2
 
-    def step(self, key: Array) -> Entries:
-        """Draw the way from the current entries to new ones."""
-        noise = jax.random.normal(key, self.gradient.shape)
-        if self.precision.ndim == 1:
-            return self.gradient / self.precision + noise / jnp.sqrt(self.precision)
-        factor, scale, half = self.halved()
-        return scale * solve_triangular(factor, half + noise, lower=True, trans="T")
+_Parts = list[tuple[_Reading, Sums]]
 
 
 def _linear(run: Any, block: _Block, values: Values, omega: Values) -> tuple[Any, _Terms]:
     """Return the derivative of the rows of a block, and their terms, weighted by ω too."""
 
-    def rows(entries: Entries) -> tuple[Rows, _Terms]:
+    def rows(entries: Entries) -> tuple[PerRow, _Terms]:
         sites = run(values | block.split(entries))
         each = {name: _terms(sites[name]) for name in block.terms}
         own = [
@@ -180,45 +164,40 @@ def _linear(run: Any, block: _Block, values: Values, omega: Values) -> tuple[Any
     return push, terms
 
 
-def _system(run: Any, block: _Block, values: Values, omega: Values) -> _System:
-    size = block.size
-    shape = (size,) if block.is_diagonal else (size, size)
+def _read(run: Any, block: _Block, values: Values, omega: Values) -> _Parts:
+    """Return the rows of a block around its current entries, and their sums; the terms of the log
+    density that do not depend on the entries are its log-likelihood."""
     if not block.terms:
-        return _System(jnp.zeros(shape), jnp.zeros(size), jnp.zeros(()))
+        return []
     push, terms = _linear(run, block, values, omega)
-    weight, force = terms.weight, terms.kappa - terms.weight * terms.u
-    level = jnp.sum(terms.kappa * terms.u - weight * terms.u**2 / 2 + terms.constant)
-    entry, slope, place, dense = _columns(push, block)
-    gradient = jnp.zeros(size).at[entry].add(slope * force).at[place].add(dense @ force)
-    if block.is_diagonal:
-        return _System(jnp.zeros(size).at[entry].add(slope**2 * weight), gradient, level)
-    products = slope[:, None] * slope * weight
-    precision = jnp.zeros(shape).at[entry[:, None], entry].add(products)
-    if len(place):
-        cross = jnp.zeros((len(place), size)).at[:, entry].add(dense[:, None] * slope * weight)
-        precision = precision.at[place].add(cross).at[:, place].add(cross.T)
-        precision = precision.at[np.ix_(place, place)].add((dense * weight) @ dense.T)
-    return _System(precision, gradient, level)
+    entry, slope = _columns(push, block)
+    flat = jnp.zeros(block.size)
+    prior = Gaussian(flat, flat, flat - jnp.inf, flat + jnp.inf)
+    rows = Rows(jnp.asarray(entry), slope, terms.u, terms.u, terms.kappa, terms.trials, prior)
+    if len(entry) > _MOST_SLOTS:
+        number = np.arange(entry.shape[1])
+        design = jnp.zeros((len(number), block.size)).at[number, entry].add(slope)
+        rows = rows._replace(entry=None, weight=design)
+    level = jnp.sum(terms.kappa * terms.u - terms.weight * terms.u**2 / 2 + terms.constant)
+    sums = added(rows, terms.weight, _how(), None)
+    return [(_Reading(rows), sums._replace(log_likelihood=level))]
 
 
-def _drawn(run: Any, block: _Block, values: Values, omega: Values, key: Array) -> Values:
-    current = block.join(values)
-    if block.is_diagonal or block.size <= _DENSE:
-        return block.split(current + _system(run, block, values, omega).step(key))
-    # Perturb and optimise (Papandreou and Yuille 2010), with products only.
-    push, terms = _linear(run, block, values, omega)
-    pull = jax.linear_transpose(push, current)
-    entry, slope, *_ = _columns(push, block)
-    diagonal = jnp.zeros(block.size).at[entry].add(slope**2 * terms.weight)
-    noise = jnp.sqrt(terms.weight) * jax.random.normal(key, terms.weight.shape)
-    step, _ = jax.scipy.sparse.linalg.cg(  # type: ignore[no-untyped-call]
-        lambda along: pull(terms.weight * push(along))[0],
-        *pull(terms.kappa - terms.weight * terms.u + noise),
-        tol=1e-6,
-        maxiter=1000,
-        M=lambda along: along / diagonal,
-    )
-    return block.split(current + step)
+def _how() -> How:
+    return How("given", accelerated=jax.default_backend() != "cpu", limit=_DENSE)
+
+
+def _log_integral(parts: _Parts) -> Array:
+    """Return the log of the density of some rows, integrated over their block."""
+    sums = [one for _, one in parts]
+    return log_integral(sums, None) + sum(one.log_likelihood for one in sums)
+
+
+def _drawn(block: _Block, values: Values, parts: _Parts, key: Array) -> Values:
+    """Draw a block, from the way to new entries."""
+    readings, sums = map(list, zip(*parts, strict=True))
+    step = solved(readings, sums, jnp.zeros(block.size), key, _how())
+    return block.split(block.join(values) + step)
 
 
 def _digits(size: int) -> Float[np.ndarray, "bit entry"]:
@@ -227,7 +206,7 @@ def _digits(size: int) -> Float[np.ndarray, "bit entry"]:
     return (np.arange(size) >> digits[:, None] & 1).astype(np.float32)
 
 
-def _columns(push: Any, block: _Block) -> tuple[np.ndarray, Array, np.ndarray, Array]:
+def _columns(push: Any, block: _Block) -> tuple[Int[np.ndarray, "slot row"], Array]:
     """Return the entries that rows touch, and derivatives along them; of a site where a row touches
     two at most, by the binary digits of entries, of others along each entry."""
     sites = list(zip(block.spans, block.entries.values(), strict=True))
@@ -239,21 +218,16 @@ def _columns(push: Any, block: _Block) -> tuple[np.ndarray, Array, np.ndarray, A
         directions.append(np.pad(own, ((0, 0), (at, block.size - at - size))))
     along = jax.vmap(push)(jnp.asarray(np.concatenate(directions), float))
     parts = jnp.split(along, np.cumsum([len(part) for part in directions])[:-1])
-    entries, slopes, places, dense = [], [], [np.zeros(0, int)], [along[:0]]
+    entries, slopes = [], []
     for ((at, size), entry), part in zip(sites, parts, strict=True):
         if entry is None:
-            places.append(at + np.arange(size))
-            dense.append(part)
-        elif len(entry) == 1:
-            entries.append(at + entry)
-            slopes.append(part)
-        else:
+            entry = np.broadcast_to(np.arange(size)[:, None], part.shape)
+        elif len(entry) > 1:
             first = jnp.take_along_axis(part, 1 + entry[2:], axis=0)
-            entries.append(at + entry[:2])
-            slopes.append(jnp.concatenate([first, part[:1] - first]))
-    entry = np.concatenate([np.zeros((0, along.shape[1]), int), *entries])
-    slope = jnp.concatenate([along[:0], *slopes])
-    return entry, slope, np.concatenate(places), jnp.concatenate(dense)
+            part = jnp.concatenate([first, part[:1] - first])
+        entries.append(at + entry[: len(part)])
+        slopes.append(part)
+    return np.concatenate(entries), jnp.concatenate(slopes)
 
 
 @dataclass(frozen=True)
@@ -284,7 +258,7 @@ class _Hide(Messenger):  # type: ignore[misc]
 # ------------------------------------------------------------------------- what is found at set-up
 
 
-class _Reading:
+class _Program:
     """Readings of a program at random points of its unconstrained space."""
 
     def __init__(self, model: Any, args: Any, kwargs: Any) -> None:
@@ -364,7 +338,7 @@ class _Reading:
 
 def _found(model: Any, args: Any, kwargs: Any) -> _Plan:
     """Find the blocks of a program."""
-    reading = _Reading(model, args, kwargs)
+    reading = _Program(model, args, kwargs)
     reasons: dict[str, str] = {}
     groups: list[tuple[str, ...]] = []
     for name in reading.points[0]:
@@ -403,11 +377,10 @@ def _found(model: Any, args: Any, kwargs: Any) -> _Plan:
         _block(reading, tuple(integrated.shapes), tuple(filter(inside, integrated.terms)))
         for inside in (moved.__contains__, lambda name: name not in moved)
     )
-    free, fixed = (replace(one, is_diagonal=integrated.is_diagonal) for one in (free, fixed))
     return _Plan(tuple(blocks), others, integrated, free, fixed, augmented, single)
 
 
-def _join(reading: _Reading, groups: list[tuple[str, ...]], name: str) -> None:
+def _join(reading: _Program, groups: list[tuple[str, ...]], name: str) -> None:
     """Put a site into the first block in which the log density is quadratic together with it."""
     for place, names in enumerate(groups):
         joint = (*names, name)
@@ -418,16 +391,16 @@ def _join(reading: _Reading, groups: list[tuple[str, ...]], name: str) -> None:
     groups.append((name,))
 
 
-def _block(reading: _Reading, names: tuple[str, ...], terms: Any = None) -> _Block:
+def _block(reading: _Program, names: tuple[str, ...], terms: Any = None) -> _Block:
     """Return the block of some sites and terms, with the entries that rows touch."""
     shapes = {name: np.shape(reading.points[0][name]) for name in names}
     terms = reading.tried(names)[1] if terms is None else terms
-    block = _Block(shapes, terms, {}, False)
+    block = _Block(shapes, terms, {})
     if not terms:
         return block
 
     @jax.jit
-    def derivative(point: Values, along: Entries) -> Rows:
+    def derivative(point: Values, along: Entries) -> PerRow:
         return _linear(reading.run, block, point, {})[0](along)
 
     for name, (at, size) in zip(shapes, block.spans, strict=True):
@@ -439,8 +412,7 @@ def _block(reading: _Reading, names: tuple[str, ...], terms: Any = None) -> _Blo
         one, other, *_ = (partial(along, point) for point in reading.points)
         entry = _touched(one, size)
         block.entries[name] = entry if entry is None else _confirmed(other, size, entry)
-    single = [one is not None and len(one) == 1 for one in block.entries.values()] == [True]
-    return replace(block, is_diagonal=single)
+    return block
 
 
 def _touched(along: Any, size: int) -> Int[np.ndarray, "slot row"] | None:
@@ -691,9 +663,8 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
             if plan.free is None:
                 return energy
             values = self._constrained(z | others, args, kwargs)
-            free = _system(partial(_trace, self._model, args, kwargs), plan.free, values, omega)
-            whole: _System = jax.tree.map(jnp.add, fixed, free)
-            return energy - whole.log_integral()
+            run = partial(_trace, self._model, args, kwargs)
+            return energy - _log_integral(fixed + _read(run, plan.free, values, omega))
 
         return potential
 
@@ -717,11 +688,10 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
         values = self._constrained(z, args, kwargs)
         for block, key in zip(plan.blocks, keys, strict=True):
             if block is plan.integrated and plan.free is not None:
-                free = _system(run, plan.free, values, omega)
-                step = jax.tree.map(jnp.add, fixed, free).step(key)
-                new = block.split(block.join(values) + step)
+                parts = fixed + _read(run, plan.free, values, omega)
             else:
-                new = _drawn(run, block, values, omega, key)
+                parts = _read(run, block, values, omega)
+            new = _drawn(block, values, parts, key)
             values, z = values | new, z | new
         rest = tuple(name for name in plan.augmented if name in of_integrated)
         last = self._augmented(last_key, rest, args, kwargs, z)
@@ -752,8 +722,8 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
                 omega[name] = draw_series(own, terms.trials, terms.u, single=single)
         return omega
 
-    def _fixed(self, args: Any, kwargs: Any, z: Values, omega: Values) -> _System | None:
+    def _fixed(self, args: Any, kwargs: Any, z: Values, omega: Values) -> _Parts:
         """Add up the terms of the integrated block that the sites in no block do not enter."""
         plan, values = self._plan(args, kwargs), self._constrained(z, args, kwargs)
         run = partial(_trace, self._model, args, kwargs)
-        return None if plan.fixed is None else _system(run, plan.fixed, values, omega)
+        return [] if plan.fixed is None else _read(run, plan.fixed, values, omega)

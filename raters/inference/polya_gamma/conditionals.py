@@ -368,7 +368,8 @@ def truncated_normal(
     lower, upper = (low - mean) / deviation, (high - mean) / deviation
     flip = lower > 0
     lower, upper = jnp.where(flip, -upper, lower), jnp.where(flip, -lower, upper)
-    uniform = jax.random.uniform(key, mean.shape)
+    # Never 0, whose quantile is infinite under a prior without a bound.
+    uniform = jax.random.uniform(key, mean.shape, minval=jnp.finfo(float).eps / 2)
     from_low, to_high = ndtr(lower), ndtr(upper)
     standard = ndtri(from_low + uniform * (to_high - from_low))
     # So far out that Φ is 0, x² is exponential between the bounds, but for one part in x².

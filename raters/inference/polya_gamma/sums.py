@@ -115,7 +115,7 @@ def sums_of(reading: Reading, given: Any, how: How) -> Sums:
     pieces, rest = divmod(data.num_rows, size := placing.piece_of(data.num_rows))
     whole = rest or not pieces or not data.axes
     if whole or how.mesh is not None or reading.block.kind == "class":
-        sums = _added(reading.rows(), given, how, reading.division)
+        sums = added(reading.rows(), given, how, reading.division)
         return everywhere(sums._replace(omega=None), how.mesh)._replace(omega=sums.omega)
     # What is computed of all rows at a time takes several times the memory of the rows.
     names = [name for name, axes in data.arrays().items() if axes[0] == data.row]
@@ -134,7 +134,7 @@ def sums_of(reading: Reading, given: Any, how: How) -> Sums:
     def at(part: tuple[dict[str, Array], Any]) -> Sums:
         piece = dataclasses.replace(data, **part[0])
         rows = record(reading.model, piece, reading.values, reading.block, reading.classes, number)
-        return _added(rows._replace(prior=prior), part[1], how, reading.division)
+        return added(rows._replace(prior=prior), part[1], how, reading.division)
 
     def add(total: Sums, part: tuple[dict[str, Array], Any]) -> tuple[Sums, Array | None]:
         more = at(part)
@@ -154,7 +154,7 @@ def sums_of(reading: Reading, given: Any, how: How) -> Sums:
     return sums._replace(omega=given if how.weights == "given" else kept)
 
 
-def _added(rows: Rows, given: Any, how: How, division: Division | None) -> Sums:
+def added(rows: Rows, given: Any, how: How, division: Division | None) -> Sums:
     """Weigh rows, and add them up."""
     logits = rows.logits if rows.shift is None else rows.logits + rows.shift
     each, kappa, total = given, rows.kappa, jnp.zeros(())
@@ -270,7 +270,8 @@ def solved(
         if key is None:  # A loose tolerance is enough, since callers iterate from warm starts.
             return coupled.solve(shift, diagonal, current, 1e-6)
         # The mode of perturbed rows is a draw (Papandreou and Yuille 2010).
-        return coupled.solve(shift + coupled.noise(key), diagonal, current, 1e-8)
+        precise = max(1e-8, 10 * float(jnp.finfo(shift.dtype).eps))
+        return coupled.solve(shift + coupled.noise(key), diagonal, current, precise)
     factor, half = _halved(sums, division)
     if key is not None:
         half += jax.random.normal(key, half.shape)
