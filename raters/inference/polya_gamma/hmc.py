@@ -295,7 +295,9 @@ def _advance(
         values = unconstrained.sites_at(plan.supports, like, flat)[0]
         images = jax.tree.map(lambda some: some[index], tried)
         values = _moved(plan, kinds, data, row, parts, values, images, orbit_key)
-        flat = unconstrained.flat_of(plan.supports, values)
+        # At a start without effects their learned scale would vanish.
+        follows = accepted | jnp.logical_not(adapt)
+        flat = jnp.where(follows, unconstrained.flat_of(plan.supports, values), flat)
         state = state._replace(flat=flat, key=key)
         state = jax.tree.map(partial(jnp.where, adapt), _adapted(state, rate), state)
         drawn = values, (error > _DIVERGENT, energy, number, rate)
