@@ -129,6 +129,7 @@ class HMC(base.Backend):
                 starts = base.last_draws(start, self.chains)
             space = Space.of(program, cold)
             metric = space.metric(space.flat(cold))
+            assert metric is not None  # A start has finite derivatives.
             keys = jax.random.split(key, self.chains)
             each = [
                 Chain(space, metric, space.flat(values), own, rng)
@@ -192,8 +193,8 @@ class Space:
         values = {name: jnp.asarray(value, float) for name, value in values.items()}
         return unconstrained.flat_of(self.plan.supports, values)
 
-    def metric(self, centre: Flat) -> Metric:
-        """Return the metric at a point."""
+    def metric(self, centre: Flat) -> Metric | None:
+        """Return the metric at a point; None where it is not finite."""
         how = How.of("curvature", self.data)
         return metric_at(self.plan, how, self.data, self.like, centre)
 
@@ -209,7 +210,7 @@ class Chain:
     def adapt(self) -> None:
         """Take the metric at the mean of the trajectories since the last one, and adapt the step
         size anew."""
-        self.metric = self.space.metric(self.total / self.number)
+        self.metric = self.space.metric(self.total / self.number) or self.metric
         self.state = State.at(self.state.flat, self.state.key)
         self.total, self.number = jnp.zeros_like(self.total), 0
 
@@ -291,13 +292,18 @@ def _advance(
         error = jnp.where(jnp.isfinite(error), error, jnp.inf)
         rate = jnp.minimum(1.0, jnp.exp(-error))
         accepted = jax.random.uniform(accept_key) < rate
-        flat = jnp.where(accepted, flat_at(place, moves), state.flat)
+        proposed = flat_at(place, moves)
+        accepted &= jnp.isfinite(proposed).all()
+        flat = jnp.where(accepted, proposed, state.flat)
         values = unconstrained.sites_at(plan.supports, like, flat)[0]
         images = jax.tree.map(lambda some: some[index], tried)
         values = _moved(plan, kinds, data, row, parts, values, images, orbit_key)
-        # At a start without effects their learned scale would vanish.
-        follows = accepted | jnp.logical_not(adapt)
-        flat = jnp.where(follows, unconstrained.flat_of(plan.supports, values), flat)
+        # At a start without effects their learned scale would vanish; and a point on a bound, to
+        # rounding, has no coordinates.
+        moved = unconstrained.flat_of(plan.supports, values)
+        follows = (accepted | jnp.logical_not(adapt)) & jnp.isfinite(moved).all()
+        flat = jnp.where(follows, moved, flat)
+        values = unconstrained.sites_at(plan.supports, like, flat)[0]
         state = state._replace(flat=flat, key=key)
         state = jax.tree.map(partial(jnp.where, adapt), _adapted(state, rate), state)
         drawn = values, (error > _DIVERGENT, energy, number, rate)
@@ -392,8 +398,8 @@ class Metric(NamedTuple):
         return self.root @ (flat - self.centre)
 
 
-def metric_at(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> Metric:
-    """Return the metric at a point of unconstrained coordinates."""
+def metric_at(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> Metric | None:
+    """Return the metric at a point of unconstrained coordinates; None where it is not finite."""
     where, of_blocks, full, position, slopes = jax.tree.map(
         np.asarray, _curvatures(plan, how, data, like, centre)
     )
@@ -401,6 +407,8 @@ def metric_at(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> Me
     mass = np.diag(np.maximum(np.diag(full), _LEAST_FREE))
     mass[np.ix_(where, where)] = of_blocks
     mass, full = mass + near, full + near
+    if not np.isfinite(mass + full).all():
+        return None
     lower = scipy.linalg.cholesky(mass, lower=True)
     inverse = scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True)
     ratio, directions = scipy.linalg.eigh(inverse @ full @ inverse.T)
