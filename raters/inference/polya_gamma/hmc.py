@@ -128,7 +128,7 @@ class HMC(base.Backend):
             else:
                 starts = base.last_draws(start, self.chains)
             space = Space.of(program, cold)
-            metric = space.metric(space.flat(cold))
+            metric = space.metric(space.flat(starts[0]))
             assert metric is not None  # A start has finite derivatives.
             keys = jax.random.split(key, self.chains)
             each = [
@@ -321,7 +321,8 @@ def positions(plan: Plan, values: Values) -> Float[Array, " scale"]:
     """Return the place of a point on the orbit of each scale symmetry, as the log of a factor."""
 
     def log_norm(names: Sites) -> Scalar:
-        return jnp.log(sum((values[name] ** 2).sum() for name in names)) / 2
+        # Finite where all are 0, as at a start.
+        return jnp.log(0.01 + sum((values[name] ** 2).sum() for name in names)) / 2
 
     each = [(log_norm(one.up) - log_norm(one.down)) / 2 for one in plan.scales]
     return jnp.stack(each) if each else jnp.zeros(0)
