@@ -97,3 +97,9 @@ def test_trajectories_of_a_posterior_near_a_normal_turn_by_their_length(tiny, fi
         along = (one * other).sum(0) / (one**2).sum(0)
         # The standard error of an autocorrelation of 200 draws is .07.
         assert np.all(np.abs(along) < 0.5)
+
+
+def test_a_start_without_rewards_has_a_place_on_each_orbit(tiny, fit_quietly) -> None:
+    backend = rt.HMC(draws=10, warmup=10, chains=1)
+    result = fit_quietly(rt.ExtendedBTL(reward_scale=1.0), tiny, backend)
+    assert np.isfinite(result.posterior["reward"]).all()
