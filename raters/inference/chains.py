@@ -55,7 +55,7 @@ def sampled(
 ) -> tuple[Values, Values, int]:
     """Return draws of the chains, their statistics, and how many times as long they went on.
 
-    Mixing is looked at of identified draws, for which the program is needed.
+    Whether they have mixed is judged by identified draws, for which the program is needed.
     """
     run = partial(_advanced, chains, bar, batch, at_once)
     if longest == 1 or program is None:

@@ -1,4 +1,4 @@
-"""How long chains run."""
+"""Length of chains."""
 
 from __future__ import annotations
 

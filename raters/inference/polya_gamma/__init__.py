@@ -2,7 +2,7 @@
 
 - `gibbs`, `em`, `vi`, `hmc`: the back-ends; `plans`, `sweep`, `ties`, `joint`: their sweeps.
 - `detection`, `rows`, `colours`: which sites are blocks, and the design of a block.
-- `conditionals`, `components`, `augmentation`, `devices`: Gaussian full conditionals, and ω.
+- `conditionals`, `sums`, `augmentation`: Gaussian full conditionals, and ω.
 - `latent_classes`: classes and counts. `sets`, `set_likelihood`, `panels`, `panel_*`: choices.
 - `line`, `collapsed`, `local_effects`, `label_switching`: other steps of a sweep.
 - `laplace`, `laplace_classes`, `integrated`, `scales`, `tables`: hyper-parameters and draws of EM.

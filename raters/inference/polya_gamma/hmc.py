@@ -53,7 +53,7 @@ class HMC(base.Backend):
     log-odds are large.
 
     The mass matrix is the negative Hessian of the log joint density, kept positive by the Fisher
-    information of the rows: at the model's start, then twice at the mean of the last trajectories.
+    information of the rows: at the start, then twice at the mean of the trajectories so far.
     A trajectory stays near a place on the orbit of each scale symmetry; moves along the orbits
     and to mirror images follow it.
 
@@ -132,7 +132,7 @@ class HMC(base.Backend):
             assert metric is not None  # A start has finite derivatives.
             keys = jax.random.split(key, self.chains)
             each = [
-                Chain(space, metric, space.flat(values), own, rng)
+                Trajectories(space, metric, space.flat(values), own, rng)
                 for values, own, rng in zip(starts, keys, rngs, strict=True)
             ]
             # Compiled here, since NumPyro reads a program in one thread at a time.
@@ -199,7 +199,7 @@ class Space:
         return metric_at(self.plan, how, self.data, self.like, centre)
 
 
-class Chain:
+class Trajectories:
     """A chain, whose metric is that of its last trajectories."""
 
     def __init__(self, space: Space, metric: Metric, flat: Flat, key: Array, rng: Rng) -> None:

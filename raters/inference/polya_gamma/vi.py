@@ -46,8 +46,8 @@ class PGVI(base.Backend):
     r"""Mean-field variational inference from the conditionals of `PGGibbs`, with spreads corrected
     by linear response: a quick look with means where Gibbs sampling has them.
 
-    A sweep averages what `PGGibbs` draws. With independent distributions q of the blocks, of the
-    Pólya-Gamma variables, it increases
+    A sweep averages what `PGGibbs` draws. With independent distributions q of the blocks and of
+    the Pólya-Gamma variables, it increases
 
     .. math:: \mathrm{ELBO} = \sum_m \left[\kappa_m \mathrm E\,\psi_m
         - n_m \log 2 \cosh \tfrac{c_m}{2}\right]
