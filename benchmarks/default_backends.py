@@ -73,7 +73,7 @@ def row(name: str, model: Any, data: Any, backend: Any, seed: int) -> list[Any]:
         result = rt.fit(model, data, backend, seed=seed + 1, **given)
         seconds = time.process_time() - begin
     mixing = result.attrs["max_rhat"], result.attrs["min_ess"], result.attrs.get("divergences", 0)
-    default = " (default)" if backend == default_backend(model, data) else ""
+    default = " (default)" if backend == default_backend(rt.program.Program(model, data)) else ""
     sampler = type(backend).__name__ + ", going on" * (getattr(backend, "longest", 1) > 1)
     return [name, type(model).__name__, f"{sampler}{default}", seconds, *mixing]
 
@@ -86,13 +86,14 @@ def main() -> None:
         program = rt.program.Program(model, data)
         # Of votes NUTS takes hours in all.
         tried = SAMPLERS[:2] if isinstance(data, rt.Comparisons) else SAMPLERS
-        backends = dict.fromkeys((*tried, default_backend(model, data)))
+        backends = dict.fromkeys((*tried, default_backend(program)))
         able = [one for one in backends if one.why_not(program) is None]
         rows += [row(name, model, data, backend, given.seed) for backend in able]
     for name in () if given.quick else CROWDS:
         columns = {role: role for role in ("item", "annotator", "label")}
         labels = rt.Labels.from_frame(pd.read_csv(folder / name / "labels.csv"), **columns)
-        for backend in (rt.PGGibbs(), default_backend(rt.DawidSkene(), labels)):
+        program = rt.program.Program(rt.DawidSkene(), labels)
+        for backend in (rt.PGGibbs(), default_backend(program)):
             rows.append(row(name, rt.DawidSkene(), labels, backend, given.seed))
     report(
         "default_backends",

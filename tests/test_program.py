@@ -15,7 +15,7 @@ from numpyro.distributions import constraints
 import raters as rt
 from raters.distributions import Votes
 from raters.errors import SettingError
-from raters.inference.defaults import default_backend
+from raters.inference.defaults import default_backend, short_backend
 from raters.testing import check_model
 from tests import hand
 
@@ -189,8 +189,7 @@ def test_densities_that_back_ends_would_see_differently_are_refused(model, word,
 
 @pytest.mark.slow
 def test_a_model_without_blocks_is_fitted_by_nuts(tiny):
-    assert isinstance(default_backend(Squared(), tiny), rt.NUTS)
-    assert isinstance(default_backend(Base(), tiny), rt.PGGibbs)
-    assert default_backend(rt.BTL(), tiny) == default_backend(rt.BTL(), None)
-    short = default_backend(rt.BTL(), tiny, short=True)
-    assert short.draws < default_backend(rt.BTL(), tiny).draws
+    squared, base, btl = (rt.program.Program(one, tiny) for one in (Squared(), Base(), rt.BTL()))
+    assert isinstance(default_backend(squared), rt.NUTS)
+    assert isinstance(default_backend(base), rt.PGGibbs)
+    assert short_backend(btl).draws < default_backend(btl).draws

@@ -565,7 +565,7 @@ def task_of(given: Namespace, *owners: Any) -> tuple[Task, list[Any]]:
     quick = getattr(given, "quick", False)
     if named and quick:
         raise SettingError("--quick chooses the back-end; leave out --quick or --backend")
-    chosen = quick_backend(program) if quick else default_backend(model, data)
-    backend = named[0] if named else chosen
+    suited = quick_backend if quick else default_backend
+    backend = named[0] if named else suited(program)
     _, backend, *others = built(settings, model, backend, *owners)
     return Task(given, program, backend), others

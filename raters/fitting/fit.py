@@ -111,7 +111,7 @@ def fit(
         refuse("mesh", problem=problem, expected="leave it out")
     program = Program(model, data, mesh)
     if backend is None:
-        backend = quick_backend(program) if quick else default_backend(model, data)
+        backend = (quick_backend if quick else default_backend)(program)
     elif quick:
         refuse("quick", quick, "chooses the back-end, and one is given", "leave one out")
     for part in program.parts.values():

@@ -22,6 +22,7 @@ from raters.inference.polya_gamma.vi import PGVI
 from raters.inference.svi import SVI
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.responses import Responses
+from raters.model import Own, facts_of
 from raters.program import Program
 
 # Times as many draws as usual that chains may take.
@@ -33,17 +34,12 @@ _FEWEST, _FEWEST_VOTES, _FEWEST_ANNOTATORS = 8, 500, 5
 _EFFECTS, _SLOPES = {"taste", "deviation"}, {"slope", "discrimination"}
 
 
-def default_backend(model: Any, data: Any, *, short: bool = False) -> Backend:
-    """An exact back-end that suits a model."""
-    if not _has_blocks(model, data):
-        return NUTS(draws=250, warmup=250, chains=2) if short else NUTS()
-    if short:
-        return PGGibbs(draws=250, warmup=100, chains=2)
-    gibbs = PGGibbs(longest=_LONGEST)
-    if not isinstance(data, Comparisons | Responses) or not isinstance(data, model.data_type):
-        return gibbs
-    program, hmc = Program(model, data), HMC(longest=_LONGEST)
-    if hmc.why_not(program) is not None:
+def default_backend(program: Program[Any]) -> Backend:
+    """An exact back-end that suits a program."""
+    if not _has_blocks(program):
+        return NUTS()
+    data, gibbs, hmc = program.data, PGGibbs(longest=_LONGEST), HMC(longest=_LONGEST)
+    if not isinstance(data, Comparisons | Responses) or hmc.why_not(program) is not None:
         return gibbs
     if isinstance(data, Responses):
         few = data.num_judgements < _FEWEST * data.num_persons
@@ -62,18 +58,21 @@ def quick_backend(program: Program[Any]) -> Backend:
     return next((one for one in able if one.why_not(program) is None), SVI())
 
 
-def _has_blocks(model: Any, data: Any) -> bool:
-    """True where a model declares blocks, or they are found."""
-    if getattr(model, "own", ()):  # Which Gibbs draws by themselves.
-        return True
-    declared = getattr(model, "blocks", True)
-    if declared is not None or data is None:
-        return declared is None or bool(declared)
-    if not isinstance(data, getattr(model, "data_type", object)):
-        return True  # Of which a fit or a campaign tells.
+def short_backend(program: Program[Any]) -> Backend:
+    """An exact back-end with few draws, for the next question of a campaign."""
+    if _has_blocks(program):
+        return PGGibbs(draws=250, warmup=100, chains=2)
+    return NUTS(draws=250, warmup=250, chains=2)
+
+
+def _has_blocks(program: Program[Any]) -> bool:
+    """True where a model declares blocks or vectors of single judges, or blocks are found."""
+    declared = program.model.blocks
+    if declared is not None:
+        return bool(declared or facts_of(program.model, Own))
     try:
-        return bool(detection.names_of(Program(model, data)))
+        return bool(detection.names_of(program))
     except NotImplementedError:
         return False
-    except RatersError:  # Data of another kind, of which a fit or a campaign tells.
+    except RatersError:  # Of which a fit or a campaign tells.
         return True

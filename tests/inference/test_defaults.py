@@ -24,7 +24,8 @@ def test_responses_have_the_sampler_that_mixes(model, persons, items, backend):
     person, item = (place.ravel() for place in np.indices((persons, items)))
     table = {"person": person, "item": item, "correct": (person * 7 + item * 5) % 3 > 0}
     columns = {name: name for name in table}
-    assert default_backend(model, rt.Responses.from_frame(table, **columns)) == backend
+    data = rt.Responses.from_frame(table, **columns)
+    assert default_backend(rt.program.Program(model, data)) == backend
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def test_responses_have_the_sampler_that_mixes(model, persons, items, backend):
 )
 def test_many_votes_are_for_hamiltonian_monte_carlo(model, number, backend):
     votes, _ = rt.datasets.paper(num_items=4, num_annotators=3, num_votes=number, seed=0)
-    assert default_backend(model, votes) == backend(longest=16)
+    assert default_backend(rt.program.Program(model, votes)) == backend(longest=16)
 
 
 def test_an_approximation_is_by_the_first_back_end_that_takes_the_model(tiny):
@@ -53,6 +54,12 @@ def test_an_approximation_is_by_the_first_back_end_that_takes_the_model(tiny):
         assert quick_backend(rt.program.Program(model, data)) == backend
 
 
+def test_vectors_of_single_judges_are_for_gibbs():
+    choices, _ = rt.datasets.choice_crowd(seed=0)
+    program = rt.program.Program(rt.models.MixedLogit(), choices)
+    assert default_backend(program) == rt.PGGibbs(longest=16)
+
+
 def test_chains_of_labels_may_go_on():
     labels, _ = rt.datasets.label_crowd(10, 3, 3, 2, seed=0)
-    assert default_backend(rt.DawidSkene(), labels).longest > 1
+    assert default_backend(rt.program.Program(rt.DawidSkene(), labels)).longest > 1

@@ -52,10 +52,11 @@ from raters.errors.validation import boolean, checked, instance, is_list, seed_n
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data, check_model
 from raters.inference import Backend
-from raters.inference.defaults import default_backend
+from raters.inference.defaults import short_backend
 from raters.judgements.base import Judgements
 from raters.judgements.names import shorten
 from raters.model import Model
+from raters.program import Program
 
 # Each certainty of a status is the value of a stopping rule; its threshold is not read.
 _CERTAINTIES: dict[str, Stop] = {
@@ -162,7 +163,7 @@ class Campaign:
     ) -> None:
         check_model(model)
         check_data(pool, "pool", model)
-        backend = default_backend(model, pool, short=True) if backend is None else backend
+        backend = short_backend(Program(model, pool)) if backend is None else backend
         policy = Policy() if policy is None else policy
         instance("backend", backend, Backend, "a back-end", "rt.PGGibbs(draws=250)")
         instance("policy", policy, Policy, "a policy", "rt.Policy(target='ranking')")
@@ -451,8 +452,8 @@ class Campaign:
             if self._result is None or not np.array_equal(
                 self._result[0], snapshot.value, equal_nan=True
             ):
-                short = self.backend == default_backend(self.model, self.pool, short=True)
-                backend = default_backend(self.model, self.pool) if short else self.backend
+                short = self.backend == short_backend(Program(self.model, self.pool))
+                backend = None if short else self.backend
                 data = self._data(snapshot)
                 if not data.num_rows:
                     raise DataError("there is no answer yet; hand out questions first")
