@@ -58,12 +58,14 @@ def test_along_the_orbit_of_a_scale_the_metric_is_bounded(tiny) -> None:
     assert np.linalg.eigvalsh(hessian)[0] < 0 < np.linalg.eigvalsh(mass)[0]
 
 
-def deviation(result) -> float:
+def deviation(result, competence=1.0, share=1.0) -> float:
     """Largest difference of the mean, and of the mean square, of the difference of two rewards from
-    quadrature, in Monte-Carlo errors."""
-    grid = np.linspace(-12, 12, 20_001)
+    quadrature, in Monte-Carlo errors; of several competences with their shares under the prior."""
+    grid = np.linspace(-14, 14, 4_001)
+    logit = np.multiply.outer(grid, np.atleast_1d(competence))
     # The difference of two independent rewards of deviation 2.
-    weight = expit(grid) ** 7 * expit(-grid) ** 2 * np.exp(-(grid**2) / 16)
+    likelihood = expit(logit) ** 7 * expit(-logit) ** 2 @ np.atleast_1d(share)
+    weight = likelihood * np.exp(-(grid**2) / 16)
     weight /= weight.sum()
     reward = result["posterior"]["reward"].values
     found, far = reward[..., 0] - reward[..., 1], []
@@ -85,6 +87,16 @@ def test_draws_have_the_moments_of_quadrature(pair, fit_quietly, monkeypatch) ->
     jax.clear_caches()
     assert deviation(fit_quietly(_FLAT, pair, backend, seed=1)) > 4
     jax.clear_caches()
+
+
+@pytest.mark.slow
+def test_draws_along_an_orbit_have_the_moments_of_quadrature(pair, fit_quietly) -> None:
+    """False-alarm rate 1e-4 for each of two moments (|z| > 4)."""
+    model = rt.ExtendedBTL("signed", reward_scale=2.0, competence_spread=0.5)
+    competence = np.linspace(-2, 4, 1_001)
+    share = np.exp(-((competence - 1) ** 2) / (2 * 0.5**2))
+    result = fit_quietly(model, pair, rt.HMC(draws=5000, chains=2))
+    assert deviation(result, competence, share) < 4
 
 
 @pytest.mark.slow
