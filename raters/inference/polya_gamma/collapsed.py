@@ -24,7 +24,7 @@ from jaxtyping import Array
 from raters.inference.arrays import Sites
 from raters.inference.polya_gamma import line, sets
 from raters.inference.polya_gamma.plans import Plan
-from raters.inference.polya_gamma.rows import block_prior
+from raters.inference.polya_gamma.rows import Rows, block_prior
 from raters.inference.polya_gamma.sums import How, Reading, Sums, log_integral, sums_of
 from raters.inference.polya_gamma.unconstrained import coordinates
 from raters.model import Model, Scale, Values
@@ -40,8 +40,8 @@ _MOST_ROWS = 30
 def collapsed_of(
     plan: Plan, data: Any, readings: list[list[Reading]]
 ) -> tuple[tuple[Sites, ...], tuple[Scale, ...]]:
-    """Return the sites that are drawn with each block integrated out, and scales that are moved
-    together with their sites where that would take too long."""
+    """Return the sites that are drawn with each block integrated out, and orbits of scales with
+    their sites, for blocks whose integral would take too long."""
     found: list[Sites] = [()] * len(plan.blocks)
     orbits: list[Scale] = []
     if plan.is_joint or plan.on_host:
@@ -54,6 +54,7 @@ def collapsed_of(
     ]
     left = plan.hyper
     model: Model[Any] = plan.model
+    # Of a program that declares nothing, also what enters the likelihood by itself.
     if normal and not (model.blocks is not None or model.symmetries or model.facts or plan.classes):
         bounded = [one.sites[0] for place, one in enumerate(plan.blocks) if place not in normal]
         left = tuple(name for name in plan.supports if name in (*plan.free, *bounded))
@@ -61,8 +62,9 @@ def collapsed_of(
         normal, key=lambda place: -len(plan.blocks[place].current(readings[place][0].values))
     ):
         (reading,) = readings[place]
-        names, cheap = _drawn_with(plan, data, reading, left)
-        if cheap:
+        rows = jax.eval_shape(lambda reading: reading.rows().stacked(), reading)
+        names = _slow_given(plan, data, reading, rows, left)
+        if reading.block.kind == "rows" and _is_cheap(plan, reading, rows, names):
             found[place] = names
         else:
             orbits += [
@@ -74,20 +76,23 @@ def collapsed_of(
     return tuple(found), tuple(orbits)
 
 
-def _drawn_with(plan: Plan, data: Any, reading: Reading, names: Sites) -> tuple[Sites, bool]:
-    """Return the sites of these that hardly move given a block, and whether it can be integrated
-    out."""
-    rows = jax.eval_shape(lambda reading: reading.rows().stacked(), reading)
-    size, number = len(rows.prior.mean), rows.offset.shape[0]
-    slots = size if rows.entry is None else rows.entry.shape[0]
+def _slow_given(plan: Plan, data: Any, reading: Reading, rows: Rows, names: Sites) -> Sites:
+    """Return the sites that hardly move given a block."""
     # The draw of ω is shared with the block, which reads the rows in one piece then.
     whole = next(iter(data.chunks(placing.CHUNK))) is data and rows.shift is None
-    entries = {name: sum(_governed(plan, data, reading, name).values()) for name in names}
-    names = tuple(
-        name
-        for name in names
-        if (name not in plan.hyper and whole) or number <= _MOST_ROWS * entries[name]
-    )
+    slow = []
+    for name in names:
+        entries = sum(_governed(plan, data, reading, name).values())
+        reaches = name not in plan.hyper and whole
+        if reaches or rows.offset.shape[0] <= _MOST_ROWS * entries:
+            slow.append(name)
+    return tuple(slow)
+
+
+def _is_cheap(plan: Plan, reading: Reading, rows: Rows, names: Sites) -> bool:
+    """Return whether a block can be integrated out for each step of some sites."""
+    size, number = len(rows.prior.mean), rows.offset.shape[0]
+    slots = size if rows.entry is None else rows.entry.shape[0]
     work = size**3 / 3 if slots > 1 or rows.prior.across is not None else size
     if reading.division is not None:
         work = reading.division.empty.size * reading.division.empty.shape[1] ** 2 / 3
@@ -95,8 +100,7 @@ def _drawn_with(plan: Plan, data: Any, reading: Reading, names: Sites) -> tuple[
         work += number * slots**2
     own = jax.eval_shape(lambda values: coordinates(plan.supports, values, names), reading.values)
     many = sum(one.size for one in own.values())
-    cheap = many <= _MOST_COORDINATES and many * work <= _MOST_WORK
-    return names, cheap and reading.block.kind == "rows"
+    return bool(many <= _MOST_COORDINATES and many * work <= _MOST_WORK)
 
 
 def _governed(plan: Plan, data: Any, reading: Reading, name: str) -> dict[str, int]:
