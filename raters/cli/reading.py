@@ -278,13 +278,14 @@ def read_given(given: Namespace) -> tuple[Model[Any], Reading]:
         kind for kind in kinds if kind is asked or named in kind.models or kind.data is of_data
     ]
     shapes = shapes_of(kinds, wanted)
+    (repeats,) = given.roles.pop("repeats", [None])
     table = opened(given.file, shapes, given.roles, given.control)
     shape, own = shape_of(table, shapes, given.roles)
     roles = shape.roles
     values = {name: role_value(roles[name], texts, name) for name, texts in given.roles.items()}
     model = model_given(given, shape.kind)
     implied, drop = shape.kind.implied(model), given.drop_bad_rows
-    read = read_as(shape, table, own, values, implied=implied, drop=drop)
+    read = read_as(shape, table, own, values, implied=implied, drop=drop, repeats=repeats)
     options = [
         f"{flag_of(name, roles[name])} {value}"
         for name, value in read.roles.items()

@@ -6,17 +6,26 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import narwhals.stable.v2 as nw
+import numpy as np
 import pandas as pd
 
 from raters.errors import refuse, refuse_data
-from raters.errors.validation import is_list, nearest
+from raters.errors.validation import is_list, nearest, one_of
 from raters.judgements import scanned
 from raters.judgements.base import Judgements
-from raters.judgements.names import counted, plural, shown
-from raters.judgements.reading.files import as_table, content_of, is_large, is_nested, several
+from raters.judgements.labels import Repeats
+from raters.judgements.names import counted, plural, shown, warn_data
+from raters.judgements.reading.files import (
+    as_table,
+    content_of,
+    is_large,
+    is_nested,
+    nested,
+    several,
+)
 from raters.judgements.reading.formats import recognised
 from raters.judgements.reading.tables import Table, no_question
 from raters.judgements.reading.wide import wide
@@ -33,6 +42,8 @@ from raters.kinds.shapes import (
 
 # Rows of a large file that its form is recognised by.
 _FIRST = 1000
+# Of fewer different rows it is no surprise that all stand equally often.
+_FEW = 10
 
 
 @dataclass(frozen=True)
@@ -84,6 +95,7 @@ def read(
     *,
     kind: str | Kind | None = None,
     control: str | None = None,
+    repeats: Repeats | None = None,
     drop_bad_rows: bool = False,
     **roles: Any,
 ) -> Reading:
@@ -105,12 +117,16 @@ def read(
     control : str, optional
         Of an export with several questions, the one to read; ``"topics=sport"`` reads whether one
         of several choices was made, as yes or no.
+    repeats : {"keep", "drop", "error"}, optional
+        What to do with rows that repeat an earlier one: count each, count the first, or refuse the
+        table. Labels, ratings and responses repeat the item and whoever answered, other judgements
+        all columns of the table. Without it each counts, with a warning of rows that look like
+        copies.
     drop_bad_rows : bool
         Leave out rows without a judgement.
     **roles
         Columns, and settings of the reader of the kind (``from_frame`` of its container), in place
-        of those that were recognised: ``annotator="judge"``, ``ties="keep"``,
-        ``repeats="drop"``.
+        of those that were recognised: ``annotator="judge"``, ``ties="keep"``.
 
     Returns
     -------
@@ -150,7 +166,7 @@ def read(
             refuse(name, roles[name], "is no role of a column, nor a setting", expected)
     source = opened(table, shapes, roles, control)
     shape, own = shape_of(source, shapes, roles)
-    return read_as(shape, source, own, roles, drop=drop_bad_rows)
+    return read_as(shape, source, own, roles, drop=drop_bad_rows, repeats=repeats)
 
 
 def opened(
@@ -206,6 +222,7 @@ def read_as(
     *,
     implied: Mapping[str, Any] = {},
     drop: bool = False,
+    repeats: Repeats | None = None,
 ) -> Reading:
     """Judgements of a table in a shape, by the roles of its own and those that a person gave."""
     values, notes = {**own, **given}, list(source.notes)
@@ -216,23 +233,17 @@ def read_as(
         values = (usual_roles(shape, values, source.names) or {}) | values
         values = beside(shape, values, source.names) | values
     notes += [shape.reader.on_request] * bool(shape.reader.on_request)
-    read_by, table = {**values}, source.frame
-    if source.path is not None and _may_be_counted(shape, values):
-        # Equal rows are put together before they are read.
-        keys = {role: name for role, name in shape.columns(values).items() if role != "count"}
-        table = scanned.grouped(source.path, keys, values.get("count"))
-        values["count"] = table.columns[-1]
-        number = scanned.opened(source.path).count_rows()
-        notes.append(f"{number:,} rows, of which {len(table):,} are different")
-    elif source.path is not None:
-        table = scanned.opened(source.path).to_table().to_pandas(integer_object_nulls=True)
+    read_by = {**values}
+    table = _rows(shape, source, values, notes, repeats)
     columns = shape.columns(values)
     for role, listed in columns.items():
         for name in listed if is_list(listed) else [listed]:
             if name in table and table[name].dtype == object and any(map(is_nested, table[name])):
                 refuse_data(role, name, "holds lists or objects", "a cell must hold one value")
     table = usable_rows(table, shape, columns, drop, notes)
+    table = _settled(table, shape, columns, repeats, notes)
     values = {**own, **implied, **{name: values[name] for name in values if name not in own}}
+    values |= {} if repeats is None else {"repeats": repeats}
 
     def accepted(function: Callable[..., Any]) -> dict[str, Any]:
         return {name: values[name] for name in values if name in roles_of(function)}
@@ -244,12 +255,72 @@ def read_as(
     return Reading(data, source.gold, source.form, read_by, tuple(notes))
 
 
-def _may_be_counted(shape: Shape, values: Mapping[str, Any]) -> bool:
-    """True if equal rows of a large table may be put together."""
-    kind = shape.kind.data
-    return (
-        hasattr(kind, "scan")
-        and shape.reader.read == kind.from_frame  # type: ignore[attr-defined]
-        and all(isinstance(name, str) for name in shape.columns(values).values())
-        and values.get("repeats") != "drop"
-    )
+def _rows(
+    shape: Shape, source: Table, values: dict[str, Any], notes: list[str], repeats: Repeats | None
+) -> pd.DataFrame:
+    """The rows of a table; of a large file, equal ones together with their number."""
+    kind, columns = shape.kind.data, shape.columns(values)
+    if source.path is None:
+        return source.frame
+    if (
+        not hasattr(kind, "scan")
+        or shape.reader.read != kind.from_frame  # type: ignore[attr-defined]
+        or not all(isinstance(name, str) for name in columns.values())
+        or repeats not in (None, "keep")
+    ):
+        return scanned.opened(source.path).to_table().to_pandas(integer_object_nulls=True)
+    keys = {role: name for role, name in columns.items() if role != "count"}
+    table = scanned.grouped(source.path, keys, values.get("count"))
+    values["count"] = table.columns[-1]
+    number = scanned.opened(source.path).count_rows()
+    notes.append(f"{number:,} rows, of which {len(table):,} are different")
+    return table
+
+
+# ---------------------------------------------------------------- rows that stand twice
+
+
+def _settled(
+    table: pd.DataFrame,
+    shape: Shape,
+    columns: Mapping[str, Any],
+    repeats: Repeats | None,
+    notes: list[str],
+) -> pd.DataFrame:
+    """The rows without those that repeat an earlier one, where `repeats` says so; a warning of
+    them where it says nothing."""
+    if repeats is not None:
+        one_of("repeats", repeats, get_args(Repeats))
+    asked = [columns.get(axis) for axis in ("item", shape.judge)]
+    answer = columns.get(shape.kind.data.answer)
+    plain = table.drop(columns=nested(table))
+    if answer is not None and all(isinstance(name, str) for name in asked):
+        about = f"the same item and {shape.judge}" + (" and answer" if repeats is None else "")
+        again = table.duplicated([*asked, answer] if repeats is None else asked)
+        is_doubtful = bool(again.any())
+    else:
+        about, again = "the same in every column", plain.duplicated()
+        is_doubtful = bool(again.any()) and _are_copies(plain)
+    if repeats in (None, "keep") or not again.any():
+        if repeats is None and is_doubtful:
+            warn_data(
+                f"{int(again.sum()):,} of {len(table):,} rows repeat an earlier one ({about}): as"
+                " answers of their own they narrow the intervals; where they are copies, set"
+                " repeats to drop, and otherwise to keep"
+            )
+        return table
+    row = int(np.argmax(again)) + 1
+    if repeats == "error":
+        problem = f"does not allow data row {row}, which repeats an earlier one ({about})"
+        refuse_data("repeats", "error", problem, "'keep' counts each row, 'drop' the first")
+    notes.append(f"left out {int(again.sum()):,} rows that repeat an earlier one")
+    return table[~again]
+
+
+def _are_copies(table: pd.DataFrame) -> bool:
+    """True for rows that stand twice though some column tells them apart, or all equally often:
+    the same vote on two questions is no copy."""
+    numbers = table.value_counts(dropna=False, sort=False).to_numpy()
+    distinct = table.drop_duplicates()
+    named = any(distinct[name].is_unique for name in distinct)
+    return len(distinct) >= _FEW and (named or np.gcd.reduce(numbers) > 1)

@@ -68,7 +68,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     lines = ["w,l,who", *("a,b,x", "b,c,y", "a,c,x", "c,a,z") * 8]
     Path("votes.csv").write_text("\n".join(lines))
     Path("gold.csv").write_text("winner,loser\n,\n")
-    Path("answers.csv").write_text("p,i,c\n" + "x,1,1\nx,2,0\ny,1,0\ny,2,1\n" * 2)
+    Path("answers.csv").write_text("p,i,c\nx,1,1\nx,2,0\ny,1,0\ny,2,1\n")
     Path("fake.nc").write_text("no netCDF")
     assert (
         main(["campaign", "start", "--items", "a,b", "--annotators", "x", "--out", "made.db", "-q"])

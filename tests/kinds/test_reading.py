@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
 import zipfile
 from itertools import cycle
 
@@ -13,7 +14,7 @@ import polars as pl
 import pytest
 
 import raters as rt
-from raters.errors import DataError, RatersError
+from raters.errors import DataError, DataWarning, RatersError
 from tests.judgements import exports as ex
 
 pytestmark = pytest.mark.filterwarnings("ignore::raters.errors.DataWarning")
@@ -289,3 +290,25 @@ def test_no_damage_of_an_export_is_a_traceback():
             except Exception as error:
                 wrong.append((name, place, value, repr(error)))
     assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_rows_that_stand_twice_are_warned_of_and_settled():
+    labels = pd.DataFrame({"item": [*range(12)] * 2, "annotator": ["x"] * 12 + ["y"] * 12})
+    labels["label"] = ["a", "b"] * 12
+    twice = pd.concat([labels, labels.iloc[:5]])
+    with pytest.warns(DataWarning, match="5 of 29 rows repeat an earlier one"):
+        assert rt.read(twice).judgements.num_labels == 29
+    assert rt.read(twice, repeats="keep").judgements.num_labels == 29
+    assert rt.read(twice, repeats="drop").judgements.num_labels == 24
+    with pytest.raises(DataError, match="data row 25"):
+        rt.read(twice, repeats="error")
+    ratings = twice.assign(rating=[*range(1, 6)] * 5 + [1, 2, 3, 4]).drop(columns="label")
+    assert rt.read(ratings, repeats="drop").judgements.num_ratings == 24
+    votes = pd.DataFrame({"id": range(12), "winner": ["a", "b"] * 6, "loser": ["b", "c"] * 6})
+    with pytest.warns(DataWarning, match="12 of 24 rows"):
+        rt.read(pd.concat([votes, votes]))
+    assert rt.read(pd.concat([votes, votes]), repeats="drop").judgements.num_votes == 12
+    with warnings.catch_warnings():  # the same vote on other questions is no copy
+        warnings.simplefilter("error")
+        rt.read(votes.drop(columns="id"))
+        rt.read(votes)
