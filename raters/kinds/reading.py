@@ -40,6 +40,8 @@ from raters.kinds.shapes import (
     usual_roles,
 )
 
+__all__ = ["Reading", "read"]
+
 # Rows of a large file that its form is recognised by.
 _FIRST = 1000
 # Of fewer different rows it is no surprise that all stand equally often.
