@@ -205,6 +205,8 @@ def _in_memory(source: Any) -> Any:
     """Content of JSON as it is, and a table of any library as that of pandas."""
     if isinstance(source, (pd.DataFrame, dict, list)):
         return source
+    if isinstance(source, np.ndarray) and source.dtype.names:
+        return pd.DataFrame(source)
     if hasattr(source, "to_pandas") and hasattr(source, "features"):  # of Hugging Face datasets
         return source.to_pandas()
     try:
