@@ -44,6 +44,7 @@ def _flag(text: str) -> dict[str, Any]:
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--kind": _one("KIND", "of judgement, or your own MODULE:NAME"),
+    "--control": _one("NAME", "of an export: which question, or NAME=CLASS"),
     "--model": _one("NAME", "see `raters models`"),
     "--backend": _one("NAME", "gibbs, nuts, hmc, em, vi or svi"),
     "--set": _several("NAME=VALUE", "of model or back-end, see `raters models`"),
@@ -59,6 +60,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--drop": _flag("fit again without those flagged"),
     "--with": _one("A,B", "more: agreement, check, influence, types", dest="more", default=""),
     "--report": _several("FILE", "also write .html, .md or .json"),
+    "--labels": _several("FILE", "labels: a table, or an export with them (.json)"),
     "--batch-size": _one("NUMBER", "questions to suggest (10)", type=int, default=10),
     "--size": _one("NUMBER", "items of a set to rank", type=int),
     "--again": _flag("ask people also what they have answered"),
@@ -81,7 +83,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "ids": _one("ID", nargs="+"),
     "name": _one("NAME", nargs="?"),
 }
-_FIT = "--kind --model --backend --set --drop-bad-rows --seed --quiet"
+_FIT = "--kind --control --model --backend --set --drop-bad-rows --seed --quiet"
 _AUDIT = f"{_FIT} --quick --gold --reference --trust-crowd --level --with --out --force"
 _TEXTS = {
     "audit": "Rank or label the items, audit the annotators, and say what to ask next.",
@@ -100,7 +102,7 @@ _TEXTS = {
     "campaign export": "Write open questions for people to answer elsewhere, or all judgements.",
 }
 _TAKES = {
-    "audit": f"{_AUDIT} --threshold --cost --drop --report",
+    "audit": f"{_AUDIT} --threshold --cost --drop --report --labels",
     "report": _AUDIT,
     "fit": f"{_FIT} --quick --out --force",
     "rank": f"{_FIT} --quick --level --out --force",
@@ -221,7 +223,8 @@ def _option(typed: Sequence[str], parameter: str) -> str:
     """The option of the command line in place of a parameter."""
     from raters.cli.reading import flags
 
-    names = {"costs": "--cost", "at_least": "--until", "more": "--with", "path": "the file"}
+    names = {"costs": "--cost", "at_least": "--until", "more": "--with"}
+    names |= {"source": "--from"} | dict.fromkeys(("path", "table"), "the file")
     names |= {role: flag for flag, role in flags().items() if role not in names}
     name = parameter.partition(" ")[0]
     if any(word.startswith(f"{name}=") for word in typed):
