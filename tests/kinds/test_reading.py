@@ -227,6 +227,15 @@ def test_tables_of_every_library_and_ending_are_read_alike(tmp_path):
     assert labels.classes == (1, 2, 4, 5)
 
 
+def test_rows_with_lists_are_of_doccano_where_nobody_is_named():
+    expected = {("1", "a", "good"), ("1", "b", "bad"), ("2", "a", "bad")}
+    lines = [
+        {"id": 1, "text": "text 1", "label": ["good", "bad"], "annotators": ["a", "b"]},
+        {"id": 2, "text": "text 2", "label": ["bad"], "annotators": ["a"]},
+    ]
+    assert rows(rt.read(lines).judgements) == expected
+
+
 def test_sheets_of_excel(tmp_path):
     pytest.importorskip("openpyxl")
     path = tmp_path / "a.xlsx"

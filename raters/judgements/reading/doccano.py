@@ -15,7 +15,7 @@ from raters.judgements.reading.answers import CHOICE, Answer, chosen, has_keys, 
 from raters.judgements.reading.files import Several
 from raters.judgements.reading.tables import Table
 
-_LABELS = ("label", "cats", "labels")
+_LABELS = ("label", "cats")
 
 
 def recognise(content: Any) -> bool:

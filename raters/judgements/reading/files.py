@@ -122,8 +122,8 @@ def read_table(path: Path) -> pd.DataFrame:
 
 def as_table(content: Any) -> pd.DataFrame | None:
     """Content of JSON as a table: rows as objects, or columns as lists; None for anything else."""
-    if isinstance(content, pd.DataFrame):
-        return content
+    if isinstance(content, (pd.DataFrame, Several)):
+        return None if isinstance(content, Several) else content
     if isinstance(content, list) and content and all(isinstance(row, dict) for row in content):
         return pd.DataFrame(content, dtype=object)
     if isinstance(content, dict) and content:

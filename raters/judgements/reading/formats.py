@@ -18,17 +18,17 @@ from raters.judgements.reading.files import as_table
 from raters.judgements.reading.tables import Table
 
 # Each recognises content by itself, not by the name of a file, and makes a table of it.
-_OF_JSON = (label_studio, argilla, prodigy, inspect_logs, doccano)
+_OF_JSON = (label_studio, argilla, prodigy, inspect_logs)
 _OF_TABLES = (label_studio, argilla, mturk, arena, wide)
 
 
 def recognised(content: Any, control: str | None) -> Table | None:
     """The table of an export, or of votes of an arena; None for any other content."""
-    for form in _OF_JSON:
-        if form.recognise(content):
-            return form.table(content, control)
     frame = as_table(content)
-    for form in _OF_TABLES if frame is not None else ():
-        if form.recognise(frame):
-            return form.table(frame, control)
+    of_table = [] if frame is None else [(form, frame) for form in _OF_TABLES]
+    # Rows with lists are of doccano where nobody is named beside them.
+    forms = [*((form, content) for form in _OF_JSON), *of_table, (doccano, content)]
+    for form, known in forms:
+        if form.recognise(known):
+            return form.table(known, control)
     return None

@@ -31,6 +31,10 @@ from raters.judgements.reading.tables import Table
 # Types of regions by the keys of their values.
 _TYPES = {"choices": "choices", "rating": "rating", "number": "number", "selected": "pairwise"}
 _SIDES = {"left": "first", "right": "second", "first": "first", "second": "second", "tie": "tie"}
+# Keys of rows of JSON-MIN, and those by which either form is recognised.
+_OF_ROWS = ("id", "annotator", "annotation_id")
+_DONE = ("annotations", "completions", "predictions")
+_KEYS = (*(("data", done) for done in _DONE), _OF_ROWS)
 # Keys of JSON-MIN behind the answers.
 _BEHIND = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")
 
@@ -49,14 +53,9 @@ class Annotation(NamedTuple):
 def recognise(content: Any) -> bool:
     """True for tasks with annotations or predictions, and for rows of JSON-MIN."""
     if isinstance(content, pd.DataFrame):
-        return {"id", "annotator", "annotation_id"} <= set(content.columns)
+        return {*_OF_ROWS} <= set(content.columns)
     tasks = [content] if isinstance(content, dict) else content
-    whole = has_keys(tasks, "data", "annotations") or has_keys(tasks, "data", "completions")
-    return (
-        whole
-        or has_keys(tasks, "data", "predictions")
-        or has_keys(tasks, "id", "annotator", "annotation_id")
-    )
+    return any(has_keys(tasks, *keys) for keys in _KEYS)
 
 
 def table(content: Any, control: str | None) -> Table:
@@ -64,7 +63,7 @@ def table(content: Any, control: str | None) -> Table:
     if isinstance(content, pd.DataFrame):
         return table_of("Label Studio CSV", _rows(content.to_dict("records")), {}, control)
     tasks = [content] if isinstance(content, dict) else content
-    if not has_keys(tasks, "data"):
+    if has_keys(tasks, *_OF_ROWS):
         return table_of("Label Studio JSON-MIN", _rows(tasks), {}, control)
     answers, left = list[Answer](), Counter[str]()
     _check_tasks(tasks)
@@ -161,7 +160,7 @@ def _rows(rows: list[Any]) -> list[Answer]:
     answers = []
     for row in rows:
         names = list(row) if isinstance(row, dict) else []
-        if not {"id", "annotator", "annotation_id"} <= {*names}:
+        if not {*_OF_ROWS} <= {*names}:
             raise DataError(f"a row of the export is {shown(row)}, without id and annotator")
         who = row["annotator"]
         if not isinstance(who, (str, int, float, type(None))):
