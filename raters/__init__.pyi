@@ -4,6 +4,7 @@ from . import auditing as auditing
 from . import checking as checking
 from . import datasets as datasets
 from . import errors as errors
+from . import evaluation as evaluation
 from . import figures as figures
 from . import fitting as fitting
 from . import imitation as imitation
@@ -22,6 +23,7 @@ from .auditing.audit import audit as audit
 from .auditing.truth.calibration import calibrate as calibrate
 from .auditing.verdicts import Costs as Costs
 from .checking.predictive import check as check
+from .evaluation.judges import judges as judges
 from .fitting.fit import fit as fit
 from .fitting.groups import log_likelihood as log_likelihood
 from .fitting.predict import predict as predict

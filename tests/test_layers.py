@@ -27,6 +27,7 @@ LAYERS = (
     ("auditing",),
     ("figures",),
     ("checking",),
+    ("evaluation",),
     ("acquisition",),
     ("reporting",),
     ("testing",),
