@@ -24,6 +24,7 @@ from .auditing.truth.calibration import calibrate as calibrate
 from .auditing.verdicts import Costs as Costs
 from .checking.predictive import check as check
 from .evaluation.judges import judges as judges
+from .evaluation.update import update as update
 from .fitting.fit import fit as fit
 from .fitting.groups import log_likelihood as log_likelihood
 from .fitting.predict import predict as predict

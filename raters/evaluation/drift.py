@@ -1,8 +1,8 @@
 r"""Changes of judges along time.
 
-Residuals :math:`e_1, \dots, e_n` of one judge in the order of time are the verdicts that are right
-less the share of right verdicts by the others on the same question, so that questions which become
-harder are no change of the judge. With :math:`S_t` the sum of the first t residuals less their mean,
+Residuals :math:`e_1, \dots, e_n` of one judge in the order of time are the right verdicts less
+the share of right ones by the others on the same question, so that questions which become harder
+are no change of the judge. With :math:`S_t` the sum of the first t residuals less their mean,
 
 .. math:: T = \max_t \frac{|S_t|}{\sqrt{t (n - t) / n}}, \qquad n / 10 \le t \le 9 n / 10,
 
@@ -63,9 +63,7 @@ def _residuals(verdicts: Verdicts) -> pd.DataFrame:
     return table.assign(residual=table["right"] - others)
 
 
-def _change(
-    residual: PerVerdict, ends: np.ndarray, rng: np.random.Generator
-) -> tuple[int, float]:
+def _change(residual: PerVerdict, ends: np.ndarray, rng: np.random.Generator) -> tuple[int, float]:
     """The likeliest place of a change, and the p value of there being one."""
     size, centred = len(residual), residual - residual.mean()
     scale = np.sqrt(ends * (size - ends) / size)

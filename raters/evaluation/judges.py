@@ -186,7 +186,9 @@ def judges(
     board = table.iloc[others].sort_values("accuracy", ascending=False)
     of_people = table.iloc[trusted].dropna(axis=1, how="all")
     sentence = audited.anchor.sentence
-    return Judges(board.dropna(axis=1, how="all"), sentence, of_people, shared, panel, target, level)
+    return Judges(
+        board.dropna(axis=1, how="all"), sentence, of_people, shared, panel, target, level
+    )
 
 
 def _codes(some: Sequence[Any], names: Mapping[str, int], parameter: str, judge: str) -> list[int]:

@@ -43,7 +43,10 @@ class Verdicts(NamedTuple):
     def untied(self) -> pd.DataFrame:
         """The verdicts with each tie as half a verdict for either side."""
         tied = self.table["answer"] == TIE
-        sides = [self.table[tied].assign(answer=side, weight=lambda t: t["weight"] / 2) for side in (0, 1)]
+        sides = [
+            self.table[tied].assign(answer=side, weight=lambda t: t["weight"] / 2)
+            for side in (0, 1)
+        ]
         return pd.concat([self.table[~tied], *sides]) if tied.any() else self.table
 
 

@@ -82,7 +82,8 @@ def test_copies_are_most_alike() -> None:
     found = board(with_gold=True)
     assert found.table.loc["good", "most_alike"] == "copy"
     assert found.table.loc["good", "correlation"] == pytest.approx(1.0)
-    assert found.shared is not None and found.shared.judges == 4
+    assert found.shared is not None
+    assert found.shared.judges == 4
 
 
 def test_agreement_with_people_is_beside_that_of_people() -> None:
@@ -131,7 +132,9 @@ def test_drift_is_found_and_seldom_where_there_is_none() -> None:
     assert table.loc[0, "drift_p"] < 0.01
     assert abs(table.loc[0, "drift_time"] - 15) <= 3
     # With the probability of one false alarm at most .1, more than 7 of 20 have 4e-4.
-    alarms = sum(bool((drifts(*drifting(s, 0.8), rng)["drift_p"] < 0.1).any()) for s in range(1, 21))
+    alarms = sum(
+        bool((drifts(*drifting(s, 0.8), rng)["drift_p"] < 0.1).any()) for s in range(1, 21)
+    )
     assert alarms <= 7
 
 
@@ -146,7 +149,9 @@ def test_a_cheap_panel_is_chosen_where_it_reaches_the_accuracy() -> None:
     cost = np.array([10.0, 1.0, 1.0, 1.0, 1.0])
     # Three independent judges of .8 are right together on .896 of all questions.
     cheap = cheapest_panel(table, list(range(5)), cost, 0.87, 0.9, rng)
-    assert cheap is not None and set(cheap.members) == {"b", "c", "d"}
+    assert cheap is not None
+    assert set(cheap.members) == {"b", "c", "d"}
     assert cheap.accuracy_low < 0.896 < cheap.accuracy_high
     dear = cheapest_panel(table, list(range(5)), cost, 0.93, 0.9, rng)
-    assert dear is not None and dear.members == ("a",)
+    assert dear is not None
+    assert dear.members == ("a",)
